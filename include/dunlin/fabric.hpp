@@ -1,0 +1,379 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dunlin/error.hpp>
+#include <dunlin/limits.hpp>
+
+/// A Fabric is one process's attachment to a group of nodes that write and read each other's
+/// memory. It has no thread of its own: one thread at a time calls it, and all progress happens in
+/// poll().
+///
+///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 2});
+///     dunlin::Region box = fabric->allocate({.name = "box", .bytes = 64});
+///     fabric->announce(box);
+///     while (!fabric->connected(1, box.id())) fabric->poll();
+///     std::uint64_t value = 42;
+///     dunlin::Completion done;
+///     auto posted = fabric->post(dunlin::write(1, box.id(), 0, &value, 8).notify(done));
+///     while (!done.finished()) fabric->poll();
+///
+/// What every backend promises (docs/fabric.md gives the proofs; tests/fabric/conformance holds all
+/// backends to it):
+///  F1  Put, then signal. A `write`, an atomic or a `send` is a signal: whoever at the peer sees it
+///      sees every operation posted to that peer before it. Signals to one peer arrive in order.
+///      `put`s have no order among themselves: nobody may look at their bytes before a signal.
+///  F2  An aligned entry of 1, 2, 4 or 8 bytes is never torn. Each 64-byte line of a `write` is
+///      placed at once or in ascending order of its words, each line of a `read` is fetched at once
+///      or in descending order: so stamped entries (table/cell.hpp) of any size are never torn.
+///  F3  A failed peer is announced by exactly one `peer_failed` event. Operations to it complete
+///      with an error, none hangs, none reaches memory that has another owner by now.
+///  F4  A completion `locally` means that the source may be reused; `remotely` that the bytes are
+///      placed. The result of a `read` or an atomic is there when its Completion is finished.
+///  F5  poll() neither throws nor blocks, and calls handlers only from within itself.
+namespace dunlin {
+
+using Rank = std::uint32_t;
+
+/// What a fabric does by itself; layers ask, and assume nothing.
+struct Properties {
+  bool passive_target;     // operations land without the target's CPU
+  bool ordered_placement;  // polling memory for a later write proves an earlier one
+  bool native_atomics;     // atomics are not emulated by messages
+  bool
+      atomics_coherent_with_cpu;  // a CPU atomic and a fabric atomic on one word exclude each other
+  std::uint32_t max_inline_bytes;  // a source of up to this size may be reused at once
+  std::uint32_t max_peers;
+  std::uint32_t queue_slots;  // operations in flight per peer before post() says queue_full
+};
+
+/// Names an allocated region in this process; the fabric knows which memory of a peer goes with it.
+struct RegionId {
+  std::uint32_t index = UINT32_MAX;
+  friend bool operator==(RegionId, RegionId) = default;
+};
+
+/// Counts the operations posted with it until they are finished. It must outlive them (see
+/// Fabric::abandon), and may be reused once finished.
+class Completion {
+ public:
+  Completion() = default;
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  [[nodiscard]] bool finished() const noexcept { return pending_ == 0; }
+  [[nodiscard]] bool failed() const noexcept { return failed_ != 0; }
+  [[nodiscard]] std::uint32_t failures() const noexcept { return failed_; }
+  /// The first peer to which an operation failed; meaningful if failed().
+  [[nodiscard]] Rank failed_peer() const noexcept { return failed_peer_; }
+  /// Forgets earlier failures; requires finished().
+  void reset() noexcept { failed_ = 0; }
+
+ private:
+  friend class Fabric;
+  std::uint32_t pending_ = 0;
+  std::uint32_t failed_ = 0;
+  Rank failed_peer_ = 0;
+};
+
+enum class OperationKind : std::uint8_t { put, write, read, compare_swap, fetch_add };
+enum class Notify : std::uint8_t { locally, remotely };
+
+/// One one-sided operation; made by the functions below. `local` is the source of a put or write
+/// and the destination of a read or atomic (the word's former value; may be null for atomics).
+struct Operation {
+  OperationKind kind;
+  Notify when = Notify::locally;
+  Rank peer;
+  RegionId region;
+  std::uint64_t offset;  // in the peer's region; 8-byte aligned for atomics
+  void* local;
+  std::size_t bytes;
+  std::uint64_t operand = 0;  // fetch_add: what to add; compare_swap: what to expect
+  std::uint64_t desired = 0;  // compare_swap
+  Completion* completion = nullptr;
+
+  /// Ask to be told when the operation is finished; without it, it is unsignalled.
+  Operation notify(Completion& c, Notify how = Notify::locally) const noexcept {
+    Operation with = *this;
+    with.completion = &c;
+    with.when = how;
+    return with;
+  }
+};
+
+/// Bytes that nobody reads before a later signal; the cheapest way to move many.
+[[nodiscard]] inline Operation put(Rank peer, RegionId region, std::uint64_t offset,
+                                   const void* from, std::size_t bytes) noexcept {
+  return {.kind = OperationKind::put,
+          .peer = peer,
+          .region = region,
+          .offset = offset,
+          .local = const_cast<void*>(from),
+          .bytes = bytes};
+}
+/// Words that the peer may be watching; a signal. `from` and `offset` agree modulo 8.
+[[nodiscard]] inline Operation write(Rank peer, RegionId region, std::uint64_t offset,
+                                     const void* from, std::size_t bytes) noexcept {
+  return {.kind = OperationKind::write,
+          .peer = peer,
+          .region = region,
+          .offset = offset,
+          .local = const_cast<void*>(from),
+          .bytes = bytes};
+}
+/// Fetch words that the peer may be changing. `to` and `offset` agree modulo 8.
+[[nodiscard]] inline Operation read(Rank peer, RegionId region, std::uint64_t offset, void* to,
+                                    std::size_t bytes) noexcept {
+  return {.kind = OperationKind::read,
+          .peer = peer,
+          .region = region,
+          .offset = offset,
+          .local = to,
+          .bytes = bytes};
+}
+[[nodiscard]] inline Operation fetch_add(Rank peer, RegionId region, std::uint64_t offset,
+                                         std::uint64_t add, std::uint64_t* before) noexcept {
+  return {.kind = OperationKind::fetch_add,
+          .peer = peer,
+          .region = region,
+          .offset = offset,
+          .local = before,
+          .bytes = 8,
+          .operand = add};
+}
+[[nodiscard]] inline Operation compare_swap(Rank peer, RegionId region, std::uint64_t offset,
+                                            std::uint64_t expected, std::uint64_t desired,
+                                            std::uint64_t* before) noexcept {
+  return {.kind = OperationKind::compare_swap,
+          .peer = peer,
+          .region = region,
+          .offset = offset,
+          .local = before,
+          .bytes = 8,
+          .operand = expected,
+          .desired = desired};
+}
+
+enum class Refusal : std::uint8_t {
+  none,           // all accepted
+  queue_full,     // back-pressure: poll, then post the rest
+  not_connected,  // the peer has not announced this region yet, or has withdrawn it
+  out_of_bounds,  // past the end of the peer's region
+  misaligned,     // an atomic off 8 bytes, or source and target that differ modulo 8
+  too_large,      // a message over kMaxMessageBytes
+  unknown_peer,   // no such rank
+  unknown_region  // not allocated on this fabric, or released
+};
+[[nodiscard]] std::string_view describe(Refusal refusal) noexcept;
+
+/// How much of a batch was taken: the first `accepted` operations; the next one was refused.
+/// (An operation to a *failed* peer is accepted, and completes with an error.)
+struct [[nodiscard]] Posted {
+  std::size_t accepted = 0;
+  Refusal refusal = Refusal::none;
+  [[nodiscard]] bool all() const noexcept { return refusal == Refusal::none; }
+};
+
+struct Event {
+  enum class Kind : std::uint8_t {
+    peer_failed,       // once a peer; `text` says how it was noticed
+    region_connected,  // the peer has announced `region`: operations to it are possible
+    region_refused,    // the peer announced another layout or size; `text` names both sides
+    region_withdrawn   // the peer released it
+  };
+  Kind kind;
+  Rank peer;
+  RegionId region;  // not of peer_failed
+  std::string_view text;
+};
+
+/// What to allocate. Regions of the same name and epoch in different processes belong together.
+struct RegionSpec {
+  std::string name;               // at most kMaxRegionNameBytes
+  std::size_t bytes = 0;          // zeroed; a peer's may differ
+  std::uint64_t epoch = 0;        // 0: the how-many-th allocation of this name in this process
+  std::uint64_t layout_hash = 0;  // must equal the peers', or the region is refused
+  std::string layout_text;  // what the hash stands for, for the refusal's message and for tools
+};
+
+class Fabric;
+
+/// Registered memory; released at destruction, which the peers are told of. Movable. Must not
+/// outlive its fabric.
+class Region {
+ public:
+  Region() = default;
+  Region(Region&& other) noexcept { *this = std::move(other); }
+  Region& operator=(Region&& other) noexcept;
+  ~Region();
+
+  [[nodiscard]] RegionId id() const noexcept { return id_; }
+  /// This process's part: 64-byte aligned, remotely writable by every peer.
+  [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
+
+ private:
+  friend class Fabric;
+  Region(Fabric& fabric, RegionId id, std::span<std::byte> memory) noexcept
+      : fabric_(&fabric), id_(id), memory_(memory) {}
+  Fabric* fabric_ = nullptr;
+  RegionId id_;
+  std::span<std::byte> memory_;
+};
+
+/// Ends its subscription at destruction. Must not outlive its fabric.
+class Subscription {
+ public:
+  Subscription() = default;
+  Subscription(Subscription&& other) noexcept { *this = std::move(other); }
+  Subscription& operator=(Subscription&& other) noexcept;
+  ~Subscription();
+
+ private:
+  friend class Fabric;
+  Subscription(Fabric& fabric, std::uint64_t id) noexcept : fabric_(&fabric), id_(id) {}
+  Fabric* fabric_ = nullptr;
+  std::uint64_t id_ = 0;
+};
+
+/// What computing costs on a simulated node, in nanoseconds; null on real ones.
+struct CpuCosts {
+  double poll_ns;       // one round of poll()
+  double predicate_ns;  // evaluating a predicate, besides its entries
+  double entry_ns;      // each entry that it reads
+  double trigger_ns;    // calling a trigger, besides what it does
+};
+
+class Fabric {
+ public:
+  using EventHandler = std::function<void(const Event&)>;
+  using MessageHandler = std::function<void(Rank from, std::span<const std::byte> message)>;
+
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+  virtual ~Fabric() = default;
+
+  // --- who is here -------------------------------------------------------------------------------
+  [[nodiscard]] Rank rank() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t size() const noexcept {
+    return static_cast<std::uint32_t>(peers_.size());
+  }
+  [[nodiscard]] const std::string& group() const noexcept { return group_; }
+  [[nodiscard]] const std::string& member_name(Rank r) const { return peers_.at(r).name; }
+  [[nodiscard]] const Properties& properties() const noexcept { return properties_; }
+  [[nodiscard]] virtual std::string_view kind() const noexcept = 0;  // "shm", "sim", ...
+  [[nodiscard]] bool failed(Rank r) const noexcept { return r < peers_.size() && peers_[r].failed; }
+  /// How the peer's failure was noticed; empty while it is alive.
+  [[nodiscard]] const std::string& failure_text(Rank r) const { return peers_.at(r).failure; }
+
+  // --- memory (set-up; may throw Error) ----------------------------------------------------------
+  /// Allocate zeroed memory. Peers cannot reach it before announce().
+  [[nodiscard]] Region allocate(const RegionSpec& spec);
+  /// Let the peers reach the region; call once its first content is in place.
+  void announce(const Region& region) { do_announce(region.id()); }
+  /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
+  [[nodiscard]] Region publish(const RegionSpec& spec);
+  [[nodiscard]] virtual bool connected(Rank peer, RegionId region) const noexcept = 0;
+
+  // --- operations (data path; never throw) -------------------------------------------------------
+  /// Post a batch in order, with one doorbell. Sources must stay as they are until local
+  /// completion, unless they are at most properties().max_inline_bytes long.
+  virtual Posted post(std::span<const Operation> batch) noexcept = 0;
+  Posted post(const Operation& one) noexcept { return post(std::span(&one, 1)); }
+  /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (F1).
+  [[nodiscard]] virtual Refusal send(Rank peer, std::uint32_t channel,
+                                     std::span<const std::byte> message) noexcept = 0;
+  /// Make progress; returns how many messages, completions and events were handled.
+  virtual std::size_t poll() noexcept = 0;
+  /// Forget that operations were posted with this completion: it and their local memory may be
+  /// freed at once, and results are thrown away.
+  virtual void abandon(Completion& completion) noexcept = 0;
+
+  // --- handlers, called inside poll(); they may post, send, subscribe and unsubscribe ------------
+  [[nodiscard]] Subscription subscribe(EventHandler handler);
+  /// Receive the messages of a channel; replaces an earlier handler. Messages that arrive on a
+  /// channel without a handler wait, and hold back those behind them from the same peer.
+  void receive(std::uint32_t channel, MessageHandler handler);
+
+  // --- time and waiting --------------------------------------------------------------------------
+  /// Nanoseconds since some fixed moment; the only clock that a layer may read.
+  [[nodiscard]] virtual std::uint64_t now_ns() const noexcept = 0;
+  /// Runners call, in this order: prepare_sleep(); poll all layers once more; then sleep() if that
+  /// found nothing, or cancel_sleep(). After prepare_sleep() a peer's operation rings our doorbell,
+  /// so nothing that arrives in between is slept through.
+  virtual void prepare_sleep() noexcept = 0;
+  virtual void cancel_sleep() noexcept = 0;
+  /// Returns when rung, after timeout_ns, or for a duty of the backend's own (its heartbeat).
+  virtual void sleep(std::uint64_t timeout_ns) noexcept = 0;
+  /// For a foreign event loop: readable when there is something to poll(); -1 if there is none.
+  /// Works between prepare_sleep() and cancel_sleep().
+  [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
+  /// Members of this host that share the processors with us; runners spin less when it exceeds
+  /// them.
+  [[nodiscard]] virtual std::uint32_t host_members() const noexcept { return 1; }
+
+  // --- simulated time ----------------------------------------------------------------------------
+  [[nodiscard]] virtual const CpuCosts* cpu_costs() const noexcept { return nullptr; }
+  /// "The work just done takes this long": a simulated node's clock moves on; nothing on a real
+  /// one.
+  virtual void spend(double) noexcept {}
+
+ protected:
+  struct Peer {
+    std::string name;
+    bool failed = false;
+    std::string failure;
+  };
+
+  Fabric() = default;
+
+  // For backends: the common part of every fabric (src/fabric/fabric.cpp).
+  virtual std::span<std::byte> do_allocate(RegionId id, const RegionSpec& spec,
+                                           bool observers_only) = 0;
+  virtual void do_announce(RegionId id) = 0;
+  virtual void do_release(RegionId id) noexcept = 0;
+  virtual void channel_opened(std::uint32_t) noexcept {}
+
+  void emit(const Event& event);
+  /// Marks the peer as failed and emits the event, once.
+  void fail_peer(Rank peer, std::string how);
+  [[nodiscard]] const MessageHandler& handler(std::uint32_t channel) const noexcept;
+  static void begin(Completion& c) noexcept { ++c.pending_; }
+  static void finish(Completion& c) noexcept { --c.pending_; }
+  static void finish_failed(Completion& c, Rank peer) noexcept {
+    --c.pending_;
+    if (c.failed_++ == 0) c.failed_peer_ = peer;
+  }
+  static void clear(Completion& c) noexcept { c.pending_ = 0; }
+
+  Rank rank_ = 0;
+  std::string group_;
+  Properties properties_{};
+  std::vector<Peer> peers_;
+
+ private:
+  friend class Region;
+  friend class Subscription;
+  struct Subscriber {
+    std::uint64_t id;
+    EventHandler handler;
+  };
+  Region make_region(const RegionSpec& spec, bool observers_only);
+  void release(RegionId id) noexcept;
+  void unsubscribe(std::uint64_t id) noexcept;
+
+  std::vector<std::unique_ptr<Subscriber>> subscribers_;
+  std::uint64_t next_subscriber_ = 1;
+  std::vector<std::unique_ptr<MessageHandler>> handlers_;
+  std::vector<bool> region_slots_;
+  std::vector<std::pair<std::string, std::uint64_t>> epochs_;  // allocations so far, by name
+};
+
+}  // namespace dunlin

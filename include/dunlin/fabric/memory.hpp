@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <dunlin/limits.hpp>
+
+/// The one place that touches memory which a peer may write or read. Everything here may be called
+/// from any thread.
+///
+/// Invariants (docs/fabric.md explains and proves them):
+///  M1  An aligned entry of 1, 2, 4 or 8 bytes is one atomic access; it is never seen torn.
+///  M2  place() writes each aligned 64-byte line in ascending order of its words, every store a
+///      release: who sees a word sees all words before it in that line, and all earlier stores.
+///  M3  fetch() reads each line in descending order of its words, every load an acquire.
+///      So a line whose first and last word carry the same stamp was fetched whole (M2 + M3).
+///  M4  Nothing else in the library dereferences shared memory.
+///
+/// On x86-64 a release store and an acquire load are plain moves; the order costs nothing.
+namespace dunlin::memory {
+
+template <class T>
+concept Word = std::is_trivially_copyable_v<T> &&
+    (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
+
+namespace detail {
+template <std::size_t Bytes>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using type = std::uint64_t;
+};
+template <std::size_t Bytes>
+using Unsigned = typename UnsignedOf<Bytes>::type;
+
+template <class U>
+[[gnu::always_inline]] inline U load_raw(const void* at) noexcept {
+  return __atomic_load_n(static_cast<const U*>(at), __ATOMIC_ACQUIRE);
+}
+template <class U>
+[[gnu::always_inline]] inline void store_raw(void* at, U value) noexcept {
+  __atomic_store_n(static_cast<U*>(at), value, __ATOMIC_RELEASE);
+}
+}  // namespace detail
+
+/// Load an aligned word; an acquire, paired with store() and place().
+template <Word T>
+[[nodiscard, gnu::always_inline]] inline T load(const T& at) noexcept {
+  return std::bit_cast<T>(detail::load_raw<detail::Unsigned<sizeof(T)>>(&at));
+}
+
+/// Store an aligned word; a release, paired with load() and fetch().
+template <Word T>
+[[gnu::always_inline]] inline void store(T& at, std::type_identity_t<T> value) noexcept {
+  using U = detail::Unsigned<sizeof(T)>;
+  detail::store_raw<U>(&at, std::bit_cast<U>(value));
+}
+
+/// Atomic add and compare-and-swap on an aligned 64-bit word; both sequentially consistent, both
+/// return what was there before.
+inline std::uint64_t fetch_add(void* at, std::uint64_t add) noexcept {
+  return __atomic_fetch_add(static_cast<std::uint64_t*>(at), add, __ATOMIC_SEQ_CST);
+}
+inline std::uint64_t compare_swap(void* at, std::uint64_t expected,
+                                  std::uint64_t desired) noexcept {
+  __atomic_compare_exchange_n(static_cast<std::uint64_t*>(at), &expected, desired, false,
+                              __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return expected;
+}
+
+/// Write `bytes` from `source` (the caller's own memory) to shared memory, as M2 says. The source
+/// is read word by word too, so it may itself be a row that others watch. `to` and `source` must
+/// agree modulo 8, or an entry could be split.
+void place(void* to, const void* source, std::size_t bytes) noexcept;
+
+/// Read `bytes` of shared memory into the caller's own memory, as M3 says. Lines are those of
+/// `from`; `to` and `from` must agree modulo 8.
+void fetch(void* to, const void* from, std::size_t bytes) noexcept;
+
+/// Copy bytes that no other node looks at until a later signal announces them.
+inline void copy_unwatched(void* to, const void* from, std::size_t bytes) noexcept {
+  std::memcpy(to, from, bytes);
+}
+
+}  // namespace dunlin::memory

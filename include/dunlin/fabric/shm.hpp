@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+/// The shared-memory fabric: processes (or threads) of one host, each with segments of memory that
+/// its peers map. A write is a store, an atomic is a CPU atomic, a dead peer is noticed from the
+/// kernel. Needs no service and no configuration, and leaves nothing behind: segments have no
+/// names.
+///
+///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 4});
+///     auto same   = dunlin::shm::join({.group = "rack7", .names = {"a", "b"}, .name = "a"});
+namespace dunlin::shm {
+
+struct JoinOptions {
+  /// Groups of different users never meet, whatever their names.
+  std::string group;
+  /// How many members; ranks go to them in order of arrival unless `rank` is given.
+  std::uint32_t members = 0;
+  /// Or: the members by name; a member's rank is the place of its name in the list.
+  std::vector<std::string> names = {};
+  std::string name = {};
+  /// Ask for a rank (with `members`); kAnyRank takes the first free one.
+  static constexpr std::uint32_t kAnyRank = UINT32_MAX;
+  std::uint32_t rank = kAnyRank;
+  /// How long to wait for the others; then Error, which names who is missing.
+  std::uint32_t timeout_ms = 10'000;
+  /// Silence after which a peer counts as failed though its process lives (stopped, or hung outside
+  /// poll()); 0 never. A closed connection (exit, kill) is noticed at once, whatever this is.
+  std::uint32_t silence_timeout_ms = 1'000;
+  /// A Unix group that may join as well; empty: only processes of the same user. Segments are 0600,
+  /// or 0660 and of that group.
+  std::string access_group = {};
+};
+
+/// Join a group: returns when every member is there and all can reach each other. Throws Error.
+[[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
+
+}  // namespace dunlin::shm

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+/// The simulated fabric: many nodes in one thread under a virtual clock. The same tables and
+/// protocols run on it unchanged, as fast as they can be computed, and a run is a pure function of
+/// profile, node count and seed.
+///
+///     dunlin::sim::World world(dunlin::sim::profile("ib100"), 3, /*seed=*/7);
+///     dunlin::Table<Row> a(world.fabric(0)), b(world.fabric(1)), c(world.fabric(2));
+///     world.attach(0, [&] { return a.poll(); });   // and b, c
+///     world.at(5'000, [&] { world.crash(2); });
+///     bool seen = world.run_until([&] { return a[1].step.load() == 1; }, 1'000'000);
+namespace dunlin::sim {
+
+/// A network and its nodes' processors, by figures that have a source. Times in nanoseconds.
+struct Profile {
+  std::string name;
+  std::string source;             // where the figures come from
+  double write_latency_ns;        // 1 byte, from the doorbell to placement at the target
+  double read_latency_ns;         // 1 byte, round trip, from the doorbell to the data at hand
+  double atomic_latency_ns;       // round trip
+  double message_overhead_ns;     // added to a write for a send's handling by the target's NIC
+  double bandwidth_bytes_per_ns;  // of a port, each way
+  double nic_gap_ns;              // least time between two operations of one NIC
+  double jitter;                  // latency varies by up to this fraction, from the seed
+  double post_ns;                 // CPU time to post one operation
+  double post_batched_ns;         // CPU time for each further operation of a batch
+  CpuCosts cpu;
+  std::uint32_t max_inline_bytes;
+  std::uint32_t queue_slots;
+  bool ordered_placement;
+  bool native_atomics;
+  // Racks: nodes r with equal r % racks share one; between racks latency and bandwidth are scaled.
+  std::uint32_t racks = 1;
+  double cross_rack_latency = 1.0;
+  double cross_rack_bandwidth = 1.0;
+  // Failure detection, as on real fabrics: broken connections and silence.
+  double retry_timeout_ns = 500'000;  // an operation to a dead NIC fails after this
+  double heartbeat_interval_ns = 50'000;
+  double silence_timeout_ns = 1'000'000;
+};
+
+[[nodiscard]] const std::vector<Profile>& profiles();
+/// Throws Error that lists the profiles there are.
+[[nodiscard]] const Profile& profile(std::string_view name);
+
+class World {
+ public:
+  World(Profile profile, std::uint32_t nodes, std::uint64_t seed);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  [[nodiscard]] const Profile& profile() const noexcept;
+  [[nodiscard]] std::uint32_t size() const noexcept;
+  [[nodiscard]] Fabric& fabric(Rank node);
+
+  /// A part of a node's program: called whenever the node polls; returns whether it did something
+  /// (a node that does nothing is skipped until something arrives for it or a timer is due, at the
+  /// very moment at which its next fruitless polls would have noticed).
+  void attach(Rank node, std::function<std::size_t()> poll);
+  void detach_all(Rank node);
+  /// Run `action` once at (or after) a virtual time, outside all nodes.
+  void at(std::uint64_t time_ns, std::function<void()> action);
+  /// Run `action` on the node's CPU as soon as it is free: what it posts and spends counts there.
+  void on(Rank node, std::function<void()> action);
+
+  [[nodiscard]] std::uint64_t now_ns() const noexcept;
+  /// Run events until the condition holds (checked after every event) or `limit_ns` of further
+  /// virtual time have passed; returns whether the condition holds. Ends early, too, when nothing
+  /// is left that could ever happen.
+  bool run_until(const std::function<bool()>& condition, std::uint64_t limit_ns);
+  void run_for(std::uint64_t ns);
+
+  // --- faults ------------------------------------------------------------------------------------
+  void crash(Rank node);                    // CPU and NIC, for good
+  void hang(Rank node);                     // CPU for good, the NIC keeps serving
+  void pause(Rank node, std::uint64_t ns);  // CPU only
+  void slow(Rank node, double factor);      // CPU takes `factor` times as long
+  void cut(Rank from, Rank to);             // one direction; operations fail after retries
+  void heal(Rank from, Rank to);
+  void slow_link(Rank from, Rank to, double factor);
+
+  /// A draw from the world's own generator, for programs that must be part of the replay.
+  [[nodiscard]] std::uint64_t random();
+  /// Digest of everything that happened so far: equal seeds give equal digests.
+  [[nodiscard]] std::uint64_t digest() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dunlin::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Every limit of the library in one place. Going over one is an Error that quotes it by name,
+/// never a truncation.
+namespace dunlin {
+
+inline constexpr std::size_t kCacheLineBytes = 64;
+inline constexpr std::size_t kWordBytes = 8;
+
+// fabric
+inline constexpr std::uint32_t kMaxMembers = 1024;         // of a group on a simulated fabric
+inline constexpr std::uint32_t kMaxHostMembers = 256;      // of a shm group: one socket a pair
+inline constexpr std::size_t kMaxGroupNameBytes = 40;      // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxMemberNameBytes = 40;     // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxRegionNameBytes = 64;     // printable ASCII
+inline constexpr std::size_t kMaxLayoutTextBytes = 16384;  // of a region's description
+inline constexpr std::uint32_t kMaxRegions = 256;          // of one fabric, at a time
+inline constexpr std::size_t kMaxRegionBytes = std::size_t{1} << 36;
+inline constexpr std::size_t kMaxMessageBytes = 256;    // of one active message
+inline constexpr std::size_t kMessageRingBytes = 4096;  // per pair and direction
+inline constexpr std::uint32_t kMaxChannels = 64;       // of active messages
+
+// table
+inline constexpr std::size_t kMaxColumns = 32;
+inline constexpr std::size_t kMaxRowBytes = std::size_t{1} << 24;
+inline constexpr std::size_t kMaxEntryBytes = kCacheLineBytes;  // of a Cell
+inline constexpr std::size_t kMaxPredicates = 4096;             // of one table, at a time
+inline constexpr std::size_t kMaxShownPredicates = 64;          // that `dunlin top` can see
+inline constexpr std::size_t kMaxPredicateNameBytes = 64;       // longer ones are shown shortened
+
+static_assert(kMaxHostMembers <= kMaxMembers);
+static_assert(kCacheLineBytes % kWordBytes == 0);
+static_assert(kMessageRingBytes % kCacheLineBytes == 0);
+static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several of the largest");
+static_assert(kMaxShownPredicates <= kMaxPredicates);
+
+}  // namespace dunlin
