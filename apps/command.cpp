@@ -1,0 +1,44 @@
+#include "command.hpp"
+
+#include <cstdio>
+#include <exception>
+
+#include <dunlin/version.hpp>
+
+namespace dunlin::app {
+
+namespace {
+
+Status complain(Status status, const char* text) {
+  std::fprintf(stderr, "dunlin: %s\n", text);
+  return status;
+}
+
+}  // namespace
+
+void add_commands(CLI::App& program) {
+  program.description("Dunlin shares state between nodes at the speed of memory.");
+  program.set_version_flag("--version", "dunlin " + std::string(version()));
+  program.require_subcommand(1);
+}
+
+Status run(CLI::App& program, int argc, const char* const* argv) {
+  try {
+    program.parse(argc, argv);
+    return Status::ok;
+  } catch (const CLI::Success& success) {  // --help, --version
+    program.exit(success);
+    return Status::ok;
+  } catch (const CLI::ParseError& error) {
+    program.exit(error);
+    return Status::bad_input;
+  } catch (const VerificationFailed& error) {
+    return complain(Status::failed, error.what());
+  } catch (const BadInput& error) {
+    return complain(Status::bad_input, error.what());
+  } catch (const std::exception& error) {
+    return complain(Status::could_not_run, error.what());
+  }
+}
+
+}  // namespace dunlin::app

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <dunlin/error.hpp>
+
+/// The commands of `dunlin`. Each adds itself as a subcommand whose callback does the work; it
+/// returns when all went well, and throws otherwise.
+namespace dunlin::app {
+
+/// The exit status of `dunlin`.
+enum class Status : int {
+  ok = 0,
+  failed = 1,        // it ran, and its result is wrong
+  bad_input = 2,     // a file, an option or a name that we cannot work with
+  could_not_run = 3  // the machine would not let us: memory, processes, permissions
+};
+
+/// The input is wrong: the text names the file or option, the place in it, and what is wrong.
+class BadInput : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The work was done and its result does not hold; what differs was printed already.
+class VerificationFailed : public Error {
+ public:
+  using Error::Error;
+};
+
+// One function a command, in the folder of its name; add_commands() calls each.
+
+/// All commands of the program, with their help. Used by main() and by the tests.
+void add_commands(CLI::App& program);
+/// Parse and run; errors are printed to standard error as one sentence.
+Status run(CLI::App& program, int argc, const char* const* argv);
+
+}  // namespace dunlin::app

@@ -1,0 +1,7 @@
+#include <dunlin/version.hpp>
+
+namespace dunlin {
+
+std::string_view version() noexcept { return DUNLIN_VERSION; }
+
+}  // namespace dunlin
