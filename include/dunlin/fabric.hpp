@@ -305,6 +305,8 @@ class Fabric {
   // --- time and waiting --------------------------------------------------------------------------
   /// Nanoseconds since some fixed moment; the only clock that a layer may read.
   [[nodiscard]] virtual std::uint64_t now_ns() const noexcept = 0;
+  /// The same clock, cheaper and some milliseconds coarse.
+  [[nodiscard]] virtual std::uint64_t coarse_now_ns() const noexcept { return now_ns(); }
   /// Runners call, in this order: prepare_sleep(); poll all layers once more; then sleep() if that
   /// found nothing, or cancel_sleep(). After prepare_sleep() a peer's operation rings our doorbell,
   /// so nothing that arrives in between is slept through.
@@ -312,6 +314,11 @@ class Fabric {
   virtual void cancel_sleep() noexcept = 0;
   /// Returns when rung, after timeout_ns, or for a duty of the backend's own (its heartbeat).
   virtual void sleep(std::uint64_t timeout_ns) noexcept = 0;
+  /// Makes a sleep() of this fabric return, now or when it comes. The one member that any thread may
+  /// call (to stop a runner, say).
+  virtual void wake() noexcept = 0;
+  /// "Poll me no later than this": bounds the next sleep(), and makes a simulated node poll then.
+  virtual void wake_at(std::uint64_t time_ns) noexcept = 0;
   /// For a foreign event loop: readable when there is something to poll(); -1 if there is none.
   /// Works between prepare_sleep() and cancel_sleep().
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
