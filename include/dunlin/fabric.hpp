@@ -197,11 +197,11 @@ struct Event {
 
 /// What to allocate. Regions of the same name and epoch in different processes belong together.
 struct RegionSpec {
-  std::string name;               // at most kMaxRegionNameBytes
+  std::string name = {};          // at most kMaxRegionNameBytes
   std::size_t bytes = 0;          // zeroed; a peer's may differ
   std::uint64_t epoch = 0;        // 0: the how-many-th allocation of this name in this process
   std::uint64_t layout_hash = 0;  // must equal the peers', or the region is refused
-  std::string layout_text;  // what the hash stands for, for the refusal's message and for tools
+  std::string layout_text = {};   // what the hash says, for the refusal's message and for tools
 };
 
 class Fabric;
@@ -348,10 +348,12 @@ class Fabric {
   virtual void do_release(RegionId id) noexcept = 0;
   virtual void channel_opened(std::uint32_t) noexcept {}
 
+  /// Only from within poll() (F5).
   void emit(const Event& event);
   /// Marks the peer as failed and emits the event, once.
   void fail_peer(Rank peer, std::string how);
-  [[nodiscard]] const MessageHandler& handler(std::uint32_t channel) const noexcept;
+  /// Hands a message to the channel's handler; false if it has none yet, then it must wait.
+  [[nodiscard]] bool deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message);
   static void begin(Completion& c) noexcept { ++c.pending_; }
   static void finish(Completion& c) noexcept { --c.pending_; }
   static void finish_failed(Completion& c, Rank peer) noexcept {
@@ -369,18 +371,28 @@ class Fabric {
   friend class Region;
   friend class Subscription;
   struct Subscriber {
-    std::uint64_t id;
+    std::uint64_t id;  // 0: unsubscribed, and swept when no handler runs
     EventHandler handler;
   };
-  Region make_region(const RegionSpec& spec, bool observers_only);
+  struct Slot {
+    bool taken = false;
+    std::string name;
+    std::uint64_t epoch = 0;
+  };
+  Region make_region(RegionSpec spec, bool observers_only);
+  [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t epoch);
   void release(RegionId id) noexcept;
   void unsubscribe(std::uint64_t id) noexcept;
+  void enter_handler() noexcept { ++handler_depth_; }
+  void leave_handler() noexcept;
 
   std::vector<std::unique_ptr<Subscriber>> subscribers_;
   std::uint64_t next_subscriber_ = 1;
-  std::vector<std::unique_ptr<MessageHandler>> handlers_;
-  std::vector<bool> region_slots_;
-  std::vector<std::pair<std::string, std::uint64_t>> epochs_;  // allocations so far, by name
+  std::vector<std::shared_ptr<const MessageHandler>> handlers_;
+  std::uint32_t handler_depth_ = 0;
+  std::vector<Slot> slots_;
+  std::uint32_t next_slot_ = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name
 };
 
 }  // namespace dunlin

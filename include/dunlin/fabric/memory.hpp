@@ -85,14 +85,32 @@ inline std::uint64_t compare_swap(void* at, std::uint64_t expected,
   return expected;
 }
 
+namespace detail {
+void place_pieces(void* to, const void* source, std::size_t bytes) noexcept;
+void fetch_pieces(void* to, const void* from, std::size_t bytes) noexcept;
+
+[[gnu::always_inline]] inline bool is_one_word(const void* at, std::size_t bytes) noexcept {
+  return bytes == kWordBytes && reinterpret_cast<std::uintptr_t>(at) % kWordBytes == 0;
+}
+[[gnu::always_inline]] inline void copy_word(void* to, const void* from) noexcept {
+  store_raw<std::uint64_t>(to, load_raw<std::uint64_t>(from));
+}
+}  // namespace detail
+
 /// Write `bytes` from `source` (the caller's own memory) to shared memory, as M2 says. The source
 /// is read word by word too, so it may itself be a row that others watch. `to` and `source` must
 /// agree modulo 8, or an entry could be split.
-void place(void* to, const void* source, std::size_t bytes) noexcept;
+[[gnu::always_inline]] inline void place(void* to, const void* source, std::size_t bytes) noexcept {
+  if (detail::is_one_word(to, bytes)) return detail::copy_word(to, source);
+  detail::place_pieces(to, source, bytes);
+}
 
 /// Read `bytes` of shared memory into the caller's own memory, as M3 says. Lines are those of
 /// `from`; `to` and `from` must agree modulo 8.
-void fetch(void* to, const void* from, std::size_t bytes) noexcept;
+[[gnu::always_inline]] inline void fetch(void* to, const void* from, std::size_t bytes) noexcept {
+  if (detail::is_one_word(from, bytes)) return detail::copy_word(to, from);
+  detail::fetch_pieces(to, from, bytes);
+}
 
 /// Copy bytes that no other node looks at until a later signal announces them.
 inline void copy_unwatched(void* to, const void* from, std::size_t bytes) noexcept {

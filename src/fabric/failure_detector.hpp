@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+/// Tells which peers have fallen silent from the heartbeats that were seen of them. Pure: the
+/// caller counts the beats and knows the time.
+///
+///     detector.look(now_ns);
+///     for (each living peer) if (detector.silent(peer, beats_of(peer))) fail(peer);
+namespace dunlin {
+
+class FailureDetector {
+ public:
+  /// A timeout of 0 finds nobody silent, ever.
+  FailureDetector(std::uint32_t peers, std::uint64_t timeout_ns, std::uint64_t now_ns);
+
+  /// Begins a look at the peers. If the last one was over half a timeout ago, we have been asleep
+  /// ourselves and cannot tell a silent peer from a deaf self: everyone gets a new window.
+  void look(std::uint64_t now_ns) noexcept;
+
+  /// Whether the peer, which has beaten `beats` times so far, was silent for the whole timeout.
+  [[nodiscard]] bool silent(Rank peer, std::uint64_t beats) noexcept;
+
+ private:
+  struct Window {
+    std::uint64_t beats = 0;
+    std::uint64_t since_ns = 0;
+  };
+  std::uint64_t timeout_ns_;
+  std::uint64_t now_ns_;
+  std::vector<Window> windows_;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string_view>
+
+/// What may be a name; each check throws an Error that quotes the name and the rule.
+namespace dunlin {
+
+void check_group_name(std::string_view name);
+void check_member_name(std::string_view name);
+void check_region_name(std::string_view name);
+
+}  // namespace dunlin
