@@ -28,6 +28,8 @@ class FakeFabric final : public Fabric {
   void prepare_sleep() noexcept override {}
   void cancel_sleep() noexcept override {}
   void sleep(std::uint64_t) noexcept override {}
+  void wake() noexcept override {}
+  void wake_at(std::uint64_t) noexcept override {}
 
   using Fabric::deliver;
   using Fabric::emit;
