@@ -1,0 +1,25 @@
+# find_package(Dunlin 0.1) and pkg-config for whoever uses the installed library.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Dunlin)
+set_target_properties(dunlin PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
+install(TARGETS dunlin EXPORT DunlinTargets)
+install(DIRECTORY include/dunlin TYPE INCLUDE)
+if(DUNLIN_APPS)
+  install(TARGETS dunlin_command)
+endif()
+install(EXPORT DunlinTargets NAMESPACE dunlin:: DESTINATION ${package_dir})
+
+configure_package_config_file(cmake/DunlinConfig.cmake.in DunlinConfig.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(DunlinConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/DunlinConfig.cmake ${PROJECT_BINARY_DIR}/DunlinConfigVersion.cmake
+        DESTINATION ${package_dir})
+
+# Relative to the file itself, so that the installed tree may be moved.
+file(RELATIVE_PATH DUNLIN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/dunlin.pc.in dunlin.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/dunlin.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

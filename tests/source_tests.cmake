@@ -1,0 +1,40 @@
+# Tests of the source itself: headers, refusals at compile time, the documents' examples, lint.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+find_program(CLANGXX clang++)
+
+set(tools ${PROJECT_SOURCE_DIR}/tools)
+set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -Wall -Wextra -Wpedantic -Werror -pthread
+    -I${PROJECT_SOURCE_DIR}/include)
+
+# Each public header compiles alone, and twice.
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
+  ${PROJECT_SOURCE_DIR}/include/*.hpp)
+foreach(header IN LISTS headers)
+  set(alone -fsyntax-only -include ${header} -include ${header} -x c++ /dev/null)
+  add_test(NAME "header.${header}" COMMAND ${compile} ${alone})
+  if(CLANGXX)
+    list(SUBLIST compile 1 -1 flags)
+    add_test(NAME "header.${header}.clang" COMMAND ${CLANGXX} ${flags} ${alone})
+  endif()
+endforeach()
+
+# Mistakes that the compiler must refuse, with a sentence: tests/<layer>/compile_fail/*.cpp.
+file(GLOB_RECURSE mistakes CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */compile_fail/*.cpp)
+foreach(mistake IN LISTS mistakes)
+  add_test(NAME "refused.${mistake}"
+    COMMAND Python3::Interpreter ${tools}/must_not_compile.py
+            ${CMAKE_CURRENT_SOURCE_DIR}/${mistake} -- ${compile})
+endforeach()
+
+# The examples in the documents: one test a page. They may join groups of the same name: one page
+# at a time.
+file(GLOB pages CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR}/*.md ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*/*.md)
+foreach(page IN LISTS pages)
+  add_test(NAME "docs.${page}"
+    COMMAND Python3::Interpreter ${tools}/doc_examples.py ${PROJECT_SOURCE_DIR}/${page}
+            --library $<TARGET_FILE:dunlin> -- ${compile})
+  set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
+endforeach()
+add_test(NAME tools.doc_examples COMMAND Python3::Interpreter -m unittest doc_examples_test
+         WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Compiles, and where they are programs runs, the C++ examples of a Markdown page.
+
+usage: doc_examples.py PAGE [--library FILE] -- COMPILER FLAGS...
+
+Every ```cpp block is preceded by a comment that says what it is:
+
+    <!-- example: program -->          has a main(), which is run and must return 0
+    <!-- example: program, 3 at once --> the same, with three copies running together
+    <!-- example: declarations -->     stands at namespace scope; later examples see it
+    <!-- example: statements -->       stands in a function, and sees the declarations before it
+    <!-- example: none, REASON -->     is not compiled: pseudo code, another version, ...
+
+Programs stand alone. What declarations and statements need but the reader does not want to see
+goes into a comment of its own:
+
+    <!-- example setup:
+    #include <dunlin/table.hpp>
+    extern dunlin::Fabric& fabric;
+    -->
+
+A block without such a comment is an error: no example goes unchecked by accident.
+"""
+import argparse
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+RUN_TIMEOUT_S = 60
+COMMENT = re.compile(r"<!-- example: (program|declarations|statements|none)"
+                     r"(?:, (?:(\d+) at once|(.+)))? -->$")
+
+
+class PageError(Exception):
+    """What is wrong with the page, with its place."""
+
+
+@dataclasses.dataclass
+class Example:
+    kind: str  # program, declarations, statements, none; or setup
+    line: int  # of the first line of its text
+    text: str
+    copies: int = 1
+
+
+def parse(page, name="page"):
+    """All examples of a page, in order."""
+    examples = []
+    announced = None
+    lines = iter(enumerate(page.splitlines(), 1))
+    for number, line in lines:
+        if line.startswith("<!-- example setup:"):
+            examples.append(Example("setup", number + 1, body(lines, "-->", name, number)))
+        elif line.startswith("<!-- example"):
+            announced = announcement(line, name, number)
+        elif line.startswith("```cpp"):
+            text = body(lines, "```", name, number)
+            if not announced:
+                raise PageError(f"{name}:{number}: no '<!-- example: ... -->' before this block")
+            examples.append(dataclasses.replace(announced, line=number + 1, text=text))
+            announced = None
+        elif line.startswith("```"):
+            body(lines, "```", name, number)
+        elif line and announced:
+            raise PageError(f"{name}:{number}: a ```cpp block should follow '<!-- example ... -->'")
+    return examples
+
+
+def announcement(line, name, number):
+    match = COMMENT.match(line.strip())
+    if not match:
+        raise PageError(f"{name}:{number}: cannot understand {line.strip()}")
+    kind, copies, remark = match.groups()
+    if (kind == "none") != bool(remark) or (copies and kind != "program"):
+        raise PageError(f"{name}:{number}: 'none' and only it takes a reason, "
+                        "'N at once' is for programs")
+    return Example(kind, number, "", int(copies or 1))
+
+
+def body(lines, end, name, start):
+    text = []
+    for _, line in lines:
+        if line.strip() == end:
+            return "\n".join(text) + "\n"
+        text.append(line)
+    raise PageError(f"{name}:{start}: this block has no end")
+
+
+def translation_units(examples, name):
+    """The (example, source) pairs to compile; compiler messages will name the page's lines."""
+    before = ""
+    for example in examples:
+        source = f'#line {example.line} "{name}"\n{example.text}'
+        if example.kind == "program":
+            yield example, source
+        elif example.kind == "statements":
+            yield example, f"{before}\nvoid example();\nvoid example() {{\n{source}}}\n"
+        elif example.kind in ("setup", "declarations"):
+            before += source
+            yield example, before
+
+
+class Checker:
+    def __init__(self, name, command, library, folder):
+        self.name, self.command, self.library = name, command, library
+        self.folder = pathlib.Path(folder)
+
+    def problem(self, example, source):
+        """What is wrong with one example, or None."""
+        file = self.folder / f"line{example.line}.cpp"
+        file.write_text(source, encoding="utf-8")
+        if example.kind != "program":
+            # Examples show single expressions and values that are not used any further.
+            return self.run([*self.command, "-fsyntax-only", "-Wno-unused", str(file)])
+        program = file.with_suffix("")
+        build = [*self.command, str(file), "-o", str(program)]
+        return (self.run(build + ([self.library] if self.library else []))
+                or self.run_copies(program, example.copies))
+
+    @staticmethod
+    def run(command):
+        result = subprocess.run(command, capture_output=True, text=True)
+        return result.stderr if result.returncode else None
+
+    @staticmethod
+    def run_copies(program, copies):
+        running = [subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    text=True) for _ in range(copies)]
+        problems = []
+        for process in running:
+            try:
+                output, _ = process.communicate(timeout=RUN_TIMEOUT_S)
+                if process.returncode:
+                    problems.append(f"exit status {process.returncode}\n{output}")
+            except subprocess.TimeoutExpired:
+                process.kill()
+                problems.append(f"still runs after {RUN_TIMEOUT_S} s\n{process.communicate()[0]}")
+        return "\n".join(problems) or None
+
+
+def check(page, name, command, library=None):
+    """How many examples were checked; raises PageError with everything that is wrong."""
+    examples = parse(page, name)
+    checked, problems = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(name, command, library, folder)
+        for example, source in translation_units(examples, name):
+            problem = checker.problem(example, source)
+            checked += example.kind != "setup"
+            if problem:
+                problems.append(f"{name}:{example.line}: {example.kind}: {problem}")
+    if problems:
+        raise PageError("\n".join(problems))
+    return checked
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n")[2])
+    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("--library")
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    page = options.page
+    try:
+        checked = check(page.read_text(encoding="utf-8"), str(page), options.command,
+                        options.library)
+    except PageError as error:
+        sys.exit(str(error))
+    print(f"{page}: {checked} examples")
+
+
+if __name__ == "__main__":
+    main()

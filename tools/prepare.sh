@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Sourced by ./run: find out what is missing, say so, install it.
+# shellcheck disable=SC2034  # used by ./run
+
+build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
+  nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev)
+lint_packages=(clang clang-format clang-tidy shellcheck)
+data_packages=(python3-venv ca-certificates)
+bench_packages=(openmpi-bin libopenmpi-dev)
+
+topohub_version=1.5.1
+topohub_data=build/topohub # a link into build/venv
+
+installed_something=0
+
+die() {
+  echo "run: $*" >&2
+  exit 1
+}
+
+missing_packages() { # PACKAGE...
+  local status
+  # Unknown packages make dpkg-query fail, and are missing all the same.
+  status=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null) || true
+  local package
+  for package in "$@"; do
+    grep -qx "$package installed" <<<"$status" || echo "$package"
+  done
+}
+
+# Names what is missing in one line, then installs it. `topohub` stands for the data from PyPI.
+prepare() { # PACKAGE... [topohub]
+  command -v dpkg-query >/dev/null || die "this is not Debian, so nothing can be installed for you." \
+    "Install the equivalents of the packages in tools/prepare.sh, then use: cmake --preset release"
+  local wanted=() packages=() topohub=0 plan=()
+  for package in "$@"; do
+    if [[ $package == topohub ]]; then
+      [[ -e $topohub_data/topozoo/Abilene.json ]] || topohub=1
+    else
+      wanted+=("$package")
+    fi
+  done
+  mapfile -t packages < <(missing_packages "${wanted[@]}")
+  if ((${#packages[@]})); then plan+=("apt packages ${packages[*]}"); fi
+  if ((topohub)); then plan+=("topohub $topohub_version from PyPI into build/venv"); fi
+  if ((${#plan[@]} == 0)); then
+    echo "Nothing to install."
+    return
+  fi
+  local line
+  printf -v line '%s; ' "${plan[@]}"
+  echo "Will install: ${line%; }"
+  if ((${#packages[@]})); then install_packages "${packages[@]}"; fi
+  if ((topohub)); then install_topohub; fi
+  installed_something=1
+}
+
+install_packages() { # PACKAGE...
+  local as_root=(env)
+  if ((EUID)); then
+    command -v sudo >/dev/null ||
+      die "installing needs root, and there is no sudo. As root: apt-get install $*"
+    as_root=(sudo env)
+  fi
+  as_root+=(DEBIAN_FRONTEND=noninteractive)
+  "${as_root[@]}" apt-get update --quiet || die "apt-get update failed: is there a network?"
+  "${as_root[@]}" apt-get install --quiet --yes --no-install-recommends "$@" ||
+    die "apt-get could not install these; is there a network? $*"
+}
+
+install_topohub() {
+  # Only its data is wanted, not what its Python code depends on.
+  /usr/bin/python3 -m venv build/venv
+  build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+    --requirement tools/topohub.txt || die "pip could not fetch topohub $topohub_version from PyPI"
+  ln -sfn "$(cd build && echo venv/lib/python3*/site-packages/topohub/data)" "$topohub_data"
+  [[ -e $topohub_data/topozoo/Abilene.json ]] || die "topohub $topohub_version has no topozoo/Abilene"
+}
