@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+#include <pugixml.hpp>
+
+#include "command.hpp"
+#include "routing/raw_graph.hpp"
+#include "routing/text.hpp"
+
+namespace dunlin::routing {
+
+namespace {
+
+using app::BadInput;
+
+/// The XML document with its text, to say on which line something stands.
+class Document {
+ public:
+  Document(std::string file, const std::string& content)
+      : file_(std::move(file)), content_(content) {
+    const auto result =
+        tree_.load_buffer(content.data(), content.size(), pugi::parse_default, pugi::encoding_auto);
+    if (!result) {
+      throw BadInput(fmt::format("{}: not XML: {}", place(result.offset), result.description()));
+    }
+  }
+
+  [[nodiscard]] pugi::xml_node root() const { return tree_.document_element(); }
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] std::string place(std::ptrdiff_t offset) const {
+    const auto end = std::clamp<std::ptrdiff_t>(offset, 0, std::ssize(content_));
+    const auto line = std::count(content_.begin(), content_.begin() + end, '\n') + 1;
+    return fmt::format("{}:{}", file_, line);
+  }
+  [[nodiscard]] std::string place(pugi::xml_node node) const { return place(node.offset_debug()); }
+  [[noreturn]] void fail(pugi::xml_node node, std::string_view what) const {
+    throw BadInput(fmt::format("{}: <{}> {}", place(node), printable(node.name()), what));
+  }
+  [[nodiscard]] std::string require(pugi::xml_node node, const char* attribute) const {
+    const auto found = node.attribute(attribute);
+    if (!found) fail(node, fmt::format("has no {}", attribute));
+    return found.value();
+  }
+
+ private:
+  std::string file_;
+  const std::string& content_;
+  pugi::xml_document tree_;
+};
+
+bool named(pugi::xml_node node, const char* name) {  // whatever the namespace's prefix
+  const char* colon = std::strchr(node.name(), ':');
+  return std::strcmp(colon != nullptr ? colon + 1 : node.name(), name) == 0;
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  });
+  return text;
+}
+
+std::string trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
+/// What the <key> elements declare: the attribute's name behind each short key.
+class Keys {
+ public:
+  Keys(const Document& document) {
+    for (const auto& node : document.root()) {
+      if (!named(node, "key")) continue;
+      const std::string id = document.require(node, "id");
+      const std::string name = node.attribute("attr.name").as_string(id.c_str());
+      names_[id] = lower(name);
+    }
+  }
+  /// The <data> children of an element, by lower-case attribute name.
+  [[nodiscard]] std::map<std::string, pugi::xml_node> data(const Document& document,
+                                                           pugi::xml_node element) const {
+    std::map<std::string, pugi::xml_node> found;
+    for (const auto& child : element) {
+      if (!named(child, "data")) continue;
+      const std::string key = document.require(child, "key");
+      const auto name = names_.find(key);
+      if (name == names_.end()) {
+        document.fail(child, fmt::format("has key {}, which no <key> declares", in_quotes(key)));
+      }
+      found[name->second] = child;
+    }
+    return found;
+  }
+
+ private:
+  std::map<std::string, std::string> names_;
+};
+
+using Data = std::map<std::string, pugi::xml_node>;
+
+double read_number(const Document& document, pugi::xml_node data) {
+  const std::string text = trimmed(data.text().get());
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size()) {
+    document.fail(data, fmt::format("must be a number, is {}", in_quotes(text)));
+  }
+  return value;
+}
+
+std::optional<Position> read_position(const Document& document, const Data& data) {
+  const auto longitude = data.find("longitude");
+  const auto latitude = data.find("latitude");
+  if (longitude == data.end() || latitude == data.end()) return {};
+  return Position{read_number(document, longitude->second),
+                  read_number(document, latitude->second)};
+}
+
+std::string read_text(const Data& data, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const auto found = data.find(name); found != data.end()) {
+      return trimmed(found->second.text().get());
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> cost_key(const Data& data, const CostRule& rule) {
+  if (rule.kind == CostRule::Kind::unit) return {};
+  if (rule.kind == CostRule::Kind::attribute) {
+    const std::string key = lower(rule.attribute);
+    return data.contains(key) ? std::optional(key) : std::nullopt;
+  }
+  for (const std::string_view key : kLengthAttributes) {
+    if (data.contains(std::string(key))) return std::string(key);
+  }
+  return {};
+}
+
+void read_edge(const Document& document, const Keys& keys, pugi::xml_node edge,
+               const CostRule& rule, RawGraph& raw) {
+  const auto own = edge.attribute("directed");
+  if (own && own.as_bool() != raw.directed) {
+    document.fail(edge, "is directed other than its graph; mixed graphs are not supported");
+  }
+  const Data data = keys.data(document, edge);
+  RawLink link{.source = document.require(edge, "source"),
+               .target = document.require(edge, "target"),
+               .cost = {},
+               .place = document.place(edge) + ": <edge>",
+               .cost_place = {}};
+  if (const auto key = cost_key(data, rule)) {
+    link.cost = read_number(document, data.at(*key));
+    link.cost_place = fmt::format("{}: {}", document.place(data.at(*key)), printable(*key));
+    raw.cost_attribute = *key;
+  }
+  raw.links.push_back(std::move(link));
+}
+
+void read_node(const Document& document, const Keys& keys, pugi::xml_node node, RawGraph& raw) {
+  for (const auto& child : node) {
+    if (named(child, "graph"))
+      document.fail(node, "holds a graph; nested graphs are not supported");
+  }
+  const Data data = keys.data(document, node);
+  raw.nodes.push_back({.id = document.require(node, "id"),
+                       .name = read_text(data, {"label", "name"}),
+                       .position = read_position(document, data),
+                       .place = document.place(node) + ": <node>"});
+}
+
+}  // namespace
+
+RawGraph read_graphml(const std::string& file, const std::string& content, const CostRule& rule) {
+  const Document document(file, content);
+  if (!named(document.root(), "graphml")) {
+    document.fail(document.root(), "is not GraphML's outermost element, <graphml>");
+  }
+  const Keys keys(document);
+  pugi::xml_node graph;
+  for (const auto& node : document.root()) {
+    if (!named(node, "graph")) continue;
+    if (graph) document.fail(node, "is the file's second graph; one is supported");
+    graph = node;
+  }
+  if (!graph) document.fail(document.root(), "holds no <graph>");
+
+  RawGraph raw;
+  raw.file = file;
+  const std::string direction = graph.attribute("edgedefault").as_string("undirected");
+  if (direction != "directed" && direction != "undirected") {
+    document.fail(graph, fmt::format("has edgedefault {}", in_quotes(direction)));
+  }
+  raw.directed = direction == "directed";
+  raw.name = read_text(keys.data(document, graph), {"network", "label", "name"});
+  for (const auto& element : graph) {
+    if (named(element, "node")) read_node(document, keys, element, raw);
+    if (named(element, "edge")) read_edge(document, keys, element, rule, raw);
+    if (named(element, "hyperedge")) document.fail(element, "is not supported");
+  }
+  return raw;
+}
+
+}  // namespace dunlin::routing

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+/// Text of unknown origin, made fit for a terminal.
+namespace dunlin::routing {
+
+/// Without control characters or broken UTF-8, and at most `columns` characters long (a longer one
+/// ends in an ellipsis).
+[[nodiscard]] std::string printable(std::string_view text, std::size_t columns = 60);
+/// The same in double quotes.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+/// Text padded with blanks on the right to a width, counted in characters.
+[[nodiscard]] std::string padded(std::string text, std::size_t columns);
+[[nodiscard]] std::size_t characters(std::string_view text) noexcept;
+
+/// The whole content of a file. Throws BadInput if it cannot be read or is larger than 64 MB.
+[[nodiscard]] std::string read_file(const std::string& path);
+/// Throws Error that says why it could not be written.
+void write_file(const std::string& path, std::string_view content);
+
+}  // namespace dunlin::routing
