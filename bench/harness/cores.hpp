@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+/// Processor cores: which we may use, and how to stay on one of them.
+namespace dunlin::bench {
+
+/// The cores that this process may run on, in order.
+[[nodiscard]] std::vector<int> usable_cores();
+
+/// Keep the calling thread on one core. Throws Error.
+void pin_to(int core);
+
+/// User and system time that this process has used so far.
+[[nodiscard]] std::uint64_t cpu_time_ns();
+
+}  // namespace dunlin::bench

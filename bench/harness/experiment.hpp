@@ -1,0 +1,40 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/harness/result.hpp"
+
+/// An Experiment measures one figure, at one or several settings of its parameters.
+namespace dunlin::bench {
+
+/// How hard to measure; from the command line.
+struct Effort {
+  std::uint32_t rounds = 11;
+  bool quick = false;  // a fraction of the work: to see that everything runs, not to quote
+  std::chrono::milliseconds timeout{120'000};
+
+  /// The full amount of something, or a hundredth of it.
+  [[nodiscard]] std::uint32_t scaled(std::uint32_t full) const noexcept {
+    return quick ? std::max(full / 100, 1U) : full;
+  }
+};
+
+struct Experiment {
+  std::string name;    // "detection"; several results share it
+  std::string title;   // a line for people: what is measured, and how
+  std::string fabric;  // "shm", "sim" or "none"
+  std::string x = {};  // the parameter to plot along; empty: bars
+  std::function<std::vector<Result>(const Effort&)> run;
+};
+
+struct Finding {
+  const Experiment* experiment;
+  std::vector<Result> results;
+};
+
+}  // namespace dunlin::bench

@@ -1,0 +1,117 @@
+#include "bench/harness/suite.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <dunlin/error.hpp>
+
+#include "bench/harness/cores.hpp"
+#include "bench/harness/report.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+bool wanted(const Experiment& experiment, const SuiteOptions& options) {
+  const bool by_name = options.only.empty() ||
+                       std::ranges::find(options.only, experiment.name) != options.only.end();
+  return by_name && (options.fabric.empty() || options.fabric == experiment.fabric);
+}
+
+std::string names(const std::vector<Experiment>& experiments) {
+  std::string text;
+  for (const Experiment& experiment : experiments) {
+    text += (text.empty() ? "" : ", ") + experiment.name + " (" + experiment.fabric + ")";
+  }
+  return text;
+}
+
+void write_file(const std::string& file, const std::string& text) {
+  std::ofstream stream(file);
+  stream << text << std::flush;
+  if (!stream) throw Error("bench: cannot write " + file);
+}
+
+std::string preface(const Effort& effort) {
+  const std::size_t cores = usable_cores().size();
+  return fmt::format(
+      "{} core{}; processes are pinned to their own where that is enough. Medians of {} rounds; "
+      "limits are measured in the same processes, in turns.{}\n\n",
+      cores, cores == 1 ? "" : "s", effort.rounds,
+      effort.quick ? "\nA quick run: to see that all works, not to quote." : "");
+}
+
+std::string summary(const std::vector<Finding>& findings) {
+  std::size_t goals = 0;
+  std::string missed;
+  for (const Finding& finding : findings) {
+    for (const Result& result : finding.results) {
+      const auto reached = result.reached();
+      if (!result.goal) continue;
+      ++goals;
+      if (!reached.value_or(false)) missed += "  " + result.name + "\n";
+    }
+  }
+  const auto misses = std::ranges::count(missed, '\n');
+  return fmt::format("{} of {} goals reached{}\n{}", goals - static_cast<std::size_t>(misses),
+                     goals, misses == 0 ? "." : "; missed:", missed);
+}
+
+}  // namespace
+
+void add_options(CLI::App& command, SuiteOptions& options) {
+  command.add_flag("--list", options.list, "Name the figures and stop");
+  command.add_option("--only", options.only, "Measure only these figures")->type_name("NAME");
+  command.add_option("--fabric", options.fabric, "Only the figures on this fabric")
+      ->check(CLI::IsMember({"shm", "sim", "none"}));
+  command.add_option("--rounds", options.effort.rounds, "Rounds, of which the median is taken")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_flag("--quick", options.effort.quick, "A hundredth of the work, to try things out");
+  command.add_option("--json", options.json_file, "Write one object a result")->type_name("FILE");
+  command.add_option("--plot", options.plot_folder, "Draw one SVG a figure (needs gnuplot)")
+      ->type_name("DIR");
+}
+
+std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments,
+                                      const SuiteOptions& options) {
+  for (const std::string& name : options.only) {
+    if (std::ranges::find(experiments, name, &Experiment::name) == experiments.end()) {
+      throw Error("there is no figure '" + name + "'; there are " + names(experiments));
+    }
+  }
+  std::vector<const Experiment*> result;
+  for (const Experiment& experiment : experiments) {
+    if (wanted(experiment, options)) result.push_back(&experiment);
+  }
+  if (result.empty()) {
+    throw Error("no figure matches --only and --fabric; there are " + names(experiments));
+  }
+  return result;
+}
+
+void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& options,
+               std::ostream& out) {
+  const std::vector<const Experiment*> selected = chosen(experiments, options);
+  if (options.list) {
+    for (const Experiment* experiment : selected) {
+      out << fmt::format("{:<20} {:<4} {}\n", experiment->name, experiment->fabric,
+                         experiment->title);
+    }
+    return;
+  }
+  out << preface(options.effort);
+  std::vector<Finding> findings;
+  for (const Experiment* experiment : selected) {
+    findings.push_back({experiment, experiment->run(options.effort)});
+    out << text_report(findings.back()) << "\n" << std::flush;
+  }
+  out << summary(findings);
+  if (!options.json_file.empty()) write_file(options.json_file, json_report(findings));
+  if (!options.plot_folder.empty()) plot_report(options.plot_folder, findings);
+}
+
+}  // namespace dunlin::bench

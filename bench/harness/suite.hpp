@@ -1,0 +1,37 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "bench/harness/experiment.hpp"
+
+/// Runs a list of experiments as the command line asks for, and reports. `dunlin bench NAME` is one
+/// such list with its options.
+namespace CLI {
+class App;
+}
+
+namespace dunlin::bench {
+
+struct SuiteOptions {
+  std::vector<std::string> only;  // names of experiments; empty: all
+  std::string fabric;             // only those on this one; empty: all
+  std::string json_file;
+  std::string plot_folder;
+  Effort effort;
+  bool list = false;
+};
+
+/// Adds the options that every suite has.
+void add_options(CLI::App& command, SuiteOptions& options);
+
+/// Those asked for. Throws Error that names what there is if `only` or `fabric` match nothing.
+[[nodiscard]] std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments,
+                                                    const SuiteOptions& options);
+
+/// Run them one after the other, report each as soon as it is there, then write the files.
+void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& options,
+               std::ostream& out);
+
+}  // namespace dunlin::bench
