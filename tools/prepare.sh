@@ -6,7 +6,7 @@ build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev)
 lint_packages=(clang clang-format clang-tidy shellcheck)
 data_packages=(python3-venv ca-certificates)
-bench_packages=(openmpi-bin libopenmpi-dev)
+bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox)
 
 topohub_version=1.5.1
 topohub_data=build/topohub # a link into build/venv

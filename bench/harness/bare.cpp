@@ -92,24 +92,29 @@ std::optional<double> count_in_step(Member& me, const Batches& plan, Spin spin) 
   return me.rank() == 0 ? std::optional(step) : std::nullopt;
 }
 
-std::optional<double> futex_ping_pong(Member& me, const Batches& plan) {
-  auto* const words = reinterpret_cast<std::uint32_t*>(me.arena().data() + 4 * kSide);
-  std::uint32_t* const ours = words + 32 * me.rank();
-  std::uint32_t* const theirs = words + 32 * (1 - me.rank());
-  std::uint32_t value = std::atomic_ref<std::uint32_t>(*ours).load();
+std::optional<double> wake_by_futex(Member& me, std::uint32_t wakes) {
+  auto* const doorbell = reinterpret_cast<std::uint32_t*>(me.arena().data() + 4 * kSide);
+  std::uint64_t* const answer = side(me, 0).flag;
+  std::uint64_t value = Word(*answer).load();
+  std::uint32_t rung = std::atomic_ref<std::uint32_t>(*doorbell).load();
   me.meet();
-  if (me.rank() == 0) {
-    const double round_trip = median_ns(plan, [&] {
-      wake(theirs, ++value);
-      sleep_until(ours, value);
-    });
-    return round_trip / 2;
+  if (me.rank() == 1) {
+    for (std::uint32_t i = 0; i < wakes; ++i) {
+      sleep_until(doorbell, ++rung);
+      Word(*answer).store(++value, std::memory_order_release);
+    }
+    return std::nullopt;
   }
-  for (std::uint64_t i = 0; i < plan.total(); ++i) {
-    sleep_until(ours, ++value);
-    wake(theirs, value);
+  std::vector<double> times(wakes);
+  for (double& time : times) {
+    spin_for(kUntilAsleepNs);
+    const double start = now_ns();
+    wake(doorbell, ++rung);
+    wait_for(answer, ++value, Spin::pause);
+    time = now_ns() - start;
   }
-  return std::nullopt;
+  std::ranges::nth_element(times, times.begin() + wakes / 2);
+  return times[wakes / 2];
 }
 
 double scan_words(const Batches& plan, std::span<const std::byte> memory, std::size_t lines,

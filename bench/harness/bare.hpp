@@ -23,8 +23,9 @@ enum class Spin { pause, tight };
 /// Members 0 and 1 count in step, each on its own line. Member 0 gets ns a step.
 [[nodiscard]] std::optional<double> count_in_step(Member& me, const Batches& plan, Spin spin);
 
-/// Ping-pong by futex between members 0 and 1, each asleep until woken; one-way ns.
-[[nodiscard]] std::optional<double> futex_ping_pong(Member& me, const Batches& plan);
+/// Member 1 sleeps on a futex and answers, once woken, by a plain store; member 0 gets ns from the
+/// wake to the answer, each time after long enough for the sleeper to be asleep.
+[[nodiscard]] std::optional<double> wake_by_futex(Member& me, std::uint32_t wakes);
 
 /// Ns to look once at one word of each of `lines` cache lines, `pitch` bytes apart.
 [[nodiscard]] double scan_words(const Batches& plan, std::span<const std::byte> memory,

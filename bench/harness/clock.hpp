@@ -28,6 +28,14 @@ inline void relax() noexcept {
 #endif
 }
 
+/// Spin until so much time has passed.
+inline void spin_for(double ns) noexcept {
+  for (const double end = now_ns() + ns; now_ns() < end;) relax();
+}
+
+/// Long enough for a process that has nothing to do to be asleep.
+inline constexpr double kUntilAsleepNs = 300'000;
+
 /// A round is cut into batches, and its result is the median batch: a neighbour who takes the core
 /// for some milliseconds spoils a few batches, not the round.
 struct Batches {

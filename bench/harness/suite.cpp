@@ -11,6 +11,7 @@
 
 #include "bench/harness/cores.hpp"
 #include "bench/harness/report.hpp"
+#include "command.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -80,7 +81,7 @@ std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments
                                       const SuiteOptions& options) {
   for (const std::string& name : options.only) {
     if (std::ranges::find(experiments, name, &Experiment::name) == experiments.end()) {
-      throw Error("there is no figure '" + name + "'; there are " + names(experiments));
+      throw app::BadInput("there is no figure '" + name + "'; there are " + names(experiments));
     }
   }
   std::vector<const Experiment*> result;
@@ -88,7 +89,7 @@ std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments
     if (wanted(experiment, options)) result.push_back(&experiment);
   }
   if (result.empty()) {
-    throw Error("no figure matches --only and --fabric; there are " + names(experiments));
+    throw app::BadInput("no figure matches --only and --fabric; there are " + names(experiments));
   }
   return result;
 }

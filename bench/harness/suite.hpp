@@ -15,18 +15,18 @@ class App;
 namespace dunlin::bench {
 
 struct SuiteOptions {
-  std::vector<std::string> only;  // names of experiments; empty: all
-  std::string fabric;             // only those on this one; empty: all
-  std::string json_file;
-  std::string plot_folder;
-  Effort effort;
+  std::vector<std::string> only = {};  // names of experiments; empty: all
+  std::string fabric = {};             // only those on this one; empty: all
+  std::string json_file = {};
+  std::string plot_folder = {};
+  Effort effort = {};
   bool list = false;
 };
 
 /// Adds the options that every suite has.
 void add_options(CLI::App& command, SuiteOptions& options);
 
-/// Those asked for. Throws Error that names what there is if `only` or `fabric` match nothing.
+/// Those asked for. Throws BadInput that names what there is if `only` or `fabric` match nothing.
 [[nodiscard]] std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments,
                                                     const SuiteOptions& options);
 

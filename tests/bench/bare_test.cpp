@@ -35,8 +35,8 @@ TEST(Bare, CountingKeepsBothInStep) {
       twice([](Member& me) { return bare::count_in_step(me, kTiny, bare::Spin::pause); }));
 }
 
-TEST(Bare, FutexPingPongWakesTheSleeper) {
-  expect_two_positive(twice([](Member& me) { return bare::futex_ping_pong(me, kTiny); }));
+TEST(Bare, FutexWakesTheSleeper) {
+  expect_two_positive(twice([](Member& me) { return bare::wake_by_futex(me, 3); }));
 }
 
 TEST(Bare, ScansYieldATime) {

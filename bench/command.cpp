@@ -1,0 +1,14 @@
+#include "command.hpp"
+
+#include "bench/table/experiments.hpp"
+
+namespace dunlin::app {
+
+void add_bench(CLI::App& program) {
+  CLI::App* bench = program.add_subcommand(
+      "bench", "Measure against the raw limit, in the same processes, in turns");
+  bench->require_subcommand(1);
+  bench::add_table_suite(*bench);
+}
+
+}  // namespace dunlin::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+/// The MPI library's barrier, run beside our own counting when there are more processes than cores.
+namespace dunlin::bench {
+
+class MpiBarrier {
+ public:
+  /// Looks for mpirun and for our small program next to the running one.
+  MpiBarrier();
+
+  [[nodiscard]] bool available() const noexcept { return missing_.empty(); }
+  /// What to do to make it available.
+  [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
+  /// Barriers a second of `processes` that share the cores and yield when idle. Throws Error.
+  [[nodiscard]] double per_second(std::uint32_t processes, std::uint64_t barriers,
+                                  std::chrono::milliseconds timeout) const;
+
+ private:
+  std::string program_;
+  std::string missing_;
+};
+
+}  // namespace dunlin::bench

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/harness/experiment.hpp"
+
+namespace CLI {
+class App;
+}
+
+/// The figures of the shared state table, one function and one file each.
+namespace dunlin::bench {
+
+[[nodiscard]] Experiment machine();
+
+[[nodiscard]] const std::vector<Experiment>& table_experiments();
+
+/// `dunlin bench table`
+void add_table_suite(CLI::App& bench);
+
+}  // namespace dunlin::bench

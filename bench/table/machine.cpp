@@ -1,0 +1,67 @@
+#include "bench/harness/bare.hpp"
+#include "bench/table/experiments.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+Result measured(std::string what, std::span<const double> series, std::string unit) {
+  Result result{
+      .name = "machine", .params = {{"operation", std::move(what)}}, .unit = std::move(unit)};
+  result.value = summarize(series);
+  return result;
+}
+
+std::vector<Result> between_processes(const Effort& effort) {
+  const Batches spins{.batches = effort.scaled(100), .per_batch = 200};
+  const std::uint32_t wakes = effort.scaled(200);
+  Team team({.processes = 2, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    alternate(me, effort.rounds,
+              {[&] { return bare::ping_pong(me, spins, bare::Spin::pause); },
+               [&] { return bare::ping_pong(me, spins, bare::Spin::tight); },
+               [&] { return bare::count_in_step(me, spins, bare::Spin::pause); },
+               [&] { return bare::wake_by_futex(me, wakes); }});
+  });
+  return {measured("ping-pong of two lines, pause", team.series(0), "ns"),
+          measured("ping-pong of two lines, tight", team.series(1), "ns"),
+          measured("a step of counting on two lines", team.series(2), "ns"),
+          measured("waking a sleeper by futex", team.series(3), "ns")};
+}
+
+/// One word of each line over sets of lines that fit in the first, second and third cache.
+std::vector<Result> within_one(const Effort& effort) {
+  const std::vector<std::size_t> lines{256, 1'000, 8'000, 60'000};
+  Team team({.processes = 1, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    std::vector<Contender> contenders;
+    for (const std::size_t n : lines) {
+      const auto loops = static_cast<std::uint32_t>(400'000 / n);
+      contenders.emplace_back([&me, &effort, n, loops]() -> std::optional<double> {
+        const Batches plan{.batches = effort.scaled(100), .per_batch = loops};
+        return bare::scan_words(plan, me.arena(), n) / static_cast<double>(n);
+      });
+    }
+    alternate(me, effort.rounds, contenders);
+  });
+  std::vector<Result> results;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    results.push_back(measured("a look at one of " + std::to_string(lines[i]) + " lines",
+                               team.series(static_cast<std::uint32_t>(i)), "ns"));
+  }
+  return results;
+}
+
+}  // namespace
+
+Experiment machine() {
+  return {.name = "machine",
+          .title = "the limits themselves: plain atomics, without Dunlin",
+          .fabric = "none",
+          .run = [](const Effort& effort) {
+            std::vector<Result> results = between_processes(effort);
+            for (Result& result : within_one(effort)) results.push_back(std::move(result));
+            return results;
+          }};
+}
+
+}  // namespace dunlin::bench

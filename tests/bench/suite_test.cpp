@@ -1,0 +1,79 @@
+#include "bench/harness/suite.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "command.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+std::vector<Result> one_result(const Effort& effort) {
+  Result result{.name = "a", .unit = "ns"};
+  const std::vector<double> rounds(effort.rounds, 10.0);
+  compare(result, rounds, "nothing", rounds);
+  return {result};
+}
+
+std::vector<Experiment> experiments() {
+  return {{.name = "a", .title = "first", .fabric = "shm", .run = one_result},
+          {.name = "b", .title = "second", .fabric = "shm", .run = one_result},
+          {.name = "a", .title = "third", .fabric = "sim", .run = one_result}};
+}
+
+std::string text_of(const SuiteOptions& options) {
+  std::ostringstream out;
+  run_suite(experiments(), options, out);
+  return out.str();
+}
+
+TEST(Suite, RunsAllUnlessAskedForSome) {
+  const std::vector<Experiment> all = experiments();
+  EXPECT_EQ(chosen(all, {}).size(), 3U);
+  EXPECT_EQ(chosen(all, {.only = {"a"}}).size(), 2U);
+  EXPECT_EQ(chosen(all, {.only = {"a", "b"}, .fabric = "shm"}).size(), 2U);
+  EXPECT_EQ(chosen(all, {.only = {"a"}, .fabric = "sim"}).front()->title, "third");
+}
+
+TEST(Suite, NamesWhatThereIsWhenAskedForWhatThereIsNot) {
+  try {
+    (void)chosen(experiments(), {.only = {"c"}});
+    FAIL() << "should have been refused";
+  } catch (const app::BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("a (shm), b (shm), a (sim)"), std::string::npos);
+  }
+  EXPECT_THROW((void)chosen(experiments(), {.only = {"b"}, .fabric = "sim"}), app::BadInput);
+}
+
+TEST(Suite, ListsWithoutMeasuring) {
+  const std::string text = text_of({.list = true});
+  EXPECT_NE(text.find("second"), std::string::npos);
+  EXPECT_EQ(text.find("Medians"), std::string::npos);
+}
+
+TEST(Suite, PassesTheNumberOfRoundsOn) {
+  EXPECT_NE(text_of({.effort = {.rounds = 13}}).find("Medians of 13 rounds"), std::string::npos);
+}
+
+TEST(Suite, WritesTheJsonFileItIsAskedFor) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("dunlin-suite-" + std::to_string(::getpid()) + ".json");
+  (void)text_of({.only = {"b"}, .json_file = file, .effort = {.rounds = 3}});
+  std::ifstream stream(file);
+  const auto json = nlohmann::json::parse(stream);
+  std::filesystem::remove(file);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["value_spread"]["rounds"], 3);
+}
+
+TEST(Suite, SaysWhichFileItCannotWrite) {
+  EXPECT_THROW((void)text_of({.json_file = "/no/such/folder/x.json"}), Error);
+}
+
+}  // namespace
+}  // namespace dunlin::bench
