@@ -1,22 +1,16 @@
-# The targets `format` and `tidy`. One clang-tidy run a source, repeated only when that source or
+# The target `tidy`. One clang-tidy run a source, repeated only when that source or
 # any header has changed.
-find_program(CLANG_FORMAT clang-format)
 find_program(CLANG_TIDY clang-tidy)
 
 file(GLOB_RECURSE lint_sources CONFIGURE_DEPENDS
   src/*.cpp apps/*.cpp bench/*.cpp examples/*.cpp tests/*.cpp)
 file(GLOB_RECURSE lint_headers CONFIGURE_DEPENDS
   include/*.hpp src/*.hpp apps/*.hpp bench/*.hpp tests/*.hpp)
-
-if(CLANG_FORMAT)
-  add_custom_target(format
-    COMMAND ${CLANG_FORMAT} --dry-run -Werror ${lint_sources} ${lint_headers}
-    COMMENT "Checking the format (clang-format -i repairs it)" VERBATIM)
-endif()
+set(lint_rules ${PROJECT_SOURCE_DIR}/.clang-tidy ${PROJECT_SOURCE_DIR}/src/.clang-tidy)
 
 if(CLANG_TIDY)
   # What must not compile cannot be analysed.
-  list(FILTER lint_sources EXCLUDE REGEX "/compile_fail/|/installed/")
+  list(FILTER lint_sources EXCLUDE REGEX "/compile_fail/")
   set(stamps)
   foreach(source IN LISTS lint_sources)
     file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${source})
@@ -26,7 +20,7 @@ if(CLANG_TIDY)
     add_custom_command(OUTPUT ${stamp}
       COMMAND ${CLANG_TIDY} --quiet -p ${PROJECT_BINARY_DIR} ${source}
       COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-      DEPENDS ${source} ${lint_headers} ${PROJECT_SOURCE_DIR}/.clang-tidy
+      DEPENDS ${source} ${lint_headers} ${lint_rules}
       COMMENT "clang-tidy ${name}" VERBATIM)
     list(APPEND stamps ${stamp})
   endforeach()

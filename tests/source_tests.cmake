@@ -38,3 +38,9 @@ foreach(page IN LISTS pages)
 endforeach()
 add_test(NAME tools.doc_examples COMMAND Python3::Interpreter -m unittest doc_examples_test
          WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
+
+foreach(part format tidy shell)
+  add_test(NAME lint.${part} COMMAND ${tools}/lint.sh ${part})
+  set_tests_properties(lint.${part} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
+set_tests_properties(lint.tidy PROPERTIES PROCESSORS 2 TIMEOUT 3600)

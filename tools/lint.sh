@@ -1,9 +1,34 @@
 #!/usr/bin/env bash
-# clang-format, clang-tidy and shellcheck over the whole project.
+# clang-format, clang-tidy and shellcheck over the project. usage: lint.sh [format] [tidy] [shell]
 set -euo pipefail
+shopt -s globstar nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-[[ -e build/lint/build.ninja ]] || cmake --preset lint
-cmake --build build/lint --target format
-cmake --build build/lint --target tidy -- -k 0
-shellcheck --external-sources run .ci/run tools/*.sh
+need() { # PROGRAM...
+  local program
+  for program in "$@"; do
+    if ! command -v "$program" >/dev/null; then
+      echo "skipped: there is no $program; ./run lint installs it"
+      exit 77
+    fi
+  done
+}
+
+lint_format() {
+  need clang-format
+  clang-format --dry-run -Werror {include,src,apps,bench,examples,tests}/**/*.[ch]pp
+}
+
+lint_tidy() {
+  need clang-tidy clang++
+  [[ -e build/lint/build.ninja ]] || cmake --preset lint
+  cmake --build build/lint --target tidy --parallel "$(nproc)" -- -k 0
+}
+
+lint_shell() {
+  need shellcheck
+  shellcheck --external-sources run .ci/run {tools,tests,examples}/**/*.sh
+}
+
+if (($# == 0)); then set -- format tidy shell; fi
+for part in "$@"; do "lint_$part"; done

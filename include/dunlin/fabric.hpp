@@ -314,8 +314,8 @@ class Fabric {
   virtual void cancel_sleep() noexcept = 0;
   /// Returns when rung, after timeout_ns, or for a duty of the backend's own (its heartbeat).
   virtual void sleep(std::uint64_t timeout_ns) noexcept = 0;
-  /// Makes a sleep() of this fabric return, now or when it comes. The one member that any thread may
-  /// call (to stop a runner, say).
+  /// Makes a sleep() of this fabric return, now or when it comes. The one member that any thread
+  /// may call (to stop a runner, say).
   virtual void wake() noexcept = 0;
   /// "Poll me no later than this": bounds the next sleep(), and makes a simulated node poll then.
   virtual void wake_at(std::uint64_t time_ns) noexcept = 0;
