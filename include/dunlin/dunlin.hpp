@@ -1,0 +1,10 @@
+#pragma once
+
+/// All of Dunlin; each header can also be included alone.
+#include <dunlin/error.hpp>
+#include <dunlin/fabric.hpp>
+#include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/limits.hpp>
+#include <dunlin/run.hpp>
+#include <dunlin/table.hpp>

@@ -1,0 +1,334 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dunlin/table/core.hpp>
+#include <dunlin/table/expression.hpp>
+
+/// The shared state table: one row a node. A node writes only its own row and publishes it with
+/// push(); it reads all rows from its own memory, and reacts to them with predicates and triggers.
+/// One thread at a time uses a table (and its fabric); all progress is made in poll().
+///
+///     struct Row {
+///       dunlin::Cell<int> step;
+///       dunlin::Cell<double> cpu_load;
+///     };
+///
+///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 4});
+///     dunlin::Table<Row> table(fabric);
+///     table.when(dunlin::all(&Row::step) >= 1).once([](auto& t) {
+///       t.mine().step = 2;
+///       t.push(&Row::step);
+///     });
+///     table.mine().step = 1;
+///     table.push(&Row::step);
+///     dunlin::run(table);
+///
+/// The idea is that of the shared state table of Derecho's authors; docs/table.md says what is
+/// promised, docs/formats/row.md how a row lies in memory.
+namespace dunlin {
+
+template <class Row>
+class Table;
+
+/// A constant copy of a table's rows; each entry is consistent, as it was while it was copied.
+template <class Row>
+class Snapshot {
+ public:
+  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return rows_[i]; }
+  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+  [[nodiscard]] auto begin() const noexcept { return rows_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return rows_.end(); }
+
+ private:
+  friend class Table<Row>;
+  explicit Snapshot(std::size_t rows) : rows_(rows) {}
+  std::vector<Row> rows_;
+};
+
+/// One entry of a column of several, to be pushed alone: table.push(dunlin::entry(&Row::costs, 3)).
+template <class Row, class M>
+struct EntrySelector {
+  M Row::*column;
+  std::size_t index;
+};
+template <class Row, class M>
+[[nodiscard]] EntrySelector<Row, M> entry(M Row::*column, std::size_t index) noexcept {
+  return {column, index};
+}
+
+template <class Row>
+class Table {
+ public:
+  /// Refers to a registered predicate, also after it is gone. Must not outlive its table.
+  class Handle {
+   public:
+    Handle() = default;
+    /// Ends it (P2); false if it was gone already.
+    bool remove() noexcept { return table_ != nullptr && table_->core_.detector().remove(id_); }
+    [[nodiscard]] bool active() const noexcept { return predicate() != nullptr; }
+    [[nodiscard]] std::uint64_t firings() const noexcept {
+      const Predicate* p = predicate();
+      return p == nullptr ? 0 : *p->firings;
+    }
+    /// Adds a trigger behind those that it has.
+    template <class Trigger>
+    Handle& then(Trigger trigger) {
+      if (Predicate* p = predicate()) p->triggers.push_back(table_->bind(std::move(trigger)));
+      return *this;
+    }
+
+   private:
+    friend class Table;
+    Handle(Table& table, std::uint64_t id) noexcept : table_(&table), id_(id) {}
+    [[nodiscard]] Predicate* predicate() const noexcept {
+      return table_ == nullptr ? nullptr : table_->core_.detector().find(id_);
+    }
+    Table* table_ = nullptr;
+    std::uint64_t id_ = 0;
+  };
+
+  /// A predicate that is being registered; one of the three registers it with its triggers, which
+  /// run in order and take the table, or nothing.
+  template <class P>
+  class When {
+   public:
+    /// Fires in every poll in which the predicate is true.
+    template <class... Triggers>
+    Handle recurrent(Triggers... triggers) && {
+      return table_.add(std::move(*this), PredicateKind::recurrent, std::move(triggers)...);
+    }
+    /// Fires the first time it is true, and is gone.
+    template <class... Triggers>
+    Handle once(Triggers... triggers) && {
+      return table_.add(std::move(*this), PredicateKind::once, std::move(triggers)...);
+    }
+    /// Fires each time it has become true.
+    template <class... Triggers>
+    Handle transition(Triggers... triggers) && {
+      return table_.add(std::move(*this), PredicateKind::transition, std::move(triggers)...);
+    }
+
+   private:
+    friend class Table;
+    When(Table& table, P predicate, std::string name)
+        : table_(table), predicate_(std::move(predicate)), name_(std::move(name)) {}
+    Table& table_;
+    P predicate_;
+    std::string name_;
+  };
+
+  /// Pushes to some rows only; made by to().
+  class Selection {
+   public:
+    template <class... Columns>
+    Pushed push(Columns... columns) noexcept {
+      return table_.push_items(rows_, nullptr, columns...);
+    }
+    template <class... Columns>
+    Pushed push(Completion& completion, Columns... columns) noexcept {
+      return table_.push_items(rows_, &completion, columns...);
+    }
+
+   private:
+    friend class Table;
+    Selection(Table& table, std::vector<std::uint32_t> rows)
+        : table_(table), rows_(std::move(rows)) {}
+    Table& table_;
+    std::vector<std::uint32_t> rows_;
+  };
+
+  /// Makes this node's part of the table; throws Error. Does not wait for the others: rows of nodes
+  /// that have not made theirs yet show initial values, and receive ours when they have.
+  explicit Table(Fabric& fabric, TableOptions options = {})
+      : core_(
+            fabric, layout_of<Row>(), [](std::byte* at) { new (at) Row(); }, std::move(options)) {}
+  explicit Table(const std::unique_ptr<Fabric>& fabric, TableOptions options = {})
+      : Table(*fabric, std::move(options)) {}
+
+  // --- rows
+  // ---------------------------------------------------------------------------------------
+  [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
+  [[nodiscard]] std::size_t my_row() const noexcept { return core_.my_row(); }
+  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept {
+    return *std::launder(reinterpret_cast<const Row*>(core_.row(i)));
+  }
+  [[nodiscard]] Row& mine() noexcept { return *std::launder(reinterpret_cast<Row*>(core_.mine())); }
+  [[nodiscard]] const Row& mine() const noexcept { return (*this)[my_row()]; }
+  /// False once the row is frozen, because its node failed or gave up the table.
+  [[nodiscard]] bool alive(std::size_t i) const noexcept { return core_.alive(i); }
+  [[nodiscard]] RowState state(std::size_t i) const noexcept { return core_.state(i); }
+  /// Whether all nodes that have not failed have made their part of the table.
+  [[nodiscard]] bool connected() const noexcept { return core_.connected(); }
+  [[nodiscard]] Snapshot<Row> snapshot() const {
+    Snapshot<Row> copy(size());
+    for (std::size_t i = 0; i < size(); ++i) {
+      core_.copy_row(i, reinterpret_cast<std::byte*>(&copy.rows_[i]));
+    }
+    return copy;
+  }
+
+  // --- publishing
+  // ---------------------------------------------------------------------------------
+  /// Publish columns of the own row to all others, in the order given (T3); no columns: the whole
+  /// row, in order of declaration. Never blocks and never loses: see Pushed.
+  template <class... Columns>
+  requires(!std::is_same_v<Completion, std::remove_cvref_t<Columns>> && ...) Pushed
+      push(Columns... columns)
+  noexcept {
+    if constexpr (sizeof...(columns) == 0) {
+      return core_.push(core_.whole_row());
+    } else {
+      const PushItem items[]{item(columns)...};
+      return core_.push(items);
+    }
+  }
+  /// The same; the completion is finished when all is placed at every peer it was sent to.
+  template <class... Columns>
+  Pushed push(Completion& completion, Columns... columns) noexcept {
+    if constexpr (sizeof...(columns) == 0) {
+      return core_.push(core_.whole_row(), &completion);
+    } else {
+      const PushItem items[]{item(columns)...};
+      return core_.push(items, &completion);
+    }
+  }
+  /// table.to({1, 2}).push(&Row::step): the same to some rows.
+  [[nodiscard]] Selection to(std::vector<std::uint32_t> rows) {
+    return Selection(*this, std::move(rows));
+  }
+
+  // --- reacting
+  // -----------------------------------------------------------------------------------
+  /// A predicate: an expression (table/expression.hpp), or any pure function of the table. The name
+  /// is for `dunlin top`; by default the expression itself, or the place of the call.
+  template <class P>
+  [[nodiscard]] When<P> when(P predicate, std::string name = {},
+                             const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    if (name.empty()) name = describe(predicate, file, line);
+    return When<P>(*this, std::move(predicate), std::move(name));
+  }
+  /// Called from poll(), once for each row that becomes frozen: `upcall(table, row, why)`.
+  template <class Upcall>
+  void on_failure(Upcall upcall) {
+    core_.on_failure(
+        [this, upcall = std::move(upcall)](
+            std::size_t row, RowState, std::string_view why) mutable { upcall(*this, row, why); });
+  }
+  std::size_t poll() { return core_.poll(); }
+  void check() const { core_.check(); }
+
+  // --- underneath
+  // ---------------------------------------------------------------------------------
+  [[nodiscard]] TableCore& core() noexcept { return core_; }
+  [[nodiscard]] Fabric& fabric() const noexcept { return core_.fabric(); }
+  template <class M>
+  [[nodiscard]] const Column* column(M Row::*member) const noexcept {
+    const std::size_t offset = offset_of(member);
+    for (const Column& c : core_.layout().columns) {
+      if (c.offset == offset) return &c;
+    }
+    return nullptr;
+  }
+
+ private:
+  template <class P>
+  struct TypedPredicate : Predicate {
+    TypedPredicate(const Table& t, P p) : table(t), predicate(std::move(p)) {}
+    const Table& table;
+    P predicate;
+  };
+
+  template <class M>
+  [[nodiscard]] std::size_t offset_of(M Row::*member) const noexcept {
+    return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&(mine().*member)) -
+                                    reinterpret_cast<const std::byte*>(&mine()));
+  }
+  template <class M>
+  [[nodiscard]] PushItem item(M Row::*member) const noexcept {
+    if constexpr (detail::MemberTraits<M>::kKind == ColumnKind::word) {
+      return {static_cast<std::uint32_t>(offset_of(member)), sizeof(M)};
+    } else {
+      return core_.item(offset_of(member), sizeof(M), detail::MemberTraits<M>::kKind);
+    }
+  }
+  template <class M>
+  [[nodiscard]] PushItem item(EntrySelector<Row, M> selected) const noexcept {
+    using Traits = detail::MemberTraits<M>;
+    static_assert(
+        Traits::kKind == ColumnKind::word,
+        "dunlin: single entries can be pushed of columns whose entries have up to 8 bytes");
+    return {static_cast<std::uint32_t>(offset_of(selected.column) +
+                                       selected.index % Traits::kCount * Traits::kStrideBytes),
+            static_cast<std::uint32_t>(Traits::kStrideBytes)};
+  }
+  template <class... Columns>
+  Pushed push_items(const std::vector<std::uint32_t>& rows, Completion* completion,
+                    Columns... columns) noexcept {
+    if constexpr (sizeof...(columns) == 0) {
+      return core_.push_to(rows, core_.whole_row(), completion);
+    } else {
+      const PushItem items[]{item(columns)...};
+      return core_.push_to(rows, items, completion);
+    }
+  }
+
+  template <class P>
+  [[nodiscard]] std::string describe(const P& predicate, std::string_view file, int line) const {
+    if constexpr (detail::Boolean<P>) {
+      return predicate.describe(*this);
+    } else {
+      file.remove_prefix(file.find_last_of('/') + 1);
+      return std::string(file) + ":" + std::to_string(line);
+    }
+  }
+  template <class Trigger>
+  [[nodiscard]] std::function<void()> bind(Trigger trigger) {
+    if constexpr (std::is_invocable_v<Trigger&, Table&>) {
+      return [this, trigger = std::move(trigger)]() mutable { trigger(*this); };
+    } else {
+      static_assert(std::is_invocable_v<Trigger&>,
+                    "dunlin: a trigger is called with the table (auto& t), or with nothing");
+      return trigger;
+    }
+  }
+
+  template <class P, class... Triggers>
+  Handle add(When<P> when, PredicateKind kind, Triggers... triggers) {
+    using Typed = TypedPredicate<P>;
+    auto* typed = new Typed(*this, std::move(when.predicate_));
+    typed->destroy = [](Predicate* p) noexcept { delete static_cast<Typed*>(p); };
+    PredicatePointer predicate(typed);
+    typed->evaluate = [](const Predicate& p) -> bool {
+      const auto& self = static_cast<const Typed&>(p);
+      return self.predicate(self.table);
+    };
+    if constexpr (detail::Boolean<P>) {
+      typed->entries = static_cast<std::uint32_t>(typed->predicate.entries(*this));
+    } else {
+      static_assert(
+          std::is_invocable_r_v<bool, const P&, const Table&>,
+          "dunlin: a predicate is a const function of a constant table that returns bool");
+      typed->entries = static_cast<std::uint32_t>(size());
+    }
+    typed->kind = kind;
+    typed->name = std::move(when.name_);
+    (typed->triggers.push_back(bind(std::move(triggers))), ...);
+    return Handle(*this, core_.detector().add(std::move(predicate)));
+  }
+
+  TableCore core_;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <dunlin/table/values.hpp>
+
+/// The truths of expressions (table/expression.hpp): conditions on every, some or a number of rows,
+/// comparisons of values, and their combinations.
+namespace dunlin::detail {
+
+/// "row.member op value", for one row at a time.
+template <class Op, class Row, class M, class V>
+struct Condition {
+  M Row::*member;
+  V value;
+  template <class Table>
+  std::string describe(const Table& table) const {
+    return column_name(table, member) + Op::kSign + value.describe(table);
+  }
+};
+
+template <class Op, class Row, class M, class V>
+struct Every : BooleanTag {
+  Condition<Op, Row, M, V> condition;
+  RowSet rows;
+  Every(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
+  template <class Table>
+  [[gnu::always_inline]] bool operator()(const Table& table) const {
+    const auto& against = condition.value.value(table);
+    return rows.every(table, [&](const Row& row) {
+      return every_entry(row.*(condition.member), [&](const auto& e) { return Op{}(e, against); });
+    });
+  }
+  template <class Table>
+  std::size_t entries(const Table& table) const {
+    return rows.size(table) * MemberTraits<M>::kCount + condition.value.entries(table);
+  }
+  template <class Table>
+  std::string describe(const Table& table) const {
+    return "all(" + column_name(table, condition.member) + rows.describe() + ")" + Op::kSign +
+           condition.value.describe(table);
+  }
+};
+
+template <class Op, class Row, class M, class V>
+struct Some : BooleanTag {
+  Condition<Op, Row, M, V> condition;
+  RowSet rows;
+  Some(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
+  template <class Table>
+  [[gnu::always_inline]] bool operator()(const Table& table) const {
+    const auto& against = condition.value.value(table);
+    return !rows.every(table, [&](const Row& row) {
+      return every_entry(row.*(condition.member), [&](const auto& e) { return !Op{}(e, against); });
+    });
+  }
+  template <class Table>
+  std::size_t entries(const Table& table) const {
+    return rows.size(table) * MemberTraits<M>::kCount + condition.value.entries(table);
+  }
+  template <class Table>
+  std::string describe(const Table& table) const {
+    return "any(" + column_name(table, condition.member) + rows.describe() + ")" + Op::kSign +
+           condition.value.describe(table);
+  }
+};
+
+/// How many rows satisfy the condition in all their entries.
+template <class Op, class Row, class M, class V>
+struct Count : ValueTag {
+  Condition<Op, Row, M, V> condition;
+  RowSet rows;
+  Count(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
+  template <class Table>
+  std::size_t value(const Table& table) const {
+    const auto& against = condition.value.value(table);
+    std::size_t count = 0;
+    rows.every(table, [&](const Row& row) {
+      count +=
+          every_entry(row.*(condition.member), [&](const auto& e) { return Op{}(e, against); });
+      return true;
+    });
+    return count;
+  }
+  template <class Table>
+  std::size_t entries(const Table& table) const {
+    return rows.size(table) * MemberTraits<M>::kCount + condition.value.entries(table);
+  }
+  template <class Table>
+  std::string describe(const Table& table) const {
+    return "count(" + condition.describe(table) + rows.describe() + ")";
+  }
+};
+
+template <class Op, class A, class B>
+struct Comparison : BooleanTag {
+  A a;
+  B b;
+  Comparison(A left, B right) : a(std::move(left)), b(std::move(right)) {}
+  template <class Table>
+  [[gnu::always_inline]] bool operator()(const Table& table) const {
+    return Op{}(a.value(table), b.value(table));
+  }
+  template <class Table>
+  std::size_t entries(const Table& table) const {
+    return a.entries(table) + b.entries(table);
+  }
+  template <class Table>
+  std::string describe(const Table& table) const {
+    return a.describe(table) + Op::kSign + b.describe(table);
+  }
+};
+
+template <Boolean A, Boolean B>
+struct Both : BooleanTag {
+  A a;
+  B b;
+  Both(A left, B right) : a(std::move(left)), b(std::move(right)) {}
+  template <class Table>
+  bool operator()(const Table& table) const {
+    return a(table) && b(table);
+  }
+  template <class Table>
+  std::size_t entries(const Table& table) const {
+    return a.entries(table) + b.entries(table);
+  }
+  template <class Table>
+  std::string describe(const Table& t) const {
+    return "(" + a.describe(t) + ") && (" + b.describe(t) + ")";
+  }
+};
+template <Boolean A, Boolean B>
+struct Either : BooleanTag {
+  A a;
+  B b;
+  Either(A left, B right) : a(std::move(left)), b(std::move(right)) {}
+  template <class Table>
+  bool operator()(const Table& table) const {
+    return a(table) || b(table);
+  }
+  template <class Table>
+  std::size_t entries(const Table& table) const {
+    return a.entries(table) + b.entries(table);
+  }
+  template <class Table>
+  std::string describe(const Table& t) const {
+    return "(" + a.describe(t) + ") || (" + b.describe(t) + ")";
+  }
+};
+template <Boolean A>
+struct Opposite : BooleanTag {
+  A a;
+  explicit Opposite(A operand) : a(std::move(operand)) {}
+  template <class Table>
+  bool operator()(const Table& table) const {
+    return !a(table);
+  }
+  template <class Table>
+  std::size_t entries(const Table& table) const {
+    return a.entries(table);
+  }
+  template <class Table>
+  std::string describe(const Table& table) const {
+    return "!(" + a.describe(table) + ")";
+  }
+};
+
+}  // namespace dunlin::detail

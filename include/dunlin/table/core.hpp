@@ -1,0 +1,199 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/table/layout.hpp>
+#include <dunlin/table/predicate.hpp>
+
+/// The untyped core of a table: rows of bytes with a Layout, pushed to peers or pulled from them,
+/// and a Detector over them. `Table<Row>` is its typed face; tools and other languages use this
+/// one. One thread at a time; all progress is made in poll().
+///
+/// Invariants (docs/table.md):
+///  T1  Row i belongs to members()[i]; a node writes only its own row, in its own memory, and peers
+///      receive it by push (Refresh::writes) or fetch it (Refresh::reads).
+///  T2  A peer that connects late, or whose queue was full, is sent the whole row: no push is lost,
+///  at
+///      most overtaken by a newer value of the same column.
+///  T3  Columns of one push, and of a whole row, are published in order of declaration, each after
+///  the
+///      one before it: declare data before the guard that announces it.
+///  T4  A failed node's row is frozen: it moves to private memory, where nothing can write it.
+///  T5  Tables whose layout, members or refresh mode differ never exchange a byte.
+namespace dunlin {
+
+enum class Refresh : std::uint8_t {
+  writes,  // owners push their rows to the others
+  reads    // every node pulls all rows, again and again
+};
+
+struct TableOptions {
+  /// Tables of the same name belong together; several on one fabric need different ones.
+  std::string name = "table";
+  /// Ranks, in order of rows; empty: the whole fabric. This process must be one of them.
+  std::vector<Rank> members = {};
+  Refresh refresh = Refresh::writes;
+  /// Refresh::reads: the least time from one pull of a row to the next; 0 pulls without a pause.
+  std::uint64_t refresh_interval_us = 0;
+  /// Distinguishes successive tables of one name. 0: the how-many-th this process has made, which
+  /// fits if all members make them in the same order.
+  std::uint64_t epoch = 0;
+};
+
+enum class RowState : std::uint8_t {
+  own,
+  waiting,  // the peer has not made its table yet; it will be sent all when it has
+  connected,
+  behind,    // connected, and its queue was full: it will be sent all
+  failed,    // frozen
+  refused,   // made a table of another layout, membership or mode; frozen
+  withdrawn  // destroyed its table; frozen
+};
+[[nodiscard]] std::string_view describe(RowState state) noexcept;
+
+/// Part of a row to publish: a run of words, or a whole stamped or list column.
+struct PushItem {
+  static constexpr std::uint32_t kWords = UINT32_MAX;
+  std::uint32_t offset;
+  std::uint32_t bytes;
+  std::uint32_t column = kWords;
+};
+
+/// How many peers a push went to at once. The others are not lost (T2); failed ones do not count.
+struct Pushed {
+  std::uint32_t sent = 0;
+  std::uint32_t behind = 0;   // back-pressure
+  std::uint32_t waiting = 0;  // not connected yet
+};
+
+class TableBoard;
+class Puller;
+
+class TableCore {
+ public:
+  /// Places the initial content of one row.
+  using InitialRow = std::function<void(std::byte* row)>;
+  /// Called from poll() when a row has become failed, refused or withdrawn.
+  using FailureUpcall = std::function<void(std::size_t row, RowState state, std::string_view why)>;
+
+  /// Set-up; throws Error. Does not wait for the peers. `fabric` must outlive the table.
+  TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOptions options);
+  ~TableCore();
+  TableCore(const TableCore&) = delete;
+  TableCore& operator=(const TableCore&) = delete;
+
+  [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const TableOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const std::vector<Rank>& members() const noexcept { return options_.members; }
+  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+  [[nodiscard]] std::size_t my_row() const noexcept { return my_row_; }
+  [[nodiscard]] RowState state(std::size_t row) const noexcept { return states_[row]; }
+  /// Whether the row's owner is neither failed nor refused nor withdrawn.
+  [[nodiscard]] bool alive(std::size_t row) const noexcept {
+    return states_[row] <= RowState::behind;
+  }
+  /// Whether every peer is connected (those that failed do not count).
+  [[nodiscard]] bool connected() const noexcept { return waiting_ == 0; }
+  /// Throws Error if a peer's table was refused; runners call it, so that a mistake is not waited
+  /// on.
+  void check() const;
+
+  [[nodiscard]] const std::byte* row(std::size_t i) const noexcept { return rows_[i]; }
+  [[nodiscard]] std::byte* mine() noexcept { return own_; }
+  /// The consistent content of row i, as of now, written to `to` (layout().row_bytes, 64-byte
+  /// aligned, holding some valid row already).
+  void copy_row(std::size_t i, std::byte* to) const noexcept;
+
+  /// Publish items of the own row to all connected peers, or to the given rows. With a completion,
+  /// it is finished when all is placed at every peer that the push was sent to.
+  Pushed push(std::span<const PushItem> items, Completion* completion = nullptr) noexcept;
+  Pushed push_to(std::span<const std::uint32_t> rows, std::span<const PushItem> items,
+                 Completion* completion = nullptr) noexcept;
+  /// The items that make up the whole row, in order of declaration.
+  [[nodiscard]] std::span<const PushItem> whole_row() const noexcept { return whole_row_; }
+  [[nodiscard]] PushItem item(std::size_t offset, std::size_t bytes,
+                              ColumnKind kind) const noexcept;
+
+  Detector& detector() noexcept { return detector_; }
+  void on_failure(FailureUpcall upcall) { upcall_ = std::move(upcall); }
+
+  /// Fabric progress, failure upcalls, refreshes, then one pass of the detector. Returns how much
+  /// was done; 0 means that polling again is pointless until something arrives.
+  std::size_t poll() {
+    std::size_t done = fabric_.poll();
+    if (attention_) done += attend();
+    const std::size_t fired = detector_.run_pass();
+    memory::store(*shown_passes_, detector_.passes());
+    return done + fired;
+  }
+
+ private:
+  struct Notice {
+    std::size_t row;
+    RowState state;
+    std::string why;
+  };
+  class Batch;
+
+  // core.cpp: set-up, and what becomes of the peers
+  void choose_members();
+  void plan_whole_row();
+  void join_words();
+  [[nodiscard]] RegionSpec region_spec() const;
+  [[nodiscard]] std::size_t row_of(Rank rank) const noexcept;
+  void handle(const Event& event);
+  void connect(std::size_t row);
+  void lose(std::size_t row, RowState state, std::string_view why);
+  void freeze(std::size_t row);
+  void set_state(std::size_t row, RowState state) noexcept;
+  void update_targets();
+  std::size_t attend();
+  std::size_t deliver_notices();
+  // push.cpp
+  void catch_up(std::uint32_t row) noexcept;
+  void stage(Batch& batch, std::uint32_t row, const PushItem& item) noexcept;
+  void stage_stamped(Batch& batch, std::uint32_t row, const Column& column) noexcept;
+  void stage_list(Batch& batch, std::uint32_t row, std::uint32_t column) noexcept;
+
+  Fabric& fabric_;
+  const Layout layout_;
+  TableOptions options_;
+  std::size_t my_row_ = 0;
+  std::size_t stride_bytes_ = 0;
+  std::byte* own_ = nullptr;
+  std::vector<const std::byte*> rows_;
+  std::vector<RowState> states_;
+  std::vector<std::uint32_t> targets_;  // connected rows: where a push to all goes
+  std::uint32_t waiting_ = 0;
+  InitialRow initial_;
+  std::vector<PushItem> whole_row_;
+  std::size_t operations_per_row_ = 0;
+  std::vector<std::uint32_t> list_columns_;
+  std::vector<std::uint64_t> list_pushed_;  // [row * lists + list]: end index last sent
+  std::uint64_t pushes_ = 0;
+  std::uint64_t shown_pushes_ = 0;
+  std::uint64_t* shown_passes_ = nullptr;
+  bool attention_ = false;  // something is due besides evaluating predicates
+
+  Region region_;
+  std::unique_ptr<TableBoard> board_;
+  Detector detector_;
+  std::vector<std::vector<std::byte>> frozen_;
+  std::vector<Notice> notices_;
+  std::string refusal_;
+  FailureUpcall upcall_;
+  std::unique_ptr<Puller> puller_;
+  Subscription subscription_;
+};
+
+}  // namespace dunlin

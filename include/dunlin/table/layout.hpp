@@ -1,0 +1,249 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dunlin/table/cell.hpp>
+#include <dunlin/table/reflect.hpp>
+
+/// A Layout says what the bytes of a row mean: its columns with name, type, offset and count. The
+/// core of the table, `dunlin top` and other languages know rows only by it; `layout_of<Row>()`
+/// derives it from a struct. Values; any thread.
+namespace dunlin {
+
+enum class ColumnKind : std::uint8_t {
+  word,     // entries of up to 8 bytes, each one aligned word
+  stamped,  // larger entries: two slots of stamped lines each
+  list      // a List
+};
+
+enum class EntryType : std::uint8_t {
+  boolean,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f32,
+  f64,
+  text,  // std::array<char, N>
+  bytes  // anything else
+};
+[[nodiscard]] std::string_view describe(EntryType type) noexcept;
+
+struct Column {
+  std::string name;
+  ColumnKind kind;
+  EntryType type;
+  std::size_t offset;        // from the beginning of the row
+  std::size_t count;         // entries of a word or stamped column; capacity of a list
+  std::size_t entry_bytes;   // of the value
+  std::size_t stride_bytes;  // from one entry to the next
+  std::size_t bytes;         // of the whole column
+  friend bool operator==(const Column&, const Column&) = default;
+};
+
+struct Layout {
+  std::vector<Column> columns;
+  std::size_t row_bytes = 0;
+
+  /// One line a column, "name type[count] kind @offset": what peers must agree on, and what a
+  /// refusal prints. parse() reads it back.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] static Layout parse(std::string_view text);
+  [[nodiscard]] std::uint64_t hash() const;
+  /// Throws Error if a limit is exceeded or columns overlap; every table checks its own.
+  void check() const;
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+namespace detail {
+
+template <class T>
+consteval EntryType entry_type() {
+  using enum EntryType;
+  if constexpr (std::is_enum_v<T>) {
+    return entry_type<std::underlying_type_t<T>>();
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return boolean;
+  } else if constexpr (std::is_same_v<T, float>) {
+    return f32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return f64;
+  } else if constexpr (std::is_integral_v<T>) {
+    constexpr std::array<EntryType, 4> is_signed{i8, i16, i32, i64};
+    constexpr std::array<EntryType, 4> is_unsigned{u8, u16, u32, u64};
+    constexpr std::size_t size = std::bit_width(sizeof(T)) - 1;
+    return std::is_signed_v<T> ? is_signed[size] : is_unsigned[size];
+  } else {
+    return bytes;
+  }
+}
+template <>
+consteval EntryType entry_type<long double>() {
+  return EntryType::bytes;
+}
+template <class T>
+struct TextSize : std::false_type {};
+template <std::size_t N>
+struct TextSize<std::array<char, N>> : std::true_type {};
+
+/// What a member of a row is: specialised for what a row may be made of.
+template <class M>
+struct MemberTraits {
+  static constexpr bool kKnown = false;
+};
+template <class T, bool Stamped>
+struct EntryTraits {
+  static constexpr bool kKnown = true;
+  using value_type = T;
+  static constexpr ColumnKind kKind = Stamped ? ColumnKind::stamped : ColumnKind::word;
+  static constexpr EntryType kType = TextSize<T>::value ? EntryType::text : entry_type<T>();
+  static constexpr std::size_t kCount = 1;
+};
+template <class T>
+struct MemberTraits<Cell<T>> : EntryTraits<T, !SmallEntry<T>> {
+  static constexpr std::size_t kStrideBytes = sizeof(Cell<T>);
+};
+template <class T>
+struct MemberTraits<Versioned<T>> : EntryTraits<T, true> {
+  static constexpr std::size_t kStrideBytes = sizeof(Versioned<T>);
+};
+template <class E, std::size_t N>
+requires(MemberTraits<E>::kKnown&& MemberTraits<E>::kKind != ColumnKind::list &&
+         N > 0) struct MemberTraits<std::array<E, N>> : MemberTraits<E> {
+  static constexpr std::size_t kCount = N * MemberTraits<E>::kCount;
+};
+template <class T, std::size_t N>
+struct MemberTraits<List<T, N>> : EntryTraits<T, true> {
+  static constexpr ColumnKind kKind = ColumnKind::list;
+  static constexpr std::size_t kCount = N;
+  static constexpr std::size_t kStrideBytes = List<T, N>::kStrideBytes;
+};
+
+template <class M>
+inline constexpr bool kHasPointer =
+    std::is_pointer_v<M> || std::is_member_pointer_v<M> || std::is_null_pointer_v<M>;
+
+template <class M>
+struct MemberCheck {
+  static_assert(
+      !kHasPointer<M>,
+      "dunlin: a member of a row cannot be a pointer: an address means nothing in another "
+      "process. Store an index or the value itself, in a dunlin::Cell.");
+  static_assert(
+      kHasPointer<M> || MemberTraits<M>::kKnown,
+      "dunlin: every member of a row must be a dunlin::Cell<T>, a dunlin::Versioned<T>, a "
+      "std::array of these, or a dunlin::List<T, N>: what peers write must be read "
+      "atomically. Wrap the member: dunlin::Cell<int> step;");
+  static constexpr bool ok = true;
+};
+
+/// The sentences for a struct that cannot be a row.
+template <class Row>
+struct RowCheck {
+  static_assert(std::is_class_v<Row>, "dunlin: a row must be a struct of dunlin::Cell members.");
+  static_assert(
+      !std::is_class_v<Row> || !std::is_polymorphic_v<Row>,
+      "dunlin: a row cannot have virtual functions: their table is an address, which means "
+      "nothing in another process.");
+  static_assert(!std::is_class_v<Row> || std::is_polymorphic_v<Row> || std::is_aggregate_v<Row>,
+                "dunlin: a row must be a plain struct: all members public, no constructors, no "
+                "virtual or private base. Give members default values instead: "
+                "dunlin::Cell<int> step{1};");
+  static constexpr bool plain = std::is_aggregate_v<Row>;
+};
+
+/// The sentences for members that cannot even be told apart; then those of the members themselves.
+template <class Row, std::size_t N = member_count<Row>()>
+struct MembersCheck {
+  static constexpr bool empty = std::is_empty_v<Row>;
+  static constexpr bool many = N > kMaxColumns;
+  static constexpr bool array = !many && has_c_array<Row>(std::make_index_sequence<N>{});
+  static_assert(!empty, "dunlin: a row needs at least one column.");
+  static_assert(!many,
+                "dunlin: a row has at most 32 columns (kMaxColumns), and no C arrays. Use "
+                "std::array<dunlin::Cell<T>, N> for entries of one kind.");
+  static_assert(
+      empty || N > 0,
+      "dunlin: a member of a row cannot be a reference: it would refer to memory of another "
+      "process. Store the value itself, in a dunlin::Cell.");
+  static_assert(
+      !array, "dunlin: a member of a row cannot be a C array. Use std::array<dunlin::Cell<T>, N>.");
+  static_assert(
+      std::is_standard_layout_v<Row> || N == 0,
+      "dunlin: all members of a row must be in one struct, not spread over it and its base.");
+  static constexpr bool countable =
+      !empty && !many && !array && N > 0 && std::is_standard_layout_v<Row>;
+};
+
+template <class Row>
+consteval bool check_members() {
+  if constexpr (!RowCheck<Row>::plain) {
+    return false;
+  } else if constexpr (!MembersCheck<Row>::countable) {
+    return false;
+  } else {
+    using Members = decltype(tie_members(std::declval<Row&>()));
+    return []<class... M>(std::tuple<M&...>*) {
+      return (MemberCheck<M>::ok && ...);
+    }(static_cast<Members*>(nullptr));
+  }
+}
+
+template <class M>
+Column make_column(std::string_view name, std::size_t offset) {
+  using Traits = MemberTraits<M>;
+  return {.name = std::string(name),
+          .kind = Traits::kKind,
+          .type = Traits::kType,
+          .offset = offset,
+          .count = Traits::kCount,
+          .entry_bytes = sizeof(typename Traits::value_type),
+          .stride_bytes = Traits::kStrideBytes,
+          .bytes = sizeof(M)};
+}
+
+template <class Row>
+Layout make_layout() {
+  // Offsets are read off a row that exists, as C++20 has no other way for a member it cannot name.
+  alignas(Row) static const std::array<std::byte, sizeof(Row)> storage{};
+  const Row& row = reinterpret_cast<const Row&>(storage);
+  constexpr auto names = member_names<Row>();
+  Layout layout{.columns = {}, .row_bytes = sizeof(Row)};
+  std::apply(
+      [&](const auto&... member) {
+        std::size_t i = 0;
+        (layout.columns.push_back(make_column<std::remove_cvref_t<decltype(member)>>(
+             names[i++], static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&member) -
+                                                  storage.data()))),
+         ...);
+      },
+      tie_members(row));
+  return layout;
+}
+
+}  // namespace detail
+
+/// The layout of a struct of cells. A struct that cannot be a row does not compile, and the message
+/// says why.
+template <class Row>
+[[nodiscard]] Layout layout_of() {
+  if constexpr (detail::check_members<Row>()) {
+    return detail::make_layout<Row>();
+  } else {
+    return {};
+  }
+}
+
+}  // namespace dunlin

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/fabric/memory.hpp>
+
+/// The detector: a table's predicates, evaluated one after the other in every poll, each with its
+/// triggers, run in order when it fires. Untyped; `Table<Row>::when` is the way in. Used by one
+/// thread at a time, the one that polls the table.
+///
+/// Invariants:
+///  P1  One pass evaluates every predicate that was there when it began, in order of registration.
+///  One
+///      added meanwhile is first evaluated in the next pass.
+///  P2  A removed predicate is not evaluated again and runs no further trigger, also when it is
+///      removed from within its own trigger.
+///  P3  once: fires in the first pass in which it is true, and is gone before its triggers run.
+///      transition: fires if it is true now and was not in the pass before (or there was none).
+///      recurrent: fires in every pass in which it is true.
+///  P4  An exception from a predicate or trigger ends the pass and leaves through poll(); the
+///  detector
+///      stays usable. The rest of that predicate's triggers do not run.
+namespace dunlin {
+
+enum class PredicateKind : std::uint8_t { recurrent, once, transition };
+
+/// One registered predicate; the typed part derives from it without virtual functions.
+struct Predicate {
+  using Evaluate = bool (*)(const Predicate&);
+  using Destroy = void (*)(Predicate*) noexcept;
+
+  Evaluate evaluate = nullptr;
+  Destroy destroy = nullptr;
+  std::uint64_t* firings = nullptr;  // its counter, in the published memory if there is room
+  PredicateKind kind = PredicateKind::recurrent;
+  bool removed = false;
+  bool was_true = false;
+  std::uint32_t entries = 1;  // read by an evaluation; what a simulated CPU is charged for
+  std::uint64_t id = 0;
+  std::uint64_t first_pass = 0;
+  std::uint64_t own_firings = 0;
+  std::uint32_t shown_at = UINT32_MAX;  // its slot in the published memory
+  std::string name;
+  std::list<std::function<void()>> triggers;  // a list: they may be added to from within
+};
+
+struct PredicateDeleter {
+  void operator()(Predicate* p) const noexcept { p->destroy(p); }
+};
+using PredicatePointer = std::unique_ptr<Predicate, PredicateDeleter>;
+
+/// What a detector tells the outside of its predicates; implemented by the published memory.
+class PredicateBoard;
+
+class Detector {
+ public:
+  /// `fabric` is charged for the work where CPU time is simulated.
+  explicit Detector(Fabric& fabric) noexcept;
+  ~Detector();
+  Detector(const Detector&) = delete;
+  Detector& operator=(const Detector&) = delete;
+
+  /// Where observers see the predicates; before the first one is added.
+  void show_on(PredicateBoard& board) noexcept { board_ = &board; }
+  /// Throws Error if there are kMaxPredicates already. Returns the predicate's id.
+  std::uint64_t add(PredicatePointer predicate);
+  /// Whether it was there.
+  bool remove(std::uint64_t id) noexcept;
+  [[nodiscard]] Predicate* find(std::uint64_t id) noexcept;
+
+  /// One pass (P1); returns how many predicates fired.
+  std::size_t run_pass() {
+    if (running_) return 0;  // a trigger that polls its own table finds nothing to do
+    ++passes_;
+    if (predicates_.empty()) return 0;
+    return evaluate_all();
+  }
+  [[nodiscard]] std::uint64_t passes() const noexcept { return passes_; }
+  [[nodiscard]] std::size_t size() const noexcept { return predicates_.size(); }
+
+ private:
+  class Running;
+  std::size_t evaluate_all();
+  void fire(Predicate& predicate);
+  void sweep() noexcept;
+
+  Fabric& fabric_;
+  PredicateBoard* board_ = nullptr;
+  const CpuCosts* costs_;
+  std::vector<PredicatePointer> predicates_;
+  std::uint64_t passes_ = 0;
+  std::uint64_t next_id_ = 1;
+  bool running_ = false;
+  bool sweep_due_ = false;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dunlin/table/layout.hpp>
+
+/// What expressions (table/expression.hpp) are made from: which rows they are about, how they walk
+/// over entries, and how they compare.
+namespace dunlin::detail {
+
+struct BooleanTag {};
+struct ValueTag {};
+template <class E>
+concept Boolean = std::derived_from<E, BooleanTag>;
+template <class E>
+concept Value = std::derived_from<E, ValueTag>;
+
+/// Which rows an expression is about.
+struct RowSet {
+  std::vector<std::uint32_t> listed;  // empty: all
+  bool others_only = false;
+  bool alive_only = false;
+
+  /// Calls `test(row)` until it returns false; returns whether it never did.
+  template <class Table, class Test>
+  [[gnu::always_inline]] bool every(const Table& table, Test&& test) const {
+    if (listed.empty() && !others_only && !alive_only) [[likely]] {
+      const std::size_t rows = table.size();
+      for (std::size_t i = 0; i < rows; ++i) {
+        if (!test(table[i])) return false;
+      }
+      return true;
+    }
+    return every_of_some(table, test);
+  }
+  template <class Table>
+  [[nodiscard]] std::size_t size(const Table& table) const {
+    return listed.empty() ? table.size() : listed.size();
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string text;
+    if (others_only) text += " of others";
+    if (alive_only) text += " alive";
+    for (const std::uint32_t i : listed)
+      text += (text.empty() ? " of rows " : ",") + std::to_string(i);
+    return text;
+  }
+
+ private:
+  template <class Table, class Test>
+  bool every_of_some(const Table& table, Test&& test) const {
+    const std::size_t count = size(table);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t row = listed.empty() ? i : listed[i];
+      if (others_only && row == table.my_row()) continue;
+      if (row >= table.size() || (alive_only && !table.alive(row))) continue;
+      if (!test(table[row])) return false;
+    }
+    return true;
+  }
+};
+
+/// The entries of a member, whether it is one cell or an array of them.
+template <class M, class Test>
+[[gnu::always_inline]] inline bool every_entry(const M& member, Test&& test) {
+  if constexpr (requires { member.load(); }) {
+    return test(member.load());
+  } else {
+    for (const auto& element : member) {
+      if (!every_entry(element, test)) return false;
+    }
+    return true;
+  }
+}
+
+template <class M>
+using EntryOf = typename MemberTraits<M>::value_type;
+
+/// Comparisons that mean what they say for integers of any two types.
+template <class T>
+concept PlainInteger = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>;
+
+struct Equal {
+  static constexpr const char* kSign = " == ";
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    if constexpr (PlainInteger<A> && PlainInteger<B>)
+      return std::cmp_equal(a, b);
+    else
+      return a == static_cast<std::common_type_t<A, B>>(b);
+  }
+};
+struct Less {
+  static constexpr const char* kSign = " < ";
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    if constexpr (PlainInteger<A> && PlainInteger<B>)
+      return std::cmp_less(a, b);
+    else
+      return a < static_cast<std::common_type_t<A, B>>(b);
+  }
+};
+template <class Op>
+struct Swapped {
+  static constexpr const char* kSign = " > ";
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    return Op{}(b, a);
+  }
+};
+template <class Op>
+struct Negated {
+  static constexpr const char* kSign = std::is_same_v<Op, Equal>  ? " != "
+                                       : std::is_same_v<Op, Less> ? " >= "
+                                                                  : " <= ";
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    return !Op{}(a, b);
+  }
+};
+using Greater = Swapped<Less>;
+using NotEqual = Negated<Equal>;
+using AtLeast = Negated<Less>;
+using AtMost = Negated<Greater>;
+
+template <class Table, class M, class Row>
+std::string column_name(const Table& table, M Row::*member) {
+  const Column* column = table.column(member);
+  return column == nullptr ? "?" : column->name;
+}
+
+}  // namespace dunlin::detail

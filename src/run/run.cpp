@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <dunlin/run.hpp>
+
+namespace dunlin {
+namespace {
+
+// Measured on two cores (docs/benchmarks.md): a yield costs 0.3 to 0.7 us, so spinning yields
+// seldom; but two processes spinning on one core without it take turns of 3.8 ms.
+constexpr std::uint32_t kPollsPerYield = 1024;
+// The clock is read once in so many fruitless polls.
+constexpr std::uint32_t kPollsPerClock = 32;
+// Where processors are shared, time passes while others run; a sleep needs this many turns in vain
+// too.
+constexpr std::uint32_t kLeastTurns = 16;
+
+void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm("yield");
+#endif
+}
+
+std::uint32_t usable_processors() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<std::uint32_t>(CPU_COUNT(&set));
+}
+
+void pin_to(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (core >= 0 && core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &set);
+  const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  if (error != 0) {
+    throw Error("runner: cannot pin its thread to core " + std::to_string(core) + ": " +
+                std::generic_category().message(error) +
+                "; choose one of those that 'taskset -p $$' shows");
+  }
+}
+
+}  // namespace
+
+Loop::Loop(Fabric& fabric, RunOptions options)
+    : fabric_(fabric),
+      options_(std::move(options)),
+      crowded_(fabric.host_members() > usable_processors()) {
+  if (fabric.cpu_costs() != nullptr) {
+    throw Error("runner: node " + std::to_string(fabric.rank()) +
+                " is simulated, and polled by its World: attach the table there and use "
+                "World::run_until");
+  }
+}
+
+void Loop::run() {
+  const std::stop_callback wake(options_.stop, [this] { fabric_.wake(); });
+  while (!options_.stop.stop_requested()) {
+    if (poll_parts() == 0) wait(UINT64_MAX);
+  }
+}
+
+bool Loop::run_until(const std::function<bool()>& condition, std::uint32_t timeout_ms) {
+  const std::stop_callback wake(options_.stop, [this] { fabric_.wake(); });
+  const std::uint64_t deadline_ns = fabric_.now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
+  for (;;) {
+    const std::size_t done = poll_parts();
+    if (condition()) return true;
+    if (options_.stop.stop_requested()) return false;
+    if (done > 0) continue;
+    wait(deadline_ns);
+    if (fruitless_ % kPollsPerClock == 0 && fabric_.now_ns() >= deadline_ns) return condition();
+  }
+}
+
+std::size_t Loop::poll_parts() {
+  std::size_t done = 0;
+  for (const Part& part : parts_) done += part.poll(part.object);
+  if (done > 0) fruitless_ = 0;
+  return done;
+}
+
+void Loop::wait(std::uint64_t deadline_ns) {
+  if (++fruitless_ % kPollsPerYield == 1) {
+    for (const Part& part : parts_) part.check(part.object);
+  }
+  if (options_.wait == Wait::block || (options_.wait == Wait::adaptive && spun_enough())) {
+    sleep(deadline_ns);
+  } else if (crowded_ || fruitless_ % kPollsPerYield == 0) {
+    sched_yield();
+  } else {
+    pause();
+  }
+}
+
+bool Loop::spun_enough() {
+  if (fruitless_ == 1) fruitless_since_ns_ = 0;
+  if (fruitless_ < kLeastTurns || (!crowded_ && fruitless_ % kPollsPerClock != 0)) return false;
+  const std::uint64_t now_ns = fabric_.now_ns();
+  if (fruitless_since_ns_ == 0) fruitless_since_ns_ = now_ns;
+  return now_ns - fruitless_since_ns_ >= std::uint64_t{options_.spin_us} * 1000;
+}
+
+void Loop::sleep(std::uint64_t deadline_ns) {
+  fabric_.prepare_sleep();
+  // What came before the doorbell was armed is found by this poll; what comes after it rings.
+  if (poll_parts() > 0 || options_.stop.stop_requested()) {
+    fabric_.cancel_sleep();
+    return;
+  }
+  const std::uint64_t now_ns = deadline_ns == UINT64_MAX ? 0 : fabric_.now_ns();
+  fabric_.sleep(deadline_ns - std::min(now_ns, deadline_ns));
+  fabric_.cancel_sleep();
+  // Whoever slept looks at the clock again, and need not spin as if something had just happened.
+  fruitless_ = (fruitless_ / kPollsPerClock + 1) * kPollsPerClock;
+}
+
+RunnerThread::RunnerThread(ThreadOptions options, std::function<void(std::stop_token)> body)
+    : thread_([this, core = options.core, run_body = std::move(body)](std::stop_token stop) {
+        try {
+          if (core != ThreadOptions::kAnyCore) pin_to(core);
+          run_body(std::move(stop));
+        } catch (...) {
+          failure_ = std::current_exception();
+        }
+      }) {}
+
+RunnerThread::~RunnerThread() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void RunnerThread::join() {
+  if (thread_.joinable()) thread_.join();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+}  // namespace dunlin

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/table/core.hpp>
+
+#include "table/board_format.hpp"
+
+namespace dunlin {
+
+/// A table's view of itself in published memory (board_format.hpp).
+class PredicateBoard {
+ public:
+  /// `memory` is zeroed and has total_bytes(rows).
+  PredicateBoard(std::byte* memory, std::size_t rows) noexcept;
+
+  /// Gives the predicate a slot, and its counter a place there, if one is free.
+  void show(Predicate& predicate, std::uint64_t pass) noexcept;
+  void hide(Predicate& predicate) noexcept;
+
+ protected:
+  board::Header* header_;
+  board::Row* rows_;
+  board::PredicateSlot* slots_;
+  std::uint64_t predicates_ = 0;
+};
+
+class TableBoard : public PredicateBoard {
+ public:
+  TableBoard(Fabric& fabric, const std::string& table, const Layout& layout,
+             std::size_t stride_bytes, const TableOptions& options, std::size_t my_row);
+
+  [[nodiscard]] std::uint64_t* passes() noexcept { return &header_->passes; }
+  void show_state(std::size_t row, RowState state) noexcept;
+  void show_pushes(std::uint64_t pushes, std::uint64_t now_ns) noexcept;
+  void show_pull(std::size_t row, std::uint64_t now_ns) noexcept;
+
+ private:
+  TableBoard(Region region, std::size_t rows) noexcept;
+
+  Region region_;
+  std::size_t my_row_ = 0;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,296 @@
+#include <algorithm>
+#include <numeric>
+
+#include <dunlin/table/core.hpp>
+
+#include "table/board.hpp"
+#include "table/puller.hpp"
+#include "table/row_copy.hpp"
+
+namespace dunlin {
+namespace {
+
+std::size_t round_up(std::size_t bytes, std::size_t to) noexcept {
+  return (bytes + to - 1) / to * to;
+}
+
+std::string list_ranks(const std::vector<Rank>& ranks) {
+  std::string text;
+  for (const Rank rank : ranks) text += (text.empty() ? "" : " ") + std::to_string(rank);
+  return text;
+}
+
+/// The most operations that publishing an entry of this column takes.
+std::size_t operations_of(const Column& column) noexcept {
+  switch (column.kind) {
+    case ColumnKind::word:
+      return 1;
+    case ColumnKind::stamped:
+      return 2 * column.count;
+    case ColumnKind::list:
+      return 4;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string_view describe(RowState state) noexcept {
+  switch (state) {
+    case RowState::own:
+      return "own";
+    case RowState::waiting:
+      return "waiting";
+    case RowState::connected:
+      return "connected";
+    case RowState::behind:
+      return "behind";
+    case RowState::failed:
+      return "failed";
+    case RowState::refused:
+      return "refused";
+    case RowState::withdrawn:
+      return "withdrawn";
+  }
+  return "unknown";
+}
+
+TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOptions options)
+    : fabric_(fabric),
+      layout_(std::move(layout)),
+      options_(std::move(options)),
+      stride_bytes_(round_up(layout_.row_bytes, kCacheLineBytes)),
+      initial_(std::move(initial)),
+      detector_(fabric) {
+  layout_.check();
+  choose_members();
+  plan_whole_row();
+  const std::size_t rows = options_.members.size();
+  region_ = fabric_.allocate(region_spec());
+  board_ = std::make_unique<TableBoard>(fabric_, options_.name, layout_, stride_bytes_, options_,
+                                        my_row_);
+  shown_passes_ = board_->passes();
+  detector_.show_on(*board_);
+  states_.assign(rows, RowState::waiting);
+  list_pushed_.assign(rows * list_columns_.size(), 0);
+  frozen_.resize(rows);
+  notices_.reserve(rows);
+  targets_.reserve(rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::byte* row = region_.memory().data() + i * stride_bytes_;
+    initial_(row);
+    rows_.push_back(row);
+  }
+  own_ = region_.memory().data() + my_row_ * stride_bytes_;
+  set_state(my_row_, RowState::own);
+  if (options_.refresh == Refresh::reads) {
+    puller_ = std::make_unique<Puller>(fabric_, layout_, region_.id(), stride_bytes_, rows,
+                                       options_.refresh_interval_us * 1000, initial_);
+    attention_ = true;
+  }
+  subscription_ = fabric_.subscribe([this](const Event& event) { handle(event); });
+  fabric_.announce(region_);
+  for (std::size_t i = 0; i < rows; ++i) {
+    if (fabric_.failed(options_.members[i])) {
+      lose(i, RowState::failed, fabric_.failure_text(options_.members[i]));
+    } else if (i != my_row_ && fabric_.connected(options_.members[i], region_.id())) {
+      connect(i);
+    }
+  }
+  update_targets();
+}
+
+TableCore::~TableCore() = default;
+
+void TableCore::choose_members() {
+  std::vector<Rank>& members = options_.members;
+  if (members.empty()) {
+    members.resize(fabric_.size());
+    std::iota(members.begin(), members.end(), Rank{0});
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::string who = "table '" + options_.name + "': member " + std::to_string(i) +
+                            " (rank " + std::to_string(members[i]) + ") ";
+    if (members[i] >= fabric_.size()) {
+      throw Error(who + "is not in group '" + fabric_.group() + "', which has ranks 0 to " +
+                  std::to_string(fabric_.size() - 1));
+    }
+    if (std::find(members.begin(), members.begin() + static_cast<std::ptrdiff_t>(i), members[i]) !=
+        members.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw Error(who + "is listed twice");
+    }
+  }
+  my_row_ = row_of(fabric_.rank());
+  if (my_row_ == members.size()) {
+    throw Error("table '" + options_.name + "': this process (rank " +
+                std::to_string(fabric_.rank()) + ") is not among its members (" +
+                list_ranks(members) + "); only members make the table");
+  }
+  if (members.size() * stride_bytes_ > kMaxRegionBytes) {
+    throw Error("table '" + options_.name + "': " + std::to_string(members.size()) + " rows of " +
+                std::to_string(stride_bytes_) + " bytes are over kMaxRegionBytes");
+  }
+}
+
+void TableCore::plan_whole_row() {
+  for (std::uint32_t i = 0; i < layout_.columns.size(); ++i) {
+    const Column& c = layout_.columns[i];
+    operations_per_row_ += operations_of(c);
+    if (c.kind == ColumnKind::list) list_columns_.push_back(i);
+    whole_row_.push_back(item(c.offset, c.bytes, c.kind));
+  }
+  join_words();
+  if (operations_per_row_ > fabric_.properties().queue_slots) {
+    throw Error("table '" + options_.name + "': publishing a row takes up to " +
+                std::to_string(operations_per_row_) + " operations, and the fabric's queue holds " +
+                std::to_string(fabric_.properties().queue_slots) +
+                " (queue_slots); use fewer columns");
+  }
+}
+
+/// Neighbouring words of one cache line travel as one write: it places the line at once or in
+/// ascending order (F2), so the order of publication (T3) stays.
+void TableCore::join_words() {
+  std::vector<PushItem> joined;
+  for (const PushItem& next : whole_row_) {
+    const bool word = next.column == PushItem::kWords;
+    if (word && !joined.empty() && joined.back().column == PushItem::kWords) {
+      PushItem& last = joined.back();
+      const std::uint32_t end = next.offset + next.bytes;
+      if (last.offset / kCacheLineBytes == (end - 1) / kCacheLineBytes) {
+        last.bytes = end - last.offset;
+        continue;
+      }
+    }
+    joined.push_back(next);
+  }
+  whole_row_ = std::move(joined);
+}
+
+RegionSpec TableCore::region_spec() const {
+  // Peers compare the text, by its hash, so all that must agree is in it (T5).
+  Layout described = layout_;
+  std::string text = described.text() + "members " + list_ranks(options_.members) + "\nrefresh " +
+                     (options_.refresh == Refresh::reads ? "reads" : "writes") + "\n";
+  std::uint64_t hash = layout_.hash();
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return {.name = options_.name,
+          .bytes = options_.members.size() * stride_bytes_,
+          .epoch = options_.epoch,
+          .layout_hash = hash,
+          .layout_text = std::move(text)};
+}
+
+std::size_t TableCore::row_of(Rank rank) const noexcept {
+  const auto& members = options_.members;
+  return static_cast<std::size_t>(std::find(members.begin(), members.end(), rank) -
+                                  members.begin());
+}
+
+PushItem TableCore::item(std::size_t offset, std::size_t bytes, ColumnKind kind) const noexcept {
+  PushItem item{static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(bytes)};
+  if (kind == ColumnKind::word) return item;
+  for (std::uint32_t i = 0; i < layout_.columns.size(); ++i) {
+    if (layout_.columns[i].offset == offset) item.column = i;
+  }
+  return item;
+}
+
+void TableCore::set_state(std::size_t row, RowState state) noexcept {
+  states_[row] = state;
+  board_->show_state(row, state);
+}
+
+void TableCore::update_targets() {
+  targets_.clear();
+  waiting_ = 0;
+  for (std::uint32_t i = 0; i < states_.size(); ++i) {
+    if (states_[i] == RowState::connected || states_[i] == RowState::behind) targets_.push_back(i);
+    if (states_[i] == RowState::waiting) ++waiting_;
+  }
+}
+
+/// Inside the fabric's poll: note what happened, and leave upcalls, which may throw, to our own
+/// poll.
+void TableCore::handle(const Event& event) {
+  const std::size_t row = row_of(event.peer);
+  if (row >= states_.size() || row == my_row_) return;
+  switch (event.kind) {
+    case Event::Kind::peer_failed:
+      lose(row, RowState::failed, event.text);
+      break;
+    case Event::Kind::region_connected:
+      if (event.region == region_.id() && states_[row] == RowState::waiting) connect(row);
+      break;
+    case Event::Kind::region_refused:
+      if (event.region == region_.id()) lose(row, RowState::refused, event.text);
+      break;
+    case Event::Kind::region_withdrawn:
+      if (event.region == region_.id()) lose(row, RowState::withdrawn, event.text);
+      break;
+  }
+  update_targets();
+}
+
+void TableCore::connect(std::size_t row) {
+  set_state(row, options_.refresh == Refresh::writes ? RowState::behind : RowState::connected);
+  attention_ = true;
+}
+
+void TableCore::lose(std::size_t row, RowState state, std::string_view why) {
+  if (!alive(row) || row == my_row_) return;
+  freeze(row);
+  set_state(row, state);
+  notices_.push_back({row, state, std::string(why)});
+  if (state == RowState::refused && refusal_.empty()) refusal_ = why;
+  attention_ = true;
+}
+
+void TableCore::freeze(std::size_t row) {
+  frozen_[row].resize(stride_bytes_ + kCacheLineBytes);
+  auto at = reinterpret_cast<std::uintptr_t>(frozen_[row].data());
+  std::byte* to = frozen_[row].data() + (round_up(at, kCacheLineBytes) - at);
+  initial_(to);
+  row_copy::copy_row(layout_, to, rows_[row]);
+  rows_[row] = to;
+}
+
+void TableCore::copy_row(std::size_t i, std::byte* to) const noexcept {
+  row_copy::copy_row(layout_, to, rows_[i]);
+}
+
+void TableCore::check() const {
+  if (!refusal_.empty()) throw Error("table '" + options_.name + "': " + refusal_);
+}
+
+std::size_t TableCore::attend() {
+  attention_ = puller_ != nullptr;
+  std::size_t done = notices_.empty() ? 0 : deliver_notices();
+  for (const std::uint32_t row : targets_) {
+    if (states_[row] == RowState::behind) {
+      catch_up(row);
+      ++done;
+    }
+  }
+  if (puller_) puller_->pull(targets_, options_.members, rows_, *board_);
+  if (pushes_ != shown_pushes_) {
+    board_->show_pushes(pushes_, fabric_.coarse_now_ns());
+    shown_pushes_ = pushes_;
+  }
+  return done;
+}
+
+std::size_t TableCore::deliver_notices() {
+  // An upcall may poll or throw, so each notice is taken off before its upcall runs.
+  std::size_t delivered = 0;
+  while (!notices_.empty()) {
+    const Notice notice = std::move(notices_.front());
+    notices_.erase(notices_.begin());
+    ++delivered;
+    attention_ = true;
+    if (upcall_) upcall_(notice.row, notice.state, notice.why);
+  }
+  return delivered;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,156 @@
+#include <array>
+#include <memory>
+
+#include <dunlin/table/core.hpp>
+
+#include "table/row_copy.hpp"
+
+/// How parts of the own row become operations (T2, T3; docs/table.md, "Publishing"). A stamped
+/// entry goes older slot first (cell.hpp, C3). A list goes as begin, values, end, so that its
+/// guards never promise what is not there (C4).
+namespace dunlin {
+
+/// Collects operations and posts them with few doorbells. A peer whose queue is full is marked as
+/// behind, and gets nothing more from this batch: it will be sent the whole row.
+class TableCore::Batch {
+ public:
+  Batch(TableCore& table, Completion* completion) noexcept
+      : table_(table), completion_(completion) {}
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  void add(std::uint32_t row, std::size_t offset, std::size_t bytes) noexcept {
+    if (used_ == kMostOperations) flush();
+    const std::size_t at = table_.my_row_ * table_.stride_bytes_ + offset;
+    Operation& op = *std::construct_at(
+        operations() + used_++,
+        write(table_.options_.members[row], table_.region_.id(), at, table_.own_ + offset, bytes));
+    if (completion_ != nullptr) {
+      op.completion = completion_;
+      op.when = Notify::remotely;
+    }
+  }
+
+  void flush() noexcept {
+    std::size_t from = 0;
+    while (from < used_) {
+      const Posted posted = table_.fabric_.post(std::span(operations() + from, used_ - from));
+      if (posted.all()) break;
+      from += posted.accepted;
+      drop_peer(from);
+    }
+    used_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kMostOperations = 64;
+
+  Operation* operations() noexcept { return reinterpret_cast<Operation*>(storage_.data()); }
+
+  /// Takes the refused peer's operations out of what is left.
+  void drop_peer(std::size_t from) noexcept {
+    const Rank peer = operations()[from].peer;
+    const std::size_t row = table_.row_of(peer);
+    if (table_.states_[row] == RowState::connected) table_.set_state(row, RowState::behind);
+    table_.attention_ = true;
+    std::size_t kept = from;
+    for (std::size_t i = from; i < used_; ++i) {
+      if (operations()[i].peer != peer) operations()[kept++] = operations()[i];
+    }
+    used_ = kept;
+  }
+
+  TableCore& table_;
+  Completion* completion_;
+  std::size_t used_ = 0;
+  // Raw, as most batches are of one operation, and initialising all would cost more than posting
+  // it.
+  alignas(Operation) std::array<std::byte, kMostOperations * sizeof(Operation)> storage_;
+};
+
+Pushed TableCore::push(std::span<const PushItem> items, Completion* completion) noexcept {
+  return push_to(targets_, items, completion);
+}
+
+Pushed TableCore::push_to(std::span<const std::uint32_t> rows, std::span<const PushItem> items,
+                          Completion* completion) noexcept {
+  Pushed result;
+  ++pushes_;
+  attention_ = true;
+  if (options_.refresh == Refresh::reads) return result;  // the others fetch it
+  Batch batch(*this, completion);
+  for (const PushItem& item : items) {
+    for (const std::uint32_t row : rows) {
+      if (row < states_.size() && states_[row] == RowState::connected) stage(batch, row, item);
+    }
+  }
+  batch.flush();
+  for (const std::uint32_t row : rows) {
+    if (row >= states_.size()) continue;
+    result.sent += states_[row] == RowState::connected ? 1 : 0;
+    result.behind += states_[row] == RowState::behind ? 1 : 0;
+    result.waiting += states_[row] == RowState::waiting ? 1 : 0;
+  }
+  return result;
+}
+
+void TableCore::catch_up(std::uint32_t row) noexcept {
+  // As if connected, and with an empty list in the peer's row, as after its creation; whatever is
+  // refused marks it as behind again.
+  for (std::size_t i = 0; i < list_columns_.size(); ++i) {
+    list_pushed_[row * list_columns_.size() + i] = 0;
+  }
+  set_state(row, RowState::connected);
+  Batch batch(*this, nullptr);
+  for (const PushItem& item : whole_row_) stage(batch, row, item);
+  batch.flush();
+}
+
+void TableCore::stage(Batch& batch, std::uint32_t row, const PushItem& item) noexcept {
+  if (item.column == PushItem::kWords) {
+    batch.add(row, item.offset, item.bytes);
+  } else if (layout_.columns[item.column].kind == ColumnKind::stamped) {
+    stage_stamped(batch, row, layout_.columns[item.column]);
+  } else {
+    stage_list(batch, row, item.column);
+  }
+}
+
+void TableCore::stage_stamped(Batch& batch, std::uint32_t row, const Column& column) noexcept {
+  const std::size_t slot_bytes = column.stride_bytes / 2;
+  for (std::size_t i = 0; i < column.count; ++i) {
+    const std::size_t entry = column.offset + i * column.stride_bytes;
+    const unsigned newer = row_copy::newer_slot(own_ + entry, slot_bytes);
+    batch.add(row, entry + (1 - newer) * slot_bytes, slot_bytes);
+    batch.add(row, entry + newer * slot_bytes, slot_bytes);
+  }
+}
+
+void TableCore::stage_list(Batch& batch, std::uint32_t row, std::uint32_t column) noexcept {
+  const Column& c = layout_.columns[column];
+  std::size_t list = 0;
+  while (list_columns_[list] != column) ++list;
+  std::uint64_t& pushed = list_pushed_[row * list_columns_.size() + list];
+
+  const auto index_at = [&](std::size_t offset) {
+    return memory::load(*reinterpret_cast<const std::uint64_t*>(own_ + c.offset + offset));
+  };
+  const std::uint64_t begin = index_at(kListBeginOffset);
+  const std::uint64_t end = index_at(kListEndOffset);
+  const auto add_slots = [&](std::uint64_t first, std::uint64_t count) {
+    if (count == 0) return;
+    batch.add(row, c.offset + kListSlotsOffset + first * c.stride_bytes, count * c.stride_bytes);
+  };
+
+  batch.add(row, c.offset + kListBeginOffset, kWordBytes);
+  const std::uint64_t from = pushed > begin ? pushed : begin;
+  const std::uint64_t first = from % c.count;
+  const std::uint64_t to_the_end = c.count - first;
+  const std::uint64_t count = end - from;
+  add_slots(first, count < to_the_end ? count : to_the_end);
+  add_slots(0, count < to_the_end ? 0 : count - to_the_end);
+  batch.add(row, c.offset + kListEndOffset, kWordBytes);
+  pushed = end;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <dunlin/table/layout.hpp>
+
+/// Consistent copies of what a row holds, column by column, from memory that its owner (or the
+/// fabric) may be writing. `to` is the caller's own memory and holds a valid row before and after.
+namespace dunlin::row_copy {
+
+/// How a fetched row's lists are bounded: by guards that were read before, and after, its values.
+struct ListGuard {
+  std::uint64_t end_before;
+  std::uint64_t begin_after;
+};
+
+void copy_words(const Column& column, std::byte* to, const std::byte* from) noexcept;
+/// Entries of which no slot is whole are left as they are.
+void copy_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept;
+/// From a list that may be changing right now.
+void copy_list(const Column& column, std::byte* to, const std::byte* from) noexcept;
+/// From a list that was fetched between two looks at its guards.
+void copy_fetched_list(const Column& column, std::byte* to, const std::byte* from,
+                       const ListGuard& guard) noexcept;
+
+void copy_row(const Layout& layout, std::byte* to, const std::byte* from) noexcept;
+
+/// Of the two slots of a stamped entry, the one that was written last (0 or 1).
+[[nodiscard]] unsigned newer_slot(const std::byte* entry, std::size_t slot_bytes) noexcept;
+
+}  // namespace dunlin::row_copy
