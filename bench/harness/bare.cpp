@@ -94,7 +94,7 @@ std::optional<double> count_in_step(Member& me, const Batches& plan, Spin spin) 
 
 std::optional<double> wake_by_futex(Member& me, std::uint32_t wakes) {
   auto* const doorbell = reinterpret_cast<std::uint32_t*>(me.arena().data() + 4 * kSide);
-  std::uint64_t* const answer = side(me, 0).flag;
+  std::uint64_t* const answer = side(me, 5).flag;  // its own: flags 0 and 1 advance together
   std::uint64_t value = Word(*answer).load();
   std::uint32_t rung = std::atomic_ref<std::uint32_t>(*doorbell).load();
   me.meet();
