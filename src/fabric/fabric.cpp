@@ -55,9 +55,11 @@ std::string_view describe(Refusal refusal) noexcept {
 // --- regions -------------------------------------------------------------------------------------
 
 Region& Region::operator=(Region&& other) noexcept {
-  std::swap(fabric_, other.fabric_);
-  std::swap(id_, other.id_);
-  std::swap(memory_, other.memory_);
+  if (this == &other) return *this;
+  if (fabric_ != nullptr) fabric_->release(id_);
+  fabric_ = std::exchange(other.fabric_, nullptr);
+  id_ = std::exchange(other.id_, {});
+  memory_ = std::exchange(other.memory_, {});
   return *this;
 }
 
@@ -104,8 +106,10 @@ void Fabric::release(RegionId id) noexcept {
 // --- events --------------------------------------------------------------------------------------
 
 Subscription& Subscription::operator=(Subscription&& other) noexcept {
-  std::swap(fabric_, other.fabric_);
-  std::swap(id_, other.id_);
+  if (this == &other) return *this;
+  if (fabric_ != nullptr) fabric_->unsubscribe(id_);
+  fabric_ = std::exchange(other.fabric_, nullptr);
+  id_ = std::exchange(other.id_, 0);
   return *this;
 }
 

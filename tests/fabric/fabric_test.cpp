@@ -101,6 +101,18 @@ TEST(Fabric, ReleasesARegionOnceWhoeverHoldsItLast) {
   EXPECT_EQ(fabric.released, std::vector<RegionId>{id});
 }
 
+TEST(Fabric, ReleasesARegionThatIsAssignedOverAtOnce) {
+  FakeFabric fabric(1);
+  Region kept = fabric.allocate({.name = "old", .bytes = 8});
+  Region fresh = fabric.allocate({.name = "new", .bytes = 8});
+  const RegionId old = kept.id();
+  kept = std::move(fresh);
+  EXPECT_EQ(fabric.released, std::vector<RegionId>{old});
+  Region& self = kept;
+  kept = std::move(self);
+  EXPECT_EQ(fabric.released.size(), 1u);
+}
+
 TEST(Fabric, DoesNotReuseTheIdOfAReleasedRegionAtOnce) {
   FakeFabric fabric(1);
   RegionId first;
