@@ -5,16 +5,16 @@ usage: doc_examples.py PAGE [--library FILE] -- COMPILER FLAGS...
 
 Every ```cpp block is preceded by a comment that says what it is:
 
-    <!-- example: program -->          has a main(), which is run and must return 0
-    <!-- example: program, 3 at once --> the same, with three copies running together
-    <!-- example: declarations -->     stands at namespace scope; later examples see it
-    <!-- example: statements -->       stands in a function, and sees the declarations before it
-    <!-- example: none, REASON -->     is not compiled: pseudo code, another version, ...
+    <!-- compile: program -->            has a main(), which is run and must return 0
+    <!-- compile: program, 3 at once --> the same, with three copies running together
+    <!-- compile: header -->             stands at namespace scope; later snippets see it
+    <!-- compile: snippet -->            stands in a function, and sees the headers before it
+    <!-- compile: none, REASON -->       is not compiled: pseudo code, another version, ...
 
-Programs stand alone. What declarations and statements need but the reader does not want to see
+Programs stand alone. What headers and snippets need but the reader does not want to see
 goes into a comment of its own:
 
-    <!-- example setup:
+    <!-- compile setup:
     #include <dunlin/table.hpp>
     extern dunlin::Fabric& fabric;
     -->
@@ -30,7 +30,7 @@ import sys
 import tempfile
 
 RUN_TIMEOUT_S = 60
-COMMENT = re.compile(r"<!-- example: (program|declarations|statements|none)"
+COMMENT = re.compile(r"<!-- compile: (program|header|snippet|none)"
                      r"(?:, (?:(\d+) at once|(.+)))? -->$")
 
 
@@ -40,7 +40,7 @@ class PageError(Exception):
 
 @dataclasses.dataclass
 class Example:
-    kind: str  # program, declarations, statements, none; or setup
+    kind: str  # program, header, snippet, none; or setup
     line: int  # of the first line of its text
     text: str
     copies: int = 1
@@ -52,20 +52,20 @@ def parse(page, name="page"):
     announced = None
     lines = iter(enumerate(page.splitlines(), 1))
     for number, line in lines:
-        if line.startswith("<!-- example setup:"):
+        if line.startswith("<!-- compile setup:"):
             examples.append(Example("setup", number + 1, body(lines, "-->", name, number)))
-        elif line.startswith("<!-- example"):
+        elif line.startswith("<!-- compile"):
             announced = announcement(line, name, number)
         elif line.startswith("```cpp"):
             text = body(lines, "```", name, number)
             if not announced:
-                raise PageError(f"{name}:{number}: no '<!-- example: ... -->' before this block")
+                raise PageError(f"{name}:{number}: no '<!-- compile: ... -->' before this block")
             examples.append(dataclasses.replace(announced, line=number + 1, text=text))
             announced = None
         elif line.startswith("```"):
             body(lines, "```", name, number)
         elif line and announced:
-            raise PageError(f"{name}:{number}: a ```cpp block should follow '<!-- example ... -->'")
+            raise PageError(f"{name}:{number}: a ```cpp block should follow '<!-- compile ... -->'")
     return examples
 
 
@@ -96,9 +96,9 @@ def translation_units(examples, name):
         source = f'#line {example.line} "{name}"\n{example.text}'
         if example.kind == "program":
             yield example, source
-        elif example.kind == "statements":
+        elif example.kind == "snippet":
             yield example, f"{before}\nvoid example();\nvoid example() {{\n{source}}}\n"
-        elif example.kind in ("setup", "declarations"):
+        elif example.kind in ("setup", "header"):
             before += source
             yield example, before
 

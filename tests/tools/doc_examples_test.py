@@ -10,7 +10,7 @@ COMPILER = ["c++", "-std=c++20"]
 
 
 def page(comment, code, before=""):
-    return f"# Page\n\n{before}\n<!-- example: {comment} -->\n```cpp\n{code}\n```\n"
+    return f"# Page\n\n{before}\n<!-- compile: {comment} -->\n```cpp\n{code}\n```\n"
 
 
 class DocExamples(unittest.TestCase):
@@ -24,16 +24,16 @@ class DocExamples(unittest.TestCase):
         self.assertEqual(check(page("program", "int main() { return 0; }"), "page.md", COMPILER), 1)
 
     def test_refuses_a_block_that_nobody_announced(self):
-        self.refused("text\n```cpp\nint x;\n```\n", "page.md:2:", "no '<!-- example")
+        self.refused("text\n```cpp\nint x;\n```\n", "page.md:2:", "no '<!-- compile")
 
     def test_refuses_an_announcement_without_a_block(self):
-        self.refused("<!-- example: program -->\nSome text.\n", "page.md:2:")
+        self.refused("<!-- compile: program -->\nSome text.\n", "page.md:2:")
 
     def test_refuses_an_announcement_that_it_cannot_understand(self):
-        self.refused(page("snippet", "int x;"), "page.md:4:", "cannot understand")
+        self.refused(page("sketch", "int x;"), "page.md:4:", "cannot understand")
 
     def test_names_the_line_of_the_page_that_does_not_compile(self):
-        self.refused(page("statements", "int x = 1;\nint y = nothing;"), "page.md:7:", "nothing")
+        self.refused(page("snippet", "int x = 1;\nint y = nothing;"), "page.md:7:", "nothing")
 
     def test_notices_a_program_that_fails(self):
         self.refused(page("program", "int main() { return 3; }"), "exit status 3")
@@ -43,10 +43,10 @@ class DocExamples(unittest.TestCase):
                 'int main() { return std::fopen("/dev/null", "r") ? 4 : 0; }')
         self.refused(page("program, 2 at once", code), "exit status 4\n\nexit status 4")
 
-    def test_statements_see_the_setup_and_the_declarations_before_them(self):
-        setup = "<!-- example setup:\nextern int hidden;\n-->\n"
-        text = page("declarations", "struct Row { int load; };", setup)
-        text += page("statements", "Row row{hidden};")
+    def test_snippets_see_the_setup_and_the_headers_before_them(self):
+        setup = "<!-- compile setup:\nextern int hidden;\n-->\n"
+        text = page("header", "struct Row { int load; };", setup)
+        text += page("snippet", "Row row{hidden};")
         self.assertEqual(check(text, "page.md", COMPILER), 2)
 
     def test_leaves_alone_what_gives_a_reason(self):
