@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -85,6 +86,8 @@ class Table {
     /// Adds a trigger behind those that it has.
     template <class Trigger>
     Handle& then(Trigger trigger) {
+      static_assert(kIsTrigger<Trigger>,
+                    "dunlin: a trigger is called with the table (auto& t), or with nothing.");
       if (Predicate* p = predicate()) p->triggers.push_back(table_->bind(std::move(trigger)));
       return *this;
     }
@@ -163,6 +166,13 @@ class Table {
   [[nodiscard]] std::size_t my_row() const noexcept { return core_.my_row(); }
   [[nodiscard]] const Row& operator[](std::size_t i) const noexcept {
     return *std::launder(reinterpret_cast<const Row*>(core_.row(i)));
+  }
+  /// For expressions: where the rows lie one after the other, or null once any is frozen.
+  [[nodiscard]] const std::byte* unfrozen_rows() const noexcept { return core_.unfrozen_rows(); }
+  [[nodiscard]] static const Row* row_at(const std::byte* rows, std::size_t i) noexcept {
+    constexpr std::size_t kStride =
+        (sizeof(Row) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+    return std::launder(reinterpret_cast<const Row*>(rows + i * kStride));
   }
   [[nodiscard]] Row& mine() noexcept { return *std::launder(reinterpret_cast<Row*>(core_.mine())); }
   [[nodiscard]] const Row& mine() const noexcept { return (*this)[my_row()]; }
@@ -243,11 +253,34 @@ class Table {
   }
 
  private:
-  template <class P>
+  template <class Trigger>
+  static constexpr bool kIsTrigger =
+      std::is_invocable_v<Trigger&, Table&> || std::is_invocable_v<Trigger&>;
+
+  /// The triggers given at registration are called directly, those added later through the list.
+  template <class P, class... Triggers>
   struct TypedPredicate : Predicate {
-    TypedPredicate(const Table& t, P p) : table(t), predicate(std::move(p)) {}
-    const Table& table;
+    TypedPredicate(Table& t, P p, Triggers... given)
+        : table(t), predicate(std::move(p)), first(std::move(given)...) {}
+    void run(Detector& detector) {
+      std::apply(
+          [&](auto&... trigger) {
+            static_cast<void>(((detector.may_trigger(*this) && call(trigger)) && ...));
+          },
+          first);
+      if (!triggers.empty()) detector.run_added(*this);
+    }
+    template <class Trigger>
+    bool call(Trigger& trigger) {
+      if constexpr (std::is_invocable_v<Trigger&, Table&>)
+        trigger(table);
+      else
+        trigger();
+      return true;
+    }
+    Table& table;
     P predicate;
+    std::tuple<Triggers...> first;
   };
 
   template <class M>
@@ -298,22 +331,23 @@ class Table {
     if constexpr (std::is_invocable_v<Trigger&, Table&>) {
       return [this, trigger = std::move(trigger)]() mutable { trigger(*this); };
     } else {
-      static_assert(std::is_invocable_v<Trigger&>,
-                    "dunlin: a trigger is called with the table (auto& t), or with nothing");
       return trigger;
     }
   }
 
   template <class P, class... Triggers>
   Handle add(When<P> when, PredicateKind kind, Triggers... triggers) {
-    using Typed = TypedPredicate<P>;
-    auto* typed = new Typed(*this, std::move(when.predicate_));
+    static_assert((kIsTrigger<Triggers> && ...),
+                  "dunlin: a trigger is called with the table (auto& t), or with nothing.");
+    using Typed = TypedPredicate<P, Triggers...>;
+    auto* typed = new Typed(*this, std::move(when.predicate_), std::move(triggers)...);
     typed->destroy = [](Predicate* p) noexcept { delete static_cast<Typed*>(p); };
     PredicatePointer predicate(typed);
     typed->evaluate = [](const Predicate& p) -> bool {
       const auto& self = static_cast<const Typed&>(p);
-      return self.predicate(self.table);
+      return self.predicate(std::as_const(self.table));
     };
+    typed->fire = [](Predicate& p, Detector& detector) { static_cast<Typed&>(p).run(detector); };
     if constexpr (detail::Boolean<P>) {
       typed->entries = static_cast<std::uint32_t>(typed->predicate.entries(*this));
     } else {
@@ -324,7 +358,7 @@ class Table {
     }
     typed->kind = kind;
     typed->name = std::move(when.name_);
-    (typed->triggers.push_back(bind(std::move(triggers))), ...);
+    typed->first_triggers = sizeof...(Triggers);
     return Handle(*this, core_.detector().add(std::move(predicate)));
   }
 

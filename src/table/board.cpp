@@ -19,7 +19,7 @@ void PredicateBoard::show(Predicate& predicate, std::uint64_t pass) noexcept {
     std::memcpy(slot.name.data(), predicate.name.data(),
                 std::min(predicate.name.size(), slot.name.size()));
     slot.kind = static_cast<std::uint32_t>(predicate.kind);
-    slot.triggers = static_cast<std::uint32_t>(predicate.triggers.size());
+    slot.triggers = static_cast<std::uint32_t>(predicate.first_triggers);
     slot.first_pass = pass + 1;
     memory::store(slot.firings, 0);
     memory::store(slot.id, predicate.id);

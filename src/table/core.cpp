@@ -81,6 +81,7 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
     initial_(row);
     rows_.push_back(row);
   }
+  unfrozen_ = region_.memory().data();
   own_ = region_.memory().data() + my_row_ * stride_bytes_;
   set_state(my_row_, RowState::own);
   if (options_.refresh == Refresh::reads) {
@@ -253,6 +254,7 @@ void TableCore::freeze(std::size_t row) {
   initial_(to);
   row_copy::copy_row(layout_, to, rows_[row]);
   rows_[row] = to;
+  unfrozen_ = nullptr;
 }
 
 void TableCore::copy_row(std::size_t i, std::byte* to) const noexcept {

@@ -73,29 +73,24 @@ std::size_t Detector::evaluate_all() {
     const bool is_true = p.evaluate(p);
     const bool fires = is_true && (p.kind != PredicateKind::transition || !p.was_true);
     p.was_true = is_true;
-    if (fires) {
-      ++fired;
-      fire(p);
+    if (!fires) continue;
+    ++fired;
+    memory::store(*p.firings, *p.firings + 1);
+    if (p.kind == PredicateKind::once) {
+      p.removed = true;
+      sweep_due_ = true;
     }
+    p.fire(p, *this);
   }
   return fired;
 }
 
-void Detector::fire(Predicate& p) {
-  memory::store(*p.firings, *p.firings + 1);
-  if (p.kind == PredicateKind::once) {
-    p.removed = true;
-    sweep_due_ = true;
-  }
-  const bool once = p.removed;
-  if (p.triggers.empty()) return;
+void Detector::run_added(Predicate& p) {
   // Up to the one that is last now: a trigger may add further ones, for the next time.
   const auto last = std::prev(p.triggers.end());
-  for (auto trigger = p.triggers.begin();; ++trigger) {
-    if (costs_ != nullptr) [[unlikely]]
-      fabric_.spend(costs_->trigger_ns);
+  for (auto trigger = p.triggers.begin(); may_trigger(p); ++trigger) {
     (*trigger)();
-    if (trigger == last || (p.removed && !once)) return;  // P2
+    if (trigger == last) return;
   }
 }
 

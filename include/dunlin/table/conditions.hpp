@@ -30,7 +30,7 @@ struct Every : BooleanTag {
   [[gnu::always_inline]] bool operator()(const Table& table) const {
     const auto& against = condition.value.value(table);
     return rows.every(table, [&](const Row& row) {
-      return every_entry(row.*(condition.member), [&](const auto& e) { return Op{}(e, against); });
+      return every_entry_is<Op>(row.*(condition.member), against);
     });
   }
   template <class Table>
@@ -53,7 +53,7 @@ struct Some : BooleanTag {
   [[gnu::always_inline]] bool operator()(const Table& table) const {
     const auto& against = condition.value.value(table);
     return !rows.every(table, [&](const Row& row) {
-      return every_entry(row.*(condition.member), [&](const auto& e) { return !Op{}(e, against); });
+      return every_entry_is<Negated<Op>>(row.*(condition.member), against);
     });
   }
   template <class Table>

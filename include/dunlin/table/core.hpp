@@ -109,6 +109,9 @@ class TableCore {
   void check() const;
 
   [[nodiscard]] const std::byte* row(std::size_t i) const noexcept { return rows_[i]; }
+  /// Row i at i * stride, stride being row_bytes rounded up to cache lines; null once a row is
+  /// frozen.
+  [[nodiscard]] const std::byte* unfrozen_rows() const noexcept { return unfrozen_; }
   [[nodiscard]] std::byte* mine() noexcept { return own_; }
   /// The consistent content of row i, as of now, written to `to` (layout().row_bytes, 64-byte
   /// aligned, holding some valid row already).
@@ -171,6 +174,7 @@ class TableCore {
   std::size_t my_row_ = 0;
   std::size_t stride_bytes_ = 0;
   std::byte* own_ = nullptr;
+  const std::byte* unfrozen_ = nullptr;
   std::vector<const std::byte*> rows_;
   std::vector<RowState> states_;
   std::vector<std::uint32_t> targets_;  // connected rows: where a push to all goes

@@ -31,12 +31,16 @@ namespace dunlin {
 
 enum class PredicateKind : std::uint8_t { recurrent, once, transition };
 
+class Detector;
+
 /// One registered predicate; the typed part derives from it without virtual functions.
 struct Predicate {
   using Evaluate = bool (*)(const Predicate&);
+  using Fire = void (*)(Predicate&, Detector&);
   using Destroy = void (*)(Predicate*) noexcept;
 
   Evaluate evaluate = nullptr;
+  Fire fire = nullptr;
   Destroy destroy = nullptr;
   std::uint64_t* firings = nullptr;  // its counter, in the published memory if there is room
   PredicateKind kind = PredicateKind::recurrent;
@@ -48,7 +52,8 @@ struct Predicate {
   std::uint64_t own_firings = 0;
   std::uint32_t shown_at = UINT32_MAX;  // its slot in the published memory
   std::string name;
-  std::list<std::function<void()>> triggers;  // a list: they may be added to from within
+  std::size_t first_triggers = 0;             // given at registration; known to the typed part
+  std::list<std::function<void()>> triggers;  // added later; a list, as that may be from within
 };
 
 struct PredicateDeleter {
@@ -82,13 +87,20 @@ class Detector {
     if (predicates_.empty()) return 0;
     return evaluate_all();
   }
+  /// For a predicate that fires, before each trigger: whether it is to run (P2).
+  [[nodiscard]] bool may_trigger(const Predicate& predicate) noexcept {
+    if (costs_ != nullptr) [[unlikely]]
+      fabric_.spend(costs_->trigger_ns);
+    return !predicate.removed || predicate.kind == PredicateKind::once;
+  }
+  /// The triggers that were added after registration.
+  void run_added(Predicate& predicate);
   [[nodiscard]] std::uint64_t passes() const noexcept { return passes_; }
   [[nodiscard]] std::size_t size() const noexcept { return predicates_.size(); }
 
  private:
   class Running;
   std::size_t evaluate_all();
-  void fire(Predicate& predicate);
   void sweep() noexcept;
 
   Fabric& fabric_;

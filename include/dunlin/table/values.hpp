@@ -132,7 +132,7 @@ struct MinFold {
   }
   template <class T>
   static constexpr void add(T& so_far, const T& next) {
-    if (next < so_far) so_far = next;
+    so_far = next < so_far ? next : so_far;
   }
 };
 struct MaxFold {
@@ -143,7 +143,7 @@ struct MaxFold {
   }
   template <class T>
   static constexpr void add(T& so_far, const T& next) {
-    if (so_far < next) so_far = next;
+    so_far = so_far < next ? next : so_far;
   }
 };
 struct SumFold {
