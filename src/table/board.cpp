@@ -60,7 +60,8 @@ TableBoard::TableBoard(Fabric& fabric, const std::string& table, const Layout& l
   memory::store(header_->magic, board::kMagic);
 }
 
-void TableBoard::show_state(std::size_t row, RowState state) noexcept {
+void TableBoard::show_state(std::size_t row, RowState state, std::uint64_t now_ns) noexcept {
+  memory::store(rows_[row].since_ns, now_ns);
   memory::store(rows_[row].state, static_cast<std::uint32_t>(state));
 }
 

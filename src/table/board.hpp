@@ -33,7 +33,7 @@ class TableBoard : public PredicateBoard {
              std::size_t stride_bytes, const TableOptions& options, std::size_t my_row);
 
   [[nodiscard]] std::uint64_t* passes() noexcept { return &header_->passes; }
-  void show_state(std::size_t row, RowState state) noexcept;
+  void show_state(std::size_t row, RowState state, std::uint64_t now_ns) noexcept;
   void show_pushes(std::uint64_t pushes, std::uint64_t now_ns) noexcept;
   void show_pull(std::size_t row, std::uint64_t now_ns) noexcept;
 

@@ -17,6 +17,7 @@ struct Row {
   std::uint32_t rank;
   std::uint32_t state;         // RowState
   std::uint64_t refreshed_ns;  // own row: last push; others: last pull (reads mode), else 0
+  std::uint64_t since_ns;      // when it took this state
 };
 
 struct PredicateSlot {
@@ -48,7 +49,7 @@ struct Header {
   std::uint64_t pulls;
 };
 
-static_assert(sizeof(Row) == 16);
+static_assert(sizeof(Row) == 24);
 static_assert(sizeof(PredicateSlot) == 96);
 static_assert(offsetof(Header, created_ns) == 40);
 static_assert(offsetof(Header, predicate_slots) == 72);

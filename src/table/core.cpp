@@ -199,7 +199,7 @@ PushItem TableCore::item(std::size_t offset, std::size_t bytes, ColumnKind kind)
 
 void TableCore::set_state(std::size_t row, RowState state) noexcept {
   states_[row] = state;
-  board_->show_state(row, state);
+  board_->show_state(row, state, fabric_.coarse_now_ns());
 }
 
 void TableCore::update_targets() {
