@@ -28,7 +28,7 @@ struct Profile {
   double read_latency_ns;         // 1 byte, round trip, from the doorbell to the data at hand
   double atomic_latency_ns;       // round trip
   double message_overhead_ns;     // added to a write for a send's handling by the target's NIC
-  double bandwidth_bytes_per_ns;  // of a port, each way
+  double bandwidth_bytes_per_ns;  // of a port, each way; 0: no limit
   double nic_gap_ns;              // least time between two operations of one NIC
   double jitter;                  // latency varies by up to this fraction, from the seed
   double post_ns;                 // CPU time to post one operation
@@ -45,7 +45,10 @@ struct Profile {
   // Failure detection, as on real fabrics: broken connections and silence.
   double retry_timeout_ns = 500'000;  // an operation to a dead NIC fails after this
   double heartbeat_interval_ns = 50'000;
-  double silence_timeout_ns = 1'000'000;
+  double silence_timeout_ns = 1'000'000;  // 0: never
+  // A NIC holds a whole packet before it sends it on: latency for each byte of the first one.
+  double bus_bytes_per_ns = 0;  // 0: none
+  std::uint32_t packet_bytes = 4096;
 };
 
 [[nodiscard]] const std::vector<Profile>& profiles();

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/sim/ring.hpp"
+#include "fabric/sim/ticks.hpp"
+
+namespace dunlin::sim {
+
+/// What a link lends to its sender (queue slots, bytes of a message ring), and gets back at moments
+/// that are known in advance: so that an acknowledgement that nobody waits for needs no event.
+class Budget {
+ public:
+  [[nodiscard]] bool take(std::uint64_t amount, std::uint64_t capacity, Ticks now) {
+    while (!returns_.empty() && returns_.front().at <= now) {
+      used_ -= returns_.front().amount;
+      returns_.pop_front();
+    }
+    wanted_ = used_ + amount > capacity;
+    if (!wanted_) used_ += amount;
+    return !wanted_;
+  }
+  void give_back_at(Ticks at, std::uint64_t amount) { returns_.push_back({at, amount}); }
+  void reset() noexcept {
+    returns_.clear();
+    used_ = 0;
+  }
+
+  /// Whether somebody was refused and not told since that there is more.
+  [[nodiscard]] bool wanted() const noexcept { return wanted_; }
+  void told() noexcept { wanted_ = false; }
+  /// When the next amount comes back, as far as that is known; kNever if it is not.
+  [[nodiscard]] Ticks next_return() const noexcept {
+    return returns_.empty() ? kNever : returns_.front().at;
+  }
+
+ private:
+  struct Return {
+    Ticks at;
+    std::uint64_t amount;
+  };
+  Ring<Return> returns_;
+  std::uint64_t used_ = 0;
+  bool wanted_ = false;
+};
+
+}  // namespace dunlin::sim

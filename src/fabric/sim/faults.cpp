@@ -1,0 +1,209 @@
+#include <string>
+
+#include "fabric/sim/simulation.hpp"
+
+/// What breaks, and how it is noticed.
+///
+/// Heartbeats are not simulated one by one: while nothing changes, they come through, so a fault
+/// schedules the one moment at which the silence that it begins would be noticed.
+namespace dunlin::sim {
+
+// --- flights that cannot go on -------------------------------------------------------------------
+
+/// Its sender's NIC repeats it until the link is healed, or it has waited too long.
+void Network::stall(Flight& flight) {
+  if (nic(flight.from).dead() || flight.dead || flight.kind == FlightKind::notice)
+    return retire(flight);
+  Link& wire = link(flight.from, flight.to);
+  const Ticks timeout = saturating_add(flight.sent, world_.costs.retry_timeout);
+  wire.stalled.push_back(flight);
+  if (wire.retrying) return;
+  wire.retrying = true;
+  world_.timeline.schedule(timeout, Happening::retry, index_of(wire));
+}
+
+void Network::stall_all(FlightList flights) {
+  while (!flights.empty()) stall(flights.pop_front());
+}
+
+void Network::retire_all(FlightList flights) {
+  while (!flights.empty()) retire(flights.pop_front());
+}
+
+void Network::on_retry(std::uint64_t link_index) {
+  Link& wire = *links_[link_index];
+  wire.retrying = false;
+  if (wire.stalled.empty() || nic(wire.from).dead()) return;
+  const Ticks timeout = saturating_add(wire.stalled.front().sent, world_.costs.retry_timeout);
+  if (timeout > now()) {
+    wire.retrying = true;
+    return world_.timeline.schedule(timeout, Happening::retry, link_index);
+  }
+  close(wire.from, wire.to);
+  world_.fabric(wire.from)
+      .lost(wire.to, "an operation was not acknowledged within " +
+                         std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us");
+}
+
+void Network::retry_stalled(Link& wire) {
+  if (wire.broken) return;
+  const Link& back = link(wire.to, wire.from);
+  FlightList flights = wire.stalled.take_all();
+  while (!flights.empty()) {
+    Flight& flight = flights.pop_front();
+    const bool blocked = flight.delivered ? back.cut : wire.cut || !wire.stalled.empty();
+    if (blocked) {
+      stall(flight);
+    } else if (flight.delivered) {
+      acknowledge_later(flight);
+    } else {
+      flight.responding = false;
+      flight.steps_done = 0;
+      launch(flight);
+    }
+  }
+}
+
+// --- giving up -----------------------------------------------------------------------------------
+
+/// The sender has given it up: it completes with an error, and whoever holds it drops it.
+void Network::fail(Flight& flight) {
+  const bool heard = flight.delivered && !flight.is_operation();
+  if (flight.dead || heard) return;
+  if (flight.completion != nullptr)
+    world_.fabric(flight.from).finished(*flight.completion, flight.to, true);
+  flight.completion = nullptr;
+  flight.local = nullptr;
+  flight.dead = true;
+}
+
+void Network::close(Rank observer, Rank peer) {
+  Link& out = link(observer, peer);
+  if (out.closed) return;
+  out.closed = out.broken = true;
+  link(peer, observer).broken = true;
+  pool_.for_each([&](Flight& flight) {
+    if (flight.from == observer && flight.to == peer) fail(flight);
+  });
+  retire_all(out.stalled.take_all());
+  retire_all(out.held.take_all());
+  stall_all(link(peer, observer).held.take_all());
+  out.slots.reset();
+  wake(observer);
+  update_silence(out);
+}
+
+void Network::abandon(Rank owner, const Completion& completion) {
+  pool_.for_each([&](Flight& flight) {
+    if (flight.from != owner || flight.completion != &completion) return;
+    flight.completion = nullptr;
+    capture(flight);
+    flight.local = nullptr;
+  });
+}
+
+void Network::forget_memory(Rank owner, std::span<const std::byte> memory) {
+  pool_.for_each([&](Flight& flight) {
+    const bool inside = flight.local >= memory.data() && flight.local < memory.data() + memory.size();
+    if (flight.from != owner || flight.local == nullptr || !inside) return;
+    capture(flight);
+    flight.local = nullptr;
+  });
+}
+
+// --- silence -------------------------------------------------------------------------------------
+
+void Network::cpu_changed(Rank node) {
+  for (Rank other = 0; other < nodes_; ++other)
+    if (other != node) update_silence(link(node, other));
+}
+
+void Network::update_silence(Link& wire) {
+  const bool silent = !world_.cpu(wire.from).computes() || wire.cut || wire.broken;
+  if (silent == wire.silent) return;
+  wire.silent = silent;
+  ++wire.silence_epoch;
+  const Costs& costs = world_.costs;
+  if (!silent || costs.silence_timeout == 0) return;
+  // The last heartbeat left at a multiple of the interval.
+  const Ticks interval = costs.heartbeat_interval;
+  const Ticks last_sent = interval == 0 ? now() : now() - now() % interval;
+  const Ticks noticed = last_sent + costs.write_latency + costs.silence_timeout;
+  world_.timeline.schedule(noticed, Happening::silence,
+                           index_of(wire) << 32 | wire.silence_epoch);
+}
+
+void Network::on_silence(std::uint64_t subject) {
+  const Link& wire = *links_[subject >> 32];
+  const auto epoch = static_cast<std::uint32_t>(subject);
+  if (wire.silence_epoch != epoch || link(wire.to, wire.from).closed) return;
+  world_.fabric(wire.to).suspect(wire.from, epoch);
+}
+
+// --- faults --------------------------------------------------------------------------------------
+
+/// What the CPU would have posted after this moment.
+void Network::drop_unsent(Rank node) {
+  FlightList unsent = nic(node).outbox.take_all();
+  while (!unsent.empty()) {
+    Flight& flight = unsent.pop_front();
+    if (flight.ready > now() || nic(node).dead()) {
+      retire(flight);
+    } else {
+      nic(node).outbox.push_back(flight);
+    }
+  }
+}
+
+void Network::delay_unsent(Rank node, Ticks by) {
+  FlightList unsent = nic(node).outbox.take_all();
+  while (!unsent.empty()) {
+    Flight& flight = unsent.pop_front();
+    if (flight.ready > now()) flight.ready = saturating_add(flight.ready, by);
+    nic(node).outbox.push_back(flight);
+  }
+}
+
+void Network::crash(Rank node) {
+  if (nic(node).dead()) return;
+  nic(node).died_at = now();
+  drop_unsent(node);
+  stall_all(nic(node).responses.take_all());
+  FlightList inbox = world_.fabric(node).take_inbox();
+  while (!inbox.empty()) {
+    Flight& flight = inbox.pop_front();
+    flight.is_atomic() ? stall(flight) : retire(flight);
+  }
+  for (Rank other = 0; other < nodes_; ++other) stall_all(link(other, node).held.take_all());
+  cpu_changed(node);
+}
+
+void Network::cut(Rank from, Rank to) {
+  link(from, to).cut = true;
+  update_silence(link(from, to));
+}
+
+void Network::heal(Rank from, Rank to) {
+  link(from, to).cut = false;
+  update_silence(link(from, to));
+  retry_stalled(link(from, to));
+  retry_stalled(link(to, from));
+}
+
+void Network::slow_link(Rank from, Rank to, double factor) {
+  Link& wire = link(from, to);
+  const Profile& profile = world_.profile;
+  const bool same_rack = from % profile.racks == to % profile.racks;
+  wire.distance = factor * (same_rack ? 1.0 : profile.cross_rack_latency);
+  wire.pace = factor / (same_rack ? 1.0 : profile.cross_rack_bandwidth);
+}
+
+void Network::message_handled(Flight& message, Ticks at) {
+  Link& wire = link(message.from, message.to);
+  const Ticks told = at + world_.costs.read_half;
+  const std::uint64_t amount = SimFabric::ring_bytes(message.bytes);
+  give_back(wire, wire.message_ring, amount, told);
+  retire(message);
+}
+
+}  // namespace dunlin::sim

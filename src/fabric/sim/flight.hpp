@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+#include "fabric/sim/ticks.hpp"
+
+namespace dunlin::sim {
+
+/// What a node tells its peers about a region of its own.
+struct Announcement {
+  RegionSpec spec;
+  std::uint32_t index;   // of the region, at its owner
+  std::uint32_t serial;  // tells it from earlier regions of the same index
+};
+
+enum class FlightKind : std::uint8_t {
+  put,
+  write,
+  read,
+  compare_swap,
+  fetch_add,
+  message,
+  announcement,
+  withdrawal,
+  notice  // a completion on its own way back, ahead of its operation's
+};
+
+/// What is known of a flight, apart from the bytes that it carries.
+struct FlightFacts {
+  FlightKind kind = FlightKind::put;
+  Notify when = Notify::locally;
+  bool live = false;        // in use
+  bool dead = false;        // given up: whoever meets it next releases it
+  bool captured = false;    // the source's bytes are in data()
+  bool numbered = false;    // `order` is set
+  bool responding = false;  // a read or atomic on its way back
+  bool delivered = false;   // done at the target; only its acknowledgement is missing
+  bool failed = false;      // the target had no such memory
+  Rank from = 0;
+  Rank to = 0;
+
+  std::uint32_t region_index = 0;  // the target's
+  std::uint32_t region_serial = 0;
+  std::uint32_t channel = 0;
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+  std::byte* local = nullptr;
+  std::uint64_t operand = 0;
+  std::uint64_t desired = 0;
+  std::uint64_t result = 0;
+  Completion* completion = nullptr;
+  std::shared_ptr<const Announcement> announcement = nullptr;
+
+  Ticks ready = 0;          // when the CPU handed it to the NIC
+  Ticks sent = 0;           // when the NIC took it: retries count from here
+  Ticks left = 0;           // when its first byte entered the path to the other end
+  Ticks begin = 0;          // when its first byte reached the NIC there
+  std::uint64_t order = 0;  // its place among the sender's operations to that peer
+
+  std::uint32_t steps_done = 0;     // runs of lines placed
+  std::uint32_t steps_fetched = 0;  // runs of lines read at a read's target
+  std::uint32_t first_step = 0;     // where a shuffled placement begins, and how it goes on
+  std::uint32_t stride = 1;
+  std::uint32_t pending = 0;  // occurrences in the queue that point here
+  Flight* next = nullptr;     // in a FlightList, or in the pool
+};
+
+/// One operation on its way through the network, from posting to acknowledgement. Pooled, so that
+/// its buffers are kept.
+struct Flight : FlightFacts {
+  /// The bytes under way, at the same place within a line as in the target's memory.
+  [[nodiscard]] std::byte* data() noexcept { return buffer_at_ + offset % kCacheLineBytes; }
+  [[nodiscard]] std::span<const std::byte> contents() noexcept { return {data(), bytes}; }
+  void make_room();
+  void forget() noexcept { static_cast<FlightFacts&>(*this) = {}; }
+
+  [[nodiscard]] bool is_atomic() const noexcept {
+    return kind == FlightKind::compare_swap || kind == FlightKind::fetch_add;
+  }
+  [[nodiscard]] bool places_bytes() const noexcept {
+    return kind == FlightKind::put || kind == FlightKind::write;
+  }
+  /// Whether it was posted as an Operation, and so has a queue slot.
+  [[nodiscard]] bool is_operation() const noexcept { return kind <= FlightKind::fetch_add; }
+  /// Whether it must not be seen before what was posted earlier (F1).
+  [[nodiscard]] bool is_signal() const noexcept {
+    return kind != FlightKind::put && kind != FlightKind::read && kind != FlightKind::notice;
+  }
+  /// Whether later signals must wait for it.
+  [[nodiscard]] bool is_ordered() const noexcept {
+    return kind != FlightKind::read && kind != FlightKind::notice;
+  }
+  /// Bytes of payload on the wire in the direction it now travels.
+  [[nodiscard]] std::size_t wire_bytes() const noexcept {
+    if (places_bytes() || kind == FlightKind::message) return bytes;
+    return kind == FlightKind::read && responding ? bytes : 0;
+  }
+
+ private:
+  alignas(kCacheLineBytes) std::array<std::byte, 2 * kCacheLineBytes> small_;
+  std::vector<std::byte> large_;
+  std::byte* buffer_at_ = nullptr;
+};
+
+/// Flights in the order in which they were added.
+class FlightList {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  [[nodiscard]] Flight& front() const noexcept { return *head_; }
+  void push_back(Flight& flight) noexcept;
+  Flight& pop_front() noexcept;
+  /// Adds it behind all of a lower order.
+  void insert_by_order(Flight& flight) noexcept;
+  [[nodiscard]] FlightList take_all() noexcept;
+
+ private:
+  Flight* head_ = nullptr;
+  Flight* tail_ = nullptr;
+};
+
+class FlightPool {
+ public:
+  [[nodiscard]] Flight& take();
+  void release(Flight& flight) noexcept;
+  /// Calls `visit` for each flight in use, in an order that depends on the run alone.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (Flight& flight : all_)
+      if (flight.live) visit(flight);
+  }
+
+ private:
+  std::deque<Flight> all_;
+  Flight* free_ = nullptr;
+};
+
+}  // namespace dunlin::sim

@@ -1,0 +1,164 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+#include "fabric/sim/budget.hpp"
+#include "fabric/sim/flight.hpp"
+#include "fabric/sim/ring.hpp"
+
+namespace dunlin::sim {
+
+struct Simulation;
+
+/// One direction between two nodes.
+struct Link {
+  Rank from = 0;
+  Rank to = 0;
+  double distance = 1.0;  // latency, as a multiple of the profile's
+  double pace = 1.0;      // time for a byte, as a multiple of a port's
+  bool cut = false;
+  bool broken = false;  // for good: one end has given the other up
+  bool closed = false;  // it was the sender that has
+  bool silent = false;  // no heartbeat comes through
+  bool retrying = false;
+  std::uint32_t silence_epoch = 0;
+
+  Ticks wire_free = 0;
+  Ticks last_arrival = 0;  // nothing arrives before it, where placement is ordered
+  Ticks receive_free = 0;
+
+  FlightList stalled;  // not acknowledged, and no acknowledgement on its way
+  FlightList held;     // signals that arrived before something posted earlier
+  FlightList unheard;  // messages on a channel that nobody listens to yet
+  std::uint64_t next_order = 0;
+  std::uint64_t first_missing = 0;  // all of a lower order are placed
+  Ring<char> placed_beyond;         // from first_missing on
+
+  Budget slots;
+  Budget message_ring;
+};
+
+struct Nic {
+  FlightList outbox;     // posted by the CPU, not sent
+  FlightList responses;  // reads to answer
+  Ticks transmit_free = 0;
+  Ticks transmit_at = kNever;  // of the occurrence that counts
+  Ticks receive_free = 0;
+  Ticks atomic_free = 0;
+  Ticks died_at = kNever;
+  [[nodiscard]] bool dead() const noexcept { return died_at != kNever; }
+};
+
+/// The NICs and what is between them. A flight passes post, transmit, arrive, step (once for each
+/// run of lines) and acknowledge; a read is fetched at its target, and arrives and steps once more
+/// on its way back. What cannot go on is stalled until its link is healed or given up.
+class Network {
+ public:
+  explicit Network(Simulation& world);
+
+  [[nodiscard]] Link& link(Rank from, Rank to);
+  [[nodiscard]] Flight& new_flight() { return pool_.take(); }
+
+  // --- for fabrics -------------------------------------------------------------------------------
+  void post(Flight& flight);
+  /// The target's CPU has done with it.
+  void message_handled(Flight& message, Ticks at);
+  void execute_atomic(Flight& atomic);
+  void retire(Flight& flight);
+  /// Books an amount of one of the link's budgets as returned at some moment.
+  void give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at);
+  void abandon(Rank owner, const Completion& completion);
+  /// The owner's memory is about to be freed.
+  void forget_memory(Rank owner, std::span<const std::byte> memory);
+  /// The observer gives the peer up: nothing passes between them any more.
+  void close(Rank observer, Rank peer);
+
+  // --- faults ------------------------------------------------------------------------------------
+  void crash(Rank node);
+  void drop_unsent(Rank node);
+  void delay_unsent(Rank node, Ticks by);
+  void cut(Rank from, Rank to);
+  void heal(Rank from, Rank to);
+  void slow_link(Rank from, Rank to, double factor);
+  /// To be called when a node's CPU has stopped, paused or resumed.
+  void cpu_changed(Rank node);
+
+  // --- occurrences -------------------------------------------------------------------------------
+  void on_transmit(Rank node);
+  void on_flight(Happening what, Flight& flight);
+  void on_retry(std::uint64_t link_index);
+  void on_silence(std::uint64_t subject);
+
+ private:
+  struct Run {
+    std::size_t begin;  // in bytes of the operation
+    std::size_t end;
+  };
+
+  void schedule(Ticks at, Happening what, Flight& flight);
+  void schedule_transmit(Rank node);
+  [[nodiscard]] Nic& nic(Rank node) { return nics_[node]; }
+  [[nodiscard]] Rank heading_for(const Flight& f) const noexcept {
+    return f.responding ? f.from : f.to;
+  }
+  [[nodiscard]] Link& wire_of(const Flight& f) {
+    return f.responding ? link(f.to, f.from) : link(f.from, f.to);
+  }
+  [[nodiscard]] std::uint64_t index_of(const Link& l) const noexcept;
+  [[nodiscard]] Ticks now() const noexcept;
+  void wake(Rank node);
+
+  // nic.cpp
+  void launch(Flight& flight);
+  void respond(Flight& flight);
+  void travel(Flight& flight, Ticks latency);
+  [[nodiscard]] Ticks latency_of(const Flight& flight) const noexcept;
+  [[nodiscard]] Ticks jittered(Ticks latency, const Link& wire);
+  void capture(Flight& flight);
+  void arrive(Flight& flight);
+  void acknowledge_early(Flight& flight);
+  void acknowledge_later(Flight& flight);
+  void complete(Flight& flight);
+
+  // placement.cpp
+  void step(Flight& flight);
+  void step_at_target(Flight& flight);
+  void step_at_reader(Flight& flight);
+  void place_run(Flight& flight);
+  void accept_read(Flight& flight);
+  void fetch(Flight& flight);
+  void fetch_run(Flight& flight);
+  void number(Flight& flight);
+  [[nodiscard]] bool must_wait(Flight& flight);
+  void settled(Flight& flight);
+  void mark_placed(Link& link, std::uint64_t order);
+  void shuffle(Flight& flight);
+  [[nodiscard]] std::uint32_t runs_of(const Flight& flight) const noexcept;
+  [[nodiscard]] Run run(const Flight& flight, std::uint32_t index) const noexcept;
+  [[nodiscard]] std::uint32_t shuffled(const Flight& flight, std::uint32_t step) const noexcept;
+
+  // faults.cpp
+  void stall(Flight& flight);
+  void stall_all(FlightList flights);
+  void retry_stalled(Link& link);
+  void retire_all(FlightList flights);
+  void fail(Flight& flight);
+  void update_silence(Link& link);
+
+  Simulation& world_;
+  std::uint32_t nodes_;
+  bool ordered_;  // placement, by the network itself
+  bool gated_;    // the target's NIC holds signals back until their turn
+  FlightPool pool_;
+  std::vector<Nic> nics_;
+  std::vector<std::unique_ptr<Link>> links_;  // by from * nodes_ + to, made when first used
+};
+
+}  // namespace dunlin::sim

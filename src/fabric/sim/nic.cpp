@@ -1,0 +1,247 @@
+#include <algorithm>
+#include <cstring>
+
+#include <dunlin/fabric/memory.hpp>
+
+#include "fabric/sim/simulation.hpp"
+
+/// Sending, travelling, arriving, acknowledging.
+namespace dunlin::sim {
+
+Network::Network(Simulation& world)
+    : world_(world),
+      nodes_(static_cast<std::uint32_t>(world.nodes.size())),
+      ordered_(world.profile.ordered_placement),
+      gated_(!world.profile.ordered_placement || !world.profile.native_atomics),
+      nics_(world.nodes.size()),
+      links_(world.nodes.size() * world.nodes.size()) {}
+
+Link& Network::link(Rank from, Rank to) {
+  std::unique_ptr<Link>& slot = links_[std::size_t{from} * nodes_ + to];
+  if (slot) return *slot;
+  slot = std::make_unique<Link>();
+  slot->from = from;
+  slot->to = to;
+  const Profile& profile = world_.profile;
+  if (from % profile.racks != to % profile.racks) {
+    slot->distance = profile.cross_rack_latency;
+    slot->pace = 1.0 / profile.cross_rack_bandwidth;
+  }
+  return *slot;
+}
+
+std::uint64_t Network::index_of(const Link& l) const noexcept {
+  return std::uint64_t{l.from} * nodes_ + l.to;
+}
+
+Ticks Network::now() const noexcept { return world_.timeline.now; }
+
+void Network::wake(Rank node) { world_.cpu(node).wake(now()); }
+
+void Network::schedule(Ticks at, Happening what, Flight& flight) {
+  ++flight.pending;
+  world_.timeline.schedule(at, what, flight);
+}
+
+void Network::retire(Flight& flight) {
+  flight.dead = true;
+  flight.completion = nullptr;
+  flight.local = nullptr;
+  if (flight.pending == 0) pool_.release(flight);
+}
+
+void Network::on_flight(Happening what, Flight& flight) {
+  --flight.pending;
+  if (flight.dead) return retire(flight);
+  switch (what) {
+    case Happening::arrive:
+      return arrive(flight);
+    case Happening::step:
+      return step(flight);
+    case Happening::fetch:
+      return fetch(flight);
+    default:
+      return complete(flight);
+  }
+}
+
+// --- sending -------------------------------------------------------------------------------------
+
+void Network::post(Flight& flight) {
+  Nic& sender = nic(flight.from);
+  if (sender.dead() || world_.cpu(flight.from).stopped()) return retire(flight);
+  if (flight.wire_bytes() <= world_.profile.max_inline_bytes) capture(flight);
+  sender.outbox.push_back(flight);
+  schedule_transmit(flight.from);
+}
+
+/// The source's bytes; a message's are there already.
+void Network::capture(Flight& flight) {
+  if (flight.captured || !flight.places_bytes() || flight.bytes == 0) return;
+  flight.captured = true;
+  flight.make_room();
+  if (flight.kind == FlightKind::put) {
+    memory::copy_unwatched(flight.data(), flight.local, flight.bytes);
+  } else {
+    memory::fetch(flight.data(), flight.local, flight.bytes);
+  }
+}
+
+void Network::schedule_transmit(Rank node) {
+  Nic& sender = nic(node);
+  Ticks ready = kNever;
+  if (!sender.outbox.empty()) ready = sender.outbox.front().ready;
+  if (!sender.responses.empty()) ready = std::min(ready, sender.responses.front().ready);
+  if (ready == kNever) return;
+  const Ticks at = std::max({ready, sender.transmit_free, now()});
+  if (sender.transmit_at <= at) return;
+  sender.transmit_at = at;
+  world_.timeline.schedule(at, Happening::transmit, node);
+}
+
+void Network::on_transmit(Rank node) {
+  Nic& sender = nic(node);
+  if (sender.transmit_at != now()) return;  // an earlier one has done its work
+  sender.transmit_at = kNever;
+  const auto due = [this](const FlightList& list) {
+    return !list.empty() && list.front().ready <= now();
+  };
+  if (due(sender.responses)) {
+    respond(sender.responses.pop_front());
+  } else if (due(sender.outbox)) {
+    launch(sender.outbox.pop_front());
+  }
+  schedule_transmit(node);
+}
+
+void Network::launch(Flight& flight) {
+  if (flight.dead) return retire(flight);
+  capture(flight);
+  number(flight);
+  flight.sent = now();
+  Link& wire = link(flight.from, flight.to);
+  if (wire.cut || wire.broken || !wire.stalled.empty()) return stall(flight);
+  travel(flight, latency_of(flight));
+}
+
+void Network::respond(Flight& flight) {
+  if (flight.dead) return retire(flight);
+  if (link(flight.to, flight.from).cut) return stall(flight);
+  flight.ready = now();
+  fetch(flight);
+  travel(flight, world_.costs.read_half);
+}
+
+Ticks Network::latency_of(const Flight& flight) const noexcept {
+  const Costs& costs = world_.costs;
+  if (flight.kind == FlightKind::read) return costs.read_half;
+  if (flight.is_atomic()) return costs.atomic_half;
+  if (flight.kind == FlightKind::message) return costs.message_latency;
+  return costs.write_latency;
+}
+
+Ticks Network::jittered(Ticks latency, const Link& wire) {
+  double factor = wire.distance;
+  if (world_.costs.jitter > 0)
+    factor *= 1.0 + world_.costs.jitter * (2.0 * world_.network_random.fraction() - 1.0);
+  return static_cast<Ticks>(static_cast<double>(latency) * factor + 0.5);
+}
+
+/// Occupies the port, then the path; arrives when its first run of bytes is at the other end.
+void Network::travel(Flight& flight, Ticks latency) {
+  const Costs& costs = world_.costs;
+  Nic& sender = nic(flight.responding ? flight.to : flight.from);
+  Link& wire = wire_of(flight);
+  const std::size_t bytes = flight.wire_bytes();
+  sender.transmit_free = now() + std::max(costs.nic_gap, costs.on_wire(bytes));
+
+  flight.left = std::max(now(), wire.wire_free);
+  wire.wire_free = flight.left + costs.on_wire(bytes, wire.pace);
+  const std::size_t first = bytes == 0 ? 0 : run(flight, 0).end;
+  Ticks arrival =
+      flight.left + jittered(latency, wire) + costs.on_bus(bytes) + costs.to_last(first, wire.pace);
+  if (ordered_) {
+    arrival = std::max(arrival, wire.last_arrival);
+    wire.last_arrival = arrival;
+  } else {
+    shuffle(flight);
+  }
+  schedule(arrival, Happening::arrive, flight);
+}
+
+// --- arriving ------------------------------------------------------------------------------------
+
+/// Waits for the port, where others may be arriving, and for the atomic unit.
+void Network::arrive(Flight& flight) {
+  Nic& receiver = nic(heading_for(flight));
+  Link& wire = wire_of(flight);
+  if (receiver.dead() || wire.broken) return stall(flight);
+  const Costs& costs = world_.costs;
+  const std::size_t bytes = flight.wire_bytes();
+  const Ticks to_first = bytes == 0 ? 0 : costs.to_last(run(flight, 0).end, wire.pace);
+  Ticks begin = std::max(now() - std::min(now(), to_first), receiver.receive_free);
+  if (ordered_) begin = std::max(begin, wire.receive_free);
+  receiver.receive_free = begin + std::max(costs.nic_gap, costs.on_wire(bytes));
+  if (flight.is_atomic()) {
+    begin = std::max(begin, receiver.atomic_free);
+    receiver.atomic_free = begin + costs.nic_gap;
+  }
+  wire.receive_free = begin + costs.on_wire(bytes, wire.pace);
+  flight.begin = begin;
+  if (gated_) acknowledge_early(flight);
+  const Ticks first_due = begin + to_first;
+  if (first_due > now()) return schedule(first_due, Happening::step, flight);
+  step(flight);
+}
+
+// --- acknowledging -------------------------------------------------------------------------------
+
+void Network::give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at) {
+  budget.give_back_at(at, amount);
+  if (!budget.wanted()) return;
+  budget.told();
+  world_.timeline.schedule(at, Happening::wake, link.from);
+}
+
+/// Where a signal may have to wait for its turn at the target, a local completion does not.
+void Network::acknowledge_early(Flight& flight) {
+  if (!flight.places_bytes() || flight.completion == nullptr || flight.when != Notify::locally)
+    return;
+  const Link& back = link(flight.to, flight.from);
+  if (back.cut || back.broken) return;
+  Flight& notice = pool_.take();
+  notice.kind = FlightKind::notice;
+  notice.from = flight.from;
+  notice.to = flight.to;
+  notice.completion = flight.completion;
+  flight.completion = nullptr;
+  const Ticks received = flight.begin + world_.costs.on_wire(flight.bytes);
+  schedule(std::max(received, now()) + world_.costs.read_half, Happening::acknowledge, notice);
+}
+
+/// It is done at its target. Without anybody to tell, only its queue slot returns to the sender.
+void Network::acknowledge_later(Flight& flight) {
+  flight.delivered = true;
+  if (nic(flight.from).dead()) return retire(flight);
+  Link& wire = link(flight.from, flight.to);
+  Link& back = link(flight.to, flight.from);
+  if (back.cut || back.broken) return stall(flight);
+  const Ticks half = flight.is_atomic() ? world_.costs.atomic_half : world_.costs.read_half;
+  const Ticks at =
+      now() + static_cast<Ticks>(static_cast<double>(half) * back.distance + 0.5);
+  give_back(wire, wire.slots, 1, at);
+  const bool has_result = flight.is_atomic() && flight.local != nullptr;
+  if (flight.completion == nullptr && !has_result) return retire(flight);
+  schedule(at, Happening::acknowledge, flight);
+}
+
+void Network::complete(Flight& flight) {
+  if (flight.is_atomic() && flight.local != nullptr && !flight.failed)
+    memory::place(flight.local, &flight.result, sizeof(flight.result));
+  if (flight.completion != nullptr)
+    world_.fabric(flight.from).finished(*flight.completion, flight.to, flight.failed);
+  wake(flight.from);
+  retire(flight);
+}
+
+}  // namespace dunlin::sim

@@ -1,0 +1,260 @@
+#include "fabric/sim/sim_fabric.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fabric/sim/simulation.hpp"
+
+namespace dunlin::sim {
+
+SimFabric::SimFabric(Simulation& world, Rank rank)
+    : world_(world), regions_(kMaxRegions), heard_(world.nodes.size()) {
+  rank_ = rank;
+  group_ = "sim";
+  const Profile& profile = world.profile;
+  properties_ = {.passive_target = true,
+                 .ordered_placement = profile.ordered_placement,
+                 .native_atomics = profile.native_atomics,
+                 // A NIC that does atomics itself does not exclude the CPU's.
+                 .atomics_coherent_with_cpu = !profile.native_atomics,
+                 .max_inline_bytes = profile.max_inline_bytes,
+                 .max_peers = kMaxMembers,
+                 .queue_slots = profile.queue_slots};
+  for (std::size_t r = 0; r < world.nodes.size(); ++r)
+    peers_.push_back({.name = "node" + std::to_string(r), .failed = false, .failure = {}});
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+std::uint64_t SimFabric::now_ns() const noexcept { return to_ns(world_.cpu(rank_).clock()); }
+
+void SimFabric::wake_at(std::uint64_t time_ns) noexcept {
+  world_.cpu(rank_).wake_by(ticks_of_ns(time_ns));
+}
+
+const CpuCosts* SimFabric::cpu_costs() const noexcept { return &world_.profile.cpu; }
+
+void SimFabric::spend(double ns) noexcept { world_.cpu(rank_).spend(ns); }
+
+// --- posting -------------------------------------------------------------------------------------
+
+bool SimFabric::take(Link& link, Budget& budget, std::uint64_t amount,
+                     std::uint64_t capacity) noexcept {
+  if (budget.take(amount, capacity, world_.timeline.now)) return true;
+  const Ticks more = budget.next_return();
+  if (more == kNever) return false;  // told when it is known
+  budget.told();
+  world_.timeline.schedule(more, Happening::wake, link.from);
+  return false;
+}
+
+Refusal SimFabric::check(const Operation& operation) const noexcept {
+  if (operation.peer >= size()) return Refusal::unknown_peer;
+  const LocalRegion* region = find(operation.region);
+  if (region == nullptr) return Refusal::unknown_region;
+  if (world_.network.link(rank_, operation.peer).closed) return Refusal::none;
+  const auto& peer = region->peers[operation.peer];
+  if (!peer) return Refusal::not_connected;
+  const std::size_t there = peer->spec.bytes;
+  if (operation.offset > there || operation.bytes > there - operation.offset)
+    return Refusal::out_of_bounds;
+  const auto local = reinterpret_cast<std::uintptr_t>(operation.local);
+  switch (operation.kind) {
+    case OperationKind::put:
+      return Refusal::none;
+    case OperationKind::write:
+    case OperationKind::read:
+      return (local - operation.offset) % kWordBytes == 0 ? Refusal::none : Refusal::misaligned;
+    default:
+      return (local | operation.offset) % kWordBytes == 0 ? Refusal::none : Refusal::misaligned;
+  }
+}
+
+Posted SimFabric::post(std::span<const Operation> batch) noexcept {
+  const Profile& profile = world_.profile;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (const Refusal refusal = check(batch[i]); refusal != Refusal::none) return {i, refusal};
+    Link& link = world_.network.link(rank_, batch[i].peer);
+    if (!link.closed && !take(link, link.slots, 1, profile.queue_slots))
+      return {i, Refusal::queue_full};
+    spend(i == 0 ? profile.post_ns : profile.post_batched_ns);
+    start(batch[i]);
+  }
+  return {batch.size(), Refusal::none};
+}
+
+void SimFabric::start(const Operation& operation) noexcept {
+  if (operation.completion != nullptr) begin(*operation.completion);
+  if (world_.network.link(rank_, operation.peer).closed) {
+    if (operation.completion != nullptr) finished(*operation.completion, operation.peer, true);
+    return;
+  }
+  Flight& flight = world_.network.new_flight();
+  flight.kind = static_cast<FlightKind>(operation.kind);
+  flight.when = operation.when;
+  flight.from = rank_;
+  flight.to = operation.peer;
+  const Announcement& there = *regions_[operation.region.index].peers[operation.peer];
+  flight.region_index = there.index;
+  flight.region_serial = there.serial;
+  flight.offset = operation.offset;
+  flight.bytes = operation.bytes;
+  flight.local = static_cast<std::byte*>(operation.local);
+  flight.operand = operation.operand;
+  flight.desired = operation.desired;
+  flight.completion = operation.completion;
+  launch(flight);
+}
+
+void SimFabric::launch(Flight& flight) noexcept {
+  flight.ready = world_.cpu(rank_).clock();
+  world_.network.post(flight);
+}
+
+Refusal SimFabric::send(Rank peer, std::uint32_t channel,
+                        std::span<const std::byte> message) noexcept {
+  if (peer >= size()) return Refusal::unknown_peer;
+  if (message.size() > kMaxMessageBytes) return Refusal::too_large;
+  Link& link = world_.network.link(rank_, peer);
+  if (link.closed) return Refusal::none;  // as an operation without completion
+  if (!take(link, link.message_ring, ring_bytes(message.size()), kMessageRingBytes))
+    return Refusal::queue_full;
+  spend(world_.profile.post_ns);
+  Flight& flight = world_.network.new_flight();
+  flight.kind = FlightKind::message;
+  flight.from = rank_;
+  flight.to = peer;
+  flight.channel = channel;
+  flight.bytes = message.size();
+  flight.captured = true;
+  flight.make_room();
+  if (!message.empty()) std::memcpy(flight.data(), message.data(), message.size());
+  launch(flight);
+  return Refusal::none;
+}
+
+void SimFabric::abandon(Completion& completion) noexcept {
+  world_.network.abandon(rank_, completion);
+  for (std::size_t i = 0; i < finished_.size(); ++i)
+    if (finished_[i].completion == &completion) finished_[i].completion = nullptr;
+  clear(completion);
+}
+
+// --- polling -------------------------------------------------------------------------------------
+
+void SimFabric::finished(Completion& completion, Rank peer, bool failed) {
+  finished_.push_back({&completion, peer, failed});
+  world_.cpu(rank_).wake(world_.timeline.now);
+}
+
+void SimFabric::lost(Rank peer, std::string how) {
+  failures_.push_back({.peer = peer, .closed = true, .silence_epoch = 0, .how = std::move(how)});
+  world_.cpu(rank_).wake(world_.timeline.now);
+}
+
+void SimFabric::suspect(Rank peer, std::uint32_t silence_epoch) {
+  const auto silence_us = std::to_string(to_ns(world_.costs.silence_timeout) / 1000);
+  failures_.push_back({.peer = peer,
+                       .closed = false,
+                       .silence_epoch = silence_epoch,
+                       .how = "nothing was heard of it for " + silence_us + " us"});
+  world_.cpu(rank_).wake(world_.timeline.now);
+}
+
+void SimFabric::channel_opened(std::uint32_t) noexcept {
+  channels_opened_ = true;
+  world_.cpu(rank_).wake(world_.timeline.now);
+}
+
+std::size_t SimFabric::poll() noexcept {
+  Cpu& cpu = world_.cpu(rank_);
+  if (polling_ || cpu.stopped()) return 0;
+  const double cost = world_.profile.cpu.poll_ns;
+  world_.catch_up(saturating_add(cpu.clock(), cpu.cost(cost)));
+  cpu.spend(cost);
+  polling_ = true;
+  std::size_t handled = 0;
+  if (!failures_.empty()) handled += handle_failures();
+  if (!matches_.empty()) handled += handle_matches();
+  if (!finished_.empty()) handled += handle_finished();
+  if (channels_opened_) handled += handle_unheard();
+  if (!inbox_.empty()) handled += handle_inbox();
+  polling_ = false;
+  return handled;
+}
+
+std::size_t SimFabric::handle_failures() {
+  std::size_t handled = 0;
+  for (Failure& failure : std::exchange(failures_, {})) {
+    const Link& from = world_.network.link(failure.peer, rank_);
+    const bool heard_since = !failure.closed && from.silence_epoch != failure.silence_epoch;
+    if (heard_since || failed(failure.peer)) continue;
+    world_.network.close(rank_, failure.peer);
+    fail_peer(failure.peer, std::move(failure.how));
+    ++handled;
+  }
+  return handled;
+}
+
+std::size_t SimFabric::handle_finished() {
+  std::size_t handled = 0;
+  while (!finished_.empty()) {
+    const Finished next = finished_.front();
+    finished_.pop_front();
+    if (next.completion == nullptr) continue;
+    ++handled;
+    if (next.failed) {
+      finish_failed(*next.completion, next.peer);
+    } else {
+      finish(*next.completion);
+    }
+  }
+  return handled;
+}
+
+std::size_t SimFabric::handle_inbox() {
+  std::size_t handled = 0;
+  FlightList arrived = inbox_.take_all();
+  while (!arrived.empty()) handled += handle(arrived.pop_front());
+  return handled;
+}
+
+std::size_t SimFabric::handle(Flight& flight) {
+  Network& network = world_.network;
+  switch (flight.kind) {
+    case FlightKind::announcement:
+      return hear_announcement(flight);
+    case FlightKind::withdrawal:
+      return hear_withdrawal(flight);
+    case FlightKind::message:
+      break;
+    default:
+      flight.dead ? network.retire(flight) : network.execute_atomic(flight);
+      return 1;
+  }
+  Link& from = network.link(flight.from, rank_);
+  if (!from.unheard.empty() || !deliver(flight.from, flight.channel, flight.contents())) {
+    from.unheard.push_back(flight);
+    return 0;
+  }
+  network.message_handled(flight, world_.cpu(rank_).clock());
+  return 1;
+}
+
+std::size_t SimFabric::handle_unheard() {
+  channels_opened_ = false;
+  std::size_t handled = 0;
+  for (Rank peer = 0; peer < size(); ++peer) {
+    FlightList& waiting = world_.network.link(peer, rank_).unheard;
+    while (!waiting.empty()) {
+      Flight& first = waiting.front();
+      if (!deliver(peer, first.channel, first.contents())) break;
+      world_.network.message_handled(waiting.pop_front(), world_.cpu(rank_).clock());
+      ++handled;
+    }
+  }
+  return handled;
+}
+
+}  // namespace dunlin::sim

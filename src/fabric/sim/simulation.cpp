@@ -1,0 +1,117 @@
+#include "fabric/sim/simulation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dunlin::sim {
+
+namespace {
+
+std::uint64_t trace_of(const Flight& f) noexcept {
+  return std::uint64_t{f.from} << 48 ^ std::uint64_t{f.to} << 32 ^ f.offset << 8 ^
+         static_cast<std::uint64_t>(f.kind);
+}
+
+/// The poll cost, but never so little that time would stand still.
+Ticks least_round(const Profile& profile) { return std::max(ticks(profile.cpu.poll_ns), kTicksPerNs); }
+
+}  // namespace
+
+Node::Node(Simulation& world, Rank rank)
+    : cpu(world.timeline, rank, least_round(world.profile)), fabric(world, rank) {}
+
+Simulation::Simulation(Profile with_profile, std::uint32_t count, std::uint64_t seed)
+    : profile(std::move(with_profile)),
+      costs(profile),
+      network_random(scramble(seed ^ 0x6e65'7477)),
+      program_random(scramble(seed ^ 0x7072'6f67)),
+      nodes(count),
+      network(*this) {
+  for (Rank r = 0; r < count; ++r) nodes[r] = std::make_unique<Node>(*this, r);
+}
+
+bool Simulation::step(Ticks until) {
+  if (timeline.events.empty() || timeline.events.next_time() > until) return false;
+  const Occurrence next = timeline.events.pop();
+  timeline.now = next.time;
+  timeline.digest.fold(next.time);
+  const bool was_running = std::exchange(running, true);
+  happen(next);
+  running = was_running;
+  return true;
+}
+
+void Simulation::happen(const Occurrence& occurrence) {
+  const Happening what = occurrence.kind();
+  const auto node = static_cast<Rank>(occurrence.subject);
+  switch (what) {
+    case Happening::arrive:
+    case Happening::step:
+    case Happening::fetch:
+    case Happening::acknowledge:
+      timeline.digest.fold(trace_of(*occurrence.flight) ^ static_cast<std::uint64_t>(what) << 56);
+      return network.on_flight(what, *occurrence.flight);
+    default:
+      timeline.digest.fold(occurrence.subject ^ static_cast<std::uint64_t>(what) << 56);
+  }
+  switch (what) {
+    case Happening::round:
+      return run_round(node);
+    case Happening::wake:
+      return cpu(node).on_wake();
+    case Happening::resume:
+      return network.cpu_changed(node);
+    case Happening::transmit:
+      return network.on_transmit(node);
+    case Happening::retry:
+      return network.on_retry(occurrence.subject);
+    case Happening::silence:
+      return network.on_silence(occurrence.subject);
+    default:
+      return run_timer(occurrence.subject);
+  }
+}
+
+/// A round that lasts longer than peers are patient is a pause to them.
+void Simulation::run_round(Rank node) {
+  Cpu& processor = cpu(node);
+  processor.on_round();
+  if (costs.silence_timeout == 0 || processor.clock() - timeline.now <= costs.silence_timeout)
+    return;
+  processor.busy_until(processor.clock());
+  network.cpu_changed(node);
+  timeline.schedule(processor.clock(), Happening::resume, node);
+}
+
+void Simulation::catch_up(Ticks until) {
+  if (running) return;
+  while (step(until)) {
+  }
+  if (until != kNever) timeline.now = std::max(timeline.now, until);
+}
+
+void Simulation::pause(Rank node, Ticks duration) {
+  network.delay_unsent(node, duration);
+  cpu(node).pause(duration);
+  network.cpu_changed(node);
+  timeline.schedule(saturating_add(timeline.now, duration), Happening::resume, node);
+}
+
+void Simulation::set_timer(Ticks at, std::function<void()> action) {
+  if (free_timers_.empty()) {
+    free_timers_.push_back(timers_.size());
+    timers_.emplace_back();
+  }
+  const std::uint64_t slot = free_timers_.back();
+  free_timers_.pop_back();
+  timers_[slot] = std::move(action);
+  timeline.schedule(at, Happening::timer, slot);
+}
+
+void Simulation::run_timer(std::uint64_t slot) {
+  const auto action = std::exchange(timers_[slot], nullptr);
+  free_timers_.push_back(slot);
+  action();
+}
+
+}  // namespace dunlin::sim

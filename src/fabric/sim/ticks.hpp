@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+/// Virtual time: whole picoseconds since the world began. (A byte on a 100 Gb/s wire takes 80 of
+/// them, so sums of many small costs stay exact; 64 bits last for seven months.)
+namespace dunlin::sim {
+
+using Ticks = std::uint64_t;
+
+inline constexpr Ticks kTicksPerNs = 1000;
+inline constexpr Ticks kNever = UINT64_MAX;
+
+[[nodiscard]] inline Ticks ticks(double ns) noexcept {
+  return ns <= 0 ? 0 : static_cast<Ticks>(std::llround(ns * static_cast<double>(kTicksPerNs)));
+}
+
+/// Of a moment or span that a caller gave in whole nanoseconds; "for ever" stays that.
+[[nodiscard]] constexpr Ticks ticks_of_ns(std::uint64_t ns) noexcept {
+  return ns >= kNever / kTicksPerNs ? kNever : ns * kTicksPerNs;
+}
+
+[[nodiscard]] constexpr std::uint64_t to_ns(Ticks t) noexcept { return t / kTicksPerNs; }
+
+[[nodiscard]] constexpr Ticks saturating_add(Ticks a, Ticks b) noexcept {
+  return a > kNever - b ? kNever : a + b;
+}
+
+}  // namespace dunlin::sim
