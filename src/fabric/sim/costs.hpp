@@ -13,7 +13,7 @@ struct Costs {
   explicit Costs(const Profile& p);
 
   Ticks write_latency;
-  Ticks read_half;    // of a round trip; acknowledgements take as long
+  Ticks read_half;  // of a round trip; acknowledgements take as long
   Ticks atomic_half;
   Ticks message_latency;
   Ticks nic_gap;

@@ -40,9 +40,9 @@ void Network::on_retry(std::uint64_t link_index) {
     return world_.timeline.schedule(timeout, Happening::retry, link_index);
   }
   close(wire.from, wire.to);
-  world_.fabric(wire.from)
-      .lost(wire.to, "an operation was not acknowledged within " +
-                         std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us");
+  world_.fabric(wire.from).lost(
+      wire.to, "an operation was not acknowledged within " +
+                   std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us");
 }
 
 void Network::retry_stalled(Link& wire) {
@@ -104,7 +104,8 @@ void Network::abandon(Rank owner, const Completion& completion) {
 
 void Network::forget_memory(Rank owner, std::span<const std::byte> memory) {
   pool_.for_each([&](Flight& flight) {
-    const bool inside = flight.local >= memory.data() && flight.local < memory.data() + memory.size();
+    const bool inside =
+        flight.local >= memory.data() && flight.local < memory.data() + memory.size();
     if (flight.from != owner || flight.local == nullptr || !inside) return;
     capture(flight);
     flight.local = nullptr;
@@ -129,8 +130,7 @@ void Network::update_silence(Link& wire) {
   const Ticks interval = costs.heartbeat_interval;
   const Ticks last_sent = interval == 0 ? now() : now() - now() % interval;
   const Ticks noticed = last_sent + costs.write_latency + costs.silence_timeout;
-  world_.timeline.schedule(noticed, Happening::silence,
-                           index_of(wire) << 32 | wire.silence_epoch);
+  world_.timeline.schedule(noticed, Happening::silence, index_of(wire) << 32 | wire.silence_epoch);
 }
 
 void Network::on_silence(std::uint64_t subject) {

@@ -227,8 +227,7 @@ void Network::acknowledge_later(Flight& flight) {
   Link& back = link(flight.to, flight.from);
   if (back.cut || back.broken) return stall(flight);
   const Ticks half = flight.is_atomic() ? world_.costs.atomic_half : world_.costs.read_half;
-  const Ticks at =
-      now() + static_cast<Ticks>(static_cast<double>(half) * back.distance + 0.5);
+  const Ticks at = now() + static_cast<Ticks>(static_cast<double>(half) * back.distance + 0.5);
   give_back(wire, wire.slots, 1, at);
   const bool has_result = flight.is_atomic() && flight.local != nullptr;
   if (flight.completion == nullptr && !has_result) return retire(flight);

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kMaxRuns = 64;
 
 std::size_t lines_of(const Flight& f) noexcept {
-  const std::size_t lines = (f.offset % kCacheLineBytes + f.bytes + kCacheLineBytes - 1) / kCacheLineBytes;
+  const std::size_t lines =
+      (f.offset % kCacheLineBytes + f.bytes + kCacheLineBytes - 1) / kCacheLineBytes;
   return std::max<std::size_t>(lines, 1);
 }
 

@@ -29,8 +29,9 @@ Profile ideal() {
 
 Profile ib40_2015() {
   return {.name = "ib40-2015",
-          .source = "the 40 Gb/s InfiniBand cluster (Opteron 6272) on which the shared state table "
-                    "was published in 2015: its raw detection latencies and evaluation rates",
+          .source =
+              "the 40 Gb/s InfiniBand cluster (Opteron 6272) on which the shared state table "
+              "was published in 2015: its raw detection latencies and evaluation rates",
           .write_latency_ns = 5'387,
           .read_latency_ns = 4'348,
           .atomic_latency_ns = 4'348,
@@ -49,8 +50,9 @@ Profile ib40_2015() {
 
 Profile ib100() {
   return {.name = "ib100",
-          .source = "the 100 Gb/s InfiniBand cluster on which the Spindle optimizations were "
-                    "published: RDMA write latency of 1 byte and of 4 KB, time to post, bandwidth",
+          .source =
+              "the 100 Gb/s InfiniBand cluster on which the Spindle optimizations were "
+              "published: RDMA write latency of 1 byte and of 4 KB, time to post, bandwidth",
           .write_latency_ns = 1'730,
           .read_latency_ns = 3'460,
           .atomic_latency_ns = 3'460,
@@ -72,8 +74,9 @@ Profile ib100() {
 Profile ib1_2015() {
   Profile slow = ib40_2015();
   slow.name = "ib1-2015";
-  slow.source = "the 1 Gb/s network of the same publication, which gives its bandwidth, and that "
-                "reads are much slower than writes there; by how much is an assumption (10 times)";
+  slow.source =
+      "the 1 Gb/s network of the same publication, which gives its bandwidth, and that "
+      "reads are much slower than writes there; by how much is an assumption (10 times)";
   slow.read_latency_ns = slow.atomic_latency_ns = 10 * slow.write_latency_ns;
   slow.bandwidth_bytes_per_ns = 0.125;
   return slow;
@@ -82,8 +85,9 @@ Profile ib1_2015() {
 Profile two_racks() {
   Profile racks = ib40_2015();
   racks.name = "two-racks";
-  racks.source = "ib40-2015 in two racks; between them twice the latency and 80 % of the bandwidth, "
-                 "as published for the oversubscribed cluster of the same publication";
+  racks.source =
+      "ib40-2015 in two racks; between them twice the latency and 80 % of the bandwidth, "
+      "as published for the oversubscribed cluster of the same publication";
   racks.racks = 2;
   racks.cross_rack_latency = 2.0;
   racks.cross_rack_bandwidth = 0.8;

@@ -13,7 +13,9 @@ std::uint64_t trace_of(const Flight& f) noexcept {
 }
 
 /// The poll cost, but never so little that time would stand still.
-Ticks least_round(const Profile& profile) { return std::max(ticks(profile.cpu.poll_ns), kTicksPerNs); }
+Ticks least_round(const Profile& profile) {
+  return std::max(ticks(profile.cpu.poll_ns), kTicksPerNs);
+}
 
 }  // namespace
 
