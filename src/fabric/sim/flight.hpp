@@ -15,6 +15,8 @@
 
 namespace dunlin::sim {
 
+struct Flight;
+
 /// What a node tells its peers about a region of its own.
 struct Announcement {
   RegionSpec spec;

@@ -1,0 +1,484 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "fabric/sim_world.hpp"
+
+/// How long things take, in exact virtual nanoseconds, and what memory looks like meanwhile.
+namespace dunlin::sim {
+namespace {
+
+/// 1 byte a ns, 1000 ns of latency, a message every 20 ns.
+Profile ruler() {
+  Profile figures = plain();
+  figures.bandwidth_bytes_per_ns = 1;
+  figures.nic_gap_ns = 20;
+  return figures;
+}
+
+std::vector<std::uint64_t> numbers(std::size_t count) {
+  std::vector<std::uint64_t> all(count);
+  std::iota(all.begin(), all.end(), 1);
+  return all;
+}
+
+TEST(SimNetwork, AByteTakesTheLatency) {
+  TestWorld t(ruler());
+  t.settle();
+  const std::uint8_t one = 1;
+  t.post(0, write(1, t.id(0), 0, &one, 1));
+  EXPECT_EQ(t.time_until([&] { return t.load(1) == 1; }), 1'000U);
+}
+
+TEST(SimNetwork, ABlockTakesItsBytesOnTop) {
+  TestWorld t(ruler());
+  t.settle();
+  const auto source = numbers(512);
+  Completion done;
+  t.post(0, write(1, t.id(0), 0, source.data(), 4096).notify(done));
+  EXPECT_EQ(t.time_until([&] { return t.load(1, 4088) == 512; }), 1'000U + 4'095U);
+}
+
+TEST(SimNetwork, EachLineIsPlacedWhenItsBytesHaveArrived) {
+  TestWorld t(ruler());
+  t.settle();
+  const auto source = numbers(32);
+  const std::uint64_t start = t.world.now_ns();
+  t.post(0, write(1, t.id(0), 0, source.data(), 256));
+  std::vector<std::uint64_t> placed_at;
+  for (std::size_t line = 0; line < 4; ++line) {
+    t.time_until([&] { return t.load(1, line * 64 + 56) != 0; });
+    placed_at.push_back(t.world.now_ns() - start);
+    EXPECT_EQ(t.load(1, line * 64), line * 8 + 1) << "a line is placed whole";
+    if (line < 3) {
+      EXPECT_EQ(t.load(1, (line + 1) * 64), 0U) << "and the next one later";
+    }
+  }
+  EXPECT_EQ(placed_at, (std::vector<std::uint64_t>{1'063, 1'127, 1'191, 1'255}));
+}
+
+TEST(SimNetwork, OperationsOfOneNicFollowEachOtherAtItsGap) {
+  TestWorld t(ruler());
+  t.settle();
+  const std::uint64_t value = 7;
+  for (std::size_t i = 0; i < 10; ++i) t.post(0, write(1, t.id(0), i * 8, &value, 8));
+  EXPECT_EQ(t.time_until([&] { return t.load(1, 72) == 7; }), 1'000U + 7U + 9U * 20U);
+}
+
+TEST(SimNetwork, ManySendersShareTheReceiversPort) {
+  constexpr std::uint32_t kSenders = 8;
+  TestWorld t(ruler(), kSenders + 1);
+  t.settle();
+  const auto source = numbers(128);
+  std::vector<Completion> done(kSenders);
+  for (Rank r = 1; r <= kSenders; ++r)
+    t.post(r, write(0, t.id(r), r * 1024, source.data(), 1024).notify(done[r - 1]));
+  const auto all_there = [&] {
+    for (Rank r = 1; r <= kSenders; ++r) {
+      if (t.load(0, r * 1024 + 1016) != 128) return false;
+    }
+    return true;
+  };
+  // The wire is as fast as one sender: the last byte of the last block is byte 8 * 1024.
+  EXPECT_EQ(t.time_until(all_there), 1'000U + kSenders * 1024U - 1U);
+}
+
+TEST(SimNetwork, OneSenderToManyIsLimitedByItsOwnPort) {
+  constexpr std::uint32_t kReceivers = 8;
+  TestWorld t(ruler(), kReceivers + 1);
+  t.settle();
+  const auto source = numbers(128);
+  for (Rank r = 1; r <= kReceivers; ++r) t.post(0, put(r, t.id(0), 0, source.data(), 1024));
+  EXPECT_EQ(t.time_until([&] { return t.load(kReceivers, 1016) == 128; }),
+            1'000U + kReceivers * 1024U - 1U);
+}
+
+TEST(SimNetwork, AReadTakesARoundTripAndItsBytes) {
+  TestWorld t(ruler());
+  std::vector<std::uint64_t> here(128);
+  for (std::size_t i = 0; i < 128; ++i) memory::store(t.word(1, i * 8), i + 1);
+  t.settle();
+  Completion done;
+  t.post(0, read(1, t.id(0), 0, here.data(), 1024).notify(done));
+  EXPECT_EQ(t.time_until([&] { return here[127] != 0; }), 2'000U + 1'023U);
+  t.time_until([&] { return done.finished(); });
+  EXPECT_EQ(here, numbers(128));
+}
+
+TEST(SimNetwork, AReadFetchesWhenItReachesTheTarget) {
+  TestWorld t(ruler());
+  t.settle();
+  const std::uint64_t start = t.world.now_ns();
+  // Reads sent at 0, 20, 40, ... reach the target 1000 ns later; the word changes at 1050.
+  std::array<std::uint64_t, 6> seen{};
+  std::array<Completion, 6> done;
+  for (std::size_t i = 0; i < 6; ++i) t.post(0, read(1, t.id(0), 0, &seen[i], 8).notify(done[i]));
+  t.world.at(start + 1'050, [&] { memory::store(t.word(1, 0), 1); });
+  t.time_until([&] { return done[5].finished(); });
+  EXPECT_EQ(seen, (std::array<std::uint64_t, 6>{0, 0, 0, 1, 1, 1}));
+}
+
+TEST(SimNetwork, ALargeReadCanSeeHalfOfAChange) {
+  TestWorld t(ruler());
+  t.settle();
+  const std::uint64_t start = t.world.now_ns();
+  std::array<std::uint64_t, 32> here{};
+  Completion done;
+  t.post(0, read(1, t.id(0), 0, here.data(), 256).notify(done));
+  // Its four lines are fetched at 1000, 1064, 1128 and 1192.
+  t.world.at(start + 1'100, [&] {
+    for (std::size_t i = 0; i < 32; ++i) memory::store(t.word(1, i * 8), 1);
+  });
+  t.time_until([&] { return done.finished(); });
+  EXPECT_EQ(here[0], 0U);
+  EXPECT_EQ(here[15], 0U);
+  EXPECT_EQ(here[16], 1U);
+  EXPECT_EQ(here[31], 1U);
+}
+
+TEST(SimNetwork, AnAtomicTakesARoundTripAndReturnsTheFormerValue) {
+  TestWorld t(ruler());
+  memory::store(t.word(1, 8), 40);
+  t.settle();
+  std::uint64_t before = 0;
+  Completion done;
+  t.post(0, fetch_add(1, t.id(0), 8, 2, &before).notify(done));
+  EXPECT_EQ(t.time_until([&] { return t.load(1, 8) == 42; }), 1'000U);
+  EXPECT_EQ(t.time_until([&] { return before == 40; }), 1'000U);
+}
+
+TEST(SimNetwork, AtomicsOfManyAreOneAfterTheOther) {
+  constexpr std::uint32_t kNodes = 5;
+  TestWorld t(ruler(), kNodes);
+  t.settle();
+  std::array<std::uint64_t, kNodes> before{};
+  std::array<Completion, kNodes> done;
+  for (Rank r = 0; r < kNodes; ++r)
+    t.post(r, fetch_add(0, t.id(r), 0, 1, &before[r]).notify(done[r]));
+  t.settle();
+  EXPECT_EQ(t.load(0), kNodes);
+  EXPECT_EQ(std::set<std::uint64_t>(before.begin(), before.end()).size(), kNodes);
+}
+
+TEST(SimNetwork, ThePacketIsHeldOnceOnItsWay) {
+  Profile figures = ruler();
+  figures.bus_bytes_per_ns = 2;
+  figures.packet_bytes = 1024;
+  TestWorld t(figures);
+  t.settle();
+  const auto source = numbers(512);
+  t.post(0, put(1, t.id(0), 0, source.data(), 4096));
+  // 1023 bytes of the first packet at half a nanosecond, and all 4095 on the wire.
+  EXPECT_EQ(t.time_until([&] { return t.load(1, 4088) == 512; }), 1'000U + 511U + 4'095U);
+}
+
+TEST(SimNetwork, RacksAreFurtherApart) {
+  Profile figures = ruler();
+  figures.racks = 2;
+  figures.cross_rack_latency = 2;
+  figures.cross_rack_bandwidth = 0.5;
+  TestWorld t(figures, 3);
+  t.settle();
+  const auto source = numbers(128);
+  t.post(0, put(2, t.id(0), 0, source.data(), 1024));
+  EXPECT_EQ(t.time_until([&] { return t.load(2, 1016) == 128; }), 1'000U + 1'023U);
+  t.settle();
+  t.post(0, put(1, t.id(0), 0, source.data(), 1024));
+  EXPECT_EQ(t.time_until([&] { return t.load(1, 1016) == 128; }), 2'000U + 2U * 1'023U);
+}
+
+TEST(SimNetwork, ASlowLinkSlowsOnlyItself) {
+  TestWorld t(ruler(), 3);
+  t.settle();
+  t.world.slow_link(0, 1, 10);
+  const std::uint8_t one = 1;
+  const std::uint64_t start = t.world.now_ns();
+  t.post(0, write(1, t.id(0), 0, &one, 1));
+  t.post(0, write(2, t.id(0), 0, &one, 1));
+  t.time_until([&] { return t.load(2) == 1; });
+  EXPECT_EQ(t.world.now_ns() - start, 1'020U);
+  t.time_until([&] { return t.load(1) == 1; });
+  EXPECT_EQ(t.world.now_ns() - start, 10'000U);
+}
+
+TEST(SimNetwork, JitterVariesTheLatencyByAtMostItsFraction) {
+  Profile figures = plain();
+  figures.jitter = 0.3;
+  TestWorld t(figures);
+  std::set<std::uint64_t> seen;
+  for (std::uint64_t round = 1; round <= 200; ++round) {
+    t.settle();
+    t.post(0, write(1, t.id(0), 0, &round, 8));
+    const std::uint64_t took = t.time_until([&] { return t.load(1) == round; });
+    EXPECT_GE(took, 700U);
+    EXPECT_LE(took, 1'300U);
+    seen.insert(took);
+  }
+  EXPECT_GT(seen.size(), 100U);
+  EXPECT_LT(*seen.begin(), 750U);
+  EXPECT_GT(*seen.rbegin(), 1'250U);
+}
+
+TEST(SimNetwork, JitterDoesNotReorderWhatIsOrdered) {
+  Profile figures = plain();
+  figures.jitter = 0.9;
+  TestWorld t(figures);
+  std::uint64_t last = 0;
+  bool went_back = false;
+  t.world.attach(1, [&] {
+    const std::uint64_t now = t.load(1);
+    went_back = went_back || now < last;
+    return std::exchange(last, now) != now ? 1 : 0;
+  });
+  for (std::uint64_t i = 1; i <= 500; ++i) t.post(0, write(1, t.id(0), 0, &i, 8));
+  t.settle();
+  EXPECT_EQ(last, 500U);
+  EXPECT_FALSE(went_back);
+}
+
+// --- sources -------------------------------------------------------------------------------------
+
+TEST(SimSources, ASmallOneIsTakenAtOnce) {
+  TestWorld t(ruler());
+  std::uint64_t value = 1;
+  t.post(0, write(1, t.id(0), 0, &value, 8));
+  value = 2;
+  t.settle();
+  EXPECT_EQ(t.load(1), 1U);
+}
+
+TEST(SimSources, ALargeOneIsReadWhenTheNicSendsIt) {
+  TestWorld t(ruler());
+  auto source = numbers(64);
+  t.post(0, write(1, t.id(0), 0, source.data(), 512));  // leaves at once, for 512 ns
+  t.post(0, write(1, t.id(0), 512, source.data(), 512));
+  t.world.run_for(100);
+  source[0] = 99;
+  t.settle();
+  EXPECT_EQ(t.load(1, 0), 1U);
+  EXPECT_EQ(t.load(1, 512), 99U) << "changing a source too early must show";
+}
+
+TEST(SimSources, MayGoWithTheirRegion) {
+  TestWorld t(ruler());
+  auto rows = t.world.fabric(0).allocate({.name = "rows", .bytes = 4096});
+  memory::store(*reinterpret_cast<std::uint64_t*>(rows.memory().data()), 5);
+  for (int i = 0; i < 3; ++i) t.post(0, write(1, t.id(0), 0, rows.memory().data(), 4096));
+  rows = {};
+  t.settle();
+  EXPECT_EQ(t.load(1), 5U);
+}
+
+TEST(SimSources, AbandonedOperationsTouchNothingOfTheirs) {
+  TestWorld t(ruler());
+  t.settle();
+  auto here = std::make_unique<std::array<std::uint64_t, 64>>();
+  auto done = std::make_unique<Completion>();
+  t.post(0, read(1, t.id(0), 0, here->data(), 512).notify(*done));
+  t.post(0, write(1, t.id(0), 0, here->data(), 512).notify(*done));
+  t.world.run_for(10);
+  t.world.fabric(0).abandon(*done);
+  EXPECT_TRUE(done->finished());
+  here.reset();
+  done.reset();
+  t.settle();
+  EXPECT_EQ(t.load(1), 0U);
+}
+
+// --- without ordered placement -------------------------------------------------------------------
+
+Profile wild() {
+  Profile figures = ruler();
+  figures.ordered_placement = false;
+  figures.jitter = 0.9;
+  return figures;
+}
+
+TEST(SimUnordered, PutsOvertakeEachOther) {
+  TestWorld t(wild());
+  t.settle();
+  std::size_t overtaken = 0;
+  std::uint64_t one = 1;
+  for (std::size_t i = 0; i < 50; ++i) t.post(0, put(1, t.id(0), i * 8, &one, 8));
+  t.world.attach(1, [&] {
+    for (std::size_t i = 0; i + 1 < 50; ++i) {
+      if (t.load(1, i * 8) == 0 && t.load(1, i * 8 + 8) == 1) ++overtaken;
+    }
+    return 0;
+  });
+  t.settle();
+  EXPECT_GT(overtaken, 0U);
+}
+
+TEST(SimUnordered, LinesOfOnePutLandInAnyOrder) {
+  std::set<std::size_t> first_lines;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    TestWorld t(wild(), 2, seed);
+    t.settle();
+    const auto source = numbers(64);
+    t.post(0, put(1, t.id(0), 0, source.data(), 512));
+    const auto placed = [&](std::size_t line) { return t.load(1, line * 64) != 0; };
+    const auto any = [&] {
+      for (std::size_t line = 0; line < 8; ++line) {
+        if (placed(line)) return true;
+      }
+      return false;
+    };
+    t.time_until(any);
+    for (std::size_t line = 0; line < 8; ++line) {
+      if (placed(line)) first_lines.insert(line);
+    }
+    t.settle();
+    for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(t.load(1, i * 8), i + 1);
+  }
+  EXPECT_GT(first_lines.size(), 3U);
+}
+
+TEST(SimUnordered, ASignalStillFollowsAllThatWasPostedBeforeIt) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    TestWorld t(wild(), 2, seed);
+    constexpr std::size_t kPuts = 6;
+    constexpr std::size_t kBytes = 320;
+    std::vector<std::uint64_t> source(kBytes / 8);
+    std::uint64_t wrong = 0;
+    std::uint64_t seen = 0;
+    t.world.attach(1, [&] {
+      const std::uint64_t round = t.load(1, 0);
+      if (round == seen) return 0;
+      seen = round;
+      for (std::size_t i = 0; i < kPuts * kBytes; i += 8) {
+        if (t.load(1, 64 + i) != round) ++wrong;
+      }
+      return 1;
+    });
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+      std::fill(source.begin(), source.end(), round);
+      for (std::size_t i = 0; i < kPuts; ++i)
+        t.post(0, put(1, t.id(0), 64 + i * kBytes, source.data(), kBytes));
+      t.post(0, write(1, t.id(0), 0, &round, 8));
+      t.time_until([&] { return seen == round; });
+    }
+    ASSERT_EQ(wrong, 0U) << "seed " << seed;
+  }
+}
+
+TEST(SimUnordered, ALocalCompletionDoesNotWaitForTheSignalsTurnButARemoteOneDoes) {
+  Profile figures = ruler();
+  figures.native_atomics = false;
+  TestWorld t(figures);
+  t.settle();
+  t.world.pause(1, 5'000);  // until then, the atomic waits, and so do the writes behind it
+  const std::uint64_t flag = 1;
+  Completion local;
+  Completion remote;
+  t.post(0, fetch_add(1, t.id(0), 8, 1, nullptr));
+  t.post(0, write(1, t.id(0), 0, &flag, 8).notify(local));
+  t.post(0, write(1, t.id(0), 0, &flag, 8).notify(remote, Notify::remotely));
+  t.world.run_for(4'000);
+  EXPECT_TRUE(local.finished());
+  EXPECT_FALSE(remote.finished());
+  EXPECT_EQ(t.load(1), 0U);
+  t.time_until([&] { return remote.finished(); });
+  EXPECT_EQ(t.load(1), 1U);
+}
+
+// --- queues --------------------------------------------------------------------------------------
+
+TEST(SimQueues, RefuseWhatDoesNotFitAndWakeWhoWaits) {
+  Profile figures = ruler();
+  figures.queue_slots = 4;
+  TestWorld t(figures);
+  constexpr std::uint64_t kAll = 50;
+  std::uint64_t posted = 0;
+  std::uint64_t refused = 0;
+  t.world.attach(0, [&]() -> std::size_t {
+    if (posted == kAll) return 0;
+    const std::uint64_t next = posted + 1;
+    const Posted result = t.world.fabric(0).post(write(1, t.id(0), 0, &next, 8));
+    if (!result.all()) {
+      EXPECT_EQ(result.refusal, Refusal::queue_full);
+      EXPECT_EQ(result.accepted, 0U);
+      ++refused;
+      return 0;  // it must be polled again without asking
+    }
+    ++posted;
+    return 1;
+  });
+  t.time_until([&] { return t.load(1) == kAll; });
+  EXPECT_GT(refused, 0U);
+  EXPECT_LT(refused, 2 * kAll) << "it is not polled in vain all the time";
+}
+
+TEST(SimQueues, ABatchIsTakenUpToTheFirstThatDoesNotFit) {
+  Profile figures = ruler();
+  figures.queue_slots = 4;
+  TestWorld t(figures, 3);
+  t.settle();
+  const std::uint64_t one = 1;
+  const std::vector<Operation> batch(10, write(1, t.id(0), 0, &one, 8));
+  const Posted posted = t.world.fabric(0).post(batch);
+  EXPECT_EQ(posted.accepted, 4U);
+  EXPECT_EQ(posted.refusal, Refusal::queue_full);
+  t.post(0, write(2, t.id(0), 0, &one, 8));  // each peer has its own
+}
+
+TEST(SimMessages, ArriveInOrderWithWritesAndWaitForTheirHandler) {
+  TestWorld t(ruler());
+  const std::uint64_t one = 1;
+  t.post(0, write(1, t.id(0), 0, &one, 8));
+  for (std::uint64_t i = 1; i <= 3; ++i)
+    ASSERT_EQ(t.world.fabric(0).send(1, 5, std::as_bytes(std::span(&i, 1))), Refusal::none);
+  t.settle();
+  std::vector<std::uint64_t> heard;
+  t.world.fabric(1).receive(5, [&](Rank from, std::span<const std::byte> message) {
+    EXPECT_EQ(from, 0U);
+    EXPECT_EQ(t.load(1), 1U);
+    std::uint64_t value = 0;
+    std::memcpy(&value, message.data(), sizeof(value));
+    heard.push_back(value);
+  });
+  t.settle();
+  EXPECT_EQ(heard, (std::vector<std::uint64_t>{1, 2, 3}));
+}
+
+TEST(SimMessages, AFullRingRefusesUntilTheTargetHasHandledSome) {
+  TestWorld t(ruler());
+  t.settle();
+  const std::array<std::byte, kMaxMessageBytes> message{};
+  std::size_t sent = 0;
+  while (t.world.fabric(0).send(1, 5, message) == Refusal::none) ++sent;
+  EXPECT_GT(sent, 4U);
+  EXPECT_LE(sent * kMaxMessageBytes, kMessageRingBytes);
+  t.settle();
+  EXPECT_EQ(t.world.fabric(0).send(1, 5, message), Refusal::queue_full);
+  std::size_t heard = 0;
+  t.world.fabric(1).receive(5, [&](Rank, std::span<const std::byte>) { ++heard; });
+  t.time_until([&] { return heard == sent; });
+  t.settle();
+  EXPECT_EQ(t.world.fabric(0).send(1, 5, message), Refusal::none);
+}
+
+TEST(SimAtomics, EmulatedOnesAreDoneByTheTargetsPoll) {
+  Profile figures = ruler();
+  figures.native_atomics = false;
+  TestWorld t(figures);
+  t.settle();
+  t.world.pause(1, 5'000);
+  std::uint64_t before = 7;
+  const std::uint64_t flag = 1;
+  Completion done;
+  t.post(0, fetch_add(1, t.id(0), 8, 1, &before).notify(done));
+  t.post(0, write(1, t.id(0), 0, &flag, 8));
+  t.world.run_for(4'000);
+  EXPECT_EQ(t.load(1, 8), 0U);
+  EXPECT_EQ(t.load(1, 0), 0U) << "nor does a later signal overtake it";
+  t.time_until([&] { return done.finished(); });
+  EXPECT_EQ(before, 0U);
+  EXPECT_EQ(t.load(1, 8), 1U);
+  EXPECT_EQ(t.load(1, 0), 1U);
+}
+
+}  // namespace
+}  // namespace dunlin::sim
