@@ -73,10 +73,16 @@ template <Word T>
   detail::store_raw<U>(&at, std::bit_cast<U>(value));
 }
 
-/// Atomic add and compare-and-swap on an aligned 64-bit word; both sequentially consistent, both
-/// return what was there before.
+/// Atomic changes of an aligned 64-bit word; all sequentially consistent, all return what was there
+/// before.
 inline std::uint64_t fetch_add(void* at, std::uint64_t add) noexcept {
   return __atomic_fetch_add(static_cast<std::uint64_t*>(at), add, __ATOMIC_SEQ_CST);
+}
+inline std::uint64_t fetch_or(void* at, std::uint64_t bits) noexcept {
+  return __atomic_fetch_or(static_cast<std::uint64_t*>(at), bits, __ATOMIC_SEQ_CST);
+}
+inline std::uint64_t exchange(void* at, std::uint64_t value) noexcept {
+  return __atomic_exchange_n(static_cast<std::uint64_t*>(at), value, __ATOMIC_SEQ_CST);
 }
 inline std::uint64_t compare_swap(void* at, std::uint64_t expected,
                                   std::uint64_t desired) noexcept {

@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+#include "fabric/shm/rendezvous.hpp"
+
+namespace dunlin::shm {
+namespace {
+
+/// A killed process holds its address until the kernel has torn it down.
+constexpr std::uint64_t kGraceForTheDyingNs = 250'000'000;
+constexpr int kRetryMs = 5;
+
+void ensure_descriptors(std::uint32_t members) {
+  const rlim_t needed = 3 * rlim_t{members} + 2 * kMaxRegions + 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (limit.rlim_max < needed)
+    throw Error("a group of " + std::to_string(members) + " members needs up to " +
+                std::to_string(needed) + " file descriptors and this process may have only " +
+                std::to_string(limit.rlim_max) + ": raise the hard limit (ulimit -Hn)");
+  limit.rlim_cur = needed;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    throw Error("raising the limit of file descriptors to " + std::to_string(needed) +
+                " failed: " + error_text(errno));
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(const JoinOptions& options)
+    : self_(identity_from(options)),
+      access_(access_for(options.access_group)),
+      timeout_ms_(options.timeout_ms),
+      links_(self_.members()),
+      notes_(self_.members()),
+      probes_(self_.members()),
+      try_interval_ns_(1'000'000) {
+  ensure_descriptors(self_.members());
+  claim_rank(options);
+  make_base();
+  formation_.emplace(self_.rank, self_.incarnation, self_.members());
+}
+
+void Rendezvous::claim_rank(const JoinOptions& options) {
+  const std::vector<Rank> wanted = wanted_ranks(options);
+  const std::uint64_t grace_ns =
+      std::min(kGraceForTheDyingNs, std::uint64_t{options.timeout_ms} * 1'000'000);
+  const std::uint64_t give_up_ns = read_clock_ns(CLOCK_MONOTONIC) + grace_ns;
+  while (!claim_one_of(wanted)) {
+    if (read_clock_ns(CLOCK_MONOTONIC) >= give_up_ns) throw_taken(wanted);
+    ::poll(nullptr, 0, kRetryMs);
+  }
+}
+
+bool Rendezvous::claim_one_of(const std::vector<Rank>& wanted) {
+  for (Rank rank : wanted) {
+    std::optional<Descriptor> listener = claim(address_of(access_, self_.group, rank));
+    if (!listener) continue;
+    listener_ = std::move(*listener);
+    self_.rank = rank;
+    return true;
+  }
+  return false;
+}
+
+void Rendezvous::throw_taken(const std::vector<Rank>& wanted) const {
+  std::string holders;
+  for (Rank rank : wanted) {
+    const std::optional<Descriptor> socket =
+        shm::connect_to(address_of(access_, self_.group, rank));
+    const std::string pid =
+        socket ? std::to_string(counterpart_of(*socket, access_).pid) : std::string("unknown");
+    if (!holders.empty()) holders += ", ";
+    holders += self_.who(rank) + " by pid " + pid;
+  }
+  const std::string all = wanted.size() > 1 ? "all its ranks are taken" : "this place is taken";
+  throw Error(group_text() + " is already running, or others are forming it: " + all + " (" +
+              holders + "). Stop those processes first, or choose another group name");
+}
+
+void Rendezvous::make_base() {
+  bell_ = Descriptor(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "making a doorbell"));
+  base_ = create_segment({.kind = SegmentKind::base,
+                          .owner_pid = static_cast<std::uint32_t>(getpid()),
+                          .owner_uid = geteuid(),
+                          .owner_rank = self_.rank,
+                          .members = self_.members(),
+                          .incarnation = self_.incarnation,
+                          .bytes = BaseSegment::bytes(self_.members()),
+                          .group = self_.group,
+                          .member = self_.names[self_.rank]},
+                         access_.group);
+  Link& own = links_[self_.rank];
+  own.base = base_.mapping;
+  own.pid = getpid();
+  own.incarnation = self_.incarnation;
+  own.silence_timeout_ms = self_.silence_timeout_ms;
+  own.needs_fence = !self_.has_barriers;
+}
+
+}  // namespace dunlin::shm

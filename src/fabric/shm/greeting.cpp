@@ -1,0 +1,232 @@
+#include <algorithm>
+
+#include <fcntl.h>
+
+#include "fabric/shm/rendezvous.hpp"
+
+namespace dunlin::shm {
+namespace {
+
+constexpr std::uint64_t kLongestTryIntervalNs = 16'000'000;
+constexpr std::uint64_t kProbeIntervalNs = 100'000'000;
+/// Whoever connects and does not introduce himself makes room for the next.
+constexpr std::size_t kMaxArrivals = 64;
+
+bool never_blocks(const Descriptor& descriptor) {
+  const int flags = fcntl(descriptor.get(), F_GETFL);
+  return flags >= 0 && (flags & O_NONBLOCK) != 0;
+}
+
+std::string number(std::uint64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+std::string Rendezvous::who(Rank rank) const {
+  return self_.who(rank) + " (pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + ")";
+}
+
+Packet Rendezvous::introduction(PacketType type) const {
+  Packet packet;
+  packet.type = type;
+  packet.rank = self_.rank;
+  packet.members = self_.members();
+  packet.names_hash = self_.names_hash;
+  packet.incarnation = self_.incarnation;
+  packet.silence_timeout_ms = self_.silence_timeout_ms;
+  packet.needs_fence = self_.has_barriers ? 0 : 1;
+  const std::string& name = self_.names[self_.rank];
+  std::copy(self_.group.begin(), self_.group.end(), packet.group.begin());
+  std::copy(name.begin(), name.end(), packet.member.begin());
+  return packet;
+}
+
+/// Why the other one cannot be in the same group; empty if it can.
+std::string Rendezvous::mismatch(const Packet& hello, pid_t pid) const {
+  const std::string here = who(self_.rank);
+  const std::string there =
+      "rank " + number(hello.rank) + " (pid " + number(static_cast<std::uint64_t>(pid)) + ")";
+  if (self_.group != hello.group.data())
+    return group_text() + ": " + there + " came for another group, '" + hello.group.data() + "'";
+  if ((hello.names_hash == 0) != (self_.names_hash == 0))
+    return group_text() + ": " + here + " joins by " + (self_.names_hash ? "name" : "count") +
+           ", and " + there + " by " + (hello.names_hash ? "name" : "count") +
+           ". All members must do the same";
+  if (hello.members != self_.members())
+    return group_text() + ": " + here + " expects " + number(self_.members()) + " members, and " +
+           there + " expects " + number(hello.members) + ". All must give the same number";
+  if (hello.names_hash != self_.names_hash)
+    return group_text() + ": " + here + " and " + there +
+           " have different lists of member names. All must give the same names in the same order";
+  if (hello.rank >= self_.members() || hello.rank == self_.rank || hello.incarnation == 0)
+    return group_text() + ": " + there + " introduced itself with an impossible rank";
+  return {};
+}
+
+// --- towards lower ranks -------------------------------------------------------------------------
+
+void Rendezvous::connect_to_lower() {
+  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  if (now_ns < next_try_ns_) return;
+  for (Rank rank = 0; rank < self_.rank; ++rank)
+    if (!links_[rank].socket) connect_to(rank);
+  next_try_ns_ = now_ns + try_interval_ns_;
+  try_interval_ns_ = std::min(2 * try_interval_ns_, kLongestTryIntervalNs);
+}
+
+void Rendezvous::connect_to(Rank rank) {
+  std::optional<Descriptor> socket = shm::connect_to(address_of(access_, self_.group, rank));
+  if (!socket) return;
+  const Counterpart holder = counterpart_of(*socket, access_);
+  if (!holder.admitted) {
+    notes_[rank] = "its address is held by pid " + std::to_string(holder.pid) + " of user " +
+                   std::to_string(holder.user) + ", which may not be in this group";
+    return;
+  }
+  links_[rank].pid = holder.pid;
+  links_[rank].socket = std::move(*socket);
+  const Sent sent = send_packet(links_[rank].socket.get(), introduction(PacketType::hello),
+                                base_.file.get(), bell_.get());
+  if (sent != Sent::whole) links_[rank] = Link{};
+}
+
+void Rendezvous::lose(Rank rank, const std::string& why) {
+  notes_[rank] =
+      "pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + " came, but " + why;
+  formation_->lost(rank);
+  links_[rank] = Link{};
+}
+
+void Rendezvous::read_link(Rank rank) {
+  while (links_[rank].socket && !formation_->decided()) {
+    Received received = receive_packet(links_[rank].socket.get());
+    if (received.kind == Received::Kind::nothing_yet) return;
+    if (received.kind == Received::Kind::other_version)
+      throw Error(group_text() + ": " + who(rank) + " speaks version " +
+                  number(received.packet.version) + " of the control protocol, and this process " +
+                  number(kProtocolVersion) + ". All members must use the same release of Dunlin");
+    if (received.kind == Received::Kind::garbage) return lose(rank, "sent garbage");
+    if (received.kind == Received::Kind::closed)
+      return lose(rank, "left or died while the group was forming");
+    handle(rank, received);
+  }
+}
+
+void Rendezvous::handle(Rank rank, Received& received) {
+  const Packet& packet = received.packet;
+  if (packet.type == PacketType::refuse) throw Error(packet.text.data());
+  if (packet.type == PacketType::hello && !met(rank)) return greet(rank, received);
+  if (packet.type == PacketType::ready && met(rank))
+    return formation_->heard_ready(rank, packet.value);
+  if (packet.type == PacketType::go && met(rank)) return formation_->heard_go(packet.value);
+  lose(rank, "did not keep to the protocol");
+}
+
+/// The other one's introduction: from here on it is a member.
+void Rendezvous::greet(Rank rank, Received& hello) {
+  Link& link = links_[rank];
+  const std::string fault = mismatch(hello.packet, link.pid);
+  if (!fault.empty()) throw Error(fault);
+  if (hello.packet.rank != rank || hello.descriptors.size() != 2 ||
+      !never_blocks(hello.descriptors[1]))
+    return lose(rank, "introduced itself wrongly");
+  try {
+    PeerSegment base = map_peer_segment(hello.descriptors[0]);
+    if (base.info.kind != SegmentKind::base || base.info.owner_rank != rank ||
+        base.info.group != self_.group || base.info.incarnation != hello.packet.incarnation ||
+        base.info.bytes != BaseSegment::bytes(self_.members()))
+      return lose(rank, "sent a base segment that is not its own");
+    link.base = std::move(base.mapping);
+  } catch (const Error& error) {
+    return lose(rank, std::string("sent a base segment that is no use: ") + error.what());
+  }
+  link.bell = std::move(hello.descriptors[1]);
+  link.incarnation = hello.packet.incarnation;
+  link.silence_timeout_ms = hello.packet.silence_timeout_ms;
+  link.needs_fence = hello.packet.needs_fence != 0 || !self_.has_barriers;
+  formation_->met(rank, link.incarnation);
+}
+
+// --- from higher ranks ---------------------------------------------------------------------------
+
+void Rendezvous::accept_arrivals() {
+  while (Descriptor socket = take_connection(listener_)) {
+    const Counterpart counterpart = counterpart_of(socket, access_);
+    if (!counterpart.admitted) continue;
+    if (arrivals_.size() == kMaxArrivals) arrivals_.erase(arrivals_.begin());
+    arrivals_.push_back({std::move(socket), counterpart});
+  }
+}
+
+void Rendezvous::read_arrivals() {
+  std::vector<Arrival> silent;
+  for (Arrival& arrival : arrivals_)
+    if (still_silent(arrival)) silent.push_back(std::move(arrival));
+  arrivals_ = std::move(silent);
+}
+
+bool Rendezvous::still_silent(Arrival& arrival) {
+  Received received = receive_packet(arrival.socket.get());
+  if (received.kind == Received::Kind::nothing_yet) return true;
+  if (received.kind == Received::Kind::other_version) {
+    const std::string text = group_text() + ": " + who(self_.rank) + " speaks version " +
+                             number(kProtocolVersion) + " of the control protocol, and you " +
+                             number(received.packet.version);
+    static_cast<void>(send_packet(arrival.socket.get(), refusal(text)));
+  } else if (received.kind == Received::Kind::packet && received.packet.type == PacketType::hello) {
+    admit(arrival, received);
+  }
+  return false;  // a probe only wants to know whether we run
+}
+
+void Rendezvous::admit(Arrival& arrival, Received& hello) {
+  std::string fault = mismatch(hello.packet, arrival.who.pid);
+  const Rank rank = hello.packet.rank;
+  if (fault.empty() && rank < self_.rank)
+    fault = group_text() + ": " + self_.who(rank) + " must wait for higher ranks, not call them";
+  if (fault.empty() && links_[rank].socket) read_link(rank);  // perhaps it is gone by now
+  if (fault.empty() && links_[rank].socket)
+    fault = group_text() + ": " + who(rank) + " is here already";
+  if (!fault.empty()) {
+    if (rank < self_.members() && rank != self_.rank && !links_[rank].socket)
+      notes_[rank] = "pid " + std::to_string(arrival.who.pid) + " was refused: " + fault;
+    static_cast<void>(send_packet(arrival.socket.get(), refusal(fault)));
+    return;
+  }
+  links_[rank].pid = arrival.who.pid;
+  links_[rank].socket = std::move(arrival.socket);
+  const Sent sent = send_packet(links_[rank].socket.get(), introduction(PacketType::hello),
+                                base_.file.get(), bell_.get());
+  if (sent != Sent::whole) return lose(rank, "died at once");
+  greet(rank, hello);
+}
+
+// --- is it running already? ----------------------------------------------------------------------
+
+/// Members call only lower ranks. If we took the place of one who died in a running group, the
+/// higher ones will never call: so ask them.
+void Rendezvous::probe_higher() {
+  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  if (next_probe_ns_ == 0) next_probe_ns_ = now_ns + kProbeIntervalNs;
+  if (now_ns < next_probe_ns_) return;
+  next_probe_ns_ = now_ns + kProbeIntervalNs;
+  for (Rank rank = self_.rank + 1; rank < self_.members(); ++rank) {
+    if (links_[rank].socket || probes_[rank]) continue;
+    std::optional<Descriptor> socket = shm::connect_to(address_of(access_, self_.group, rank));
+    if (!socket || !counterpart_of(*socket, access_).admitted) continue;
+    if (send_packet(socket->get(), introduction(PacketType::probe)) == Sent::whole)
+      probes_[rank] = std::move(*socket);
+  }
+}
+
+void Rendezvous::read_probes() {
+  for (Descriptor& probe : probes_) {
+    if (!probe) continue;
+    const Received received = receive_packet(probe.get());
+    if (received.kind == Received::Kind::nothing_yet) continue;
+    if (received.kind == Received::Kind::packet && received.packet.type == PacketType::refuse)
+      throw Error(received.packet.text.data());
+    probe.close();
+  }
+}
+
+}  // namespace dunlin::shm

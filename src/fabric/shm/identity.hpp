@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/shm.hpp>
+
+#include "fabric/shm/system.hpp"
+
+namespace dunlin::shm {
+
+/// Who this member is, as far as the others need to know.
+struct Identity {
+  std::string group;
+  std::vector<std::string> names;  // by rank; empty strings if members are counted
+  std::uint64_t names_hash = 0;    // 0: counted
+  Rank rank = 0;
+  std::uint64_t incarnation = 0;  // random, never 0
+  std::uint32_t silence_timeout_ms = 0;
+  bool has_barriers = false;
+
+  [[nodiscard]] std::uint32_t members() const noexcept {
+    return static_cast<std::uint32_t>(names.size());
+  }
+  /// "rank 2", or "'c' (rank 2)".
+  [[nodiscard]] std::string who(Rank of) const;
+};
+
+/// Checks the options and makes an identity of them, whose rank is not known yet.
+[[nodiscard]] Identity identity_from(const JoinOptions& options);
+
+/// The ranks that the options allow, best first.
+[[nodiscard]] std::vector<Rank> wanted_ranks(const JoinOptions& options);
+
+}  // namespace dunlin::shm

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <atomic>
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/// A memory barrier on all processors at once, so that those who write often need none and he who
+/// goes to sleep, rarely, pays for all (docs/fabric.md, W1-W5).
+namespace dunlin::shm {
+
+/// Lets other processes' barriers include this one; false if the kernel has or allows none.
+[[nodiscard]] inline bool register_for_barriers() noexcept {
+  return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+inline void barrier_on_all_processors() noexcept {
+  syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+/// Orders earlier stores before later loads of this thread.
+inline void full_fence() noexcept {
+#ifdef __SANITIZE_THREAD__
+  // ThreadSanitizer does not know fences; a locked instruction is one, too.
+  std::atomic<int> own{0};
+  own.fetch_add(1, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace dunlin::shm

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dunlin/limits.hpp>
+
+#include "fabric/shm/system.hpp"
+
+/// What two members tell each other over their control socket (docs/formats/shm-control.md). All
+/// packets have one size and travel whole; descriptors travel along.
+namespace dunlin::shm {
+
+inline constexpr std::uint32_t kPacketMagic = 0x4e4c4e44;
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+enum class PacketType : std::uint16_t {
+  hello = 1,  // who I am; with the base segment and the doorbell
+  probe,      // who I am; only to hear whether the group is running already
+  refuse,     // `text` says why; the sender hangs up
+  ready,      // I am connected to the members whose incarnations hash to `value`
+  go,         // all of these are ready: the group runs
+  announce,   // my region number `value`; with its segment
+  withdraw,   // my region number `value` is no more
+  leave       // I am about to close my fabric
+};
+
+struct Packet {
+  std::uint32_t magic = kPacketMagic;
+  std::uint16_t version = kProtocolVersion;
+  PacketType type = PacketType::hello;
+  std::uint64_t value = 0;
+  // hello and probe only
+  std::uint32_t rank = 0;
+  std::uint32_t members = 0;
+  std::uint64_t names_hash = 0;   // 0: by count
+  std::uint64_t incarnation = 0;  // random, never 0
+  std::uint32_t silence_timeout_ms = 0;
+  std::uint32_t needs_fence = 0;  // 1: whoever writes to me must fence before it reads `sleeping`
+  std::array<char, 48> group{};
+  std::array<char, 48> member{};
+  // refuse only
+  std::array<char, 368> text{};
+};
+static_assert(sizeof(Packet) == 512);
+static_assert(offsetof(Packet, version) == 4);
+static_assert(offsetof(Packet, type) == 6);
+static_assert(offsetof(Packet, value) == 8);
+static_assert(offsetof(Packet, rank) == 16);
+static_assert(offsetof(Packet, members) == 20);
+static_assert(offsetof(Packet, names_hash) == 24);
+static_assert(offsetof(Packet, incarnation) == 32);
+static_assert(offsetof(Packet, silence_timeout_ms) == 40);
+static_assert(offsetof(Packet, needs_fence) == 44);
+static_assert(offsetof(Packet, group) == 48);
+static_assert(offsetof(Packet, member) == 96);
+static_assert(offsetof(Packet, text) == 144);
+
+[[nodiscard]] Packet refusal(const std::string& text);
+
+struct Received {
+  enum class Kind { packet, nothing_yet, closed, garbage, other_version };
+  Kind kind = Kind::nothing_yet;
+  Packet packet = {};
+  std::vector<Descriptor> descriptors = {};
+};
+
+/// The next packet of a non-blocking socket.
+[[nodiscard]] Received receive_packet(int socket);
+
+enum class Sent { whole, not_yet, closed };
+/// Sends a packet with up to two descriptors (-1: none); never blocks.
+[[nodiscard]] Sent send_packet(int socket, const Packet& packet, int first = -1,
+                               int second = -1) noexcept;
+
+}  // namespace dunlin::shm

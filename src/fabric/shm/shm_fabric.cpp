@@ -1,0 +1,85 @@
+#include "fabric/shm/shm_fabric.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "fabric/shm/tags.hpp"
+
+namespace dunlin::shm {
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+constexpr Properties kProperties{.passive_target = true,
+                                 .ordered_placement = true,
+                                 .native_atomics = true,
+                                 .atomics_coherent_with_cpu = true,
+                                 .max_inline_bytes = UINT32_MAX,
+                                 .max_peers = kMaxHostMembers,
+                                 .queue_slots = UINT32_MAX};
+
+}  // namespace
+
+std::unique_ptr<Fabric> join(const JoinOptions& options) {
+  Rendezvous rendezvous(options);
+  return std::make_unique<ShmFabric>(rendezvous.run());
+}
+
+ShmFabric::ShmFabric(Attachment attachment)
+    : own_(reinterpret_cast<BaseSegment*>(attachment.base.mapping->memory().data())),
+      remotes_(attachment.self.members() * kMaxRegions),
+      doors_(attachment.self.members()),
+      silence_timeout_ns_(attachment.self.silence_timeout_ms * kNsPerMs),
+      detector_(attachment.self.members(), silence_timeout_ns_, ShmFabric::now_ns()),
+      self_(std::move(attachment.self)),
+      access_(attachment.access),
+      listener_(std::move(attachment.listener)),
+      bell_(std::move(attachment.bell)),
+      epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor")),
+      base_(std::move(attachment.base)),
+      contacts_(self_.members()),
+      locals_(kMaxRegions),
+      living_(self_.members()) {
+  rank_ = self_.rank;
+  group_ = self_.group;
+  properties_ = kProperties;
+  peers_.resize(self_.members());
+  for (Rank rank = 0; rank < size(); ++rank) {
+    peers_[rank].name = self_.names[rank];
+    open_door(rank, std::move(attachment.links[rank]));
+  }
+  if (!listen_for(listener_.get(), kListenerTag) || !listen_for(bell_.get(), kBellTag))
+    throw Error("watching the doorbell of group '" + group_ + "' failed: " + error_text(errno));
+  attend_soon();
+}
+
+void ShmFabric::open_door(Rank rank, Link link) {
+  if (rank == rank_) link.bell = Descriptor(checked(dup(bell_.get()), "copying a descriptor"));
+  Contact& contact = contacts_[rank];
+  contact.link = std::move(link);
+  if (!contact.link.base) return fail_soon(rank, "it died while the group was forming");
+  doors_[rank].base = reinterpret_cast<BaseSegment*>(contact.link.base->memory().data());
+  doors_[rank].bell = contact.link.bell.get();
+  doors_[rank].needs_fence = contact.link.needs_fence;
+  if (contact.link.silence_timeout_ms != 0)
+    beat_interval_ns_ = std::min(beat_interval_ns_, contact.link.silence_timeout_ms * kNsPerMs / 4);
+  if (rank != rank_ && !listen_for(contact.link.socket.get(), rank))
+    throw Error("watching " + who(rank) + " failed: " + error_text(errno));
+}
+
+ShmFabric::~ShmFabric() {
+  Packet goodbye;
+  goodbye.type = PacketType::leave;
+  for (Contact& contact : contacts_) {
+    if (!contact.link.socket) continue;
+    static_cast<void>(send_packet(contact.link.socket.get(), goodbye));
+    shutdown(contact.link.socket.get(), SHUT_RDWR);  // even if a child process holds it open
+  }
+}
+
+bool ShmFabric::connected(Rank peer, RegionId region) const noexcept {
+  return peer < size() && region.index < kMaxRegions &&
+         remotes_[peer * kMaxRegions + region.index].bytes != 0;
+}
+
+}  // namespace dunlin::shm

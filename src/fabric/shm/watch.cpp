@@ -1,0 +1,100 @@
+#include <algorithm>
+
+#include <sys/socket.h>
+
+#include "fabric/shm/shm_fabric.hpp"
+
+namespace dunlin::shm {
+namespace {
+
+constexpr std::uint64_t kWatchIntervalNs = 500'000;
+constexpr std::uint64_t kClockIntervalNs = kWatchIntervalNs / 2;
+/// Reading the clock costs some 25 to 70 ns, a poll() 1 to 2.
+constexpr std::uint64_t kMaxPollsPerClock = 64;
+constexpr std::uint64_t kSilenceChecksPerTimeout = 16;
+
+}  // namespace
+
+std::size_t ShmFabric::poll() noexcept {
+  const bool quiet = memory::load(own_->pending) == 0;
+  if (--polls_until_clock_ != 0 && quiet) [[likely]]
+    return 0;
+  return poll_slowly();
+}
+
+std::size_t ShmFabric::poll_slowly() noexcept {
+  handled_ = 0;
+  if (polls_until_clock_ == 0) look_at_clock();
+  if (memory::load(own_->pending) != 0) handle_pending();
+  return handled_;
+}
+
+/// As many polls until the next look as have lately fitted into kClockIntervalNs.
+void ShmFabric::look_at_clock() {
+  const std::uint64_t now = now_ns();
+  const std::uint64_t elapsed_ns = std::max<std::uint64_t>(now - last_clock_ns_, 1);
+  last_clock_ns_ = now;
+  polls_per_clock_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      polls_per_clock_ * kClockIntervalNs / elapsed_ns, 1, kMaxPollsPerClock));
+  polls_until_clock_ = polls_per_clock_;
+  if (watch_now_ || now - last_watch_ns_ >= kWatchIntervalNs) watch(now);
+}
+
+void ShmFabric::watch(std::uint64_t now_ns) {
+  watch_now_ = false;
+  last_watch_ns_ = now_ns;
+  beat(now_ns);
+  read_control();
+  if (silence_timeout_ns_ == 0 || now_ns < next_silence_check_ns_) return;
+  next_silence_check_ns_ = now_ns + silence_timeout_ns_ / kSilenceChecksPerTimeout;
+  detector_.look(now_ns);
+  check_silence();
+}
+
+void ShmFabric::beat(std::uint64_t now_ns) noexcept {
+  memory::store(own_->heartbeats, ++heartbeats_);
+  memory::store(own_->last_watch_ns, now_ns);
+}
+
+void ShmFabric::check_silence() {
+  for (Rank peer = 0; peer < size(); ++peer) {
+    if (peer == rank_ || failed(peer)) continue;
+    if (detector_.silent(peer, memory::load(doors_[peer].base->heartbeats)))
+      fail(peer, "it has shown no sign of life for " +
+                     std::to_string(silence_timeout_ns_ / 1'000'000) +
+                     " ms: the process is stopped, or does not call poll()");
+  }
+}
+
+/// Closing the control socket tells the peer as well, should it come back to life.
+void ShmFabric::fail(Rank peer, std::string how) {
+  if (peer == rank_ || failed(peer)) return;
+  const std::string text = who(peer) + " failed: " + how;
+  for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
+  doors_[peer] = Door{};
+  Contact& contact = contacts_[peer];
+  outgoing_ -= contact.outgoing.size();
+  if (contact.link.socket) shutdown(contact.link.socket.get(), SHUT_RDWR);
+  contact = Contact{};
+  --living_;
+  memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
+  ++handled_;
+  fail_peer(peer, text);
+}
+
+void ShmFabric::fail_soon(Rank peer, std::string how) {
+  doomed_.emplace_back(peer, std::move(how));
+  attend_soon();
+}
+
+void ShmFabric::tell(const Event& event) {
+  ++handled_;
+  emit(event);
+}
+
+std::string ShmFabric::who(Rank peer) const {
+  const pid_t pid = contacts_[peer].link.pid;
+  return self_.who(peer) + (pid != 0 ? " (pid " + std::to_string(pid) + ")" : "");
+}
+
+}  // namespace dunlin::shm
