@@ -1,0 +1,144 @@
+#include "fabric/shm/segment.hpp"
+
+#include <cstring>
+#include <functional>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace dunlin::shm {
+namespace {
+
+SegmentInfo sample() {
+  return {.kind = SegmentKind::region,
+          .owner_pid = 77,
+          .owner_uid = 5,
+          .owner_rank = 1,
+          .members = 3,
+          .incarnation = 99,
+          .epoch = 4,
+          .layout_hash = 1234,
+          .bytes = 10'000,
+          .group = "rack7",
+          .member = "b",
+          .region = "table",
+          .layout_text = std::string(5000, 't')};
+}
+
+/// The fault that the reader finds in a sound header after `spoil`.
+std::string fault_after(const std::function<void(SegmentHeader&)>& spoil) {
+  SegmentHeader header{};
+  header.magic = kSegmentMagic;
+  header.version = kSegmentVersion;
+  header.kind = SegmentKind::region;
+  header.members = 1;
+  header.payload_bytes = 64;
+  header.payload_offset = payload_offset(0);
+  const std::uint64_t file_bytes = header.payload_offset + header.payload_bytes;
+  EXPECT_EQ(fault_of(header, file_bytes), "");
+  spoil(header);
+  return fault_of(header, file_bytes);
+}
+
+TEST(Segment, IsZeroedAndOnlyForItsUser) {
+  const OwnSegment segment = create_segment(sample(), std::nullopt);
+  struct stat status {};
+  ASSERT_EQ(fstat(segment.file.get(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600u);
+  EXPECT_EQ(status.st_nlink, 0u) << "a segment must have no name";
+  for (std::byte byte : segment.mapping->memory()) ASSERT_EQ(byte, std::byte{0});
+}
+
+TEST(Segment, IsForItsAccessGroupIfThereIsOne) {
+  const OwnSegment segment = create_segment(sample(), getegid());
+  struct stat status {};
+  ASSERT_EQ(fstat(segment.file.get(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0660u);
+  EXPECT_EQ(status.st_gid, getegid());
+}
+
+TEST(Segment, TellsAReaderEverythingAboutItself) {
+  const OwnSegment segment = create_segment(sample(), std::nullopt);
+  const SegmentInfo info = read_segment_info(segment.file), expected = sample();
+  EXPECT_EQ(info.kind, expected.kind);
+  EXPECT_EQ(info.owner_pid, expected.owner_pid);
+  EXPECT_EQ(info.owner_uid, expected.owner_uid);
+  EXPECT_EQ(info.owner_rank, expected.owner_rank);
+  EXPECT_EQ(info.members, expected.members);
+  EXPECT_EQ(info.incarnation, expected.incarnation);
+  EXPECT_EQ(info.epoch, expected.epoch);
+  EXPECT_EQ(info.layout_hash, expected.layout_hash);
+  EXPECT_EQ(info.bytes, expected.bytes);
+  EXPECT_EQ(info.group, expected.group);
+  EXPECT_EQ(info.member, expected.member);
+  EXPECT_EQ(info.region, expected.region);
+  EXPECT_EQ(info.layout_text, expected.layout_text);
+}
+
+TEST(Segment, IsTheSameMemoryForAPeerInTheSameProcess) {
+  const OwnSegment segment = create_segment(sample(), std::nullopt);
+  const PeerSegment peer = map_peer_segment(segment.file);
+  EXPECT_EQ(peer.mapping->memory().data(), segment.mapping->memory().data());
+}
+
+TEST(Segment, IsTheSameBytesForAReaderElsewhere) {
+  const OwnSegment segment = create_segment(sample(), std::nullopt);
+  const Mapping reader(segment.file, payload_offset(sample().layout_text.size()), sample().bytes,
+                       PROT_READ);
+  EXPECT_NE(reader.memory().data(), segment.mapping->memory().data());
+  segment.mapping->memory().back() = std::byte{9};
+  EXPECT_EQ(reader.memory().back(), std::byte{9});
+}
+
+TEST(Segment, SaysHowMuchIsMissingWhenTheMemoryIsFull) {
+  SegmentInfo huge = sample();
+  huge.bytes = std::uint64_t{1} << 50;
+  try {
+    const OwnSegment segment = create_segment(huge, std::nullopt);
+    ADD_FAILURE() << "a petabyte of shared memory?";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find(std::to_string(huge.bytes + payload_offset(5000)) + " bytes are needed"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("are free in /dev/shm"), std::string::npos) << text;
+    EXPECT_NE(text.find("remount"), std::string::npos) << text;
+  }
+}
+
+TEST(Segment, IsNotBelievedWhenItsFileIsShort) {
+  const OwnSegment segment = create_segment(sample(), std::nullopt);
+  ASSERT_EQ(ftruncate(segment.file.get(), kSegmentPageBytes), 0);
+  EXPECT_THROW(static_cast<void>(map_peer_segment(segment.file)), Error);
+  ASSERT_EQ(ftruncate(segment.file.get(), 10), 0);
+  EXPECT_THROW(static_cast<void>(map_peer_segment(segment.file)), Error);
+}
+
+TEST(Segment, IsNotAnythingElse) {
+  EXPECT_THROW(static_cast<void>(map_peer_segment(Descriptor(open("/dev/null", O_RDWR)))), Error);
+  EXPECT_THROW(static_cast<void>(map_peer_segment(Descriptor(open("/proc/self/exe", O_RDONLY)))),
+               Error);
+}
+
+TEST(SegmentHeader, IsRefusedForEachImpossibleField) {
+  using H = SegmentHeader;
+  EXPECT_NE(fault_after([](H& h) { h.magic[0] = 'X'; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.version = 2; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.kind = SegmentKind{9}; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.members = 0; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.members = kMaxHostMembers + 1; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.owner_rank = 1; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.payload_bytes = 0; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.payload_bytes = 65; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.payload_bytes = UINT64_MAX - 100; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.payload_offset = 0; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.layout_text_bytes = UINT32_MAX; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.group.fill('g'); }), "");
+  EXPECT_NE(fault_after([](H& h) { h.member.fill('m'); }), "");
+  EXPECT_NE(fault_after([](H& h) { h.region.fill('r'); }), "");
+}
+
+}  // namespace
+}  // namespace dunlin::shm

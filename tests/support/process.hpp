@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+/// Real processes for tests. Each runs a function, tells its parent lines of text, and is killed
+/// and reaped at the latest when its Process object goes.
+///
+///     Process child([](Parent& parent) {
+///       parent.tell("here");
+///       return parent.hear() == "go" ? 0 : 1;
+///     });
+///     EXPECT_EQ(child.hear(), "here");
+///     child.tell("go");
+///     EXPECT_EQ(child.exit_code(), 0);
+namespace dunlin::test {
+
+/// A two-way line to another process.
+class Line {
+ public:
+  explicit Line(int socket) noexcept : socket_(socket) {}
+  Line(Line&& other) noexcept;
+  Line& operator=(Line&& other) noexcept;
+  ~Line();
+
+  void tell(std::string_view text);
+  /// The next line; empty when the other one is gone.
+  [[nodiscard]] std::string hear();
+  [[nodiscard]] int descriptor() const noexcept { return socket_; }
+
+ private:
+  int socket_;
+  std::string rest_;
+};
+
+using Parent = Line;
+
+class Process {
+ public:
+  /// The function's result is the exit code. An exception tells the parent "error: ..." and exits
+  /// with 1.
+  explicit Process(const std::function<int(Parent&)>& body);
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  ~Process();
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  void tell(std::string_view text) { line_.tell(text); }
+  [[nodiscard]] std::string hear() { return line_.hear(); }
+  /// All lines that are still to come, until its end.
+  [[nodiscard]] std::string hear_all();
+
+  void signal(int number) const;
+  /// Kills it and waits until the kernel has torn it down.
+  void kill();
+  /// Waits for its end: the exit code, or minus the signal that ended it.
+  int exit_code();
+
+ private:
+  pid_t pid_;
+  bool reaped_ = false;
+  int status_ = 0;
+  Line line_;
+};
+
+}  // namespace dunlin::test
