@@ -56,9 +56,10 @@ class TestWorld {
     EXPECT_TRUE(world.run_until(condition, limit_ns));
     return world.now_ns() - before;
   }
-  /// Lets all that is under way arrive.
+  /// Lets all that is under way arrive, and the last rounds of polling end.
   void settle() {
     world.run_until([] { return false; }, 100'000'000);
+    world.run_for(1'000);
   }
 
   World world;
