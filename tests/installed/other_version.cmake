@@ -1,0 +1,10 @@
+# find_package must find this version, and refuse one that is incompatible.
+cmake_minimum_required(VERSION 3.25)
+set(CMAKE_FIND_PACKAGE_PREFER_CONFIG ON)
+find_package(Dunlin 99.0 QUIET CONFIG)
+if(Dunlin_FOUND)
+  message(FATAL_ERROR "Dunlin ${Dunlin_VERSION} passes for 99.0")
+endif()
+if(NOT Dunlin_CONSIDERED_VERSIONS)
+  message(FATAL_ERROR "there is no Dunlin in ${CMAKE_PREFIX_PATH} that could have been refused")
+endif()

@@ -1,0 +1,3 @@
+#include <dunlin/version.hpp>
+
+int main() { return dunlin::version().empty() ? 1 : 0; }
