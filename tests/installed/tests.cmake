@@ -34,8 +34,11 @@ if(PKG_CONFIG)
     FIXTURES_REQUIRED installed RESOURCE_LOCK examples)
 endif()
 
-# As a subdirectory of another project it brings the library, and neither tests nor commands.
+# As a subdirectory of another project it brings the library, and neither tests nor commands. With
+# the same flags as here, so that ccache has the library already.
+set(as_cached -DDUNLIN_WERROR=${DUNLIN_WERROR}
+    -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
 add_test(NAME installed.subproject
   COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${here}/subproject ${PROJECT_BINARY_DIR}/subproject
-          ${same_tools} -DDUNLIN_SOURCE=${PROJECT_SOURCE_DIR} --test-command user)
+          ${same_tools} -DDUNLIN_SOURCE=${PROJECT_SOURCE_DIR} ${as_cached} --test-command user)
 set_tests_properties(installed.find_package PROPERTIES RESOURCE_LOCK examples)
