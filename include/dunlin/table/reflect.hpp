@@ -181,9 +181,10 @@ consteval std::string_view printed() {
 }
 template <class M, MemberAddress<M> Address>
 consteval std::string_view member_name() {
-  // "... (& kNowhere<Row>.Nowhere<Row>::row.Row::NAME)} ..." or "{&kNowhere.row.NAME} ..."
+  // "... (& kNowhere<Row>.Nowhere<Row>::row.Row::NAME)} ..." or "{&kNowhere.row.NAME} ...", where
+  // Row may have braces of its own: "{anonymous}::Row".
   constexpr std::string_view text = printed<Address>();
-  constexpr std::size_t end = text.find_first_of(")}", text.rfind("kNowhere"));
+  constexpr std::size_t end = text.find_last_not_of(")}", text.rfind('}')) + 1;
   constexpr std::size_t begin = text.find_last_of(":.", end) + 1;
   return text.substr(begin, end - begin);
 }
