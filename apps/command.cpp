@@ -20,6 +20,7 @@ void add_commands(CLI::App& program) {
   program.description("Dunlin shares state between nodes at the speed of memory.");
   program.set_version_flag("--version", "dunlin " + std::string(version()));
   program.require_subcommand(1);
+  add_routing(program);
   add_bench(program);
 }
 

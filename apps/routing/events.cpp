@@ -33,8 +33,9 @@ constexpr std::size_t kMostLostShare = 5;  // at most one link in five is lost a
 Cost other_cost(Cost cost, Draws& draws) {
   if (cost == 0) return kCostUnit * (1 + draws.below(3));
   const Cost percent = draws.below(2) == 0 ? 33 + draws.below(60) : 110 + draws.below(190);
-  const Cost changed = std::max<Cost>(1, cost / 100 * percent + cost % 100 * percent / 100);
-  return std::min(changed, kMaxCost);
+  const Cost exact = std::max<Cost>(1, cost / 100 * percent + cost % 100 * percent / 100);
+  constexpr Cost kDigits = kCostUnit / 100;  // for people's sake
+  return std::min(exact < kCostUnit ? exact : exact / kDigits * kDigits, kMaxCost);
 }
 
 }  // namespace

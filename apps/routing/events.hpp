@@ -52,6 +52,6 @@ struct LinkEvent {
 /// "New York – Chicago: 1146.16 → lost".
 [[nodiscard]] std::string describe(const Topology& topology, const LinkEvent& event);
 
-inline constexpr std::uint32_t kMaxEvents = 1'000'000;
+inline constexpr std::uint32_t kMaxEvents = 10'000;
 
 }  // namespace dunlin::routing

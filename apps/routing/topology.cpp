@@ -32,6 +32,12 @@ std::uint32_t read_hub_ring_size(std::string_view text) {
   return routers;
 }
 
+bool same_but_for_case(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
 }  // namespace
 
 CostRule CostRule::parse(std::string_view text) {
@@ -85,7 +91,8 @@ Topology load_topology(const std::string& name, const CostRule& rule) {
   if (first == std::string::npos) throw BadInput(fmt::format("{}: the file is empty", file));
   RawGraph raw = content[first] == '<' ? read_graphml(file, content, rule)
                                        : read_node_link_json(file, content, rule);
-  if (raw.name.empty()) raw.name = std::filesystem::path(name).stem().string();
+  const std::string stem = std::filesystem::path(name).stem().string();
+  if (raw.name.empty() || same_but_for_case(raw.name, stem)) raw.name = stem;
   return build_topology(raw, rule);
 }
 

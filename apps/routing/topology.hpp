@@ -20,7 +20,7 @@ struct Position {
   double y;  // degrees north
 };
 
-struct Router {
+struct Site {
   std::string id;     // in the input
   std::string label;  // for people: unique, never empty
   std::optional<Position> position;
@@ -46,7 +46,7 @@ struct Topology {
   std::string source;     // the file, or the built-in's own name
   std::string cost_text;  // "length (dist)", "unit", ...
   bool geographic = false;
-  std::vector<Router> routers;
+  std::vector<Site> routers;
   std::vector<Link> links;
   std::vector<std::string> notes;  // what was put right, a sentence each
 

@@ -1,0 +1,201 @@
+#include "command.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <dunlin/fabric/sim.hpp>
+
+#include "routing/json_output.hpp"
+#include "routing/print.hpp"
+#include "routing/report.hpp"
+#include "routing/run.hpp"
+#include "routing/text.hpp"
+
+namespace dunlin::app {
+
+namespace {
+
+using namespace routing;
+
+constexpr const char* kDescription =
+    "Route over real networks: each router is a process that keeps its links' costs in a row of a\n"
+    "shared table, and computes again only when a change could alter one of its shortest paths.";
+
+constexpr const char* kFooter = R"(
+Topologies: files in node-link JSON (those of the topohub package, for example) or GraphML, or
+hub-ring:N, in which a hub with cheap links serves a ring of N-1 routers.
+
+A script has one event a line; routers go by id or name, names with blanks in double quotes:
+  cost "New York" Chicago 1500     both directions of a link; one: cost Denver -> Seattle 12.5
+  down Denver Seattle              the link is lost
+  up Denver Seattle                it is back, as dear as before; or: up Denver Seattle 99
+
+Columns: time from the write of the change until the first router away from the link, and the last
+router of all, had installed their new routes; how long the last one computed; how many routers
+computed, and how many could tell that they need not.
+
+Exit status: 0 all routers agree with an independent computation (Boost.Graph); 1 they do not;
+2 wrong input; 3 it could not run.
+
+Examples:
+  dunlin routing --topology Abilene.json
+  dunlin routing --topology Abilene.json --topology Geant2012.json --events 50 --report run.html
+  dunlin routing --topology hub-ring:16 --fabric sim --profile ib40-2015 --json run.json)";
+
+struct Options {
+  std::vector<std::string> topologies;
+  std::string cost = "";
+  std::optional<std::uint32_t> events;
+  std::string script;
+  std::uint64_t seed = 1;
+  std::string fabric = "shm";
+  std::string profile;
+  std::string json_file;
+  std::string report_file;
+};
+
+constexpr std::uint32_t kDefaultEvents = 10;
+constexpr const char* kDefaultProfile = "ib100";
+
+void check(const Options& options) {
+  if (options.fabric != "shm" && options.fabric != "sim") {
+    throw BadInput(fmt::format("--fabric {}: there are shm and sim", in_quotes(options.fabric)));
+  }
+  if (options.fabric == "shm" && !options.profile.empty()) {
+    throw BadInput("--profile: only the simulator has profiles; use it with --fabric sim");
+  }
+  if (!options.script.empty() && options.events) {
+    throw BadInput("--script and --events: the events come from one of them, not from both");
+  }
+  if (!options.script.empty() && options.topologies.size() > 1) {
+    throw BadInput("--script: it names routers of one network; use it with one --topology");
+  }
+  if (options.events.value_or(0) > kMaxEvents) {
+    throw BadInput(
+        fmt::format("--events {}: at most {} (kMaxEvents)", *options.events, kMaxEvents));
+  }
+}
+
+/// The name of the simulator's profile, checked; empty on shm.
+std::string choose_profile(const Options& options) {
+  if (options.fabric == "shm") return {};
+  try {
+    return sim::profile(options.profile.empty() ? kDefaultProfile : options.profile).name;
+  } catch (const Error& error) {
+    throw BadInput(fmt::format("--profile {}: {}", in_quotes(options.profile), error.what()));
+  }
+}
+
+struct Job {
+  Topology topology;
+  std::vector<LinkEvent> events;
+};
+
+std::vector<Job> load_jobs(const Options& options) {
+  const CostRule rule = options.cost.empty() ? CostRule{} : CostRule::parse(options.cost);
+  std::vector<Job> jobs;
+  for (const std::string& name : options.topologies) {
+    Topology topology = load_topology(name, rule);
+    auto events =
+        options.script.empty()
+            ? random_events(topology, options.events.value_or(kDefaultEvents), options.seed)
+            : read_script(options.script, topology);
+    jobs.push_back({std::move(topology), std::move(events)});
+  }
+  return jobs;
+}
+
+void say(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+RunRecord play(const Job& job, const Options& options, const std::string& profile) {
+  RunRecord run;
+  run.topology = job.topology;
+  run.fabric = options.fabric;
+  run.profile = profile;
+  if (options.script.empty() || options.fabric == "sim") run.seed = options.seed;
+  const std::string where = options.fabric == "shm"
+                                ? fmt::format("{} processes", job.topology.size() + 1)
+                                : fmt::format("simulated {}", profile);
+  say(heading(job.topology, where, job.events.size()));
+
+  bool started = false;
+  const auto listener = [&](const EventRecord& record) {
+    if (!started) {
+      run.start = record;
+    } else {
+      run.events.push_back(record);
+    }
+    started = true;
+    say(event_line(job.topology, record, run.events.size()));
+  };
+  const Plan plan(job.topology, job.events);
+  const Finish finish = options.fabric == "shm" ? run_on_shm(plan, listener)
+                                                : run_on_sim(plan, profile, options.seed, listener);
+  run.verdict = routing::check(
+      job.topology, costs_after(job.topology, job.events, job.events.size()), finish.tables);
+  say(conclusion(run));
+  return run;
+}
+
+void run_routing(const Options& options) {
+  check(options);
+  const std::string profile = choose_profile(options);
+  const std::vector<Job> jobs = load_jobs(options);  // all input is read before anything runs
+  std::vector<RunRecord> runs;
+  std::uint64_t wrong = 0;
+  for (const Job& job : jobs) {
+    if (!runs.empty()) say("\n");
+    runs.push_back(play(job, options, profile));
+    wrong += runs.back().verdict.wrong;
+  }
+  if (!options.json_file.empty()) write_file(options.json_file, to_json(runs, 1) + "\n");
+  if (!options.report_file.empty()) write_file(options.report_file, html_report(runs));
+  if (wrong > 0) {
+    throw VerificationFailed(
+        fmt::format("{} routes differ from the independent computation", wrong));
+  }
+}
+
+}  // namespace
+
+void add_routing(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("routing", kDescription);
+  command->footer(kFooter);
+  const auto options = std::make_shared<Options>();
+  command->add_option("--topology", options->topologies, "Network to route over; may be repeated")
+      ->required()
+      ->type_name("FILE|hub-ring:N");
+  command
+      ->add_option("--cost", options->cost,
+                   "What a link costs: unit, length, or an attribute of the links by name\n"
+                   "(default: length where every link has one, else unit)")
+      ->type_name("RULE");
+  command->add_option("--events", options->events, "How many random link events (default: 10)")
+      ->type_name("N");
+  command->add_option("--script", options->script, "Events from a file instead")->type_name("FILE");
+  command->add_option("--seed", options->seed, "Of the random events, and of the simulator")
+      ->type_name("S")
+      ->capture_default_str();
+  command
+      ->add_option("--fabric", options->fabric,
+                   "shm: a process for each router; sim: simulated, in virtual time")
+      ->capture_default_str();
+  command
+      ->add_option("--profile", options->profile, "The network that sim simulates (default: ib100)")
+      ->type_name("NAME");
+  command->add_option("--json", options->json_file, "Write all figures to FILE")->type_name("FILE");
+  command->add_option("--report", options->report_file, "Write one self-contained page to FILE")
+      ->type_name("FILE.html");
+  command->callback([options] { run_routing(*options); });
+}
+
+}  // namespace dunlin::app

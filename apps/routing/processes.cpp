@@ -1,0 +1,148 @@
+#include "routing/processes.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <initializer_list>
+#include <string_view>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <dunlin/error.hpp>
+
+namespace dunlin::routing {
+
+namespace {
+
+constexpr std::size_t kMostComplaintBytes = 1000;
+
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals) sigaddset(&set, signal);
+  return set;
+}
+
+sigset_t ending_signals() { return set_of({SIGINT, SIGTERM, SIGHUP}); }
+
+std::uint64_t now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+}  // namespace
+
+SignalGuard::SignalGuard() {
+  const sigset_t set = ending_signals();
+  descriptor_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (descriptor_ < 0) throw Error(fmt::format("signalfd: {}", std::strerror(errno)));
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+SignalGuard::~SignalGuard() {
+  while (caught() != nullptr) {  // they were answered; unblocking must not deliver them again
+  }
+  const sigset_t set = ending_signals();
+  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  close(descriptor_);
+}
+
+const char* SignalGuard::caught() noexcept {
+  signalfd_siginfo info{};
+  if (read(descriptor_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return nullptr;
+  switch (info.ssi_signo) {
+    case SIGINT:
+      return "SIGINT";
+    case SIGTERM:
+      return "SIGTERM";
+    default:
+      return "SIGHUP";
+  }
+}
+
+Processes::Processes() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Error(fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  read_end_ = ends[0];
+  write_end_ = ends[1];
+  const sigset_t set = set_of({SIGCHLD});  // so that finish() can wait for it
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+Processes::~Processes() {
+  for (const pid_t process : running_) kill(process, SIGKILL);
+  for (const pid_t process : running_) {
+    while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  const sigset_t set = set_of({SIGCHLD});
+  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  close(read_end_);
+  close(write_end_);
+}
+
+void Processes::start(const std::function<void()>& work) {
+  std::fflush(nullptr);  // or the child would write it, too
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) {
+    throw Error(
+        fmt::format("cannot start process {}: {}", running_.size() + 1, std::strerror(errno)));
+  }
+  if (child == 0) run_child(parent, work);
+  running_.push_back(child);
+}
+
+void Processes::run_child(pid_t parent, const std::function<void()>& work) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  // Ctrl-C reaches the whole process group; the parent decides what becomes of us.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  const sigset_t set = set_of({SIGTERM, SIGINT, SIGHUP, SIGCHLD});
+  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  int status = 0;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    const std::string line = std::string(error.what()).substr(0, kMostComplaintBytes - 1) + '\n';
+    status = write(write_end_, line.data(), line.size()) < 0 ? 2 : 1;
+  }
+  _exit(status);
+}
+
+std::string Processes::complaint() noexcept {
+  char text[kMostComplaintBytes];
+  const ssize_t bytes = read(read_end_, text, sizeof text);
+  if (bytes <= 0) return {};
+  const std::string_view all(text, static_cast<std::size_t>(bytes));
+  return std::string(all.substr(0, all.find('\n')));
+}
+
+void Processes::finish(std::uint32_t timeout_ms) noexcept {
+  const sigset_t set = set_of({SIGCHLD});
+  const std::uint64_t deadline = now_ms() + timeout_ms;
+  while (true) {
+    std::erase_if(running_, [](pid_t p) { return waitpid(p, nullptr, WNOHANG) == p; });
+    const std::uint64_t now = now_ms();
+    if (running_.empty() || now >= deadline) return;
+    const std::uint64_t left = deadline - now;
+    const timespec wait{static_cast<time_t>(left / 1000),
+                        static_cast<long>(left % 1000) * 1'000'000};
+    sigtimedwait(&set, nullptr, &wait);
+  }
+}
+
+}  // namespace dunlin::routing

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+/// Child processes that never outlive their parent, and signals as something to ask for.
+namespace dunlin::routing {
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process but are remembered.
+class SignalGuard {
+ public:
+  SignalGuard();
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+  /// The name of a signal that has come; null if none has.
+  [[nodiscard]] const char* caught() noexcept;
+
+ private:
+  int descriptor_;
+};
+
+class Processes {
+ public:
+  Processes();
+  ~Processes();  // kills what is still running
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  /// Fork a process that runs `work` and ends; it is killed when this process dies. What it throws
+  /// is kept for complaint().
+  void start(const std::function<void()>& work);
+  /// What the first failing child said; empty if none has.
+  [[nodiscard]] std::string complaint() noexcept;
+  /// Wait until all have ended by themselves; kills those that need longer than that.
+  void finish(std::uint32_t timeout_ms) noexcept;
+
+ private:
+  [[noreturn]] void run_child(pid_t parent, const std::function<void()>& work) noexcept;
+
+  int read_end_ = -1;
+  int write_end_ = -1;
+  std::vector<pid_t> running_;
+};
+
+}  // namespace dunlin::routing

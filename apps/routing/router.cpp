@@ -1,0 +1,145 @@
+#include "routing/router.hpp"
+
+#include <algorithm>
+
+#include "routing/compute_model.hpp"
+
+namespace dunlin::routing {
+
+namespace {
+
+/// A question that says how many entries it reads, so that a simulated CPU is charged rightly.
+template <class Ask>
+struct Question : detail::BooleanTag {
+  const char* name;
+  std::size_t reads;
+  Ask ask;
+  Question(const char* n, std::size_t r, Ask a) : name(n), reads(r), ask(std::move(a)) {}
+  bool operator()(const Table<Row>&) const noexcept { return ask(); }
+  std::size_t entries(const Table<Row>&) const { return reads; }
+  std::string describe(const Table<Row>&) const { return name; }
+};
+
+}  // namespace
+
+Router::Router(Table<Row>& table, const Plan& plan)
+    : table_(table),
+      plan_(plan),
+      topology_(plan.topology()),
+      station_only_{plan.station()},
+      paths_(topology_, static_cast<RouterId>(table.my_row())),
+      costs_(topology_.arc_costs()) {
+  for (ArcId arc = topology_.first_arc[paths_.self()];
+       arc < topology_.first_arc[paths_.self() + 1U]; ++arc) {
+    table_.mine().link_cost[topology_.arcs[arc].slot] = costs_[arc];
+  }
+  table_.mine().changed_stage = Plan::kStart;
+  table_.push();
+
+  table_.when(Question("a new order", 1, [this] { return ordered() != obeyed_; }))
+      .recurrent([this] { obey(); });
+  table_.when(Question("wrote costs, and need not compute", 1, [this] { return may_announce(); }))
+      .recurrent([this] { announce(); });
+  table_.when(Question("saw all of the stage", 1, [this] { return may_settle(); }))
+      .recurrent([this] { settle(); });
+  table_
+      .when(Question("all costs are here", plan_.routers(),
+                     [this] { return ordered() >= Plan::kStart && seen_all_of(Plan::kStart); }))
+      .once([this] { install(); });
+}
+
+std::uint32_t Router::ordered() const noexcept { return table_[plan_.station()].order; }
+
+void Router::obey() {
+  obeyed_ = ordered();
+  if (obeyed_ > Plan::kStart && obeyed_ <= plan_.last_event_stage()) write_changes(obeyed_);
+  if (obeyed_ == plan_.show_stage()) show();
+  if (obeyed_ == plan_.leave_stage()) finished_ = true;
+}
+
+void Router::write_changes(std::uint32_t stage) {
+  for (const Change& change : plan_.event(stage)->changes) {
+    const Arc& arc = topology_.arcs[change.arc];
+    if (arc.tail != paths_.self()) continue;
+    if (unannounced_ != stage) outcome_.changed_ns = table_.fabric().now_ns();
+    unannounced_ = stage;
+    table_.mine().link_cost[arc.slot] = change.cost;
+    table_.push(entry(&Row::link_cost, arc.slot));
+  }
+}
+
+bool Router::may_announce() const noexcept { return unannounced_ != 0 && !paths_may_change(); }
+
+/// Apart from the costs, and after our own computation: nobody computes with it.
+void Router::announce() {
+  table_.mine().changed_stage = unannounced_;
+  table_.push(&Row::changed_stage);
+  unannounced_ = 0;
+}
+
+bool Router::may_settle() const noexcept {
+  const std::uint32_t stage = ordered();
+  return stage > settled_ && stage <= plan_.last_event_stage() && seen_all_of(stage) &&
+         !paths_may_change();
+}
+
+bool Router::paths_may_change() const noexcept {
+  const std::span<const Band> bands = paths_.bands();
+  for (ArcId i = 0; i < bands.size(); ++i) {
+    const Arc& arc = topology_.arcs[i];
+    if (!bands[i].holds(table_[arc.tail].link_cost[arc.slot])) return true;
+  }
+  return false;
+}
+
+bool Router::seen_all_of(std::uint32_t stage) const noexcept {
+  const auto& writers = plan_.writers(stage);
+  return std::all_of(writers.begin(), writers.end(),
+                     [&](RouterId writer) { return table_[writer].changed_stage >= stage; });
+}
+
+void Router::install() {
+  Fabric& fabric = table_.fabric();
+  const std::uint64_t began_ns = fabric.now_ns();
+  for (ArcId i = 0; i < costs_.size(); ++i) {
+    const Arc& arc = topology_.arcs[i];
+    costs_[i] = table_[arc.tail].link_cost[arc.slot];
+  }
+  paths_.compute(costs_);
+  if (const CpuCosts* cpu = fabric.cpu_costs()) {
+    fabric.spend(compute_cost_ns(*cpu, paths_.arcs_examined(), topology_.size()));
+  }
+  outcome_.installed_ns = fabric.now_ns();
+  outcome_.compute_ns += outcome_.installed_ns - began_ns;
+  ++outcome_.computations;
+  watch();
+}
+
+void Router::watch() {
+  table_
+      .when(Question("a link left its band", topology_.arcs.size(),
+                     [this] { return paths_may_change(); }))
+      .once([this] { install(); });
+}
+
+void Router::settle() {
+  settled_ = ordered();
+  outcome_.stage = settled_;
+  outcome_.settled_ns = table_.fabric().now_ns();
+  table_.mine().outcome = outcome_;
+  table_.mine().settled_stage = settled_;
+  table_.to(station_only_).push(&Row::outcome, &Row::settled_stage);
+  outcome_ = {};
+}
+
+void Router::show() {
+  Row& mine = table_.mine();
+  for (RouterId r = 0; r < topology_.size(); ++r) {
+    mine.route_length[r] = paths_.length()[r];
+    mine.route_hop[r] = paths_.next_hop()[r];
+  }
+  mine.shown_stage = plan_.show_stage();
+  table_.to(station_only_).push(&Row::route_length, &Row::route_hop, &Row::shown_stage);
+}
+
+}  // namespace dunlin::routing

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "routing/paths.hpp"
+#include "routing/rows.hpp"
+
+/// One router: keeps its own links' costs in its row and shortest paths to all others installed.
+/// Everything it does happens in the table's poll().
+namespace dunlin::routing {
+
+class Router {
+ public:
+  /// Before the table's first poll(). `plan` and `table` outlive it.
+  Router(Table<Row>& table, const Plan& plan);
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
+
+  /// The station has said that the run is over.
+  [[nodiscard]] bool finished() const noexcept { return finished_; }
+  [[nodiscard]] const Paths& paths() const noexcept { return paths_; }
+
+ private:
+  void obey();
+  void write_changes(std::uint32_t stage);
+  void announce();
+  void install();
+  void watch();
+  void settle();
+  void show();
+  [[nodiscard]] std::uint32_t ordered() const noexcept;
+  [[nodiscard]] bool paths_may_change() const noexcept;
+  [[nodiscard]] bool seen_all_of(std::uint32_t stage) const noexcept;
+  [[nodiscard]] bool may_announce() const noexcept;
+  [[nodiscard]] bool may_settle() const noexcept;
+
+  Table<Row>& table_;
+  const Plan& plan_;
+  const Topology& topology_;
+  const std::vector<std::uint32_t> station_only_;
+  Paths paths_;
+  std::vector<Cost> costs_;
+  Outcome outcome_;
+  std::uint32_t obeyed_ = 0;
+  std::uint32_t unannounced_ = 0;  // the stage of costs that we wrote and have not announced
+  std::uint32_t settled_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace dunlin::routing

@@ -1,0 +1,74 @@
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dunlin/fabric/shm.hpp>
+#include <dunlin/run.hpp>
+
+#include "routing/processes.hpp"
+#include "routing/router.hpp"
+#include "routing/run.hpp"
+#include "routing/station.hpp"
+
+namespace dunlin::routing {
+
+namespace {
+
+constexpr std::uint32_t kJoinTimeoutMs = 20'000;
+constexpr std::uint32_t kSilenceTimeoutMs =
+    5'000;  // a death is noticed at once, this is for a stop
+constexpr std::uint32_t kLeaveTimeoutMs = 5'000;
+constexpr std::uint32_t kLookUpMs = 50;  // how often the station asks for signals
+
+std::unique_ptr<Fabric> join(const Plan& plan, const std::string& group, std::uint32_t rank) {
+  return shm::join({.group = group,
+                    .members = plan.members(),
+                    .rank = rank,
+                    .timeout_ms = kJoinTimeoutMs,
+                    .silence_timeout_ms = kSilenceTimeoutMs});
+}
+
+void run_router(const Plan& plan, const std::string& group, std::uint32_t rank) {
+  const auto fabric = join(plan, group, rank);
+  Table<Row> table(fabric, {.name = "routing"});
+  Router router(table, plan);
+  const auto over = [&] { return router.finished() || !table.alive(plan.station()); };
+  while (!run_until(table, over, kLookUpMs)) {
+  }
+}
+
+Finish run_station(const Plan& plan, const std::string& group, const Listener& listener,
+                   SignalGuard& signals) {
+  const auto fabric = join(plan, group, plan.station());
+  Table<Row> table(fabric, {.name = "routing"});
+  Station station(table, plan, listener);
+  while (!run_until(
+      table, [&] { return station.finished(); }, kLookUpMs)) {
+    if (const char* signal = signals.caught()) throw Error(fmt::format("stopped by {}", signal));
+  }
+  if (!station.failure().empty()) throw Error(station.failure());
+  return {station.tables()};
+}
+
+}  // namespace
+
+Finish run_on_shm(const Plan& plan, const Listener& listener) {
+  SignalGuard signals;
+  Processes processes;
+  const std::string group = fmt::format("routing-{}", getpid());
+  for (std::uint32_t rank = 0; rank < plan.routers(); ++rank) {
+    processes.start([&plan, &group, rank] { run_router(plan, group, rank); });
+  }
+  try {
+    Finish finish = run_station(plan, group, listener, signals);
+    processes.finish(kLeaveTimeoutMs);
+    return finish;
+  } catch (const Error& error) {
+    // A router that could not start knows better what went wrong than we, who missed it.
+    const std::string complaint = processes.complaint();
+    throw Error(complaint.empty() ? error.what() : complaint);
+  }
+}
+
+}  // namespace dunlin::routing
