@@ -48,7 +48,7 @@ class MessageReceiver {
   enum class Found { nothing, message, garbage };
   /// Copies the oldest message out; it stays in the ring until drop().
   [[nodiscard]] Found peek(const MessageRing& ring, Message& message) noexcept;
-  [[nodiscard]] bool reached(std::uint64_t position) const noexcept { return tail_ == position; }
+  [[nodiscard]] std::uint64_t position() const noexcept { return tail_; }
   /// Releases the message that the last peek() found.
   void drop(MessageRing& ring) noexcept;
 

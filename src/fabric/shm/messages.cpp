@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "fabric/shm/shm_fabric.hpp"
@@ -42,17 +43,20 @@ void ShmFabric::handle_pending() {
 }
 
 /// Only what is there at the beginning, so that a busy sender cannot hold us for ever: what comes
-/// later has its own mark.
+/// later has its own mark. Of a failed peer, only what it sent before.
 void ShmFabric::drain_messages(Rank from) {
-  if (from >= size() || failed(from)) return;
+  if (from >= size()) return;
   MessageRing& ring = own_->ring(from);
   MessageReceiver& receiver = contacts_[from].receiver;
-  const std::uint64_t end = memory::load(ring.head);
+  const std::uint64_t end = std::min(memory::load(ring.head), contacts_[from].messages_until);
   Message message;
-  while (!receiver.reached(end)) {
+  while (receiver.position() != end) {
     const MessageReceiver::Found found = receiver.peek(ring, message);
     if (found == MessageReceiver::Found::nothing) return;
-    if (found == MessageReceiver::Found::garbage) return fail(from, "its messages are garbage");
+    if (found == MessageReceiver::Found::garbage) {
+      contacts_[from].messages_until = receiver.position();
+      return fail(from, "its messages are garbage");
+    }
     // Without a handler it stays, and all behind it; channel_opened() comes back to it.
     if (!deliver(from, message.channel, std::span(message.content).first(message.bytes))) return;
     receiver.drop(ring);

@@ -84,9 +84,11 @@ class ShmFabric final : public Fabric {
   struct Contact {
     Link link;
     MessageReceiver receiver;
+    std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
     std::vector<Offer> offers;
     std::deque<Outgoing> outgoing;
     bool says_goodbye = false;
+    bool failing = false;
   };
 
   void open_door(Rank rank, Link link);

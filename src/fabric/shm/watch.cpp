@@ -66,16 +66,22 @@ void ShmFabric::check_silence() {
   }
 }
 
-/// Closing the control socket tells the peer as well, should it come back to life.
+/// First comes what it has still said. Closing the control socket tells the peer as well, should it
+/// come back to life.
 void ShmFabric::fail(Rank peer, std::string how) {
-  if (peer == rank_ || failed(peer)) return;
+  Contact& contact = contacts_[peer];
+  if (peer == rank_ || contact.failing) return;
+  contact.failing = true;
+  drain_messages(peer);
+  doors_[peer] = Door{};
+  contact.messages_until = std::min(contact.messages_until, memory::load(own_->ring(peer).head));
   const std::string text = who(peer) + " failed: " + how;
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
-  doors_[peer] = Door{};
-  Contact& contact = contacts_[peer];
   outgoing_ -= contact.outgoing.size();
+  contact.outgoing.clear();
+  contact.offers.clear();
   if (contact.link.socket) shutdown(contact.link.socket.get(), SHUT_RDWR);
-  contact = Contact{};
+  contact.link = Link{.pid = contact.link.pid};
   --living_;
   memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
   ++handled_;

@@ -1,0 +1,205 @@
+#include <cstddef>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "fabric/shm/membarrier.hpp"
+#include "fabric/shm_group.hpp"
+#include "support/process.hpp"
+
+namespace dunlin {
+namespace {
+
+using test::contains;
+using test::fresh_group;
+using test::Member;
+using test::Parent;
+using test::poll_politely;
+using test::Process;
+using test::run_members;
+
+/// Sleeps whenever there is nothing to do, until the condition holds.
+template <class Condition>
+void sleep_until(Member& member, Condition condition) {
+  while (!condition()) {
+    member.fabric->prepare_sleep();
+    const std::size_t handled = member.fabric->poll();
+    if (handled == 0 && !condition())
+      member.fabric->sleep(UINT64_MAX);
+    else
+      member.fabric->cancel_sleep();
+  }
+}
+
+/// Two members that hand a count to and fro, and sleep while it is the other's turn. A lost wake-up
+/// would show: without silence time-outs, nothing else ever wakes them.
+void hand_to_and_fro(Member& member, std::uint64_t rounds) {
+  const Rank me = member.fabric->rank(), other = 1 - me;
+  for (std::uint64_t round = me; round < rounds; round += 2) {
+    sleep_until(member, [&] { return member.word(0) == round; });
+    member.write_word(other, 0, round + 1);
+  }
+}
+
+TEST(ShmWaiting, ASleeperIsWokenByAWrite) {
+  const std::string group = fresh_group();
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      Member member({.group = group, .members = 2, .rank = rank, .silence_timeout_ms = 0});
+      hand_to_and_fro(member, 4'000);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// The kernel refuses membarrier() to this process from now on.
+bool forbid_barriers() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_membarrier, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{4, rules};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+Process handing_process(const std::string& group, bool barriers) {
+  return Process([=](Parent& parent) {
+    if (!barriers && (!forbid_barriers() || shm::register_for_barriers())) {
+      parent.tell("skip: membarrier() cannot be forbidden here");
+      return 0;
+    }
+    Member member({.group = group, .members = 2, .timeout_ms = 60'000, .silence_timeout_ms = 0});
+    parent.tell("in");
+    hand_to_and_fro(member, 4'000);
+    return 0;
+  });
+}
+
+/// Each side may or may not have barriers on all processors; either way no wake-up is lost.
+void expect_no_lost_wakeup(bool first_has_barriers, bool second_has_barriers) {
+  const std::string group = fresh_group();
+  Process first = handing_process(group, first_has_barriers);
+  Process second = handing_process(group, second_has_barriers);
+  for (Process* process : {&first, &second}) {
+    const std::string text = process->hear();
+    if (text.starts_with("skip")) GTEST_SKIP() << text;
+    EXPECT_EQ(text, "in");
+  }
+  EXPECT_EQ(first.exit_code(), 0);
+  EXPECT_EQ(second.exit_code(), 0);
+}
+
+TEST(ShmWaiting, ASleepingProcessIsWokenByAWrite) { expect_no_lost_wakeup(true, true); }
+TEST(ShmWaiting, WithoutBarriersTheWritersFence) { expect_no_lost_wakeup(false, false); }
+TEST(ShmWaiting, OneWithoutBarriersIsEnoughToFence) { expect_no_lost_wakeup(true, false); }
+
+TEST(ShmWaiting, ASleeperIsWokenByAMessageAPutAndAnAtomic) {
+  run_members(2, [](Member& member) {
+    const Fabric& fabric = *member.fabric;
+    const Rank other = 1 - fabric.rank();
+    bool called = false;
+    member.fabric->receive(7, [&](Rank, std::span<const std::byte>) { called = true; });
+    const std::uint64_t value = 9;
+    const auto signal = [&](const Operation& operation) {
+      EXPECT_TRUE(member.fabric->post(operation).all());
+    };
+    if (fabric.rank() == 0) {
+      EXPECT_EQ(member.fabric->send(other, 7, {}), Refusal::none);
+      sleep_until(member, [&] { return called; });
+      const std::array<Operation, 2> put_then_signal{
+          put(other, member.box.id(), 64, &value, 8),
+          fetch_add(other, member.box.id(), 0, 1, nullptr)};
+      EXPECT_TRUE(member.fabric->post(put_then_signal).all());
+      sleep_until(member, [&] { return member.word(0) == 1; });
+    } else {
+      sleep_until(member, [&] { return called; });
+      EXPECT_EQ(member.fabric->send(other, 7, {}), Refusal::none);
+      sleep_until(member, [&] { return member.word(0) == 1; });
+      EXPECT_EQ(member.word(8), 9u);
+      signal(compare_swap(other, member.box.id(), 0, 0, 1, nullptr));
+    }
+  });
+}
+
+TEST(ShmWaiting, AnyThreadMayWakeASleeper) {
+  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  for (int i = 0; i < 200; ++i) {
+    fabric->prepare_sleep();
+    std::thread waker([&] { fabric->wake(); });
+    fabric->sleep(UINT64_MAX);
+    waker.join();
+  }
+}
+
+TEST(ShmWaiting, AWakeThatComesEarlyIsNotLost) {
+  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  fabric->wake();
+  for (int i = 0; i < 100'000; ++i) fabric->poll();  // which see the bell
+  fabric->prepare_sleep();
+  fabric->poll();
+  fabric->sleep(UINT64_MAX);
+}
+
+TEST(ShmWaiting, WakesForAnAppointment) {
+  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const std::uint64_t time_ns = fabric->now_ns() + 1'000'000;
+  while (fabric->now_ns() < time_ns) {
+    fabric->wake_at(time_ns + 3'600'000'000'000);
+    fabric->wake_at(time_ns);
+    fabric->prepare_sleep();
+    fabric->sleep(UINT64_MAX);
+  }
+}
+
+TEST(ShmWaiting, ASleepEndsAfterItsTimeout) {
+  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const std::uint64_t before_ns = fabric->now_ns();
+  fabric->prepare_sleep();
+  fabric->sleep(2'000'000);
+  EXPECT_GE(fabric->now_ns(), before_ns + 2'000'000);
+}
+
+TEST(ShmWaiting, TheWaitDescriptorBecomesReadableForAForeignLoop) {
+  run_members(2, [](Member& member) {
+    const Rank me = member.fabric->rank(), other = 1 - me;
+    for (std::uint64_t round = me; round < 200; round += 2) {
+      while (member.word(0) != round) {
+        member.fabric->prepare_sleep();
+        member.fabric->poll();
+        pollfd watched{member.fabric->wait_descriptor(), POLLIN, 0};
+        if (member.word(0) != round) ::poll(&watched, 1, -1);
+        member.fabric->cancel_sleep();
+        member.fabric->poll();
+      }
+      member.write_word(other, 0, round + 1);
+    }
+  });
+}
+
+TEST(ShmWaiting, AnIdleGroupSleepsButForItsHeartbeats) {
+  run_members(3, [](Member& member) {
+    rusage before{}, after{};
+    getrusage(RUSAGE_THREAD, &before);
+    for (int wakes = 0; wakes < 2; ++wakes) {  // by itself, of silence_timeout_ms / 4 each
+      member.fabric->prepare_sleep();
+      if (member.fabric->poll() == 0) member.fabric->sleep(UINT64_MAX);
+      member.fabric->cancel_sleep();
+    }
+    getrusage(RUSAGE_THREAD, &after);
+    EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 100) << "it should have slept in two stretches";
+    // Stay until all have slept, so that nobody's end wakes another.
+    for (Rank peer = 0; peer < 3; ++peer)
+      EXPECT_TRUE(member.fabric->post(fetch_add(peer, member.box.id(), 8, 1, nullptr)).all());
+    while (member.word(1) < 3) poll_politely(*member.fabric);
+  });
+}
+
+}  // namespace
+}  // namespace dunlin
