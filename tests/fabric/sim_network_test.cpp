@@ -27,7 +27,7 @@ std::vector<std::uint64_t> numbers(std::size_t count) {
 TEST(SimNetwork, AByteTakesTheLatency) {
   TestWorld t(ruler());
   t.settle();
-  const std::uint8_t one = 1;
+  alignas(8) const std::uint8_t one = 1;
   t.post(0, write(1, t.id(0), 0, &one, 1));
   EXPECT_EQ(t.time_until([&] { return t.load(1) == 1; }), 1'000U);
 }
@@ -193,7 +193,7 @@ TEST(SimNetwork, ASlowLinkSlowsOnlyItself) {
   TestWorld t(ruler(), 3);
   t.settle();
   t.world.slow_link(0, 1, 10);
-  const std::uint8_t one = 1;
+  alignas(8) const std::uint8_t one = 1;
   const std::uint64_t start = t.world.now_ns();
   t.post(0, write(1, t.id(0), 0, &one, 1));
   t.post(0, write(2, t.id(0), 0, &one, 1));

@@ -148,7 +148,7 @@ TEST(SimProfiles, OfTwoRacksAreTwiceAsFarApart) {
   const Profile figures = still("two-racks");
   TestWorld t(figures, 3);
   t.settle();
-  const std::uint8_t one = 1;
+  alignas(8) const std::uint8_t one = 1;
   const auto time_to = [&](Rank peer) {
     t.settle();
     t.post(0, write(peer, t.id(0), 0, &one, 1));
