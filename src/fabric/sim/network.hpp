@@ -132,6 +132,7 @@ class Network {
   void step_at_target(Flight& flight);
   void step_at_reader(Flight& flight);
   void place_run(Flight& flight);
+  void place(Flight& flight, Run due);
   void accept_read(Flight& flight);
   void fetch(Flight& flight);
   void fetch_run(Flight& flight);

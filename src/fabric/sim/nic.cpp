@@ -163,7 +163,7 @@ void Network::travel(Flight& flight, Ticks latency) {
   if (ordered_) {
     arrival = std::max(arrival, wire.last_arrival);
     wire.last_arrival = arrival;
-  } else {
+  } else if (!flight.responding) {
     shuffle(flight);
   }
   schedule(arrival, Happening::arrive, flight);
@@ -186,7 +186,10 @@ void Network::arrive(Flight& flight) {
     begin = std::max(begin, receiver.atomic_free);
     receiver.atomic_free = begin + costs.nic_gap;
   }
-  wire.receive_free = begin + costs.on_wire(bytes, wire.pace);
+  // What follows on this wire is placed strictly later, however fast the wire.
+  const Ticks last_due = begin + costs.to_last(bytes, wire.pace);
+  wire.receive_free = std::max(begin + costs.on_wire(bytes, wire.pace), last_due + 1);
+  if (last_due <= now()) wire.receive_free = now();
   flight.begin = begin;
   if (gated_) acknowledge_early(flight);
   const Ticks first_due = begin + to_first;

@@ -117,26 +117,31 @@ void Network::step_at_target(Flight& flight) {
 }
 
 void Network::place_run(Flight& flight) {
+  const Costs& costs = world_.costs;
+  const Link& wire = link(flight.from, flight.to);
+  const std::uint32_t runs = runs_of(flight);
+  for (;;) {
+    const Run due = run(flight, shuffled(flight, flight.steps_done));
+    if (flight.left + costs.to_last(due.end, wire.pace) > nic(flight.from).died_at)
+      return retire(flight);  // these bytes were never sent
+    place(flight, due);
+    if (++flight.steps_done == runs || flight.failed) {
+      settled(flight);
+      return acknowledge_later(flight);
+    }
+    const Ticks next = flight.begin + costs.to_last(run(flight, flight.steps_done).end, wire.pace);
+    if (next > now()) return schedule(next, Happening::step, flight);
+  }
+}
+
+void Network::place(Flight& flight, Run due) {
   const SimFabric::Reach reach =
       world_.fabric(flight.to).reach(flight.region_index, flight.region_serial);
   flight.failed = reach.memory == nullptr || reach.bytes < flight.offset + flight.bytes;
-  const Link& wire = link(flight.from, flight.to);
-  const Run due = run(flight, shuffled(flight, flight.steps_done));
-  const Costs& costs = world_.costs;
-  if (flight.left + costs.to_last(due.end, wire.pace) > nic(flight.from).died_at)
-    return retire(flight);  // these bytes were never sent
-  if (!flight.failed && due.end > due.begin) {
-    const auto copy = flight.kind == FlightKind::put ? memory::copy_unwatched : memory::place;
-    std::byte* to = reach.memory + flight.offset + due.begin;
-    copy(to, flight.data() + due.begin, due.end - due.begin);
-    wake(flight.to);
-  }
-  if (++flight.steps_done == runs_of(flight) || flight.failed) {
-    settled(flight);
-    return acknowledge_later(flight);
-  }
-  const Ticks next = flight.begin + costs.to_last(run(flight, flight.steps_done).end, wire.pace);
-  schedule(next, Happening::step, flight);
+  if (flight.failed || due.end == due.begin) return;
+  const auto copy = flight.kind == FlightKind::put ? memory::copy_unwatched : memory::place;
+  copy(reach.memory + flight.offset + due.begin, flight.data() + due.begin, due.end - due.begin);
+  wake(flight.to);
 }
 
 void Network::execute_atomic(Flight& flight) {

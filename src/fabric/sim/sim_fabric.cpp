@@ -115,7 +115,7 @@ void SimFabric::launch(Flight& flight) noexcept {
 Refusal SimFabric::send(Rank peer, std::uint32_t channel,
                         std::span<const std::byte> message) noexcept {
   if (peer >= size()) return Refusal::unknown_peer;
-  if (message.size() > kMaxMessageBytes) return Refusal::too_large;
+  if (channel >= kMaxChannels || message.size() > kMaxMessageBytes) return Refusal::too_large;
   Link& link = world_.network.link(rank_, peer);
   if (link.closed) return Refusal::none;  // as an operation without completion
   if (!take(link, link.message_ring, ring_bytes(message.size()), kMessageRingBytes))
