@@ -305,8 +305,8 @@ class Fabric {
   // --- time and waiting --------------------------------------------------------------------------
   /// Nanoseconds since some fixed moment; the only clock that a layer may read.
   [[nodiscard]] virtual std::uint64_t now_ns() const noexcept = 0;
-  /// The same clock, cheaper and some milliseconds coarse.
-  [[nodiscard]] virtual std::uint64_t coarse_now_ns() const noexcept { return now_ns(); }
+  /// What that clock said when poll() last looked at it, which it does now and then: a load.
+  [[nodiscard]] std::uint64_t recent_ns() const noexcept { return recent_ns_; }
   /// Runners call, in this order: prepare_sleep(); poll all layers once more; then sleep() if that
   /// found nothing, or cancel_sleep(). After prepare_sleep() a peer's operation rings our doorbell,
   /// so nothing that arrives in between is slept through.
@@ -365,6 +365,7 @@ class Fabric {
   Rank rank_ = 0;
   std::string group_;
   Properties properties_{};
+  std::uint64_t recent_ns_ = 0;
   std::vector<Peer> peers_;
 
  private:

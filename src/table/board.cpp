@@ -52,7 +52,7 @@ TableBoard::TableBoard(Fabric& fabric, const std::string& table, const Layout& l
   header_->refresh = static_cast<std::uint32_t>(options.refresh);
   header_->row_bytes = layout.row_bytes;
   header_->stride_bytes = stride_bytes;
-  header_->created_ns = fabric.coarse_now_ns();
+  header_->created_ns = fabric.now_ns();
   header_->rows_offset = board::rows_offset();
   header_->predicates_offset = board::predicates_offset(rows);
   header_->predicate_slots = kMaxShownPredicates;
@@ -63,11 +63,6 @@ TableBoard::TableBoard(Fabric& fabric, const std::string& table, const Layout& l
 void TableBoard::show_state(std::size_t row, RowState state, std::uint64_t now_ns) noexcept {
   memory::store(rows_[row].since_ns, now_ns);
   memory::store(rows_[row].state, static_cast<std::uint32_t>(state));
-}
-
-void TableBoard::show_pushes(std::uint64_t pushes, std::uint64_t now_ns) noexcept {
-  memory::store(header_->pushes, pushes);
-  memory::store(rows_[my_row_].refreshed_ns, now_ns);
 }
 
 void TableBoard::show_pull(std::size_t row, std::uint64_t now_ns) noexcept {

@@ -34,7 +34,10 @@ class TableBoard : public PredicateBoard {
 
   [[nodiscard]] std::uint64_t* passes() noexcept { return &header_->passes; }
   void show_state(std::size_t row, RowState state, std::uint64_t now_ns) noexcept;
-  void show_pushes(std::uint64_t pushes, std::uint64_t now_ns) noexcept;
+  void show_pushes(std::uint64_t pushes, std::uint64_t now_ns) noexcept {
+    memory::store(header_->pushes, pushes);
+    memory::store(rows_[my_row_].refreshed_ns, now_ns);
+  }
   void show_pull(std::size_t row, std::uint64_t now_ns) noexcept;
 
  private:

@@ -76,6 +76,7 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
   frozen_.resize(rows);
   notices_.reserve(rows);
   targets_.reserve(rows);
+  ready_.reserve(rows);
   for (std::size_t i = 0; i < rows; ++i) {
     std::byte* row = region_.memory().data() + i * stride_bytes_;
     initial_(row);
@@ -199,14 +200,16 @@ PushItem TableCore::item(std::size_t offset, std::size_t bytes, ColumnKind kind)
 
 void TableCore::set_state(std::size_t row, RowState state) noexcept {
   states_[row] = state;
-  board_->show_state(row, state, fabric_.coarse_now_ns());
+  board_->show_state(row, state, fabric_.recent_ns());
 }
 
 void TableCore::update_targets() {
   targets_.clear();
+  ready_.clear();
   waiting_ = 0;
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
     if (states_[i] == RowState::connected || states_[i] == RowState::behind) targets_.push_back(i);
+    if (states_[i] == RowState::connected) ready_.push_back({i, options_.members[i]});
     if (states_[i] == RowState::waiting) ++waiting_;
   }
 }
@@ -268,18 +271,20 @@ void TableCore::check() const {
 std::size_t TableCore::attend() {
   attention_ = puller_ != nullptr;
   std::size_t done = notices_.empty() ? 0 : deliver_notices();
-  for (const std::uint32_t row : targets_) {
-    if (states_[row] == RowState::behind) {
-      catch_up(row);
-      ++done;
-    }
-  }
+  if (ready_.size() < targets_.size()) done += catch_up_all();
   if (puller_) puller_->pull(targets_, options_.members, rows_, *board_);
-  if (pushes_ != shown_pushes_) {
-    board_->show_pushes(pushes_, fabric_.coarse_now_ns());
-    shown_pushes_ = pushes_;
-  }
   return done;
+}
+
+std::size_t TableCore::catch_up_all() noexcept {
+  std::size_t tried = 0;
+  for (const std::uint32_t row : targets_) {
+    if (states_[row] != RowState::behind) continue;
+    catch_up(row);
+    ++tried;
+  }
+  update_targets();
+  return tried;
 }
 
 std::size_t TableCore::deliver_notices() {

@@ -82,7 +82,7 @@ void Puller::advance(std::uint32_t row, Rank peer, std::byte* into, TableBoard& 
       [[fallthrough]];
     case Step::begins:
       take_in(pull, into);
-      board.show_pull(row, fabric_.coarse_now_ns());
+      board.show_pull(row, fabric_.recent_ns());
       pull.step = Step::idle;
   }
   if (!due(pull)) return;

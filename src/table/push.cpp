@@ -3,6 +3,7 @@
 
 #include <dunlin/table/core.hpp>
 
+#include "table/board.hpp"
 #include "table/row_copy.hpp"
 
 /// How parts of the own row become operations (T2, T3; docs/table.md, "Publishing"). A stamped
@@ -19,12 +20,13 @@ class TableCore::Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  void add(std::uint32_t row, std::size_t offset, std::size_t bytes) noexcept {
+  void add(Peer peer, std::size_t offset, std::size_t bytes) noexcept {
     if (used_ == kMostOperations) flush();
+    if (dropped_ && table_.states_[peer.row] != RowState::connected) return;
     const std::size_t at = table_.my_row_ * table_.stride_bytes_ + offset;
-    Operation& op = *std::construct_at(
-        operations() + used_++,
-        write(table_.options_.members[row], table_.region_.id(), at, table_.own_ + offset, bytes));
+    Operation& op =
+        *std::construct_at(operations() + used_++,
+                           write(peer.rank, table_.region_.id(), at, table_.own_ + offset, bytes));
     if (completion_ != nullptr) {
       op.completion = completion_;
       op.when = Notify::remotely;
@@ -41,6 +43,12 @@ class TableCore::Batch {
     }
     used_ = 0;
   }
+  /// All that was added is posted; to be called once, at the end.
+  void finish() noexcept {
+    flush();
+    if (dropped_) [[unlikely]]
+      table_.update_targets();
+  }
 
  private:
   static constexpr std::size_t kMostOperations = 64;
@@ -49,6 +57,7 @@ class TableCore::Batch {
 
   /// Takes the refused peer's operations out of what is left.
   void drop_peer(std::size_t from) noexcept {
+    dropped_ = true;
     const Rank peer = operations()[from].peer;
     const std::size_t row = table_.row_of(peer);
     if (table_.states_[row] == RowState::connected) table_.set_state(row, RowState::behind);
@@ -63,33 +72,45 @@ class TableCore::Batch {
   TableCore& table_;
   Completion* completion_;
   std::size_t used_ = 0;
+  bool dropped_ = false;  // a peer has become behind
   // Raw, as most batches are of one operation, and initialising all would cost more than posting
   // it.
   alignas(Operation) std::array<std::byte, kMostOperations * sizeof(Operation)> storage_;
 };
 
 Pushed TableCore::push(std::span<const PushItem> items, Completion* completion) noexcept {
-  return push_to(targets_, items, completion);
+  board_->show_pushes(++pushes_, fabric_.recent_ns());
+  if (options_.refresh == Refresh::reads) return {};  // the others fetch it
+  Batch batch(*this, completion);
+  for (const PushItem& item : items) {
+    for (const Peer peer : ready_) stage(batch, peer, item);
+  }
+  batch.finish();
+  const auto sent = static_cast<std::uint32_t>(ready_.size());
+  return {.sent = sent,
+          .behind = static_cast<std::uint32_t>(targets_.size()) - sent,
+          .waiting = waiting_};
 }
 
 Pushed TableCore::push_to(std::span<const std::uint32_t> rows, std::span<const PushItem> items,
                           Completion* completion) noexcept {
-  Pushed result;
-  ++pushes_;
-  attention_ = true;
-  if (options_.refresh == Refresh::reads) return result;  // the others fetch it
+  board_->show_pushes(++pushes_, fabric_.recent_ns());
+  if (options_.refresh == Refresh::reads) return {};
+  const auto state = [&](std::uint32_t row) {
+    return row < states_.size() ? states_[row] : RowState::failed;
+  };
   Batch batch(*this, completion);
   for (const PushItem& item : items) {
     for (const std::uint32_t row : rows) {
-      if (row < states_.size() && states_[row] == RowState::connected) stage(batch, row, item);
+      if (state(row) == RowState::connected) stage(batch, {row, options_.members[row]}, item);
     }
   }
-  batch.flush();
+  batch.finish();
+  Pushed result;
   for (const std::uint32_t row : rows) {
-    if (row >= states_.size()) continue;
-    result.sent += states_[row] == RowState::connected ? 1 : 0;
-    result.behind += states_[row] == RowState::behind ? 1 : 0;
-    result.waiting += states_[row] == RowState::waiting ? 1 : 0;
+    result.sent += state(row) == RowState::connected ? 1 : 0;
+    result.behind += state(row) == RowState::behind ? 1 : 0;
+    result.waiting += state(row) == RowState::waiting ? 1 : 0;
   }
   return result;
 }
@@ -102,35 +123,36 @@ void TableCore::catch_up(std::uint32_t row) noexcept {
   }
   set_state(row, RowState::connected);
   Batch batch(*this, nullptr);
-  for (const PushItem& item : whole_row_) stage(batch, row, item);
+  for (const PushItem& item : whole_row_) stage(batch, {row, options_.members[row]}, item);
   batch.flush();
 }
 
-void TableCore::stage(Batch& batch, std::uint32_t row, const PushItem& item) noexcept {
-  if (item.column == PushItem::kWords) {
-    batch.add(row, item.offset, item.bytes);
+[[gnu::always_inline]] inline void TableCore::stage(Batch& batch, Peer peer,
+                                                    const PushItem& item) noexcept {
+  if (item.column == PushItem::kWords) [[likely]] {
+    batch.add(peer, item.offset, item.bytes);
   } else if (layout_.columns[item.column].kind == ColumnKind::stamped) {
-    stage_stamped(batch, row, layout_.columns[item.column]);
+    stage_stamped(batch, peer, layout_.columns[item.column]);
   } else {
-    stage_list(batch, row, item.column);
+    stage_list(batch, peer, item.column);
   }
 }
 
-void TableCore::stage_stamped(Batch& batch, std::uint32_t row, const Column& column) noexcept {
+void TableCore::stage_stamped(Batch& batch, Peer peer, const Column& column) noexcept {
   const std::size_t slot_bytes = column.stride_bytes / 2;
   for (std::size_t i = 0; i < column.count; ++i) {
     const std::size_t entry = column.offset + i * column.stride_bytes;
     const unsigned newer = row_copy::newer_slot(own_ + entry, slot_bytes);
-    batch.add(row, entry + (1 - newer) * slot_bytes, slot_bytes);
-    batch.add(row, entry + newer * slot_bytes, slot_bytes);
+    batch.add(peer, entry + (1 - newer) * slot_bytes, slot_bytes);
+    batch.add(peer, entry + newer * slot_bytes, slot_bytes);
   }
 }
 
-void TableCore::stage_list(Batch& batch, std::uint32_t row, std::uint32_t column) noexcept {
+void TableCore::stage_list(Batch& batch, Peer peer, std::uint32_t column) noexcept {
   const Column& c = layout_.columns[column];
   std::size_t list = 0;
   while (list_columns_[list] != column) ++list;
-  std::uint64_t& pushed = list_pushed_[row * list_columns_.size() + list];
+  std::uint64_t& pushed = list_pushed_[peer.row * list_columns_.size() + list];
 
   const auto index_at = [&](std::size_t offset) {
     return memory::load(*reinterpret_cast<const std::uint64_t*>(own_ + c.offset + offset));
@@ -139,17 +161,17 @@ void TableCore::stage_list(Batch& batch, std::uint32_t row, std::uint32_t column
   const std::uint64_t end = index_at(kListEndOffset);
   const auto add_slots = [&](std::uint64_t first, std::uint64_t count) {
     if (count == 0) return;
-    batch.add(row, c.offset + kListSlotsOffset + first * c.stride_bytes, count * c.stride_bytes);
+    batch.add(peer, c.offset + kListSlotsOffset + first * c.stride_bytes, count * c.stride_bytes);
   };
 
-  batch.add(row, c.offset + kListBeginOffset, kWordBytes);
+  batch.add(peer, c.offset + kListBeginOffset, kWordBytes);
   const std::uint64_t from = pushed > begin ? pushed : begin;
   const std::uint64_t first = from % c.count;
   const std::uint64_t to_the_end = c.count - first;
   const std::uint64_t count = end - from;
   add_slots(first, count < to_the_end ? count : to_the_end);
   add_slots(0, count < to_the_end ? 0 : count - to_the_end);
-  batch.add(row, c.offset + kListEndOffset, kWordBytes);
+  batch.add(peer, c.offset + kListEndOffset, kWordBytes);
   pushed = end;
 }
 

@@ -146,6 +146,10 @@ class TableCore {
     RowState state;
     std::string why;
   };
+  struct Peer {
+    std::uint32_t row;
+    Rank rank;
+  };
   class Batch;
 
   // core.cpp: set-up, and what becomes of the peers
@@ -161,12 +165,13 @@ class TableCore {
   void set_state(std::size_t row, RowState state) noexcept;
   void update_targets();
   std::size_t attend();
+  std::size_t catch_up_all() noexcept;
   std::size_t deliver_notices();
   // push.cpp
   void catch_up(std::uint32_t row) noexcept;
-  void stage(Batch& batch, std::uint32_t row, const PushItem& item) noexcept;
-  void stage_stamped(Batch& batch, std::uint32_t row, const Column& column) noexcept;
-  void stage_list(Batch& batch, std::uint32_t row, std::uint32_t column) noexcept;
+  void stage(Batch& batch, Peer peer, const PushItem& item) noexcept;
+  void stage_stamped(Batch& batch, Peer peer, const Column& column) noexcept;
+  void stage_list(Batch& batch, Peer peer, std::uint32_t column) noexcept;
 
   Fabric& fabric_;
   const Layout layout_;
@@ -177,7 +182,8 @@ class TableCore {
   const std::byte* unfrozen_ = nullptr;
   std::vector<const std::byte*> rows_;
   std::vector<RowState> states_;
-  std::vector<std::uint32_t> targets_;  // connected rows: where a push to all goes
+  std::vector<std::uint32_t> targets_;  // connected rows, behind or not
+  std::vector<Peer> ready_;             // those of them that are not behind
   std::uint32_t waiting_ = 0;
   InitialRow initial_;
   std::vector<PushItem> whole_row_;
@@ -185,7 +191,6 @@ class TableCore {
   std::vector<std::uint32_t> list_columns_;
   std::vector<std::uint64_t> list_pushed_;  // [row * lists + list]: end index last sent
   std::uint64_t pushes_ = 0;
-  std::uint64_t shown_pushes_ = 0;
   std::uint64_t* shown_passes_ = nullptr;
   bool attention_ = false;  // something is due besides evaluating predicates
 

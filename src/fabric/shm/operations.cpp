@@ -23,6 +23,15 @@ void give_former(void* local, std::uint64_t value) noexcept {
 /// Everything happens here and now, so an operation is finished when post() returns.
 Posted ShmFabric::post(std::span<const Operation> batch) noexcept {
   Posted posted;
+  if (batch.size() == 1) [[likely]] {  // a push of one column to one peer: no second loop
+    const Operation& operation = batch.front();
+    posted.refusal = perform(operation);
+    if (posted.refusal != Refusal::none) [[unlikely]]
+      return posted;
+    posted.accepted = 1;
+    if (operation.kind != OperationKind::read) wake_if_asleep(doors_[operation.peer]);
+    return posted;
+  }
   for (const Operation& operation : batch) {
     posted.refusal = perform(operation);
     if (posted.refusal != Refusal::none) break;
@@ -38,7 +47,7 @@ Posted ShmFabric::post(std::span<const Operation> batch) noexcept {
 }
 
 [[gnu::always_inline]] inline Refusal ShmFabric::perform(const Operation& operation) noexcept {
-  if (operation.peer >= size() || operation.region.index >= kMaxRegions) [[unlikely]]
+  if (operation.peer >= members_ || operation.region.index >= kMaxRegions) [[unlikely]]
     return refuse(operation);
   const Remote& target = remote(operation.peer, operation.region);
   const std::size_t bytes = is_atomic(operation.kind) ? kWordBytes : operation.bytes;

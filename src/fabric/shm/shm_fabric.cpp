@@ -27,6 +27,7 @@ std::unique_ptr<Fabric> join(const JoinOptions& options) {
 
 ShmFabric::ShmFabric(Attachment attachment)
     : own_(reinterpret_cast<BaseSegment*>(attachment.base.mapping->memory().data())),
+      members_(attachment.self.members()),
       remotes_(attachment.self.members() * kMaxRegions),
       doors_(attachment.self.members()),
       silence_timeout_ns_(attachment.self.silence_timeout_ms * kNsPerMs),
@@ -43,6 +44,7 @@ ShmFabric::ShmFabric(Attachment attachment)
   rank_ = self_.rank;
   group_ = self_.group;
   properties_ = kProperties;
+  recent_ns_ = ShmFabric::now_ns();
   peers_.resize(self_.members());
   for (Rank rank = 0; rank < size(); ++rank) {
     peers_[rank].name = self_.names[rank];

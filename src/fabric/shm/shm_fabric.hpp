@@ -33,7 +33,6 @@ class ShmFabric final : public Fabric {
   void abandon(Completion& completion) noexcept override { clear(completion); }
 
   [[nodiscard]] std::uint64_t now_ns() const noexcept override;
-  [[nodiscard]] std::uint64_t coarse_now_ns() const noexcept override;
   void prepare_sleep() noexcept override;
   void cancel_sleep() noexcept override;
   void sleep(std::uint64_t timeout_ns) noexcept override;
@@ -144,13 +143,13 @@ class ShmFabric final : public Fabric {
 
   // The data path's.
   BaseSegment* own_;
+  std::uint32_t members_;
   std::uint32_t polls_until_clock_ = 1;
   std::uint32_t polls_per_clock_ = 1;
   std::vector<Remote> remotes_;  // by peer and region
   std::vector<Door> doors_;      // by rank
 
   // Watching.
-  std::uint64_t last_clock_ns_ = 0;
   std::uint64_t last_watch_ns_ = 0;
   std::uint64_t next_silence_check_ns_ = 0;
   std::uint64_t silence_timeout_ns_;

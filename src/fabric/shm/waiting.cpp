@@ -39,10 +39,6 @@ int wait_for_events(const Descriptor& epoll, std::span<epoll_event> events,
 
 std::uint64_t ShmFabric::now_ns() const noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 
-std::uint64_t ShmFabric::coarse_now_ns() const noexcept {
-  return read_clock_ns(CLOCK_MONOTONIC_COARSE);
-}
-
 void ShmFabric::prepare_sleep() noexcept {
   if (bell_rings_) silence_bell();
   memory::exchange(&own_->sleeping, 1);  // a full fence, for the writers who fence, too
@@ -67,12 +63,12 @@ void ShmFabric::wait(std::uint64_t timeout_ns) noexcept {
   std::array<epoll_event, 4> events;
   const int count = wait_for_events(epoll_, events, timeout_ns);
   woken_.store(false);
+  polls_until_clock_ = 1;  // the time that recent_ns() gives is that of before the sleep
   const bool only_the_bell = count == 1 && events[0].data.u64 == kBellTag;
   for (int i = 0; i < count; ++i)
     if (events[static_cast<std::size_t>(i)].data.u64 == kBellTag) silence_bell();
   if (only_the_bell) return;
   watch_now_ = true;  // a peer's word, its death, or our own heartbeat
-  polls_until_clock_ = 1;
 }
 
 void ShmFabric::silence_bell() noexcept {

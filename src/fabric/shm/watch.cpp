@@ -32,8 +32,8 @@ std::size_t ShmFabric::poll_slowly() noexcept {
 /// As many polls until the next look as have lately fitted into kClockIntervalNs.
 void ShmFabric::look_at_clock() {
   const std::uint64_t now = now_ns();
-  const std::uint64_t elapsed_ns = std::max<std::uint64_t>(now - last_clock_ns_, 1);
-  last_clock_ns_ = now;
+  const std::uint64_t elapsed_ns = std::max<std::uint64_t>(now - recent_ns_, 1);
+  recent_ns_ = now;
   polls_per_clock_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
       polls_per_clock_ * kClockIntervalNs / elapsed_ns, 1, kMaxPollsPerClock));
   polls_until_clock_ = polls_per_clock_;

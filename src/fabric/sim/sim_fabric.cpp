@@ -173,6 +173,7 @@ std::size_t SimFabric::poll() noexcept {
   const double cost = world_.profile.cpu.poll_ns;
   world_.catch_up(saturating_add(cpu.clock(), cpu.cost(cost)));
   cpu.spend(cost);
+  recent_ns_ = now_ns();
   polling_ = true;
   std::size_t handled = 0;
   if (!failures_.empty()) handled += handle_failures();
