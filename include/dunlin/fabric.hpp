@@ -168,7 +168,7 @@ enum class Refusal : std::uint8_t {
   not_connected,  // the peer has not announced this region yet, or has withdrawn it
   out_of_bounds,  // past the end of the peer's region
   misaligned,     // an atomic off 8 bytes, or source and target that differ modulo 8
-  too_large,      // a message over kMaxMessageBytes
+  too_large,      // a message over kMaxMessageBytes, or a channel over kMaxChannels
   unknown_peer,   // no such rank
   unknown_region  // not allocated on this fabric, or released
 };
@@ -277,7 +277,7 @@ class Fabric {
   /// Allocate zeroed memory. Peers cannot reach it before announce().
   [[nodiscard]] Region allocate(const RegionSpec& spec);
   /// Let the peers reach the region; call once its first content is in place.
-  void announce(const Region& region) { do_announce(region.id()); }
+  void announce(const Region& region);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
   [[nodiscard]] virtual bool connected(Rank peer, RegionId region) const noexcept = 0;
@@ -377,6 +377,7 @@ class Fabric {
   };
   struct Slot {
     bool taken = false;
+    bool observers_only = false;
     std::string name;
     std::uint64_t epoch = 0;
   };

@@ -77,10 +77,22 @@ Region Fabric::make_region(RegionSpec spec, bool observers_only) {
   if (spec.epoch == 0) spec.epoch = allocations + 1;
   const RegionId id = free_slot(spec.name, spec.epoch);
   const std::span<std::byte> memory = do_allocate(id, spec, observers_only);
-  slots_[id.index] = {.taken = true, .name = spec.name, .epoch = spec.epoch};
+  slots_[id.index] = {
+      .taken = true, .observers_only = observers_only, .name = spec.name, .epoch = spec.epoch};
   next_slot_ = id.index + 1;
   ++allocations;
   return {*this, id, memory};
+}
+
+void Fabric::announce(const Region& region) {
+  if (region.fabric_ != this)
+    throw Error("only a region that is allocated on this fabric can be announced to its peers");
+  const Slot& slot = slots_[region.id_.index];
+  if (slot.observers_only)
+    throw Error("region '" + slot.name +
+                "' was published for observers: it cannot be announced to peers, use allocate() "
+                "for that");
+  do_announce(region.id_);
 }
 
 /// Slots are taken in turn, so that the id of a released region stays unknown for long.

@@ -27,13 +27,7 @@ std::span<std::byte> ShmFabric::do_allocate(RegionId id, const RegionSpec& spec,
 }
 
 void ShmFabric::do_announce(RegionId id) {
-  if (id.index >= kMaxRegions || !locals_[id.index])
-    throw Error("a region can be announced only while it is allocated on this fabric");
   Local& local = *locals_[id.index];
-  if (local.observers_only)
-    throw Error("region '" + local.spec.name +
-                "' was published for observers: it cannot be "
-                "announced to peers, use allocate() for that");
   if (local.number != 0) return;
   local.number = ++announcements_;
   const std::span<std::byte> memory = local.segment->mapping->memory();
