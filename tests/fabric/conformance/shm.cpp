@@ -1,0 +1,19 @@
+#include <dunlin/fabric/shm.hpp>
+
+#include "fabric/conformance/real_group.hpp"
+
+namespace dunlin::conformance {
+
+std::vector<Backend> shm_backends() {
+  Backend threads{.variant = "threads"};
+  threads.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
+    // Silence is not counted: a test polls when it likes, on a machine that has other work.
+    return shm::join({.group = group, .members = nodes, .rank = rank, .silence_timeout_ms = 0});
+  };
+  threads.start = [threads](std::uint32_t nodes) { return start_real_group(threads, nodes); };
+  return {threads};
+}
+
+DUNLIN_CONFORMANCE(Shm, shm_backends);
+
+}  // namespace dunlin::conformance
