@@ -72,6 +72,8 @@ template <class Row, class M>
 template <class Row>
 class Table {
  public:
+  using row_type = Row;
+
   /// Refers to a registered predicate, also after it is gone. Must not outlive its table.
   class Handle {
    public:
@@ -287,6 +289,12 @@ class Table {
   [[nodiscard]] std::size_t offset_of(M Row::*member) const noexcept {
     return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&(mine().*member)) -
                                     reinterpret_cast<const std::byte*>(&mine()));
+  }
+  template <class M, class OtherRow>
+  [[nodiscard]] PushItem item(M OtherRow::*) const noexcept {
+    static_assert(std::is_same_v<OtherRow, Row>,
+                  "dunlin: this is a column of another row type than the table's.");
+    return {};
   }
   template <class M>
   [[nodiscard]] PushItem item(M Row::*member) const noexcept {

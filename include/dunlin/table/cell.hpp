@@ -234,6 +234,10 @@ class Versioned {
     store(value);
     return *this;
   }
+  template <int = 0>
+  void operator=(const T&) const noexcept {
+    static_assert(detail::kAlwaysFalse<T>, "dunlin: a node writes only its own row: table.mine().");
+  }
 
  private:
   detail::Stamped<T> stamped_;

@@ -141,8 +141,11 @@ struct MemberCheck {
       !kHasPointer<M>,
       "dunlin: a member of a row cannot be a pointer: an address means nothing in another "
       "process. Store an index or the value itself, in a dunlin::Cell.");
+  static_assert(!std::is_const_v<M>,
+                "dunlin: a member of a row cannot be const: its owner must be able to write it, and "
+                "to everyone else it is const anyway.");
   static_assert(
-      kHasPointer<M> || MemberTraits<M>::kKnown,
+      kHasPointer<M> || MemberTraits<std::remove_const_t<M>>::kKnown,
       "dunlin: every member of a row must be a dunlin::Cell<T>, a dunlin::Versioned<T>, a "
       "std::array of these, or a dunlin::List<T, N>: what peers write must be read "
       "atomically. Wrap the member: dunlin::Cell<int> step;");
@@ -168,6 +171,7 @@ struct RowCheck {
 template <class Row, std::size_t N = member_count<Row>()>
 struct MembersCheck {
   static constexpr bool empty = std::is_empty_v<Row>;
+  static constexpr bool derived = has_base<Row>();
   static constexpr bool many = N > kMaxColumns;
   static constexpr bool array = !many && has_c_array<Row>(std::make_index_sequence<N>{});
   static_assert(!empty, "dunlin: a row needs at least one column.");
@@ -181,10 +185,10 @@ struct MembersCheck {
   static_assert(
       !array, "dunlin: a member of a row cannot be a C array. Use std::array<dunlin::Cell<T>, N>.");
   static_assert(
-      std::is_standard_layout_v<Row> || N == 0,
+      !derived && (std::is_standard_layout_v<Row> || N == 0),
       "dunlin: all members of a row must be in one struct, not spread over it and its base.");
   static constexpr bool countable =
-      !empty && !many && !array && N > 0 && std::is_standard_layout_v<Row>;
+      !empty && !derived && !many && !array && N > 0 && std::is_standard_layout_v<Row>;
 };
 
 template <class Row>

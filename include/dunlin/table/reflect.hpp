@@ -51,6 +51,18 @@ consteval bool has_c_array(std::index_sequence<I...>) {
           ...);
 }
 
+template <class Row>
+struct AnyBase {
+  template <class U>
+  requires(std::is_base_of_v<U, Row> && !std::is_same_v<U, Row>) constexpr operator U()
+      const noexcept;
+};
+/// Whether a struct inherits: its base is what it is initialised from first.
+template <class Row>
+consteval bool has_base() {
+  return requires { Row{AnyBase<Row>{}}; };
+}
+
 /// A tuple of references to the members of `row`.
 // clang-format off
 template <class Row>

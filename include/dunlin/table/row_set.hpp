@@ -170,6 +170,8 @@ using EntryOf = typename MemberTraits<M>::value_type;
 
 template <class Table, class M, class Row>
 std::string column_name(const Table& table, M Row::*member) {
+  static_assert(std::is_same_v<typename Table::row_type, Row>,
+                "dunlin: the expression is about a column of another row type than the table's.");
   const Column* column = table.column(member);
   return column == nullptr ? "?" : column->name;
 }

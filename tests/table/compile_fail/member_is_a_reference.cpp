@@ -1,0 +1,8 @@
+// expect: a member of a row cannot be a reference
+#include <dunlin/table.hpp>
+
+struct Row {
+  int& reference;
+};
+
+dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

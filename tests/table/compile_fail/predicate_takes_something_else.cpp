@@ -1,0 +1,15 @@
+// expect: a predicate is a const function of a constant table that returns bool
+#include <array>
+
+#include <dunlin/table.hpp>
+
+struct Row {
+  dunlin::Cell<int> step;
+  dunlin::Cell<std::array<long, 4>> wide;
+  dunlin::Versioned<std::array<long, 40>> config;
+  std::array<dunlin::Versioned<int>, 3> several;
+};
+
+void use(dunlin::Table<Row>& table) {
+  table.when([](int) { return true; }).once([] {});
+}

@@ -1,0 +1,11 @@
+// expect: all members of a row must be in one struct
+#include <dunlin/table.hpp>
+
+struct Base {
+  dunlin::Cell<int> step;
+};
+struct Row : Base {
+  dunlin::Cell<int> more;
+};
+
+dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

@@ -1,0 +1,8 @@
+// expect: a row must be a plain struct
+#include <dunlin/table.hpp>
+
+class Row {
+  dunlin::Cell<int> step;
+};
+
+dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

@@ -1,0 +1,13 @@
+// expect: a trigger is called with the table (auto& t), or with nothing
+#include <array>
+
+#include <dunlin/table.hpp>
+
+struct Row {
+  dunlin::Cell<int> step;
+  dunlin::Cell<std::array<long, 4>> wide;
+  dunlin::Versioned<std::array<long, 40>> config;
+  std::array<dunlin::Versioned<int>, 3> several;
+};
+
+void use(dunlin::Table<Row>& table) { table.when(dunlin::all(&Row::step) >= 1).once([](int) {}); }
