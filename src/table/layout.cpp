@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 13> kTypeNames{
     "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "text", "bytes"};
+constexpr std::array<std::size_t, 13> kTypeBytes{1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 0, 0};  // 0: any
 constexpr std::array<std::string_view, 3> kKindNames{"word", "stamped", "list"};
 
 void append_number(std::string& to, std::string_view before, std::size_t number) {
@@ -78,14 +80,34 @@ Column parse_column(std::string_view line) {
   throw Error("layout: column '" + column + "' " + why);
 }
 
+/// "row 192", which is not a column of that name: "row i32 word ...".
+bool is_row_size(std::string_view line) noexcept {
+  constexpr std::string_view kRow = "row ";
+  return line.starts_with(kRow) &&
+         (line.size() == kRow.size() || (line[kRow.size()] >= '0' && line[kRow.size()] <= '9'));
+}
+
+bool is_blank(char c) noexcept { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; }
+bool is_word(const std::string& name) { return std::none_of(name.begin(), name.end(), is_blank); }
+std::string printable(std::string name) {
+  std::replace_if(name.begin(), name.end(), is_blank, '?');
+  return name;
+}
+
 /// The value of the entries must fit their strides, and the strides the column, without overflow: a
 /// layout may come from another process.
 void check_column(const Column& c, std::size_t row_bytes) {
   constexpr std::size_t kMax = kMaxRowBytes;
   if (c.name.empty()) refuse(c.name, "has no name");
+  if (!is_word(c.name)) refuse(printable(c.name), "has blanks or control characters in its name");
   if (c.count == 0 || c.entry_bytes == 0) refuse(c.name, "is empty");
   if (c.count > kMax || c.stride_bytes > kMax || c.bytes > kMax || c.offset > kMax) {
     refuse(c.name, "is over kMaxRowBytes (" + std::to_string(kMax) + " bytes)");
+  }
+  const std::size_t type_bytes = kTypeBytes[static_cast<std::size_t>(c.type)];
+  if (type_bytes != 0 && type_bytes != c.entry_bytes) {
+    refuse(c.name, "has entries of " + std::to_string(c.entry_bytes) + " bytes, which '" +
+                       std::string(describe(c.type)) + "' does not have");
   }
   const std::size_t head = c.kind == ColumnKind::list ? kListSlotsOffset : 0;
   if (c.offset + c.bytes > row_bytes || head + c.count * c.stride_bytes > c.bytes) {
@@ -99,8 +121,12 @@ void check_column(const Column& c, std::size_t row_bytes) {
   if (!word && (c.offset % kCacheLineBytes != 0 || c.stride_bytes % kWordBytes != 0)) {
     refuse(c.name, "is not aligned to a cache line");
   }
-  if (c.kind == ColumnKind::stamped && c.stride_bytes % (2 * kCacheLineBytes) != 0) {
-    refuse(c.name, "does not consist of two slots of lines");
+  if (c.kind == ColumnKind::stamped) {
+    constexpr std::size_t kPayloadBytes = kCacheLineBytes - 2 * sizeof(std::uint32_t);
+    const std::size_t lines = c.stride_bytes / (2 * kCacheLineBytes);
+    if (c.stride_bytes % (2 * kCacheLineBytes) != 0 || c.entry_bytes > lines * kPayloadBytes) {
+      refuse(c.name, "does not consist of two slots of lines that hold its value");
+    }
   }
   if (c.kind == ColumnKind::list && c.stride_bytes < c.entry_bytes) {
     refuse(c.name, "has entries longer than their places");
@@ -139,7 +165,7 @@ Layout Layout::parse(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.starts_with("row ")) {
+    if (is_row_size(line)) {
       const auto [rest, error] =
           std::from_chars(line.data() + 4, line.data() + line.size(), layout.row_bytes);
       if (error != std::errc{} || rest != line.data() + line.size()) {

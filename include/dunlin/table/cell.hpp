@@ -54,7 +54,12 @@ class Stamped {
     write(1, UINT32_MAX, value);
     write(0, 0, value);
   }
-  Stamped(const Stamped& other) noexcept : Stamped(other.load()) {}
+  Stamped(const Stamped& other) noexcept {
+    T value;
+    const std::uint32_t stamp = other.load_newest(value);
+    write((stamp - 1) & 1, stamp - 1, value);
+    write(stamp & 1, stamp, value);
+  }
   Stamped& operator=(const Stamped& other) noexcept {
     if (this != &other) store(other.load());
     return *this;
@@ -62,13 +67,7 @@ class Stamped {
 
   [[nodiscard]] T load() const noexcept {
     T value;
-    // The newer slot is being written again only when the writer has lapped us, and then the other
-    // one has become whole meanwhile. Only a peer that breaks the protocol exhausts the attempts.
-    for (int attempt = 0; attempt < 1000; ++attempt) {
-      const unsigned newer = newer_slot();
-      if (read(newer, value) || read(1 - newer, value)) return value;
-    }
-    read(0, value);
+    load_newest(value);
     return value;
   }
 
@@ -104,9 +103,22 @@ class Stamped {
     }
   }
 
-  bool read(unsigned slot, T& value) const noexcept {
+  /// Returns the stamp of the value.
+  std::uint32_t load_newest(T& value) const noexcept {
+    // The newer slot is being written again only when the writer has lapped us, and then the other
+    // one has become whole meanwhile. Only a peer that breaks the protocol exhausts the attempts.
+    std::uint32_t found = 0;
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      const unsigned newer = newer_slot();
+      if (read(newer, value, found) || read(1 - newer, value, found)) return found;
+    }
+    const T initial{};
+    std::memcpy(static_cast<void*>(&value), &initial, sizeof(T));
+    return 0;
+  }
+
+  bool read(unsigned slot, T& value, std::uint32_t& first) const noexcept {
     auto* to = reinterpret_cast<std::byte*>(&value);
-    std::uint32_t first = 0;
     for (std::size_t i = 0; i < kLines; ++i) {
       alignas(kCacheLineBytes) std::array<std::byte, kCacheLineBytes> line;
       memory::fetch(line.data(), &slots_[slot][i], kCacheLineBytes);
@@ -138,7 +150,7 @@ struct WordStorage {
   }
   [[gnu::always_inline]] static T unpack(Word packed) noexcept {
     T value;
-    std::memcpy(&value, &packed, sizeof(T));
+    std::memcpy(static_cast<void*>(&value), &packed, sizeof(T));
     return value;
   }
 };
@@ -258,6 +270,16 @@ class List {
       (sizeof(T) + kWordBytes - 1) / kWordBytes * kWordBytes;
 
   List() noexcept = default;
+  /// A consistent copy, also of a list that is changing. There is no assignment: indices would go
+  /// back.
+  List(const List& other) noexcept : end_(other.end_index()) {
+    const std::uint64_t oldest = oldest_of(other.begin_index(), end_);
+    for (std::uint64_t i = oldest; i < end_; ++i) {
+      memory::fetch(place(i), other.place(i), kStrideBytes);
+    }
+    begin_ = std::max(oldest, std::min(other.begin_index(), end_));
+  }
+  List& operator=(const List&) = delete;
 
   /// Indices of the oldest value that is still there, and of the next one to come.
   [[nodiscard]] std::uint64_t begin_index() const noexcept { return memory::load(begin_); }
@@ -265,7 +287,7 @@ class List {
   [[nodiscard]] std::size_t size() const noexcept {
     const std::uint64_t end = end_index();
     const std::uint64_t begin = begin_index();
-    return begin < end ? static_cast<std::size_t>(end - begin) : 0;
+    return begin < end ? std::min(static_cast<std::size_t>(end - begin), N) : 0;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
@@ -276,7 +298,7 @@ class List {
     memory::fetch(copy.data(), place(index), kStrideBytes);
     if (index < begin_index()) return std::nullopt;  // C4: its place may be in use again
     T value;
-    std::memcpy(&value, copy.data(), sizeof(T));
+    std::memcpy(static_cast<void*>(&value), copy.data(), sizeof(T));
     return value;
   }
 
@@ -285,8 +307,7 @@ class List {
   template <class Visit>
   std::uint64_t visit_from(std::uint64_t index, Visit&& visit) const {
     const std::uint64_t end = end_index();
-    const std::uint64_t oldest = std::max(begin_index(), end > N ? end - N : 0);
-    for (index = std::max(index, oldest); index < end; ++index) {
+    for (index = std::max(index, oldest_of(begin_index(), end)); index < end; ++index) {
       if (const std::optional<T> value = at(index)) visit(index, *value);
     }
     return index;
@@ -310,6 +331,9 @@ class List {
 
  private:
   using Slot = std::array<std::uint64_t, kStrideBytes / kWordBytes>;
+  [[nodiscard]] static std::uint64_t oldest_of(std::uint64_t begin, std::uint64_t end) noexcept {
+    return std::max(begin, end > N ? end - N : 0);
+  }
   [[nodiscard]] const void* place(std::uint64_t index) const noexcept { return &slots_[index % N]; }
   [[nodiscard]] void* place(std::uint64_t index) noexcept { return &slots_[index % N]; }
 

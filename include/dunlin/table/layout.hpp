@@ -141,9 +141,10 @@ struct MemberCheck {
       !kHasPointer<M>,
       "dunlin: a member of a row cannot be a pointer: an address means nothing in another "
       "process. Store an index or the value itself, in a dunlin::Cell.");
-  static_assert(!std::is_const_v<M>,
-                "dunlin: a member of a row cannot be const: its owner must be able to write it, and "
-                "to everyone else it is const anyway.");
+  static_assert(
+      !std::is_const_v<M>,
+      "dunlin: a member of a row cannot be const: its owner must be able to write it, and "
+      "to everyone else it is const anyway.");
   static_assert(
       kHasPointer<M> || MemberTraits<std::remove_const_t<M>>::kKnown,
       "dunlin: every member of a row must be a dunlin::Cell<T>, a dunlin::Versioned<T>, a "

@@ -27,7 +27,9 @@ concept Packable = std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof
 
 /// Integers that compare as numbers, of any two types.
 template <class T>
-concept PlainIntegral = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>;
+concept PlainIntegral = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
+                        !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
+                        !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
 
 /// Whether a member is an array long enough for packs.
 template <class M>

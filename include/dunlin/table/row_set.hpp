@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <dunlin/error.hpp>
 #include <dunlin/table/layout.hpp>
 #include <dunlin/table/packs.hpp>
 
@@ -21,6 +22,14 @@ template <class E>
 concept Boolean = std::derived_from<E, BooleanTag>;
 template <class E>
 concept Value = std::derived_from<E, ValueTag>;
+
+/// At registration: throws Error for a row that the table does not have.
+template <class Table>
+void require_row(const Table& table, std::size_t row) {
+  if (row < table.size()) return;
+  throw Error("predicate: there is no row " + std::to_string(row) + "; the table has rows 0 to " +
+              std::to_string(table.size() - 1));
+}
 
 /// Which rows an expression is about.
 struct RowSet {
@@ -40,16 +49,18 @@ struct RowSet {
     }
     return every_of_some(table, test);
   }
+  /// How many rows an evaluation looks at, at most; throws Error if one of them does not exist.
   template <class Table>
   [[nodiscard]] std::size_t size(const Table& table) const {
+    for (const std::uint32_t row : listed) require_row(table, row);
     return listed.empty() ? table.size() : listed.size();
   }
   [[nodiscard]] std::string describe() const {
     std::string text;
-    if (others_only) text += " of others";
-    if (alive_only) text += " alive";
     for (const std::uint32_t i : listed)
       text += (text.empty() ? " of rows " : ",") + std::to_string(i);
+    if (others_only) text += listed.empty() ? " of others" : " others";
+    if (alive_only) text += listed.empty() && !others_only ? " of alive" : " alive";
     return text;
   }
 
@@ -71,11 +82,11 @@ struct RowSet {
   }
   template <class Table, class Test>
   bool every_of_some(const Table& table, Test&& test) const {
-    const std::size_t count = size(table);
+    const std::size_t count = listed.empty() ? table.size() : listed.size();
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t row = listed.empty() ? i : listed[i];
       if (others_only && row == table.my_row()) continue;
-      if (row >= table.size() || (alive_only && !table.alive(row))) continue;
+      if (alive_only && !table.alive(row)) continue;
       if (!test(table[row])) return false;
     }
     return true;
@@ -95,6 +106,10 @@ template <class M, class Test>
   }
 }
 
+/// What the operands of a comparison are turned into, unless both are integers.
+template <class A, class B>
+using Common = std::common_type_t<A, B>;
+
 /// Comparisons that mean what they say for integers of any two types.
 struct Equal {
   static constexpr const char* kSign = " == ";
@@ -103,7 +118,7 @@ struct Equal {
     if constexpr (PlainIntegral<A> && PlainIntegral<B>)
       return std::cmp_equal(a, b);
     else
-      return a == static_cast<std::common_type_t<A, B>>(b);
+      return static_cast<Common<A, B>>(a) == static_cast<Common<A, B>>(b);
   }
   template <class Pack>
   [[gnu::always_inline]] static auto pack(Pack a, Pack b) {
@@ -117,16 +132,31 @@ struct Less {
     if constexpr (PlainIntegral<A> && PlainIntegral<B>)
       return std::cmp_less(a, b);
     else
-      return a < static_cast<std::common_type_t<A, B>>(b);
+      return static_cast<Common<A, B>>(a) < static_cast<Common<A, B>>(b);
   }
   template <class Pack>
   [[gnu::always_inline]] static auto pack(Pack a, Pack b) {
     return a < b;
   }
 };
+/// Not the opposite of Less where there is NaN, which is neither.
+struct AtLeast {
+  static constexpr const char* kSign = " >= ";
+  template <class A, class B>
+  constexpr bool operator()(const A& a, const B& b) const {
+    if constexpr (std::is_floating_point_v<A> || std::is_floating_point_v<B>)
+      return static_cast<Common<A, B>>(a) >= static_cast<Common<A, B>>(b);
+    else
+      return !Less{}(a, b);
+  }
+  template <class Pack>
+  [[gnu::always_inline]] static auto pack(Pack a, Pack b) {
+    return a >= b;
+  }
+};
 template <class Op>
 struct Swapped {
-  static constexpr const char* kSign = " > ";
+  static constexpr const char* kSign = std::is_same_v<Op, Less> ? " > " : " <= ";
   template <class A, class B>
   constexpr bool operator()(const A& a, const B& b) const {
     return Op{}(b, a);
@@ -138,9 +168,7 @@ struct Swapped {
 };
 template <class Op>
 struct Negated {
-  static constexpr const char* kSign = std::is_same_v<Op, Equal>  ? " != "
-                                       : std::is_same_v<Op, Less> ? " >= "
-                                                                  : " <= ";
+  static constexpr const char* kSign = " != ";
   template <class A, class B>
   constexpr bool operator()(const A& a, const B& b) const {
     return !Op{}(a, b);
@@ -152,8 +180,7 @@ struct Negated {
 };
 using Greater = Swapped<Less>;
 using NotEqual = Negated<Equal>;
-using AtLeast = Negated<Less>;
-using AtMost = Negated<Greater>;
+using AtMost = Swapped<AtLeast>;
 
 /// Whether `Op` holds between every entry of a member and the value.
 template <class Op, class M, class V>

@@ -69,7 +69,8 @@ struct EntryOfRow : ValueTag {
     return (table[row == kMine ? table.my_row() : row].*member).load();
   }
   template <class Table>
-  std::size_t entries(const Table&) const {
+  std::size_t entries(const Table& table) const {
+    if (row != kMine) require_row(table, row);
     return 1;
   }
   template <class Table>
@@ -124,11 +125,25 @@ struct Reduction : ValueTag {
   }
 };
 
+/// What min and max start from: their results over no rows.
+template <class T>
+constexpr T largest() {
+  using Limits = std::numeric_limits<T>;
+  static_assert(Limits::is_specialized, "dunlin: min and max need numbers.");
+  return Limits::has_infinity ? Limits::infinity() : Limits::max();
+}
+template <class T>
+constexpr T smallest() {
+  using Limits = std::numeric_limits<T>;
+  static_assert(Limits::is_specialized, "dunlin: min and max need numbers.");
+  return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+}
+
 struct MinFold {
   static constexpr const char* kName = "min";
   template <class T>
   static constexpr T start() {
-    return std::numeric_limits<T>::max();
+    return largest<T>();
   }
   template <class T>
   static constexpr void add(T& so_far, const T& next) {
@@ -139,13 +154,14 @@ struct MaxFold {
   static constexpr const char* kName = "max";
   template <class T>
   static constexpr T start() {
-    return std::numeric_limits<T>::lowest();
+    return smallest<T>();
   }
   template <class T>
   static constexpr void add(T& so_far, const T& next) {
     so_far = so_far < next ? next : so_far;
   }
 };
+/// Integers wrap around, as unsigned ones do.
 struct SumFold {
   static constexpr const char* kName = "sum";
   template <class T>
@@ -159,7 +175,11 @@ struct SumFold {
   }
   template <class S, class T>
   static constexpr void add(S& so_far, const T& next) {
-    so_far += static_cast<S>(next);
+    if constexpr (std::is_floating_point_v<S>)
+      so_far += static_cast<S>(next);
+    else
+      so_far =
+          static_cast<S>(static_cast<std::uint64_t>(so_far) + static_cast<std::uint64_t>(next));
   }
 };
 

@@ -23,6 +23,7 @@ dunlin::Layout layout() { return dunlin::layout_of<Row>(); }
 void use(dunlin::Table<Row>& table) {
   table.mine().step = 1;
   table.push(&Row::step, &Row::where, dunlin::entry(&Row::grid, 3));
-  table.when(dunlin::all(&Row::step) >= dunlin::mine(&Row::step)).once([](auto& t) { t.push(); }, [] {});
+  table.when(dunlin::all(&Row::step) >= dunlin::mine(&Row::step))
+      .once([](auto& t) { t.push(); }, [] {});
   table.when([](const auto& t) { return t[0].step == 1; }).recurrent([] {});
 }

@@ -1,4 +1,4 @@
-// expect: a column of another row type
+// expect: a column of another row type than the table
 #include <array>
 
 #include <dunlin/table.hpp>

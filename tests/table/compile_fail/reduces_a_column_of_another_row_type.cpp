@@ -1,4 +1,4 @@
-// expect: a column of another row type
+// expect: a column of another row type than the table
 #include <array>
 
 #include <dunlin/table.hpp>
@@ -13,4 +13,6 @@ struct Other {
   dunlin::Cell<int> step;
 };
 
-void use(dunlin::Table<Row>& table) { table.when(dunlin::sum(&Other::step) >= 1).once([] {}); }
+void use(dunlin::Table<Row>& table) {
+  table.when(dunlin::sum(&Other::step) >= 1).once([] {});
+}

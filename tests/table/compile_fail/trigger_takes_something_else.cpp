@@ -10,4 +10,6 @@ struct Row {
   std::array<dunlin::Versioned<int>, 3> several;
 };
 
-void use(dunlin::Table<Row>& table) { table.when(dunlin::all(&Row::step) >= 1).once([](int) {}); }
+void use(dunlin::Table<Row>& table) {
+  table.when(dunlin::all(&Row::step) >= 1).once([](int) {});
+}
