@@ -24,6 +24,12 @@ foreach(mistake IN LISTS mistakes)
   add_test(NAME "refused.${mistake}"
     COMMAND Python3::Interpreter ${tools}/must_not_compile.py
             ${CMAKE_CURRENT_SOURCE_DIR}/${mistake} -- ${compile})
+  if(CLANGXX AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    list(SUBLIST compile 1 -1 flags)
+    add_test(NAME "refused.${mistake}.clang"
+      COMMAND Python3::Interpreter ${tools}/must_not_compile.py
+              ${CMAKE_CURRENT_SOURCE_DIR}/${mistake} -- ${CLANGXX} ${flags})
+  endif()
 endforeach()
 
 # The examples in the documents: one test a page. They may join groups of the same name: one page

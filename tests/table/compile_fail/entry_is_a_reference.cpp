@@ -1,4 +1,8 @@
-// expect: an entry of a row cannot be a reference
-#include <dunlin/table.hpp>
+// must say: dunlin: an entry of a row cannot be a reference
+#include <dunlin/table/cell.hpp>
 
-dunlin::Cell<int&> cell(*new int);
+#ifdef MISTAKE
+dunlin::Cell<int&> cell;
+#else
+dunlin::Cell<int> cell;
+#endif

@@ -1,8 +1,12 @@
-// expect: a member of a row cannot be a reference
-#include <dunlin/table.hpp>
+// must say: dunlin: a member of a row cannot be a reference
+#include <dunlin/table/layout.hpp>
 
 struct Row {
+#ifdef MISTAKE
   int& reference;
+#else
+  dunlin::Cell<int> value;
+#endif
 };
 
 dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

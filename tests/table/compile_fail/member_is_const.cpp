@@ -1,8 +1,13 @@
-// expect: a member of a row cannot be const
-#include <dunlin/table.hpp>
+// must say: dunlin: a member of a row cannot be const
+#include <dunlin/table/layout.hpp>
 
 struct Row {
-  const dunlin::Cell<int> step;
+  dunlin::Cell<int> step;
+#ifdef MISTAKE
+  const dunlin::Cell<int> constant;
+#else
+  dunlin::Cell<int> cell;
+#endif
 };
 
 dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

@@ -1,4 +1,4 @@
-// expect: a predicate is a const function of a constant table that returns bool
+// must say: dunlin: a predicate is a const function of a constant table that returns bool
 #include <array>
 
 #include <dunlin/table.hpp>
@@ -7,9 +7,14 @@ struct Row {
   dunlin::Cell<int> step;
   dunlin::Cell<std::array<long, 4>> wide;
   dunlin::Versioned<std::array<long, 40>> config;
-  std::array<dunlin::Versioned<int>, 3> several;
+  std::array<dunlin::Cell<int>, 3> several;
+  std::array<dunlin::Versioned<int>, 3> versions;
 };
 
 void use(dunlin::Table<Row>& table) {
+#ifdef MISTAKE
   table.when([n = 0](const auto&) mutable { return ++n > 3; }).once([] {});
+#else
+  table.when([n = 4](const auto&) { return n > 3; }).once([] {});
+#endif
 }

@@ -1,4 +1,4 @@
-// expect: a column of another row type than the table
+// must say: dunlin: this is a column of another row type than the table's
 #include <array>
 
 #include <dunlin/table.hpp>
@@ -7,10 +7,17 @@ struct Row {
   dunlin::Cell<int> step;
   dunlin::Cell<std::array<long, 4>> wide;
   dunlin::Versioned<std::array<long, 40>> config;
-  std::array<dunlin::Versioned<int>, 3> several;
+  std::array<dunlin::Cell<int>, 3> several;
+  std::array<dunlin::Versioned<int>, 3> versions;
 };
 struct Other {
   dunlin::Cell<int> step;
 };
 
-void use(dunlin::Table<Row>& table) { table.push(&Other::step); }
+void use(dunlin::Table<Row>& table) {
+#ifdef MISTAKE
+  table.push(&Other::step);
+#else
+  table.push(&Row::step);
+#endif
+}

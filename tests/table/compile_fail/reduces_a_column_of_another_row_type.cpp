@@ -1,4 +1,4 @@
-// expect: a column of another row type than the table
+// must say: dunlin: the expression is about a column of another row type than the table's
 #include <array>
 
 #include <dunlin/table.hpp>
@@ -7,12 +7,17 @@ struct Row {
   dunlin::Cell<int> step;
   dunlin::Cell<std::array<long, 4>> wide;
   dunlin::Versioned<std::array<long, 40>> config;
-  std::array<dunlin::Versioned<int>, 3> several;
+  std::array<dunlin::Cell<int>, 3> several;
+  std::array<dunlin::Versioned<int>, 3> versions;
 };
 struct Other {
   dunlin::Cell<int> step;
 };
 
 void use(dunlin::Table<Row>& table) {
+#ifdef MISTAKE
   table.when(dunlin::sum(&Other::step) >= 1).once([] {});
+#else
+  table.when(dunlin::sum(&Row::step) >= 1).once([] {});
+#endif
 }

@@ -1,9 +1,11 @@
-// expect: a row must be a plain struct
-#include <dunlin/table.hpp>
+// must say: dunlin: a row must be a plain struct
+#include <dunlin/table/layout.hpp>
 
 struct Row {
-  Row() {}
   dunlin::Cell<int> step;
+#ifdef MISTAKE
+  Row() {}
+#endif
 };
 
 dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

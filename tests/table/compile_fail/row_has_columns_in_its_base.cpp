@@ -1,10 +1,14 @@
-// expect: all members of a row must be in one struct
-#include <dunlin/table.hpp>
+// must say: dunlin: all members of a row must be in one struct
+#include <dunlin/table/layout.hpp>
 
 struct Base {
   dunlin::Cell<int> step;
 };
+#ifdef MISTAKE
 struct Row : Base {
+#else
+struct Row {
+#endif
   dunlin::Cell<int> more;
 };
 

@@ -1,8 +1,12 @@
-// expect: a row must be a plain struct
-#include <dunlin/table.hpp>
+// must say: dunlin: a row must be a plain struct
+#include <dunlin/table/layout.hpp>
 
-class Row {
+struct Row {
   dunlin::Cell<int> step;
+#ifdef MISTAKE
+ private:
+  dunlin::Cell<int> more;
+#endif
 };
 
 dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

@@ -1,9 +1,11 @@
-// expect: a row cannot have virtual functions
-#include <dunlin/table.hpp>
+// must say: dunlin: a row cannot have virtual functions
+#include <dunlin/table/layout.hpp>
 
 struct Row {
-  virtual ~Row() = default;
   dunlin::Cell<int> step;
+#ifdef MISTAKE
+  virtual ~Row() = default;
+#endif
 };
 
 dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

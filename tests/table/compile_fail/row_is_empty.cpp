@@ -1,6 +1,10 @@
-// expect: a row needs at least one column
-#include <dunlin/table.hpp>
+// must say: dunlin: a row needs at least one column
+#include <dunlin/table/layout.hpp>
 
-struct Row {};
+struct Row {
+#ifndef MISTAKE
+  dunlin::Cell<int> step;
+#endif
+};
 
 dunlin::Layout layout() { return dunlin::layout_of<Row>(); }

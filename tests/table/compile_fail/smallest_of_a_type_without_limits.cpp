@@ -1,4 +1,4 @@
-// expect: min and max need numbers
+// must say: dunlin: min and max need numbers
 #include <array>
 
 #include <dunlin/table.hpp>
@@ -7,9 +7,14 @@ struct Row {
   dunlin::Cell<int> step;
   dunlin::Cell<std::array<long, 4>> wide;
   dunlin::Versioned<std::array<long, 40>> config;
-  std::array<dunlin::Versioned<int>, 3> several;
+  std::array<dunlin::Cell<int>, 3> several;
+  std::array<dunlin::Versioned<int>, 3> versions;
 };
 
 void use(dunlin::Table<Row>& table) {
+#ifdef MISTAKE
   table.when(dunlin::min(&Row::wide) == std::array<long, 4>{}).once([] {});
+#else
+  table.when(dunlin::min(&Row::several) == 1).once([] {});
+#endif
 }

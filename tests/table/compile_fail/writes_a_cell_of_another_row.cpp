@@ -1,4 +1,4 @@
-// expect: a node writes only its own row: table.mine()
+// must say: dunlin: a node writes only its own row: table.mine()
 #include <array>
 
 #include <dunlin/table.hpp>
@@ -7,7 +7,14 @@ struct Row {
   dunlin::Cell<int> step;
   dunlin::Cell<std::array<long, 4>> wide;
   dunlin::Versioned<std::array<long, 40>> config;
-  std::array<dunlin::Versioned<int>, 3> several;
+  std::array<dunlin::Cell<int>, 3> several;
+  std::array<dunlin::Versioned<int>, 3> versions;
 };
 
-void use(dunlin::Table<Row>& table) { table[1].step = 1; }
+void use(dunlin::Table<Row>& table) {
+#ifdef MISTAKE
+  table[1].step = 1;
+#else
+  table.mine().step = 1;
+#endif
+}
