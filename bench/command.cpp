@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include "bench/routing/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
 namespace dunlin::app {
@@ -9,6 +10,7 @@ void add_bench(CLI::App& program) {
       "bench", "Measure against the raw limit, in the same processes, in turns");
   bench->require_subcommand(1);
   bench::add_table_suite(*bench);
+  bench::add_routing_suite(*bench);
 }
 
 }  // namespace dunlin::app

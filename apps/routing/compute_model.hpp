@@ -1,20 +1,24 @@
 #pragma once
 
-#include <cstdint>
-
-#include <dunlin/fabric.hpp>
+#include <string_view>
 
 /// What computing shortest paths costs on a simulated CPU.
 namespace dunlin::routing {
 
-/// Arcs examined and routers settled, in units of the time in which that CPU reads one entry of the
-/// table. The two ratios are measured (docs/routing.md says how), the entry is the profile's.
-inline constexpr double kEntriesPerArc = 8;
-inline constexpr double kEntriesPerRouter = 12;
+/// A computation takes so long for every arc that it examines (reading its cost included).
+struct ComputeModel {
+  double ns_per_arc = 0;
+};
 
-[[nodiscard]] inline double compute_cost_ns(const CpuCosts& cpu, std::uint32_t arcs_examined,
-                                            std::uint32_t routers) noexcept {
-  return cpu.entry_ns * (kEntriesPerArc * arcs_examined + kEntriesPerRouter * routers);
+/// As `dunlin bench routing --only paths` measures it (docs/routing.md).
+inline constexpr double kMeasuredNsPerArc = 10;
+/// A core of the Opterons of 2015, against the one that was measured: an assumption.
+inline constexpr double kSlownessOf2015 = 4;
+
+[[nodiscard]] inline ComputeModel compute_model(std::string_view profile) noexcept {
+  if (profile == "ideal") return {0};
+  const bool old = profile == "ib40-2015" || profile == "ib1-2015" || profile == "two-racks";
+  return {kMeasuredNsPerArc * (old ? kSlownessOf2015 : 1)};
 }
 
 }  // namespace dunlin::routing

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "command.hpp"
+
 namespace dunlin::routing {
 
 namespace {
@@ -79,6 +83,14 @@ Summary summarize(const RunRecord& run) {
   summary.median_last_ns = median_or_none(std::move(last));
   summary.median_compute_ns = median_or_none(std::move(compute));
   return summary;
+}
+
+void demand_agreement(std::span<const RunRecord> runs) {
+  std::uint64_t wrong = 0;
+  for (const RunRecord& run : runs) wrong += run.verdict.wrong;
+  if (wrong == 0) return;
+  throw app::VerificationFailed(
+      fmt::format("{} routes differ from the independent computation", wrong));
 }
 
 }  // namespace dunlin::routing

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,10 @@ struct Summary {
   std::optional<std::uint64_t> median_compute_ns;
 };
 [[nodiscard]] Summary summarize(const RunRecord& run);
+
+/// Throws VerificationFailed, and so makes the exit status 1, unless all routes of all runs are
+/// right.
+void demand_agreement(std::span<const RunRecord> runs);
 
 /// Middle of the values (the lower one of two); they are not empty.
 [[nodiscard]] std::uint64_t median(std::vector<std::uint64_t> values);

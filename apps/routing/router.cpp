@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "routing/compute_model.hpp"
-
 namespace dunlin::routing {
 
 namespace {
@@ -22,10 +20,11 @@ struct Question : detail::BooleanTag {
 
 }  // namespace
 
-Router::Router(Table<Row>& table, const Plan& plan)
+Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
     : table_(table),
       plan_(plan),
       topology_(plan.topology()),
+      model_(model),
       station_only_{plan.station()},
       paths_(topology_, static_cast<RouterId>(table.my_row())),
       costs_(topology_.arc_costs()) {
@@ -106,9 +105,7 @@ void Router::install() {
     costs_[i] = table_[arc.tail].link_cost[arc.slot];
   }
   paths_.compute(costs_);
-  if (const CpuCosts* cpu = fabric.cpu_costs()) {
-    fabric.spend(compute_cost_ns(*cpu, paths_.arcs_examined(), topology_.size()));
-  }
+  fabric.spend(model_.ns_per_arc * paths_.arcs_examined());
   outcome_.installed_ns = fabric.now_ns();
   outcome_.compute_ns += outcome_.installed_ns - began_ns;
   ++outcome_.computations;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "routing/compute_model.hpp"
 #include "routing/paths.hpp"
 #include "routing/rows.hpp"
 
@@ -12,8 +13,9 @@ namespace dunlin::routing {
 
 class Router {
  public:
-  /// Before the table's first poll(). `plan` and `table` outlive it.
-  Router(Table<Row>& table, const Plan& plan);
+  /// Before the table's first poll(). `plan` and `table` outlive it. The model is for simulated
+  /// CPUs.
+  Router(Table<Row>& table, const Plan& plan, ComputeModel model = {});
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
@@ -38,6 +40,7 @@ class Router {
   Table<Row>& table_;
   const Plan& plan_;
   const Topology& topology_;
+  const ComputeModel model_;
   const std::vector<std::uint32_t> station_only_;
   Paths paths_;
   std::vector<Cost> costs_;

@@ -15,7 +15,8 @@ namespace dunlin::routing {
 
 namespace {
 
-constexpr std::uint32_t kJoinTimeoutMs = 20'000;
+constexpr std::uint32_t kJoinTimeoutMs = 10'000;  // and, as each connects to each, for a member:
+constexpr std::uint32_t kJoinTimeoutPerMemberMs = 400;
 constexpr std::uint32_t kSilenceTimeoutMs =
     5'000;  // a death is noticed at once, this is for a stop
 constexpr std::uint32_t kLeaveTimeoutMs = 5'000;
@@ -25,7 +26,7 @@ std::unique_ptr<Fabric> join(const Plan& plan, const std::string& group, std::ui
   return shm::join({.group = group,
                     .members = plan.members(),
                     .rank = rank,
-                    .timeout_ms = kJoinTimeoutMs,
+                    .timeout_ms = kJoinTimeoutMs + plan.members() * kJoinTimeoutPerMemberMs,
                     .silence_timeout_ms = kSilenceTimeoutMs});
 }
 

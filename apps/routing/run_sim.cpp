@@ -17,12 +17,13 @@ constexpr std::uint64_t kLimitNs = 3'600'000'000'000;  // an hour of virtual tim
 Finish run_on_sim(const Plan& plan, const std::string& profile, std::uint64_t seed,
                   const Listener& listener) {
   sim::World world(sim::profile(profile), plan.members(), seed);
+  const ComputeModel model = compute_model(profile);
   std::deque<Table<Row>> tables;
   std::deque<Router> routers;
   for (Rank rank = 0; rank < plan.members(); ++rank) {
     tables.emplace_back(world.fabric(rank), TableOptions{.name = "routing"});
     world.attach(rank, [&table = tables.back()] { return table.poll(); });
-    if (rank < plan.routers()) routers.emplace_back(tables.back(), plan);
+    if (rank < plan.routers()) routers.emplace_back(tables.back(), plan, model);
   }
   Station station(tables.back(), plan, listener);
   if (!world.run_until([&] { return station.finished(); }, kLimitNs)) {

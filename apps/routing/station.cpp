@@ -12,7 +12,7 @@ Station::Station(Table<Row>& table, const Plan& plan, Listener listener)
   std::iota(routers_.begin(), routers_.end(), 0U);
   table_.on_failure([this](auto&, std::size_t row, std::string_view why) {
     if (finished()) return;
-    failure_ = fmt::format("router {} failed: {}", plan_.topology().routers[row].label, why);
+    failure_ = fmt::format("router {} is lost: {}", plan_.topology().routers[row].label, why);
   });
   table_.when([](const auto& t) { return t.connected(); }, "all routers are here").once([this] {
     order(Plan::kStart);
