@@ -66,7 +66,7 @@ consteval bool has_base() {
 /// A tuple of references to the members of `row`.
 // clang-format off
 template <class Row>
-constexpr auto tie_members(Row& row) noexcept {
+constexpr auto tie_members(Row& row) noexcept {  // NOLINT(readability-function-size)
   constexpr std::size_t kCount = member_count<std::remove_const_t<Row>>();
   if constexpr (kCount == 1) {
     auto& [m0] = row;
