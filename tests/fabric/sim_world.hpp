@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,20 @@ namespace dunlin::sim {
 
 /// Costs nothing but what a test sets: so that virtual times can be worked out by hand.
 inline Profile plain() { return profile("ideal"); }
+
+/// 1 byte a ns, 1000 ns of latency, a message every 20 ns.
+inline Profile ruler() {
+  Profile figures = plain();
+  figures.bandwidth_bytes_per_ns = 1;
+  figures.nic_gap_ns = 20;
+  return figures;
+}
+
+inline std::vector<std::uint64_t> numbers(std::size_t count) {
+  std::vector<std::uint64_t> all(count);
+  std::iota(all.begin(), all.end(), 1);
+  return all;
+}
 
 /// Nodes that poll, each with a part of one region that all can reach; at a time of its own choice.
 class TestWorld {

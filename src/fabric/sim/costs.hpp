@@ -27,7 +27,7 @@ struct Costs {
 
   /// How long so many bytes take on a wire that is `pace` times as slow as a port.
   [[nodiscard]] Ticks on_wire(std::size_t bytes, double pace = 1.0) const noexcept {
-    return static_cast<Ticks>(static_cast<double>(bytes) * ticks_per_byte * pace + 0.5);
+    return rounded(static_cast<double>(bytes) * ticks_per_byte * pace);
   }
   /// From the first byte of so many to the last.
   [[nodiscard]] Ticks to_last(std::size_t bytes, double pace) const noexcept {
@@ -35,7 +35,7 @@ struct Costs {
   }
   [[nodiscard]] Ticks on_bus(std::size_t bytes) const noexcept {
     const std::size_t held = bytes < packet_bytes ? bytes : packet_bytes;
-    return held == 0 ? 0 : static_cast<Ticks>(static_cast<double>(held - 1) * bus_ticks_per_byte);
+    return held == 0 ? 0 : rounded(static_cast<double>(held - 1) * bus_ticks_per_byte);
   }
 };
 

@@ -98,16 +98,21 @@ std::size_t Cpu::run_polls() {
 }
 
 /// A pause in the middle of a round, or of a fruitless one, delays its end.
-void Cpu::pause(Ticks duration) {
-  paused_until_ = std::max(paused_until_, saturating_add(timeline_.now, duration));
-  if (clock_ > timeline_.now) clock_ = saturating_add(clock_, duration);
-  if (!scheduled_) origin_ = saturating_add(origin_, duration);
+Ticks Cpu::pause(Ticks duration) {
+  const Ticks until = saturating_add(timeline_.now, duration);
+  const Ticks former = std::max(paused_until_, timeline_.now);
+  if (until <= former) return 0;
+  const Ticks longer = until - former;
+  paused_until_ = until;
+  if (clock_ > timeline_.now) clock_ = saturating_add(clock_, longer);
+  if (!scheduled_) origin_ = saturating_add(origin_, longer);
+  return longer;
 }
 
 /// The fruitless round that is under way ends at the old speed.
 void Cpu::slow(double factor) {
   const Ticks next = next_spin(timeline_.now);
-  period_ = static_cast<Ticks>(static_cast<double>(period_) * factor / slowness_);
+  period_ = scaled(period_, factor / slowness_);
   slowness_ = factor;
   origin_ = next - std::min(next, period_);
 }

@@ -44,7 +44,8 @@ class Cpu {
   /// Asks for a round at `deadline`, or earlier; used up by the next one.
   void wake_by(Ticks deadline);
 
-  void pause(Ticks duration);
+  /// Returns by how much that is longer than pauses that were known.
+  Ticks pause(Ticks duration);
   /// Nothing else can begin before; as a pause that has been accounted for.
   void busy_until(Ticks moment) noexcept { paused_until_ = std::max(paused_until_, moment); }
   void stop() noexcept { stopped_ = true; }

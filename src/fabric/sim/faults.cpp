@@ -200,7 +200,7 @@ void Network::slow_link(Rank from, Rank to, double factor) {
 
 void Network::message_handled(Flight& message, Ticks at) {
   Link& wire = link(message.from, message.to);
-  const Ticks told = at + world_.costs.read_half;
+  const Ticks told = at + way_back(message);
   const std::uint64_t amount = SimFabric::ring_bytes(message.bytes);
   give_back(wire, wire.message_ring, amount, told);
   retire(message);

@@ -123,6 +123,7 @@ class Network {
   [[nodiscard]] Ticks jittered(Ticks latency, const Link& wire);
   void capture(Flight& flight);
   void arrive(Flight& flight);
+  [[nodiscard]] Ticks way_back(const Flight& flight);
   void acknowledge_early(Flight& flight);
   void acknowledge_later(Flight& flight);
   void complete(Flight& flight);

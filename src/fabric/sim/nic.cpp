@@ -144,7 +144,7 @@ Ticks Network::jittered(Ticks latency, const Link& wire) {
   double factor = wire.distance;
   if (world_.costs.jitter > 0)
     factor *= 1.0 + world_.costs.jitter * (2.0 * world_.network_random.fraction() - 1.0);
-  return static_cast<Ticks>(static_cast<double>(latency) * factor + 0.5);
+  return scaled(latency, factor);
 }
 
 /// Occupies the port, then the path; arrives when its first run of bytes is at the other end.
@@ -206,6 +206,12 @@ void Network::give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks 
   world_.timeline.schedule(at, Happening::wake, link.from);
 }
 
+Ticks Network::way_back(const Flight& flight) {
+  const Costs& costs = world_.costs;
+  const Ticks half = flight.is_atomic() ? costs.atomic_half : costs.read_half;
+  return scaled(half, link(flight.to, flight.from).distance);
+}
+
 /// Where a signal may have to wait for its turn at the target, a local completion does not.
 void Network::acknowledge_early(Flight& flight) {
   if (!flight.places_bytes() || flight.completion == nullptr || flight.when != Notify::locally)
@@ -219,7 +225,7 @@ void Network::acknowledge_early(Flight& flight) {
   notice.completion = flight.completion;
   flight.completion = nullptr;
   const Ticks received = flight.begin + world_.costs.on_wire(flight.bytes);
-  schedule(std::max(received, now()) + world_.costs.read_half, Happening::acknowledge, notice);
+  schedule(std::max(received, now()) + way_back(flight), Happening::acknowledge, notice);
 }
 
 /// It is done at its target. Without anybody to tell, only its queue slot returns to the sender.
@@ -229,8 +235,7 @@ void Network::acknowledge_later(Flight& flight) {
   Link& wire = link(flight.from, flight.to);
   Link& back = link(flight.to, flight.from);
   if (back.cut || back.broken) return stall(flight);
-  const Ticks half = flight.is_atomic() ? world_.costs.atomic_half : world_.costs.read_half;
-  const Ticks at = now() + static_cast<Ticks>(static_cast<double>(half) * back.distance + 0.5);
+  const Ticks at = now() + way_back(flight);
   give_back(wire, wire.slots, 1, at);
   const bool has_result = flight.is_atomic() && flight.local != nullptr;
   if (flight.completion == nullptr && !has_result) return retire(flight);

@@ -169,9 +169,10 @@ void SimFabric::channel_opened(std::uint32_t) noexcept {
 
 std::size_t SimFabric::poll() noexcept {
   Cpu& cpu = world_.cpu(rank_);
-  if (polling_ || cpu.stopped()) return 0;
+  if (polling_) return 0;
   const double cost = world_.profile.cpu.poll_ns;
-  world_.catch_up(saturating_add(cpu.clock(), cpu.cost(cost)));
+  world_.catch_up(saturating_add(cpu.clock(), std::max(cpu.cost(cost), kTicksPerNs)));
+  if (cpu.stopped()) return 0;
   cpu.spend(cost);
   recent_ns_ = now_ns();
   polling_ = true;

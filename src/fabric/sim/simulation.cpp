@@ -93,8 +93,7 @@ void Simulation::catch_up(Ticks until) {
 }
 
 void Simulation::pause(Rank node, Ticks duration) {
-  network.delay_unsent(node, duration);
-  cpu(node).pause(duration);
+  network.delay_unsent(node, cpu(node).pause(duration));
   network.cpu_changed(node);
   timeline.schedule(saturating_add(timeline.now, duration), Happening::resume, node);
 }

@@ -12,8 +12,16 @@ using Ticks = std::uint64_t;
 inline constexpr Ticks kTicksPerNs = 1000;
 inline constexpr Ticks kNever = UINT64_MAX;
 
+[[nodiscard]] inline Ticks rounded(double value) noexcept {
+  return value <= 0 ? 0 : static_cast<Ticks>(std::llround(value));
+}
+
 [[nodiscard]] inline Ticks ticks(double ns) noexcept {
-  return ns <= 0 ? 0 : static_cast<Ticks>(std::llround(ns * static_cast<double>(kTicksPerNs)));
+  return rounded(ns * static_cast<double>(kTicksPerNs));
+}
+
+[[nodiscard]] inline Ticks scaled(Ticks t, double factor) noexcept {
+  return rounded(static_cast<double>(t) * factor);
 }
 
 /// Of a moment or span that a caller gave in whole nanoseconds; "for ever" stays that.
