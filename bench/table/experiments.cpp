@@ -10,7 +10,9 @@
 namespace dunlin::bench {
 
 const std::vector<Experiment>& table_experiments() {
-  static const std::vector<Experiment> experiments{machine()};
+  static const std::vector<Experiment> experiments{machine(),    detection(), evaluation(),
+                                                   complexity(), counting(),  row_size(),
+                                                   pushing(),    idle()};
   return experiments;
 }
 

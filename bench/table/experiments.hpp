@@ -12,6 +12,13 @@ class App;
 namespace dunlin::bench {
 
 [[nodiscard]] Experiment machine();
+[[nodiscard]] Experiment detection();
+[[nodiscard]] Experiment evaluation();
+[[nodiscard]] Experiment complexity();
+[[nodiscard]] Experiment counting();
+[[nodiscard]] Experiment row_size();
+[[nodiscard]] Experiment pushing();
+[[nodiscard]] Experiment idle();
 
 [[nodiscard]] const std::vector<Experiment>& table_experiments();
 
