@@ -1,3 +1,5 @@
+#include <dunlin/fabric/sim.hpp>
+
 #include "bench/harness/bare.hpp"
 #include "bench/table/experiments.hpp"
 #include "bench/table/nodes.hpp"
@@ -54,6 +56,38 @@ Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate,
   return result;
 }
 
+/// Rows that are true from the beginning, so that one node can be looked at alone.
+struct TrueRow {
+  Cell<std::int32_t> a{1};
+};
+
+/// More rows than a host has members: node 0 of a simulated group, polled directly.
+Result rate_of_thousand(const Effort& effort) {
+  constexpr std::uint32_t kRows = 1'000;
+  const Batches plan{.batches = effort.scaled(200), .per_batch = 200};
+  Team team({.processes = 1, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    sim::World world(sim::profile("ideal"), kRows, 1);
+    Table<TrueRow> table(world.fabric(0));
+    std::uint64_t fired = 0;
+    table.when(all(&TrueRow::a) == 1).recurrent([&fired] { ++fired; });
+    alternate(me, effort.rounds,
+              {[&] { return bare::scan_words(plan, me.arena(), kRows); },
+               [&] { return median_ns(plan, [&] { table.poll(); }); },
+               [&] { return bare::scan_bytes(plan, me.arena(), kRows * kCacheLineBytes); }});
+    if (fired < plan.total()) throw Error("bench: the predicate did not fire in every poll");
+  });
+  Result result{.name = "evaluation",
+                .params = {{"predicate", "all 1000 rows"}},
+                .unit = "1/s",
+                .better = Better::higher,
+                .goal = Goal{.on = Goal::On::ratio, .bound = 1.0}};
+  compare(result, to_rates(team.series(1)), "bare look at each line", to_rates(team.series(0)));
+  result.note = "1,000 rows lie in 64 KB; reading all of it takes " +
+                to_text(summarize(team.series(2)).median, "ns") + ".";
+  return result;
+}
+
 std::vector<Result> evaluate(const Effort& effort) {
   std::vector<Result> results;
   results.push_back(rate_of(effort, 2, "one row", [](auto& table, auto& fired) {
@@ -68,6 +102,7 @@ std::vector<Result> evaluate(const Effort& effort) {
     table.when(all(&Row::a) == 1).recurrent([&fired] { ++fired; });
   }));
   results.back().goal = Goal{.on = Goal::On::value, .bound = 30e6};
+  results.push_back(rate_of_thousand(effort));
   return results;
 }
 

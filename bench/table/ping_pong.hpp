@@ -78,7 +78,6 @@ class PingPong {
     table_.push();
     for (detected_ = false; !detected_;) {
       table_.poll();
-      
     }
   }
 
