@@ -17,6 +17,7 @@ struct Effort {
   std::uint32_t rounds = 11;
   bool quick = false;  // a fraction of the work: to see that everything runs, not to quote
   std::chrono::milliseconds timeout{120'000};
+  std::string profile = {};  // of simulated networks; empty: each figure's own
 
   /// The full amount of something, or a hundredth of it.
   [[nodiscard]] std::uint32_t scaled(std::uint32_t full) const noexcept {

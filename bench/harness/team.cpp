@@ -24,20 +24,37 @@
 
 namespace dunlin::bench {
 
+bool Member::arrive(std::uint64_t& generation) noexcept {
+  generation = board_.generation.word.load(std::memory_order_acquire);
+  if (board_.arrived.word.fetch_add(1, std::memory_order_acq_rel) + 1 != size_) return false;
+  board_.arrived.word.store(0, std::memory_order_relaxed);
+  board_.generation.word.store(generation + 1, std::memory_order_release);
+  return true;
+}
+
+bool Member::all_arrived(std::uint64_t generation) const noexcept {
+  return board_.generation.word.load(std::memory_order_acquire) != generation;
+}
+
 void Member::meet() noexcept {
   constexpr int kSpins = 2000;
-  const std::uint64_t now = board_.generation.word.load(std::memory_order_acquire);
-  if (board_.arrived.word.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
-    board_.arrived.word.store(0, std::memory_order_relaxed);
-    board_.generation.word.store(now + 1, std::memory_order_release);
-    return;
-  }
-  for (int spins = 0; board_.generation.word.load(std::memory_order_acquire) == now; ++spins) {
+  std::uint64_t generation = 0;
+  if (arrive(generation)) return;
+  for (int spins = 0; !all_arrived(generation); ++spins) {
     if (spins < kSpins) {
       relax();
     } else {
       sched_yield();
     }
+  }
+}
+
+void Member::meet(const std::function<void()>& progress) {
+  std::uint64_t generation = 0;
+  if (arrive(generation)) return;
+  while (!all_arrived(generation)) {
+    progress();
+    sched_yield();
   }
 }
 

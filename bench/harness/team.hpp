@@ -52,12 +52,18 @@ class Member {
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   /// Wait until every member is here. Not part of what is measured.
   void meet() noexcept;
+  /// The same, calling `progress` while waiting: for peers that need us in order to arrive.
+  void meet(const std::function<void()>& progress);
   /// Add a round to a series; one member does.
   void record(std::uint32_t series, double value);
   /// Memory that all members share, zeroed at the start.
   [[nodiscard]] std::span<std::byte> arena() const noexcept { return board_.arena; }
 
  private:
+  /// True for the last one, who lets the others go.
+  bool arrive(std::uint64_t& generation) noexcept;
+  [[nodiscard]] bool all_arrived(std::uint64_t generation) const noexcept;
+
   Board& board_;
   std::uint32_t rank_;
   std::uint32_t size_;

@@ -5,12 +5,37 @@
 
 #include <CLI/CLI.hpp>
 
+#include <dunlin/fabric/sim.hpp>
+
 #include "bench/harness/suite.hpp"
 
 namespace dunlin::bench {
+namespace {
+
+std::vector<std::string> profile_names() {
+  std::vector<std::string> names;
+  for (const sim::Profile& profile : sim::profiles()) names.push_back(profile.name);
+  return names;
+}
+
+}  // namespace
 
 const std::vector<Experiment>& table_experiments() {
-  static const std::vector<Experiment> experiments{machine()};
+  static const std::vector<Experiment> experiments{machine(),
+                                                   detection(),
+                                                   evaluation(),
+                                                   complexity(),
+                                                   counting(),
+                                                   row_size(),
+                                                   pushing(),
+                                                   idle(),
+                                                   simulated_detection(),
+                                                   simulated_conjunction(),
+                                                   simulated_counting(),
+                                                   simulated_complexity(),
+                                                   simulated_row_size(),
+                                                   simulated_racks(),
+                                                   simulated_gigabit()};
   return experiments;
 }
 
@@ -21,6 +46,8 @@ void add_table_suite(CLI::App& bench) {
       "and, beside the published figures, in the simulator");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
+  command->add_option("--profile", options->effort.profile, "Simulate this network instead")
+      ->check(CLI::IsMember(profile_names()));
   command->callback([options] { run_suite(table_experiments(), *options, std::cout); });
 }
 

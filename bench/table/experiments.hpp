@@ -12,6 +12,20 @@ class App;
 namespace dunlin::bench {
 
 [[nodiscard]] Experiment machine();
+[[nodiscard]] Experiment detection();
+[[nodiscard]] Experiment evaluation();
+[[nodiscard]] Experiment complexity();
+[[nodiscard]] Experiment counting();
+[[nodiscard]] Experiment row_size();
+[[nodiscard]] Experiment pushing();
+[[nodiscard]] Experiment idle();
+[[nodiscard]] Experiment simulated_detection();
+[[nodiscard]] Experiment simulated_conjunction();
+[[nodiscard]] Experiment simulated_counting();
+[[nodiscard]] Experiment simulated_racks();
+[[nodiscard]] Experiment simulated_gigabit();
+[[nodiscard]] Experiment simulated_complexity();
+[[nodiscard]] Experiment simulated_row_size();
 
 [[nodiscard]] const std::vector<Experiment>& table_experiments();
 

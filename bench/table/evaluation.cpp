@@ -1,0 +1,141 @@
+#include <dunlin/fabric/sim.hpp>
+
+#include "bench/harness/bare.hpp"
+#include "bench/table/experiments.hpp"
+#include "bench/table/nodes.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+struct Row {
+  Cell<std::int32_t> a;
+};
+
+std::vector<double> to_rates(std::span<const double> ns) {
+  std::vector<double> rates;
+  for (const double x : ns) rates.push_back(1e9 / x);
+  return rates;
+}
+
+/// Polls node 0 of `nodes`, all in this process, with a predicate that is always true: `make`
+/// registers it.
+template <class Make>
+Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate, Make make) {
+  const Batches plan{.batches = effort.scaled(200), .per_batch = 5'000};
+  const std::string group = fresh_group();
+  Team team({.processes = 1, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    const auto fabrics = join_many(group, nodes, 0, nodes);
+    const auto tables = tables_of<Row>(fabrics);
+    for (const auto& table : tables) {
+      table->mine().a = 1;
+      table->push();
+    }
+    Table<Row>& table = *tables[0];
+    std::uint64_t seen = 0;
+    auto all_set = table.when(all(&Row::a) == 1).recurrent([&] { ++seen; });
+    poll_until<Row>(tables, [&] { return seen > 0; });
+    all_set.remove();
+    std::uint64_t fired = 0;
+    make(table, fired);
+    const std::size_t pitch = 64;
+    alternate(me, effort.rounds,
+              {[&] {
+                 return nodes == 2 ? bare::test_and_count(plan, me.arena())
+                                   : bare::scan_words(plan, me.arena(), nodes - 1, pitch);
+               },
+               [&] { return median_ns(plan, [&] { table.poll(); }); }});
+    if (fired < plan.total()) throw Error("bench: the predicate did not fire in every poll");
+  });
+  Result result{.name = "evaluation",
+                .params = {{"predicate", std::move(predicate)}},
+                .unit = "1/s",
+                .better = Better::higher};
+  compare(result, to_rates(team.series(1)),
+          nodes == 2 ? "bare test and count" : "bare look at each line", to_rates(team.series(0)));
+  return result;
+}
+
+/// Rows that are true from the beginning, so that one node can be looked at alone.
+struct TrueRow {
+  Cell<std::int32_t> a{1};
+};
+
+/// More rows than a host has members: node 0 of a simulated group, polled directly.
+Result rate_of_thousand(const Effort& effort) {
+  constexpr std::uint32_t kRows = 1'000;
+  const Batches plan{.batches = effort.scaled(200), .per_batch = 200};
+  Team team({.processes = 1, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    sim::World world(sim::profile("ideal"), kRows, 1);
+    Table<TrueRow> table(world.fabric(0));
+    std::uint64_t fired = 0;
+    table.when(all(&TrueRow::a) == 1).recurrent([&fired] { ++fired; });
+    alternate(me, effort.rounds,
+              {[&] { return bare::scan_words(plan, me.arena(), kRows); },
+               [&] { return median_ns(plan, [&] { table.poll(); }); },
+               [&] { return bare::scan_bytes(plan, me.arena(), kRows * kCacheLineBytes); }});
+    if (fired < plan.total()) throw Error("bench: the predicate did not fire in every poll");
+  });
+  Result result{.name = "evaluation",
+                .params = {{"predicate", "all 1000 rows"}},
+                .unit = "1/s",
+                .better = Better::higher,
+                .goal = Goal{.on = Goal::On::ratio, .bound = 1.0}};
+  compare(result, to_rates(team.series(1)), "bare look at each line", to_rates(team.series(0)));
+  result.note = "1,000 rows lie in 64 KB; reading all of it takes " +
+                to_text(summarize(team.series(2)).median, "ns") + ".";
+  return result;
+}
+
+std::vector<Result> evaluate(const Effort& effort) {
+  std::vector<Result> results;
+  results.push_back(rate_of(effort, 2, "one row", [](auto& table, auto& fired) {
+    table.when(row(1, &Row::a) == 1).recurrent([&fired] { ++fired; });
+  }));
+  results.back().goal = Goal{.on = Goal::On::value, .bound = 100e6};
+  results.push_back(rate_of(effort, 30, "29 remote rows", [](auto& table, auto& fired) {
+    table.when(all(&Row::a).others() == 1).recurrent([&fired] { ++fired; });
+  }));
+  results.back().goal = Goal{.on = Goal::On::value, .bound = 30e6};
+  results.push_back(rate_of(effort, 30, "all 30 rows", [](auto& table, auto& fired) {
+    table.when(all(&Row::a) == 1).recurrent([&fired] { ++fired; });
+  }));
+  results.back().goal = Goal{.on = Goal::On::value, .bound = 30e6};
+  results.push_back(rate_of_thousand(effort));
+  return results;
+}
+
+/// Complexity: how the rate falls with the number of rows that the predicate reads.
+std::vector<Result> by_complexity(const Effort& effort) {
+  std::vector<Result> results;
+  for (const std::uint32_t rows : {1U, 2U, 4U, 8U, 16U, 29U}) {
+    results.push_back(rate_of(effort, 30, "", [rows](auto& table, auto& fired) {
+      std::vector<std::uint32_t> some;
+      for (std::uint32_t i = 1; i <= rows; ++i) some.push_back(i);
+      table.when(all(&Row::a).over(some) == 1).recurrent([&fired] { ++fired; });
+    }));
+    results.back().name = "complexity";
+    results.back().params = {{"rows", double(rows)}};
+  }
+  return results;
+}
+
+}  // namespace
+
+Experiment evaluation() {
+  return {.name = "evaluation",
+          .title = "evaluations with a trigger each, per second of one core",
+          .fabric = "shm",
+          .run = evaluate};
+}
+
+Experiment complexity() {
+  return {.name = "complexity",
+          .title = "evaluations with a trigger each, by the rows that the predicate reads",
+          .fabric = "shm",
+          .x = "rows",
+          .run = by_complexity};
+}
+
+}  // namespace dunlin::bench

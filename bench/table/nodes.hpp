@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/table.hpp>
+
+#include "bench/harness/team.hpp"
+
+/// Nodes on shared memory for a team to measure with.
+namespace dunlin::bench {
+
+/// A group name that no other run uses; made before the team forks.
+[[nodiscard]] std::string fresh_group();
+
+/// Node `rank` of `members`; returns when all are there. Nobody counts as failed for being silent:
+/// while the bare limit has its turn, nobody polls.
+[[nodiscard]] std::unique_ptr<Fabric> join(const std::string& group, std::uint32_t members,
+                                           std::uint32_t rank);
+
+/// Nodes `first` to `first + count - 1`, all in this process, to be polled by its one thread.
+[[nodiscard]] std::vector<std::unique_ptr<Fabric>> join_many(const std::string& group,
+                                                             std::uint32_t members,
+                                                             std::uint32_t first,
+                                                             std::uint32_t count);
+
+/// Poll until the table is connected at every member of the team.
+template <class Row>
+void connect(Member& me, Table<Row>& table) {
+  while (!table.connected()) table.poll();
+  me.meet([&] { table.poll(); });
+}
+
+/// The tables of several nodes in one process, connected.
+template <class Row>
+std::vector<std::unique_ptr<Table<Row>>> tables_of(
+    const std::vector<std::unique_ptr<Fabric>>& fabrics) {
+  std::vector<std::unique_ptr<Table<Row>>> tables;
+  for (const auto& fabric : fabrics) tables.push_back(std::make_unique<Table<Row>>(*fabric));
+  return tables;
+}
+
+/// Poll all until the condition holds.
+template <class Row, class Condition>
+void poll_until(const std::vector<std::unique_ptr<Table<Row>>>& tables, Condition&& holds) {
+  while (!holds()) {
+    for (const auto& table : tables) table->poll();
+  }
+}
+
+}  // namespace dunlin::bench

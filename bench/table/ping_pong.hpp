@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include <dunlin/run.hpp>
+#include <dunlin/table.hpp>
+
+#include "bench/harness/clock.hpp"
+#include "bench/harness/team.hpp"
+
+/// Detection by the round-trip method: node 0 changes its row, node 1's trigger answers by changing
+/// its own, node 0 detects that. Half of it is an upper bound for one detection, and needs no
+/// common clock.
+namespace dunlin::bench {
+
+/// A row of N integers, published whole; the last one is watched.
+template <std::size_t N>
+struct Ball {
+  std::array<Cell<std::int32_t>, N> a;
+};
+
+template <std::size_t N>
+class PingPong {
+ public:
+  /// Both members make it; node i of the fabric is member i of the team.
+  PingPong(Member& me, Fabric& fabric, const TableOptions& options = {})
+      : me_(me), table_(fabric, options) {
+    if (me.rank() == 0) {
+      table_.when([](const auto& t) { return last(t[1]) == last(t.mine()); }).recurrent([this] {
+        detected_ = true;
+      });
+    } else {
+      table_.when([](const auto& t) { return last(t[0]) != last(t.mine()); })
+          .recurrent([this](auto& t) {
+            t.mine().a.back() = last(t[0]);
+            t.push();
+            ++answered_;
+          });
+    }
+  }
+
+  Table<Ball<N>>& table() noexcept { return table_; }
+
+  /// Node 0 gets the time of one detection in ns.
+  std::optional<double> round(const Batches& plan) {
+    if (me_.rank() == 0) return median_ns(plan, [this] { round_trip(); }) / 2;
+    for (const std::uint64_t until = answered_ + plan.total(); answered_ < until;) table_.poll();
+    return std::nullopt;
+  }
+
+  /// Node 0: the median time to the answer of a node that had time to fall asleep.
+  double answers_after(double silence_ns, std::uint32_t times) {
+    std::vector<double> waits(times);
+    for (double& wait : waits) {
+      spin_for(silence_ns);
+      wait = median_ns({.batches = 1, .per_batch = 1}, [this] { round_trip(); });
+    }
+    std::ranges::nth_element(waits, waits.begin() + times / 2);
+    return waits[times / 2];
+  }
+
+  /// Node 1: answer that often, sleeping in between.
+  void answer_asleep(std::uint32_t times, std::uint32_t timeout_ms) {
+    const std::uint64_t until = answered_ + times;
+    if (!run_until(
+            table_, [&] { return answered_ >= until; }, timeout_ms)) {
+      throw Error("bench: nothing arrived to be answered");
+    }
+  }
+
+ private:
+  static std::int32_t last(const Ball<N>& row) noexcept { return row.a.back().load(); }
+
+  void round_trip() {
+    table_.mine().a.back() = ++ball_;
+    table_.push();
+    for (detected_ = false; !detected_;) {
+      table_.poll();
+    }
+  }
+
+  Member& me_;
+  Table<Ball<N>> table_;
+  std::int32_t ball_ = 0;
+  bool detected_ = false;
+  std::uint64_t answered_ = 0;
+};
+
+}  // namespace dunlin::bench

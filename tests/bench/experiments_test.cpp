@@ -1,0 +1,65 @@
+#include "bench/table/experiments.hpp"
+
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace dunlin::bench {
+namespace {
+
+constexpr Effort kTiny{.rounds = 2, .quick = true};
+
+bool plausible(const Summary& summary) {
+  return std::isfinite(summary.min) && summary.min >= 0 && summary.min <= summary.p10 &&
+         summary.p10 <= summary.median && summary.median <= summary.p90 &&
+         summary.p90 <= summary.max && summary.rounds > 0;
+}
+
+class EveryFigure : public testing::TestWithParam<Experiment> {};
+
+// Says nothing about speed: only that all parts of the figure are there.
+TEST_P(EveryFigure, YieldsResultsWithALimit) {
+  const std::vector<Result> results = GetParam().run(kTiny);
+  ASSERT_FALSE(results.empty());
+  std::set<std::string> seen;
+  for (const Result& result : results) {
+    EXPECT_EQ(result.name, GetParam().name);
+    EXPECT_TRUE(plausible(result.value)) << result.name;
+    EXPECT_FALSE(result.unit.empty());
+    EXPECT_FALSE(result.params.empty());
+    std::string what = result.limit_name;
+    for (const auto& [name, value] : result.params) what += " " + name + "=" + to_text(value);
+    EXPECT_TRUE(seen.insert(what).second) << "twice: " << what;
+    if (result.goal && result.goal->on == Goal::On::ratio) {
+      EXPECT_TRUE(result.ratio.has_value() || !result.note.empty()) << what;
+    }
+    if (result.ratio) {
+      EXPECT_TRUE(plausible(*result.ratio)) << what;
+      EXPECT_GT(result.limit->min, 0) << what;
+      EXPECT_FALSE(result.limit_name.empty()) << what;
+    }
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<Experiment>& info) {
+  std::string name = info.param.name + "_on_" + info.param.fabric;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(table_experiments()), name_of);
+
+TEST(Figures, HaveNamesOfTheirOwnOnEachFabric) {
+  std::set<std::string> seen;
+  for (const Experiment& experiment : table_experiments()) {
+    EXPECT_TRUE(seen.insert(experiment.name + " " + experiment.fabric).second) << experiment.name;
+    EXPECT_FALSE(experiment.title.empty());
+  }
+}
+
+}  // namespace
+}  // namespace dunlin::bench
