@@ -22,6 +22,7 @@ void add_commands(CLI::App& program) {
   program.require_subcommand(1);
   add_routing(program);
   add_bench(program);
+  add_top(program);
 }
 
 Status run(CLI::App& program, int argc, const char* const* argv) {

@@ -31,6 +31,7 @@ class VerificationFailed : public Error {
 // One function a command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
 void add_routing(CLI::App& program);
+void add_top(CLI::App& program);
 
 /// All commands of the program, with their help. Used by main() and by the tests.
 void add_commands(CLI::App& program);

@@ -1,0 +1,58 @@
+#include "command.hpp"
+
+#include <memory>
+
+#include "top/output.hpp"
+#include "top/terminal.hpp"
+
+namespace dunlin::app {
+namespace {
+
+constexpr double kOnceIntervalS = 0.2;
+constexpr double kDefaultIntervalS = 1;
+
+struct TopOptions {
+  top::Selection selection;
+  double interval_s = 0;  // 0: the default
+  bool once = false;
+  bool json = false;
+  bool no_rates = false;
+};
+
+void run_top(const TopOptions& options) {
+  const double interval_s = options.interval_s != 0 ? options.interval_s
+                            : options.once          ? kOnceIntervalS
+                                                    : kDefaultIntervalS;
+  top::OutputOptions output{.selection = options.selection,
+                            .interval = std::chrono::nanoseconds(
+                                options.no_rates ? 0 : static_cast<std::int64_t>(interval_s * 1e9)),
+                            .json = options.json};
+  if (options.once) return top::print_once(output);
+  if (options.json || !top::on_terminal()) return top::print_stream(output);
+  top::show_live(output);
+}
+
+}  // namespace
+
+void add_top(CLI::App& program) {
+  auto options = std::make_shared<TopOptions>();
+  CLI::App* command =
+      program.add_subcommand("top", "watch running groups: rows, predicates, rates, ages");
+  command->footer(
+      "Reads the memory of the observed processes, and touches nothing else: they take no part, "
+      "and may even be stopped. Rates come from two looks an interval apart.");
+  command->add_option("group,--group", options->selection.group, "only this group");
+  command->add_option("--table", options->selection.table, "only this table");
+  command
+      ->add_option("--interval", options->interval_s,
+                   "seconds between two looks (default: 1, with --once 0.2)")
+      ->check(CLI::Range(0.01, 3600.0));
+  auto* once = command->add_flag("--once", options->once, "print what is there, and end");
+  command->add_flag("--json", options->json,
+                    "print JSON (docs/top.md): one object, or without --once one a line");
+  command->add_flag("--no-rates", options->no_rates, "look only once: no rates, no waiting")
+      ->needs(once);
+  command->callback([options] { run_top(*options); });
+}
+
+}  // namespace dunlin::app

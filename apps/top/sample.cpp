@@ -1,0 +1,155 @@
+#include "top/sample.hpp"
+
+#include <algorithm>
+
+#include <unistd.h>
+
+#include "fabric/shm/base_segment.hpp"
+#include "top/table_reader.hpp"
+
+namespace dunlin::top {
+namespace {
+
+template <class Things, class Same>
+auto find(Things& things, Same same) -> decltype(things.data()) {
+  const auto found = std::find_if(things.begin(), things.end(), same);
+  return found == things.end() ? nullptr : &*found;
+}
+
+std::optional<LoopSample> read_loop(std::span<const std::byte> payload) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(payload.data()) % kWordBytes == 0;
+  if (!aligned || payload.size() < sizeof(shm::BaseSegment)) return std::nullopt;
+  const auto& base = *reinterpret_cast<const shm::BaseSegment*>(payload.data());
+  LoopSample loop{.asleep = memory::load(base.sleeping) != 0,
+                  .last_watch_ns = memory::load(base.last_watch_ns)};
+  for (Rank rank = 0; rank < kMaxHostMembers; ++rank) {
+    const std::uint64_t marks = memory::load(base.failed_peers[rank / 64]);
+    if ((marks >> (rank % 64) & 1) != 0) loop.failed_peers.push_back(rank);
+  }
+  return loop;
+}
+
+Group& group_of(Sample& sample, const Segment& segment) {
+  const auto same = [&](const Group& g) {
+    return g.name == segment.info.group && g.access == segment.access;
+  };
+  if (Group* group = find(sample.groups, same)) return *group;
+  return sample.groups.emplace_back(
+      Group{.name = segment.info.group, .access = segment.access, .size = 0});
+}
+
+void add_member(Group& group, const Segment& segment, const ProcessReader& process) {
+  group.size = std::max(group.size, segment.info.members);
+  const auto same = [&](const Member& m) { return m.incarnation == segment.info.incarnation; };
+  Member* member = find(group.members, same);
+  if (member == nullptr) {
+    member = &group.members.emplace_back(Member{.rank = segment.info.owner_rank,
+                                                .name = segment.info.member,
+                                                .pid = segment.pid,
+                                                .incarnation = segment.info.incarnation,
+                                                .process = process(segment.pid)});
+  }
+  if (segment.info.kind == shm::SegmentKind::base) member->loop = read_loop(segment.payload);
+}
+
+void sort(Sample& sample) {
+  for (Group& group : sample.groups) {
+    std::sort(group.members.begin(), group.members.end(), [](const Member& a, const Member& b) {
+      return std::tie(a.rank, a.pid, a.incarnation) < std::tie(b.rank, b.pid, b.incarnation);
+    });
+    std::sort(group.tables.begin(), group.tables.end(), [](const Table& a, const Table& b) {
+      return std::tie(a.name, a.epoch, a.layout_hash) < std::tie(b.name, b.epoch, b.layout_hash);
+    });
+  }
+  std::sort(sample.groups.begin(), sample.groups.end(), [](const Group& a, const Group& b) {
+    return std::tie(a.name, a.access) < std::tie(b.name, b.access);
+  });
+}
+
+void compare_boards(const BoardSample& before, BoardSample& after) {
+  const double seconds = static_cast<double>(after.taken_ns - before.taken_ns) * 1e-9;
+  after.passes.compare(before.passes.total, seconds);
+  after.pushes.compare(before.pushes.total, seconds);
+  after.pulls.compare(before.pulls.total, seconds);
+  for (PredicateSample& p : after.predicates) {
+    // One that was not there before has counted from 0 since then.
+    const auto* old = find(before.predicates, [&](const auto& b) { return b.id == p.id; });
+    p.evaluations.compare(old == nullptr ? 0 : old->evaluations.total, seconds);
+    p.firings.compare(old == nullptr ? 0 : old->firings.total, seconds);
+  }
+}
+
+void compare_tables(const Group& before, Table& after) {
+  const Table* old = find(before.tables, [&](const Table& t) {
+    return t.name == after.name && t.epoch == after.epoch && t.layout_hash == after.layout_hash;
+  });
+  if (old == nullptr) return;
+  for (Node& node : after.nodes) {
+    const Node* old_node =
+        find(old->nodes, [&](const Node& n) { return n.incarnation == node.incarnation; });
+    if (old_node != nullptr && old_node->board && node.board) {
+      compare_boards(*old_node->board, *node.board);
+    }
+  }
+}
+
+void compare_members(const Group& before, Member& after, double seconds) {
+  const Member* old =
+      find(before.members, [&](const Member& m) { return m.incarnation == after.incarnation; });
+  if (old == nullptr || !old->process || !after.process) return;
+  const ProcessSample& then = *old->process;
+  const ProcessSample& now = *after.process;
+  if (then.born_ticks != now.born_ticks || then.cpu_ticks > now.cpu_ticks || seconds <= 0) return;
+  const double cpu_s = static_cast<double>(now.cpu_ticks - then.cpu_ticks) /
+                       static_cast<double>(sysconf(_SC_CLK_TCK));
+  after.cpu_percent = 100 * cpu_s / seconds;
+}
+
+}  // namespace
+
+const Member* Group::member(Rank rank) const {
+  return find(members, [&](const Member& m) { return m.rank == rank; });
+}
+
+std::string Group::name_of(Rank rank) const {
+  const Member* found = member(rank);
+  return found == nullptr || found->name.empty() ? std::to_string(rank) : found->name;
+}
+
+const Node* Table::node(Rank rank) const {
+  return find(nodes, [&](const Node& n) { return n.rank == rank; });
+}
+
+Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
+                   const ProcessReader& process) {
+  Sample sample{.now_ns = now_ns};
+  for (const Segment& segment : segments) {
+    add_member(group_of(sample, segment), segment, process);
+  }
+  for (Group& group : sample.groups) {
+    std::vector<const Segment*> parts;
+    for (const Segment& segment : segments) {
+      if (segment.info.group == group.name && segment.access == group.access) {
+        parts.push_back(&segment);
+      }
+    }
+    group.tables = read_tables(parts, now_ns, sample.remarks);
+  }
+  sort(sample);
+  return sample;
+}
+
+void compare(const Sample& before, Sample& after) {
+  const double seconds = static_cast<double>(after.now_ns - before.now_ns) * 1e-9;
+  after.interval_s = seconds;
+  for (Group& group : after.groups) {
+    const Group* old = find(before.groups, [&](const Group& g) {
+      return g.name == group.name && g.access == group.access;
+    });
+    if (old == nullptr) continue;
+    for (Member& member : group.members) compare_members(*old, member, seconds);
+    for (Table& table : group.tables) compare_tables(*old, table);
+  }
+}
+
+}  // namespace dunlin::top

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/table/layout.hpp>
+
+#include "fabric/shm/segment.hpp"
+#include "top/board_sample.hpp"
+#include "top/process.hpp"
+#include "top/value.hpp"
+
+/// What was seen of the groups of this host at one moment: values only, which both outputs print.
+/// Whatever the observed memory holds, taking a sample ends, and reads nothing outside of it.
+namespace dunlin::top {
+
+/// A segment of another process, mapped read-only.
+struct Segment {
+  shm::SegmentInfo info = {};
+  pid_t pid = 0;            // where we found it; the owner's own idea of its number may differ
+  std::string access = {};  // who may be in the group: "user alice", "Unix group lab"
+  std::span<const std::byte> payload = {};
+  std::shared_ptr<const void> mapping = nullptr;
+};
+
+/// What a member's fabric shows (its base segment).
+struct LoopSample {
+  bool asleep = false;              // waits for its doorbell
+  std::uint64_t last_watch_ns = 0;  // when poll() last looked at the clock
+  std::vector<Rank> failed_peers = {};
+};
+
+struct Member {
+  Rank rank = 0;
+  std::string name = {};  // empty if members are counted
+  pid_t pid = 0;
+  std::uint64_t incarnation = 0;
+  std::optional<ProcessSample> process = {};  // nothing: gone since its memory was found
+  std::optional<double> cpu_percent = {};
+  std::optional<LoopSample> loop = {};
+};
+
+/// One member's part of a table.
+struct Node {
+  Rank rank = 0;
+  std::uint64_t incarnation = 0;
+  std::optional<BoardSample> board = {};
+};
+
+/// What another node says of a row.
+struct Sighting {
+  Rank by = 0;
+  RowStatus status;
+};
+
+struct Row {
+  std::size_t row = 0;
+  Rank rank = 0;
+  std::optional<Rank> read_from = {};        // in whose memory we read it: the owner's, if it lives
+  std::optional<std::uint64_t> age_ns = {};  // since the last push; in reads mode, the slowest pull
+  std::vector<Sighting> seen = {};
+  std::vector<ColumnValues> values = {};  // by column; empty if there was nowhere to read it
+};
+
+struct Table {
+  std::string name = {};
+  std::uint64_t epoch = 0;
+  std::uint64_t layout_hash = 0;
+  Refresh refresh = Refresh::writes;
+  Layout layout = {};
+  std::vector<Rank> ranks = {};  // by row
+  std::optional<std::uint64_t> made_ns = {};
+  std::vector<Node> nodes = {};
+  std::vector<Row> rows = {};
+
+  /// Its owner's part of a row, if it is there.
+  [[nodiscard]] const Node* node(Rank rank) const;
+};
+
+struct Group {
+  std::string name = {};
+  std::string access = {};
+  std::uint32_t size = 0;  // members that it was made of
+  std::vector<Member> members = {};
+  std::vector<Table> tables = {};
+
+  [[nodiscard]] const Member* member(Rank rank) const;
+  /// Its name, or its rank if it has none, or is gone.
+  [[nodiscard]] std::string name_of(Rank rank) const;
+};
+
+struct Sample {
+  std::uint64_t now_ns = 0;               // CLOCK_MONOTONIC, which members' clocks agree with
+  std::optional<double> interval_s = {};  // between the two samples that the rates come from
+  std::vector<Group> groups = {};
+  std::vector<std::string> remarks = {};  // what could not be read, and why: sentences
+};
+
+/// `now_ns` is CLOCK_MONOTONIC; `process` is read_process(), but for tests.
+using ProcessReader = std::function<std::optional<ProcessSample>(pid_t)>;
+[[nodiscard]] Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
+                                 const ProcessReader& process = read_process);
+
+/// Fills in the rates of `after`, and its interval.
+void compare(const Sample& before, Sample& after);
+
+}  // namespace dunlin::top

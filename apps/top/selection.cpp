@@ -1,0 +1,58 @@
+#include "top/selection.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "command.hpp"
+
+namespace dunlin::top {
+namespace {
+
+bool wants_group(const Selection& selection, const std::string& group) {
+  return selection.group.empty() || selection.group == group;
+}
+
+std::string join(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+void check(const Selection& selection, const Sample& sample, const std::vector<Hidden>& hidden) {
+  std::set<std::string> groups;
+  std::set<std::string> tables;
+  bool there = false;
+  for (const Group& group : sample.groups) {
+    groups.insert(group.name);
+    if (!wants_group(selection, group.name)) continue;
+    there = true;
+    for (const Table& table : group.tables) tables.insert(table.name);
+  }
+  if (!there && !selection.group.empty()) {
+    for (const Hidden& h : hidden) {
+      if (h.group == selection.group) throw Error("top: " + h.sentence);
+    }
+    throw app::BadInput("top: there is no group '" + selection.group +
+                        "' on this host; groups that you may look at: " + join(groups));
+  }
+  if (!selection.table.empty() && tables.count(selection.table) == 0) {
+    throw app::BadInput("top: there is no table '" + selection.table +
+                        "'; tables that are there: " + join(tables));
+  }
+}
+
+void apply(const Selection& selection, Sample& sample, const std::vector<Hidden>& hidden) {
+  std::erase_if(sample.groups, [&](const Group& g) { return !wants_group(selection, g.name); });
+  for (Group& group : sample.groups) {
+    std::erase_if(group.tables, [&](const Table& t) {
+      return !selection.table.empty() && t.name != selection.table;
+    });
+  }
+  for (const Hidden& h : hidden) {
+    if (wants_group(selection, h.group)) sample.remarks.push_back(h.sentence);
+  }
+}
+
+}  // namespace dunlin::top

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <dunlin/table/layout.hpp>
+
+#include "fabric/shm/base_segment.hpp"
+#include "table/board_format.hpp"
+#include "top/sample.hpp"
+
+/// A group whose segments are in our own memory, for `dunlin top` to look at.
+namespace dunlin::top {
+
+struct FakeRow {
+  Cell<int> step;
+  Cell<double> load{0.25};
+  std::array<Cell<std::uint8_t>, 3> votes;
+  Cell<std::array<char, 8>> city;
+  Cell<std::array<std::uint64_t, 3>> stamps;
+  List<std::uint32_t, 4> events;
+};
+
+/// Aligned, and gone with its last holder, as a mapping.
+class FakeMemory {
+ public:
+  explicit FakeMemory(std::size_t bytes)
+      : bytes_(bytes), lines_(std::make_shared<std::vector<Line>>(bytes / sizeof(Line) + 1)) {}
+  [[nodiscard]] std::byte* data() const { return lines_->data()->bytes.data(); }
+  [[nodiscard]] std::span<const std::byte> span() const { return {data(), bytes_}; }
+  [[nodiscard]] std::shared_ptr<const void> holder() const { return lines_; }
+
+ private:
+  struct alignas(kCacheLineBytes) Line {
+    std::array<std::byte, kCacheLineBytes> bytes{};
+  };
+  std::size_t bytes_;
+  std::shared_ptr<std::vector<Line>> lines_;
+};
+
+/// One member with one table; its three segments.
+class FakeMember {
+ public:
+  FakeMember(Rank rank, std::uint32_t members, std::string group = "rack7")
+      : rank_(rank),
+        members_(members),
+        group_(std::move(group)),
+        base_(sizeof(shm::BaseSegment)),
+        region_(members * sizeof(FakeRow)),
+        board_(board::total_bytes(members)) {
+    for (Rank i = 0; i < members; ++i) new (&row(i)) FakeRow;
+    board::Header& h = header();
+    h.magic = board::kMagic;
+    h.version = board::kVersion;
+    h.rows = members;
+    h.my_row = rank;
+    h.row_bytes = h.stride_bytes = sizeof(FakeRow);
+    h.rows_offset = board::rows_offset();
+    h.predicates_offset = board::predicates_offset(members);
+    h.predicate_slots = kMaxShownPredicates;
+    for (Rank i = 0; i < members; ++i) {
+      status(i).rank = i;
+      set_state(i, i == rank ? RowState::own : RowState::connected);
+    }
+  }
+
+  FakeRow& row(std::size_t i) { return reinterpret_cast<FakeRow*>(region_.data())[i]; }
+  FakeRow& mine() { return row(rank_); }
+  board::Header& header() { return *reinterpret_cast<board::Header*>(board_.data()); }
+  board::Row& status(std::size_t i) {
+    return reinterpret_cast<board::Row*>(board_.data() + board::rows_offset())[i];
+  }
+  void set_state(std::size_t i, RowState state) {
+    status(i).state = static_cast<std::uint32_t>(state);
+  }
+  board::PredicateSlot& predicate(std::size_t i) {
+    return reinterpret_cast<board::PredicateSlot*>(board_.data() +
+                                                   board::predicates_offset(members_))[i];
+  }
+  shm::BaseSegment& base() { return *reinterpret_cast<shm::BaseSegment*>(base_.data()); }
+  [[nodiscard]] const FakeMemory& board() const { return board_; }
+  [[nodiscard]] const FakeMemory& region() const { return region_; }
+
+  void show_predicate(std::size_t slot, std::uint64_t id, const std::string& name,
+                      PredicateKind kind, std::uint64_t firings, std::uint64_t first_pass = 1) {
+    board::PredicateSlot& p = predicate(slot);
+    p.id = id;
+    p.kind = static_cast<std::uint32_t>(kind);
+    p.firings = firings;
+    p.first_pass = first_pass;
+    p.triggers = 1;
+    p.name = {};
+    std::memcpy(p.name.data(), name.data(), name.size());
+    ++header().predicates;
+  }
+
+  [[nodiscard]] std::vector<Segment> segments() const {
+    std::string ranks;
+    for (Rank i = 0; i < members_; ++i) ranks += (i == 0 ? "" : " ") + std::to_string(i);
+    const std::string text = layout_of<FakeRow>().text();
+    return {segment(shm::SegmentKind::base, "", "", base_),
+            segment(shm::SegmentKind::region, "load",
+                    text + "members " + ranks + "\nrefresh " + (reads_ ? "reads" : "writes") + "\n",
+                    region_),
+            segment(shm::SegmentKind::published, "board:load", text, board_)};
+  }
+  void pull_instead_of_push() {
+    reads_ = true;
+    header().refresh = 1;
+  }
+
+ private:
+  [[nodiscard]] Segment segment(shm::SegmentKind kind, std::string name, std::string text,
+                                const FakeMemory& memory) const {
+    Segment s{.info = {.kind = kind,
+                       .owner_pid = 100 + rank_,
+                       .owner_rank = rank_,
+                       .members = members_,
+                       .incarnation = 1000 + rank_,
+                       .epoch = 1,
+                       .layout_hash = 5,
+                       .bytes = memory.span().size(),
+                       .group = group_,
+                       .member = "node" + std::to_string(rank_),
+                       .region = std::move(name),
+                       .layout_text = std::move(text)},
+              .pid = static_cast<pid_t>(100 + rank_),
+              .access = "user alice"};
+    s.payload = memory.span();
+    s.mapping = memory.holder();
+    return s;
+  }
+
+  Rank rank_;
+  std::uint32_t members_;
+  std::string group_;
+  bool reads_ = false;
+  FakeMemory base_;
+  FakeMemory region_;
+  FakeMemory board_;
+};
+
+/// All segments of some members.
+inline std::vector<Segment> segments_of(const std::vector<const FakeMember*>& members) {
+  std::vector<Segment> all;
+  for (const FakeMember* member : members) {
+    for (Segment& segment : member->segments()) all.push_back(std::move(segment));
+  }
+  return all;
+}
+
+inline constexpr std::uint64_t kSecondNs = 1'000'000'000;
+
+inline std::optional<ProcessSample> asleep(pid_t) {
+  return ProcessSample{.command = "worker", .state = 'S', .cpu_ticks = 10, .born_ticks = 7};
+}
+
+}  // namespace dunlin::top
