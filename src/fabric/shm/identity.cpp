@@ -54,7 +54,7 @@ void check_names(const std::string& group, const JoinOptions& options) {
 }  // namespace
 
 std::string Identity::who(Rank of) const {
-  const std::string number = "rank " + std::to_string(of);
+  std::string number = "rank " + std::to_string(of);
   if (of >= names.size() || names[of].empty()) return number;
   return "'" + names[of] + "' (" + number + ")";
 }
