@@ -20,4 +20,4 @@ def broken_links(root):
 
 if __name__ == "__main__":
     problems = list(broken_links(pathlib.Path(sys.argv[1])))
-    sys.exit("\n".join(problems))
+    sys.exit("\n".join(problems) or None)
