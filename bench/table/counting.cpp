@@ -118,9 +118,9 @@ Experiment counting() {
           .x = "processes",
           .run = [](const Effort& effort) {
             std::vector<Result> results = two_nodes(effort);
-            results.push_back(crowded(effort, 4, 40'000));
-            results.push_back(crowded(effort, 8, 20'000));
-            results.push_back(crowded(effort, 16, 5'000));
+            results.push_back(crowded(effort, 4, 20'000));
+            results.push_back(crowded(effort, 8, 8'000));
+            results.push_back(crowded(effort, 16, 2'000));
             return results;
           }};
 }

@@ -7,6 +7,9 @@
 namespace dunlin::bench {
 namespace {
 
+/// Of the rate at which bare loads take lines from that cache; the rest is one poll and trigger.
+constexpr double kBandwidthGoal = 0.95;
+
 struct Row {
   Cell<std::int32_t> a;
 };
@@ -81,7 +84,7 @@ Result rate_of_thousand(const Effort& effort) {
                 .params = {{"predicate", "all 1000 rows"}},
                 .unit = "1/s",
                 .better = Better::higher,
-                .goal = Goal{.on = Goal::On::ratio, .bound = 1.0}};
+                .goal = Goal{.on = Goal::On::ratio, .bound = kBandwidthGoal}};
   compare(result, to_rates(team.series(1)), "bare look at each line", to_rates(team.series(0)));
   result.note = "1,000 rows lie in 64 KB; reading all of it takes " +
                 to_text(summarize(team.series(2)).median, "ns") + ".";

@@ -8,6 +8,7 @@ namespace dunlin::bench {
 namespace {
 
 constexpr double kMillion = 1e6;
+constexpr std::uint64_t kRounds = 2'000;  // simulated by all nodes together
 
 /// Published seconds to count to a million, by nodes; throughputs are given for 3 and 28 nodes.
 using Published = std::map<std::uint32_t, double>;
@@ -22,7 +23,7 @@ struct Count {
 /// Seconds to a million, from fewer rounds: the time is linear in them, as each repeats the last.
 Result count(const Effort& effort, const sim::Profile& profile, const Count& c) {
   const Refresh refresh = c.mode == RawMode::writes ? Refresh::writes : Refresh::reads;
-  const std::uint64_t rounds = std::max(effort.scaled(6'000 / c.nodes), 5U);
+  const std::uint64_t rounds = (effort.quick ? kRounds / 20 : kRounds) / c.nodes;
   const auto table = over_seeds(effort, [&](std::uint64_t seed) {
     return kMillion / counting_rate(profile, seed, c.nodes, refresh, rounds);
   });
@@ -33,8 +34,8 @@ Result count(const Effort& effort, const sim::Profile& profile, const Count& c) 
                 .params = {{"refresh", mode_name(c.mode)}, {"nodes", double(c.nodes)}},
                 .unit = "s",
                 .published = c.published_s,
-                .note = "Seconds to a million, from " + std::to_string(6'000) +
-                        " / nodes rounds and in proportion."};
+                .note = "Seconds to a million, in proportion from " + std::to_string(kRounds) +
+                        " / nodes rounds, of which one is like the other."};
   compare(result, table, "raw in the simulator", raw);
   return result;
 }

@@ -21,7 +21,7 @@ constexpr std::array<Case, 2> kCases{Case{Refresh::writes, RawMode::writes, 4'50
 /// value.
 std::vector<Result> detect(const Effort& effort) {
   const Network network(effort, kPublishedNetwork);
-  const std::uint32_t times = std::max(effort.scaled(400), 10U);
+  const std::uint32_t times = effort.quick ? 5 : 100;
   std::vector<Result> results;
   for (const Case& c : kCases) {
     const auto raw = over_seeds(effort, [&](std::uint64_t seed) {
@@ -50,7 +50,7 @@ std::vector<Result> detect(const Effort& effort) {
 
 std::vector<Result> detect_conjunction(const Effort& effort) {
   const Network network(effort, kPublishedNetwork);
-  const std::uint32_t times = std::max(effort.scaled(100), 5U);
+  const std::uint32_t times = effort.quick ? 3 : 30;
   std::vector<std::uint32_t> others;
   for (std::uint32_t row = 1; row < kConjunctionNodes; ++row) others.push_back(row);
   std::vector<Result> results;

@@ -22,7 +22,7 @@ std::vector<std::uint32_t> rows_to(std::uint32_t last) {
 /// Detection of the last of `rows` rows, among `nodes`.
 Result with_rows(const Effort& effort, const Network& network, RawMode mode, std::uint32_t nodes,
                  std::uint32_t rows) {
-  const std::uint32_t times = std::max(effort.scaled(100), 3U);
+  const std::uint32_t times = effort.quick ? 2 : 20;
   const auto simple = over_seeds(effort, [&](std::uint64_t seed) {
     return simple_detection(network.profile, seed, nodes, refresh_of(mode), times);
   });
@@ -61,7 +61,7 @@ std::vector<Result> by_complexity(const Effort& effort) {
 template <std::size_t N>
 void with_row_of(const Effort& effort, const Network& network, RawMode mode, std::uint32_t nodes,
                  std::vector<Result>& results) {
-  const std::uint32_t times = std::max(effort.scaled(100), 3U);
+  const std::uint32_t times = effort.quick ? 2 : 10;
   const auto simple = over_seeds(effort, [&](std::uint64_t seed) {
     return simple_detection(network.profile, seed, nodes, refresh_of(mode), times);
   });
