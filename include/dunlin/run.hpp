@@ -37,8 +37,8 @@ class Loop {
   /// Throws Error for a simulated fabric: its World polls the nodes.
   explicit Loop(Fabric& fabric, RunOptions options = {});
 
-  /// A part is anything with `std::size_t poll()`; if it has `check()`, that is called when the
-  /// loop has nothing to do, and may throw. It must outlive the loop.
+  /// A part is anything with `std::size_t poll()`; if it has `check()`, that is called now
+  /// and then, and may throw. It must outlive the loop.
   template <class Part>
   Loop& add(Part& part) {
     parts_.push_back({&part, [](void* p) -> std::size_t { return static_cast<Part*>(p)->poll(); },
@@ -62,6 +62,7 @@ class Loop {
   };
 
   std::size_t poll_parts();
+  void check_parts();
   void wait(std::uint64_t deadline_ns);
   void sleep(std::uint64_t deadline_ns);
   [[nodiscard]] bool spun_enough();

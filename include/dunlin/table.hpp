@@ -216,8 +216,10 @@ class Table {
       return core_.push(items, &completion);
     }
   }
-  /// table.to({1, 2}).push(&Row::step): the same to some rows.
+  /// table.to({1, 2}).push(&Row::step): the same to some rows. May be kept; throws Error for rows
+  /// that there are not.
   [[nodiscard]] Selection to(std::vector<std::uint32_t> rows) {
+    for (const std::uint32_t row : rows) core_.require_row(row);
     return Selection(*this, std::move(rows));
   }
 
@@ -265,12 +267,14 @@ class Table {
     TypedPredicate(Table& t, P p, Triggers... given)
         : table(t), predicate(std::move(p)), first(std::move(given)...) {}
     void run(Detector& detector) {
+      // A trigger may add further ones: for the next time.
+      const std::size_t added = triggers.size();
       std::apply(
           [&](auto&... trigger) {
             static_cast<void>(((detector.may_trigger(*this) && call(trigger)) && ...));
           },
           first);
-      if (!triggers.empty()) detector.run_added(*this);
+      if (added > 0) detector.run_added(*this, added);
     }
     template <class Trigger>
     bool call(Trigger& trigger) {

@@ -36,6 +36,18 @@ std::uint32_t usable_processors() noexcept {
   return static_cast<std::uint32_t>(CPU_COUNT(&set));
 }
 
+/// The doorbell, armed for as long as this lives: a poll may throw.
+class Armed {
+ public:
+  explicit Armed(Fabric& fabric) noexcept : fabric_(fabric) { fabric_.prepare_sleep(); }
+  Armed(const Armed&) = delete;
+  Armed& operator=(const Armed&) = delete;
+  ~Armed() { fabric_.cancel_sleep(); }
+
+ private:
+  Fabric& fabric_;
+};
+
 void pin_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -63,21 +75,24 @@ Loop::Loop(Fabric& fabric, RunOptions options)
 
 void Loop::run() {
   const std::stop_callback wake(options_.stop, [this] { fabric_.wake(); });
-  while (!options_.stop.stop_requested()) {
+  for (std::uint32_t turn = 1; !options_.stop.stop_requested(); ++turn) {
     if (poll_parts() == 0) wait(UINT64_MAX);
+    if (turn % kPollsPerYield == 0) check_parts();
   }
 }
 
 bool Loop::run_until(const std::function<bool()>& condition, std::uint32_t timeout_ms) {
   const std::stop_callback wake(options_.stop, [this] { fabric_.wake(); });
   const std::uint64_t deadline_ns = fabric_.now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
-  for (;;) {
+  for (std::uint32_t turn = 1;; ++turn) {
     const std::size_t done = poll_parts();
     if (condition()) return true;
     if (options_.stop.stop_requested()) return false;
-    if (done > 0) continue;
-    wait(deadline_ns);
-    if (fruitless_ % kPollsPerClock == 0 && fabric_.now_ns() >= deadline_ns) return condition();
+    if (done == 0) wait(deadline_ns);
+    if (turn % kPollsPerYield == 0) check_parts();
+    // Also if something fires in every poll: there must be an end to it.
+    const std::uint32_t turns = done == 0 ? fruitless_ : turn;
+    if (turns % kPollsPerClock == 0 && fabric_.now_ns() >= deadline_ns) return condition();
   }
 }
 
@@ -88,10 +103,12 @@ std::size_t Loop::poll_parts() {
   return done;
 }
 
+void Loop::check_parts() {
+  for (const Part& part : parts_) part.check(part.object);
+}
+
 void Loop::wait(std::uint64_t deadline_ns) {
-  if (++fruitless_ % kPollsPerYield == 1) {
-    for (const Part& part : parts_) part.check(part.object);
-  }
+  if (++fruitless_ == 1) check_parts();
   if (options_.wait == Wait::block || (options_.wait == Wait::adaptive && spun_enough())) {
     sleep(deadline_ns);
   } else if (crowded_ || fruitless_ % kPollsPerYield == 0) {
@@ -110,15 +127,11 @@ bool Loop::spun_enough() {
 }
 
 void Loop::sleep(std::uint64_t deadline_ns) {
-  fabric_.prepare_sleep();
+  const Armed armed(fabric_);
   // What came before the doorbell was armed is found by this poll; what comes after it rings.
-  if (poll_parts() > 0 || options_.stop.stop_requested()) {
-    fabric_.cancel_sleep();
-    return;
-  }
+  if (poll_parts() > 0 || options_.stop.stop_requested()) return;
   const std::uint64_t now_ns = deadline_ns == UINT64_MAX ? 0 : fabric_.now_ns();
   fabric_.sleep(deadline_ns - std::min(now_ns, deadline_ns));
-  fabric_.cancel_sleep();
   // Whoever slept looks at the clock again, and need not spin as if something had just happened.
   fruitless_ = (fruitless_ / kPollsPerClock + 1) * kPollsPerClock;
 }

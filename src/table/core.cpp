@@ -26,7 +26,7 @@ std::size_t operations_of(const Column& column) noexcept {
     case ColumnKind::word:
       return 1;
     case ColumnKind::stamped:
-      return 2 * column.count;
+      return column.count;
     case ColumnKind::list:
       return 4;
   }
@@ -73,6 +73,8 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
   detector_.show_on(*board_);
   states_.assign(rows, RowState::waiting);
   list_pushed_.assign(rows * list_columns_.size(), 0);
+  newest_sent_.assign(rows * stamped_entries_, 0);
+  catching_up_ = std::make_unique<Completion[]>(rows);
   frozen_.resize(rows);
   notices_.reserve(rows);
   targets_.reserve(rows);
@@ -102,7 +104,9 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
   update_targets();
 }
 
-TableCore::~TableCore() = default;
+TableCore::~TableCore() {
+  for (std::size_t i = 0; i < rows_.size(); ++i) fabric_.abandon(catching_up_[i]);
+}
 
 void TableCore::choose_members() {
   std::vector<Rank>& members = options_.members;
@@ -139,6 +143,8 @@ void TableCore::plan_whole_row() {
     const Column& c = layout_.columns[i];
     operations_per_row_ += operations_of(c);
     if (c.kind == ColumnKind::list) list_columns_.push_back(i);
+    first_stamped_.push_back(static_cast<std::uint32_t>(stamped_entries_));
+    if (c.kind == ColumnKind::stamped) stamped_entries_ += c.count;
     whole_row_.push_back(item(c.offset, c.bytes, c.kind));
   }
   join_words();
@@ -268,6 +274,12 @@ void TableCore::check() const {
   if (!refusal_.empty()) throw Error("table '" + options_.name + "': " + refusal_);
 }
 
+void TableCore::require_row(std::size_t row) const {
+  if (row < size()) return;
+  throw Error("table '" + options_.name + "' has no row " + std::to_string(row) +
+              ": its rows are 0 to " + std::to_string(size() - 1));
+}
+
 std::size_t TableCore::attend() {
   attention_ = puller_ != nullptr;
   std::size_t done = notices_.empty() ? 0 : deliver_notices();
@@ -280,6 +292,8 @@ std::size_t TableCore::catch_up_all() noexcept {
   std::size_t tried = 0;
   for (const std::uint32_t row : targets_) {
     if (states_[row] != RowState::behind) continue;
+    attention_ = true;
+    if (!catching_up_[row].finished()) continue;
     catch_up(row);
     ++tried;
   }

@@ -85,13 +85,9 @@ std::size_t Detector::evaluate_all() {
   return fired;
 }
 
-void Detector::run_added(Predicate& p) {
-  // Up to the one that is last now: a trigger may add further ones, for the next time.
-  const auto last = std::prev(p.triggers.end());
-  for (auto trigger = p.triggers.begin(); may_trigger(p); ++trigger) {
-    (*trigger)();
-    if (trigger == last) return;
-  }
+void Detector::run_added(Predicate& p, std::size_t count) {
+  auto trigger = p.triggers.begin();
+  for (; count > 0 && may_trigger(p); --count) (*trigger++)();
 }
 
 void Detector::sweep() noexcept {

@@ -42,11 +42,13 @@ void Puller::pull(std::span<const std::uint32_t> targets, std::span<const Rank> 
     advance(row, members[row], const_cast<std::byte*>(rows[row]), board);
   }
   post_batch();
-  // Whoever is under way will be polled for; the others are due when their interval has passed.
+  // What is under way will be polled for, and what has arrived by now is for the next poll; the
+  // others are due when their interval has passed.
   std::uint64_t next_ns = UINT64_MAX;
   for (const std::uint32_t row : targets) {
-    if (pulls_[row].done.finished())
-      next_ns = std::min(next_ns, pulls_[row].started_ns + interval_ns_);
+    const Pull& pull = pulls_[row];
+    if (!pull.done.finished()) continue;
+    next_ns = std::min(next_ns, pull.step == Step::idle ? pull.started_ns + interval_ns_ : now_ns_);
   }
   if (next_ns != UINT64_MAX) fabric_.wake_at(next_ns);
 }
@@ -122,7 +124,7 @@ void Puller::take_in(Pull& pull, std::byte* into) noexcept {
         row_copy::copy_words(c, into, pull.staging);
         break;
       case ColumnKind::stamped:
-        row_copy::copy_stamped(c, into, pull.staging);
+        row_copy::copy_fetched_stamped(c, into, pull.staging);
         break;
       case ColumnKind::list:
         row_copy::copy_fetched_list(c, into, pull.staging, pull.guards[list++]);

@@ -6,31 +6,37 @@
 #include "table/board.hpp"
 #include "table/row_copy.hpp"
 
-/// How parts of the own row become operations (T2, T3; docs/table.md, "Publishing"). A stamped
-/// entry goes older slot first (cell.hpp, C3). A list goes as begin, values, end, so that its
-/// guards never promise what is not there (C4).
+/// How parts of the own row become operations (T2, T3; docs/table.md, "Publishing"). Of a stamped
+/// entry the newest value goes into that slot of the peer's which does not hold the newest it has
+/// (cell.hpp, C3). A list goes as begin, values, end, so that its guards never promise what is not
+/// there (C4).
 namespace dunlin {
 
 /// Collects operations and posts them with few doorbells. A peer whose queue is full is marked as
 /// behind, and gets nothing more from this batch: it will be sent the whole row.
 class TableCore::Batch {
  public:
-  Batch(TableCore& table, Completion* completion) noexcept
-      : table_(table), completion_(completion) {}
+  Batch(TableCore& table, Completion* completion, Notify when = Notify::remotely) noexcept
+      : table_(table), completion_(completion), when_(when) {}
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
   void add(Peer peer, std::size_t offset, std::size_t bytes) noexcept {
+    add(peer, offset, offset, bytes);
+  }
+  /// `to` and `from` are offsets in the row, there and here. Returns whether it will be posted.
+  bool add(Peer peer, std::size_t to, std::size_t from, std::size_t bytes) noexcept {
     if (used_ == kMostOperations) flush();
-    if (dropped_ && table_.states_[peer.row] != RowState::connected) return;
-    const std::size_t at = table_.my_row_ * table_.stride_bytes_ + offset;
+    if (dropped_ && table_.states_[peer.row] != RowState::connected) return false;
+    const std::size_t at = table_.my_row_ * table_.stride_bytes_ + to;
     Operation& op =
         *std::construct_at(operations() + used_++,
-                           write(peer.rank, table_.region_.id(), at, table_.own_ + offset, bytes));
+                           write(peer.rank, table_.region_.id(), at, table_.own_ + from, bytes));
     if (completion_ != nullptr) {
       op.completion = completion_;
-      op.when = Notify::remotely;
+      op.when = when_;
     }
+    return true;
   }
 
   void flush() noexcept {
@@ -64,13 +70,28 @@ class TableCore::Batch {
     table_.attention_ = true;
     std::size_t kept = from;
     for (std::size_t i = from; i < used_; ++i) {
-      if (operations()[i].peer != peer) operations()[kept++] = operations()[i];
+      if (operations()[i].peer != peer) {
+        operations()[kept++] = operations()[i];
+      } else {
+        forget(row, operations()[i].offset - table_.my_row_ * table_.stride_bytes_);
+      }
     }
     used_ = kept;
   }
 
+  /// An operation to this place of the row was not taken: the peer's newest slot is where it was.
+  void forget(std::size_t row, std::size_t offset) noexcept {
+    for (std::size_t i = 0; i < table_.layout_.columns.size(); ++i) {
+      const Column& c = table_.layout_.columns[i];
+      if (c.kind != ColumnKind::stamped || offset - c.offset >= c.bytes) continue;
+      const std::size_t entry = table_.first_stamped_[i] + (offset - c.offset) / c.stride_bytes;
+      table_.newest_sent_[row * table_.stamped_entries_ + entry] ^= 1;
+    }
+  }
+
   TableCore& table_;
   Completion* completion_;
+  Notify when_;
   std::size_t used_ = 0;
   bool dropped_ = false;  // a peer has become behind
   // Raw, as most batches are of one operation, and initialising all would cost more than posting
@@ -122,7 +143,9 @@ void TableCore::catch_up(std::uint32_t row) noexcept {
     list_pushed_[row * list_columns_.size() + i] = 0;
   }
   set_state(row, RowState::connected);
-  Batch batch(*this, nullptr);
+  // Told when it has left: if only a part was taken, the next attempt waits for room for all of it,
+  // or it would fill the queue with beginnings for ever.
+  Batch batch(*this, &catching_up_[row], Notify::locally);
   for (const PushItem& item : whole_row_) stage(batch, {row, options_.members[row]}, item);
   batch.flush();
 }
@@ -132,19 +155,22 @@ void TableCore::catch_up(std::uint32_t row) noexcept {
   if (item.column == PushItem::kWords) [[likely]] {
     batch.add(peer, item.offset, item.bytes);
   } else if (layout_.columns[item.column].kind == ColumnKind::stamped) {
-    stage_stamped(batch, peer, layout_.columns[item.column]);
+    stage_stamped(batch, peer, item.column);
   } else {
     stage_list(batch, peer, item.column);
   }
 }
 
-void TableCore::stage_stamped(Batch& batch, Peer peer, const Column& column) noexcept {
-  const std::size_t slot_bytes = column.stride_bytes / 2;
-  for (std::size_t i = 0; i < column.count; ++i) {
-    const std::size_t entry = column.offset + i * column.stride_bytes;
-    const unsigned newer = row_copy::newer_slot(own_ + entry, slot_bytes);
-    batch.add(peer, entry + (1 - newer) * slot_bytes, slot_bytes);
-    batch.add(peer, entry + newer * slot_bytes, slot_bytes);
+void TableCore::stage_stamped(Batch& batch, Peer peer, std::uint32_t column) noexcept {
+  const Column& c = layout_.columns[column];
+  const std::size_t slot_bytes = c.stride_bytes / 2;
+  std::uint8_t* newest = &newest_sent_[peer.row * stamped_entries_ + first_stamped_[column]];
+  for (std::size_t i = 0; i < c.count; ++i) {
+    const std::size_t entry = c.offset + i * c.stride_bytes;
+    const std::size_t from = entry + row_copy::newer_slot(own_ + entry, slot_bytes) * slot_bytes;
+    const unsigned older = 1U - newest[i];
+    newest[i] = static_cast<std::uint8_t>(older);
+    if (!batch.add(peer, entry + older * slot_bytes, from, slot_bytes)) newest[i] ^= 1;
   }
 }
 

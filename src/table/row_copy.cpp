@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -48,6 +49,33 @@ void finish_list(std::byte* to, std::uint64_t begin, std::uint64_t end) noexcept
   store_index(to + kListEndOffset, end);
 }
 
+/// Takes the newest whole value of one entry, if `accept(current stamp, its stamp)`. It is then
+/// kept in both slots of the target, of which a reader finds either.
+template <class Accept>
+bool take_newest(std::byte* target, const std::byte* source, std::size_t slot_bytes,
+                 Accept accept) noexcept {
+  const unsigned current = newer_slot(target, slot_bytes);
+  std::byte* kept = target + current * slot_bytes;
+  std::byte* taken = target + (1 - current) * slot_bytes;
+  const unsigned newer = newer_slot(source, slot_bytes);
+  const bool whole = fetch_slot(taken, source + newer * slot_bytes, slot_bytes) ||
+                     fetch_slot(taken, source + (1 - newer) * slot_bytes, slot_bytes);
+  const bool accepted = whole && accept(stamp_at(kept), stamp_at(taken));
+  if (!accepted) std::swap(kept, taken);
+  memory::place(kept, taken, slot_bytes);
+  return accepted;
+}
+
+/// Calls `take(target, source, slot_bytes)` for every entry of a stamped column.
+template <class Take>
+void for_each_entry(const Column& column, std::byte* to, const std::byte* from,
+                    Take take) noexcept {
+  for (std::size_t i = 0; i < column.count; ++i) {
+    const std::size_t entry = column.offset + i * column.stride_bytes;
+    take(to + entry, from + entry, column.stride_bytes / 2);
+  }
+}
+
 }  // namespace
 
 unsigned newer_slot(const std::byte* entry, std::size_t slot_bytes) noexcept {
@@ -64,25 +92,25 @@ void copy_words(const Column& column, std::byte* to, const std::byte* from) noex
 }
 
 void copy_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept {
-  const std::size_t slot_bytes = column.stride_bytes / 2;
-  for (std::size_t i = 0; i < column.count; ++i) {
-    std::byte* target = to + column.offset + i * column.stride_bytes;
-    const std::byte* source = from + column.offset + i * column.stride_bytes;
-    // Kept in both slots, of which a reader then finds either. An attempt fails only if the writer
-    // laps us, and each time it has completed a value meanwhile.
+  for_each_entry(column, to, from, [](auto* target, const auto* source, std::size_t slot_bytes) {
+    const auto any = [](std::uint32_t, std::uint32_t) { return true; };
+    // An attempt fails only if the writer laps us, and each time it has completed a value
+    // meanwhile.
     for (int attempt = 0; attempt < 1000; ++attempt) {
-      const unsigned newer = newer_slot(source, slot_bytes);
-      // Fetched into the older half of the target, so that its whole value stays there on failure.
-      const unsigned spare = 1 - newer_slot(target, slot_bytes);
-      std::byte* into = target + spare * slot_bytes;
-      if (fetch_slot(into, source + newer * slot_bytes, slot_bytes) ||
-          fetch_slot(into, source + (1 - newer) * slot_bytes, slot_bytes)) {
-        std::memcpy(target + (1 - spare) * slot_bytes, into, slot_bytes);
-        break;
-      }
-      std::memcpy(into, target + (1 - spare) * slot_bytes, slot_bytes);
+      if (take_newest(target, source, slot_bytes, any)) return;
     }
-  }
+  });
+}
+
+void copy_fetched_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept {
+  for_each_entry(column, to, from, [](auto* target, const auto* source, std::size_t slot_bytes) {
+    // If the newer slot was torn when it was fetched, the other may have been fetched before it
+    // was written last: it is then one older than what it held when the last fetch began.
+    const auto not_back = [](std::uint32_t current, std::uint32_t next) {
+      return next != current - 1;
+    };
+    take_newest(target, source, slot_bytes, not_back);
+  });
 }
 
 void copy_list(const Column& column, std::byte* to, const std::byte* from) noexcept {
@@ -100,7 +128,8 @@ void copy_fetched_list(const Column& column, std::byte* to, const std::byte* fro
 }
 
 void copy_row(const Layout& layout, std::byte* to, const std::byte* from) noexcept {
-  for (const Column& column : layout.columns) {
+  for (auto next = layout.columns.rbegin(); next != layout.columns.rend(); ++next) {
+    const Column& column = *next;
     switch (column.kind) {
       case ColumnKind::word:
         copy_words(column, to, from);

@@ -18,12 +18,16 @@ struct ListGuard {
 void copy_words(const Column& column, std::byte* to, const std::byte* from) noexcept;
 /// Entries of which no slot is whole are left as they are.
 void copy_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept;
+/// From memory of our own, whose lines were fetched at different times: so that the one slot which
+/// is whole may be older than what is there already, which then stays.
+void copy_fetched_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept;
 /// From a list that may be changing right now.
 void copy_list(const Column& column, std::byte* to, const std::byte* from) noexcept;
 /// From a list that was fetched between two looks at its guards.
 void copy_fetched_list(const Column& column, std::byte* to, const std::byte* from,
                        const ListGuard& guard) noexcept;
 
+/// In reverse order of declaration, so that no guard is in the copy without its data.
 void copy_row(const Layout& layout, std::byte* to, const std::byte* from) noexcept;
 
 /// Of the two slots of a stamped entry, the one that was written last (0 or 1).

@@ -32,8 +32,9 @@
 ///  C2  A larger value lies in stamped lines, {u32 head, 56 bytes of value, u32 tail}, written in
 ///      ascending and read in descending order of words; a line whose head equals its tail is
 ///      whole, and a value whose lines all carry one stamp is whole (memory.hpp, M2 and M3).
-///  C3  There are two such slots, written in turn, and a push sends the older before the newer: so
-///      at every moment at least one of them is whole, also when the writer dies in mid-write.
+///  C3  There are two such slots, written in turn; a push writes that slot of the peer's which does
+///      not hold the newest value it has: so at every moment, also when the writer dies in
+///      mid-write, that value is whole, and no reader goes back to an older one.
 ///  C4  A list's entries are in place before its `end` passes them, and its `begin` has passed them
 ///      before their place is used again: so an entry is valid if `begin` has not passed it *after*
 ///      it was copied.

@@ -24,9 +24,8 @@
 ///  T2  A peer that connects late, or whose queue was full, is sent the whole row: no push is lost,
 ///  at
 ///      most overtaken by a newer value of the same column.
-///  T3  Columns of one push, and of a whole row, are published in order of declaration, each after
-///  the
-///      one before it: declare data before the guard that announces it.
+///  T3  Columns of one push are published in the order given, those of a whole row in order of
+///      declaration, each after the one before it: declare data before the guard that announces it.
 ///  T4  A failed node's row is frozen: it moves to private memory, where nothing can write it.
 ///  T5  Tables whose layout, members or refresh mode differ never exchange a byte.
 namespace dunlin {
@@ -102,12 +101,13 @@ class TableCore {
   [[nodiscard]] bool alive(std::size_t row) const noexcept {
     return states_[row] <= RowState::behind;
   }
-  /// Whether every peer is connected (those that failed do not count).
-  [[nodiscard]] bool connected() const noexcept { return waiting_ == 0; }
+  /// Whether every peer is connected (those that failed do not count); never if one was refused.
+  [[nodiscard]] bool connected() const noexcept { return waiting_ == 0 && refusal_.empty(); }
   /// Throws Error if a peer's table was refused; runners call it, so that a mistake is not waited
   /// on.
   void check() const;
-
+  /// Throws Error for a row that the table does not have.
+  void require_row(std::size_t row) const;
   [[nodiscard]] const std::byte* row(std::size_t i) const noexcept { return rows_[i]; }
   /// Row i at i * stride, stride being row_bytes rounded up to cache lines; null once a row is
   /// frozen.
@@ -170,7 +170,7 @@ class TableCore {
   // push.cpp
   void catch_up(std::uint32_t row) noexcept;
   void stage(Batch& batch, Peer peer, const PushItem& item) noexcept;
-  void stage_stamped(Batch& batch, Peer peer, const Column& column) noexcept;
+  void stage_stamped(Batch& batch, Peer peer, std::uint32_t column) noexcept;
   void stage_list(Batch& batch, Peer peer, std::uint32_t column) noexcept;
 
   Fabric& fabric_;
@@ -189,7 +189,11 @@ class TableCore {
   std::vector<PushItem> whole_row_;
   std::size_t operations_per_row_ = 0;
   std::vector<std::uint32_t> list_columns_;
-  std::vector<std::uint64_t> list_pushed_;  // [row * lists + list]: end index last sent
+  std::vector<std::uint64_t> list_pushed_;    // [row * lists + list]: end index last sent
+  std::vector<std::uint32_t> first_stamped_;  // by column: how many stamped entries are before it
+  std::size_t stamped_entries_ = 0;
+  std::vector<std::uint8_t> newest_sent_;      // [row * stamped_entries_ + entry]: the peer's slot
+  std::unique_ptr<Completion[]> catching_up_;  // by row: the last attempt to send it all
   std::uint64_t pushes_ = 0;
   std::uint64_t* shown_passes_ = nullptr;
   bool attention_ = false;  // something is due besides evaluating predicates

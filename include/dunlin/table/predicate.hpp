@@ -93,8 +93,8 @@ class Detector {
       fabric_.spend(costs_->trigger_ns);
     return !predicate.removed || predicate.kind == PredicateKind::once;
   }
-  /// The triggers that were added after registration.
-  void run_added(Predicate& predicate);
+  /// The first `count` triggers of those that were added after registration.
+  void run_added(Predicate& predicate, std::size_t count);
   [[nodiscard]] std::uint64_t passes() const noexcept { return passes_; }
   [[nodiscard]] std::size_t size() const noexcept { return predicates_.size(); }
 
