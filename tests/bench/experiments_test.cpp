@@ -9,7 +9,7 @@
 namespace dunlin::bench {
 namespace {
 
-constexpr Effort kTiny{.rounds = 2, .quick = true};
+const Effort kTiny{.rounds = 2, .quick = true};
 
 bool plausible(const Summary& summary) {
   return std::isfinite(summary.min) && summary.min >= 0 && summary.min <= summary.p10 &&
