@@ -16,7 +16,10 @@ Json or_null(const std::optional<T>& value) {
 }
 
 /// To the microsecond.
-Json ms(std::uint64_t ns) { return static_cast<double>(ns / 1000) / 1000; }
+Json ms(std::uint64_t ns) {
+  const std::uint64_t us = ns / 1000;
+  return static_cast<double>(us) / 1000;
+}
 
 /// Null for moments that have not come yet.
 Json ms_ago(const Sample& sample, std::uint64_t then_ns) {

@@ -39,6 +39,11 @@ app::Status run_top(std::initializer_list<std::string> words) {
   return app::run(program, static_cast<int>(arguments.size()), arguments.data());
 }
 
+int fresh_number() {
+  static int count = 0;
+  return count++;
+}
+
 /// Three processes whose table `load` is complete everywhere when the constructor is done.
 class RunningGroup {
  public:
@@ -76,9 +81,8 @@ class RunningGroup {
     return complete ? 0 : 1;
   }
 
-  std::string name_ = "test-top-" + std::to_string(getpid()) + "-" + std::to_string(count_++);
+  std::string name_ = "test-top-" + std::to_string(getpid()) + "-" + std::to_string(fresh_number());
   std::vector<Process> members_;
-  static inline int count_ = 0;
 };
 
 void wait_for_state(pid_t pid, char state) {
