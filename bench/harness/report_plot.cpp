@@ -111,9 +111,9 @@ Drawing bars(const Finding& finding) {
   std::string values;
   std::string limits;
   for (const Result& result : finding.results) {
-    const std::string name = literal(label(result, ""));
-    values += fmt::format("{} {}\n", name, result.value.median);
-    limits += fmt::format("{} {}\n", name, result.limit ? result.limit->median : 0.0);
+    const std::string name = label(result, "");  // double quotes, which data needs, are not in it
+    values += fmt::format("\"{}\" {}\n", name, result.value.median);
+    limits += fmt::format("\"{}\" {}\n", name, result.limit ? result.limit->median : 0.0);
   }
   Drawing drawing;
   drawing.add(values, "using 2:xtic(1) title 'Dunlin'");

@@ -122,14 +122,16 @@ TEST(PlotReport, WritesSvgFiles) {
   if (!program_exists("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
   const auto folder =
       std::filesystem::temp_directory_path() / ("dunlin-plot-" + std::to_string(::getpid()));
-  const Experiment of = experiment("nodes");
-  const std::vector<Finding> findings{{&of, {detection()}}};
-  plot_report(folder, findings);
-  std::stringstream svg;
-  svg << std::ifstream(folder / "detection-shm.svg").rdbuf();
-  EXPECT_NE(svg.str().find("<svg"), std::string::npos);
-  EXPECT_NE(svg.str().find("bare ping-pong"), std::string::npos);
-  std::filesystem::remove_all(folder);
+  for (const char* x : {"nodes", ""}) {  // lines, and bars
+    const Experiment of = experiment(x);
+    const std::vector<Finding> findings{{&of, {detection(), detection()}}};
+    plot_report(folder, findings);
+    std::stringstream svg;
+    svg << std::ifstream(folder / "detection-shm.svg").rdbuf();
+    EXPECT_NE(svg.str().find("<svg"), std::string::npos);
+    EXPECT_NE(svg.str().find("how long"), std::string::npos);
+    std::filesystem::remove_all(folder);
+  }
 }
 
 TEST(Program, ReturnsStatusAndOutput) {
