@@ -10,8 +10,8 @@ struct ComputeModel {
   double ns_per_arc = 0;
 };
 
-/// As `dunlin bench routing --only paths` measures it (docs/routing.md).
-inline constexpr double kMeasuredNsPerArc = 10;
+/// As routers of networks of 11 to 64 take it on shared memory (docs/routing.md).
+inline constexpr double kMeasuredNsPerArc = 20;
 /// A core of the Opterons of 2015, against the one that was measured: an assumption.
 inline constexpr double kSlownessOf2015 = 4;
 

@@ -77,8 +77,10 @@ std::vector<Point> by_coordinates(const Topology& topology) {
     placed += 1;
   }
   std::vector<Point> points;
-  for (const auto& point : known)
+  points.reserve(known.size());
+  for (const auto& point : known) {
     points.push_back(point.value_or(Point{sum.x / placed, sum.y / placed}));
+  }
   constexpr int kRounds = 50;  // until unplaced routers have settled between their neighbours
   for (int round = 0; round < kRounds && placed < static_cast<double>(points.size()); ++round) {
     for (std::size_t r = 0; r < points.size(); ++r) {
