@@ -15,7 +15,7 @@ using namespace dunlin::routing::testing_support;
 
 /// One to four edits: bytes changed, removed, doubled, or exchanged for what parsers trip over.
 std::string damaged(std::string text, std::mt19937_64& draw) {
-  static const std::string_view kTraps[] = {
+  static constexpr std::string_view kTraps[] = {
       "-1", "1e309", "null", "\"", "{",  "[", "]", "}", ",", "\\u0000", "999999999999999999999",
       "<",  "&#0;",  "\xff", "->", "nan"};
   for (std::uint64_t edits = 1 + draw() % 4; edits > 0 && !text.empty(); --edits) {
