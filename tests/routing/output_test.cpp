@@ -49,7 +49,7 @@ TEST(JsonOutput, HoldsWhatARunFound) {
 
 TEST(JsonOutput, SurvivesNamesThatAreNotUtf8) {
   const RunRecord run = run_of("caf\xe9");
-  EXPECT_NO_THROW((void)nlohmann::json::parse(to_json({&run, 1}, -1)));
+  EXPECT_TRUE(nlohmann::json::accept(to_json({&run, 1}, -1)));
 }
 
 TEST(Report, IsOnePageThatAsksNobodyForAnything) {
