@@ -4,6 +4,7 @@
 #include <dunlin/table/core.hpp>
 
 #include "table/board.hpp"
+#include "table/outbox.hpp"
 #include "table/puller.hpp"
 #include "table/row_copy.hpp"
 
@@ -20,15 +21,17 @@ std::string list_ranks(const std::vector<Rank>& ranks) {
   return text;
 }
 
-/// The most operations that publishing an entry of this column takes.
-std::size_t operations_of(const Column& column) noexcept {
+/// The most operations that publishing this column takes; what is too long to be taken inline may
+/// take a second one, for the completion.
+std::size_t operations_of(const Column& column, std::size_t inline_bytes) noexcept {
+  const auto each = [&](std::size_t bytes) { return std::size_t{bytes > inline_bytes ? 2U : 1U}; };
   switch (column.kind) {
     case ColumnKind::word:
-      return 1;
+      return each(column.bytes);
     case ColumnKind::stamped:
-      return column.count;
+      return column.count * each(column.stride_bytes / 2);
     case ColumnKind::list:
-      return 4;
+      return 2 + 2 * each(column.bytes);
   }
   return 0;
 }
@@ -139,9 +142,16 @@ void TableCore::choose_members() {
 }
 
 void TableCore::plan_whole_row() {
+  inline_bytes_ = fabric_.properties().max_inline_bytes;
+  if (inline_bytes_ < kWordBytes) {
+    throw Error("table '" + options_.name + "': the fabric takes only " +
+                std::to_string(inline_bytes_) +
+                " bytes inline (max_inline_bytes); a table needs a word of 8");
+  }
+  if (layout_.row_bytes > inline_bytes_) outbox_ = std::make_unique<Outbox>(fabric_, stride_bytes_);
   for (std::uint32_t i = 0; i < layout_.columns.size(); ++i) {
     const Column& c = layout_.columns[i];
-    operations_per_row_ += operations_of(c);
+    operations_per_row_ += operations_of(c, inline_bytes_);
     if (c.kind == ColumnKind::list) list_columns_.push_back(i);
     first_stamped_.push_back(static_cast<std::uint32_t>(stamped_entries_));
     if (c.kind == ColumnKind::stamped) stamped_entries_ += c.count;

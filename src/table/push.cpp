@@ -4,12 +4,13 @@
 #include <dunlin/table/core.hpp>
 
 #include "table/board.hpp"
+#include "table/outbox.hpp"
 #include "table/row_copy.hpp"
 
 /// How parts of the own row become operations (T2, T3; docs/table.md, "Publishing"). Of a stamped
 /// entry the newest value goes into that slot of the peer's which does not hold the newest it has
 /// (cell.hpp, C3). A list goes as begin, values, end, so that its guards never promise what is not
-/// there (C4).
+/// there (C4). What is too long to be taken inline is sent from a copy (outbox.hpp).
 namespace dunlin {
 
 /// Collects operations and posts them with few doorbells. A peer whose queue is full is marked as
@@ -28,10 +29,9 @@ class TableCore::Batch {
   bool add(Peer peer, std::size_t to, std::size_t from, std::size_t bytes) noexcept {
     if (used_ == kMostOperations) flush();
     if (dropped_ && table_.states_[peer.row] != RowState::connected) return false;
-    const std::size_t at = table_.my_row_ * table_.stride_bytes_ + to;
-    Operation& op =
-        *std::construct_at(operations() + used_++,
-                           write(peer.rank, table_.region_.id(), at, table_.own_ + from, bytes));
+    if (bytes > table_.inline_bytes_) [[unlikely]]
+      return add_long(peer, to, from, bytes);
+    Operation& op = operation(peer, to, table_.own_ + from, bytes);
     if (completion_ != nullptr) {
       op.completion = completion_;
       op.when = when_;
@@ -61,29 +61,57 @@ class TableCore::Batch {
 
   Operation* operations() noexcept { return reinterpret_cast<Operation*>(storage_.data()); }
 
-  /// Takes the refused peer's operations out of what is left.
-  void drop_peer(std::size_t from) noexcept {
+  Operation& operation(Peer peer, std::size_t to, std::byte* source, std::size_t bytes) noexcept {
+    const std::size_t at = table_.my_row_ * table_.stride_bytes_ + to;
+    return *std::construct_at(operations() + used_++,
+                              write(peer.rank, table_.region_.id(), at, source, bytes));
+  }
+
+  /// From a copy. The completion comes with the last word once more, a signal behind it (F1), as
+  /// the operation itself completes the copy.
+  bool add_long(Peer peer, std::size_t to, std::size_t from, std::size_t bytes) noexcept {
+    if (copy_ == nullptr) copy_ = table_.outbox_->take();
+    if (copy_ == nullptr) {
+      set_behind(peer.row);
+      return false;
+    }
+    memory::fetch(copy_->row + from, table_.own_ + from, bytes);
+    operation(peer, to, copy_->row + from, bytes).completion = &copy_->done;
+    if (completion_ == nullptr) return true;
+    const std::size_t last = bytes - kWordBytes;
+    add(peer, to + last, from + last, kWordBytes);
+    return true;
+  }
+
+  void set_behind(std::size_t row) noexcept {
     dropped_ = true;
-    const Rank peer = operations()[from].peer;
-    const std::size_t row = table_.row_of(peer);
     if (table_.states_[row] == RowState::connected) table_.set_state(row, RowState::behind);
     table_.attention_ = true;
+  }
+
+  /// Takes the refused peer's operations out of what is left.
+  void drop_peer(std::size_t from) noexcept {
+    const Rank peer = operations()[from].peer;
+    const std::size_t row = table_.row_of(peer);
+    set_behind(row);
     std::size_t kept = from;
     for (std::size_t i = from; i < used_; ++i) {
       if (operations()[i].peer != peer) {
         operations()[kept++] = operations()[i];
       } else {
-        forget(row, operations()[i].offset - table_.my_row_ * table_.stride_bytes_);
+        forget(row, operations()[i]);
       }
     }
     used_ = kept;
   }
 
-  /// An operation to this place of the row was not taken: the peer's newest slot is where it was.
-  void forget(std::size_t row, std::size_t offset) noexcept {
+  /// If this was to write a slot, the peer's newest value is where it was.
+  void forget(std::size_t row, const Operation& op) noexcept {
+    const std::size_t offset = op.offset - table_.my_row_ * table_.stride_bytes_;
     for (std::size_t i = 0; i < table_.layout_.columns.size(); ++i) {
       const Column& c = table_.layout_.columns[i];
-      if (c.kind != ColumnKind::stamped || offset - c.offset >= c.bytes) continue;
+      if (c.kind != ColumnKind::stamped || op.bytes != c.stride_bytes / 2) continue;
+      if (offset - c.offset >= c.bytes) continue;
       const std::size_t entry = table_.first_stamped_[i] + (offset - c.offset) / c.stride_bytes;
       table_.newest_sent_[row * table_.stamped_entries_ + entry] ^= 1;
     }
@@ -92,6 +120,7 @@ class TableCore::Batch {
   TableCore& table_;
   Completion* completion_;
   Notify when_;
+  Outbox::Block* copy_ = nullptr;
   std::size_t used_ = 0;
   bool dropped_ = false;  // a peer has become behind
   // Raw, as most batches are of one operation, and initialising all would cost more than posting

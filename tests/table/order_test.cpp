@@ -122,6 +122,26 @@ void run(const sim::Profile& profile, std::uint64_t seed, std::uint64_t steps,
   ASSERT_FALSE(testing::Test::HasFatalFailure()) << "seed " << seed;
 }
 
+TEST(Order, DataComesBeforeItsGuard) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(run(rough_network(), seed, 40, 1)) << "seed " << seed;
+  }
+}
+
+TEST(Order, DataComesBeforeItsGuardHoweverManyStoresAPushPublishes) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(run(rough_network(), seed, 100, 4)) << "seed " << seed;
+  }
+}
+
+TEST(Order, HoldsWithFullQueues) {
+  sim::Profile narrow = rough_network();
+  narrow.queue_slots = 16;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(run(narrow, seed, 100, 3)) << "seed " << seed;
+  }
+}
+
 TEST(Order, HoldsOnTheNetworksThatThereAre) {
   for (const sim::Profile& profile : sim::profiles()) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {

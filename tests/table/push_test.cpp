@@ -239,7 +239,7 @@ class FullQueues : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(FullQueues, LoseNothing) {
   sim::Profile narrow = test::rough_network();
-  narrow.queue_slots = 12;  // as many as the row may take
+  narrow.queue_slots = 16;  // as many as the row may take
   SimGroup<Row> group(3, narrow, GetParam());
   group.make_all();
   std::uint32_t behind = 0;

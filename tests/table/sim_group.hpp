@@ -58,6 +58,7 @@ class SimGroup {
   void make_all(const TableOptions& options = {}) {
     for (Rank r = 0; r < world.size(); ++r) make(r, options);
     EXPECT_TRUE(run_until([this] { return connected(); }));
+    settle();
   }
   void destroy(Rank node) {
     world.detach_all(node);

@@ -74,6 +74,7 @@ struct Pushed {
   std::uint32_t waiting = 0;  // not connected yet
 };
 
+class Outbox;
 class TableBoard;
 class Puller;
 
@@ -193,6 +194,8 @@ class TableCore {
   std::vector<std::uint32_t> first_stamped_;  // by column: how many stamped entries are before it
   std::size_t stamped_entries_ = 0;
   std::vector<std::uint8_t> newest_sent_;      // [row * stamped_entries_ + entry]: the peer's slot
+  std::size_t inline_bytes_ = 0;               // sources up to this may change once they are posted
+  std::unique_ptr<Outbox> outbox_;             // copies of the longer ones
   std::unique_ptr<Completion[]> catching_up_;  // by row: the last attempt to send it all
   std::uint64_t pushes_ = 0;
   std::uint64_t* shown_passes_ = nullptr;

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+namespace dunlin {
+
+/// Copies of what was pushed and the fabric may not have read yet: a source that is too long to be
+/// taken inline must stay as it is until its operation has completed, but the owner of a row writes
+/// it when it likes. Reading it late could bring a guard that is newer than the data sent before
+/// it.
+class Outbox {
+ public:
+  struct Block {
+    Completion done;           // of everything that is sent from it
+    std::byte* row = nullptr;  // a row's bytes, at their offsets in the row
+  };
+
+  Outbox(Fabric& fabric, std::size_t stride_bytes);
+  ~Outbox();
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  /// A block that nothing under way reads from, or null: back-pressure.
+  [[nodiscard]] Block* take() noexcept;
+
+ private:
+  Fabric& fabric_;
+  std::vector<std::byte> memory_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace dunlin
