@@ -15,7 +15,6 @@ namespace {
 
 using test::contains;
 using test::fresh_group;
-using test::Member;
 using test::Parent;
 using test::Process;
 using test::what_is_thrown_by;

@@ -14,7 +14,6 @@
 namespace dunlin {
 namespace {
 
-using test::contains;
 using test::fresh_group;
 using test::Member;
 using test::Parent;
