@@ -216,9 +216,9 @@ TEST(Push, ACopyOfATableIsConstantAndWhole) {
   EXPECT_EQ(snapshot[0].config.load(), config(1));
   EXPECT_EQ(snapshot[0].config.version(), 1U);
   EXPECT_EQ(snapshot[0].events.end_index(), 1U);
-  const Snapshot<Row> copy = snapshot;
-  EXPECT_EQ(copy[0].config.version(), 1U);
-  EXPECT_EQ(copy[0].events.at(0), 3U);
+  const std::vector<Snapshot<Row>> copies(2, snapshot);
+  EXPECT_EQ(copies[1][0].config.version(), 1U);
+  EXPECT_EQ(copies[1][0].events.at(0), 3U);
   EXPECT_EQ(group[1].snapshot()[0].config.load(), config(2));
 }
 
