@@ -14,26 +14,14 @@
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/fabric/shm.hpp>
 
+#include "support/errors.hpp"
+
 namespace dunlin::test {
 
 /// A group name that no other test, in this or another process, uses.
 inline std::string fresh_group() {
   static std::atomic<int> count{0};
   return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++);
-}
-
-inline std::string what_is_thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing";
-}
-
-inline testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "no '" << part << "' in '" << text << "'";
 }
 
 /// For loops of tests, where more nodes than processors poll.

@@ -9,24 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/error.hpp>
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/table.hpp>
 
-namespace dunlin::test {
+#include "support/errors.hpp"
 
-inline std::string what_is_thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing";
-}
-inline testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "no '" << part << "' in '" << text << "'";
-}
+namespace dunlin::test {
 
 /// A network that is unkind within the rules: latencies vary, lines of a write land in any order,
 /// its NICs are slow and their queues short.

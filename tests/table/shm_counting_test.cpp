@@ -1,0 +1,85 @@
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "support/policies.hpp"
+#include "support/process.hpp"
+#include "table/shm_nodes.hpp"
+
+/// All nodes count in step, the way a control loop would: whatever the waiting policy, and whether
+/// or not there is a processor for each.
+namespace dunlin {
+namespace {
+
+using test::host_group;
+using test::kPatience_ms;
+using test::Parent;
+using test::Process;
+using test::run_nodes;
+
+struct Row {
+  Cell<std::uint64_t> step;
+};
+
+constexpr std::uint64_t kSteps = 300;
+
+/// Counts to kSteps; returns what went wrong, or nothing.
+std::string count(Table<Row>& table, Wait wait) {
+  std::string fault;
+  table
+      .when([](const Table<Row>& t) {
+        const std::uint64_t mine = t.mine().step;
+        for (std::size_t i = 0; i < t.size(); ++i) {
+          if (t[i].step < mine) return false;
+        }
+        return mine < kSteps;
+      })
+      .recurrent([&](Table<Row>& t) {
+        const std::uint64_t mine = t.mine().step;
+        for (std::size_t i = 0; i < t.size(); ++i) {
+          if (t[i].step > mine + 1) fault = "row " + std::to_string(i) + " ran ahead";
+        }
+        t.mine().step = mine + 1;
+        t.push(&Row::step);
+      });
+  const auto all_there = [&] { return (min(&Row::step) == kSteps)(table); };
+  if (!run_until(table, all_there, kPatience_ms, {.wait = wait})) {
+    fault = "stuck at " + std::to_string(table.mine().step);
+  }
+  return fault;
+}
+
+struct Counting : testing::TestWithParam<std::tuple<Wait, std::uint32_t>> {
+  const Wait wait = std::get<0>(GetParam());
+  const std::uint32_t nodes = std::get<1>(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Shm, Counting, testing::Combine(testing::ValuesIn(test::kPolicies), testing::Values(2U, 6U)),
+    [](const auto& of) {
+      return test::name_of(std::get<0>(of.param)) + std::to_string(std::get<1>(of.param)) + "nodes";
+    });
+
+TEST_P(Counting, InStepAsThreads) {
+  run_nodes<Row>(nodes, {}, [&](Table<Row>& table) { EXPECT_EQ(count(table, wait), ""); });
+}
+
+TEST_P(Counting, InStepAsProcesses) {
+  const std::string group = test::fresh_group();
+  std::vector<Process> processes;
+  for (Rank rank = 0; rank < nodes; ++rank) {
+    processes.emplace_back([&, rank](Parent& parent) {
+      const auto fabric = shm::join(host_group(group, nodes, rank));
+      Table<Row> table(fabric);
+      parent.tell("counted: " + count(table, wait));
+      return parent.hear() == "go" ? 0 : 1;
+    });
+  }
+  for (Process& process : processes) EXPECT_EQ(process.hear(), "counted: ");
+  for (Process& process : processes) process.tell("go");
+  for (Process& process : processes) EXPECT_EQ(process.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,167 @@
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/process.hpp"
+#include "table/shm_nodes.hpp"
+#include "table/witness.hpp"
+
+/// Processes with tables that are killed, or stopped, while they write.
+namespace dunlin {
+namespace {
+
+using test::Columns;
+using test::fresh_group;
+using test::host_group;
+using test::kPatience_ms;
+using test::Parent;
+using test::Process;
+using test::Witness;
+using test::WitnessedRow;
+using test::write_step;
+
+/// What the survivors go on with.
+struct Next {
+  Cell<std::uint64_t> step;
+};
+
+/// Writes and pushes until it is killed.
+int write_for_ever(Table<WitnessedRow>& table) {
+  for (std::uint64_t n = 1;; ++n) {
+    write_step(table.mine(), n);
+    table.push();
+    table.poll();
+  }
+}
+
+/// Watches row 2 until it is frozen, then counts to 100 in step with the other survivor, in a new
+/// table of another row type. Returns what went wrong, or nothing.
+std::string survive(Table<WitnessedRow>& table, Columns columns,
+                    const std::function<void(std::uint64_t)>& seen) {
+  std::vector<std::string> upcalls;
+  table.on_failure([&](auto&, std::size_t row, std::string_view why) {
+    upcalls.push_back(std::to_string(row) + ": " + std::string(why));
+  });
+  Witness witness(columns);
+  const auto frozen = [&] {
+    witness.look(table[2]);
+    seen(table[2].last);
+    return !upcalls.empty() || testing::Test::HasFatalFailure();
+  };
+  if (!run_until(table, frozen, kPatience_ms)) return "no upcall";
+  if (upcalls.size() != 1 || !upcalls[0].starts_with("2: ")) return "upcall " + upcalls[0];
+  if (table.alive(2) || table.state(2) != RowState::failed) return "not frozen";
+  const std::uint64_t last = table[2].last;
+
+  Table<Next> next(table.fabric(), {.name = "next", .members = {0, 1}});
+  next.when([](const auto& t) { return t.mine().step <= t[1 - t.my_row()].step; })
+      .recurrent([](auto& t) {
+        if (t.mine().step < 100) ++t.mine().step;
+        t.push(&Next::step);
+      });
+  if (!run_until(
+          next, [&] { return next[0].step == 100 && next[1].step == 100; }, kPatience_ms)) {
+    return "the next table is stuck";
+  }
+  witness.look(table[2]);
+  return table[2].last == last ? "" : "the frozen row changed";
+}
+
+struct Death : testing::TestWithParam<Refresh> {
+  [[nodiscard]] TableOptions options() const { return {.refresh = refresh}; }
+  [[nodiscard]] Process node(const std::string& group, Rank rank,
+                             std::function<int(Table<WitnessedRow>&, Parent&)> body) const {
+    return Process([=, table_options = options()](Parent& parent) {
+      const auto fabric = shm::join(host_group(group, 3, rank));
+      Table<WitnessedRow> table(fabric, table_options);
+      if (!run_until(
+              table, [&] { return table.connected(); }, kPatience_ms))
+        return 1;
+      return body(table, parent);
+    });
+  }
+  const Refresh refresh = GetParam();
+  const Columns columns = refresh == Refresh::writes ? Columns::ordered : Columns::unordered;
+};
+
+INSTANTIATE_TEST_SUITE_P(Shm, Death, testing::Values(Refresh::writes, Refresh::reads),
+                         [](const auto& refresh) {
+                           return refresh.param == Refresh::writes ? "writes" : "reads";
+                         });
+
+TEST_P(Death, InMidWriteFreezesAWholeRowAndTheOthersGoOn) {
+  std::minstd_rand random(11);
+  for (int round = 0; round < 10; ++round) {
+    const std::string group = fresh_group();
+    Process survivor = node(group, 1, [this](Table<WitnessedRow>& table, Parent& parent) {
+      const std::string fault = survive(table, columns, [](std::uint64_t) {});
+      parent.tell("survived: " + fault);
+      return parent.hear() == "go" && fault.empty() && !testing::Test::HasFailure() ? 0 : 1;
+    });
+    Process victim =
+        node(group, 2, [](Table<WitnessedRow>& table, Parent&) { return write_for_ever(table); });
+    const auto fabric = shm::join(host_group(group, 3, 0));
+    Table<WitnessedRow> table(fabric, options());
+    const std::uint64_t enough = 1 + random() % 1'000;
+    bool killed = false;
+    EXPECT_EQ(survive(table, columns,
+                      [&](std::uint64_t n) {
+                        if (n < enough || killed) return;
+                        victim.signal(SIGKILL);
+                        killed = true;
+                      }),
+              "");
+    EXPECT_EQ(survivor.hear(), "survived: ");
+    survivor.tell("go");
+    EXPECT_EQ(survivor.exit_code(), 0);
+  }
+}
+
+TEST(ShmFailure, AStoppedNodeThatGoesOnCannotChangeItsFrozenRow) {
+  const std::string group = fresh_group();
+  const auto impatient = [&](Rank rank) {
+    shm::JoinOptions options = host_group(group, 2, rank);
+    options.silence_timeout_ms = rank == 0 ? 100 : 0;
+    return shm::join(options);
+  };
+  Process sleeper([&](Parent& parent) {
+    const auto fabric = impatient(1);
+    Table<WitnessedRow> table(fabric);
+    if (!run_until(
+            table, [&] { return table.connected(); }, kPatience_ms))
+      return 1;
+    std::uint64_t n = 1;
+    write_step(table.mine(), n);
+    table.push();
+    parent.tell("stop me");
+    raise(SIGSTOP);
+    for (; n < 100; ++n) {
+      write_step(table.mine(), n + 1);
+      table.push();
+      fabric->poll();
+    }
+    parent.tell("pushed");
+    return 0;
+  });
+  const auto fabric = impatient(0);
+  Table<WitnessedRow> table(fabric);
+  EXPECT_TRUE(run_until(
+      table, [&] { return table[1].last == 1; }, kPatience_ms));
+  EXPECT_EQ(sleeper.hear(), "stop me");
+  EXPECT_TRUE(run_until(
+      table, [&] { return !table.alive(1); }, kPatience_ms));
+  EXPECT_EQ(table.state(1), RowState::failed);
+  sleeper.signal(SIGCONT);
+  EXPECT_EQ(sleeper.hear(), "pushed");
+  table.poll();
+  Witness witness;
+  witness.look(table[1]);
+  EXPECT_TRUE(witness.has_seen(1)) << "what the zombie wrote got through";
+  EXPECT_EQ(sleeper.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,204 @@
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "table/shm_nodes.hpp"
+#include "table/witness.hpp"
+
+/// Tables in shared memory, written as fast as it goes while others read: nothing is seen torn, out
+/// of order, or going back, and the thread sanitizer finds no race.
+namespace dunlin {
+namespace {
+
+using test::Columns;
+using test::kPatience_ms;
+using test::run_nodes;
+using test::Witness;
+using test::WitnessedRow;
+using test::write_step;
+
+struct Hammer : testing::TestWithParam<Refresh> {
+  [[nodiscard]] static TableOptions options() { return {.refresh = GetParam()}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Shm, Hammer, testing::Values(Refresh::writes, Refresh::reads),
+                         [](const auto& refresh) {
+                           return refresh.param == Refresh::writes ? "writes" : "reads";
+                         });
+
+TEST_P(Hammer, ReadersSeeWholeRowsInOrder) {
+  constexpr std::uint64_t kSteps = 20'000;
+  run_nodes<WitnessedRow>(3, options(), [](Table<WitnessedRow>& table) {
+    if (table.my_row() == 0) {
+      for (std::uint64_t n = 1; n <= kSteps; ++n) {
+        ASSERT_NO_FATAL_FAILURE(write_step(table.mine(), n));
+        table.push();
+        table.poll();
+      }
+      return;
+    }
+    Witness witness(GetParam() == Refresh::writes ? Columns::ordered : Columns::unordered);
+    EXPECT_TRUE(run_until(
+        table,
+        [&] {
+          witness.look(table[0]);
+          return witness.has_seen(kSteps) || testing::Test::HasFatalFailure();
+        },
+        kPatience_ms));
+  });
+}
+
+TEST_P(Hammer, EveryoneWritesAndReads) {
+  constexpr std::uint64_t kSteps = 5'000;
+  run_nodes<WitnessedRow>(4, options(), [](Table<WitnessedRow>& table) {
+    std::array<Witness, 4> witnesses;
+    witnesses.fill(Witness(GetParam() == Refresh::writes ? Columns::ordered : Columns::unordered));
+    std::uint64_t n = 0;
+    const auto one_round = [&] {
+      if (n < kSteps) {
+        write_step(table.mine(), ++n);
+        table.push();
+      }
+      bool seen_all = n == kSteps;
+      for (std::size_t i = 0; i < table.size(); ++i) {
+        witnesses[i].look(table[i]);
+        seen_all = seen_all && witnesses[i].has_seen(kSteps);
+      }
+      return seen_all || testing::Test::HasFatalFailure();
+    };
+    EXPECT_TRUE(run_until(table, one_round, kPatience_ms, {.wait = Wait::spin}));
+  });
+}
+
+TEST_P(Hammer, SnapshotsAreConsistentEntryByEntry) {
+  constexpr std::uint64_t kSteps = 10'000;
+  run_nodes<WitnessedRow>(2, options(), [](Table<WitnessedRow>& table) {
+    if (table.my_row() == 0) {
+      for (std::uint64_t n = 1; n <= kSteps; ++n) {
+        ASSERT_NO_FATAL_FAILURE(write_step(table.mine(), n));
+        table.push();
+      }
+      return;
+    }
+    Witness witness(Columns::unordered);  // a copy takes a while
+    EXPECT_TRUE(run_until(
+        table,
+        [&] {
+          witness.look(table.snapshot()[0]);
+          return witness.has_seen(kSteps) || testing::Test::HasFatalFailure();
+        },
+        kPatience_ms));
+  });
+}
+
+/// Values whose every byte follows from the first one.
+template <std::size_t kBytes>
+struct Bytes {
+  std::array<unsigned char, kBytes> at;
+
+  static Bytes numbered(std::uint64_t n) {
+    Bytes value;
+    for (std::size_t i = 0; i < kBytes; ++i) value.at[i] = static_cast<unsigned char>(n + i);
+    return value;
+  }
+  [[nodiscard]] bool whole() const {
+    for (std::size_t i = 1; i < kBytes; ++i) {
+      if (at[i] != static_cast<unsigned char>(at[0] + i)) return false;
+    }
+    return true;
+  }
+};
+
+/// The sizes at which the representation changes, and those beside them.
+struct Sizes {
+  Cell<Bytes<1>> b1;
+  Cell<Bytes<2>> b2;
+  Cell<Bytes<3>> b3;
+  Cell<Bytes<4>> b4;
+  Cell<Bytes<7>> b7;
+  Cell<Bytes<8>> b8;
+  Cell<Bytes<9>> b9;
+  Cell<Bytes<16>> b16;
+  Cell<Bytes<55>> b55;
+  Cell<Bytes<56>> b56;
+  Cell<Bytes<57>> b57;
+  Cell<Bytes<64>> b64;
+  Versioned<Bytes<5>> v5;
+  Versioned<Bytes<113>> v113;
+  Versioned<Bytes<1000>> v1000;
+  Cell<std::uint64_t> count;
+};
+
+template <class Visit>
+void visit_sizes(auto& row, Visit visit) {
+  visit(row.b1), visit(row.b2), visit(row.b3), visit(row.b4), visit(row.b7), visit(row.b8);
+  visit(row.b9), visit(row.b16), visit(row.b55), visit(row.b56), visit(row.b57), visit(row.b64);
+  visit(row.v5), visit(row.v113), visit(row.v1000);
+}
+
+TEST_P(Hammer, EntriesOfEverySizeAreSeenWhole) {
+  constexpr std::uint64_t kSteps = 20'000;
+  run_nodes<Sizes>(2, options(), [](Table<Sizes>& table) {
+    const auto all_whole = [](const Sizes& row) {
+      visit_sizes(row, [](const auto& entry) {
+        const auto value = entry.load();
+        const bool untouched = value.at[0] == 0 && value.at[sizeof(value) - 1] == 0;
+        ASSERT_TRUE(untouched || value.whole()) << sizeof(value) << " bytes, torn";
+      });
+    };
+    if (table.my_row() == 0) {
+      for (std::uint64_t n = 1; n <= kSteps; ++n) {
+        visit_sizes(table.mine(), [&](auto& entry) {
+          using Value = typename std::remove_reference_t<decltype(entry)>::value_type;
+          entry = Value::numbered(n);
+        });
+        table.mine().count = n;
+        table.push();
+      }
+      return;
+    }
+    EXPECT_TRUE(run_until(
+        table,
+        [&] {
+          all_whole(table[0]);
+          return table[0].count == kSteps || testing::Test::HasFatalFailure();
+        },
+        kPatience_ms));
+  });
+}
+
+struct Feed {
+  List<std::uint64_t, 8> events;
+  std::array<Cell<std::uint64_t>, 3> read_up_to;  // by row: what this node has read of each
+};
+
+TEST_P(Hammer, AListThatIsTruncatedWhenAllHaveReadLosesNothing) {
+  constexpr std::uint64_t kEvents = 10'000;
+  run_nodes<Feed>(3, options(), [](Table<Feed>& table) {
+    const std::size_t me = table.my_row();
+    const auto one_round = [&] {
+      std::uint64_t slowest = kEvents;
+      std::uint64_t fastest_end = kEvents;
+      for (std::size_t i = 0; i < table.size(); ++i) {
+        Cell<std::uint64_t>& mark = table.mine().read_up_to[i];
+        mark = table[i].events.visit_from(mark, [&](std::uint64_t index, std::uint64_t value) {
+          EXPECT_EQ(index, mark) << "a value was skipped";
+          EXPECT_EQ(value, index * 3 + i);
+          ++mark;
+        });
+        slowest = std::min(slowest, table[i].read_up_to[me].load());
+        fastest_end = std::min(fastest_end, mark.load());
+      }
+      List<std::uint64_t, 8>& mine = table.mine().events;
+      mine.truncate_before(slowest);
+      if (mine.end_index() < kEvents) static_cast<void>(mine.append(mine.end_index() * 3 + me));
+      table.push();
+      return fastest_end == kEvents && slowest == kEvents;
+    };
+    EXPECT_TRUE(run_until(table, one_round, kPatience_ms, {.wait = Wait::spin}));
+  });
+}
+
+}  // namespace
+}  // namespace dunlin
