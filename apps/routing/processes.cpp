@@ -31,7 +31,16 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
-sigset_t ending_signals() { return set_of({SIGINT, SIGTERM, SIGHUP}); }
+/// But those that we were started to ignore, as nohup does it.
+sigset_t ending_signals() {
+  sigset_t set = set_of({SIGINT, SIGTERM, SIGHUP});
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now {};
+    sigaction(signal, nullptr, &now);
+    if (now.sa_handler == SIG_IGN) sigdelset(&set, signal);
+  }
+  return set;
+}
 
 std::uint64_t now_ms() {
   timespec now{};
@@ -50,7 +59,7 @@ SignalGuard::SignalGuard() {
 }
 
 SignalGuard::~SignalGuard() {
-  while (caught() != nullptr) {  // they were answered; unblocking must not deliver them again
+  while (answered_ && caught() != nullptr) {  // an impatient user's second Ctrl-C adds nothing
   }
   const sigset_t set = ending_signals();
   sigprocmask(SIG_UNBLOCK, &set, nullptr);
@@ -60,6 +69,7 @@ SignalGuard::~SignalGuard() {
 const char* SignalGuard::caught() noexcept {
   signalfd_siginfo info{};
   if (read(descriptor_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return nullptr;
+  answered_ = true;
   switch (info.ssi_signo) {
     case SIGINT:
       return "SIGINT";

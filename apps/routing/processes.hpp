@@ -9,7 +9,9 @@
 /// Child processes that never outlive their parent, and signals as something to ask for.
 namespace dunlin::routing {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process but are remembered.
+/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process but are remembered, unless
+/// they are ignored (nohup). If nobody has asked for one when it goes, that one ends the process
+/// after all.
 class SignalGuard {
  public:
   SignalGuard();
@@ -22,6 +24,7 @@ class SignalGuard {
 
  private:
   int descriptor_;
+  bool answered_ = false;
 };
 
 class Processes {

@@ -19,7 +19,8 @@ struct Finish {
 using Listener = std::function<void(const EventRecord&)>;
 
 /// Forks a process for each router; this process becomes the station. Returns or throws with no
-/// process left. Throws Error if a router fails, or on SIGINT and SIGTERM.
+/// process left. Throws Error if a router fails, or on SIGINT, SIGTERM and SIGHUP; while the
+/// routers are only being started, those end this process and all routers.
 [[nodiscard]] Finish run_on_shm(const Plan& plan, const Listener& listener);
 
 /// All members in this thread, in virtual time.

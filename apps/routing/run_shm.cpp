@@ -39,14 +39,17 @@ void run_router(const Plan& plan, const std::string& group, std::uint32_t rank) 
   }
 }
 
-Finish run_station(const Plan& plan, const std::string& group, const Listener& listener,
+void end_if_asked(SignalGuard& signals) {
+  if (const char* signal = signals.caught()) throw Error(fmt::format("stopped by {}", signal));
+}
+
+Finish run_station(std::unique_ptr<Fabric> fabric, const Plan& plan, const Listener& listener,
                    SignalGuard& signals) {
-  const auto fabric = join(plan, group, plan.station());
   Table<Row> table(fabric, {.name = "routing"});
   Station station(table, plan, listener);
   while (!run_until(
       table, [&] { return station.finished(); }, kLookUpMs)) {
-    if (const char* signal = signals.caught()) throw Error(fmt::format("stopped by {}", signal));
+    end_if_asked(signals);
   }
   if (!station.failure().empty()) throw Error(station.failure());
   return {station.tables()};
@@ -55,15 +58,17 @@ Finish run_station(const Plan& plan, const std::string& group, const Listener& l
 }  // namespace
 
 Finish run_on_shm(const Plan& plan, const Listener& listener) {
-  SignalGuard signals;
   Processes processes;
   const std::string group = fmt::format("routing-{}", getpid());
   for (std::uint32_t rank = 0; rank < plan.routers(); ++rank) {
     processes.start([&plan, &group, rank] { run_router(plan, group, rank); });
   }
   try {
-    Finish finish = run_station(plan, group, listener, signals);
+    auto fabric = join(plan, group, plan.station());
+    SignalGuard signals;  // until here a signal ends us as it ends anybody, and with us the routers
+    Finish finish = run_station(std::move(fabric), plan, listener, signals);
     processes.finish(kLeaveTimeoutMs);
+    end_if_asked(signals);
     return finish;
   } catch (const Error& error) {
     // A router that could not start knows better what went wrong than we, who missed it.

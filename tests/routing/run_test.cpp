@@ -8,6 +8,8 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <dunlin/fabric/shm.hpp>
@@ -18,6 +20,8 @@
 #include "routing/processes.hpp"
 #include "routing/router.hpp"
 #include "routing/station.hpp"
+#include "support/errors.hpp"
+#include "support/process.hpp"
 
 namespace {
 
@@ -150,20 +154,78 @@ TEST(Run, EndsWithASentenceWhenARouterIsKilled) {
   EXPECT_TRUE(children().empty());
 }
 
-TEST(Run, EndsWithASentenceOnASignal) {
+/// What a run of so many events says that gets a signal when its routers are settled at first.
+std::string said_by_run_that_is_stopped(std::uint32_t event_count) {
   const Topology net = hub_ring(5, {});
-  const auto events = random_events(net, 10'000, 2);
+  const auto events = random_events(net, event_count, 2);
   const Plan plan(net, events);
-  std::string said;
-  try {
+  return dunlin::test::what_is_thrown_by([&] {
     (void)run_on_shm(plan, [&](const EventRecord& record) {
       if (!record.event) raise(SIGTERM);
     });
-  } catch (const dunlin::Error& error) {
-    said = error.what();
-  }
-  EXPECT_EQ(said, "stopped by SIGTERM");
+  });
+}
+
+TEST(Run, EndsWithASentenceOnASignal) {
+  EXPECT_EQ(said_by_run_that_is_stopped(10'000), "stopped by SIGTERM");
   EXPECT_TRUE(children().empty());
+}
+
+TEST(Run, DoesNotMissASignalBecauseItIsOverSoon) {
+  EXPECT_EQ(said_by_run_that_is_stopped(1), "stopped by SIGTERM");
+  EXPECT_TRUE(children().empty());
+}
+
+/// A router that never joins, so that the group stays half made.
+void say_that_it_is_there_and_hang(dunlin::test::Parent* told) {
+  static dunlin::test::Parent* line;
+  line = told;
+  pthread_atfork(nullptr, nullptr, [] {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    line->tell("here");
+    while (true) pause();
+  });
+}
+
+TEST(Run, IsEndedByASignalWhileItsGroupForms) {
+  const Topology net = hub_ring(4, {});
+  const std::vector<LinkEvent> events;
+  const Plan plan(net, events);
+  dunlin::test::Process run([&](dunlin::test::Parent& parent) {
+    say_that_it_is_there_and_hang(&parent);
+    (void)run_on_shm(plan, ignore());
+    return 0;
+  });
+  for (std::uint32_t router = 0; router < plan.routers(); ++router) EXPECT_EQ(run.hear(), "here");
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.exit_code(), -SIGTERM);
+  EXPECT_EQ(run.hear_all(), "") << "which ends when the routers, who hold the line, are gone";
+}
+
+TEST(SignalGuard, LetsASignalThroughThatNobodyAskedFor) {
+  dunlin::test::Process unasked([](dunlin::test::Parent&) {
+    SignalGuard signals;
+    raise(SIGHUP);
+    return 0;
+  });
+  EXPECT_EQ(unasked.exit_code(), -SIGHUP);
+  dunlin::test::Process asked([](dunlin::test::Parent&) {
+    SignalGuard signals;
+    raise(SIGINT);
+    raise(SIGTERM);
+    return signals.caught() == nullptr ? 1 : 0;
+  });
+  EXPECT_EQ(asked.exit_code(), 0);
+}
+
+TEST(SignalGuard, LeavesAnIgnoredSignalIgnored) {
+  dunlin::test::Process process([](dunlin::test::Parent&) {
+    signal(SIGHUP, SIG_IGN);
+    SignalGuard signals;
+    raise(SIGHUP);
+    return signals.caught() == nullptr ? 0 : 1;
+  });
+  EXPECT_EQ(process.exit_code(), 0);
 }
 
 /// The same as threads of one process, so that a sanitizer sees both sides of every access.
