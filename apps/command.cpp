@@ -2,8 +2,11 @@
 
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include <dunlin/version.hpp>
+
+#include "standard_output.hpp"
 
 namespace dunlin::app {
 
@@ -12,6 +15,16 @@ namespace {
 Status complain(Status status, const char* text) {
   std::fprintf(stderr, "dunlin: %s\n", text);
   return status;
+}
+
+void parse(CLI::App& program, int argc, const char* const* argv) {
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    std::ostringstream text;
+    program.exit(success, text);
+    say(text.str());
+  }
 }
 
 }  // namespace
@@ -26,11 +39,10 @@ void add_commands(CLI::App& program) {
 }
 
 Status run(CLI::App& program, int argc, const char* const* argv) {
+  hold_standard_descriptors();
   try {
-    program.parse(argc, argv);
-    return Status::ok;
-  } catch (const CLI::Success& success) {  // --help, --version
-    program.exit(success);
+    parse(program, argc, argv);
+    demand_output_arrived();
     return Status::ok;
   } catch (const CLI::ParseError& error) {
     program.exit(error);

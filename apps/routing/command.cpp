@@ -1,7 +1,6 @@
 #include "command.hpp"
 
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "routing/report.hpp"
 #include "routing/run.hpp"
 #include "routing/text.hpp"
+#include "standard_output.hpp"
 
 namespace dunlin::app {
 
@@ -119,11 +119,6 @@ std::vector<Job> load_jobs(const Options& options) {
     jobs.push_back({std::move(topology), std::move(events)});
   }
   return jobs;
-}
-
-void say(const std::string& text) {
-  fmt::print("{}", text);
-  std::fflush(stdout);
 }
 
 RunRecord play(const Job& job, const Options& options, const std::string& profile) {

@@ -1,12 +1,12 @@
 #include "top/output.hpp"
 
-#include <cstdio>
 #include <ctime>
 
 #include <poll.h>
 #include <unistd.h>
 
 #include "fabric/shm/system.hpp"
+#include "standard_output.hpp"
 #include "top/json.hpp"
 #include "top/observe.hpp"
 #include "top/terminal.hpp"
@@ -40,8 +40,7 @@ void print(const Sample& sample, bool json, int indent) {
     const Page page = isatty(STDOUT_FILENO) == 1 ? Page{.width = screen_size().columns} : Page{};
     for (const Line& line : describe(sample, page)) text += line.text + '\n';
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  app::say(text);
 }
 
 }  // namespace
@@ -64,7 +63,7 @@ void print_stream(const OutputOptions& options) {
     if (sample.groups.empty()) return;
     compare(before, sample);
     print(sample, options.json, -1);
-    if (!options.json) std::fputs("\n", stdout);
+    if (!options.json) app::say("\n");
     before = std::move(sample);
   }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <ostream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -95,22 +94,22 @@ std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments
 }
 
 void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& options,
-               std::ostream& out) {
+               const std::function<void(std::string_view)>& say) {
   const std::vector<const Experiment*> selected = chosen(experiments, options);
   if (options.list) {
     for (const Experiment* experiment : selected) {
-      out << fmt::format("{:<20} {:<4} {}\n", experiment->name, experiment->fabric,
-                         experiment->title);
+      say(fmt::format("{:<20} {:<4} {}\n", experiment->name, experiment->fabric,
+                      experiment->title));
     }
     return;
   }
-  out << preface(options.effort);
+  say(preface(options.effort));
   std::vector<Finding> findings;
   for (const Experiment* experiment : selected) {
     findings.push_back({experiment, experiment->run(options.effort)});
-    out << text_report(findings.back()) << "\n" << std::flush;
+    say(text_report(findings.back()) + "\n");
   }
-  out << summary(findings);
+  say(summary(findings));
   if (!options.json_file.empty()) write_file(options.json_file, json_report(findings));
   if (!options.plot_folder.empty()) plot_report(options.plot_folder, findings);
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <iosfwd>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/harness/experiment.hpp"
@@ -32,6 +33,6 @@ void add_options(CLI::App& command, SuiteOptions& options);
 
 /// Run them one after the other, report each as soon as it is there, then write the files.
 void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& options,
-               std::ostream& out);
+               const std::function<void(std::string_view)>& say);
 
 }  // namespace dunlin::bench

@@ -1,6 +1,5 @@
 #include "bench/routing/experiments.hpp"
 
-#include <iostream>
 #include <memory>
 #include <random>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "routing/check.hpp"
 #include "routing/paths.hpp"
 #include "routing/run.hpp"
+#include "standard_output.hpp"
 
 namespace dunlin::bench {
 
@@ -154,7 +154,7 @@ void add_routing_suite(CLI::App& bench) {
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
   command->callback([options] {
-    run_suite({hub_and_ring_on_shm(), hub_and_ring_on_sim(), paths()}, *options, std::cout);
+    run_suite({hub_and_ring_on_shm(), hub_and_ring_on_sim(), paths()}, *options, app::say);
   });
 }
 

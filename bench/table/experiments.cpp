@@ -1,6 +1,5 @@
 #include "bench/table/experiments.hpp"
 
-#include <iostream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +7,7 @@
 #include <dunlin/fabric/sim.hpp>
 
 #include "bench/harness/suite.hpp"
+#include "standard_output.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -48,7 +48,7 @@ void add_table_suite(CLI::App& bench) {
   add_options(*command, *options);
   command->add_option("--profile", options->effort.profile, "Simulate this network instead")
       ->check(CLI::IsMember(profile_names()));
-  command->callback([options] { run_suite(table_experiments(), *options, std::cout); });
+  command->callback([options] { run_suite(table_experiments(), *options, app::say); });
 }
 
 }  // namespace dunlin::bench

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <string_view>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -27,9 +27,9 @@ std::vector<Experiment> experiments() {
 }
 
 std::string text_of(const SuiteOptions& options) {
-  std::ostringstream out;
-  run_suite(experiments(), options, out);
-  return out.str();
+  std::string said;
+  run_suite(experiments(), options, [&](std::string_view text) { said += text; });
+  return said;
 }
 
 TEST(Suite, RunsAllUnlessAskedForSome) {
