@@ -36,8 +36,9 @@ int main() try {
   table.mine().step = 1;
   table.push(&Row::load, &Row::step);  // first the data, then what announces it
 
+  // Settled: whoever leaves earlier may leave a slower one without the last push.
   return dunlin::run_until(
-             table, [&] { return all_here; }, kTimeoutMs)
+             table, [&] { return all_here && table.settled(); }, kTimeoutMs)
              ? 0
              : 1;
 } catch (const dunlin::Error& error) {

@@ -46,7 +46,7 @@ int main() try {
         if (!done) finish_round(t);
       });
   if (!dunlin::run_until(
-          table, [&] { return done; }, kTimeoutMs))
+          table, [&] { return done && table.settled(); }, kTimeoutMs))
     return 1;
   std::cout << "node " << table.my_row() << " passed " << kRounds << " rounds\n";
 } catch (const dunlin::Error& error) {

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -46,16 +47,40 @@ class Table;
 /// A constant copy of a table's rows; each entry is consistent, as it was while it was copied.
 template <class Row>
 class Snapshot {
+  struct alignas(kCacheLineBytes) Place {  // as in the table: rows are copied by the word
+    Row row;
+  };
+
  public:
-  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return rows_[i]; }
-  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
-  [[nodiscard]] auto begin() const noexcept { return rows_.begin(); }
-  [[nodiscard]] auto end() const noexcept { return rows_.end(); }
+  class Iterator {
+   public:
+    using value_type = Row;
+    using difference_type = std::ptrdiff_t;
+    using reference = const Row&;
+    using pointer = const Row*;
+    using iterator_category = std::forward_iterator_tag;
+
+    Iterator() = default;
+    explicit Iterator(const Place* at) noexcept : at_(at) {}
+    reference operator*() const noexcept { return at_->row; }
+    pointer operator->() const noexcept { return &at_->row; }
+    Iterator& operator++() noexcept { return ++at_, *this; }
+    Iterator operator++(int) noexcept { return Iterator(at_++); }
+    friend bool operator==(Iterator, Iterator) = default;
+
+   private:
+    const Place* at_ = nullptr;
+  };
+
+  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return places_[i].row; }
+  [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
+  [[nodiscard]] Iterator begin() const noexcept { return Iterator(places_.data()); }
+  [[nodiscard]] Iterator end() const noexcept { return Iterator(places_.data() + size()); }
 
  private:
   friend class Table<Row>;
-  explicit Snapshot(std::size_t rows) : rows_(rows) {}
-  std::vector<Row> rows_;
+  explicit Snapshot(std::size_t rows) : places_(rows) {}
+  std::vector<Place> places_;
 };
 
 /// One entry of a column of several, to be pushed alone: table.push(dunlin::entry(&Row::costs, 3)).
@@ -64,8 +89,14 @@ struct EntrySelector {
   M Row::*column;
   std::size_t index;
 };
+/// Throws Error for an entry that the column does not have.
 template <class Row, class M>
-[[nodiscard]] EntrySelector<Row, M> entry(M Row::*column, std::size_t index) noexcept {
+[[nodiscard]] EntrySelector<Row, M> entry(M Row::*column, std::size_t index) {
+  constexpr std::size_t kCount = detail::MemberTraits<M>::kCount;
+  if (index >= kCount) {
+    throw Error("dunlin::entry: there is no entry " + std::to_string(index) +
+                "; the column has entries 0 to " + std::to_string(kCount - 1));
+  }
   return {column, index};
 }
 
@@ -81,16 +112,19 @@ class Table {
     /// Ends it (P2); false if it was gone already.
     bool remove() noexcept { return table_ != nullptr && table_->core_.detector().remove(id_); }
     [[nodiscard]] bool active() const noexcept { return predicate() != nullptr; }
+    /// How often it has fired; 0 once it is gone.
     [[nodiscard]] std::uint64_t firings() const noexcept {
       const Predicate* p = predicate();
       return p == nullptr ? 0 : *p->firings;
     }
-    /// Adds a trigger behind those that it has.
+    /// Adds a trigger behind those that it has; throws Error if it is gone.
     template <class Trigger>
     Handle& then(Trigger trigger) {
       static_assert(kIsTrigger<Trigger>,
                     "dunlin: a trigger is called with the table (auto& t), or with nothing.");
-      if (Predicate* p = predicate()) p->triggers.push_back(table_->bind(std::move(trigger)));
+      Predicate* p = predicate();
+      if (p == nullptr) throw Error("table: the predicate is gone, and would not run this trigger");
+      p->triggers.push_back(table_->bind(std::move(trigger)));
       return *this;
     }
 
@@ -161,6 +195,13 @@ class Table {
             fabric, layout_of<Row>(), [](std::byte* at) { new (at) Row(); }, std::move(options)) {}
   explicit Table(const std::unique_ptr<Fabric>& fabric, TableOptions options = {})
       : Table(*fabric, std::move(options)) {}
+  template <std::same_as<std::unique_ptr<Fabric>> Temporary>
+  explicit Table(Temporary&& fabric, TableOptions options = {})
+      : Table(*fabric, std::move(options)) {
+    static_assert(detail::kAlwaysFalse<Temporary>,
+                  "dunlin: a table does not own its fabric: keep the fabric in a variable that "
+                  "outlives the table.");
+  }
 
   // --- rows
   // ---------------------------------------------------------------------------------------
@@ -183,10 +224,13 @@ class Table {
   [[nodiscard]] RowState state(std::size_t i) const noexcept { return core_.state(i); }
   /// Whether all nodes that have not failed have made their part of the table.
   [[nodiscard]] bool connected() const noexcept { return core_.connected(); }
+  /// Whether every live node has been sent all that was pushed so far. A table that is destroyed
+  /// before may leave others without its last push.
+  [[nodiscard]] bool settled() const noexcept { return core_.settled(); }
   [[nodiscard]] Snapshot<Row> snapshot() const {
     Snapshot<Row> copy(size());
     for (std::size_t i = 0; i < size(); ++i) {
-      core_.copy_row(i, reinterpret_cast<std::byte*>(&copy.rows_[i]));
+      core_.copy_row(i, reinterpret_cast<std::byte*>(&copy.places_[i].row));
     }
     return copy;
   }
@@ -233,7 +277,9 @@ class Table {
     if (name.empty()) name = describe(predicate, file, line);
     return When<P>(*this, std::move(predicate), std::move(name));
   }
-  /// Called from poll(), once for each row that becomes frozen: `upcall(table, row, why)`.
+  /// Called from poll(), once for each row that becomes frozen: `upcall(table, row, why)`; at the
+  /// next poll() for those that are frozen already. Replaces an earlier one. It may make a new
+  /// table, but must leave this one alive until poll() has returned.
   template <class Upcall>
   void on_failure(Upcall upcall) {
     core_.on_failure(
@@ -315,7 +361,7 @@ class Table {
         Traits::kKind == ColumnKind::word,
         "dunlin: single entries can be pushed of columns whose entries have up to 8 bytes");
     return {static_cast<std::uint32_t>(offset_of(selected.column) +
-                                       selected.index % Traits::kCount * Traits::kStrideBytes),
+                                       selected.index * Traits::kStrideBytes),
             static_cast<std::uint32_t>(Traits::kStrideBytes)};
   }
   template <class... Columns>

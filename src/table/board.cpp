@@ -15,12 +15,12 @@ void PredicateBoard::show(Predicate& predicate, std::uint64_t pass) noexcept {
   for (std::uint32_t i = 0; i < kMaxShownPredicates; ++i) {
     board::PredicateSlot& slot = slots_[i];
     if (slot.id != 0) continue;
-    slot.name.fill('\0');
-    std::memcpy(slot.name.data(), predicate.name.data(),
-                std::min(predicate.name.size(), slot.name.size()));
-    slot.kind = static_cast<std::uint32_t>(predicate.kind);
-    slot.triggers = static_cast<std::uint32_t>(predicate.first_triggers);
-    slot.first_pass = pass + 1;
+    alignas(kWordBytes) decltype(slot.name) name{};
+    std::memcpy(name.data(), predicate.name.data(), std::min(predicate.name.size(), name.size()));
+    memory::place(slot.name.data(), name.data(), name.size());
+    memory::store(slot.kind, static_cast<std::uint32_t>(predicate.kind));
+    memory::store(slot.triggers, static_cast<std::uint32_t>(predicate.first_triggers));
+    memory::store(slot.first_pass, pass + 1);
     memory::store(slot.firings, 0);
     memory::store(slot.id, predicate.id);
     predicate.firings = &slot.firings;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <numeric>
 
 #include <dunlin/table/core.hpp>
@@ -65,13 +67,20 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
       stride_bytes_(round_up(layout_.row_bytes, kCacheLineBytes)),
       initial_(std::move(initial)),
       detector_(fabric) {
+  if (options_.name.size() > kMaxTableNameBytes) {
+    throw Error("table '" + options_.name + "': the name has " +
+                std::to_string(options_.name.size()) + " bytes; at most " +
+                std::to_string(kMaxTableNameBytes) + " (kMaxTableNameBytes) are allowed");
+  }
   layout_.check();
   choose_members();
   plan_whole_row();
   const std::size_t rows = options_.members.size();
-  region_ = fabric_.allocate(region_spec());
+  // The board first: what fails must fail before a region is counted, or our next table of this
+  // name would be of another epoch than our peers'.
   board_ = std::make_unique<TableBoard>(fabric_, options_.name, layout_, stride_bytes_, options_,
                                         my_row_);
+  region_ = fabric_.allocate(region_spec());
   shown_passes_ = board_->passes();
   detector_.show_on(*board_);
   states_.assign(rows, RowState::waiting);
@@ -108,6 +117,13 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
 }
 
 TableCore::~TableCore() {
+  if (polling()) {
+    std::fprintf(stderr,
+                 "dunlin: table '%s' is destroyed from within its own poll(), by a trigger or "
+                 "upcall; destroy it after poll() has returned\n",
+                 options_.name.c_str());
+    std::terminate();
+  }
   for (std::size_t i = 0; i < rows_.size(); ++i) fabric_.abandon(catching_up_[i]);
 }
 
@@ -311,15 +327,34 @@ std::size_t TableCore::catch_up_all() noexcept {
   return tried;
 }
 
+class TableCore::Delivering {
+ public:
+  explicit Delivering(TableCore& table) noexcept : table_(table) { ++table_.delivering_; }
+  Delivering(const Delivering&) = delete;
+  Delivering& operator=(const Delivering&) = delete;
+  ~Delivering() { --table_.delivering_; }
+
+ private:
+  TableCore& table_;
+};
+
+void TableCore::on_failure(FailureUpcall upcall) {
+  upcall_ = std::make_shared<FailureUpcall>(std::move(upcall));
+  attention_ = true;
+}
+
 std::size_t TableCore::deliver_notices() {
   // An upcall may poll or throw, so each notice is taken off before its upcall runs.
   std::size_t delivered = 0;
-  while (!notices_.empty()) {
+  while (!notices_.empty() && upcall_) {
     const Notice notice = std::move(notices_.front());
     notices_.erase(notices_.begin());
     ++delivered;
     attention_ = true;
-    if (upcall_) upcall_(notice.row, notice.state, notice.why);
+    // Kept alive, as it may register another one.
+    const std::shared_ptr<FailureUpcall> upcall = upcall_;
+    const Delivering delivering(*this);
+    (*upcall)(notice.row, notice.state, notice.why);
   }
   return delivered;
 }

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
@@ -24,12 +24,42 @@ class Detector::Running {
   Detector& detector_;
 };
 
+/// A `once` that fires: gone when its triggers have run, however they end (P3).
+class Detector::Spent {
+ public:
+  Spent(Detector& detector, Predicate& predicate) noexcept
+      : detector_(detector), predicate_(predicate) {
+    predicate_.spent = true;
+  }
+  Spent(const Spent&) = delete;
+  Spent& operator=(const Spent&) = delete;
+  ~Spent() {
+    predicate_.removed = true;
+    detector_.sweep_due_ = true;
+  }
+
+ private:
+  Detector& detector_;
+  Predicate& predicate_;
+};
+
 Detector::Detector(Fabric& fabric) noexcept : fabric_(fabric), costs_(fabric.cpu_costs()) {}
 
-Detector::~Detector() = default;
+/// What a predicate holds may end other predicates as it goes: they must find a detector that is
+/// whole.
+Detector::~Detector() {
+  const std::vector<PredicatePointer> last = std::move(predicates_);
+  predicates_.clear();
+}
+
+std::size_t Detector::size() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(predicates_.begin(), predicates_.end(),
+                    [](const PredicatePointer& p) { return !p->removed && !p->spent; }));
+}
 
 std::uint64_t Detector::add(PredicatePointer predicate) {
-  if (predicates_.size() >= kMaxPredicates) {
+  if (predicates_.size() >= kMaxPredicates && size() >= kMaxPredicates) {
     throw Error("table: " + std::to_string(kMaxPredicates) +
                 " predicates (kMaxPredicates) are registered already; remove some, or let one "
                 "predicate watch a whole column");
@@ -77,10 +107,11 @@ std::size_t Detector::evaluate_all() {
     ++fired;
     memory::store(*p.firings, *p.firings + 1);
     if (p.kind == PredicateKind::once) {
-      p.removed = true;
-      sweep_due_ = true;
+      const Spent spent(*this, p);
+      p.fire(p, *this);
+    } else {
+      p.fire(p, *this);
     }
-    p.fire(p, *this);
   }
   return fired;
 }
@@ -92,10 +123,19 @@ void Detector::run_added(Predicate& p, std::size_t count) {
 
 void Detector::sweep() noexcept {
   sweep_due_ = false;
-  std::erase_if(predicates_, [this](const PredicatePointer& p) {
-    if (p->removed && board_ != nullptr) board_->hide(*p);
-    return p->removed;
-  });
+  // What they hold may end further predicates as it goes: so they go when all is tidy.
+  std::vector<PredicatePointer> gone;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < predicates_.size(); ++i) {
+    if (predicates_[i]->removed) {
+      if (board_ != nullptr) board_->hide(*predicates_[i]);
+      gone.push_back(std::move(predicates_[i]));
+    } else {
+      if (kept != i) predicates_[kept] = std::move(predicates_[i]);
+      ++kept;
+    }
+  }
+  predicates_.resize(kept);
 }
 
 }  // namespace dunlin

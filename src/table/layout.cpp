@@ -33,7 +33,10 @@ class LineParser {
   }
   template <std::size_t N>
   std::size_t one_of(const std::array<std::string_view, N>& names) {
-    const std::string_view found = word();
+    return place_of(word(), names);
+  }
+  template <std::size_t N>
+  std::size_t place_of(std::string_view found, const std::array<std::string_view, N>& names) {
     for (std::size_t i = 0; i < N; ++i) {
       if (names[i] == found) return i;
     }
@@ -51,12 +54,12 @@ class LineParser {
   void expect_end() const {
     if (!rest_.empty()) fail("there is more than expected");
   }
-
- private:
   [[noreturn]] void fail(const std::string& why) const {
     throw Error("layout: line '" + std::string(line_.substr(0, 80)) + "': " + why +
                 "; expected 'name type kind @offset xcount =entry /stride +bytes'");
   }
+
+ private:
   std::string_view line_;
   std::string_view rest_;
 };
@@ -65,7 +68,15 @@ Column parse_column(std::string_view line) {
   LineParser in(line);
   Column c{};
   c.name = in.word();
-  c.type = static_cast<EntryType>(in.one_of(kTypeNames));
+  const std::string_view type = in.word();  // "i32", or "bytes(i64,f64)"
+  const std::size_t fields = std::min(type.find('('), type.size());
+  c.type = static_cast<EntryType>(in.place_of(type.substr(0, fields), kTypeNames));
+  if (fields < type.size()) {
+    if (c.type != EntryType::bytes || !type.ends_with(')') || type.size() - fields < 3) {
+      in.fail("expected 'bytes' with its fields in brackets");
+    }
+    c.fields = type.substr(fields + 1, type.size() - fields - 2);
+  }
   c.kind = static_cast<ColumnKind>(in.one_of(kKindNames));
   c.offset = in.number('@');
   c.count = in.number('x');
@@ -99,6 +110,7 @@ std::string printable(std::string name) {
 void check_column(const Column& c, std::size_t row_bytes) {
   constexpr std::size_t kMax = kMaxRowBytes;
   if (c.name.empty()) refuse(c.name, "has no name");
+  if (!is_word(c.fields)) refuse(c.name, "has blanks or control characters in its fields");
   if (!is_word(c.name)) refuse(printable(c.name), "has blanks or control characters in its name");
   if (c.count == 0 || c.entry_bytes == 0) refuse(c.name, "is empty");
   if (c.count > kMax || c.stride_bytes > kMax || c.bytes > kMax || c.offset > kMax) {
@@ -145,6 +157,7 @@ std::string Layout::text() const {
     all += c.name;
     all += ' ';
     all += describe(c.type);
+    if (!c.fields.empty()) all += "(" + c.fields + ")";
     all += ' ';
     all += kKindNames[static_cast<std::size_t>(c.kind)];
     append_number(all, " @", c.offset);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -143,6 +144,18 @@ TEST(Expression, IsNarrowedToSomeRows) {
   EXPECT_EQ(count(where(&Row::step).over({0, 1}) >= 1).value(table), 1U);
 }
 
+TEST(Expression, AnEmptyListOfRowsIsNoRows) {
+  const Table table = steps({1, 2, 3});
+  const std::vector<std::uint32_t> none;
+  EXPECT_TRUE((all(&Row::step).over(none) == 7)(table));
+  EXPECT_FALSE((any(&Row::step).over(none) == 1)(table));
+  EXPECT_EQ(sum(&Row::step).over(none).value(table), 0);
+  EXPECT_EQ(max(&Row::step).over(none).others().alive().value(table), INT32_MIN);
+  EXPECT_EQ(count(where(&Row::step).over(none) >= 0).value(table), 0U);
+  EXPECT_EQ((all(&Row::step).over(none) == 7).entries(table), 0U);
+  EXPECT_EQ((all(&Row::step).over(none) == 7).describe(table), "all(step of no rows) == 7");
+}
+
 TEST(Expression, OthersLeavesOutTheOwnRowWhereverItIs) {
   for (std::size_t mine = 0; mine < 3; ++mine) {
     Table table = steps({1, 1, 1}, mine);
@@ -246,6 +259,10 @@ TEST(Expression, DescribesWhichRowsItIsAbout) {
             "all(step of rows 1,2 alive) == 1");
   EXPECT_EQ((all(&Row::step).over({1, 2}).others() == 1).describe(table),
             "all(step of rows 1,2 others) == 1");
+  EXPECT_EQ((all(&Row::step).others() == 1).describe(table), "all(step of others) == 1");
+  EXPECT_EQ((all(&Row::step).others().alive() == 1).describe(table),
+            "all(step of others alive) == 1");
+  EXPECT_EQ((all(&Row::step).alive() == 1).describe(table), "all(step of alive) == 1");
 }
 
 TEST(Expression, KnowsHowManyEntriesItReads) {

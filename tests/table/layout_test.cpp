@@ -87,13 +87,15 @@ TEST(Layout, SaysHowAColumnLies) {
   EXPECT_EQ(layout.columns[1], five);
   const Column six{"six", ColumnKind::word, EntryType::f64, 24, 6, 8, 8, 48};
   EXPECT_EQ(layout.columns[2], six);
-  const Column three{"three_bytes", ColumnKind::word, EntryType::bytes, 72, 1, 3, 4, 4};
+  const Column three{"three_bytes", ColumnKind::word, EntryType::bytes, 72, 1, 3, 4, 4, "u8*3"};
   EXPECT_EQ(layout.columns[3], three);
-  const Column line{"line", ColumnKind::stamped, EntryType::bytes, 128, 1, 64, 256, 256};
+  const Column line{"line", ColumnKind::stamped, EntryType::bytes, 128, 1, 64, 256, 256, "u8*64"};
   EXPECT_EQ(layout.columns[4], line);
-  const Column stamps{"stamps", ColumnKind::stamped, EntryType::bytes, 384, 2, 16, 128, 256};
+  const Column stamps{"stamps", ColumnKind::stamped, EntryType::bytes, 384, 2, 16, 128, 256,
+                      "i64*2"};
   EXPECT_EQ(layout.columns[5], stamps);
-  const Column config{"config", ColumnKind::stamped, EntryType::bytes, 640, 1, 240, 640, 640};
+  const Column config{"config", ColumnKind::stamped, EntryType::bytes, 640, 1, 240, 640, 640,
+                      "f64*30"};
   EXPECT_EQ(layout.columns[6], config);
   const Column versions{"versions", ColumnKind::stamped, EntryType::i32, 1280, 4, 4, 128, 512};
   EXPECT_EQ(layout.columns[7], versions);
@@ -107,6 +109,61 @@ TEST(Layout, NamesTheTypes) {
   EXPECT_EQ(types, (std::vector<std::string>{"bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32",
                                              "u64", "f32", "f64", "text", "text", "u8", "i16",
                                              "bytes", "bytes"}));
+}
+
+/// Types of all kinds, but none that the compiler could not be asked about.
+struct Mixed {
+  int count;
+  std::array<float, 3> position;
+  Mode mode;
+  struct {
+    char letter[4];
+    bool flag;
+  } inner;
+  long double precise;
+};
+struct BitFields {
+  unsigned low : 3;
+  unsigned high : 5;
+  std::int64_t rest;
+};
+struct Opaque {
+  Opaque() = default;
+  explicit Opaque(int v) : value(v) {}
+  int value = 0;
+  int more = 0;
+  int and_more = 0;
+};
+union Either {
+  double number;
+  std::uint64_t bits;
+};
+struct Long {
+  std::array<std::array<std::int32_t, 2>, 20> pairs;
+};
+
+TEST(Layout, SaysWhatValuesConsistOf) {
+  struct Values {
+    Cell<std::array<int, 4>> ints;
+    Cell<std::array<float, 4>> floats;
+    Cell<std::timespec> when;
+    Versioned<std::array<std::timespec, 40>> times;
+    List<Mixed, 3> mixed;
+    Cell<BitFields> bit_fields;
+    Cell<Opaque> opaque;
+    Cell<Either> either;
+    Versioned<Long> many;
+    Cell<long double> precise;
+    Cell<int> number;
+    Cell<std::array<char, 9>> text;
+  };
+  const Layout layout = layout_of<Values>();
+  std::vector<std::string> fields;
+  for (const Column& c : layout.columns) fields.push_back(c.fields);
+  EXPECT_EQ(fields, (std::vector<std::string>{"i32*4", "f32*4", "i64*2", "(i64*2)*40",
+                                              "i32,f32*3,u8,i8*4,bool,bytes", "u32*2,i64", "", "",
+                                              "i32*32,...", "", "", ""}));
+  EXPECT_EQ(Layout::parse(layout.text()), layout);
 }
 
 template <class T>
@@ -167,6 +224,7 @@ TEST(Layout, DiffersInItsHashWhereverItDiffers) {
   EXPECT_NE(changed([](Layout& l) { ++l.columns[1].stride_bytes; }), original.hash());
   EXPECT_NE(changed([](Layout& l) { ++l.columns[1].bytes; }), original.hash());
   EXPECT_NE(changed([](Layout& l) { ++l.row_bytes; }), original.hash());
+  EXPECT_NE(changed([](Layout& l) { l.columns[5].fields = "i32,f32"; }), original.hash());
   EXPECT_NE(changed([](Layout& l) { l.columns.pop_back(); }), original.hash());
   EXPECT_NE(changed([](Layout& l) { std::swap(l.columns[0], l.columns[1]); }), original.hash());
 }

@@ -1,6 +1,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <new>
 #include <string>
@@ -46,12 +47,12 @@ TEST(LayoutText, ReadsAsTheManualShows) {
   struct Documented {
     Cell<int> step;
     Cell<double> cpu_load;
-    Cell<std::array<std::int64_t, 4>> stamps;
+    Cell<std::array<std::timespec, 2>> stamps;
   };
   EXPECT_EQ(layout_of<Documented>().text(),
             "step i32 word @0 x1 =4 /4 +4\n"
             "cpu_load f64 word @8 x1 =8 /8 +8\n"
-            "stamps bytes stamped @64 x1 =32 /128 +128\n"
+            "stamps bytes((i64*2)*2) stamped @64 x1 =32 /128 +128\n"
             "row 192\n");
 }
 
@@ -76,6 +77,10 @@ TEST(LayoutText, NamesTheLineThatItCannotRead) {
   EXPECT_TRUE(says(refusal_of("step\n" + row), "line 'step': a word is missing"));
   EXPECT_TRUE(says(refusal_of("step int word @0 x1 =4 /4 +4\n" + row), "'int' is not known"));
   EXPECT_TRUE(says(refusal_of("step i32 wort @0 x1 =4 /4 +4\n" + row), "'wort' is not known"));
+  for (const char* type : {"bytes(", "bytes()", "bytes(i32", "i32(i32)"}) {
+    EXPECT_TRUE(says(refusal_of("step " + std::string(type) + " word @0 x1 =4 /4 +4\n" + row),
+                     "expected 'bytes' with its fields"));
+  }
   EXPECT_TRUE(says(refusal_of("step i32 word 0 x1 =4 /4 +4\n" + row), "expected '@'"));
   EXPECT_TRUE(says(refusal_of("step i32 word @ x1 =4 /4 +4\n" + row), "expected a number"));
   EXPECT_TRUE(says(refusal_of("step i32 word @-1 x1 =4 /4 +4\n" + row), "expected a number"));

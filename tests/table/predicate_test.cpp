@@ -1,6 +1,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -209,18 +210,21 @@ TEST_F(Predicates, ATriggerAddedByATriggerRunsTheNextTime) {
   EXPECT_EQ(poll(), "abcd");
 }
 
-TEST_F(Predicates, AOnceIsGoneBeforeItsTriggersRun) {
+TEST_F(Predicates, AOnceIsThereUntilItsTriggersHaveRun) {
   Handle handle;
-  bool active = true;
+  bool active = false;
+  handle = table.when(all(&Row::step) == 0).once([&] { active = handle.active(); }, note("2nd"));
+  EXPECT_EQ(poll(), "2nd");
+  EXPECT_TRUE(active);
+  EXPECT_FALSE(handle.active());
+}
+
+TEST_F(Predicates, AOnceThatRemovesItselfRunsNoFurtherTrigger) {
+  Handle handle;
   handle = table.when(all(&Row::step) == 0)
-               .once(
-                   [&] {
-                     active = handle.active();
-                     EXPECT_FALSE(handle.remove());
-                   },
-                   note("and the rest runs"));
-  EXPECT_EQ(poll(), "and the rest runs");
-  EXPECT_FALSE(active);
+               .once([&] { EXPECT_TRUE(handle.remove()); }, note("the rest does not run"));
+  EXPECT_EQ(poll(), "");
+  EXPECT_FALSE(handle.remove());
 }
 
 TEST_F(Predicates, APollWithinATriggerEvaluatesNothing) {
@@ -289,8 +293,14 @@ TEST_F(Predicates, AHandleOfNothingRefersToNothing) {
   EXPECT_FALSE(nothing.active());
   EXPECT_FALSE(nothing.remove());
   EXPECT_EQ(nothing.firings(), 0U);
-  nothing.then(note("!"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { nothing.then(note("!")); }), "is gone"));
   EXPECT_EQ(poll(), "");
+}
+
+TEST_F(Predicates, ATriggerForOneThatIsGoneIsRefused) {
+  Handle handle = table.when(all(&Row::step) == 0).once(note("a"));
+  EXPECT_EQ(poll(), "a");
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { handle.then(note("!")); }), "is gone"));
 }
 
 TEST_F(Predicates, AHandleDoesNotTakeALaterPredicateForItsOwn) {
@@ -310,6 +320,57 @@ TEST_F(Predicates, ThereIsALimitThatIsNamed) {
   EXPECT_TRUE(contains(what_is_thrown_by(one_more), "4096 predicates (kMaxPredicates)"));
   EXPECT_TRUE(handles[7].remove());
   EXPECT_EQ(what_is_thrown_by(one_more), "nothing");
+}
+
+TEST_F(Predicates, AtTheLimitOneMayStillReplaceItself) {
+  std::vector<Handle> handles;
+  for (std::size_t i = 2; i < kMaxPredicates; ++i)
+    handles.push_back(table.when(all(&Row::step) == 1).once());
+  static_cast<void>(table.when(all(&Row::step) == 0).once([this](auto& t) {
+    t.when(all(&Row::step) == 2).once(note("a"));
+  }));
+  Handle recurrent = table.when(all(&Row::step) == 0).recurrent([&](auto& t) {
+    EXPECT_TRUE(recurrent.remove());
+    t.when(all(&Row::step) == 2).once(note("b"));
+  });
+  EXPECT_EQ(poll(), "");
+  set(2);
+  EXPECT_EQ(poll(), "ab");
+}
+
+/// What group and multicast are made of: objects that end their predicates when they go.
+TEST_F(Predicates, OneMayOwnAnotherAndEndItAsItGoes) {
+  struct Owner {
+    Handle owned;
+    ~Owner() { EXPECT_TRUE(owned.remove()); }
+  };
+  const auto add_pair = [this] {
+    const auto owner = std::make_shared<Owner>();
+    owner->owned = table.when(all(&Row::step) == 1).recurrent(note("owned"));
+    return table.when(all(&Row::step) == 0).once([owner] { EXPECT_TRUE(owner->owned.active()); });
+  };
+  for (int i = 0; i < 3; ++i) add_pair();
+  poll();  // which fires, and so ends, the owners
+  set(1);
+  EXPECT_EQ(poll(), "");
+  Handle third = add_pair();
+  EXPECT_EQ(poll(), "owned");
+  EXPECT_TRUE(third.remove());
+  EXPECT_EQ(poll(), "");
+}
+
+TEST(Detector, MayGoWithPredicatesThatEndOthersAsTheyGo) {
+  sim::World world{sim::profile("ideal"), 1, 1};
+  RowTable table{world.fabric(0)};
+  struct Owner {
+    Handle owned;
+    ~Owner() { owned.remove(); }
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto owner = std::make_shared<Owner>();
+    static_cast<void>(table.when(all(&Row::step) == 1).once([owner] {}));
+    owner->owned = table.when(all(&Row::step) == 1).once();
+  }
 }
 
 TEST_F(Predicates, RowsThatDoNotExistAreRefusedAtRegistration) {

@@ -103,6 +103,11 @@ TEST(Push, ASingleEntryIsSentAlone) {
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(group[1][0].costs[i], i == 7 ? 8.0 : 0.0);
 }
 
+TEST(Push, ASingleEntryMustExist) {
+  const auto twelfth = [] { static_cast<void>(entry(&Row::costs, 12)); };
+  EXPECT_TRUE(contains(what_is_thrown_by(twelfth), "no entry 12; the column has entries 0 to 11"));
+}
+
 TEST(Push, GoesToTheRowsNamedOnly) {
   SimGroup<Row> group(4);
   group.make_all();
@@ -196,6 +201,47 @@ TEST(Push, ATableMadeLateIsSentEverything) {
   group.settle();
   EXPECT_EQ(group[0][2].a, 9);
   EXPECT_EQ(group[1][2].a, 9);
+}
+
+TEST(Push, IsSettledWhenAllLiveNodesHaveBeenSentEverything) {
+  SimGroup<Row> group(3);
+  group.make(0);
+  group.make(1);
+  EXPECT_TRUE(group.run_until([&] { return group[0].state(1) == RowState::connected; }));
+  EXPECT_FALSE(group[0].settled()) << "node 2 waits";
+  group.make(2);
+  EXPECT_TRUE(group.run_until([&] { return group[0].settled(); }));
+  EXPECT_TRUE(group[0].connected());
+  while (group[0].push().behind == 0) {
+  }
+  EXPECT_FALSE(group[0].settled()) << "a queue was full";
+  EXPECT_TRUE(group[0].connected());
+  EXPECT_TRUE(group.run_until([&] { return group[0].settled(); }));
+  group.world.crash(1);
+  group.world.crash(2);
+  EXPECT_TRUE(group.run_until([&] { return !group[0].alive(1) && !group[0].alive(2); }));
+  EXPECT_TRUE(group[0].settled()) << "the dead do not count";
+}
+
+/// Rows of 12 bytes, which would not lie on words one behind the other.
+TEST(Push, ACopyOfATableCanBeWalkedThrough) {
+  struct Odd {
+    std::array<Cell<int>, 3> numbers;
+  };
+  SimGroup<Odd> group(3);
+  group.make_all();
+  for (Rank node = 0; node < 3; ++node) {
+    group[node].mine().numbers[2] = static_cast<int>(node);
+    group[node].push();
+  }
+  group.settle();
+  const Snapshot<Odd> snapshot = group[0].snapshot();
+  int expected = 0;
+  for (const Odd& row : snapshot) {
+    EXPECT_EQ(row.numbers[2], expected++);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&row) % kWordBytes, 0U);
+  }
+  EXPECT_EQ(expected, 3);
 }
 
 TEST(Push, ACopyOfATableIsConstantAndWhole) {

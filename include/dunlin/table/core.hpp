@@ -36,7 +36,8 @@ enum class Refresh : std::uint8_t {
 };
 
 struct TableOptions {
-  /// Tables of the same name belong together; several on one fabric need different ones.
+  /// Tables of the same name belong together; several on one fabric need different ones. At most
+  /// kMaxTableNameBytes.
   std::string name = "table";
   /// Ranks, in order of rows; empty: the whole fabric. This process must be one of them.
   std::vector<Rank> members = {};
@@ -104,6 +105,13 @@ class TableCore {
   }
   /// Whether every peer is connected (those that failed do not count); never if one was refused.
   [[nodiscard]] bool connected() const noexcept { return waiting_ == 0 && refusal_.empty(); }
+  /// Whether every live peer has been sent all that was pushed so far: what to wait for before
+  /// destroying a table whose last push matters.
+  [[nodiscard]] bool settled() const noexcept {
+    return waiting_ == 0 && ready_.size() == targets_.size();
+  }
+  /// Whether a trigger or upcall of this table is running.
+  [[nodiscard]] bool polling() const noexcept { return delivering_ > 0 || detector_.running(); }
   /// Throws Error if a peer's table was refused; runners call it, so that a mistake is not waited
   /// on.
   void check() const;
@@ -129,7 +137,8 @@ class TableCore {
                               ColumnKind kind) const noexcept;
 
   Detector& detector() noexcept { return detector_; }
-  void on_failure(FailureUpcall upcall) { upcall_ = std::move(upcall); }
+  /// Also for failures that there have been before and that nobody was told of.
+  void on_failure(FailureUpcall upcall);
 
   /// Fabric progress, failure upcalls, refreshes, then one pass of the detector. Returns how much
   /// was done; 0 means that polling again is pointless until something arrives.
@@ -152,6 +161,7 @@ class TableCore {
     Rank rank;
   };
   class Batch;
+  class Delivering;
 
   // core.cpp: set-up, and what becomes of the peers
   void choose_members();
@@ -207,7 +217,8 @@ class TableCore {
   std::vector<std::vector<std::byte>> frozen_;
   std::vector<Notice> notices_;
   std::string refusal_;
-  FailureUpcall upcall_;
+  std::shared_ptr<FailureUpcall> upcall_;
+  std::uint32_t delivering_ = 0;
   std::unique_ptr<Puller> puller_;
   Subscription subscription_;
 };

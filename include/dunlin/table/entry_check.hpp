@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstddef>
-#include <functional>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include <dunlin/limits.hpp>
 
@@ -50,14 +52,32 @@ consteval bool any_pointer_among(std::index_sequence<I...>) {
   return (takes_pointer_after<T>(std::make_index_sequence<I>{}) || ...);
 }
 
-/// Pointers hidden in aggregates are found too; only those in a class with constructors are not.
+template <class T>
+consteval bool holds_pointer();
+
+/// The standard library's own: classes with constructors, which cannot be looked into.
+template <class T>
+struct StandardPointerHolder : std::false_type {};
+template <class Char, class Traits>
+struct StandardPointerHolder<std::basic_string_view<Char, Traits>> : std::true_type {};
+template <class T, std::size_t N>
+struct StandardPointerHolder<std::span<T, N>> : std::true_type {};
+template <class T>
+struct StandardPointerHolder<std::optional<T>> : std::bool_constant<holds_pointer<T>()> {};
+template <class... T>
+struct StandardPointerHolder<std::variant<T...>> : std::bool_constant<(holds_pointer<T>() || ...)> {
+};
+
+/// Pointers hidden in aggregates are found too; only those in somebody's class with constructors,
+/// and behind the first member of a union, are not.
 template <class T>
 consteval bool holds_pointer() {
   if constexpr (std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>) {
     return true;
-  } else if constexpr (std::is_same_v<T, std::string_view>) {
+  } else if constexpr (StandardPointerHolder<T>::value) {
     return true;
-  } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && sizeof(T) >= sizeof(void*)) {
+  } else if constexpr ((std::is_class_v<T> || std::is_union_v<T>)&&std::is_aggregate_v<T> &&
+                       sizeof(T) >= sizeof(void*)) {
     // An aggregate of more scalars than fit in a cache line cannot be a Cell; looking at its first
     // 64 keeps compile times short.
     return any_pointer_among<T>(std::make_index_sequence<scalar_count<T>()>{});

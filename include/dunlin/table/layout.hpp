@@ -11,7 +11,9 @@
 #include <vector>
 
 #include <dunlin/table/cell.hpp>
+#include <dunlin/table/entry_type.hpp>
 #include <dunlin/table/reflect.hpp>
+#include <dunlin/table/value_fields.hpp>
 
 /// A Layout says what the bytes of a row mean: its columns with name, type, offset and count. The
 /// core of the table, `dunlin top` and other languages know rows only by it; `layout_of<Row>()`
@@ -24,23 +26,6 @@ enum class ColumnKind : std::uint8_t {
   list      // a List
 };
 
-enum class EntryType : std::uint8_t {
-  boolean,
-  i8,
-  i16,
-  i32,
-  i64,
-  u8,
-  u16,
-  u32,
-  u64,
-  f32,
-  f64,
-  text,  // std::array<char, N>
-  bytes  // anything else
-};
-[[nodiscard]] std::string_view describe(EntryType type) noexcept;
-
 struct Column {
   std::string name;
   ColumnKind kind;
@@ -50,6 +35,7 @@ struct Column {
   std::size_t entry_bytes;   // of the value
   std::size_t stride_bytes;  // from one entry to the next
   std::size_t bytes;         // of the whole column
+  std::string fields = {};   // of a value of type bytes: "i32,f64*3"; empty if not known
   friend bool operator==(const Column&, const Column&) = default;
 };
 
@@ -57,8 +43,8 @@ struct Layout {
   std::vector<Column> columns;
   std::size_t row_bytes = 0;
 
-  /// One line a column, "name type[count] kind @offset": what peers must agree on, and what a
-  /// refusal prints. parse() reads it back.
+  /// One line a column, "name type kind @offset xcount =entry /stride +bytes", and the row's size:
+  /// what peers must agree on, and what a refusal prints. parse() reads it back.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] static Layout parse(std::string_view text);
   [[nodiscard]] std::uint64_t hash() const;
@@ -69,30 +55,6 @@ struct Layout {
 
 namespace detail {
 
-template <class T>
-consteval EntryType entry_type() {
-  using enum EntryType;
-  if constexpr (std::is_enum_v<T>) {
-    return entry_type<std::underlying_type_t<T>>();
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return boolean;
-  } else if constexpr (std::is_same_v<T, float>) {
-    return f32;
-  } else if constexpr (std::is_same_v<T, double>) {
-    return f64;
-  } else if constexpr (std::is_integral_v<T>) {
-    constexpr std::array<EntryType, 4> is_signed{i8, i16, i32, i64};
-    constexpr std::array<EntryType, 4> is_unsigned{u8, u16, u32, u64};
-    constexpr std::size_t size = std::bit_width(sizeof(T)) - 1;
-    return std::is_signed_v<T> ? is_signed[size] : is_unsigned[size];
-  } else {
-    return bytes;
-  }
-}
-template <>
-consteval EntryType entry_type<long double>() {
-  return EntryType::bytes;
-}
 template <class T>
 struct TextSize : std::false_type {};
 template <std::size_t N>
@@ -161,6 +123,10 @@ struct RowCheck {
       !std::is_class_v<Row> || !std::is_polymorphic_v<Row>,
       "dunlin: a row cannot have virtual functions: their table is an address, which means "
       "nothing in another process.");
+  static_assert(
+      alignof(Row) <= kCacheLineBytes,
+      "dunlin: a row, and so its members, cannot be aligned to more than a cache line (64 bytes): "
+      "rows lie on cache lines.");
   static_assert(!std::is_class_v<Row> || std::is_polymorphic_v<Row> || std::is_aggregate_v<Row>,
                 "dunlin: a row must be a plain struct: all members public, no constructors, no "
                 "virtual or private base. Give members default values instead: "
@@ -216,7 +182,8 @@ Column make_column(std::string_view name, std::size_t offset) {
           .count = Traits::kCount,
           .entry_bytes = sizeof(typename Traits::value_type),
           .stride_bytes = Traits::kStrideBytes,
-          .bytes = sizeof(M)};
+          .bytes = sizeof(M),
+          .fields = described_fields<Traits::kType, typename Traits::value_type>()};
 }
 
 template <class Row>

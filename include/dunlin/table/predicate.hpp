@@ -21,7 +21,8 @@
 ///      added meanwhile is first evaluated in the next pass.
 ///  P2  A removed predicate is not evaluated again and runs no further trigger, also when it is
 ///      removed from within its own trigger.
-///  P3  once: fires in the first pass in which it is true, and is gone before its triggers run.
+///  P3  once: fires in the first pass in which it is true, and is gone when its triggers have run
+///      (or one of them threw).
 ///      transition: fires if it is true now and was not in the pass before (or there was none).
 ///      recurrent: fires in every pass in which it is true.
 ///  P4  An exception from a predicate or trigger ends the pass and leaves through poll(); the
@@ -45,6 +46,7 @@ struct Predicate {
   std::uint64_t* firings = nullptr;  // its counter, in the published memory if there is room
   PredicateKind kind = PredicateKind::recurrent;
   bool removed = false;
+  bool spent = false;  // a `once` that has fired
   bool was_true = false;
   std::uint32_t entries = 1;  // read by an evaluation; what a simulated CPU is charged for
   std::uint64_t id = 0;
@@ -91,15 +93,18 @@ class Detector {
   [[nodiscard]] bool may_trigger(const Predicate& predicate) noexcept {
     if (costs_ != nullptr) [[unlikely]]
       fabric_.spend(costs_->trigger_ns);
-    return !predicate.removed || predicate.kind == PredicateKind::once;
+    return !predicate.removed;
   }
   /// The first `count` triggers of those that were added after registration.
   void run_added(Predicate& predicate, std::size_t count);
   [[nodiscard]] std::uint64_t passes() const noexcept { return passes_; }
-  [[nodiscard]] std::size_t size() const noexcept { return predicates_.size(); }
+  /// Those that can still fire.
+  [[nodiscard]] std::size_t size() const noexcept;
+  [[nodiscard]] bool running() const noexcept { return running_; }
 
  private:
   class Running;
+  class Spent;
   std::size_t evaluate_all();
   void sweep() noexcept;
 

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -33,17 +34,17 @@ void require_row(const Table& table, std::size_t row) {
 
 /// Which rows an expression is about.
 struct RowSet {
-  std::vector<std::uint32_t> listed;  // empty: all
+  std::optional<std::vector<std::uint32_t>> listed;  // without: all
   bool others_only = false;
   bool alive_only = false;
 
   /// Calls `test(row)` until it returns false; returns whether it never did.
   template <class Table, class Test>
   [[gnu::always_inline]] bool every(const Table& table, Test&& test) const {
-    if (listed.empty() && !others_only && !alive_only) [[likely]] {
+    if (!listed && !others_only && !alive_only) [[likely]] {
       return every_between(table, 0, table.size(), test);
     }
-    if (listed.empty() && !alive_only) {
+    if (!listed && !alive_only) {
       return every_between(table, 0, table.my_row(), test) &&
              every_between(table, table.my_row() + 1, table.size(), test);
     }
@@ -52,15 +53,19 @@ struct RowSet {
   /// How many rows an evaluation looks at, at most; throws Error if one of them does not exist.
   template <class Table>
   [[nodiscard]] std::size_t size(const Table& table) const {
-    for (const std::uint32_t row : listed) require_row(table, row);
-    return listed.empty() ? table.size() : listed.size();
+    if (!listed) return table.size();
+    for (const std::uint32_t row : *listed) require_row(table, row);
+    return listed->size();
   }
   [[nodiscard]] std::string describe() const {
     std::string text;
-    for (const std::uint32_t i : listed)
-      text += (text.empty() ? " of rows " : ",") + std::to_string(i);
-    if (others_only) text += listed.empty() ? " of others" : " others";
-    if (alive_only) text += listed.empty() && !others_only ? " of alive" : " alive";
+    if (listed) {
+      for (const std::uint32_t i : *listed)
+        text += (text.empty() ? " of rows " : ",") + std::to_string(i);
+      if (listed->empty()) text = " of no rows";
+    }
+    if (others_only) text += listed ? " others" : " of others";
+    if (alive_only) text += listed || others_only ? " alive" : " of alive";
     return text;
   }
 
@@ -82,9 +87,9 @@ struct RowSet {
   }
   template <class Table, class Test>
   bool every_of_some(const Table& table, Test&& test) const {
-    const std::size_t count = listed.empty() ? table.size() : listed.size();
+    const std::size_t count = listed ? listed->size() : table.size();
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t row = listed.empty() ? i : listed[i];
+      const std::size_t row = listed ? (*listed)[i] : i;
       if (others_only && row == table.my_row()) continue;
       if (alive_only && !table.alive(row)) continue;
       if (!test(table[row])) return false;

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <dunlin/table/entry_check.hpp>
+#include <dunlin/table/entry_type.hpp>
+
+/// What a value that is no single number consists of, as text: "i32,f64*3" for an int and three
+/// doubles. Part of a layout, so that peers whose values agree in nothing but their size are told
+/// apart (T5). Found, as pointers are, by what the type can be brace-initialised from.
+namespace dunlin::detail {
+
+inline constexpr std::size_t kMaxDescribedFields = 32;  // of one class; the others are "..."
+
+template <class T>
+concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+/// Converts to numbers of one type only.
+template <EntryType kType>
+struct NumberOf {
+  template <Number U>
+  requires(entry_type<U>() == kType) constexpr operator U() const noexcept;
+};
+template <class T, EntryType kType, std::size_t... I>
+consteval bool takes_number_after(std::index_sequence<I...>) {
+  return requires { T{Scalar<I>{}..., NumberOf<kType>{}}; };
+}
+
+/// The type of field I of an aggregate, tried from the commonest on.
+template <class T, std::size_t I, EntryType kFirst, EntryType... kOthers>
+consteval EntryType field_type() {
+  if constexpr (takes_number_after<T, kFirst>(std::make_index_sequence<I>{})) {
+    return kFirst;
+  } else if constexpr (sizeof...(kOthers) > 0) {
+    return field_type<T, I, kOthers...>();
+  } else {
+    return EntryType::bytes;
+  }
+}
+template <class T, std::size_t... I>
+consteval auto field_types(std::index_sequence<I...>) {
+  using enum EntryType;
+  return std::array<EntryType, sizeof...(I)>{
+      field_type<T, I, i32, i64, u64, f64, u32, f32, u8, i8, boolean, u16, i16>()...};
+}
+
+template <class T>
+struct ArrayOf : std::false_type {};
+template <class T, std::size_t N>
+struct ArrayOf<std::array<T, N>> : std::true_type {
+  using Element = T;
+  static constexpr std::size_t kCount = N;
+};
+
+inline void append_field(std::string& to, std::string_view field, std::size_t times) {
+  if (!to.empty()) to += ',';
+  to += field;
+  if (times > 1) to += "*" + std::to_string(times);
+}
+
+/// Empty for a class that cannot be looked into.
+template <class T>
+std::string fields_of() {
+  std::string text;
+  if constexpr (Number<T>) {
+    text = describe(entry_type<T>());
+  } else if constexpr (ArrayOf<T>::value) {
+    const std::string element = fields_of<typename ArrayOf<T>::Element>();
+    const bool several = element.find_first_of(",*") != std::string::npos;
+    if (!element.empty()) {
+      append_field(text, several ? "(" + element + ")" : element, ArrayOf<T>::kCount);
+    }
+  } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
+    constexpr std::size_t kAll = scalar_count<T>();
+    constexpr std::size_t kCount = kAll < kMaxDescribedFields ? kAll : kMaxDescribedFields;
+    constexpr auto kTypes = field_types<T>(std::make_index_sequence<kCount>{});
+    for (std::size_t i = 0; i < kCount;) {
+      std::size_t next = i + 1;
+      while (next < kCount && kTypes[next] == kTypes[i]) ++next;
+      append_field(text, describe(kTypes[i]), next - i);
+      i = next;
+    }
+    if (kAll > kCount) text += ",...";
+  }
+  return text;
+}
+
+/// What a column says of its values' fields: nothing where its type says it all.
+template <EntryType kType, class T>
+std::string described_fields() {
+  if constexpr (kType == EntryType::bytes && !Number<T>) return fields_of<T>();
+  return {};
+}
+
+}  // namespace dunlin::detail
