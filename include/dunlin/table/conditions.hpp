@@ -21,76 +21,75 @@ struct Condition {
   }
 };
 
+/// A condition and the rows that it is about.
 template <class Op, class Row, class M, class V>
-struct Every : BooleanTag {
+struct OnRows {
   Condition<Op, Row, M, V> condition;
   RowSet rows;
-  Every(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
-  template <class Table>
-  [[gnu::always_inline]] bool operator()(const Table& table) const {
-    const auto& against = condition.value.value(table);
-    return rows.every(table, [&](const Row& row) {
-      return every_entry_is<Op>(row.*(condition.member), against);
-    });
-  }
+  OnRows(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
   template <class Table>
   std::size_t entries(const Table& table) const {
     return rows.size(table) * MemberTraits<M>::kCount + condition.value.entries(table);
   }
+
+ protected:
   template <class Table>
-  std::string describe(const Table& table) const {
-    return "all(" + column_name(table, condition.member) + rows.describe() + ")" + Op::kSign +
-           condition.value.describe(table);
+  std::string describe_as(const char* quantifier, const Table& table) const {
+    return std::string(quantifier) + "(" + column_name(table, condition.member) + rows.describe() +
+           ")" + Op::kSign + condition.value.describe(table);
   }
 };
 
 template <class Op, class Row, class M, class V>
-struct Some : BooleanTag {
-  Condition<Op, Row, M, V> condition;
-  RowSet rows;
-  Some(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
+struct Every : BooleanTag, OnRows<Op, Row, M, V> {
+  using OnRows<Op, Row, M, V>::OnRows;
   template <class Table>
   [[gnu::always_inline]] bool operator()(const Table& table) const {
-    const auto& against = condition.value.value(table);
-    return !rows.every(table, [&](const Row& row) {
-      return every_entry_is<Negated<Op>>(row.*(condition.member), against);
+    const auto& against = this->condition.value.value(table);
+    return this->rows.every(table, [&](const Row& row) {
+      return every_entry_is<Op>(row.*(this->condition.member), against);
     });
   }
   template <class Table>
-  std::size_t entries(const Table& table) const {
-    return rows.size(table) * MemberTraits<M>::kCount + condition.value.entries(table);
+  std::string describe(const Table& table) const {
+    return this->describe_as("all", table);
+  }
+};
+
+template <class Op, class Row, class M, class V>
+struct Some : BooleanTag, OnRows<Op, Row, M, V> {
+  using OnRows<Op, Row, M, V>::OnRows;
+  template <class Table>
+  [[gnu::always_inline]] bool operator()(const Table& table) const {
+    const auto& against = this->condition.value.value(table);
+    return !this->rows.every(table, [&](const Row& row) {
+      return every_entry_is<Negated<Op>>(row.*(this->condition.member), against);
+    });
   }
   template <class Table>
   std::string describe(const Table& table) const {
-    return "any(" + column_name(table, condition.member) + rows.describe() + ")" + Op::kSign +
-           condition.value.describe(table);
+    return this->describe_as("any", table);
   }
 };
 
 /// How many rows satisfy the condition in all their entries.
 template <class Op, class Row, class M, class V>
-struct Count : ValueTag {
-  Condition<Op, Row, M, V> condition;
-  RowSet rows;
-  Count(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
+struct Count : ValueTag, OnRows<Op, Row, M, V> {
+  using OnRows<Op, Row, M, V>::OnRows;
   template <class Table>
   std::size_t value(const Table& table) const {
-    const auto& against = condition.value.value(table);
+    const auto& against = this->condition.value.value(table);
     std::size_t count = 0;
-    rows.every(table, [&](const Row& row) {
-      count +=
-          every_entry(row.*(condition.member), [&](const auto& e) { return Op{}(e, against); });
+    this->rows.every(table, [&](const Row& row) {
+      count += every_entry(row.*(this->condition.member),
+                           [&](const auto& e) { return Op{}(e, against); });
       return true;
     });
     return count;
   }
   template <class Table>
-  std::size_t entries(const Table& table) const {
-    return rows.size(table) * MemberTraits<M>::kCount + condition.value.entries(table);
-  }
-  template <class Table>
   std::string describe(const Table& table) const {
-    return "count(" + condition.describe(table) + rows.describe() + ")";
+    return "count(" + this->condition.describe(table) + this->rows.describe() + ")";
   }
 };
 

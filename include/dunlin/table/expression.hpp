@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -27,40 +26,22 @@ namespace detail {
 
 /// A column that still lacks its comparison: what all(), any() and where() return.
 template <template <class, class, class, class> class Result, class Row, class M>
-struct Quantified {
+struct Quantified : Narrowed<Quantified<Result, Row, M>> {
   M Row::*member;
-  RowSet rows{};
-  Quantified over(std::initializer_list<std::uint32_t> some) && {
-    rows.listed = some;
-    return std::move(*this);
-  }
-  Quantified over(std::vector<std::uint32_t> some) && {
-    rows.listed = std::move(some);
-    return std::move(*this);
-  }
-  Quantified others() && {
-    rows.others_only = true;
-    return std::move(*this);
-  }
-  Quantified alive() && {
-    rows.alive_only = true;
-    return std::move(*this);
-  }
+  explicit Quantified(M Row::*m) : member(m) {}
 
   template <class Op, class V>
   auto compare(V&& v) && {
     using Operand = decltype(as_value(std::forward<V>(v)));
-    return Result<Op, Row, M, Operand>({member, as_value(std::forward<V>(v))}, std::move(rows));
+    return Result<Op, Row, M, Operand>({member, as_value(std::forward<V>(v))},
+                                       std::move(this->rows));
   }
 };
 
 /// where(...) op value: a condition with its rows, for count().
 template <class Op, class Row, class M, class V>
-struct ConditionOver {
-  Condition<Op, Row, M, V> condition;
-  RowSet rows;
-  ConditionOver(Condition<Op, Row, M, V> c, RowSet r)
-      : condition(std::move(c)), rows(std::move(r)) {}
+struct ConditionOver : OnRows<Op, Row, M, V> {
+  using OnRows<Op, Row, M, V>::OnRows;
 };
 
 template <class Q>

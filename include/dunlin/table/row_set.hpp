@@ -98,6 +98,24 @@ struct RowSet {
   }
 };
 
+/// What is about all rows until it is narrowed to some.
+template <class Self>
+struct Narrowed {
+  RowSet rows{};
+  Self over(std::vector<std::uint32_t> some) && {
+    rows.listed = std::move(some);
+    return std::move(static_cast<Self&>(*this));
+  }
+  Self others() && {
+    rows.others_only = true;
+    return std::move(static_cast<Self&>(*this));
+  }
+  Self alive() && {
+    rows.alive_only = true;
+    return std::move(static_cast<Self&>(*this));
+  }
+};
+
 /// The entries of a member, whether it is one cell or an array of them.
 template <class M, class Test>
 [[gnu::always_inline]] inline bool every_entry(const M& member, Test&& test) {

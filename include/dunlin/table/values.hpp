@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -82,32 +81,14 @@ struct EntryOfRow : ValueTag {
 
 /// Folds a column into one value.
 template <class Fold, class Row, class M>
-struct Reduction : ValueTag {
+struct Reduction : ValueTag, Narrowed<Reduction<Fold, Row, M>> {
   M Row::*member;
-  RowSet rows{};
   explicit Reduction(M Row::*m) : member(m) {}
-
-  Reduction over(std::initializer_list<std::uint32_t> some) && {
-    rows.listed = some;
-    return std::move(*this);
-  }
-  Reduction over(std::vector<std::uint32_t> some) && {
-    rows.listed = std::move(some);
-    return std::move(*this);
-  }
-  Reduction others() && {
-    rows.others_only = true;
-    return std::move(*this);
-  }
-  Reduction alive() && {
-    rows.alive_only = true;
-    return std::move(*this);
-  }
 
   template <class Table>
   auto value(const Table& table) const {
     auto folded = Fold::template start<EntryOf<M>>();
-    rows.every(table, [&](const Row& row) {
+    this->rows.every(table, [&](const Row& row) {
       return every_entry(row.*member, [&](const auto& entry) {
         Fold::add(folded, entry);
         return true;
@@ -117,11 +98,12 @@ struct Reduction : ValueTag {
   }
   template <class Table>
   std::size_t entries(const Table& table) const {
-    return rows.size(table) * MemberTraits<M>::kCount;
+    return this->rows.size(table) * MemberTraits<M>::kCount;
   }
   template <class Table>
   std::string describe(const Table& table) const {
-    return std::string(Fold::kName) + "(" + column_name(table, member) + rows.describe() + ")";
+    return std::string(Fold::kName) + "(" + column_name(table, member) + this->rows.describe() +
+           ")";
   }
 };
 
@@ -139,28 +121,22 @@ constexpr T smallest() {
   return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
 }
 
-struct MinFold {
-  static constexpr const char* kName = "min";
+/// The outermost value in the sense of `Op`.
+template <class Op>
+struct BoundFold {
+  static constexpr bool kLeast = std::is_same_v<Op, Less>;
+  static constexpr const char* kName = kLeast ? "min" : "max";
   template <class T>
   static constexpr T start() {
-    return largest<T>();
+    return kLeast ? largest<T>() : smallest<T>();
   }
   template <class T>
   static constexpr void add(T& so_far, const T& next) {
-    so_far = next < so_far ? next : so_far;
+    so_far = (kLeast ? next < so_far : so_far < next) ? next : so_far;
   }
 };
-struct MaxFold {
-  static constexpr const char* kName = "max";
-  template <class T>
-  static constexpr T start() {
-    return smallest<T>();
-  }
-  template <class T>
-  static constexpr void add(T& so_far, const T& next) {
-    so_far = so_far < next ? next : so_far;
-  }
-};
+using MinFold = BoundFold<Less>;
+using MaxFold = BoundFold<Greater>;
 /// Integers wrap around, as unsigned ones do.
 struct SumFold {
   static constexpr const char* kName = "sum";
