@@ -118,6 +118,19 @@ TEST(ShmDeath, WithoutATimeoutAStoppedMemberIsWaitedFor) {
   victim.signal(SIGCONT);
 }
 
+/// Its peers would take it for silent if it went on to skip looks as fast polls may.
+TEST(ShmDeath, SlowPollsAfterABurstBeatTheHeart) {
+  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  for (int burst = 0; burst < 10; ++burst) {
+    for (int i = 0; i < 100'000; ++i) fabric->poll();
+    const std::uint64_t later_ns = fabric->now_ns() + 2'000'000;
+    while (fabric->now_ns() < later_ns) {  // computes something
+    }
+    for (int i = 0; i < 4; ++i) fabric->poll();
+    ASSERT_GE(fabric->recent_ns(), later_ns);
+  }
+}
+
 TEST(ShmDeath, ASleepingMemberIsNotSilentAndWakesWhenAPeerDies) {
   const std::string group = fresh_group();
   Process sleeper([&](Parent& parent) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -64,6 +65,25 @@ TEST_P(LoopOf, PollsOnceEvenIfTheConditionHolds) {
   Part part{[&] { return ++polls, 0; }};
   EXPECT_TRUE(Loop(*fabric, options()).add(part).run_until([] { return true; }, 0));
   EXPECT_EQ(polls, 1);
+}
+
+/// With polls that were fast before: the fabric must not go by how many there were.
+TEST_P(LoopOf, LooksAtTheClockInTimeThoughItsTurnsHaveBecomeSlow) {
+  int turns = 0, unseen = 0, most_unseen = 0;
+  std::uint64_t last_look_ns = 0;
+  Part part{[&]() -> std::size_t {
+    fabric->poll();
+    if (++turns < 100'000) return 1;
+    unseen = fabric->recent_ns() == last_look_ns ? unseen + 1 : 0;
+    most_unseen = std::max(most_unseen, unseen);
+    last_look_ns = fabric->recent_ns();
+    const std::uint64_t end_ns = fabric->now_ns() + 1'000'000;
+    while (fabric->now_ns() < end_ns) {  // computes something
+    }
+    return 1;
+  }};
+  Loop(*fabric, options()).add(part).run_until([&] { return turns == 100'020; }, kPatience_ms);
+  EXPECT_LT(most_unseen, 4);
 }
 
 TEST_P(LoopOf, GivesUpAfterItsTimeout) {

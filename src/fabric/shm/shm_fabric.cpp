@@ -9,6 +9,7 @@ namespace dunlin::shm {
 namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kLookIntervalNs = 250'000;
 
 constexpr Properties kProperties{.passive_target = true,
                                  .ordered_placement = true,
@@ -30,6 +31,7 @@ ShmFabric::ShmFabric(Attachment attachment)
       members_(attachment.self.members()),
       remotes_(attachment.self.members() * kMaxRegions),
       doors_(attachment.self.members()),
+      look_timer_(kLookIntervalNs, ShmFabric::now_ns()),
       silence_timeout_ns_(attachment.self.silence_timeout_ms * kNsPerMs),
       detector_(attachment.self.members(), silence_timeout_ns_, ShmFabric::now_ns()),
       self_(std::move(attachment.self)),

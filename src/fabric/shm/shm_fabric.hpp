@@ -12,6 +12,7 @@
 #include "fabric/failure_detector.hpp"
 #include "fabric/shm/membarrier.hpp"
 #include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/tick_timer.hpp"
 
 /// The Fabric over shared memory, one file a concern: operations.cpp and messages.cpp are the data
 /// path, regions.cpp connects memory, control.cpp speaks with the peers, watch.cpp sees who is
@@ -129,6 +130,7 @@ class ShmFabric final : public Fabric {
   // watch.cpp
   std::size_t poll_slowly() noexcept;
   void look_at_clock();
+  void look_soon() noexcept;
   void watch(std::uint64_t now_ns);
   void beat(std::uint64_t now_ns) noexcept;
   void check_silence();
@@ -144,12 +146,12 @@ class ShmFabric final : public Fabric {
   // The data path's.
   BaseSegment* own_;
   std::uint32_t members_;
-  std::uint32_t polls_until_clock_ = 1;
-  std::uint32_t polls_per_clock_ = 1;
+  std::uint32_t polls_until_ticks_ = 1;
   std::vector<Remote> remotes_;  // by peer and region
   std::vector<Door> doors_;      // by rank
 
   // Watching.
+  TickTimer look_timer_;  // until the next look at the clock
   std::uint64_t last_watch_ns_ = 0;
   std::uint64_t next_silence_check_ns_ = 0;
   std::uint64_t silence_timeout_ns_;

@@ -63,7 +63,7 @@ void ShmFabric::wait(std::uint64_t timeout_ns) noexcept {
   std::array<epoll_event, 4> events;
   const int count = wait_for_events(epoll_, events, timeout_ns);
   woken_.store(false);
-  polls_until_clock_ = 1;  // the time that recent_ns() gives is that of before the sleep
+  look_soon();  // the time that recent_ns() gives is that of before the sleep
   const bool only_the_bell = count == 1 && events[0].data.u64 == kBellTag;
   for (int i = 0; i < count; ++i)
     if (events[static_cast<std::size_t>(i)].data.u64 == kBellTag) silence_bell();

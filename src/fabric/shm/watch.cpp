@@ -8,36 +8,45 @@ namespace dunlin::shm {
 namespace {
 
 constexpr std::uint64_t kWatchIntervalNs = 500'000;
-constexpr std::uint64_t kClockIntervalNs = kWatchIntervalNs / 2;
-/// Reading the clock costs some 25 to 70 ns, a poll() 1 to 2.
-constexpr std::uint64_t kMaxPollsPerClock = 64;
+/// Reading the processor's counter costs some 10 ns, the clock 25 to 70, the rest of a poll() 1 to
+/// 2. A member that polls fast and then slowly beats its heart only after so many slow polls.
+constexpr std::uint32_t kPollsPerTicks = 4;
 constexpr std::uint64_t kSilenceChecksPerTimeout = 16;
 
 }  // namespace
 
 std::size_t ShmFabric::poll() noexcept {
   const bool quiet = memory::load(own_->pending) == 0;
-  if (--polls_until_clock_ != 0 && quiet) [[likely]]
+  if (--polls_until_ticks_ != 0 && quiet) [[likely]]
     return 0;
   return poll_slowly();
 }
 
 std::size_t ShmFabric::poll_slowly() noexcept {
   handled_ = 0;
-  if (polls_until_clock_ == 0) look_at_clock();
+  if (polls_until_ticks_ == 0) look_at_clock();
   if (memory::load(own_->pending) != 0) handle_pending();
   return handled_;
 }
 
-/// As many polls until the next look as have lately fitted into kClockIntervalNs.
+/// Polls that are far apart all look; only those of which several fit between two looks skip some.
 void ShmFabric::look_at_clock() {
+  const std::uint64_t ticks = read_ticks();
+  if (!look_timer_.over(ticks)) {
+    polls_until_ticks_ = kPollsPerTicks;
+    return;
+  }
+  polls_until_ticks_ = 1;
   const std::uint64_t now = now_ns();
-  const std::uint64_t elapsed_ns = std::max<std::uint64_t>(now - recent_ns_, 1);
+  look_timer_.restart(ticks, now);
   recent_ns_ = now;
-  polls_per_clock_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-      polls_per_clock_ * kClockIntervalNs / elapsed_ns, 1, kMaxPollsPerClock));
-  polls_until_clock_ = polls_per_clock_;
   if (watch_now_ || now - last_watch_ns_ >= kWatchIntervalNs) watch(now);
+}
+
+/// The next poll() does.
+void ShmFabric::look_soon() noexcept {
+  polls_until_ticks_ = 1;
+  look_timer_.expire();
 }
 
 void ShmFabric::watch(std::uint64_t now_ns) {
