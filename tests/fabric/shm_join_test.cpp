@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <set>
 
+#include <fcntl.h>
 #include <grp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -70,6 +72,22 @@ TEST(ShmJoin, AGroupOfOneNeedsNobody) {
   const auto fabric = shm::join({.group = fresh_group(), .members = 1});
   EXPECT_EQ(fabric->size(), 1u);
   EXPECT_EQ(fabric->kind(), "shm");
+}
+
+std::set<int> descriptors_without_cloexec() {
+  std::set<int> found;
+  for (int number = 0; number < 4096; ++number) {
+    const int flags = fcntl(number, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) found.insert(number);
+  }
+  return found;
+}
+
+TEST(ShmJoin, LeavesNoDescriptorToProgramsThatItsProcessStarts) {
+  const std::set<int> before = descriptors_without_cloexec();
+  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const Region box = fabric->allocate({.name = "box", .bytes = 64});
+  EXPECT_EQ(descriptors_without_cloexec(), before);
 }
 
 TEST(ShmJoin, NamesTheMissingMember) {

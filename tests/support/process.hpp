@@ -50,6 +50,8 @@ class Process {
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void tell(std::string_view text) { line_.tell(text); }
   [[nodiscard]] std::string hear() { return line_.hear(); }
+  /// Readable when there is something to hear.
+  [[nodiscard]] int descriptor() const noexcept { return line_.descriptor(); }
   /// All lines that are still to come, until its end.
   [[nodiscard]] std::string hear_all();
 

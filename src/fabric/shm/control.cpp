@@ -24,6 +24,12 @@ bool ShmFabric::listen_for(int descriptor, std::uint64_t tag) noexcept {
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
+/// Before closing it: were it open in a forked child, too, it would else stay, and be readable for
+/// ever.
+void ShmFabric::forget(const Descriptor& descriptor) noexcept {
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor.get(), nullptr);
+}
+
 void ShmFabric::read_control() {
   std::array<epoll_event, kMaxEvents> events;
   const int count = epoll_wait(epoll_.get(), events.data(), kMaxEvents, 0);
@@ -110,13 +116,15 @@ void ShmFabric::flush_control() {
 void ShmFabric::accept_arrivals() {
   while (Descriptor socket = take_connection(listener_)) {
     if (!counterpart_of(socket, access_).admitted) continue;
-    if (arrivals_.size() == kMaxArrivals) arrivals_.erase(arrivals_.begin());
+    if (arrivals_.size() == kMaxArrivals) {
+      forget(arrivals_.front());
+      arrivals_.erase(arrivals_.begin());
+    }
     if (!listen_for(socket.get(), kArrivalTag)) continue;
     arrivals_.push_back(std::move(socket));
   }
   // Without a free descriptor the listener would stay readable and keep us from sleeping.
-  if (errno == EMFILE || errno == ENFILE)
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  if (errno == EMFILE || errno == ENFILE) forget(listener_);
   refuse_arrivals();
 }
 
@@ -129,6 +137,7 @@ void ShmFabric::refuse_arrivals() {
   std::erase_if(arrivals_, [&](const Descriptor& socket) {
     if (receive_packet(socket.get()).kind == Received::Kind::nothing_yet) return false;
     static_cast<void>(send_packet(socket.get(), answer));
+    forget(socket);
     return true;
   });
 }

@@ -46,7 +46,7 @@ void ShmFabric::do_release(RegionId id) noexcept {
       if (offer.state != Offer::State::waiting && offer.region == id)
         offer.state = Offer::State::waiting;
   }
-  if (local->number == 0) return;
+  if (local->number == 0 || !in_own_process()) return;
   Packet packet;
   packet.type = PacketType::withdraw;
   packet.value = local->number;

@@ -1,5 +1,6 @@
 #include "fabric/shm/shm_fabric.hpp"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -58,7 +59,8 @@ ShmFabric::ShmFabric(Attachment attachment)
 }
 
 void ShmFabric::open_door(Rank rank, Link link) {
-  if (rank == rank_) link.bell = Descriptor(checked(dup(bell_.get()), "copying a descriptor"));
+  if (rank == rank_)
+    link.bell = Descriptor(checked(fcntl(bell_.get(), F_DUPFD_CLOEXEC, 0), "copying a descriptor"));
   Contact& contact = contacts_[rank];
   contact.link = std::move(link);
   if (!contact.link.base) return fail_soon(rank, "it died while the group was forming");
@@ -72,6 +74,7 @@ void ShmFabric::open_door(Rank rank, Link link) {
 }
 
 ShmFabric::~ShmFabric() {
+  if (!in_own_process()) return;
   Packet goodbye;
   goodbye.type = PacketType::leave;
   for (Contact& contact : contacts_) {

@@ -92,6 +92,8 @@ class ShmFabric final : public Fabric {
   };
 
   void open_door(Rank rank, Link link);
+  /// Not in a forked child, which has the same descriptors but is not the member.
+  [[nodiscard]] bool in_own_process() const noexcept { return getpid() == process_; }
 
   // operations.cpp
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
@@ -126,6 +128,7 @@ class ShmFabric final : public Fabric {
   void accept_arrivals();
   void refuse_arrivals();
   [[nodiscard]] bool listen_for(int descriptor, std::uint64_t tag) noexcept;
+  void forget(const Descriptor& descriptor) noexcept;
 
   // watch.cpp
   std::size_t poll_slowly() noexcept;
@@ -167,6 +170,7 @@ class ShmFabric final : public Fabric {
   std::uint64_t wake_at_ns_ = UINT64_MAX;
 
   // Control.
+  pid_t process_ = getpid();
   Identity self_;
   Access access_;
   Descriptor listener_;

@@ -89,7 +89,10 @@ void ShmFabric::fail(Rank peer, std::string how) {
   outgoing_ -= contact.outgoing.size();
   contact.outgoing.clear();
   contact.offers.clear();
-  if (contact.link.socket) shutdown(contact.link.socket.get(), SHUT_RDWR);
+  if (contact.link.socket) {
+    forget(contact.link.socket);
+    shutdown(contact.link.socket.get(), SHUT_RDWR);
+  }
   contact.link = Link{.pid = contact.link.pid};
   --living_;
   memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
