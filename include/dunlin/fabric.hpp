@@ -319,8 +319,9 @@ class Fabric {
   virtual void wake() noexcept = 0;
   /// "Poll me no later than this": bounds the next sleep(), and makes a simulated node poll then.
   virtual void wake_at(std::uint64_t time_ns) noexcept = 0;
-  /// For a foreign event loop: readable when there is something to poll(); -1 if there is none.
-  /// Works between prepare_sleep() and cancel_sleep().
+  /// For a foreign event loop, instead of sleep(): readable when there is something to poll() for,
+  /// the backend's own duties, wake_at() and wake() included; -1 if there is none. Works between
+  /// prepare_sleep() (and a last poll, as above) and cancel_sleep(); then poll().
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
   /// Members of this host that share the processors with us; runners spin less when it exceeds
   /// them.

@@ -23,7 +23,8 @@ struct BaseSegment {
   // marked ranks.
   alignas(128) std::uint64_t control_waiting;
   Marks message_waiting;
-  // 1 while the owner sleeps or is about to; whoever changes it to 0 rings the doorbell.
+  // While the owner sleeps or is about to, the number of this sleep; whoever sees it rings the
+  // doorbell, and then changes it to 0.
   alignas(128) std::uint64_t sleeping;
   // Counted up by the owner as long as it polls.
   alignas(128) std::uint64_t heartbeats;

@@ -36,6 +36,7 @@ void ShmFabric::read_control() {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t tag = events[static_cast<std::size_t>(i)].data.u64;
     if (tag == kBellTag) bell_rings_ = true;
+    if (tag == kAlarmTag) alarm_went_off();
     if (tag == kListenerTag) accept_arrivals();
     if (tag == kArrivalTag) refuse_arrivals();
     if (tag < size()) read_packets(static_cast<Rank>(tag));
@@ -43,6 +44,7 @@ void ShmFabric::read_control() {
   if (outgoing_ > 0) flush_control();
   for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
   if (must_match_) match_offers();
+  if (prepared_) set_alarm();  // it may have gone off in this last poll
 }
 
 void ShmFabric::read_packets(Rank from) {
@@ -102,6 +104,7 @@ void ShmFabric::flush(Rank to) {
     contact.outgoing.pop_front();  // if closed, the watch will notice
     --outgoing_;
   }
+  if (prepared_ && !contact.outgoing.empty()) set_alarm();
   memory::store(doors_[to].base->control_waiting, 1);
   memory::store(doors_[to].base->pending, 1);
 }

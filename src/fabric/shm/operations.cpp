@@ -95,10 +95,12 @@ Refusal ShmFabric::refuse(const Operation& operation) noexcept {
                                                      : Refusal::not_connected;
 }
 
-void ShmFabric::ring(const Door& door) noexcept {
-  if (memory::exchange(&door.base->sleeping, 0) == 0) return;  // another has rung
+/// First the bell: were we stopped in between, the others would still ring. And not just any 1:
+/// when we go on, the peer may be in a later sleep, for which nobody has rung.
+void ShmFabric::ring(const Door& door, std::uint64_t sleep) noexcept {
   const std::uint64_t one = 1;
   static_cast<void>(!::write(door.bell, &one, sizeof one));  // full: it is ringing anyway
+  memory::compare_swap(&door.base->sleeping, sleep, 0);
 }
 
 }  // namespace dunlin::shm

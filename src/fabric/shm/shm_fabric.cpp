@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 
 #include "fabric/shm/tags.hpp"
 
@@ -33,6 +34,7 @@ ShmFabric::ShmFabric(Attachment attachment)
       remotes_(attachment.self.members() * kMaxRegions),
       doors_(attachment.self.members()),
       look_timer_(kLookIntervalNs, ShmFabric::now_ns()),
+      last_watch_ns_(ShmFabric::now_ns()),
       silence_timeout_ns_(attachment.self.silence_timeout_ms * kNsPerMs),
       detector_(attachment.self.members(), silence_timeout_ns_, ShmFabric::now_ns()),
       self_(std::move(attachment.self)),
@@ -40,6 +42,8 @@ ShmFabric::ShmFabric(Attachment attachment)
       listener_(std::move(attachment.listener)),
       bell_(std::move(attachment.bell)),
       epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor")),
+      alarm_(
+          checked(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "making a timer")),
       base_(std::move(attachment.base)),
       contacts_(self_.members()),
       locals_(kMaxRegions),
@@ -53,8 +57,10 @@ ShmFabric::ShmFabric(Attachment attachment)
     peers_[rank].name = self_.names[rank];
     open_door(rank, std::move(attachment.links[rank]));
   }
-  if (!listen_for(listener_.get(), kListenerTag) || !listen_for(bell_.get(), kBellTag))
-    throw Error("watching the doorbell of group '" + group_ + "' failed: " + error_text(errno));
+  if (!listen_for(listener_.get(), kListenerTag) || !listen_for(bell_.get(), kBellTag) ||
+      !listen_for(alarm_.get(), kAlarmTag))
+    throw Error("watching the doorbell and the timer of group '" + group_ +
+                "' failed: " + error_text(errno));
   attend_soon();
 }
 

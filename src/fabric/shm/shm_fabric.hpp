@@ -99,7 +99,7 @@ class ShmFabric final : public Fabric {
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
   [[nodiscard]] Refusal refuse(const Operation& operation) noexcept;
   void wake_if_asleep(const Door& door) noexcept;
-  void ring(const Door& door) noexcept;
+  void ring(const Door& door, std::uint64_t sleep) noexcept;
 
   // messages.cpp
   void handle_pending();
@@ -144,7 +144,10 @@ class ShmFabric final : public Fabric {
 
   // waiting.cpp
   void wait(std::uint64_t timeout_ns) noexcept;
+  void get_up() noexcept;
   void silence_bell() noexcept;
+  void set_alarm() noexcept;
+  void alarm_went_off() noexcept;
 
   // The data path's.
   BaseSegment* own_;
@@ -155,7 +158,7 @@ class ShmFabric final : public Fabric {
 
   // Watching.
   TickTimer look_timer_;  // until the next look at the clock
-  std::uint64_t last_watch_ns_ = 0;
+  std::uint64_t last_watch_ns_;
   std::uint64_t next_silence_check_ns_ = 0;
   std::uint64_t silence_timeout_ns_;
   std::uint64_t beat_interval_ns_ = UINT64_MAX;
@@ -165,7 +168,10 @@ class ShmFabric final : public Fabric {
   FailureDetector detector_;
 
   // Waiting.
+  bool prepared_ = false;
   bool bell_rings_ = false;
+  std::uint64_t sleeps_ = 0;             // the number of the last one
+  std::uint64_t alarm_ns_ = UINT64_MAX;  // what the timer is set to
   std::atomic<bool> woken_{false};
   std::uint64_t wake_at_ns_ = UINT64_MAX;
 
@@ -176,6 +182,7 @@ class ShmFabric final : public Fabric {
   Descriptor listener_;
   Descriptor bell_;
   Descriptor epoll_;
+  Descriptor alarm_;
   OwnSegment base_;
   std::vector<Contact> contacts_;  // by rank
   std::vector<Descriptor> arrivals_;
@@ -196,8 +203,8 @@ class ShmFabric final : public Fabric {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (door.needs_fence) [[unlikely]]
     full_fence();
-  if (memory::load(door.base->sleeping) != 0) [[unlikely]]
-    ring(door);
+  if (const std::uint64_t sleep = memory::load(door.base->sleeping); sleep != 0) [[unlikely]]
+    ring(door, sleep);
 }
 
 }  // namespace dunlin::shm
