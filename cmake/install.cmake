@@ -10,6 +10,9 @@ install(TARGETS dunlin EXPORT DunlinTargets)
 install(DIRECTORY include/dunlin TYPE INCLUDE)
 if(DUNLIN_APPS)
   install(TARGETS dunlin_command)
+  if(TARGET dunlin_mpi_barrier)
+    install(TARGETS dunlin_mpi_barrier)  # beside dunlin, which looks for it there
+  endif()
 endif()
 install(EXPORT DunlinTargets NAMESPACE dunlin:: DESTINATION ${package_dir})
 

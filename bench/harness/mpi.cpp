@@ -1,8 +1,8 @@
 #include "bench/harness/mpi.hpp"
 
 #include <cstdlib>
-#include <filesystem>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
@@ -15,10 +15,8 @@ namespace {
 constexpr const char* kProgram = "dunlin-mpi-barrier";
 constexpr std::string_view kAnswer = "barriers per second: ";
 
-/// Beside `dunlin` in the build tree and in bin/, or where tests run, beside that.
-std::string find_program() {
-  std::error_code error;
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+/// In the folder of `dunlin`; tests have one of their own beside that. Empty if it is in neither.
+std::string find_program(const std::filesystem::path& folder) {
   for (const auto& place : {folder / kProgram, folder / ".." / "apps" / kProgram}) {
     if (::access(place.c_str(), X_OK) == 0) return place;
   }
@@ -27,13 +25,19 @@ std::string find_program() {
 
 }  // namespace
 
-MpiBarrier::MpiBarrier() : program_(find_program()) {
+std::filesystem::path folder_of_this_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+MpiBarrier::MpiBarrier(const std::filesystem::path& folder) : program_(find_program(folder)) {
   if (!program_exists("mpirun")) {
     missing_ = "MPI_Barrier was not measured: there is no mpirun (Debian: openmpi-bin)";
   } else if (program_.empty()) {
-    missing_ =
-        "MPI_Barrier was not measured: dunlin-mpi-barrier was not built, because MPI was "
-        "not found then (Debian: libopenmpi-dev)";
+    missing_ = fmt::format(
+        "MPI_Barrier was not measured: {} was not found beside dunlin, in {}; it is built and "
+        "installed with dunlin where there is MPI (Debian: libopenmpi-dev)",
+        kProgram, folder.string());
   }
 }
 

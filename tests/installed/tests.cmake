@@ -26,6 +26,11 @@ endif()
 set_tests_properties(installed.find_package installed.refuses_another_version PROPERTIES
   FIXTURES_REQUIRED installed)
 
+if(TARGET dunlin_mpi_barrier)
+  add_test(NAME installed.mpi_barrier COMMAND ${root}/bin/dunlin-mpi-barrier 1)
+  set_tests_properties(installed.mpi_barrier PROPERTIES FIXTURES_REQUIRED installed)
+endif()
+
 if(PKG_CONFIG)
   add_test(NAME installed.pkg_config
     COMMAND ${here}/pkg_config.sh ${root} ${PROJECT_BINARY_DIR}/examples_pkg_config ${CMAKE_CXX_COMPILER}
