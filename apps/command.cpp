@@ -29,6 +29,10 @@ void parse(CLI::App& program, int argc, const char* const* argv) {
 
 }  // namespace
 
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? "must not be empty" : ""; }, ""};
+}
+
 void add_commands(CLI::App& program) {
   program.description("Dunlin shares state between nodes at the speed of memory.");
   program.set_version_flag("--version", "dunlin " + std::string(version()));

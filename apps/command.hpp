@@ -28,6 +28,9 @@ class VerificationFailed : public Error {
   using Error::Error;
 };
 
+/// For options whose value has no empty form: an empty one is a variable that was not set.
+[[nodiscard]] CLI::Validator not_empty();
+
 // One function a command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
 void add_routing(CLI::App& program);

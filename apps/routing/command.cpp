@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include <dunlin/fabric/sim.hpp>
 
+#include "output_file.hpp"
 #include "routing/json_output.hpp"
 #include "routing/print.hpp"
 #include "routing/report.hpp"
@@ -51,7 +53,7 @@ Examples:
 struct Options {
   std::vector<std::string> topologies;
   std::string cost = "";
-  std::optional<std::uint32_t> events;
+  std::optional<std::uint64_t> events;
   std::string script;
   std::uint64_t seed = 1;
   std::string fabric = "shm";
@@ -60,16 +62,32 @@ struct Options {
   std::string report_file;
 };
 
-/// CLI11 would take -1 for a very large number.
+/// CLI11 would take -1 for a very large number, and a number that is too large for the largest.
 const CLI::Validator kWholeNumber(
     [](const std::string& text) {
-      const bool right = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-      return right ? std::string() : "must be a whole number, 0 or more; it is " + in_quotes(text);
+      std::uint64_t number = 0;
+      const char* const past = text.data() + text.size();
+      const auto [end, failure] = std::from_chars(text.data(), past, number);
+      const bool right = failure == std::errc{} && end == past;
+      return right ? std::string()
+                   : fmt::format("must be a whole number from 0 to {}; it is {}", UINT64_MAX,
+                                 in_quotes(text));
     },
     "");
 
 constexpr std::uint32_t kDefaultEvents = 10;
 constexpr const char* kDefaultProfile = "ib100";
+
+void check_files(const Options& options) {
+  std::vector<NamedFile> read;
+  std::vector<NamedFile> written;
+  for (const std::string& file : options.topologies) read.push_back({"--topology", file});
+  if (!options.script.empty()) read.push_back({"--script", options.script});
+  if (!options.json_file.empty()) written.push_back({"--json", options.json_file});
+  if (!options.report_file.empty()) written.push_back({"--report", options.report_file});
+  demand_distinct(written, read);
+  for (const NamedFile& file : written) demand_writable(file);
+}
 
 void check(const Options& options) {
   if (options.fabric != "shm" && options.fabric != "sim") {
@@ -84,12 +102,11 @@ void check(const Options& options) {
   if (!options.script.empty() && options.topologies.size() > 1) {
     throw BadInput("--script: it names routers of one network; use it with one --topology");
   }
-  if (!options.json_file.empty()) check_writable(options.json_file);
-  if (!options.report_file.empty()) check_writable(options.report_file);
   if (options.events.value_or(0) > kMaxEvents) {
     throw BadInput(
         fmt::format("--events {}: at most {} (kMaxEvents)", *options.events, kMaxEvents));
   }
+  check_files(options);
 }
 
 /// The name of the simulator's profile, checked; empty on shm.
@@ -114,7 +131,9 @@ std::vector<Job> load_jobs(const Options& options) {
     Topology topology = load_topology(name, rule);
     auto events =
         options.script.empty()
-            ? random_events(topology, options.events.value_or(kDefaultEvents), options.seed)
+            ? random_events(topology,
+                            static_cast<std::uint32_t>(options.events.value_or(kDefaultEvents)),
+                            options.seed)
             : read_script(options.script, topology);
     jobs.push_back({std::move(topology), std::move(events)});
   }
@@ -173,16 +192,20 @@ void add_routing(CLI::App& program) {
   const auto options = std::make_shared<Options>();
   command->add_option("--topology", options->topologies, "Network to route over; may be repeated")
       ->required()
+      ->check(not_empty())
       ->type_name("FILE|hub-ring:N");
   command
       ->add_option("--cost", options->cost,
                    "What a link costs: unit, length, or an attribute of the links by name\n"
                    "(default: length where every link has one, else unit)")
+      ->check(not_empty())
       ->type_name("RULE");
   command->add_option("--events", options->events, "How many random link events (default: 10)")
       ->check(kWholeNumber)
       ->type_name("N");
-  command->add_option("--script", options->script, "Events from a file instead")->type_name("FILE");
+  command->add_option("--script", options->script, "Events from a file instead")
+      ->check(not_empty())
+      ->type_name("FILE");
   command->add_option("--seed", options->seed, "Of the random events, and of the simulator")
       ->check(kWholeNumber)
       ->type_name("S")
@@ -193,9 +216,13 @@ void add_routing(CLI::App& program) {
       ->capture_default_str();
   command
       ->add_option("--profile", options->profile, "The network that sim simulates (default: ib100)")
+      ->check(not_empty())
       ->type_name("NAME");
-  command->add_option("--json", options->json_file, "Write all figures to FILE")->type_name("FILE");
+  command->add_option("--json", options->json_file, "Write all figures to FILE")
+      ->check(not_empty())
+      ->type_name("FILE");
   command->add_option("--report", options->report_file, "Write one self-contained page to FILE")
+      ->check(not_empty())
       ->type_name("FILE.html");
   command->callback([options] { run_routing(*options); });
 }

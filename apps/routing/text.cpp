@@ -7,7 +7,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "command.hpp"
 
@@ -97,26 +96,6 @@ std::string read_file(const std::string& path) {
     throw app::BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
   }
   return content;
-}
-
-void check_writable(const std::string& path) {
-  const bool exists = access(path.c_str(), F_OK) == 0;
-  const auto slash = path.find_last_of('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  if (path.empty() || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0) {
-    throw app::BadInput(
-        fmt::format("{}: cannot write it: {}", in_quotes(path), std::strerror(errno)));
-  }
-}
-
-void write_file(const std::string& path, std::string_view content) {
-  const auto refuse = [&path] {
-    throw Error(fmt::format("{}: cannot write it: {}", printable(path, 300), std::strerror(errno)));
-  };
-  File file(std::fopen(path.c_str(), "wbe"), &std::fclose);
-  if (!file) refuse();
-  if (std::fwrite(content.data(), 1, content.size(), file.get()) != content.size()) refuse();
-  if (std::fclose(file.release()) != 0) refuse();
 }
 
 }  // namespace dunlin::routing

@@ -17,9 +17,5 @@ namespace dunlin::routing {
 
 /// The whole content of a file. Throws BadInput if it cannot be read or is larger than 64 MB.
 [[nodiscard]] std::string read_file(const std::string& path);
-/// Throws BadInput if the file could not be written: before the work whose result goes there.
-void check_writable(const std::string& path);
-/// Throws Error that says why it could not be written.
-void write_file(const std::string& path, std::string_view content);
 
 }  // namespace dunlin::routing

@@ -10,6 +10,18 @@ namespace {
 
 constexpr double kOnceIntervalS = 0.2;
 constexpr double kDefaultIntervalS = 1;
+constexpr double kLeastIntervalS = 0.01;
+constexpr double kMostIntervalS = 3600;
+
+/// CLI::Range would let "nan" through, which is on neither side of any bound.
+const CLI::Validator kInterval(
+    [](const std::string& text) {
+      double seconds = 0;
+      const bool number = CLI::detail::lexical_cast(text, seconds);
+      const bool right = number && seconds >= kLeastIntervalS && seconds <= kMostIntervalS;
+      return right ? std::string() : "must be a number of seconds from 0.01 to 3600";
+    },
+    "");
 
 struct TopOptions {
   top::Selection selection;
@@ -41,12 +53,13 @@ void add_top(CLI::App& program) {
   command->footer(
       "Reads the memory of the observed processes, and touches nothing else: they take no part, "
       "and may even be stopped. Rates come from two looks an interval apart.");
-  command->add_option("group,--group", options->selection.group, "only this group");
-  command->add_option("--table", options->selection.table, "only this table");
+  command->add_option("group,--group", options->selection.group, "only this group")
+      ->check(not_empty());
+  command->add_option("--table", options->selection.table, "only this table")->check(not_empty());
   command
       ->add_option("--interval", options->interval_s,
                    "seconds between two looks (default: 1, with --once 0.2)")
-      ->check(CLI::Range(0.01, 3600.0));
+      ->check(kInterval);
   auto* once = command->add_flag("--once", options->once, "print what is there, and end");
   command->add_flag("--json", options->json,
                     "print JSON (docs/top.md): one object, or without --once one a line");

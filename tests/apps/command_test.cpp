@@ -1,6 +1,7 @@
 #include "command.hpp"
 
-#include <initializer_list>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <stdexcept>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include <dunlin/version.hpp>
 
+#include "output_file.hpp"
 #include "standard_output.hpp"
 #include "support/process.hpp"
 
@@ -28,11 +30,11 @@ Status run_with(Work work) {
   return dunlin::app::run(program, 2, arguments.data());
 }
 
-Status run_real(std::initializer_list<const char*> words) {
+Status run_real(const std::vector<const char*>& words) {
   CLI::App program;
   dunlin::app::add_commands(program);
-  std::vector<const char*> arguments = {"dunlin"};
-  arguments.insert(arguments.end(), words);
+  std::vector<const char*> arguments = words;
+  arguments.insert(arguments.begin(), "dunlin");
   return dunlin::app::run(program, static_cast<int>(arguments.size()), arguments.data());
 }
 
@@ -64,6 +66,71 @@ TEST(Command, PrintsTheVersionOfTheLibrary) {
   EXPECT_EQ(run_real({"--version"}), Status::ok);
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
             "dunlin " + std::string(dunlin::version()) + "\n");
+}
+
+struct Refusal {
+  std::vector<const char*> words;
+  const char* complaint;
+};
+
+TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
+  const std::string folder = testing::TempDir();
+  const Refusal refusals[] = {
+      {{"routing", "--topology", "hub-ring:4", "--seed", "18446744073709551616"},
+       "must be a whole number from 0 to 18446744073709551615"},
+      {{"routing", "--topology", "hub-ring:4", "--events", "4294967297"}, "at most 10000"},
+      {{"routing", "--topology", "hub-ring:4", "--json", ""}, "--json: must not be empty"},
+      {{"routing", "--topology", "hub-ring:4", "--report", ""}, "--report: must not be empty"},
+      {{"routing", "--topology", "hub-ring:4", "--cost", ""}, "--cost: must not be empty"},
+      {{"routing", "--topology", "hub-ring:4", "--script", ""}, "--script: must not be empty"},
+      {{"routing", "--topology", "hub-ring:4", "--json", "./x", "--report", "x"},
+       "--json and --report: both are \"x\""},
+      {{"routing", "--topology", "/proc/self/status", "--json", "/proc/self/status"},
+       "--topology and --json: both are"},
+      {{"routing", "--topology", "hub-ring:4", "--json", folder.c_str()}, "Is a directory"},
+      {{"bench", "table", "--json", ""}, "--json: must not be empty"},
+      {{"bench", "table", "--plot", ""}, "--plot: must not be empty"},
+      {{"bench", "table", "--fabric", "shm", "--profile", "ib100"}, "--profile: none of"},
+      {{"top", "--once", "--interval", "nan"}, "must be a number of seconds"},
+      {{"top", "--once", "--interval", "0.001"}, "must be a number of seconds"},
+      {{"top", "--once", "--group", ""}, "must not be empty"},
+  };
+  for (const Refusal& refusal : refusals) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run_real(refusal.words), Status::bad_input) << refusal.complaint;
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find(refusal.complaint), std::string::npos) << said;
+  }
+}
+
+TEST(OutputFile, IsTriedWithoutATrace) {
+  const std::string folder = testing::TempDir() + "dunlin-output-" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  const std::string old_file = folder + "/old";
+  std::ofstream(old_file) << "content";
+  std::filesystem::create_symlink(folder + "/target", folder + "/link");
+  for (const char* name : {"/new", "/old", "/link"}) {
+    dunlin::app::demand_writable({"--json", folder + name});
+  }
+  dunlin::app::demand_writable({"--json", "/dev/null"});
+  EXPECT_EQ(std::filesystem::file_size(old_file), 7U);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/new"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/target"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder + "/link"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(OutputFile, IsNoOtherFileByWhateverName) {
+  using dunlin::app::demand_distinct;
+  const std::string file = testing::TempDir() + "dunlin-input-" + std::to_string(getpid());
+  std::ofstream(file) << "content";
+  std::filesystem::create_hard_link(file, file + "-too");
+  EXPECT_THROW(demand_distinct({{"--json", file + "-too"}}, {{"--topology", file}}),
+               dunlin::app::BadInput);
+  EXPECT_NO_THROW(demand_distinct({{"--json", file}}, {{"--topology", "hub-ring:4"}}));
+  EXPECT_NO_THROW(demand_distinct({{"--json", "/dev/null"}, {"--report", "/dev/null"}}, {}));
+  std::filesystem::remove(file);
+  std::filesystem::remove(file + "-too");
 }
 
 /// Runs a program whose command says a word, with standard output in the hands of `spoil`.
