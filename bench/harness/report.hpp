@@ -14,7 +14,11 @@ namespace dunlin::bench {
 /// An array with one object a result: name, params, value, unit, limit, ratio, and more.
 [[nodiscard]] std::string json_report(std::span<const Finding> findings);
 
-/// Draws one SVG a finding into a folder, which is made if need be. Needs gnuplot; throws Error.
+/// Makes the folder for pictures if need be. Throws BadInput if nothing can be written there, Error
+/// if there is no gnuplot: before anything is measured.
+void prepare_plots(const std::string& folder);
+
+/// Draws one SVG a finding into a folder that is prepared. Throws Error.
 void plot_report(const std::string& folder, std::span<const Finding> findings);
 
 /// The gnuplot program that draws one finding; apart so that it can be read and tested.

@@ -21,9 +21,10 @@ Json to_json(const Params& params) {
 }
 
 Json to_json(const Goal& goal, const Result& result) {
+  const auto reached = result.reached();
   return {{"on", goal.on == Goal::On::ratio ? "ratio" : "value"},
           {result.better == Better::lower ? "at_most" : "at_least", goal.bound},
-          {"reached", result.reached().value_or(false)}};
+          {"reached", reached ? Json(*reached) : Json(nullptr)}};
 }
 
 Json to_json(const Result& result, const Experiment& experiment) {

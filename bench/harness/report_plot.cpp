@@ -1,13 +1,16 @@
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <dunlin/error.hpp>
 
 #include "bench/harness/program.hpp"
 #include "bench/harness/report.hpp"
+#include "command.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -19,15 +22,6 @@ std::string literal(std::string_view text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
   return result + "'";
-}
-
-/// All parameters but the one along x: what names a curve.
-std::string label(const Result& result, const std::string& x) {
-  std::string text;
-  for (const auto& [name, value] : result.params) {
-    if (name != x) text += (text.empty() ? "" : ", ") + name + " " + to_text(value);
-  }
-  return text;
 }
 
 const double* number(const Result& result, const std::string& x) {
@@ -77,7 +71,7 @@ std::string axes(const Finding& finding, const std::string& x) {
 Drawing lines(const Finding& finding, const std::string& x) {
   std::map<std::string, std::vector<const Result*>> groups;
   for (const Result& result : finding.results) {
-    if (number(result, x) != nullptr) groups[label(result, x)].push_back(&result);
+    if (number(result, x) != nullptr) groups[to_text(result.params, x)].push_back(&result);
   }
   Drawing drawing;
   int color = 1;
@@ -111,7 +105,8 @@ Drawing bars(const Finding& finding) {
   std::string values;
   std::string limits;
   for (const Result& result : finding.results) {
-    const std::string name = label(result, "");  // double quotes, which data needs, are not in it
+    const std::string name =
+        to_text(result.params);  // double quotes, which data needs, are not in it
     values += fmt::format("\"{}\" {}\n", name, result.value.median);
     limits += fmt::format("\"{}\" {}\n", name, result.limit ? result.limit->median : 0.0);
   }
@@ -141,13 +136,22 @@ std::string plot_script(const Finding& finding, const std::string& svg_file) {
       style, drawing.data, drawing.curves);
 }
 
-void plot_report(const std::string& folder, std::span<const Finding> findings) {
+void prepare_plots(const std::string& folder) {
   if (!program_exists("gnuplot")) {
     throw Error(
         "bench: pictures are drawn by gnuplot, which is not installed; "
         "install the package gnuplot-nox or leave out --plot");
   }
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0)
+    error.assign(errno, std::generic_category());
+  if (!error) return;
+  throw app::BadInput(
+      fmt::format("--plot \"{}\": cannot write there: {}", folder, error.message()));
+}
+
+void plot_report(const std::string& folder, std::span<const Finding> findings) {
   for (const Finding& finding : findings) {
     if (finding.results.empty()) continue;
     const std::string file =

@@ -22,7 +22,7 @@ std::string verdict(const Result& result) {
       of_ratio ? to_text(result.goal->bound) : to_text(result.goal->bound, result.unit);
   return fmt::format("{}{} {}: {}", of_ratio ? "ratio " : "",
                      result.better == Better::lower ? "at most" : "at least", bound,
-                     !reached   ? "no limit to compare with"
+                     !reached   ? "not measured (no limit)"
                      : *reached ? "reached"
                                 : "MISSED");
 }

@@ -51,6 +51,14 @@ std::string to_text(const ParamValue& value) {
              : to_text(number);
 }
 
+std::string to_text(const Params& params, std::string_view but) {
+  std::string text;
+  for (const auto& [name, value] : params) {
+    if (name != but) text += (text.empty() ? "" : ", ") + name + " " + to_text(value);
+  }
+  return text;
+}
+
 std::string to_text(double number, const std::string& unit) {
   static constexpr std::array<Scale, 4> kTimes{
       {{1e9, " s"}, {1e6, " ms"}, {1e3, " us"}, {1, " ns"}}};

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -48,6 +49,8 @@ void compare(Result& result, std::span<const double> values, std::string limit_n
 /// A number in three or four digits: "1.24", "157", "2.1e+09" only where nothing else is short.
 [[nodiscard]] std::string to_text(double number);
 [[nodiscard]] std::string to_text(const ParamValue& value);
+/// "processes 4, policy spin": all but one.
+[[nodiscard]] std::string to_text(const Params& params, std::string_view but = {});
 /// With its unit, scaled: 1530 "ns" is "1.53 us", 1.1e8 "1/s" is "110 M/s".
 [[nodiscard]] std::string to_text(double number, const std::string& unit);
 

@@ -1,16 +1,14 @@
 #include "bench/harness/suite.hpp"
 
 #include <algorithm>
-#include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <dunlin/error.hpp>
-
 #include "bench/harness/cores.hpp"
 #include "bench/harness/report.hpp"
 #include "command.hpp"
+#include "output_file.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -29,12 +27,6 @@ std::string names(const std::vector<Experiment>& experiments) {
   return text;
 }
 
-void write_file(const std::string& file, const std::string& text) {
-  std::ofstream stream(file);
-  stream << text << std::flush;
-  if (!stream) throw Error("bench: cannot write " + file);
-}
-
 std::string preface(const Effort& effort) {
   const std::size_t cores = usable_cores().size();
   return fmt::format(
@@ -44,20 +36,39 @@ std::string preface(const Effort& effort) {
       effort.quick ? "\nA quick run: to see that all works, not to quote." : "");
 }
 
+std::string name_with_params(const Result& result) {
+  const std::string params = to_text(result.params);
+  return params.empty() ? result.name : result.name + " (" + params + ")";
+}
+
+/// Nothing if no result has a goal.
 std::string summary(const std::vector<Finding>& findings) {
   std::size_t goals = 0;
-  std::string missed;
+  std::size_t reached = 0;
+  std::string others;
   for (const Finding& finding : findings) {
     for (const Result& result : finding.results) {
-      const auto reached = result.reached();
       if (!result.goal) continue;
+      const auto verdict = result.reached();
       ++goals;
-      if (!reached.value_or(false)) missed += "  " + result.name + "\n";
+      reached += verdict == true ? 1 : 0;
+      if (verdict == true) continue;
+      others +=
+          fmt::format("  {}: {}\n", verdict ? "missed" : "not measured", name_with_params(result));
     }
   }
-  const auto misses = std::ranges::count(missed, '\n');
-  return fmt::format("{} of {} goals reached{}\n{}", goals - static_cast<std::size_t>(misses),
-                     goals, misses == 0 ? "." : "; missed:", missed);
+  if (goals == 0) return {};
+  return fmt::format("{} of {} goals reached.\n{}", reached, goals, others);
+}
+
+/// What would make the work be in vain, before it is done.
+void check(const SuiteOptions& options, const std::vector<const Experiment*>& selected) {
+  const bool simulates = std::ranges::find(selected, "sim", &Experiment::fabric) != selected.end();
+  if (!options.effort.profile.empty() && !simulates) {
+    throw app::BadInput("--profile: none of the figures that were asked for is simulated");
+  }
+  if (!options.json_file.empty()) app::demand_writable({"--json", options.json_file});
+  if (!options.plot_folder.empty()) prepare_plots(options.plot_folder);
 }
 
 }  // namespace
@@ -71,8 +82,11 @@ void add_options(CLI::App& command, SuiteOptions& options) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command.add_flag("--quick", options.effort.quick, "A hundredth of the work, to try things out");
-  command.add_option("--json", options.json_file, "Write one object a result")->type_name("FILE");
+  command.add_option("--json", options.json_file, "Write one object a result")
+      ->check(app::not_empty())
+      ->type_name("FILE");
   command.add_option("--plot", options.plot_folder, "Draw one SVG a figure (needs gnuplot)")
+      ->check(app::not_empty())
       ->type_name("DIR");
 }
 
@@ -103,6 +117,7 @@ void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& o
     }
     return;
   }
+  check(options, selected);
   say(preface(options.effort));
   std::vector<Finding> findings;
   for (const Experiment* experiment : selected) {
@@ -110,7 +125,7 @@ void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& o
     say(text_report(findings.back()) + "\n");
   }
   say(summary(findings));
-  if (!options.json_file.empty()) write_file(options.json_file, json_report(findings));
+  if (!options.json_file.empty()) app::write_file(options.json_file, json_report(findings));
   if (!options.plot_folder.empty()) plot_report(options.plot_folder, findings);
 }
 

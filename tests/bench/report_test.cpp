@@ -10,6 +10,7 @@
 
 #include <dunlin/error.hpp>
 
+#include "bench/harness/mpi.hpp"
 #include "bench/harness/program.hpp"
 
 namespace dunlin::bench {
@@ -90,6 +91,7 @@ TEST(JsonReport, SaysNullWhereThereIsNoLimit) {
   const auto json = nlohmann::json::parse(json_report(findings));
   EXPECT_TRUE(json[0]["limit"].is_null());
   EXPECT_TRUE(json[0]["ratio"].is_null());
+  EXPECT_TRUE(json[0]["goal"]["reached"].is_null());
 }
 
 TEST(TextReport, ShowsValueLimitRatioGoalAndNote) {
@@ -125,6 +127,7 @@ TEST(PlotReport, WritesSvgFiles) {
   for (const char* x : {"nodes", ""}) {  // lines, and bars
     const Experiment of = experiment(x);
     const std::vector<Finding> findings{{&of, {detection(), detection()}}};
+    prepare_plots(folder);
     plot_report(folder, findings);
     std::stringstream svg;
     svg << std::ifstream(folder / "detection-shm.svg").rdbuf();
@@ -132,6 +135,15 @@ TEST(PlotReport, WritesSvgFiles) {
     EXPECT_NE(svg.str().find("how long"), std::string::npos);
     std::filesystem::remove_all(folder);
   }
+}
+
+TEST(MpiBarrier, SaysThatItsProgramIsNotThere) {
+  if (!program_exists("mpirun")) GTEST_SKIP() << "mpirun is not installed";
+  const MpiBarrier mpi("/nowhere/bin");
+  EXPECT_FALSE(mpi.available());
+  EXPECT_NE(mpi.missing().find("dunlin-mpi-barrier was not found beside dunlin, in /nowhere/bin"),
+            std::string::npos)
+      << mpi.missing();
 }
 
 TEST(Program, ReturnsStatusAndOutput) {

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "bench/harness/program.hpp"
 #include "command.hpp"
+#include "support/errors.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -71,8 +73,50 @@ TEST(Suite, WritesTheJsonFileItIsAskedFor) {
   EXPECT_EQ(json[0]["value_spread"]["rounds"], 3);
 }
 
-TEST(Suite, SaysWhichFileItCannotWrite) {
-  EXPECT_THROW((void)text_of({.json_file = "/no/such/folder/x.json"}), Error);
+TEST(Suite, RefusesWhatItCannotWriteBeforeItMeasures) {
+  std::string said;
+  const auto refused = [&](const SuiteOptions& options) {
+    return test::what_is_thrown_by(
+        [&] { run_suite(experiments(), options, [&](std::string_view text) { said += text; }); });
+  };
+  EXPECT_EQ(refused({.json_file = "/no/such/folder/x.json"}),
+            "--json \"/no/such/folder/x.json\": cannot write it: No such file or directory");
+  EXPECT_EQ(refused({.json_file = "/proc"}), "--json \"/proc\": cannot write it: Is a directory");
+  if (program_exists("gnuplot")) {
+    EXPECT_EQ(refused({.plot_folder = "/dev/null/x"}),
+              "--plot \"/dev/null/x\": cannot write there: Not a directory");
+  }
+  EXPECT_EQ(said, "");
+}
+
+TEST(Suite, RefusesAProfileThatNothingWouldUse) {
+  EXPECT_THROW((void)text_of({.fabric = "shm", .effort = {.profile = "ib100"}}), app::BadInput);
+  EXPECT_THROW((void)text_of({.only = {"b"}, .effort = {.profile = "ib100"}}), app::BadInput);
+  EXPECT_NE(text_of({.only = {"a"}, .effort = {.profile = "ib100"}}), "");
+}
+
+/// Three results with a goal of their ratio: 1, 2, and none.
+std::vector<Result> goals(const Effort&) {
+  std::vector<Result> results;
+  for (const double value : {10.0, 20.0, 0.0}) {
+    Result result{.name = "g", .params = {{"value", value}}, .unit = "ns", .goal = Goal{}};
+    if (value > 0) compare(result, std::vector{value}, "nothing", std::vector{10.0});
+    results.push_back(result);
+  }
+  return results;
+}
+
+TEST(Suite, TellsGoalsThatWereMissedFromThoseThatWereNotMeasured) {
+  std::string said;
+  run_suite({{.name = "g", .title = "goals", .fabric = "none", .run = goals}}, {},
+            [&](std::string_view text) { said += text; });
+  const std::string end =
+      "\n1 of 3 goals reached.\n  missed: g (value 20)\n  not measured: g (value 0)\n";
+  EXPECT_TRUE(said.ends_with(end)) << said;
+}
+
+TEST(Suite, SaysNothingOfGoalsWhereThereAreNone) {
+  EXPECT_EQ(text_of({}).find("goals"), std::string::npos);
 }
 
 }  // namespace
