@@ -80,6 +80,31 @@ TEST(RowCopy, TakesTheOlderValueWhileTheNewerIsTorn) {
   EXPECT_EQ(to.config.version(), 1U);
 }
 
+void copy_fetched(Versioned<Config>& to, const Versioned<Config>& from) {
+  const Column column{"config", ColumnKind::stamped, EntryType::bytes, 0,
+                      1,        sizeof(Config),      sizeof(from),     sizeof(from)};
+  row_copy::copy_fetched_stamped(column, reinterpret_cast<std::byte*>(&to),
+                                 reinterpret_cast<const std::byte*>(&from));
+}
+
+/// The lines of a fetched row were read at different times: the older slot may have been read
+/// before it was written last, and the newer one while it was.
+TEST(RowCopy, OfAFetchedRowDoesNotGoBack) {
+  Versioned<Config> fetched;
+  fetched = config(1);
+  Versioned<Config> kept = fetched;
+  kept = config(2);     // as of an earlier fetch
+  tear(fetched, 0, 2);  // in the later one, only 1 is whole
+  copy_fetched(kept, fetched);
+  EXPECT_EQ(kept.load(), config(2));
+  EXPECT_EQ(kept.version(), 2U);
+  fetched = config(2);
+  fetched = config(3);
+  copy_fetched(kept, fetched);
+  EXPECT_EQ(kept.load(), config(3));
+  EXPECT_EQ(kept.version(), 3U);
+}
+
 TEST(RowCopy, LeavesWhatIsNowhereWhole) {
   Row from;
   from.config = config(1);
