@@ -90,9 +90,9 @@ bool Loop::run_until(const std::function<bool()>& condition, std::uint32_t timeo
     if (options_.stop.stop_requested()) return false;
     if (done == 0) wait(deadline_ns);
     if (turn % kPollsPerYield == 0) check_parts();
-    // Also if something fires in every poll: there must be an end to it.
-    const std::uint32_t turns = done == 0 ? fruitless_ : turn;
-    if (turns % kPollsPerClock == 0 && fabric_.now_ns() >= deadline_ns) return condition();
+    // Also if something fires in every poll, or every other: there must be an end to it.
+    const bool look = turn % kPollsPerClock == 0 || (done == 0 && fruitless_ % kPollsPerClock == 0);
+    if (look && fabric_.now_ns() >= deadline_ns) return condition();
   }
 }
 

@@ -93,6 +93,12 @@ TEST_P(LoopOf, GivesUpAfterItsTimeout) {
   EXPECT_GE(fabric->now_ns() - before_ns, 3'000'000U);
 }
 
+TEST_P(LoopOf, GivesUpAfterItsTimeoutThoughAPartIsIdleInEveryOtherTurnOnly) {
+  std::size_t turns = 0;
+  Part part{[&] { return ++turns % 2; }};
+  EXPECT_FALSE(Loop(*fabric, options()).add(part).run_until([&] { return turns > 20'000'000; }, 3));
+}
+
 TEST_P(LoopOf, GivesUpAfterItsTimeoutThoughAPartIsNeverIdle) {
   Part busy{[] { return std::size_t{1}; }};
   EXPECT_FALSE(Loop(*fabric, options()).add(busy).run_until([] { return false; }, 3));
