@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "fabric/shm/address.hpp"
 #include "fabric/shm/packet.hpp"
@@ -146,6 +148,28 @@ TEST(ShmJoin, RefusesARankThatIsTaken) {
   const std::string text = what_is_thrown_by(
       [&] { static_cast<void>(shm::join({.group = group, .members = 2, .rank = 0})); });
   EXPECT_TRUE(contains(text, "rank 0 by pid " + std::to_string(getpid())));
+}
+
+/// The holder is a zombie, which counts as dying; a child of it keeps the place until it is called.
+TEST(ShmJoin, WaitsForAHolderThatIsDying) {
+  const std::string group = fresh_group();
+  Process holder([&](Parent& parent) {
+    const auto listener = shm::claim(shm::address_of(shm::access_for(""), group, 0));
+    if (!listener) return 1;
+    if (fork() == 0) {
+      std::array<pollfd, 2> watched{pollfd{listener->get(), POLLIN, 0},
+                                    pollfd{parent.descriptor(), POLLIN, 0}};
+      ::poll(watched.data(), watched.size(), -1);
+      _exit(0);
+    }
+    parent.tell("listening");
+    return 0;
+  });
+  ASSERT_EQ(holder.hear(), "listening");
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(holder.pid()), &ended, WEXITED | WNOWAIT), 0);
+  const auto fabric = shm::join({.group = group, .members = 1, .timeout_ms = 60'000});
+  EXPECT_EQ(fabric->rank(), 0u);
 }
 
 TEST(ShmJoin, RefusesOneMoreThanThereArePlaces) {
@@ -307,6 +331,24 @@ TEST(ShmJoin, TwoUsersDoNotCollide) {
   const auto root = shm::join({.group = group, .members = 1});
   EXPECT_EQ(nobody.hear(), "in");
   EXPECT_EQ(somebody.hear(), "in");
+}
+
+TEST(ShmJoin, SaysThatAStrangerHoldsThePlace) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  const std::string group = fresh_group();
+  const shm::Address address = shm::address_of(shm::access_for(""), group, 0);
+  Process squatter([&](Parent& parent) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) return 2;
+    const auto listener = shm::claim(address);
+    parent.tell(listener ? "listening" : "no");
+    static_cast<void>(parent.hear());
+    return 0;
+  });
+  ASSERT_EQ(squatter.hear(), "listening");
+  const std::string text = what_is_thrown_by(
+      [&] { static_cast<void>(shm::join({.group = group, .members = 1, .timeout_ms = kSoonMs})); });
+  EXPECT_TRUE(contains(text, "rank 0 by pid " + std::to_string(squatter.pid()) + " of user 65534"));
+  EXPECT_TRUE(contains(text, "may not be in this group"));
 }
 
 /// Whoever holds the address of another user's group is seen through by the kernel's word.

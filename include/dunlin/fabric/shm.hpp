@@ -30,7 +30,8 @@ struct JoinOptions {
   /// How long to wait for the others; then Error, which names who is missing.
   std::uint32_t timeout_ms = 10'000;
   /// Silence after which a peer counts as failed though its process lives (stopped, or hung outside
-  /// poll()); 0 never. A closed connection (exit, kill) is noticed at once, whatever this is.
+  /// poll()); 0 never. A closed connection (exit, kill) is noticed as soon as the kernel has freed
+  /// the process's memory (some 100 ms a gigabyte), whatever this is.
   std::uint32_t silence_timeout_ms = 1'000;
   /// A Unix group that may join as well; empty: only processes of the same user. Segments are 0600,
   /// or 0660 and of that group.

@@ -40,9 +40,16 @@ Descriptor new_socket() {
 
 bool in_group(const Descriptor& socket, gid_t primary, gid_t group) {
   if (primary == group) return true;
-  std::vector<gid_t> groups(65536);
+  std::vector<gid_t> groups(64);  // enough for nearly everyone
   auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes) != 0) return false;
+  const auto ask = [&] {
+    return getsockopt(socket.get(), SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes) == 0;
+  };
+  if (!ask()) {
+    if (errno != ERANGE) return false;
+    groups.resize(bytes / sizeof(gid_t));  // as the kernel asks for
+    if (!ask()) return false;
+  }
   groups.resize(bytes / sizeof(gid_t));
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }

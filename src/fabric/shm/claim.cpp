@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -10,16 +13,42 @@ namespace dunlin::shm {
 namespace {
 
 /// A killed process holds its address until the kernel has torn it down.
+/// One that does not say yet that it is dying.
 constexpr std::uint64_t kGraceForTheDyingNs = 250'000'000;
 constexpr int kRetryMs = 5;
 
+/// Whether the kernel is tearing it down (PF_EXITING, a flag that /proc shows).
+bool is_exiting(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line) || line.rfind(')') == std::string::npos) return false;
+  std::istringstream fields(line.substr(line.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 9; ++field) fields >> skipped;
+  std::uint64_t flags = 0;
+  constexpr std::uint64_t kExiting = 4;
+  return fields >> flags && (flags & kExiting) != 0;
+}
+
+/// None where there is no /proc.
+std::size_t open_descriptors() {
+  std::error_code error;
+  std::size_t count = 0;
+  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
+       at.increment(error))
+    ++count;
+  return count;
+}
+
 void ensure_descriptors(std::uint32_t members) {
-  const rlim_t needed = 3 * rlim_t{members} + 2 * kMaxRegions + 64;
+  const std::size_t in_use = open_descriptors();
+  const rlim_t needed = in_use + 3 * rlim_t{members} + 2 * kMaxRegions + 64;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed)
     throw Error("a group of " + std::to_string(members) + " members needs up to " +
-                std::to_string(needed) + " file descriptors and this process may have only " +
+                std::to_string(needed) + " file descriptors, with the " + std::to_string(in_use) +
+                " that are in use, and this process may have only " +
                 std::to_string(limit.rlim_max) + ": raise the hard limit (ulimit -Hn)");
   limit.rlim_cur = needed;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -45,11 +74,25 @@ Rendezvous::Rendezvous(const JoinOptions& options)
 
 void Rendezvous::claim_rank(const JoinOptions& options) {
   const std::vector<Rank> wanted = wanted_ranks(options);
-  const std::uint64_t grace_ns =
-      std::min(kGraceForTheDyingNs, std::uint64_t{options.timeout_ms} * 1'000'000);
-  const std::uint64_t give_up_ns = read_clock_ns(CLOCK_MONOTONIC) + grace_ns;
+  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  const std::uint64_t deadline_ns = now_ns + std::uint64_t{options.timeout_ms} * 1'000'000;
+  const std::uint64_t give_up_ns = std::min(now_ns + kGraceForTheDyingNs, deadline_ns);
   while (!claim_one_of(wanted)) {
-    if (read_clock_ns(CLOCK_MONOTONIC) >= give_up_ns) throw_taken(wanted);
+    if (read_clock_ns(CLOCK_MONOTONIC) >= give_up_ns) return outlast_the_dying(wanted, deadline_ns);
+    ::poll(nullptr, 0, kRetryMs);
+  }
+}
+
+/// The kernel frees a process's memory before it closes its sockets: some 100 ms a gigabyte.
+void Rendezvous::outlast_the_dying(const std::vector<Rank>& wanted, std::uint64_t deadline_ns) {
+  std::vector<pid_t> holders;
+  for (Rank rank : wanted)
+    if (const auto socket = shm::connect_to(address_of(access_, self_.group, rank)))
+      holders.push_back(counterpart_of(*socket, access_).pid);
+  bool dying = true;  // and once it is not, its place may be free
+  while (!claim_one_of(wanted)) {
+    if (!dying || read_clock_ns(CLOCK_MONOTONIC) >= deadline_ns) throw_taken(wanted);
+    dying = std::any_of(holders.begin(), holders.end(), is_exiting);
     ::poll(nullptr, 0, kRetryMs);
   }
 }
@@ -70,10 +113,13 @@ void Rendezvous::throw_taken(const std::vector<Rank>& wanted) const {
   for (Rank rank : wanted) {
     const std::optional<Descriptor> socket =
         shm::connect_to(address_of(access_, self_.group, rank));
-    const std::string pid =
-        socket ? std::to_string(counterpart_of(*socket, access_).pid) : std::string("unknown");
     if (!holders.empty()) holders += ", ";
-    holders += self_.who(rank) + " by pid " + pid;
+    holders += self_.who(rank) + " by ";
+    const Counterpart holder = socket ? counterpart_of(*socket, access_) : Counterpart{};
+    if (!socket)
+      holders += "an unknown process";
+    else
+      holders += holder.admitted ? "pid " + std::to_string(holder.pid) : stranger(holder);
   }
   const std::string all = wanted.size() > 1 ? "all its ranks are taken" : "this place is taken";
   throw Error(group_text() + " is already running, or others are forming it: " + all + " (" +

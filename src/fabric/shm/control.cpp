@@ -14,6 +14,7 @@ constexpr int kMaxEvents = 64;
 constexpr int kMaxPacketsAtOnce = 64;
 constexpr std::size_t kMaxOutgoing = 4 * kMaxRegions;
 constexpr std::size_t kMaxArrivals = 16;
+constexpr int kMaxAcceptsAtOnce = 16;  // so that nobody can hold poll()
 
 }  // namespace
 
@@ -61,6 +62,8 @@ void ShmFabric::handle_packet(Rank from, Received& received) {
                           ? "it has left the group"
                           : "its connection closed: the process exited or was killed, or has given "
                             "us up for silent");
+  if (received.kind == Received::Kind::no_descriptors)
+    return fail(from, "the region that it announced could not be taken: " + out_of_descriptors());
   if (received.kind != Received::Kind::packet) return fail(from, "its control packets are garbage");
   switch (received.packet.type) {
     case PacketType::announce:
@@ -117,7 +120,13 @@ void ShmFabric::flush_control() {
 // --- those who come too late ---------------------------------------------------------------------
 
 void ShmFabric::accept_arrivals() {
-  while (Descriptor socket = take_connection(listener_)) {
+  for (int i = 0; i < kMaxAcceptsAtOnce; ++i) {
+    Descriptor socket = take_connection(listener_);
+    if (!socket) {
+      // Without a free descriptor the listener would stay readable and keep us from sleeping.
+      if (errno == EMFILE || errno == ENFILE) forget(listener_);
+      break;
+    }
     if (!counterpart_of(socket, access_).admitted) continue;
     if (arrivals_.size() == kMaxArrivals) {
       forget(arrivals_.front());
@@ -126,8 +135,6 @@ void ShmFabric::accept_arrivals() {
     if (!listen_for(socket.get(), kArrivalTag)) continue;
     arrivals_.push_back(std::move(socket));
   }
-  // Without a free descriptor the listener would stay readable and keep us from sleeping.
-  if (errno == EMFILE || errno == ENFILE) forget(listener_);
   refuse_arrivals();
 }
 

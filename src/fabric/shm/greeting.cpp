@@ -21,6 +21,11 @@ std::string number(std::uint64_t value) { return std::to_string(value); }
 
 }  // namespace
 
+std::string Rendezvous::stranger(const Counterpart& holder) {
+  return "pid " + std::to_string(holder.pid) + " of user " + std::to_string(holder.user) +
+         ", which may not be in this group";
+}
+
 std::string Rendezvous::who(Rank rank) const {
   return self_.who(rank) + " (pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + ")";
 }
@@ -78,8 +83,7 @@ void Rendezvous::connect_to(Rank rank) {
   if (!socket) return;
   const Counterpart holder = counterpart_of(*socket, access_);
   if (!holder.admitted) {
-    notes_[rank] = "its address is held by pid " + std::to_string(holder.pid) + " of user " +
-                   std::to_string(holder.user) + ", which may not be in this group";
+    notes_[rank] = "its address is held by " + stranger(holder);
     return;
   }
   links_[rank].pid = holder.pid;
@@ -104,6 +108,8 @@ void Rendezvous::read_link(Rank rank) {
       throw Error(group_text() + ": " + who(rank) + " speaks version " +
                   number(received.packet.version) + " of the control protocol, and this process " +
                   number(kProtocolVersion) + ". All members must use the same release of Dunlin");
+    if (received.kind == Received::Kind::no_descriptors)
+      throw Error(group_text() + ": " + out_of_descriptors());
     if (received.kind == Received::Kind::garbage) return lose(rank, "sent garbage");
     if (received.kind == Received::Kind::closed)
       return lose(rank, "left or died while the group was forming");
@@ -149,7 +155,11 @@ void Rendezvous::greet(Rank rank, Received& hello) {
 // --- from higher ranks ---------------------------------------------------------------------------
 
 void Rendezvous::accept_arrivals() {
-  while (Descriptor socket = take_connection(listener_)) {
+  for (std::size_t i = 0; i < kMaxArrivals; ++i) {
+    Descriptor socket = take_connection(listener_);
+    if (!socket && (errno == EMFILE || errno == ENFILE))
+      throw Error(group_text() + ": " + out_of_descriptors());
+    if (!socket) return;
     const Counterpart counterpart = counterpart_of(socket, access_);
     if (!counterpart.admitted) continue;
     if (arrivals_.size() == kMaxArrivals) arrivals_.erase(arrivals_.begin());
@@ -167,6 +177,8 @@ void Rendezvous::read_arrivals() {
 bool Rendezvous::still_silent(Arrival& arrival) {
   Received received = receive_packet(arrival.socket.get());
   if (received.kind == Received::Kind::nothing_yet) return true;
+  if (received.kind == Received::Kind::no_descriptors)
+    throw Error(group_text() + ": " + out_of_descriptors());
   if (received.kind == Received::Kind::other_version) {
     const std::string text = group_text() + ": " + who(self_.rank) + " speaks version " +
                              number(kProtocolVersion) + " of the control protocol, and you " +

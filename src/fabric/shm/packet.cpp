@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 namespace dunlin::shm {
@@ -28,10 +29,13 @@ std::vector<Descriptor> take_descriptors(msghdr& message) {
   return taken;
 }
 
-Received::Kind kind_of(const Packet& packet, ssize_t bytes, int flags) {
+Received::Kind kind_of(const Packet& packet, ssize_t bytes, int flags, std::size_t descriptors) {
   const auto got = static_cast<std::size_t>(bytes);
   if (got < offsetof(Packet, value) || packet.magic != kPacketMagic) return Received::Kind::garbage;
   if (packet.version != kProtocolVersion) return Received::Kind::other_version;
+  // Cut short though there was room: the kernel could give us no more.
+  if ((flags & MSG_CTRUNC) != 0 && descriptors < kMaxDescriptors)
+    return Received::Kind::no_descriptors;
   const bool whole = got == sizeof packet && (flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   const bool texts_end =
       packet.group.back() == '\0' && packet.member.back() == '\0' && packet.text.back() == '\0';
@@ -45,6 +49,13 @@ Packet refusal(const std::string& text) {
   packet.type = PacketType::refuse;
   std::copy_n(text.begin(), std::min(text.size(), packet.text.size() - 1), packet.text.begin());
   return packet;
+}
+
+std::string out_of_descriptors() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return "this process has no file descriptor left (RLIMIT_NOFILE is " +
+         std::to_string(limit.rlim_cur) + "): raise the limit (ulimit -n), or close some";
 }
 
 Received receive_packet(int socket) {
@@ -69,7 +80,8 @@ Received receive_packet(int socket) {
   }
   received.descriptors = take_descriptors(message);
   received.kind =
-      got == 0 ? Received::Kind::closed : kind_of(received.packet, got, message.msg_flags);
+      got == 0 ? Received::Kind::closed
+               : kind_of(received.packet, got, message.msg_flags, received.descriptors.size());
   return received;
 }
 

@@ -63,11 +63,15 @@ static_assert(offsetof(Packet, text) == 144);
 [[nodiscard]] Packet refusal(const std::string& text);
 
 struct Received {
-  enum class Kind { packet, nothing_yet, closed, garbage, other_version };
+  /// no_descriptors: a packet came, but this process could not take the descriptors with it.
+  enum class Kind { packet, nothing_yet, closed, garbage, other_version, no_descriptors };
   Kind kind = Kind::nothing_yet;
   Packet packet = {};
   std::vector<Descriptor> descriptors = {};
 };
+
+/// For messages about no_descriptors.
+[[nodiscard]] std::string out_of_descriptors();
 
 /// The next packet of a non-blocking socket.
 [[nodiscard]] Received receive_packet(int socket);

@@ -51,6 +51,7 @@ class Rendezvous {
 
   // Claiming a rank (claim.cpp).
   void claim_rank(const JoinOptions& options);
+  void outlast_the_dying(const std::vector<Rank>& wanted, std::uint64_t deadline_ns);
   [[nodiscard]] bool claim_one_of(const std::vector<Rank>& wanted);
   [[noreturn]] void throw_taken(const std::vector<Rank>& wanted) const;
   void make_base();
@@ -83,6 +84,7 @@ class Rendezvous {
   [[nodiscard]] bool met(Rank rank) const { return links_[rank].incarnation != 0; }
   [[nodiscard]] std::string group_text() const { return "group '" + self_.group + "'"; }
   [[nodiscard]] std::string who(Rank rank) const;
+  [[nodiscard]] static std::string stranger(const Counterpart& holder);
 
   Identity self_;
   Access access_;

@@ -1,0 +1,97 @@
+#include <array>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "fabric/shm/packet.hpp"
+#include "fabric/shm_group.hpp"
+#include "support/process.hpp"
+
+/// A process without free descriptors blames itself, not its peers.
+namespace dunlin {
+namespace {
+
+using test::contains;
+using test::fresh_group;
+using test::Member;
+using test::Parent;
+using test::poll_politely;
+using test::Process;
+using test::what_is_thrown_by;
+
+/// From now on this process gets no descriptor.
+bool forbid_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  limit.rlim_cur = 0;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+TEST(ShmDescriptors, APacketWhoseDescriptorsCouldNotBeTakenIsNoGarbage) {
+  Process receiver([](Parent&) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()) != 0) return 2;
+    const shm::Packet packet;
+    if (shm::send_packet(ends[0], packet, 0, 1) != shm::Sent::whole) return 3;
+    if (!forbid_descriptors()) return 4;
+    return shm::receive_packet(ends[1]).kind == shm::Received::Kind::no_descriptors ? 0 : 1;
+  });
+  EXPECT_EQ(receiver.exit_code(), 0);
+}
+
+TEST(ShmDescriptors, MoreDescriptorsThanAnyPacketHasAreGarbage) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()), 0);
+  const shm::Descriptor from(ends[0]), to(ends[1]);
+  shm::Packet packet;
+  const std::array<int, 3> numbers{0, 1, 2};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> space{};
+  iovec content{&packet, sizeof packet};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof numbers);
+  std::memcpy(CMSG_DATA(part), numbers.data(), sizeof numbers);
+  ASSERT_GT(sendmsg(from.get(), &message, 0), 0);
+  EXPECT_EQ(shm::receive_packet(to.get()).kind, shm::Received::Kind::garbage);
+}
+
+TEST(ShmDescriptors, AMemberThatHasNoneLeftSaysSo) {
+  const std::string group = fresh_group();
+  Process poor([&](Parent& parent) {
+    Member member({.group = group, .members = 2, .rank = 1});
+    parent.tell(forbid_descriptors() ? "ready" : "no");
+    while (member.failures.empty()) poll_politely(*member.fabric);
+    parent.tell(member.failure_text);
+    return 0;
+  });
+  Member member({.group = group, .members = 2, .rank = 0});
+  ASSERT_EQ(poor.hear(), "ready");
+  const Region region = member.fabric->allocate({.name = "more", .bytes = 64});
+  member.fabric->announce(region);
+  EXPECT_TRUE(contains(poor.hear(), "RLIMIT_NOFILE"));
+}
+
+TEST(ShmDescriptors, ThoseInUseCount) {
+  Process member([](Parent& parent) {
+    const rlimit limit{1024, 1024};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+    std::vector<shm::Descriptor> in_use;
+    while (in_use.size() < 800) in_use.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    parent.tell(what_is_thrown_by(
+        [] { static_cast<void>(shm::join({.group = fresh_group(), .members = 1})); }));
+    return 0;
+  });
+  EXPECT_TRUE(contains(member.hear(), "only 1024"));
+  EXPECT_EQ(member.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace dunlin
