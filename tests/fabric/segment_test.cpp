@@ -1,5 +1,6 @@
 #include "fabric/shm/segment.hpp"
 
+#include <csignal>
 #include <cstring>
 #include <functional>
 
@@ -7,9 +8,15 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+
+#include "support/process.hpp"
 
 namespace dunlin::shm {
 namespace {
+
+using test::Parent;
+using test::Process;
 
 SegmentInfo sample() {
   return {.kind = SegmentKind::region,
@@ -138,6 +145,17 @@ TEST(SegmentHeader, IsRefusedForEachImpossibleField) {
   EXPECT_NE(fault_after([](H& h) { h.group.fill('g'); }), "");
   EXPECT_NE(fault_after([](H& h) { h.member.fill('m'); }), "");
   EXPECT_NE(fault_after([](H& h) { h.region.fill('r'); }), "");
+}
+
+TEST(Segment, IsReservedThoughSignalsKeepComing) {
+  Process profiled([](Parent&) {
+    if (std::signal(SIGPROF, [](int) {}) == SIG_ERR) return 2;
+    const itimerval often{.it_interval = {0, 10'000}, .it_value = {0, 10'000}};
+    if (setitimer(ITIMER_PROF, &often, nullptr) != 0) return 3;
+    static_cast<void>(shm::create_segment({.bytes = 64 << 20}, std::nullopt));
+    return 0;
+  });
+  EXPECT_EQ(profiled.exit_code(), 0);
 }
 
 }  // namespace

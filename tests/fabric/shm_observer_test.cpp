@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "fabric/shm/observer.hpp"
@@ -43,6 +44,24 @@ TEST(ShmObserver, FindsAllSegmentsOfAGroupOnce) {
             std::to_string(static_cast<int>(s.info.kind)) + s.info.region + " ";
   }
   EXPECT_EQ(seen, "0:1 0:2box 0:3board 1:1 1:2box ");
+}
+
+TEST(ShmObserver, NamesTheOwnerThoughOthersHoldTheSegment) {
+  const std::string group = fresh_group();
+  Process owner([&](Parent& parent) {
+    const auto fabric = shm::join({.group = group, .members = 1});
+    parent.tell("in");
+    static_cast<void>(parent.hear());
+    return 0;
+  });
+  ASSERT_EQ(owner.hear(), "in");
+  std::vector<shm::Sighting> found = sightings_of(group);
+  ASSERT_EQ(found.size(), 1u);
+  const shm::Descriptor held(open(found[0].path.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(held);
+  found = sightings_of(group);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].pid, owner.pid());
 }
 
 TEST(ShmObserver, ReadsARegionWhileItsOwnerWritesAndAfterItsEnd) {

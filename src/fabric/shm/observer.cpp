@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include <fcntl.h>
@@ -61,15 +61,20 @@ class Search {
     if (!file || fstat(file.get(), &status) != 0) return;
     try {
       SegmentInfo info = read_segment_info(file);
-      // Peers hold a segment's descriptor, too, for a moment; forked children for longer.
-      if (seen_.insert({status.st_dev, status.st_ino}).second)
+      // Peers hold a segment's descriptor, too, for a moment; forked children for longer. So the
+      // one that the header names comes first; in another name space of processes it is nobody's.
+      const auto [seen, is_new] = seen_.insert({{status.st_dev, status.st_ino}, found_.size()});
+      const bool is_owner = info.owner_pid == static_cast<std::uint32_t>(pid);
+      if (is_new)
         found_.push_back({std::move(info), pid, link});
+      else if (is_owner)
+        found_[seen->second] = {std::move(info), pid, link};
     } catch (const Error&) {
       // Not one of ours.
     }
   }
 
-  std::set<std::pair<dev_t, ino_t>> seen_;
+  std::map<std::pair<dev_t, ino_t>, std::size_t> seen_;  // where it is in found_
   std::vector<Sighting> found_;
 };
 

@@ -14,6 +14,7 @@ namespace dunlin::shm {
 namespace {
 
 constexpr const char* kDirectory = "/dev/shm";
+constexpr std::uint64_t kReserveBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kPopulateUpToBytes = std::uint64_t{16} << 20;
 
 /// The live mappings of this process by file. Members that are threads of one process share
@@ -102,9 +103,24 @@ std::string describe(const SegmentInfo& info) {
               "remount,size=4G /dev/shm' (in a container: --shm-size)");
 }
 
+/// A signal undoes what one call has reserved so far, so a large segment takes several: else a
+/// profiler's timer would keep it from ever being done. What cannot fit is not even begun.
+int reserve_in_parts(const Descriptor& file, std::uint64_t bytes) {
+  struct statvfs space {};
+  const bool is_limited = fstatvfs(file.get(), &space) == 0 && space.f_blocks != 0;
+  if (is_limited && space.f_bavail * space.f_frsize < bytes) return ENOSPC;
+  for (std::uint64_t done = 0; done < bytes; done += kReserveBytes) {
+    const auto part = static_cast<off_t>(std::min(kReserveBytes, bytes - done));
+    int error = EINTR;
+    while (error == EINTR) error = posix_fallocate(file.get(), static_cast<off_t>(done), part);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
 void reserve(const Descriptor& file, const SegmentInfo& info, std::uint64_t bytes) {
-  int error = EINTR;
-  while (error == EINTR) error = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  const int error = reserve_in_parts(file, bytes);
+  if (error != 0) static_cast<void>(!ftruncate(file.get(), 0));  // so that it counts as free
   if (error == ENOSPC || error == ENOMEM || error == EFBIG) throw_no_space(info, bytes);
   if (error != 0)
     throw Error("reserving " + std::to_string(bytes) + " bytes of /dev/shm for " + describe(info) +
