@@ -119,7 +119,8 @@ struct Operation {
           .local = const_cast<void*>(from),
           .bytes = bytes};
 }
-/// Words that the peer may be watching; a signal. `from` and `offset` agree modulo 8.
+/// Words that the peer may be watching; a signal. `from` and `offset` agree modulo 8, however few
+/// the bytes: where one lies in its word at the peer, it lies in its word here, too.
 [[nodiscard]] inline Operation write(Rank peer, RegionId region, std::uint64_t offset,
                                      const void* from, std::size_t bytes) noexcept {
   return {.kind = OperationKind::write,
@@ -167,7 +168,7 @@ enum class Refusal : std::uint8_t {
   queue_full,     // back-pressure: poll, then post the rest
   not_connected,  // the peer has not announced this region yet, or has withdrawn it
   out_of_bounds,  // past the end of the peer's region
-  misaligned,     // an atomic off 8 bytes, or source and target that differ modulo 8
+  misaligned,     // an atomic or its result off 8 bytes, or source and target unlike modulo 8
   too_large,      // a message over kMaxMessageBytes, or a channel over kMaxChannels
   unknown_peer,   // no such rank
   unknown_region  // not allocated on this fabric, or released
@@ -186,7 +187,7 @@ struct Event {
   enum class Kind : std::uint8_t {
     peer_failed,       // once a peer; `text` says how it was noticed
     region_connected,  // the peer has announced `region`: operations to it are possible
-    region_refused,    // the peer announced another layout or size; `text` names both sides
+    region_refused,    // the peer announced another layout; `text` names both sides
     region_withdrawn   // the peer released it
   };
   Kind kind;
@@ -297,6 +298,7 @@ class Fabric {
   virtual void abandon(Completion& completion) noexcept = 0;
 
   // --- handlers, called inside poll(); they may post, send, subscribe and unsubscribe ------------
+  // A handler must not throw: poll() lets nothing out (F5), so that would end the program.
   [[nodiscard]] Subscription subscribe(EventHandler handler);
   /// Receive the messages of a channel; replaces an earlier handler. Messages that arrive on a
   /// channel without a handler wait, and hold back those behind them from the same peer.

@@ -43,7 +43,7 @@ std::string_view describe(Refusal refusal) noexcept {
     case Refusal::misaligned:
       return "an atomic must be aligned to 8 bytes, and source and target must agree modulo 8";
     case Refusal::too_large:
-      return "a message may have at most kMaxMessageBytes";
+      return "a message may have at most kMaxMessageBytes, and its channel is below kMaxChannels";
     case Refusal::unknown_peer:
       return "there is no peer of this rank";
     case Refusal::unknown_region:

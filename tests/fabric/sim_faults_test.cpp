@@ -332,6 +332,53 @@ TEST(SimFaults, AFailedPeersRegionsNeedNoWithdrawal) {
   EXPECT_FALSE(t.failed(1, 0));
 }
 
+TEST(SimFaults, AMessageThatIsNeverAcknowledgedFailsItsLink) {
+  Profile figures = plain();
+  figures.silence_timeout_ns = 0;
+  TestWorld t(figures);
+  int heard = 0;
+  t.world.fabric(1).receive(0, [&](Rank, std::span<const std::byte>) { ++heard; });
+  t.world.cut(1, 0);
+  t.world.on(0, [&] { EXPECT_EQ(t.world.fabric(0).send(1, 0, {}), Refusal::none); });
+  EXPECT_TRUE(t.world.run_until([&] { return t.world.fabric(0).failed(1); }, 10'000'000));
+  EXPECT_EQ(heard, 1);
+}
+
+TEST(SimFaults, MessagesWhoseAcknowledgementsWereLostAreHeardOnce) {
+  TestWorld t(plain());
+  std::uint64_t heard = 0, sent = 0;
+  t.world.fabric(1).receive(0, [&](Rank, std::span<const std::byte>) { ++heard; });
+  const auto fill = [&] {
+    while (t.world.fabric(0).send(1, 0, {}) == Refusal::none) ++sent;
+  };
+  t.world.cut(1, 0);
+  t.world.on(0, fill);
+  t.world.run_for(100'000);
+  t.world.heal(1, 0);
+  t.settle();
+  const std::uint64_t sent_first = sent;
+  EXPECT_EQ(heard, sent_first);
+  t.world.on(0, fill);
+  t.settle();
+  EXPECT_EQ(sent, 2 * sent_first) << "there is room for as many again";
+  EXPECT_EQ(heard, sent);
+  EXPECT_FALSE(t.world.fabric(0).failed(1));
+}
+
+TEST(SimFaults, WhatAPeerHasSaidIsHeardBeforeItsEnd) {
+  TestWorld t(plain());
+  std::string order;
+  t.world.fabric(0).receive(0, [&](Rank, std::span<const std::byte>) { order += "said "; });
+  const Subscription end = t.world.fabric(0).subscribe([&](const Event& e) {
+    if (e.kind == Event::Kind::peer_failed) order += "failed ";
+  });
+  t.world.pause(0, 3'000'000);  // so that it learns of both at once
+  t.world.on(1, [&] { EXPECT_EQ(t.world.fabric(1).send(0, 0, {}), Refusal::none); });
+  t.world.at(t.world.now_ns() + 100'000, [&] { t.world.crash(1); });
+  t.world.run_for(10'000'000);
+  EXPECT_EQ(order, "said failed ");
+}
+
 TEST(SimFaults, AllFaultsAtOnceLeaveNothingHanging) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Profile figures = brittle();

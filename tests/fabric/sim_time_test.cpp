@@ -1,3 +1,4 @@
+#include <stdexcept>
 #include <vector>
 
 #include "fabric/sim_world.hpp"
@@ -241,6 +242,40 @@ TEST(SimWorld, NamesWhatIsWrongWithAProfile) {
   World world(plain(), 2, 1);
   EXPECT_THROW(world.crash(2), Error);
   EXPECT_THROW(world.slow(0, 0), Error);
+}
+
+TEST(SimTime, ADetachedPartIsNotCalledAgainInTheSameRound) {
+  World world(plain(), 1, 1);
+  int first = 0, second = 0, later = 0;
+  world.attach(0, [&] {
+    ++first;
+    world.detach_all(0);
+    world.attach(0, [&] { return ++later, 0; });
+    return 1;
+  });
+  world.attach(0, [&] { return ++second, 1; });
+  world.run_for(1'000);
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, 0);
+  EXPECT_GT(later, 0);
+}
+
+TEST(SimTime, GoesOnAfterAProgramHasThrown) {
+  World world(plain(), 1, 1);
+  int calls = 0;
+  world.attach(0, [&]() -> std::size_t {
+    if (++calls == 1) throw std::runtime_error("boom");
+    return 0;
+  });
+  EXPECT_THROW(world.run_for(1'000), std::runtime_error);
+  world.run_for(1'000);
+  EXPECT_GT(calls, 1);
+  world.on(0, [] { throw std::runtime_error("boom"); });
+  EXPECT_THROW(world.run_for(1'000), std::runtime_error);
+  world.detach_all(0);
+  const int before = calls;
+  world.run_for(1'000);
+  EXPECT_EQ(calls, before);
 }
 
 }  // namespace

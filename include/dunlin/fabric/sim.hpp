@@ -68,7 +68,8 @@ class World {
 
   /// A part of a node's program: called whenever the node polls; returns whether it did something
   /// (a node that does nothing is skipped until something arrives for it or a timer is due, at the
-  /// very moment at which its next fruitless polls would have noticed).
+  /// very moment at which its next fruitless polls would have noticed). What it throws comes out of
+  /// run_until() or run_for(), and the world can be run on.
   void attach(Rank node, std::function<std::size_t()> poll);
   void detach_all(Rank node);
   /// Run `action` once at (or after) a virtual time, outside all nodes.

@@ -1,18 +1,10 @@
 #include <unistd.h>
 
+#include "fabric/alignment.hpp"
 #include "fabric/shm/shm_fabric.hpp"
 
 namespace dunlin::shm {
 namespace {
-
-bool is_atomic(OperationKind kind) noexcept {
-  return kind == OperationKind::fetch_add || kind == OperationKind::compare_swap;
-}
-
-/// Words can only be copied as words if they lie alike in source and target.
-[[gnu::always_inline]] inline bool lie_alike(const void* local, std::uint64_t offset) noexcept {
-  return (reinterpret_cast<std::uintptr_t>(local) - offset) % kWordBytes == 0;
-}
 
 void give_former(void* local, std::uint64_t value) noexcept {
   if (local != nullptr) std::memcpy(local, &value, sizeof value);
@@ -50,29 +42,29 @@ Posted ShmFabric::post(std::span<const Operation> batch) noexcept {
   if (operation.peer >= members_ || operation.region.index >= kMaxRegions) [[unlikely]]
     return refuse(operation);
   const Remote& target = remote(operation.peer, operation.region);
-  const std::size_t bytes = is_atomic(operation.kind) ? kWordBytes : operation.bytes;
+  const std::size_t bytes = extent_of(operation);
   if (target.bytes == 0 || bytes > target.bytes || operation.offset > target.bytes - bytes)
       [[unlikely]]
     return refuse(operation);
   std::byte* at = target.memory + operation.offset;
   switch (operation.kind) {
     case OperationKind::write:
-      if (!lie_alike(operation.local, operation.offset)) return Refusal::misaligned;
+      if (!lies_alike(operation)) return Refusal::misaligned;
       memory::place(at, operation.local, bytes);
       break;
     case OperationKind::put:
       memory::copy_unwatched(at, operation.local, bytes);
       break;
     case OperationKind::read:
-      if (!lie_alike(operation.local, operation.offset)) return Refusal::misaligned;
+      if (!lies_alike(operation)) return Refusal::misaligned;
       memory::fetch(operation.local, at, bytes);
       break;
     case OperationKind::fetch_add:
-      if (operation.offset % kWordBytes != 0) return Refusal::misaligned;
+      if (!lies_on_words(operation)) return Refusal::misaligned;
       give_former(operation.local, memory::fetch_add(at, operation.operand));
       break;
     case OperationKind::compare_swap:
-      if (operation.offset % kWordBytes != 0) return Refusal::misaligned;
+      if (!lies_on_words(operation)) return Refusal::misaligned;
       give_former(operation.local, memory::compare_swap(at, operation.operand, operation.desired));
       break;
   }

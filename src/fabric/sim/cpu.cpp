@@ -64,7 +64,17 @@ void Cpu::on_round() {
   requested_ = kNever;
   woken_in_round_ = false;
   in_round_ = true;
-  const std::size_t progress = actions_.empty() ? run_polls() : run_actions();
+  std::size_t progress = 1;  // of a round that ends with an exception
+  try {
+    progress = actions_.empty() ? run_polls() : run_actions();
+  } catch (...) {
+    end_round(begin, progress);
+    throw;
+  }
+  end_round(begin, progress);
+}
+
+void Cpu::end_round(Ticks begin, std::size_t progress) {
   in_round_ = false;
   if (clock_ == begin) clock_ += least_round_;
   timeline_.digest.fold(clock_);
@@ -93,7 +103,8 @@ std::size_t Cpu::run_actions() {
 
 std::size_t Cpu::run_polls() {
   std::size_t progress = 0;
-  for (std::size_t i = 0; i < polls_.size() && !stopped_; ++i) progress += polls_[i]();
+  for (std::size_t i = 0; i < polls_.size() && !stopped_; ++i)
+    if (i >= detached_) progress += polls_[i]();  // or else the program has gone in this very round
   return progress;
 }
 

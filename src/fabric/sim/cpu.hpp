@@ -60,6 +60,7 @@ class Cpu {
 
  private:
   void schedule(Ticks at);
+  void end_round(Ticks begin, std::size_t progress);
   void spin_from(Ticks begin);
   [[nodiscard]] Ticks next_spin(Ticks at) const noexcept;
   [[nodiscard]] bool has_program() const noexcept { return !polls_.empty() || !actions_.empty(); }

@@ -54,6 +54,8 @@ void Network::retry_stalled(Link& wire) {
     const bool blocked = flight.delivered ? back.cut : wire.cut || !wire.stalled.empty();
     if (blocked) {
       stall(flight);
+    } else if (flight.kind == FlightKind::message && flight.delivered) {
+      message_handled(flight, now());
     } else if (flight.delivered) {
       acknowledge_later(flight);
     } else {
@@ -198,8 +200,13 @@ void Network::slow_link(Rank from, Rank to, double factor) {
   wire.pace = factor / (same_rack ? 1.0 : profile.cross_rack_bandwidth);
 }
 
+/// Without a way back its sender does not hear of it, as of an operation that is not acknowledged.
 void Network::message_handled(Flight& message, Ticks at) {
   Link& wire = link(message.from, message.to);
+  if (link(message.to, message.from).cut) {
+    message.sent = now();
+    return stall(message);
+  }
   const Ticks told = at + way_back(message);
   const std::uint64_t amount = SimFabric::ring_bytes(message.bytes);
   give_back(wire, wire.message_ring, amount, told);

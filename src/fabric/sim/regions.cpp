@@ -37,6 +37,7 @@ std::span<std::byte> SimFabric::do_allocate(RegionId id, const RegionSpec& spec,
   region.spec = spec;
   region.serial = ++last_serial_;
   region.announced = false;
+  region.observers_only = observers_only;
   region.peers.assign(size(), nullptr);
   if (observers_only) return region.memory;
   for (Rank peer = 0; peer < size(); ++peer)
@@ -90,6 +91,13 @@ std::size_t SimFabric::hear_announcement(Flight& flight) {
   return 1;
 }
 
+/// What the peer had announced: it has failed.
+void SimFabric::forget(Rank peer) {
+  heard_[peer].clear();
+  for (LocalRegion& region : regions_)
+    if (region.serial != 0) region.peers[peer] = nullptr;
+}
+
 std::size_t SimFabric::handle_matches() {
   const auto matches = std::exchange(matches_, {});
   for (const auto& [peer, announcement] : matches) match(peer, announcement);
@@ -101,7 +109,8 @@ void SimFabric::match(Rank peer, const std::shared_ptr<const Announcement>& anno
   if (std::find(heard.begin(), heard.end(), announcement) == heard.end()) return;  // withdrawn
   for (std::uint32_t index = 0; index < regions_.size(); ++index) {
     LocalRegion& region = regions_[index];
-    const bool same = region.serial != 0 && region.spec.epoch == announcement->spec.epoch &&
+    const bool same = region.serial != 0 && !region.observers_only &&
+                      region.spec.epoch == announcement->spec.epoch &&
                       region.spec.name == announcement->spec.name;
     if (!same || region.peers[peer] == announcement) continue;
     if (region.spec.layout_hash != announcement->spec.layout_hash) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "fabric/alignment.hpp"
 #include "fabric/sim/simulation.hpp"
 
 namespace dunlin::sim {
@@ -57,17 +58,16 @@ Refusal SimFabric::check(const Operation& operation) const noexcept {
   const auto& peer = region->peers[operation.peer];
   if (!peer) return Refusal::not_connected;
   const std::size_t there = peer->spec.bytes;
-  if (operation.offset > there || operation.bytes > there - operation.offset)
-    return Refusal::out_of_bounds;
-  const auto local = reinterpret_cast<std::uintptr_t>(operation.local);
+  const std::size_t bytes = extent_of(operation);
+  if (operation.offset > there || bytes > there - operation.offset) return Refusal::out_of_bounds;
   switch (operation.kind) {
     case OperationKind::put:
       return Refusal::none;
     case OperationKind::write:
     case OperationKind::read:
-      return (local - operation.offset) % kWordBytes == 0 ? Refusal::none : Refusal::misaligned;
+      return lies_alike(operation) ? Refusal::none : Refusal::misaligned;
     default:
-      return (local | operation.offset) % kWordBytes == 0 ? Refusal::none : Refusal::misaligned;
+      return lies_on_words(operation) ? Refusal::none : Refusal::misaligned;
   }
 }
 
@@ -99,7 +99,7 @@ void SimFabric::start(const Operation& operation) noexcept {
   flight.region_index = there.index;
   flight.region_serial = there.serial;
   flight.offset = operation.offset;
-  flight.bytes = operation.bytes;
+  flight.bytes = extent_of(operation);
   flight.local = static_cast<std::byte*>(operation.local);
   flight.operand = operation.operand;
   flight.desired = operation.desired;
@@ -177,11 +177,12 @@ std::size_t SimFabric::poll() noexcept {
   recent_ns_ = now_ns();
   polling_ = true;
   std::size_t handled = 0;
+  // What a peer has said comes before the news of its end.
+  if (channels_opened_) handled += handle_unheard();
+  if (!inbox_.empty()) handled += handle_inbox();
   if (!failures_.empty()) handled += handle_failures();
   if (!matches_.empty()) handled += handle_matches();
   if (!finished_.empty()) handled += handle_finished();
-  if (channels_opened_) handled += handle_unheard();
-  if (!inbox_.empty()) handled += handle_inbox();
   polling_ = false;
   return handled;
 }
@@ -193,6 +194,7 @@ std::size_t SimFabric::handle_failures() {
     const bool heard_since = !failure.closed && from.silence_epoch != failure.silence_epoch;
     if (heard_since || failed(failure.peer)) continue;
     world_.network.close(rank_, failure.peer);
+    forget(failure.peer);
     fail_peer(failure.peer, std::move(failure.how));
     ++handled;
   }

@@ -66,6 +66,7 @@ class SimFabric final : public Fabric {
     RegionSpec spec;
     std::uint32_t serial = 0;  // 0: none
     bool announced = false;
+    bool observers_only = false;
     std::unique_ptr<std::byte, Free> block;
     std::span<std::byte> memory;
     std::vector<std::shared_ptr<const Announcement>> peers;  // connected ones, by rank
@@ -104,6 +105,7 @@ class SimFabric final : public Fabric {
   std::size_t handle(Flight& flight);
   std::size_t hear_announcement(Flight& flight);
   std::size_t hear_withdrawal(Flight& flight);
+  void forget(Rank peer);
   void match(Rank peer, const std::shared_ptr<const Announcement>& announcement);
   [[nodiscard]] std::string refusal_text(const LocalRegion& here, Rank peer,
                                          const Announcement& there) const;

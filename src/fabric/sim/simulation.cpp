@@ -12,6 +12,20 @@ std::uint64_t trace_of(const Flight& f) noexcept {
          static_cast<std::uint64_t>(f.kind);
 }
 
+/// As long as this lives; also if a program throws.
+class Running {
+ public:
+  explicit Running(Simulation& world) noexcept
+      : world_(world), before_(std::exchange(world.running, true)) {}
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() { world_.running = before_; }
+
+ private:
+  Simulation& world_;
+  bool before_;
+};
+
 /// The poll cost, but never so little that time would stand still.
 Ticks least_round(const Profile& profile) {
   return std::max(ticks(profile.cpu.poll_ns), kTicksPerNs);
@@ -37,9 +51,8 @@ bool Simulation::step(Ticks until) {
   const Occurrence next = timeline.events.pop();
   timeline.now = next.time;
   timeline.digest.fold(next.time);
-  const bool was_running = std::exchange(running, true);
+  const Running within(*this);
   happen(next);
-  running = was_running;
   return true;
 }
 

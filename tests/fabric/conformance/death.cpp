@@ -133,6 +133,46 @@ TEST_P(Death, FailsOperationsToRegionsThatThePeerNeverHad) {
   EXPECT_FALSE(node(0).connected(1, late.id()));
 }
 
+TEST_P(Death, DisconnectsThePeersRegions) {
+  start(2);
+  const Shared box = share("box", 64);
+  group().kill(1);
+  until("the death is noticed", [&] { return node(0).failed(1); });
+  EXPECT_FALSE(node(0).connected(1, box.id(0)));
+  EXPECT_TRUE(node(0).connected(0, box.id(0)));
+}
+
+TEST_P(Death, LeavesNoRegionOfThePeerToConnectLater) {
+  start(3);
+  for (const Rank r : {1U, 2U})
+    node(r).announce(group().allocate(r, {.name = "late", .bytes = 64}));
+  let_time_pass();
+  group().kill(1);
+  until("the death is noticed", [&] { return node(0).failed(1); });
+  const Region& late = group().allocate(0, {.name = "late", .bytes = 64});
+  until("the other one's is connected", [&] { return node(0).connected(2, late.id()); });
+  let_time_pass();
+  EXPECT_EQ(seen(0, Kind::region_connected, 1, late.id()), 0U);
+}
+
+TEST_P(Death, IsToldAfterWhatThePeerHasSaid) {
+  start(2);
+  const Shared box = share("box", 64);
+  std::vector<std::uint64_t> order;
+  node(0).receive(0, [&](Rank, std::span<const std::byte>) { order.push_back(1); });
+  const Subscription end = node(0).subscribe([&](const Event& e) {
+    if (e.kind == Kind::peer_failed) order.push_back(2);
+  });
+  for (int i = 0; i < 3; ++i) send(1, 0, 0, {});
+  const std::uint64_t one = 1;
+  post(1, write(0, box.id(1), 0, &one, 8));
+  until("all has arrived", [&] { return box.load(0, 0) == 1; });
+  group().kill(1);
+  until("the death is noticed", [&] { return node(0).failed(1); });
+  let_time_pass();
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 1, 1, 2}));
+}
+
 TEST_P(Death, FailsOnlyItsPartOfASharedCompletion) {
   start(3);
   const Shared box = share("box", 64);

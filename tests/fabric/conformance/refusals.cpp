@@ -91,6 +91,32 @@ TEST_P(Refusals, AtomicsOffAWordAreMisaligned) {
   for (std::size_t at = 0; at < 128; at += 8) EXPECT_EQ(box.load(1, at), 0U);
 }
 
+TEST_P(Refusals, AtomicsWhoseResultWouldSplitAWordAreMisaligned) {
+  start(2);
+  const Shared box = share("box", 128);
+  alignas(8) std::array<std::byte, 16> result{};
+  for (const Operation& right :
+       {fetch_add(1, box.id(0), 0, 1, nullptr), compare_swap(1, box.id(0), 0, 0, 1, nullptr)}) {
+    Operation operation = right;
+    operation.local = result.data() + 4;
+    EXPECT_EQ(node(0).post(operation).refusal, Refusal::misaligned);
+  }
+  let_time_pass();
+  EXPECT_EQ(box.load(1, 0), 0U);
+}
+
+TEST_P(Refusals, AtomicsTouchAWordWhateverTheirBytesSay) {
+  start(2);
+  const Shared box = share("box", 128);
+  Operation operation = fetch_add(1, box.id(0), 128, 1, nullptr);
+  operation.bytes = 0;
+  EXPECT_EQ(node(0).post(operation).refusal, Refusal::out_of_bounds);
+  operation.offset = 120;
+  operation.bytes = 4096;
+  post_and_finish(0, operation);
+  EXPECT_EQ(box.load(1, 120), 1U);
+}
+
 TEST_P(Refusals, WritesAndReadsThatWouldSplitEntriesAreMisaligned) {
   start(2);
   const Shared box = share("box", 128);

@@ -248,6 +248,16 @@ TEST_P(Regions, OfOneNodeMayBeAnnouncedTwice) {
   EXPECT_EQ(seen(1, Kind::region_connected, 0, theirs.id()), 1U);
 }
 
+TEST_P(Regions, ThatArePublishedAreNotForPeers) {
+  start(2);
+  const Region board = node(0).publish({.name = "board", .bytes = 64});
+  const Region& theirs = group().allocate(1, {.name = "board", .bytes = 64});
+  node(1).announce(theirs);
+  let_time_pass();
+  EXPECT_FALSE(node(0).connected(1, board.id()));
+  EXPECT_EQ(seen(0, Kind::region_connected, 1, board.id()), 0U);
+}
+
 TEST_P(Regions, OfANameInUseNeedAnotherEpoch) {
   start(2);
   group().allocate(0, {.name = "box", .bytes = 64, .epoch = 5});
