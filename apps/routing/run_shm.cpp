@@ -1,11 +1,11 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/run.hpp>
 
+#include "group_name.hpp"
 #include "routing/processes.hpp"
 #include "routing/router.hpp"
 #include "routing/run.hpp"
@@ -59,7 +59,7 @@ Finish run_station(std::unique_ptr<Fabric> fabric, const Plan& plan, const Liste
 
 Finish run_on_shm(const Plan& plan, const Listener& listener) {
   Processes processes;
-  const std::string group = fmt::format("routing-{}", getpid());
+  const std::string group = app::fresh_group("routing");
   for (std::uint32_t rank = 0; rank < plan.routers(); ++rank) {
     processes.start([&plan, &group, rank] { run_router(plan, group, rank); });
   }

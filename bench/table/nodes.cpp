@@ -4,16 +4,13 @@
 #include <exception>
 #include <thread>
 
-#include <unistd.h>
-
 #include <dunlin/fabric/shm.hpp>
+
+#include "group_name.hpp"
 
 namespace dunlin::bench {
 
-std::string fresh_group() {
-  static std::atomic<std::uint32_t> made{0};
-  return "bench-" + std::to_string(::getpid()) + "-" + std::to_string(++made);
-}
+std::string fresh_group() { return app::fresh_group("bench"); }
 
 std::unique_ptr<Fabric> join(const std::string& group, std::uint32_t members, std::uint32_t rank) {
   return shm::join({.group = group, .members = members, .rank = rank, .silence_timeout_ms = 0});
