@@ -4,22 +4,6 @@
 
 namespace dunlin::routing {
 
-namespace {
-
-/// A question that says how many entries it reads, so that a simulated CPU is charged rightly.
-template <class Ask>
-struct Question : detail::BooleanTag {
-  const char* name;
-  std::size_t reads;
-  Ask ask;
-  Question(const char* n, std::size_t r, Ask a) : name(n), reads(r), ask(std::move(a)) {}
-  bool operator()(const Table<Row>&) const noexcept { return ask(); }
-  std::size_t entries(const Table<Row>&) const { return reads; }
-  std::string describe(const Table<Row>&) const { return name; }
-};
-
-}  // namespace
-
 Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
     : table_(table),
       plan_(plan),
@@ -35,15 +19,15 @@ Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
   table_.mine().changed_stage = Plan::kStart;
   table_.push();
 
-  table_.when(Question("a new order", 1, [this] { return ordered() != obeyed_; }))
+  table_.when([this](const auto&) { return ordered() != obeyed_; }, "a new order")
       .recurrent([this] { obey(); });
-  table_.when(Question("wrote costs, and need not compute", 1, [this] { return may_announce(); }))
+  table_.when([this](const auto&) { return may_announce(); }, "wrote costs, and need not compute")
       .recurrent([this] { announce(); });
-  table_.when(Question("saw all of the stage", 1, [this] { return may_settle(); }))
+  table_.when([this](const auto&) { return may_settle(); }, "saw all of the stage")
       .recurrent([this] { settle(); });
   table_
-      .when(Question("all costs are here", plan_.routers(),
-                     [this] { return ordered() >= Plan::kStart && seen_all_of(Plan::kStart); }))
+      .when([this](const auto&) { return ordered() >= Plan::kStart && seen_all_of(Plan::kStart); },
+            "all costs are here")
       .once([this] { install(); });
 }
 
@@ -113,9 +97,7 @@ void Router::install() {
 }
 
 void Router::watch() {
-  table_
-      .when(Question("a link left its band", topology_.arcs.size(),
-                     [this] { return paths_may_change(); }))
+  table_.when([this](const auto&) { return paths_may_change(); }, "a link left its band")
       .once([this] { install(); });
 }
 
