@@ -6,6 +6,7 @@
 
 #include <dunlin/version.hpp>
 
+#include "routing/text.hpp"
 #include "standard_output.hpp"
 
 namespace dunlin::app {
@@ -15,6 +16,23 @@ namespace {
 Status complain(Status status, const char* text) {
   std::fprintf(stderr, "dunlin: %s\n", text);
   return status;
+}
+
+/// Of a word where a command should be, CLI11 would say that a command is missing.
+std::string unknown_command(const CLI::App& program) {
+  const CLI::App* at = &program;
+  std::string in;
+  for (auto inner = at->get_subcommands(); !inner.empty(); inner = at->get_subcommands()) {
+    at = inner.front();
+    in += at->get_name() + ": ";
+  }
+  const std::vector<std::string> words = program.remaining(true);
+  if (at->get_require_subcommand_min() == 0 || words.empty()) return {};
+  std::string known;
+  for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  return in + "there is no command " + routing::in_quotes(words.front()) + "; there are " + known;
 }
 
 void parse(CLI::App& program, int argc, const char* const* argv) {
@@ -49,6 +67,9 @@ Status run(CLI::App& program, int argc, const char* const* argv) {
     demand_output_arrived();
     return Status::ok;
   } catch (const CLI::ParseError& error) {
+    if (const std::string wrong = unknown_command(program); !wrong.empty()) {
+      return complain(Status::bad_input, wrong.c_str());
+    }
     program.exit(error);
     return Status::bad_input;
   } catch (const VerificationFailed& error) {

@@ -62,7 +62,7 @@ void add_routers(const RawGraph& raw, Topology& topology) {
     } else if (names[node.name] > 1) {
       label += fmt::format(" #{}", printable(node.id, 20));
     }
-    topology.routers.push_back({node.id, label, node.position});
+    topology.routers.push_back({node.id, label, node.position, node.name});
     topology.geographic = topology.geographic && node.position &&
                           std::abs(node.position->x) <= 180 && std::abs(node.position->y) <= 90;
   }

@@ -21,21 +21,96 @@ std::string line_and_column(std::string_view content, std::size_t byte) {
   return fmt::format("{}:{}", line, before.size() - line_start + 1);
 }
 
-json parse(const std::string& file, const std::string& content) {
-  try {
-    return json::parse(content);
-  } catch (const json::parse_error& error) {
-    const std::size_t byte = error.byte == 0 ? 0 : error.byte - 1;
-    if (byte >= content.size()) {
-      throw BadInput(
-          fmt::format("{}:{}: the file ends in the middle", file, line_and_column(content, byte)));
+/// Builds the document, and refuses what nlohmann's own builder would take or say without a place:
+/// keys that stand twice, of which the last would win, and numbers beyond every double.
+class Builder : public nlohmann::json_sax<json> {
+ public:
+  Builder(const std::string& file, std::string_view content) : file_(file), content_(content) {}
+  [[nodiscard]] json document() && { return std::move(document_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // never in text
+  bool start_object(std::size_t) override { return open(json::object()); }
+  bool start_array(std::size_t) override { return open(json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    if (open_.back().value->contains(key)) {
+      throw BadInput(fmt::format("{}: {} stands twice in one object", place(), in_quotes(key)));
     }
-    throw BadInput(fmt::format("{}:{}: not JSON from here on: {}", file,
-                               line_and_column(content, byte),
-                               in_quotes(std::string_view(content).substr(byte, 20))));
-  } catch (const json::exception& error) {  // a number beyond every double
-    throw BadInput(fmt::format("{}: not usable as JSON: {}", file, printable(error.what(), 200)));
+    open_.back().key = key;
+    return true;
   }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const json::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    if (error.id == kNumberOverflow) {
+      throw BadInput(fmt::format("{}: {} is beyond every number", next_place(), printable(token)));
+    }
+    const std::size_t byte = position == 0 ? 0 : position - 1;
+    const std::string where = file_ + ":" + line_and_column(content_, byte);
+    if (byte >= content_.size()) throw BadInput(where + ": the file ends in the middle");
+    throw BadInput(where + ": not JSON from here on: " + in_quotes(content_.substr(byte, 20)));
+  }
+
+ private:
+  /// An object or list that is not closed yet.
+  struct Open {
+    json* value;
+    std::string key;  // of an object: the latest
+  };
+
+  json* put(json value) {
+    if (open_.empty()) return &(document_ = std::move(value));
+    json& parent = *open_.back().value;
+    if (parent.is_object()) return &(parent[open_.back().key] = std::move(value));
+    parent.push_back(std::move(value));
+    return &parent.back();
+  }
+  bool add(json value) {
+    put(std::move(value));
+    return true;
+  }
+  bool open(json value) {
+    open_.push_back({put(std::move(value)), {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  /// "net.json: nodes[3]": of the innermost that is open.
+  [[nodiscard]] std::string place() const {
+    std::string text = file_;
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) text += step(open_[i], 1);
+    return printable(text, 300);
+  }
+  /// Of the value that comes next.
+  [[nodiscard]] std::string next_place() const {
+    return open_.empty() ? file_ : place() + step(open_.back(), 0);
+  }
+  /// From something open to its last element, or to the one after it.
+  [[nodiscard]] static std::string step(const Open& at, std::size_t back) {
+    if (at.value->is_object()) return ": " + printable(at.key);
+    return fmt::format("[{}]", at.value->size() - back);
+  }
+
+  const std::string& file_;
+  std::string_view content_;
+  json document_;
+  std::vector<Open> open_;
+};
+
+json parse(const std::string& file, const std::string& content) {
+  Builder builder(file, content);
+  json::sax_parse(content, &builder);
+  return std::move(builder).document();
 }
 
 /// A value of the document together with where it stands.

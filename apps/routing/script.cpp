@@ -92,11 +92,24 @@ class Script {
   }
   [[nodiscard]] RouterId find_router(const std::string& name, const std::string& place) const {
     const auto found = by_name_.find(name);
-    if (found == by_name_.end()) {
+    if (found != by_name_.end()) return found->second;
+    const std::string bearers = ids_of(name);
+    if (bearers.empty()) {
       throw BadInput(
           fmt::format("{}: there is no router {} in {}", place, in_quotes(name), topology_.source));
     }
-    return found->second;
+    throw BadInput(fmt::format("{}: {} is the name of several routers; use an id: {}", place,
+                               in_quotes(name), bearers));
+  }
+  /// Of routers that share the name.
+  [[nodiscard]] std::string ids_of(const std::string& name) const {
+    std::string ids;
+    for (const Site& router : topology_.routers) {
+      if (!name.empty() && router.name == name) {
+        ids += (ids.empty() ? "" : ", ") + in_quotes(router.id);
+      }
+    }
+    return printable(ids, 200);
   }
   [[nodiscard]] std::optional<ArcId> find_arc(RouterId tail, RouterId head) const {
     for (ArcId arc = topology_.first_arc[tail]; arc < topology_.first_arc[tail + 1U]; ++arc) {

@@ -24,6 +24,7 @@ struct Site {
   std::string id;     // in the input
   std::string label;  // for people: unique, never empty
   std::optional<Position> position;
+  std::string name = {};  // in the input: may be empty, or another's as well
 };
 
 struct Link {

@@ -10,8 +10,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <dunlin/limits.hpp>
 #include <dunlin/version.hpp>
 
+#include "group_name.hpp"
 #include "output_file.hpp"
 #include "standard_output.hpp"
 #include "support/process.hpp"
@@ -59,6 +61,22 @@ TEST(Command, RefusesWhatItDoesNotKnowAsBadInput) {
   EXPECT_EQ(run_real({"fly"}), Status::bad_input);
   EXPECT_EQ(run_real({}), Status::bad_input);
   EXPECT_NE(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
+  testing::internal::CaptureStderr();
+  (void)run_real({"fly"});
+  (void)run_real({"bench", "bogus", "--quick"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "dunlin: there is no command \"fly\"; there are routing, bench, top\n"
+            "dunlin: bench: there is no command \"bogus\"; there are table, routing\n");
+}
+
+TEST(GroupName, IsNotAFunctionOfTheProcess) {
+  const std::string name = dunlin::app::fresh_group("routing");
+  EXPECT_NE(name, dunlin::app::fresh_group("routing"));
+  EXPECT_EQ(name.rfind("routing-", 0), 0U);
+  EXPECT_LE(name.size(), dunlin::kMaxGroupNameBytes);
 }
 
 TEST(Command, PrintsTheVersionOfTheLibrary) {

@@ -56,6 +56,15 @@ TEST(Script, NamesFileAndLineOfWhatIsWrong) {
   EXPECT_EQ(complaint_about("up a b"), "events.txt:1: the link from a to Bern is not down");
 }
 
+TEST(Script, SaysThatANameBelongsToSeveralRouters) {
+  const Topology net = from_json(R"({
+    "nodes": [{"id": 1, "name": "Springfield"}, {"id": 2, "name": "Springfield"}, {"id": 3}],
+    "links": [{"source": 1, "target": 2}, {"source": 2, "target": 3}]})");
+  EXPECT_EQ(complaint([&] { return parse_script("s", "down Springfield 3", net); }),
+            "s:1: \"Springfield\" is the name of several routers; use an id: \"1\", \"2\"");
+  EXPECT_EQ(parse_script("s", "down 2 3", net).size(), 1U);
+}
+
 TEST(RandomEvents, AreAFunctionOfTheSeed) {
   const Topology net = hub_ring(12, {});
   const auto print = [&](std::uint64_t seed) {

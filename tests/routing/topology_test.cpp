@@ -58,9 +58,17 @@ TEST(TopologyJson, NamesLineAndColumnOfWhatIsNotJson) {
   EXPECT_EQ(complaint_about("{\"nodes\": [\n  {\"id\": 1},\n  oops"),
             "net.json:3:3: not JSON from here on: \"oops\"");
   EXPECT_EQ(complaint_about("{\"nodes\": ["), "net.json:1:12: the file ends in the middle");
-  EXPECT_NE(complaint_about("[1, 1e999]"), "");
+  EXPECT_EQ(complaint_about("[1, 1e999]"), "net.json[1]: 1e999 is beyond every number");
+  EXPECT_EQ(complaint_about("-1e999"), "net.json: -1e999 is beyond every number");
   EXPECT_NE(complaint_about("{\"nodes\": \"\xff\"}"), "");
   EXPECT_NE(complaint_about(std::string(200'000, '[')), "");
+}
+
+TEST(TopologyJson, RefusesAKeyThatStandsTwice) {
+  EXPECT_EQ(complaint_about(R"({"nodes": [], "links": [], "nodes": [{"id": 1}]})"),
+            "net.json: \"nodes\" stands twice in one object");
+  EXPECT_EQ(complaint_about(R"({"nodes": [{"id": 0}, {"id": 1, "pos": {}, "id": 2}]})"),
+            "net.json: nodes[1]: \"id\" stands twice in one object");
 }
 
 TEST(TopologyJson, NamesTheFieldThatIsMissingOrOfTheWrongKind) {
@@ -98,6 +106,7 @@ TEST(TopologyJson, RefusesCostsThatNoLinkCanHave) {
   EXPECT_EQ(cost("\"12\""), "net.json: edges[0]: dist: must be a number, is string");
   EXPECT_EQ(cost("null"), "net.json: edges[0]: dist: must be a number, is null");
   EXPECT_NE(cost("NaN"), "");
+  EXPECT_EQ(cost("1e999"), "net.json: edges[0]: dist: 1e999 is beyond every number");
   EXPECT_EQ(cost("0"), "");
 }
 
