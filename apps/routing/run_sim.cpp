@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <deque>
 
 #include <dunlin/fabric/sim.hpp>
@@ -11,13 +12,25 @@ namespace dunlin::routing {
 namespace {
 
 constexpr std::uint64_t kLimitNs = 3'600'000'000'000;  // an hour of virtual time
+constexpr double kComputationsOfPatience = 10;
+
+/// A router does not poll while it computes; with many links it would pass for dead.
+sim::Profile patient(sim::Profile profile, const Plan& plan, const ComputeModel& model) {
+  const double look_ns = model.ns_per_arc + profile.cpu.entry_ns;
+  const double longest_ns = look_ns * static_cast<double>(plan.topology().arcs.size());
+  if (profile.silence_timeout_ns != 0) {  // 0: never
+    profile.silence_timeout_ns =
+        std::max(profile.silence_timeout_ns, kComputationsOfPatience * longest_ns);
+  }
+  return profile;
+}
 
 }  // namespace
 
 Finish run_on_sim(const Plan& plan, const std::string& profile, std::uint64_t seed,
                   const Listener& listener) {
-  sim::World world(sim::profile(profile), plan.members(), seed);
   const ComputeModel model = compute_model(profile);
+  sim::World world(patient(sim::profile(profile), plan, model), plan.members(), seed);
   std::deque<Table<Row>> tables;
   std::deque<Router> routers;
   for (Rank rank = 0; rank < plan.members(); ++rank) {

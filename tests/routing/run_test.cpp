@@ -91,6 +91,21 @@ TEST(SimulatedRun, SkipsAChangeThatNobodyUses) {
   });
 }
 
+/// Each computation then takes longer than the profile's nodes may be silent.
+TEST(SimulatedRun, DoesNotTakeALongComputationForADeath) {
+  constexpr std::uint32_t kRouters = 120;
+  Topology net = hub_ring(kRouters, {});
+  net.links.clear();
+  for (RouterId a = 0; a < kRouters; ++a) {
+    for (RouterId b = 0; b < a; ++b) net.links.push_back({b, a, kCostUnit, false});
+  }
+  number_arcs(net);
+  const std::vector<LinkEvent> events;
+  const Plan plan(net, events);
+  const Finish finish = run_on_sim(plan, "ib40-2015", 1, ignore());
+  EXPECT_TRUE(judge(net, events, finish).agrees());
+}
+
 /// The check must find what the table does to the routers, not only what they do themselves: here a
 /// row holds a cost of which the script knows nothing.
 TEST(SimulatedRun, IsFoundWrongIfARowHoldsAnotherCost) {
