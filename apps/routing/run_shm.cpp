@@ -17,17 +17,20 @@ namespace {
 
 constexpr std::uint32_t kJoinTimeoutMs = 10'000;  // and, as each connects to each, for a member:
 constexpr std::uint32_t kJoinTimeoutPerMemberMs = 400;
-constexpr std::uint32_t kSilenceTimeoutMs =
-    5'000;  // a death is noticed at once, this is for a stop
+// A death is noticed at once; this is for a stop. A member is silent while it maps the tables of
+// all others, and waits for its turn on the cores.
+constexpr std::uint32_t kSilenceTimeoutMs = 5'000;
+constexpr std::uint32_t kSilenceTimeoutPerMemberMs = 100;
 constexpr std::uint32_t kLeaveTimeoutMs = 5'000;
 constexpr std::uint32_t kLookUpMs = 50;  // how often the station asks for signals
 
 std::unique_ptr<Fabric> join(const Plan& plan, const std::string& group, std::uint32_t rank) {
-  return shm::join({.group = group,
-                    .members = plan.members(),
-                    .rank = rank,
-                    .timeout_ms = kJoinTimeoutMs + plan.members() * kJoinTimeoutPerMemberMs,
-                    .silence_timeout_ms = kSilenceTimeoutMs});
+  return shm::join(
+      {.group = group,
+       .members = plan.members(),
+       .rank = rank,
+       .timeout_ms = kJoinTimeoutMs + plan.members() * kJoinTimeoutPerMemberMs,
+       .silence_timeout_ms = kSilenceTimeoutMs + plan.members() * kSilenceTimeoutPerMemberMs});
 }
 
 void run_router(const Plan& plan, const std::string& group, std::uint32_t rank) {
