@@ -15,7 +15,9 @@ namespace {
 
 constexpr const char* kDirectory = "/dev/shm";
 constexpr std::uint64_t kReserveBytes = std::uint64_t{4} << 20;
-constexpr std::uint64_t kPopulateUpToBytes = std::uint64_t{16} << 20;
+/// Mapped pages in advance, so that the first operations need not fault. No more than that: all
+/// members of a group map all segments, and what grows with the group in them would cost its cube.
+constexpr std::uint64_t kPopulateUpToBytes = std::uint64_t{64} << 10;
 
 /// The live mappings of this process by file. Members that are threads of one process share
 /// mappings through it, so that a race between them is a race on one address for any tool.
