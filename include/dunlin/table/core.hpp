@@ -21,9 +21,8 @@
 /// Invariants (docs/table.md):
 ///  T1  Row i belongs to members()[i]; a node writes only its own row, in its own memory, and peers
 ///      receive it by push (Refresh::writes) or fetch it (Refresh::reads).
-///  T2  A peer that connects late, or whose queue was full, is sent the whole row: no push is lost,
-///  at
-///      most overtaken by a newer value of the same column.
+///  T2  A peer that connects late, or whose queue was full, is sent the whole row: no push is
+///      lost while the table lives, at most overtaken by a newer value of the same column.
 ///  T3  Columns of one push are published in the order given, those of a whole row in order of
 ///      declaration, each after the one before it: declare data before the guard that announces it.
 ///  T4  A failed node's row is frozen: it moves to private memory, where nothing can write it.

@@ -16,9 +16,8 @@
 /// thread at a time, the one that polls the table.
 ///
 /// Invariants:
-///  P1  One pass evaluates every predicate that was there when it began, in order of registration.
-///  One
-///      added meanwhile is first evaluated in the next pass.
+///  P1  One pass evaluates every predicate that was there when it began, in order of
+///      registration. One added meanwhile is first evaluated in the next pass.
 ///  P2  A removed predicate is not evaluated again and runs no further trigger, also when it is
 ///      removed from within its own trigger.
 ///  P3  once: fires in the first pass in which it is true, and is gone when its triggers have run
@@ -26,8 +25,7 @@
 ///      transition: fires if it is true now and was not in the pass before (or there was none).
 ///      recurrent: fires in every pass in which it is true.
 ///  P4  An exception from a predicate or trigger ends the pass and leaves through poll(); the
-///  detector
-///      stays usable. The rest of that predicate's triggers do not run.
+///      detector stays usable. The rest of that predicate's triggers do not run.
 namespace dunlin {
 
 enum class PredicateKind : std::uint8_t { recurrent, once, transition };

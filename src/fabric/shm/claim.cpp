@@ -12,8 +12,8 @@
 namespace dunlin::shm {
 namespace {
 
-/// A killed process holds its address until the kernel has torn it down.
-/// One that does not say yet that it is dying.
+/// A killed process holds its address until the kernel has torn it down, and it takes a moment
+/// until it is seen to be dying.
 constexpr std::uint64_t kGraceForTheDyingNs = 250'000'000;
 constexpr int kRetryMs = 5;
 

@@ -15,8 +15,7 @@
 ///  W3  Between the two the writer's compiler keeps the order, and its processor by a fence of its
 ///      own or the sleeper's barrier: so the poll sees the bytes or the writer sees `sleeping`.
 ///  W4  A writer that finds the number of a sleep in `sleeping` rings the bell, then changes it
-///  from
-///      that number to 0. The bell stays rung until the sleeper, awake again, silences it.
+///      from that number to 0. The bell stays rung until the sleeper, awake again, silences it.
 ///  W5  An alarm wakes the sleeper in time for its heartbeat and its appointments.
 namespace dunlin::shm {
 namespace {
