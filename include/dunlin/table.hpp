@@ -196,7 +196,8 @@ class Table {
   explicit Table(const std::unique_ptr<Fabric>& fabric, TableOptions options = {})
       : Table(*fabric, std::move(options)) {}
   template <std::same_as<std::unique_ptr<Fabric>> Temporary>
-  explicit Table(Temporary&& fabric, TableOptions options = {})
+  explicit Table(Temporary&& fabric,  // NOLINT(bugprone-forwarding-reference-overload)
+                 TableOptions options = {})
       : Table(*fabric, std::move(options)) {
     static_assert(detail::kAlwaysFalse<Temporary>,
                   "dunlin: a table does not own its fabric: keep the fabric in a variable that "

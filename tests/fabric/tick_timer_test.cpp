@@ -27,7 +27,7 @@ TEST(TickTimer, IsOverAtOnceUntilItKnowsARate) {
 }
 
 TEST(TickTimer, LearnsTheRateOfItsCounter) {
-  for (const std::uint64_t rate : {1, 3, 8}) {
+  for (const std::uint64_t rate : {1U, 3U, 8U}) {
     const Learnt known(rate);
     EXPECT_FALSE(known.timer.over(known.ticks));
     EXPECT_FALSE(known.timer.over(known.ticks + rate * kIntervalNs * 9 / 10));

@@ -25,7 +25,7 @@ using test::contains;
 using test::fresh_group;
 using test::what_is_thrown_by;
 
-constexpr std::uint32_t kPatience_ms = 120'000;
+constexpr std::uint32_t kPatienceMs = 120'000;
 
 std::unique_ptr<Fabric> alone() {
   return shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
@@ -56,7 +56,7 @@ TEST_P(LoopOf, PollsItsPartsInOrder) {
   EXPECT_TRUE(Loop(*fabric, options())
                   .add(a)
                   .add(b)
-                  .run_until([&] { return order.size() == 6; }, kPatience_ms));
+                  .run_until([&] { return order.size() == 6; }, kPatienceMs));
   EXPECT_EQ(order, "ababab");
 }
 
@@ -82,7 +82,7 @@ TEST_P(LoopOf, LooksAtTheClockInTimeThoughItsTurnsHaveBecomeSlow) {
     }
     return 1;
   }};
-  Loop(*fabric, options()).add(part).run_until([&] { return turns == 100'020; }, kPatience_ms);
+  Loop(*fabric, options()).add(part).run_until([&] { return turns == 100'020; }, kPatienceMs);
   EXPECT_LT(most_unseen, 4);
 }
 
@@ -113,7 +113,7 @@ TEST_P(LoopOf, NoticesAConditionThatAPartMakesTrueLate) {
   }};
   EXPECT_TRUE(Loop(*fabric, options())
                   .add(sluggish)
-                  .run_until([&] { return fabric->now_ns() >= due_ns; }, kPatience_ms));
+                  .run_until([&] { return fabric->now_ns() >= due_ns; }, kPatienceMs));
 }
 
 TEST_P(LoopOf, StopsWhenAsked) {
@@ -122,8 +122,7 @@ TEST_P(LoopOf, StopsWhenAsked) {
     return 0;
   }};
   Loop(*fabric, options()).add(stopping).run();
-  EXPECT_FALSE(
-      Loop(*fabric, options()).add(stopping).run_until([] { return false; }, kPatience_ms));
+  EXPECT_FALSE(Loop(*fabric, options()).add(stopping).run_until([] { return false; }, kPatienceMs));
 }
 
 TEST_P(LoopOf, StopsWhenAskedByAnotherThreadAlsoInItsSleep) {
@@ -150,9 +149,9 @@ TEST_P(LoopOf, LetsAnExceptionOutAndCanGoOn) {
   }};
   Loop loop(*fabric, options());
   loop.add(part);
-  EXPECT_THROW(loop.run_until([] { return false; }, kPatience_ms), std::runtime_error);
+  EXPECT_THROW(loop.run_until([] { return false; }, kPatienceMs), std::runtime_error);
   EXPECT_EQ(polls, 5);
-  EXPECT_TRUE(loop.run_until([&] { return polls == 6; }, kPatience_ms));
+  EXPECT_TRUE(loop.run_until([&] { return polls == 6; }, kPatienceMs));
 }
 
 TEST_P(LoopOf, ChecksItsPartsWhenThereIsNothingToDo) {
@@ -186,7 +185,7 @@ TEST_P(LoopOf, IsWokenByAPeer) {
     }};
     EXPECT_TRUE(Loop(*member.fabric, {.wait = GetParam()})
                     .add(part)
-                    .run_until([&] { return turn >= kRounds; }, kPatience_ms));
+                    .run_until([&] { return turn >= kRounds; }, kPatienceMs));
   });
 }
 

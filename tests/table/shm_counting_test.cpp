@@ -13,7 +13,7 @@ namespace dunlin {
 namespace {
 
 using test::host_group;
-using test::kPatience_ms;
+using test::kPatienceMs;
 using test::Parent;
 using test::Process;
 using test::run_nodes;
@@ -44,7 +44,7 @@ std::string count(Table<Row>& table, Wait wait) {
         t.push(&Row::step);
       });
   const auto all_there = [&] { return (min(&Row::step) == kSteps)(table); };
-  if (!run_until(table, all_there, kPatience_ms, {.wait = wait})) {
+  if (!run_until(table, all_there, kPatienceMs, {.wait = wait})) {
     fault = "stuck at " + std::to_string(table.mine().step);
   }
   return fault;

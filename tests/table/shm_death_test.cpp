@@ -16,7 +16,7 @@ namespace {
 using test::Columns;
 using test::fresh_group;
 using test::host_group;
-using test::kPatience_ms;
+using test::kPatienceMs;
 using test::Parent;
 using test::Process;
 using test::Witness;
@@ -51,7 +51,7 @@ std::string survive(Table<WitnessedRow>& table, Columns columns,
     seen(table[2].last);
     return !upcalls.empty() || testing::Test::HasFatalFailure();
   };
-  if (!run_until(table, frozen, kPatience_ms)) return "no upcall";
+  if (!run_until(table, frozen, kPatienceMs)) return "no upcall";
   if (upcalls.size() != 1 || !upcalls[0].starts_with("2: ")) return "upcall " + upcalls[0];
   if (table.alive(2) || table.state(2) != RowState::failed) return "not frozen";
   const std::uint64_t last = table[2].last;
@@ -63,7 +63,7 @@ std::string survive(Table<WitnessedRow>& table, Columns columns,
         t.push(&Next::step);
       });
   if (!run_until(
-          next, [&] { return next[0].step == 100 && next[1].step == 100; }, kPatience_ms)) {
+          next, [&] { return next[0].step == 100 && next[1].step == 100; }, kPatienceMs)) {
     return "the next table is stuck";
   }
   witness.look(table[2]);
@@ -78,7 +78,7 @@ struct Death : testing::TestWithParam<Refresh> {
       const auto fabric = shm::join(host_group(group, 3, rank));
       Table<WitnessedRow> table(fabric, table_options);
       if (!run_until(
-              table, [&] { return table.connected(); }, kPatience_ms))
+              table, [&] { return table.connected(); }, kPatienceMs))
         return 1;
       return body(table, parent);
     });
@@ -131,7 +131,7 @@ TEST(ShmFailure, AStoppedNodeThatGoesOnCannotChangeItsFrozenRow) {
     const auto fabric = impatient(1);
     Table<WitnessedRow> table(fabric);
     if (!run_until(
-            table, [&] { return table.connected(); }, kPatience_ms))
+            table, [&] { return table.connected(); }, kPatienceMs))
       return 1;
     std::uint64_t n = 1;
     write_step(table.mine(), n);
@@ -149,10 +149,10 @@ TEST(ShmFailure, AStoppedNodeThatGoesOnCannotChangeItsFrozenRow) {
   const auto fabric = impatient(0);
   Table<WitnessedRow> table(fabric);
   EXPECT_TRUE(run_until(
-      table, [&] { return table[1].last == 1; }, kPatience_ms));
+      table, [&] { return table[1].last == 1; }, kPatienceMs));
   EXPECT_EQ(sleeper.hear(), "stop me");
   EXPECT_TRUE(run_until(
-      table, [&] { return !table.alive(1); }, kPatience_ms));
+      table, [&] { return !table.alive(1); }, kPatienceMs));
   EXPECT_EQ(table.state(1), RowState::failed);
   sleeper.signal(SIGCONT);
   EXPECT_EQ(sleeper.hear(), "pushed");

@@ -12,7 +12,7 @@ namespace dunlin {
 namespace {
 
 using test::Columns;
-using test::kPatience_ms;
+using test::kPatienceMs;
 using test::run_nodes;
 using test::Witness;
 using test::WitnessedRow;
@@ -45,7 +45,7 @@ TEST_P(Hammer, ReadersSeeWholeRowsInOrder) {
           witness.look(table[0]);
           return witness.has_seen(kSteps) || testing::Test::HasFatalFailure();
         },
-        kPatience_ms));
+        kPatienceMs));
   });
 }
 
@@ -67,7 +67,7 @@ TEST_P(Hammer, EveryoneWritesAndReads) {
       }
       return seen_all || testing::Test::HasFatalFailure();
     };
-    EXPECT_TRUE(run_until(table, one_round, kPatience_ms, {.wait = Wait::spin}));
+    EXPECT_TRUE(run_until(table, one_round, kPatienceMs, {.wait = Wait::spin}));
   });
 }
 
@@ -88,22 +88,22 @@ TEST_P(Hammer, SnapshotsAreConsistentEntryByEntry) {
           witness.look(table.snapshot()[0]);
           return witness.has_seen(kSteps) || testing::Test::HasFatalFailure();
         },
-        kPatience_ms));
+        kPatienceMs));
   });
 }
 
 /// Values whose every byte follows from the first one.
-template <std::size_t kBytes>
+template <std::size_t N>
 struct Bytes {
-  std::array<unsigned char, kBytes> at;
+  std::array<unsigned char, N> at;
 
   static Bytes numbered(std::uint64_t n) {
     Bytes value;
-    for (std::size_t i = 0; i < kBytes; ++i) value.at[i] = static_cast<unsigned char>(n + i);
+    for (std::size_t i = 0; i < N; ++i) value.at[i] = static_cast<unsigned char>(n + i);
     return value;
   }
   [[nodiscard]] bool whole() const {
-    for (std::size_t i = 1; i < kBytes; ++i) {
+    for (std::size_t i = 1; i < N; ++i) {
       if (at[i] != static_cast<unsigned char>(at[0] + i)) return false;
     }
     return true;
@@ -164,7 +164,7 @@ TEST_P(Hammer, EntriesOfEverySizeAreSeenWhole) {
           all_whole(table[0]);
           return table[0].count == kSteps || testing::Test::HasFatalFailure();
         },
-        kPatience_ms));
+        kPatienceMs));
   });
 }
 
@@ -196,7 +196,7 @@ TEST_P(Hammer, AListThatIsTruncatedWhenAllHaveReadLosesNothing) {
       table.push();
       return fastest_end == kEvents && slowest == kEvents;
     };
-    EXPECT_TRUE(run_until(table, one_round, kPatience_ms, {.wait = Wait::spin}));
+    EXPECT_TRUE(run_until(table, one_round, kPatienceMs, {.wait = Wait::spin}));
   });
 }
 

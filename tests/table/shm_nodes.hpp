@@ -18,13 +18,13 @@
 namespace dunlin::test {
 
 /// How long a test waits before it calls something hung; no figure that is hoped for.
-inline constexpr std::uint32_t kPatience_ms = 120'000;
+inline constexpr std::uint32_t kPatienceMs = 120'000;
 
 inline shm::JoinOptions host_group(const std::string& group, std::uint32_t nodes, Rank rank) {
   return {.group = group,
           .members = nodes,
           .rank = rank,
-          .timeout_ms = kPatience_ms,
+          .timeout_ms = kPatienceMs,
           .silence_timeout_ms = 0};  // a sanitized node on a busy processor may be silent for long
 }
 
@@ -41,7 +41,7 @@ void run_nodes(std::uint32_t nodes, const TableOptions& options,
       const auto fabric = shm::join(host_group(group, nodes, rank));
       Table<Row> table(fabric, options);
       EXPECT_TRUE(run_until(
-          table, [&] { return table.connected(); }, kPatience_ms));
+          table, [&] { return table.connected(); }, kPatienceMs));
       body(table);
       everyone_is_done.arrive_and_wait();
     });

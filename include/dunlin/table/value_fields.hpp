@@ -21,23 +21,23 @@ template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
 /// Converts to numbers of one type only.
-template <EntryType kType>
+template <EntryType Type>
 struct NumberOf {
   template <Number U>
-  requires(entry_type<U>() == kType) constexpr operator U() const noexcept;
+  requires(entry_type<U>() == Type) constexpr operator U() const noexcept;
 };
-template <class T, EntryType kType, std::size_t... I>
+template <class T, EntryType Type, std::size_t... I>
 consteval bool takes_number_after(std::index_sequence<I...>) {
-  return requires { T{Scalar<I>{}..., NumberOf<kType>{}}; };
+  return requires { T{Scalar<I>{}..., NumberOf<Type>{}}; };
 }
 
 /// The type of field I of an aggregate, tried from the commonest on.
-template <class T, std::size_t I, EntryType kFirst, EntryType... kOthers>
+template <class T, std::size_t I, EntryType First, EntryType... Others>
 consteval EntryType field_type() {
-  if constexpr (takes_number_after<T, kFirst>(std::make_index_sequence<I>{})) {
-    return kFirst;
-  } else if constexpr (sizeof...(kOthers) > 0) {
-    return field_type<T, I, kOthers...>();
+  if constexpr (takes_number_after<T, First>(std::make_index_sequence<I>{})) {
+    return First;
+  } else if constexpr (sizeof...(Others) > 0) {
+    return field_type<T, I, Others...>();
   } else {
     return EntryType::bytes;
   }
@@ -91,9 +91,9 @@ std::string fields_of() {
 }
 
 /// What a column says of its values' fields: nothing where its type says it all.
-template <EntryType kType, class T>
+template <EntryType Type, class T>
 std::string described_fields() {
-  if constexpr (kType == EntryType::bytes && !Number<T>) return fields_of<T>();
+  if constexpr (Type == EntryType::bytes && !Number<T>) return fields_of<T>();
   return {};
 }
 
