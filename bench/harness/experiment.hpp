@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/harness/clock.hpp"
 #include "bench/harness/result.hpp"
 
 /// An Experiment measures one figure, at one or several settings of its parameters.
@@ -22,6 +23,13 @@ struct Effort {
   /// The full amount of something, or a hundredth of it.
   [[nodiscard]] std::uint32_t scaled(std::uint32_t full) const noexcept {
     return quick ? std::max(full / 100, 1U) : full;
+  }
+
+  /// A round of so many batches; a quick one has a hundredth of them, a tenth as long each. Where
+  /// other work shares the cores, every step of a ping-pong may cost both sides a time slice.
+  [[nodiscard]] Batches plan(std::uint32_t batches, std::uint32_t per_batch) const noexcept {
+    return {.batches = scaled(batches),
+            .per_batch = quick ? std::max(per_batch / 10, 1U) : per_batch};
   }
 };
 

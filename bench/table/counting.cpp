@@ -28,7 +28,7 @@ std::vector<double> per_second(std::span<const double> ns) {
 
 /// Two nodes with a core each: a step cannot be shorter than the bare one-way latency.
 std::vector<Result> two_nodes(const Effort& effort) {
-  const Batches plan{.batches = effort.scaled(200), .per_batch = 500};
+  const Batches plan = effort.plan(200, 500);
   const std::string group = fresh_group();
   Team team({.processes = 2, .timeout = effort.timeout});
   team.run([&](Member& me) {

@@ -9,7 +9,7 @@ namespace {
 constexpr double kGoal = 1.15;
 
 std::vector<Result> detect(const Effort& effort) {
-  const Batches plan{.batches = effort.scaled(200), .per_batch = 200};
+  const Batches plan = effort.plan(200, 200);
   const std::string group = fresh_group();
   Team team({.processes = 2, .timeout = effort.timeout});
   team.run([&](Member& me) {

@@ -24,7 +24,7 @@ std::vector<double> to_rates(std::span<const double> ns) {
 /// registers it.
 template <class Make>
 Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate, Make make) {
-  const Batches plan{.batches = effort.scaled(200), .per_batch = 5'000};
+  const Batches plan = effort.plan(200, 5'000);
   const std::string group = fresh_group();
   Team team({.processes = 1, .timeout = effort.timeout});
   team.run([&](Member& me) {
@@ -67,7 +67,7 @@ struct TrueRow {
 /// More rows than a host has members: node 0 of a simulated group, polled directly.
 Result rate_of_thousand(const Effort& effort) {
   constexpr std::uint32_t kRows = 1'000;
-  const Batches plan{.batches = effort.scaled(200), .per_batch = 200};
+  const Batches plan = effort.plan(200, 200);
   Team team({.processes = 1, .timeout = effort.timeout});
   team.run([&](Member& me) {
     sim::World world(sim::profile("ideal"), kRows, 1);

@@ -12,7 +12,7 @@ Result measured(std::string what, std::span<const double> series, std::string un
 }
 
 std::vector<Result> between_processes(const Effort& effort) {
-  const Batches spins{.batches = effort.scaled(100), .per_batch = 200};
+  const Batches spins = effort.plan(100, 200);
   const std::uint32_t wakes = effort.scaled(200);
   Team team({.processes = 2, .timeout = effort.timeout});
   team.run([&](Member& me) {
@@ -37,7 +37,7 @@ std::vector<Result> within_one(const Effort& effort) {
     for (const std::size_t n : lines) {
       const auto loops = static_cast<std::uint32_t>(400'000 / n);
       contenders.emplace_back([&me, &effort, n, loops]() -> std::optional<double> {
-        const Batches plan{.batches = effort.scaled(100), .per_batch = loops};
+        const Batches plan = effort.plan(100, loops);
         return bare::scan_words(plan, me.arena(), n) / static_cast<double>(n);
       });
     }

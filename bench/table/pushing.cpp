@@ -21,7 +21,7 @@ std::vector<std::uint32_t> first_rows(std::uint32_t count) {
 
 /// What a push costs its caller: to `peers` of 15, with and without waiting until it is placed.
 std::vector<Result> push_to(const Effort& effort, std::uint32_t peers) {
-  const Batches plan{.batches = effort.scaled(200), .per_batch = 500};
+  const Batches plan = effort.plan(200, 500);
   const std::string group = fresh_group();
   Team team({.processes = 1, .timeout = effort.timeout});
   team.run([&](Member& me) {

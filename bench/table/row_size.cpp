@@ -9,7 +9,7 @@ namespace {
 template <std::size_t N>
 Result with_row_of(const Effort& effort) {
   constexpr std::size_t kBytes = N * sizeof(std::int32_t);
-  const Batches plan{.batches = effort.scaled(100), .per_batch = 100};
+  const Batches plan = effort.plan(100, 100);
   const std::string group = fresh_group();
   Team team({.processes = 2, .timeout = effort.timeout});
   team.run([&](Member& me) {

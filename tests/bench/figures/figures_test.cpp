@@ -1,12 +1,17 @@
-#include "bench/table/experiments.hpp"
-
 #include <cctype>
 #include <cmath>
+#include <ostream>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "bench/table/experiments.hpp"
+
 namespace dunlin::bench {
+
+/// For GoogleTest, which else lists an experiment by its bytes.
+static void PrintTo(const Experiment& experiment, std::ostream* out) { *out << experiment.title; }
+
 namespace {
 
 const Effort kTiny{.rounds = 2, .quick = true};
