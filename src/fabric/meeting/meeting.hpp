@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+/// Where the members of a group on several hosts find and come to trust each other; docs/cluster.md
+/// gives N1 to N5, docs/formats/meeting.md the bytes. Used once, before there is a fabric.
+namespace dunlin::meeting {
+
+struct Options {
+  /// "host:port", "[v6]:port" or "unix:NAME"; whoever can bind it is the host of the meeting.
+  std::string address;
+  /// What all members know and nobody else does.
+  std::string secret;
+  std::string group;
+  /// How many members, ranks in order of arrival unless asked for; or their names, in order of
+  /// rank, and ours.
+  std::uint32_t members = 0;
+  std::vector<std::string> names = {};
+  std::string name = {};
+  static constexpr Rank kAnyRank = UINT32_MAX;
+  Rank rank = kAnyRank;
+  std::uint32_t timeout_ms = 10'000;
+};
+
+struct Member {
+  std::string name;
+  std::vector<std::byte> card;  // what the transport needs to reach it
+};
+
+/// What everybody knows when all have met.
+struct Roster {
+  Rank rank;                        // ours
+  std::vector<Member> members;      // by rank
+  std::array<std::byte, 32> key{};  // of this group, and of no other
+};
+
+inline constexpr std::size_t kMaxCardBytes = 4096;
+inline constexpr std::size_t kMinSecretBytes = 16;
+
+/// Returns when every member has come and knows all others. Throws Error, which names who is
+/// missing, what does not fit, or what is wrong with the options.
+[[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> card);
+
+}  // namespace dunlin::meeting
