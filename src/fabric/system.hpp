@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+#include <dunlin/error.hpp>
+
+/// What the backends need of the operating system: owned descriptors, its error texts and its
+/// clocks.
+namespace dunlin {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+
+  [[nodiscard]] int get() const noexcept { return number_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return number_ >= 0; }
+  void close() noexcept {
+    if (number_ >= 0) ::close(std::exchange(number_, -1));
+  }
+
+ private:
+  int number_ = -1;
+};
+
+[[nodiscard]] inline std::string error_text(int error) {
+  return std::system_category().message(error);
+}
+
+/// A system call's result, or an Error that says what failed and why.
+inline int checked(int result, const char* what) {
+  if (result >= 0) return result;
+  throw Error(std::string(what) + " failed: " + error_text(errno));
+}
+
+[[nodiscard]] inline std::uint64_t read_clock_ns(clockid_t clock) noexcept {
+  std::timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace dunlin
