@@ -24,5 +24,8 @@ install(FILES ${PROJECT_BINARY_DIR}/DunlinConfig.cmake ${PROJECT_BINARY_DIR}/Dun
 
 # Relative to the file itself, so that the installed tree may be moved.
 file(RELATIVE_PATH DUNLIN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(DUNLIN_MEETING)
+  set(DUNLIN_PC_LIBS " -lcrypto")
+endif()
 configure_file(cmake/dunlin.pc.in dunlin.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/dunlin.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -3,7 +3,8 @@
 # shellcheck disable=SC2034  # used by ./run
 
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
-  nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev)
+  nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
+  libssl-dev)
 lint_packages=(clang clang-format clang-tidy shellcheck)
 data_packages=(python3-venv ca-certificates)
 bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox)

@@ -1,0 +1,188 @@
+#include "fabric/meeting/address.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/un.h>
+
+namespace dunlin::meeting {
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+constexpr std::size_t kMaxUnixNameBytes = sizeof(sockaddr_un::sun_path) - 1;
+constexpr int kBacklog = 1024;
+
+[[noreturn]] void throw_impossible(const std::string& text, const std::string& why) {
+  throw Error("the meeting's address '" + text + "' is not possible: " + why +
+              ". Give host:port, [v6]:port or unix:NAME");
+}
+
+void check_port(const std::string& text, const std::string& port) {
+  const bool digits =
+      !port.empty() && port.size() <= 5 &&
+      std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits || std::stoul(port) < 1 || std::stoul(port) > 65535)
+    throw_impossible(text, "its port '" + port + "' is not a number from 1 to 65535");
+}
+
+Endpoint unix_endpoint(const std::string& name) {
+  Endpoint endpoint;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);  // behind a zero byte: abstract
+  endpoint.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  std::memcpy(&endpoint.address, &address, endpoint.bytes);
+  return endpoint;
+}
+
+/// All machines have it, and none in particular.
+bool is_wildcard(const addrinfo& found) {
+  if (found.ai_family == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(found.ai_addr)->sin_addr.s_addr == INADDR_ANY;
+  return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(found.ai_addr)->sin6_addr);
+}
+
+Descriptor new_socket(const Endpoint& endpoint) {
+  return Descriptor(
+      socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+void set(const Descriptor& socket, int level, int option, int value) {
+  setsockopt(socket.get(), level, option, &value, sizeof value);
+}
+
+/// Notices a machine that is gone, though nobody says anything for a long time.
+void tune(const Descriptor& socket) {
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+}  // namespace
+
+Address parse_address(const std::string& text) {
+  Address address{text};
+  if (text.starts_with(kUnix)) {
+    address.unix_name = text.substr(kUnix.size());
+    if (address.unix_name.empty() || address.unix_name.size() > kMaxUnixNameBytes)
+      throw_impossible(text, "a name has 1 to " + std::to_string(kMaxUnixNameBytes) + " bytes");
+    return address;
+  }
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) throw_impossible(text, "it has no port");
+  address.host = text.substr(0, colon);
+  address.port = text.substr(colon + 1);
+  if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']')
+    address.host = address.host.substr(1, address.host.size() - 2);
+  else if (address.host.find_first_of(":[]") != std::string::npos)
+    throw_impossible(text, "an IPv6 address stands in brackets");
+  if (address.host.empty()) throw_impossible(text, "it has no host");
+  check_port(text, address.port);
+  return address;
+}
+
+std::string Endpoint::text() const {
+  if (address.ss_family == AF_UNIX) {
+    const auto* name =
+        reinterpret_cast<const char*>(&address) + offsetof(sockaddr_un, sun_path) + 1;
+    return "unix:" + std::string(name, bytes - offsetof(sockaddr_un, sun_path) - 1);
+  }
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (getnameinfo(generic(), bytes, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "an unknown address";
+  const std::string number = host.data();
+  return (address.ss_family == AF_INET6 ? "[" + number + "]" : number) + ":" + port.data();
+}
+
+std::vector<Endpoint> resolve(const Address& address, std::string& fault) {
+  if (address.is_unix()) return {unix_endpoint(address.unix_name)};
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* first = nullptr;
+  const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &wanted, &first);
+  if (error != 0) {
+    const std::string reason = error == EAI_SYSTEM ? error_text(errno) : gai_strerror(error);
+    fault = "the name '" + address.host + "' could not be resolved (" + reason + ")";
+    return {};
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(first, &freeaddrinfo);
+  std::vector<Endpoint> endpoints;
+  for (const addrinfo* found = first; found != nullptr; found = found->ai_next) {
+    if (found->ai_family != AF_INET && found->ai_family != AF_INET6) continue;
+    if (is_wildcard(*found))
+      throw_impossible(address.text, "every machine has it, so each would be the host");
+    Endpoint& endpoint = endpoints.emplace_back();
+    endpoint.bytes = found->ai_addrlen;
+    std::memcpy(&endpoint.address, found->ai_addr, found->ai_addrlen);
+  }
+  return endpoints;
+}
+
+Claim claim(const std::vector<Endpoint>& endpoints) {
+  Claim result;
+  for (const Endpoint& endpoint : endpoints) {
+    Descriptor listener = new_socket(endpoint);
+    set(listener, SOL_SOCKET, SO_REUSEADDR, 1);  // connections of an earlier meeting may linger
+    if (listener && bind(listener.get(), endpoint.generic(), endpoint.bytes) == 0 &&
+        listen(listener.get(), kBacklog) == 0) {
+      result.listener = std::move(listener);
+      result.at = endpoint;
+      result.fault.clear();
+      return result;
+    }
+    if (errno == EADDRINUSE) {  // and so are the others, even if they are not listened at yet
+      result.fault.clear();
+      return result;
+    }
+    result.fault = endpoint.text() + " cannot be bound here (" + error_text(errno) + ")";
+  }
+  return result;
+}
+
+Descriptor begin_to_connect(const Endpoint& endpoint, std::string& fault) {
+  Descriptor socket = new_socket(endpoint);
+  if (socket && endpoint.address.ss_family != AF_UNIX) tune(socket);
+  if (socket &&
+      (connect(socket.get(), endpoint.generic(), endpoint.bytes) == 0 || errno == EINPROGRESS))
+    return socket;
+  fault = error_text(errno);
+  return {};
+}
+
+std::string connection_fault(const Descriptor& socket) {
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
+  return error == 0 ? std::string() : error_text(error);
+}
+
+Descriptor take_connection(const Descriptor& listener) {
+  Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket) tune(socket);  // to no effect on a Unix socket
+  return socket;
+}
+
+std::string origin_of(const Descriptor& socket) {
+  Endpoint peer;
+  peer.bytes = sizeof peer.address;
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer.address), &peer.bytes) != 0)
+    return "an address that is gone";
+  if (peer.address.ss_family != AF_UNIX) return peer.text();
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return "this machine";
+  return "pid " + std::to_string(who.pid);
+}
+
+}  // namespace dunlin::meeting

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include "fabric/system.hpp"
+
+/// Where a meeting is held: one address that all members know, and that one of them can bind.
+namespace dunlin::meeting {
+
+struct Address {
+  std::string text;  // as the user gave it
+  std::string unix_name = {};
+  std::string host = {};
+  std::string port = {};
+
+  [[nodiscard]] bool is_unix() const noexcept { return !unix_name.empty(); }
+};
+/// Error if it is not "host:port", "[v6]:port" or "unix:NAME".
+[[nodiscard]] Address parse_address(const std::string& text);
+
+/// What the operating system connects to and listens at.
+struct Endpoint {
+  sockaddr_storage address{};
+  socklen_t bytes = 0;
+
+  [[nodiscard]] const sockaddr* generic() const noexcept {
+    return reinterpret_cast<const sockaddr*>(&address);
+  }
+  [[nodiscard]] std::string text() const;
+};
+
+/// Where it is now: a name may have several addresses, or none yet. `fault` then says why. Asks the
+/// resolver, which may take its time.
+[[nodiscard]] std::vector<Endpoint> resolve(const Address& address, std::string& fault);
+
+struct Claim {
+  Descriptor listener = {};
+  Endpoint at = {};
+  std::string fault = {};  // why there is no listener, unless somebody else has it
+};
+/// Listens at the first endpoint that is this machine's; nowhere if another process does already.
+[[nodiscard]] Claim claim(const std::vector<Endpoint>& endpoints);
+
+/// A connection that is being made: writable when it is, or has failed.
+[[nodiscard]] Descriptor begin_to_connect(const Endpoint& endpoint, std::string& fault);
+/// Why it failed; empty if it stands.
+[[nodiscard]] std::string connection_fault(const Descriptor& socket);
+
+/// Takes a connection that waits at a listener; none if there is none, or errno says why.
+[[nodiscard]] Descriptor take_connection(const Descriptor& listener);
+/// "10.0.0.7:40112", or "pid 4711".
+[[nodiscard]] std::string origin_of(const Descriptor& socket);
+
+}  // namespace dunlin::meeting

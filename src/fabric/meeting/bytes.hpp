@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Little-endian numbers and byte strings, written to and taken from flat memory.
+namespace dunlin::meeting {
+
+class Writer {
+ public:
+  explicit Writer(std::vector<std::byte>& to) : to_(to) {}
+
+  void u16(std::uint16_t value) { number(value, 2); }
+  void u32(std::uint32_t value) { number(value, 4); }
+  void bytes(std::span<const std::byte> content) {
+    to_.insert(to_.end(), content.begin(), content.end());
+  }
+  /// Followed by zero bytes until it has `width`.
+  void text(std::string_view content, std::size_t width) {
+    bytes(std::as_bytes(std::span(content.data(), content.size())));
+    to_.resize(to_.size() + width - content.size());
+  }
+
+ private:
+  void number(std::uint32_t value, int width) {
+    for (int i = 0; i < width; ++i) to_.push_back(static_cast<std::byte>(value >> (8 * i)));
+  }
+
+  std::vector<std::byte>& to_;
+};
+
+/// What is not there reads as zeros, and `good()` then says so.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> from) : from_(from) {}
+
+  std::uint16_t u16() { return static_cast<std::uint16_t>(number(2)); }
+  std::uint32_t u32() { return number(4); }
+  std::span<const std::byte> bytes(std::size_t count) {
+    good_ = good_ && count <= from_.size();
+    if (!good_) return {};
+    const auto taken = from_.first(count);
+    from_ = from_.subspan(count);
+    return taken;
+  }
+  std::span<const std::byte> rest() { return bytes(from_.size()); }
+  template <std::size_t Count>
+  std::array<std::byte, Count> array() {
+    std::array<std::byte, Count> taken{};
+    const auto found = bytes(Count);
+    std::copy(found.begin(), found.end(), taken.begin());
+    return taken;
+  }
+  /// A text of a fixed width: ends with at least one zero byte, and has nothing behind it.
+  std::string text(std::size_t width) {
+    const auto field = bytes(width);
+    const auto end = std::find(field.begin(), field.end(), std::byte{});
+    good_ = good_ && end != field.end() &&
+            std::all_of(end, field.end(), [](std::byte b) { return b == std::byte{}; });
+    return {reinterpret_cast<const char*>(field.data()),
+            static_cast<std::size_t>(end - field.begin())};
+  }
+  [[nodiscard]] bool good() const noexcept { return good_; }
+
+ private:
+  std::uint32_t number(std::size_t width) {
+    std::uint32_t value = 0;
+    const auto found = bytes(width);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      value |= static_cast<std::uint32_t>(found[i]) << (8 * i);
+    return value;
+  }
+
+  std::span<const std::byte> from_;
+  bool good_ = true;
+};
+
+}  // namespace dunlin::meeting

@@ -1,0 +1,58 @@
+#include "fabric/meeting/crypto.hpp"
+
+#include <string>
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include <dunlin/error.hpp>
+
+namespace dunlin::meeting {
+namespace {
+
+const unsigned char* raw(Bytes bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+unsigned char* raw(Digest& digest) { return reinterpret_cast<unsigned char*>(digest.data()); }
+
+void check(bool good, const char* what) {
+  if (good) return;
+  std::array<char, 256> reason{};
+  ERR_error_string_n(ERR_get_error(), reason.data(), reason.size());
+  throw Error(std::string(what) + " failed in OpenSSL's libcrypto: " + reason.data());
+}
+
+}  // namespace
+
+Digest hmac_sha256(Bytes key, Bytes content) {
+  Digest digest;
+  unsigned int bytes = 0;
+  const unsigned char* done = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                                   raw(content), content.size(), raw(digest), &bytes);
+  check(done != nullptr && bytes == digest.size(), "computing an HMAC");
+  return digest;
+}
+
+Digest sha256(Bytes content) {
+  Digest digest;
+  unsigned int bytes = 0;
+  const int done =
+      EVP_Digest(content.data(), content.size(), raw(digest), &bytes, EVP_sha256(), nullptr);
+  check(done == 1 && bytes == digest.size(), "computing a hash");
+  return digest;
+}
+
+Digest random_digest() {
+  Digest digest;
+  check(RAND_bytes(raw(digest), static_cast<int>(digest.size())) == 1, "drawing random bytes");
+  return digest;
+}
+
+bool equal_in_constant_time(Bytes a, Bytes b) noexcept {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace dunlin::meeting

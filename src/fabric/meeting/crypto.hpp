@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+/// The cryptography that a meeting needs, from OpenSSL's libcrypto; no other file here knows it.
+namespace dunlin::meeting {
+
+using Digest = std::array<std::byte, 32>;
+using Bytes = std::span<const std::byte>;
+
+[[nodiscard]] inline Bytes bytes_of(std::string_view text) noexcept {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+[[nodiscard]] Digest hmac_sha256(Bytes key, Bytes content);
+[[nodiscard]] Digest sha256(Bytes content);
+[[nodiscard]] Digest random_digest();
+
+/// Takes the same time wherever they differ.
+[[nodiscard]] bool equal_in_constant_time(Bytes a, Bytes b) noexcept;
+
+}  // namespace dunlin::meeting

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fabric/meeting/crypto.hpp"
+#include "fabric/meeting/meeting.hpp"
+
+/// What travels between the host of a meeting and a guest: frames (docs/formats/meeting.md). Pure:
+/// bytes in, frames out.
+namespace dunlin::meeting {
+
+inline constexpr std::uint32_t kMagic = 0x4d4c4e44;  // "DNLM"
+inline constexpr std::uint16_t kVersion = 1;
+
+enum class Side : std::uint8_t { guest, host };
+[[nodiscard]] constexpr Side other(Side side) noexcept {
+  return side == Side::guest ? Side::host : Side::guest;
+}
+
+enum class FrameType : std::uint16_t {
+  call = 1,         // guest: my nonce
+  answer = 2,       // host: mine
+  guest_proof = 3,  // guest: I know the secret
+  host_proof = 4,   // host: I know it, too
+  turn_away = 5,    // host: you do not know it, or speak another version; I hang up
+  // From here on with a MAC.
+  introduce = 16,  // guest: what I expect of the group, and my card
+  refuse = 17,     // host: you do not fit, because; I hang up
+  news = 18,       // host: you are in; this is what we wait for
+  member = 19,     // host: a member's card; one frame a rank, in order
+  roster = 20,     // host: that was everybody; your rank, and the group's key
+  have = 21,       // guest: I know all of this round
+  go = 22,         // host: so do all others; the meeting is over
+  give_up = 23     // host: my time is up, because; I hang up
+};
+
+inline constexpr std::size_t kHeaderBytes = 16;
+inline constexpr std::size_t kMacBytes = sizeof(Digest);
+inline constexpr std::size_t kMaxTextBytes = 1024;
+inline constexpr std::size_t kIntroductionBytes = 88;  // without the card
+inline constexpr std::size_t kMaxBodyBytes = kIntroductionBytes + kMaxCardBytes;
+
+/// Which frames there are: who sends them, with a MAC or without, and how long their bodies are.
+struct FrameRule {
+  FrameType type;
+  Side from;
+  bool sealed;
+  std::size_t min_bytes;
+  std::size_t max_bytes;
+};
+[[nodiscard]] const FrameRule* rule_of(std::uint16_t type) noexcept;
+
+struct Frame {
+  FrameType type;
+  std::vector<std::byte> body;
+};
+
+/// A frame without its MAC.
+[[nodiscard]] std::vector<std::byte> encode(FrameType type, std::uint32_t number, Bytes body);
+
+/// Takes frames out of what arrives, and believes nothing: a header that is not possible at this
+/// point ends it before any of the body is kept.
+class FrameReader {
+ public:
+  explicit FrameReader(Side from) : from_(from) {}
+
+  enum class Got : std::uint8_t { too_little, frame, garbage, other_version };
+  /// Takes from the front of `bytes` what belongs to the next frame.
+  [[nodiscard]] Got take(Bytes& bytes);
+
+  // Of the frame that was got, until the next take().
+  [[nodiscard]] const FrameRule& rule() const noexcept { return *rule_; }
+  [[nodiscard]] Bytes header_and_body() const noexcept;
+  [[nodiscard]] Bytes body() const noexcept { return header_and_body().subspan(kHeaderBytes); }
+  [[nodiscard]] Bytes mac() const noexcept;
+  [[nodiscard]] std::uint16_t version() const noexcept { return version_; }
+
+  /// Frames with a MAC, and no others, are possible from here on.
+  void expect_sealed() noexcept { sealed_ = true; }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return held_.capacity(); }
+
+ private:
+  void top_up(Bytes& bytes, std::size_t to_bytes);
+  [[nodiscard]] Got check_beginning();
+  [[nodiscard]] bool header_is_possible();
+
+  Side from_;
+  bool sealed_ = false;
+  bool whole_ = false;
+  std::uint32_t next_number_ = 0;
+  std::uint16_t version_ = kVersion;
+  const FrameRule* rule_ = nullptr;  // once the header is there
+  std::size_t body_bytes_ = 0;
+  std::vector<std::byte> held_;
+};
+
+}  // namespace dunlin::meeting

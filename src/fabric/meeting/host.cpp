@@ -1,0 +1,279 @@
+#include "fabric/meeting/host.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fabric/meeting/bytes.hpp"
+#include "fabric/meeting/waiting.hpp"
+
+namespace dunlin::meeting {
+namespace {
+
+constexpr std::size_t kMaxStrangers = 64;
+constexpr std::uint64_t kStrangerNs = 5'000'000'000;
+/// Then those who are known are served first.
+constexpr int kMaxAcceptedAtOnce = 16;
+/// When there are no descriptors left.
+constexpr std::uint64_t kAcceptPauseNs = 10'000'000;
+constexpr std::uint64_t kNewsIntervalNs = 100'000'000;
+/// A roster may be megabytes, for each guest.
+constexpr std::size_t kMaxUnsentBytes = 65536;
+
+std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
+
+Bytes shortened(const std::string& text) {
+  return bytes_of(std::string_view(text).substr(0, kMaxTextBytes));
+}
+
+}  // namespace
+
+Host::Host(const Plan& plan, Bytes card, Claim claim, std::uint64_t deadline_ns)
+    : plan_(plan), gathering_(plan, card), claim_(std::move(claim)), deadline_ns_(deadline_ns) {}
+
+Roster Host::run() {
+  while (true) {
+    const std::uint64_t now_ns = now();
+    for (auto& visitor : visitors_)
+      if (visitor->readable) hear(*visitor);
+    accept_strangers(now_ns);
+    advance();
+    tell_news(now_ns);
+    for (auto& visitor : visitors_)
+      if (!visitor->gone && !visitor->connection.write()) drop(*visitor);
+    sweep(now_ns);
+    if (over() || (told_go_ && now_ns >= deadline_ns_)) return roster();
+    if (now_ns >= deadline_ns_) give_up();
+    wait(now_ns);
+  }
+}
+
+// --- who comes and goes --------------------------------------------------------------------------
+
+void Host::accept_strangers(std::uint64_t now_ns) {
+  if (now_ns < next_accept_ns_) return;
+  for (int i = 0; i < kMaxAcceptedAtOnce; ++i) {
+    Descriptor socket = take_connection(claim_.listener);
+    if (!socket) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        next_accept_ns_ = now_ns + kAcceptPauseNs;
+      return;
+    }
+    if (strangers() >= kMaxStrangers) make_room();
+    std::string from = origin_of(socket);
+    visitors_.push_back(std::make_unique<Visitor>(Visitor{
+        {std::move(socket), Side::host, plan_.secret}, std::move(from), now_ns + kStrangerNs}));
+    hear(*visitors_.back());  // a member has said something already
+  }
+}
+
+std::size_t Host::strangers() const {
+  return static_cast<std::size_t>(
+      std::count_if(visitors_.begin(), visitors_.end(),
+                    [](const auto& visitor) { return !visitor->ticket && !visitor->gone; }));
+}
+
+/// The oldest goes; but whoever speaks our language stays as long as others do not.
+void Host::make_room() {
+  const auto oldest = [this](auto&& suits) {
+    return std::find_if(visitors_.begin(), visitors_.end(), [&](const auto& visitor) {
+      return !visitor->ticket && !visitor->gone && suits(*visitor);
+    });
+  };
+  auto found = oldest([](const Visitor& visitor) {
+    return visitor.leaving || !visitor.connection.channel().greeted();
+  });
+  if (found == visitors_.end()) found = oldest([](const Visitor&) { return true; });
+  drop(**found);
+}
+
+void Host::hear(Visitor& visitor) {
+  if (visitor.gone) return;
+  if (visitor.leaving) {
+    if (!visitor.connection.discard()) drop(visitor);
+    return;
+  }
+  const bool open = visitor.connection.read();
+  Channel& channel = visitor.connection.channel();
+  for (const Frame& frame : channel.take_frames())
+    if (!visitor.leaving && !visitor.gone) hear_frame(visitor, frame);
+  if (!open) return drop(visitor);
+  if (channel.fault() == Channel::Fault::none || visitor.leaving || visitor.gone) return;
+  note_stranger(visitor);
+  channel.fault() == Channel::Fault::garbage ? drop(visitor) : dismiss(visitor);
+}
+
+void Host::hear_frame(Visitor& visitor, const Frame& frame) {
+  if (frame.type == FrameType::introduce && !visitor.ticket) return introduce(visitor, frame);
+  if (frame.type == FrameType::have && visitor.ticket &&
+      gathering_.confirmed(*visitor.ticket, Reader(frame.body).u32()))
+    return;
+  drop(visitor);  // it knows the secret, but not the protocol
+}
+
+void Host::introduce(Visitor& visitor, const Frame& frame) {
+  Introduction guest;
+  if (!decode(frame.body, guest)) return drop(visitor);
+  Gathering::Verdict verdict = gathering_.admit(guest, visitor.from);
+  if (verdict.taken) {  // perhaps by one who is gone by now
+    for (auto& other : visitors_)
+      if (other->ticket) hear(*other);
+    verdict = gathering_.admit(guest, visitor.from);
+  }
+  if (verdict.admitted) {
+    visitor.ticket = verdict.admitted;
+    visitor.connection.channel().send(FrameType::news, shortened(gathering_.progress()));
+    news_ = true;
+    return;
+  }
+  last_refusal_ = "A member from " + visitor.from + " was refused: " + verdict.refusal;
+  visitor.connection.channel().send(FrameType::refuse, shortened(verdict.refusal));
+  dismiss(visitor);
+}
+
+/// Hanging up at once could make its system throw away what we say: so it hangs up first.
+void Host::dismiss(Visitor& visitor) {
+  visitor.leaving = true;
+  if (!visitor.connection.write()) return drop(visitor);
+  if (visitor.connection.all_is_sent()) visitor.connection.stop_writing();
+}
+
+void Host::drop(Visitor& visitor) {
+  visitor.gone = true;
+  if (!visitor.ticket) return;
+  gathering_.left(*visitor.ticket);
+  visitor.ticket.reset();
+  news_ = true;
+}
+
+void Host::note_stranger(const Visitor& visitor) {
+  const Channel& channel = visitor.connection.channel();
+  if (channel.proved()) return;
+  ++without_proof_;
+  last_without_proof_ = visitor.from;
+  if (channel.fault() == Channel::Fault::other_version)
+    last_without_proof_ += " speaks version " + std::to_string(channel.peer_version()) +
+                           " of the protocol, and we " + std::to_string(kVersion);
+  else if (channel.fault() == Channel::Fault::wrong_proof)
+    last_without_proof_ += " does not know our secret";
+  else
+    last_without_proof_ += " does not speak our protocol";
+}
+
+void Host::sweep(std::uint64_t now_ns) {
+  for (auto& visitor : visitors_)
+    if (!visitor->ticket && now_ns >= visitor->until_ns) drop(*visitor);
+  std::erase_if(visitors_, [](const auto& visitor) { return visitor->gone; });
+}
+
+// --- what guests are told ------------------------------------------------------------------------
+
+void Host::advance() {
+  if (gathering_.complete() && key_round_ != gathering_.round()) {
+    key_round_ = gathering_.round();
+    key_ = random_digest();
+  }
+  if (gathering_.complete())
+    for (auto& visitor : visitors_)
+      if (visitor->ticket) tell_roster(*visitor);
+  if (gathering_.decided() && !told_go_) tell_go();
+}
+
+void Host::tell_roster(Visitor& visitor) {
+  Channel& channel = visitor.connection.channel();
+  if (visitor.round != key_round_) {
+    visitor.round = key_round_;
+    visitor.told = 0;
+    visitor.told_all = false;
+  }
+  for (; visitor.told < plan_.members() && channel.output().size() < kMaxUnsentBytes;
+       ++visitor.told) {
+    std::vector<std::byte> body;
+    Writer writer(body);
+    writer.u32(key_round_);
+    writer.u32(visitor.told);
+    writer.bytes(gathering_.card_of(visitor.told));
+    channel.send(FrameType::member, body);
+  }
+  if (visitor.told < plan_.members() || visitor.told_all) return;
+  visitor.told_all = true;
+  std::vector<std::byte> body;
+  Writer writer(body);
+  writer.u32(key_round_);
+  writer.u32(gathering_.rank_of(*visitor.ticket));
+  writer.bytes(channel.veil(key_round_, key_));
+  channel.send(FrameType::roster, body);
+}
+
+/// So that a guest, too, can say who is missing. Not each change to each: that would be n^2.
+void Host::tell_news(std::uint64_t now_ns) {
+  if (!news_ || now_ns < next_news_ns_ || gathering_.decided()) return;
+  news_ = false;
+  next_news_ns_ = now_ns + kNewsIntervalNs;
+  const std::string text = gathering_.progress();
+  for (auto& visitor : visitors_)
+    if (visitor->ticket && visitor->connection.all_is_sent())
+      visitor->connection.channel().send(FrameType::news, shortened(text));
+}
+
+void Host::tell_go() {
+  told_go_ = true;
+  std::vector<std::byte> body;
+  Writer(body).u32(key_round_);
+  for (auto& visitor : visitors_)
+    if (visitor->ticket) visitor->connection.channel().send(FrameType::go, body);
+}
+
+// --- the loop ------------------------------------------------------------------------------------
+
+void Host::wait(std::uint64_t now_ns) {
+  std::uint64_t until_ns = deadline_ns_;
+  if (news_) until_ns = std::min(until_ns, next_news_ns_);
+  const bool accepting = now_ns >= next_accept_ns_;
+  if (!accepting) until_ns = std::min(until_ns, next_accept_ns_);
+  std::vector<pollfd> watched{{accepting ? claim_.listener.get() : -1, POLLIN, 0}};
+  for (const auto& visitor : visitors_) {
+    const bool more_to_tell = visitor->ticket && gathering_.complete() && !visitor->told_all;
+    const bool nothing_to_send = visitor->connection.all_is_sent() && !more_to_tell;
+    const int wanted = nothing_to_send ? POLLIN : POLLIN | POLLOUT;
+    watched.push_back({visitor->connection.socket().get(), static_cast<short>(wanted), 0});
+    if (!visitor->ticket) until_ns = std::min(until_ns, visitor->until_ns);
+  }
+  sleep_in_poll(watched, until_ns);
+  for (std::size_t i = 0; i < visitors_.size(); ++i)
+    visitors_[i]->readable = (watched[i + 1].revents & ~POLLOUT) != 0;
+}
+
+bool Host::over() const {
+  return told_go_ && std::all_of(visitors_.begin(), visitors_.end(), [](const auto& visitor) {
+           return !visitor->ticket || visitor->connection.all_is_sent();
+         });
+}
+
+Roster Host::roster() const {
+  Roster roster{.rank = gathering_.rank_of(Gathering::kHost), .members = {}, .key = key_};
+  for (Rank rank = 0; rank < plan_.members(); ++rank) {
+    const Bytes card = gathering_.card_of(rank);
+    roster.members.push_back({plan_.names[rank], {card.begin(), card.end()}});
+  }
+  return roster;
+}
+
+void Host::give_up() {
+  std::string text = plan_.group_text() + " did not meet within " +
+                     std::to_string(plan_.timeout_ms) + " ms: " + gathering_.progress() +
+                     ". This member waited as the host of the meeting at " + plan_.address;
+  if (claim_.at.text() != plan_.address) text += " (" + claim_.at.text() + ")";
+  if (!last_refusal_.empty()) text += ". " + last_refusal_;
+  if (without_proof_ > 0)
+    text += ". Turned away: " + std::to_string(without_proof_) +
+            " without a proof; the last, from " + last_without_proof_;
+  for (auto& visitor : visitors_) {
+    if (!visitor->ticket) continue;
+    visitor->connection.channel().send(FrameType::give_up, shortened(text));
+    static_cast<void>(visitor->connection.write());
+  }
+  throw Error(text);
+}
+
+}  // namespace dunlin::meeting

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fabric/meeting/crypto.hpp"
+#include "fabric/meeting/meeting.hpp"
+
+namespace dunlin::meeting {
+
+inline constexpr Rank kAnyRank = Options::kAnyRank;
+
+/// What this member expects of the group: the options, checked.
+struct Plan {
+  std::string address;
+  std::string secret;
+  std::string group;
+  std::vector<std::string> names;  // by rank; empty strings if members are counted
+  Digest names_hash{};             // zeros: counted
+  Rank rank = kAnyRank;            // that we ask for
+  std::uint32_t timeout_ms = 0;
+
+  [[nodiscard]] std::uint32_t members() const noexcept {
+    return static_cast<std::uint32_t>(names.size());
+  }
+  [[nodiscard]] bool counted() const noexcept { return names_hash == Digest{}; }
+  [[nodiscard]] std::string group_text() const { return "group '" + group + "'"; }
+  /// "rank 2", or "'c' (rank 2)".
+  [[nodiscard]] std::string who(Rank of) const;
+};
+
+[[nodiscard]] Plan plan_from(const Options& options, Bytes card);
+
+/// What a guest tells of itself as soon as both sides trust each other.
+struct Introduction {
+  std::uint32_t members = 0;
+  Rank rank = kAnyRank;
+  Digest names_hash{};
+  std::string group = {};
+  Bytes card = {};  // in what it was decoded from
+};
+[[nodiscard]] std::vector<std::byte> encode(const Introduction& introduction);
+/// False if it is not well formed.
+[[nodiscard]] bool decode(Bytes body, Introduction& introduction);
+
+}  // namespace dunlin::meeting
