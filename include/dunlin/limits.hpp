@@ -13,6 +13,7 @@ inline constexpr std::size_t kWordBytes = 8;
 // fabric
 inline constexpr std::uint32_t kMaxMembers = 1024;         // of a group on a simulated fabric
 inline constexpr std::uint32_t kMaxHostMembers = 256;      // of a shm group: one socket a pair
+inline constexpr std::uint32_t kMaxStreamMembers = 256;    // of a group on streams: likewise
 inline constexpr std::size_t kMaxGroupNameBytes = 40;      // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxMemberNameBytes = 40;     // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxRegionNameBytes = 64;     // printable ASCII
@@ -33,6 +34,7 @@ inline constexpr std::size_t kMaxShownPredicates = 64;          // that `dunlin 
 inline constexpr std::size_t kMaxPredicateNameBytes = 64;       // longer ones are shown shortened
 
 static_assert(kMaxHostMembers <= kMaxMembers);
+static_assert(kMaxStreamMembers <= kMaxMembers);
 static_assert(kCacheLineBytes % kWordBytes == 0);
 static_assert(kMessageRingBytes % kCacheLineBytes == 0);
 static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several of the largest");

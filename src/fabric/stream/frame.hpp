@@ -1,0 +1,154 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <dunlin/fabric/memory.hpp>
+#include <dunlin/limits.hpp>
+
+/// Frames: what travels on a stream between two members, a batch of entries each. Pure: bytes in,
+/// entries out, and back. docs/formats/stream.md describes every byte.
+///
+///     FrameReader reader(frame);
+///     Entry entry;
+///     while (reader.next(entry)) apply(entry);
+///     if (reader.garbage()) fail();
+///
+/// An entry that next() returns keeps to its kind's rules: no flag, field or length that the kind
+/// does not have, its payload inside the frame. What only the receiver can know (which regions
+/// there are, how long they are, which tickets are open) is not checked here.
+namespace dunlin::stream {
+
+enum class EntryKind : std::uint8_t {
+  hello = 1,
+  put,
+  write,
+  read,
+  bytes,
+  fetch_add,
+  compare_swap,
+  former,
+  message,
+  heard,
+  announce,
+  withdraw,
+  placed,
+  beat,
+  leave
+};
+
+inline constexpr std::uint8_t kAsks = 1;  // put, write: count it in `placed`; atomics: say `former`
+inline constexpr std::uint8_t kGone = 2;  // bytes, former, placed: the region was withdrawn before
+
+/// The fixed part of an entry, as it travels. What a kind does not use is zero.
+struct EntryHead {
+  EntryKind kind{};
+  std::uint8_t flags = 0;
+  std::uint16_t channel = 0;
+  std::uint32_t bytes = 0;  // of the payload; of a read: how many are wanted
+  std::uint32_t region = 0;
+  std::uint32_t ticket = 0;
+  std::uint64_t value = 0;  // an offset, a count, a former value or a size, as the kind has it
+};
+static_assert(sizeof(EntryHead) == 24);
+static_assert(offsetof(EntryHead, bytes) == 4 && offsetof(EntryHead, region) == 8);
+static_assert(offsetof(EntryHead, ticket) == 12 && offsetof(EntryHead, value) == 16);
+static_assert(std::endian::native == std::endian::little, "frames are little-endian");
+
+struct Entry {
+  EntryHead head;
+  const std::byte* payload = nullptr;  // head.bytes of them, but of a read: none
+  [[nodiscard]] std::span<const std::byte> content() const noexcept {
+    return {payload, payload == nullptr ? 0 : head.bytes};
+  }
+};
+
+inline constexpr std::size_t kMaxFrameBytes = 65'536;
+/// Holds the longest entry that cannot be cut: an announcement.
+inline constexpr std::size_t kMinFrameBytes = 32'768;
+
+[[nodiscard]] constexpr std::size_t whole_words(std::size_t bytes) noexcept {
+  return (bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
+}
+
+/// Where the payload starts in its first word: words keep their place in a word, so that they can
+/// be copied whole.
+[[nodiscard]] constexpr std::size_t lead_of(EntryKind kind, std::uint64_t value) noexcept {
+  return kind == EntryKind::write || kind == EntryKind::bytes ? value % kWordBytes : 0;
+}
+
+[[nodiscard]] constexpr std::size_t entry_bytes(const EntryHead& head) noexcept {
+  if (head.kind == EntryKind::read) return sizeof(EntryHead);
+  return sizeof(EntryHead) + whole_words(lead_of(head.kind, head.value) + head.bytes);
+}
+
+/// Writes the entry's head, and zeroes around its payload, which the caller fills: returns where.
+/// Requires entry_bytes(head) of room, and `at` on a whole word.
+[[gnu::always_inline]] inline std::byte* begin_entry(std::byte* at,
+                                                     const EntryHead& head) noexcept {
+  std::memcpy(at, &head, sizeof head);
+  const std::size_t bytes = entry_bytes(head);
+  const std::uint64_t zero = 0;
+  std::byte* payload = at + sizeof head;
+  if (bytes > sizeof head) {
+    std::memcpy(payload, &zero, sizeof zero);
+    std::memcpy(at + bytes - sizeof zero, &zero, sizeof zero);
+  }
+  return payload + lead_of(head.kind, head.value);
+}
+
+/// Goes through a frame, from entry to entry. The frame begins on a whole word.
+class FrameReader {
+ public:
+  explicit FrameReader(std::span<const std::byte> frame) noexcept : rest_(frame) {
+    garbage_ = frame.empty() || frame.size() > kMaxFrameBytes || frame.size() % kWordBytes != 0;
+  }
+  /// False at the end, and at the first entry that is none.
+  [[nodiscard]] bool next(Entry& entry) noexcept;
+  [[nodiscard]] bool garbage() const noexcept { return garbage_; }
+
+ private:
+  std::span<const std::byte> rest_;
+  bool garbage_;
+};
+
+// --- payloads with a form of their own -----------------------------------------------------------
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::size_t kProofBytes = 32;
+using Proof = std::array<std::byte, kProofBytes>;
+
+/// The payload of `hello`.
+struct Hello {
+  std::array<char, 8> magic{'D', 'N', 'L', 'N', 'S', 'T', 'R', 'M'};
+  std::uint32_t version = kProtocolVersion;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t silence_timeout_ms = 0;
+  Proof proof{};
+};
+static_assert(sizeof(Hello) == 56);
+
+/// The payload of `announce`; the region's number and size are in the head.
+struct Announcement {
+  std::uint64_t epoch = 0;
+  std::uint64_t layout_hash = 0;
+  std::string_view name = {};
+  std::string_view layout_text = {};
+
+  [[nodiscard]] std::size_t bytes() const noexcept;
+  /// Requires bytes() of room.
+  void encode(std::byte* to) const noexcept;
+};
+
+/// None if the lengths do not fit, or a name is empty, too long or not printable.
+[[nodiscard]] std::optional<Announcement> decode_announcement(
+    std::span<const std::byte> payload) noexcept;
+
+}  // namespace dunlin::stream

@@ -1,0 +1,90 @@
+#include "fabric/stream/stream_fabric.hpp"
+
+namespace dunlin::stream {
+namespace {
+
+/// The sender is told of what was handled in such portions: often enough that it never stops.
+constexpr std::uint64_t kHeardPortionBytes = Inbox::kWindowBytes / 4;
+
+}  // namespace
+
+Refusal StreamFabric::send(Rank peer, std::uint32_t channel,
+                           std::span<const std::byte> message) noexcept {
+  if (peer >= size()) return Refusal::unknown_peer;
+  if (message.size() > kMaxMessageBytes || channel >= kMaxChannels) return Refusal::too_large;
+  Contact& contact = contacts_[peer];
+  if (peer == rank_) {
+    if (!contact.inbox.push(channel, message)) return Refusal::queue_full;
+    must_drain_ = true;
+    return Refusal::none;
+  }
+  if (failed(peer)) return Refusal::none;  // accepted, and lost with the peer
+  const std::size_t record = Inbox::record_bytes(message.size());
+  if (contact.message_bytes_sent - contact.message_bytes_heard + record > Inbox::kWindowBytes)
+    return Refusal::queue_full;
+  const EntryHead head{.kind = EntryKind::message,
+                       .channel = static_cast<std::uint16_t>(channel),
+                       .bytes = static_cast<std::uint32_t>(message.size())};
+  if (contact.outbox.offer(entry_bytes(head)) == 0) {
+    mark_unsent(peer);
+    return Refusal::queue_full;
+  }
+  std::byte* const payload = begin_entry(contact.outbox.take(entry_bytes(head)), head);
+  if (!message.empty()) std::memcpy(payload, message.data(), message.size());
+  contact.message_bytes_sent += record;
+  mark_unsent(peer);
+  send_if_idle(peer);
+  return Refusal::none;
+}
+
+/// Without a handler a message waits, and all messages behind it; channel_opened() comes back to
+/// them. What else is in the frames goes on: a message is there once its frame is.
+StreamFabric::Fault StreamFabric::take_message(Rank from, Contact& contact, const Entry& entry) {
+  if (contact.inbox.empty() && deliver(from, entry.head.channel, entry.content())) {
+    contact.message_bytes_handled += Inbox::record_bytes(entry.head.bytes);
+    return nullptr;
+  }
+  const bool fits = contact.inbox.push(entry.head.channel, entry.content());
+  return fits ? nullptr : "it sent more messages than it may before they are handled";
+}
+
+StreamFabric::Fault StreamFabric::take_heard(Contact& contact, const EntryHead& head) {
+  --handled_;  // nothing that anybody waits for
+  if (head.value <= contact.message_bytes_heard || head.value > contact.message_bytes_sent)
+    return "it heard messages that were not sent";
+  contact.message_bytes_heard = head.value;
+  return nullptr;
+}
+
+void StreamFabric::tell_heard(Contact& contact) {
+  if (contact.message_bytes_handled - contact.message_bytes_told < kHeardPortionBytes) return;
+  contact.message_bytes_told = contact.message_bytes_handled;
+  const EntryHead head{.kind = EntryKind::heard, .value = contact.message_bytes_told};
+  static_cast<void>(contact.outbox.insist(sizeof head));
+  begin_entry(contact.outbox.take(sizeof head), head);
+}
+
+void StreamFabric::channel_opened(std::uint32_t) noexcept { must_drain_ = true; }
+
+void StreamFabric::drain_all() {
+  must_drain_ = false;
+  for (Rank from = 0; from < size(); ++from) drain(from);
+}
+
+/// Only what is there at the beginning: what a handler sends to its own node waits for the next
+/// poll().
+void StreamFabric::drain(Rank from) {
+  Contact& contact = contacts_[from];
+  const std::uint64_t end = contact.inbox.pushed();
+  Inbox::Message message;
+  while (contact.inbox.popped() != end) {
+    contact.inbox.peek(message);
+    if (!deliver(from, message.channel, message.view())) return;
+    contact.inbox.pop();
+    contact.message_bytes_handled += Inbox::record_bytes(message.bytes);
+    ++handled_;
+  }
+  if (from != rank_ && end != 0) mark_unsent(from);
+}
+
+}  // namespace dunlin::stream

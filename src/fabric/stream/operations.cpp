@@ -1,0 +1,214 @@
+#include <algorithm>
+
+#include "fabric/stream/stream_fabric.hpp"
+
+namespace dunlin::stream {
+namespace {
+
+/// Less room than this is not worth a piece of a long operation.
+constexpr std::size_t kSmallestPieceBytes = 512;
+
+bool is_atomic(OperationKind kind) noexcept {
+  return kind == OperationKind::fetch_add || kind == OperationKind::compare_swap;
+}
+
+std::size_t reach_of(const Operation& operation) noexcept {
+  return is_atomic(operation.kind) ? kWordBytes : operation.bytes;
+}
+
+/// Words can only be copied as words if they lie alike in source and target.
+bool misaligned(const Operation& operation) noexcept {
+  if (is_atomic(operation.kind)) return operation.offset % kWordBytes != 0;
+  if (operation.kind == OperationKind::put) return false;
+  return (reinterpret_cast<std::uintptr_t>(operation.local) - operation.offset) % kWordBytes != 0;
+}
+
+void give_former(void* local, std::uint64_t value) noexcept {
+  if (local != nullptr) std::memcpy(local, &value, sizeof value);
+}
+
+}  // namespace
+
+Posted StreamFabric::post(std::span<const Operation> batch) noexcept {
+  Posted posted;
+  for (const Operation& operation : batch) {
+    posted.refusal = perform(operation);
+    if (posted.refusal != Refusal::none) break;
+    ++posted.accepted;
+  }
+  Rank told = UINT32_MAX;
+  for (const Operation& operation : batch.first(posted.accepted)) {
+    if (operation.peer == told) continue;
+    told = operation.peer;
+    send_if_idle(told);
+  }
+  return posted;
+}
+
+Refusal StreamFabric::perform(const Operation& operation) noexcept {
+  if (operation.peer >= members_ || operation.region.index >= kMaxRegions) [[unlikely]]
+    return refuse(operation);
+  const Remote& target = remote(operation.peer, operation.region);
+  const std::size_t bytes = reach_of(operation);
+  if (target.number == 0 || bytes > target.bytes || operation.offset > target.bytes - bytes)
+      [[unlikely]]
+    return refuse(operation);
+  if (misaligned(operation)) [[unlikely]]
+    return Refusal::misaligned;
+  if (operation.peer == rank_) return perform_here(operation);
+  Contact& contact = contacts_[operation.peer];
+  Refusal refusal = Refusal::none;
+  switch (operation.kind) {
+    case OperationKind::put:
+    case OperationKind::write:
+      refusal = send_bytes(contact, target, operation);
+      break;
+    case OperationKind::read:
+      refusal = ask_read(contact, target, operation);
+      break;
+    case OperationKind::fetch_add:
+    case OperationKind::compare_swap:
+      refusal = ask_atomic(contact, target, operation);
+      break;
+  }
+  mark_unsent(operation.peer);
+  return refusal;
+}
+
+/// On our own memory: done when post() returns.
+Refusal StreamFabric::perform_here(const Operation& operation) noexcept {
+  std::byte* const at = locals_[operation.region.index]->pages.memory().data() + operation.offset;
+  switch (operation.kind) {
+    case OperationKind::put:
+      memory::copy_unwatched(at, operation.local, operation.bytes);
+      break;
+    case OperationKind::write:
+      memory::place(at, operation.local, operation.bytes);
+      break;
+    case OperationKind::read:
+      memory::fetch(operation.local, at, operation.bytes);
+      break;
+    case OperationKind::fetch_add:
+      give_former(operation.local, memory::fetch_add(at, operation.operand));
+      break;
+    case OperationKind::compare_swap:
+      give_former(operation.local, memory::compare_swap(at, operation.operand, operation.desired));
+      break;
+  }
+  return Refusal::none;
+}
+
+/// Why there is no memory for the operation; if the peer has failed, that is how it completes.
+Refusal StreamFabric::refuse(const Operation& operation) noexcept {
+  if (operation.peer >= size()) return Refusal::unknown_peer;
+  if (operation.region.index >= kMaxRegions || !locals_[operation.region.index])
+    return Refusal::unknown_region;
+  if (failed(operation.peer)) {
+    if (operation.completion != nullptr) {
+      begin(*operation.completion);
+      finish_failed(*operation.completion, operation.peer);
+    }
+    return Refusal::none;
+  }
+  return connected(operation.peer, operation.region) ? Refusal::out_of_bounds
+                                                     : Refusal::not_connected;
+}
+
+/// S3: copied here and now, in as many entries as there are frames to fill. What has been begun
+/// must go on, so only the first of them asks whether there is room.
+Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
+                                 const Operation& operation) {
+  const bool asks = operation.completion != nullptr && operation.when == Notify::remotely;
+  if (asks && contact.unplaced.full()) return Refusal::queue_full;
+  const bool is_put = operation.kind == OperationKind::put;
+  EntryHead head{.kind = is_put ? EntryKind::put : EntryKind::write, .region = target.number};
+  const auto* from = static_cast<const std::byte*>(operation.local);
+  head.value = operation.offset;
+  std::size_t left = operation.bytes;
+  const auto least = [&] {
+    return sizeof head +
+           whole_words(lead_of(head.kind, head.value) + std::min(left, kSmallestPieceBytes));
+  };
+  std::size_t room = contact.outbox.offer(least());
+  if (room == 0) return Refusal::queue_full;
+  for (;;) {
+    const std::size_t most = room - sizeof head - lead_of(head.kind, head.value);
+    const bool last = left <= most;
+    const std::size_t piece = last ? left : most - (head.value + most) % kCacheLineBytes;
+    head.bytes = static_cast<std::uint32_t>(piece);
+    if (last && asks) head.flags = kAsks;
+    std::byte* const payload = begin_entry(contact.outbox.take(entry_bytes(head)), head);
+    is_put ? memory::copy_unwatched(payload, from, piece) : memory::place(payload, from, piece);
+    if (last) break;
+    left -= piece;
+    from += piece;
+    head.value += piece;
+    room = contact.outbox.insist(least());
+  }
+  if (asks) {
+    begin(*operation.completion);
+    contact.unplaced.push(operation.completion);
+  }
+  return Refusal::none;
+}
+
+Refusal StreamFabric::ask_read(Contact& contact, const Remote& target, const Operation& operation) {
+  if (contact.reads.full() || contact.outbox.offer(sizeof(EntryHead)) == 0)
+    return Refusal::queue_full;
+  if (operation.completion != nullptr) begin(*operation.completion);
+  contact.reads.push({.completion = operation.completion,
+                      .to = static_cast<std::byte*>(operation.local),
+                      .region = target.number,
+                      .ask_at = operation.offset,
+                      .left_to_ask = operation.bytes,
+                      .get_at = operation.offset,
+                      .left_to_get = operation.bytes});
+  ask_for_reads(contact);
+  return Refusal::none;
+}
+
+/// Asks for the next pieces of reads, in order, as far as the window allows. A read that waits for
+/// it may be done later than what is posted after it.
+void StreamFabric::ask_for_reads(Contact& contact) {
+  for (; contact.next_read < contact.reads.pushed(); ++contact.next_read) {
+    Reading& reading = contact.reads.at(contact.next_read);
+    do {
+      const std::uint64_t piece =
+          std::min(reading.left_to_ask, kReadPieceBytes - reading.ask_at % kCacheLineBytes);
+      if (contact.read_bytes_under_way + piece > kReadWindowBytes) return;
+      const EntryHead head{.kind = EntryKind::read,
+                           .bytes = static_cast<std::uint32_t>(piece),
+                           .region = reading.region,
+                           .ticket = static_cast<std::uint32_t>(contact.next_read),
+                           .value = reading.ask_at};
+      static_cast<void>(contact.outbox.insist(sizeof head));
+      begin_entry(contact.outbox.take(sizeof head), head);
+      contact.read_bytes_under_way += piece;
+      reading.ask_at += piece;
+      reading.left_to_ask -= piece;
+    } while (reading.left_to_ask > 0);
+  }
+}
+
+Refusal StreamFabric::ask_atomic(Contact& contact, const Remote& target,
+                                 const Operation& operation) {
+  const bool asks = operation.completion != nullptr || operation.local != nullptr;
+  if (asks && contact.atomics.full()) return Refusal::queue_full;
+  const bool swaps = operation.kind == OperationKind::compare_swap;
+  const std::uint64_t operands[] = {operation.operand, operation.desired};
+  const EntryHead head{
+      .kind = swaps ? EntryKind::compare_swap : EntryKind::fetch_add,
+      .flags = asks ? kAsks : std::uint8_t{0},
+      .bytes = static_cast<std::uint32_t>(swaps ? sizeof operands : sizeof operands[0]),
+      .region = target.number,
+      .ticket = asks ? static_cast<std::uint32_t>(contact.atomics.pushed()) : 0,
+      .value = operation.offset};
+  if (contact.outbox.offer(entry_bytes(head)) == 0) return Refusal::queue_full;
+  std::memcpy(begin_entry(contact.outbox.take(entry_bytes(head)), head), operands, head.bytes);
+  if (!asks) return Refusal::none;
+  if (operation.completion != nullptr) begin(*operation.completion);
+  contact.atomics.push({operation.completion, operation.local});
+  return Refusal::none;
+}
+
+}  // namespace dunlin::stream

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include "fabric/stream/transport.hpp"
+
+/// What is on its way out to one peer: the frame being composed, in a buffer of the transport; and
+/// frames that wait for a buffer, on the heap.
+///  O1  Entries leave in the order in which they were made: while frames wait, new entries go
+///      behind them.
+///  O2  An entry for which room is asked by offer() is refused when there is no buffer. So only
+///      what must not be refused waits: answers, control entries, and the rest of an operation
+///      whose beginning has been taken.
+namespace dunlin::stream {
+
+class Outbox {
+ public:
+  Outbox(Transport& transport, Rank to) : transport_(&transport), to_(to) {}
+  Outbox(Outbox&&) noexcept = default;
+  Outbox& operator=(Outbox&&) noexcept = default;
+  ~Outbox() = default;
+
+  /// Room in the frame under composition, at least `bytes` of it (a whole entry); 0: none.
+  [[nodiscard]] std::size_t offer(std::size_t bytes) noexcept;
+  /// The same, but there always is.
+  [[nodiscard]] std::size_t insist(std::size_t bytes);
+  /// Takes the next `bytes` of that room.
+  [[nodiscard]] std::byte* take(std::size_t bytes) noexcept;
+
+  /// Says that the last `bytes` taken answer the peer: it has a limit on those that wait.
+  void count_answer(std::size_t bytes) noexcept {
+    if (waiting_.empty()) return;
+    waiting_.back().answer_bytes += bytes;
+    answer_bytes_waiting_ += bytes;
+  }
+  [[nodiscard]] std::size_t answer_bytes_waiting() const noexcept { return answer_bytes_waiting_; }
+
+  /// Sends what there is, as far as the transport has buffers.
+  void flush() noexcept;
+  [[nodiscard]] bool empty() const noexcept { return used_ == 0 && waiting_.empty(); }
+  [[nodiscard]] std::size_t waiting_frames() const noexcept { return waiting_.size(); }
+  /// Forgets everything.
+  void clear() noexcept;
+
+ private:
+  struct Waiting {
+    std::unique_ptr<std::byte[]> frame;
+    std::size_t used = 0;
+    std::size_t answer_bytes = 0;
+  };
+  void commit() noexcept;
+
+  Transport* transport_;
+  Rank to_;
+  std::byte* lent_ = nullptr;
+  std::size_t used_ = 0;  // of the buffer that is lent
+  std::deque<Waiting> waiting_;
+  std::size_t answer_bytes_waiting_ = 0;
+};
+
+/// On the path of every small operation.
+inline std::size_t Outbox::offer(std::size_t bytes) noexcept {
+  if (!waiting_.empty()) [[unlikely]]
+    return 0;
+  if (lent_ != nullptr && transport_->frame_bytes() - used_ < bytes) commit();
+  if (lent_ == nullptr) lent_ = transport_->lend(to_);
+  return lent_ == nullptr ? 0 : transport_->frame_bytes() - used_;
+}
+
+inline std::byte* Outbox::take(std::size_t bytes) noexcept {
+  std::size_t& used = waiting_.empty() ? used_ : waiting_.back().used;
+  std::byte* const frame = waiting_.empty() ? lent_ : waiting_.back().frame.get();
+  std::byte* const at = frame + used;
+  used += bytes;
+  return at;
+}
+
+}  // namespace dunlin::stream

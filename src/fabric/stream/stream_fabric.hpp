@@ -1,0 +1,260 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/failure_detector.hpp"
+#include "fabric/stream/frame.hpp"
+#include "fabric/stream/inbox.hpp"
+#include "fabric/stream/outbox.hpp"
+#include "fabric/stream/ring.hpp"
+#include "fabric/stream/transport.hpp"
+#include "fabric/system.hpp"
+
+/// The Fabric over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
+/// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
+/// sees who is alive, waiting.cpp sleeps and wakes. docs/cluster.md gives S1 to S7.
+namespace dunlin::stream {
+
+/// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
+/// others with a remote completion.
+inline constexpr std::uint32_t kQueueSlots = 1024;
+/// What may be asked of one peer by reads, and not be here yet; each read is asked for in pieces.
+inline constexpr std::uint64_t kReadWindowBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kReadPieceBytes = kReadWindowBytes / 4;
+
+/// What a fabric is made of, when all are connected.
+struct Attachment {
+  std::string kind;
+  std::string description;  // the network that was chosen, and why, in a line
+  std::string group;
+  Rank rank = 0;
+  std::vector<std::string> names;  // by rank
+  std::uint32_t silence_timeout_ms = 0;
+  std::vector<Proof> our_proofs;    // by peer: what we show it, (S7)
+  std::vector<Proof> their_proofs;  // and what it must show us
+  std::unique_ptr<Transport> transport;
+};
+
+class StreamFabric final : public Fabric, private Receiver {
+ public:
+  explicit StreamFabric(Attachment attachment);
+  ~StreamFabric() override;
+
+  [[nodiscard]] std::string_view kind() const noexcept override { return kind_; }
+  [[nodiscard]] const std::string& description() const noexcept { return description_; }
+  [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept override;
+  using Fabric::post;
+  Posted post(std::span<const Operation> batch) noexcept override;
+  [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
+                             std::span<const std::byte> message) noexcept override;
+  std::size_t poll() noexcept override;
+  void abandon(Completion& completion) noexcept override;
+
+  [[nodiscard]] std::uint64_t now_ns() const noexcept override;
+  void prepare_sleep() noexcept override;
+  void cancel_sleep() noexcept override;
+  void sleep(std::uint64_t timeout_ns) noexcept override;
+  void wake() noexcept override;
+  void wake_at(std::uint64_t time_ns) noexcept override;
+  [[nodiscard]] int wait_descriptor() const noexcept override { return epoll_.get(); }
+
+ protected:
+  std::span<std::byte> do_allocate(RegionId id, const RegionSpec& spec,
+                                   bool observers_only) override;
+  void do_announce(RegionId id) override;
+  void do_release(RegionId id) noexcept override;
+  void channel_opened(std::uint32_t channel) noexcept override;
+
+ private:
+  /// Why what a peer sent cannot be; null if it can.
+  using Fault = const char*;
+
+  /// A region of a peer that operations may reach; number 0: none.
+  struct Remote {
+    std::uint32_t number = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Pages of our own, zeroed.
+  class Pages {
+   public:
+    explicit Pages(std::size_t bytes);
+    Pages(const Pages&) = delete;
+    Pages& operator=(const Pages&) = delete;
+    ~Pages();
+    [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
+
+   private:
+    std::span<std::byte> memory_;
+  };
+  /// A region of our own.
+  struct Local {
+    Pages pages;
+    RegionSpec spec;
+    bool observers_only;
+    std::uint32_t number = 0;  // what peers call it; 0: not announced
+  };
+  /// A region that a peer has announced.
+  struct Offer {
+    enum class State { waiting, connected, refused };
+    std::uint32_t number = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t epoch = 0;
+    std::uint64_t layout_hash = 0;
+    std::string name;
+    std::string layout_text;
+    State state = State::waiting;
+    RegionId region = {};  // ours that goes with it, unless waiting
+  };
+  /// A read that is not finished. What is left to get but not to ask for is under way.
+  struct Reading {
+    Completion* completion = nullptr;
+    std::byte* to = nullptr;  // null: thrown away
+    std::uint32_t region = 0;
+    bool gone = false;
+    std::uint64_t ask_at = 0;
+    std::uint64_t left_to_ask = 0;
+    std::uint64_t get_at = 0;
+    std::uint64_t left_to_get = 0;
+  };
+  struct Atomic {
+    Completion* completion = nullptr;
+    void* former = nullptr;
+  };
+  struct Contact {
+    Contact(Transport& transport, Rank peer) : outbox(transport, peer) {}
+
+    // Towards the peer.
+    Outbox outbox;
+    bool unsent = false;  // is in unsent_
+    bool spoke = false;   // since the last heartbeat
+    Ring<Completion*> unplaced{kQueueSlots};
+    Ring<Reading> reads{kQueueSlots};
+    Ring<Atomic> atomics{kQueueSlots};
+    std::uint64_t next_read = 0;  // to ask for; a place in `reads`
+    std::uint64_t read_bytes_under_way = 0;
+    std::uint64_t message_bytes_sent = 0;
+    std::uint64_t message_bytes_heard = 0;  // by the peer
+
+    // From the peer.
+    bool greeted = false;
+    bool says_goodbye = false;
+    bool failing = false;
+    std::uint64_t frames = 0;
+    std::uint64_t placed = 0;  // entries that asked for it
+    std::uint64_t placed_told = 0;
+    bool placed_gone = false;  // those not told yet
+    Inbox inbox;
+    std::uint64_t message_bytes_handled = 0;
+    std::uint64_t message_bytes_told = 0;
+    std::vector<Offer> offers;
+  };
+
+  // operations.cpp
+  [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
+  [[nodiscard]] Refusal perform_here(const Operation& operation) noexcept;
+  [[nodiscard]] Refusal refuse(const Operation& operation) noexcept;
+  [[nodiscard]] Refusal send_bytes(Contact& contact, const Remote& target,
+                                   const Operation& operation);
+  [[nodiscard]] Refusal ask_read(Contact& contact, const Remote& target,
+                                 const Operation& operation);
+  [[nodiscard]] Refusal ask_atomic(Contact& contact, const Remote& target,
+                                   const Operation& operation);
+  void ask_for_reads(Contact& contact);
+
+  // apply.cpp
+  void take_frame(Rank from, std::span<const std::byte> frame) override;
+  [[nodiscard]] Fault apply(Rank from, Contact& contact, const Entry& entry);
+  [[nodiscard]] Fault greet(Rank from, Contact& contact, const Entry& entry);
+  [[nodiscard]] Fault reach(const Entry& entry, std::size_t bytes, std::byte*& at) const noexcept;
+  [[nodiscard]] Fault apply_bytes(Contact& contact, const Entry& entry);
+  [[nodiscard]] Fault apply_read(Contact& contact, const Entry& entry);
+  [[nodiscard]] Fault apply_atomic(Contact& contact, const Entry& entry);
+  void count_placed(Contact& contact, bool gone);
+  void tell_placed(Contact& contact);
+  [[nodiscard]] Fault answer(Contact& contact, const EntryHead& head, const std::byte* from);
+
+  // completions.cpp
+  [[nodiscard]] Fault take_bytes(Rank from, Contact& contact, const Entry& entry);
+  [[nodiscard]] Fault take_former(Rank from, Contact& contact, const EntryHead& head);
+  [[nodiscard]] Fault take_placed(Rank from, Contact& contact, const EntryHead& head);
+  void finish_one(Completion* completion, Rank peer, bool well) noexcept;
+  void fail_all(Contact& contact, Rank peer) noexcept;
+
+  // messages.cpp
+  [[nodiscard]] Fault take_message(Rank from, Contact& contact, const Entry& entry);
+  [[nodiscard]] Fault take_heard(Contact& contact, const EntryHead& head);
+  void drain(Rank from);
+  void drain_all();
+  void tell_heard(Contact& contact);
+
+  // regions.cpp
+  [[nodiscard]] Fault take_announcement(Contact& contact, const Entry& entry);
+  [[nodiscard]] Fault take_withdrawal(Rank from, Contact& contact, const EntryHead& head);
+  void send_announcement(Rank peer, const Local& local);
+  void match_offers();
+  void connect_region(Rank peer, Offer& offer, RegionId id);
+  void refuse_region(Rank peer, Offer& offer, RegionId id);
+  [[nodiscard]] RegionId local_region(const Offer& offer) const noexcept;
+  [[nodiscard]] Remote& remote(Rank peer, RegionId id) noexcept {
+    return remotes_[peer * kMaxRegions + id.index];
+  }
+
+  // stream_fabric.cpp
+  void say_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
+  void say(Rank peer, const EntryHead& head);
+  void mark_unsent(Rank peer) noexcept;
+  void send_if_idle(Rank peer) noexcept;
+  void send_all() noexcept;
+
+  // watch.cpp
+  void take_end(Rank from, std::string why) override;
+  void beat() noexcept;
+  void check_silence();
+  void fail(Rank peer, const std::string& how);
+  void fail_soon(Rank peer, std::string how);
+  void tell(const Event& event);
+  [[nodiscard]] std::string who(Rank peer) const;
+
+  // waiting.cpp
+  void wait(std::uint64_t timeout_ns) noexcept;
+  void silence_bell() noexcept;
+  void set_timer(std::uint64_t at_ns) noexcept;
+  [[nodiscard]] std::uint64_t next_duty_ns() const noexcept;
+  [[nodiscard]] bool has_work() const noexcept;
+
+  std::string kind_;
+  std::string description_;
+  Descriptor epoll_;
+  Descriptor bell_;
+  Descriptor timer_;
+  std::unique_ptr<Transport> transport_;
+
+  std::uint32_t members_;
+  std::vector<Remote> remotes_;    // by peer and region
+  std::vector<Contact> contacts_;  // by rank
+  std::vector<Rank> unsent_;       // have something to send
+  std::vector<std::unique_ptr<Local>> locals_;
+  std::vector<std::uint32_t> generations_;  // by region: how often it was announced
+  std::vector<Proof> their_proofs_;
+
+  bool polling_ = false;
+  std::size_t handled_ = 0;  // in this poll()
+  bool must_drain_ = false;
+  bool must_match_ = false;
+  std::vector<std::pair<Rank, std::string>> doomed_;  // to fail in the next poll()
+
+  std::uint64_t silence_timeout_ns_;
+  std::uint64_t beat_interval_ns_ = UINT64_MAX;
+  std::uint64_t next_beat_ns_ = UINT64_MAX;
+  std::uint64_t next_silence_check_ns_ = 0;
+  FailureDetector detector_;
+
+  std::atomic<bool> woken_{false};
+  std::uint64_t wake_at_ns_ = UINT64_MAX;
+};
+
+}  // namespace dunlin::stream

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <dunlin/fabric.hpp>
+
+/// What carries frames: one ordered, reliable stream to each peer, connected when the fabric is
+/// made. Knows nothing of what is in a frame. Called by the fabric's thread only.
+namespace dunlin::stream {
+
+/// Who is told what has arrived, from within Transport::progress().
+class Receiver {
+ public:
+  /// A whole frame, on a whole word; gone when this returns.
+  virtual void take_frame(Rank from, std::span<const std::byte> frame) = 0;
+  /// The stream has ended; once, and after all frames that came on it.
+  virtual void take_end(Rank from, std::string why) = 0;
+
+ protected:
+  ~Receiver() = default;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// The size of all buffers: kMinFrameBytes to kMaxFrameBytes.
+  [[nodiscard]] virtual std::size_t frame_bytes() const noexcept = 0;
+  /// A buffer to compose the next frame to the peer in, on a whole word; null if all are under way,
+  /// which progress() will change. It stays lent until it is committed.
+  [[nodiscard]] virtual std::byte* lend(Rank to) noexcept = 0;
+  /// Sends the first `bytes` of the buffer that is lent.
+  virtual void commit(Rank to, std::size_t bytes) noexcept = 0;
+  /// No frame to the peer is under way: another would leave at once.
+  [[nodiscard]] virtual bool idle(Rank to) const noexcept = 0;
+  /// Moves on what is under way, and hands over what has arrived: a bounded amount. The receiver
+  /// may lend, commit and close meanwhile.
+  virtual void progress(Receiver& receiver) noexcept = 0;
+  /// Ends the stream; nothing is taken from it any more, and its end is not told.
+  virtual void close(Rank peer) noexcept = 0;
+
+  /// Adds to an epoll set what becomes readable when progress() has something to do.
+  virtual void watch(int epoll) = 0;
+  /// Whether it is safe to wait on those now; if not, progress() has something to do already.
+  [[nodiscard]] virtual bool may_wait() noexcept = 0;
+};
+
+}  // namespace dunlin::stream

@@ -1,0 +1,72 @@
+#include "fabric/stream/stream_fabric.hpp"
+
+namespace dunlin::stream {
+namespace {
+
+constexpr std::uint64_t kSilenceChecksPerTimeout = 8;
+
+}  // namespace
+
+void StreamFabric::take_end(Rank from, std::string why) {
+  fail(from, contacts_[from].says_goodbye ? "it has left the group" : why);
+}
+
+/// To each peer that has heard nothing else from us since the last time.
+void StreamFabric::beat() noexcept {
+  next_beat_ns_ = recent_ns_ + beat_interval_ns_;
+  for (Rank peer = 0; peer < size(); ++peer) {
+    Contact& contact = contacts_[peer];
+    const bool spoke = std::exchange(contact.spoke, false);
+    if (spoke || peer == rank_ || contact.failing || !contact.outbox.empty()) continue;
+    if (contact.outbox.offer(sizeof(EntryHead)) != 0) say(peer, {.kind = EntryKind::beat});
+  }
+}
+
+void StreamFabric::check_silence() {
+  if (silence_timeout_ns_ == 0) {
+    next_silence_check_ns_ = UINT64_MAX;
+    return;
+  }
+  next_silence_check_ns_ = recent_ns_ + silence_timeout_ns_ / kSilenceChecksPerTimeout;
+  detector_.look(recent_ns_);
+  for (Rank peer = 0; peer < size(); ++peer) {
+    if (peer == rank_ || failed(peer)) continue;
+    if (detector_.silent(peer, contacts_[peer].frames))
+      fail(peer, "it has shown no sign of life for " +
+                     std::to_string(silence_timeout_ns_ / 1'000'000) +
+                     " ms: the process is stopped or does not call poll(), or the network is cut");
+  }
+}
+
+/// First comes what it has still said. Closing the stream tells the peer as well, should it come
+/// back to life.
+void StreamFabric::fail(Rank peer, const std::string& how) {
+  Contact& contact = contacts_[peer];
+  if (peer == rank_ || contact.failing) return;
+  contact.failing = true;
+  drain(peer);
+  transport_->close(peer);
+  contact.outbox.clear();
+  for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
+  contact.offers.clear();
+  ++handled_;
+  const std::string text = who(peer) + " failed: " + how;
+  fail_all(contact, peer);
+  fail_peer(peer, text);
+}
+
+void StreamFabric::fail_soon(Rank peer, std::string how) {
+  doomed_.emplace_back(peer, std::move(how));
+}
+
+void StreamFabric::tell(const Event& event) {
+  ++handled_;
+  emit(event);
+}
+
+std::string StreamFabric::who(Rank peer) const {
+  const std::string& name = peers_[peer].name;
+  return (name.empty() ? "member " : "member '" + name + "' of rank ") + std::to_string(peer);
+}
+
+}  // namespace dunlin::stream

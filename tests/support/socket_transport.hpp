@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <dunlin/fabric.hpp>
+
+#include "fabric/stream/transport.hpp"
+
+/// A Transport over Unix sockets, for tests of the streams without a network: frames are packets,
+/// addresses are in the abstract name space and vanish with their processes.
+namespace dunlin::testing_support {
+
+struct SocketOptions {
+  std::string group;
+  Rank rank = 0;
+  std::uint32_t members = 0;
+  std::size_t frame_bytes = 32'768;
+  std::uint32_t buffers = 4;  // to each peer
+};
+
+/// Returns when all are connected.
+[[nodiscard]] std::unique_ptr<stream::Transport> connect_sockets(const SocketOptions& options);
+
+/// A fabric over such sockets.
+[[nodiscard]] std::unique_ptr<Fabric> join_over_sockets(const SocketOptions& options,
+                                                        std::uint32_t silence_timeout_ms);
+
+}  // namespace dunlin::testing_support
