@@ -4,7 +4,7 @@
 
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
-  libssl-dev)
+  libssl-dev libfabric-dev)
 lint_packages=(clang clang-format clang-tidy shellcheck)
 data_packages=(python3-venv ca-certificates)
 bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox)

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+/// The fabric over libfabric: members on several hosts, each with a connected, ordered stream to
+/// every other. What is posted to a peer travels in batches, and lands when the peer polls. Needs
+/// libfabric when it is built; without it join() says so.
+///
+///     auto fabric = dunlin::ofi::join({.group = "rack7", .members = 3,
+///                                      .meeting = "10.0.0.1:7700", .secret = secret});
+///     auto local  = dunlin::ofi::join({.group = "rack7", .members = 3,
+///                                      .meeting = "unix:rack7", .secret = secret});
+namespace dunlin::ofi {
+
+struct JoinOptions {
+  std::string group;
+  /// How many members; ranks go to them in order of arrival unless `rank` is given.
+  std::uint32_t members = 0;
+  /// Or: the members by name; a member's rank is the place of its name in the list.
+  std::vector<std::string> names = {};
+  std::string name = {};
+  /// Ask for a rank (with `members`); kAnyRank takes the first free one.
+  static constexpr std::uint32_t kAnyRank = UINT32_MAX;
+  std::uint32_t rank = kAnyRank;
+  /// How long to wait for the others; then Error, which names who is missing.
+  std::uint32_t timeout_ms = 10'000;
+  /// Silence after which a peer counts as failed though its connection is open (stopped, hung
+  /// outside poll(), or behind a cut link); 0 never. A closed connection is noticed at once.
+  std::uint32_t silence_timeout_ms = 1'000;
+  /// Where the members meet: "host:port", "[v6]:port" or "unix:NAME". Whoever can bind it serves
+  /// the others.
+  std::string meeting;
+  /// What all members know and nobody else does; at least 16 bytes.
+  std::string secret;
+  /// libfabric's name of the network.
+  std::string provider = "tcp";
+  /// libfabric's name of the device (its "domain"); empty: the first that has the address.
+  std::string device = {};
+  /// The address of this host that peers connect to; empty: the one from which it reaches the
+  /// meeting.
+  std::string address = {};
+};
+
+/// Join a group: returns when every member is there and all are connected. Throws Error.
+[[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
+
+/// Provider, device and address of a fabric that join() made, in one line; empty for others.
+[[nodiscard]] std::string description(const Fabric& fabric);
+
+/// What this host has for such a fabric: "provider: device address", one a line; and why there is
+/// nothing, if so.
+[[nodiscard]] std::vector<std::string> networks();
+
+}  // namespace dunlin::ofi

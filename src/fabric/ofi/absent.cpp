@@ -1,0 +1,19 @@
+#include <dunlin/fabric/ofi.hpp>
+
+/// What is compiled where libfabric or OpenSSL is missing.
+namespace dunlin::ofi {
+namespace {
+
+constexpr const char* kWhy =
+    "this build of Dunlin has no ofi fabric, because libfabric or OpenSSL was not there when it "
+    "was built: install libfabric-dev and libssl-dev, and build it again";
+
+}  // namespace
+
+std::unique_ptr<Fabric> join(const JoinOptions&) { throw Error(kWhy); }
+
+std::string description(const Fabric&) { return {}; }
+
+std::vector<std::string> networks() { return {kWhy}; }
+
+}  // namespace dunlin::ofi

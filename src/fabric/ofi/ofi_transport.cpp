@@ -1,0 +1,194 @@
+#include "fabric/ofi/ofi_transport.hpp"
+
+#include <cerrno>
+
+#include <sys/epoll.h>
+
+namespace dunlin::ofi {
+namespace {
+
+constexpr std::size_t kCompletionsAtOnce = 16;
+constexpr std::size_t kMaxCompletionsPerRound = 64;
+/// Events are deaths only; looking for them costs as much as a whole round.
+constexpr std::uint32_t kRoundsPerLookAtEvents = 32;
+
+}  // namespace
+
+OfiTransport::~OfiTransport() {
+  for (Link& link : links_) link.endpoint.reset();
+}
+
+std::byte* OfiTransport::lend(Rank to) noexcept {
+  Link& link = links_[to];
+  return link.ended || link.free.empty() ? nullptr : link.free.back()->bytes;
+}
+
+void OfiTransport::commit(Rank to, std::size_t bytes) noexcept {
+  Link& link = links_[to];
+  if (link.ended || link.free.empty()) return;
+  Buffer& buffer = *link.free.back();
+  link.free.pop_back();
+  buffer.used = static_cast<std::uint32_t>(bytes);
+  ++link.under_way;
+  if (!link.waiting.empty()) {
+    link.waiting.push_back(&buffer);
+    ++waiting_;
+    return;
+  }
+  post_send(buffer);
+}
+
+bool OfiTransport::idle(Rank to) const noexcept { return links_[to].under_way == 0; }
+
+void OfiTransport::post_send(Buffer& buffer) noexcept {
+  Link& link = links_[buffer.peer];
+  void* const descriptor = link.registration ? fi_mr_desc(link.registration.get()) : nullptr;
+  const ssize_t result =
+      fi_send(link.endpoint.get(), buffer.bytes, buffer.used, descriptor, 0, &buffer.context);
+  if (result == -FI_EAGAIN) {
+    link.waiting.push_front(&buffer);
+    ++waiting_;
+  } else if (result != 0) {
+    end(buffer.peer,
+        std::string("sending to it failed: ") + fi_strerror(static_cast<int>(-result)));
+  }
+}
+
+void OfiTransport::post_waiting(Link& link) noexcept {
+  for (std::size_t tries = link.waiting.size(); tries > 0 && !link.ended; --tries) {
+    Buffer& buffer = *link.waiting.front();
+    link.waiting.pop_front();
+    --waiting_;
+    post_send(buffer);
+    if (!link.waiting.empty() && link.waiting.front() == &buffer) return;
+  }
+}
+
+void OfiTransport::post_receive(Buffer& buffer) noexcept {
+  Link& link = links_[buffer.peer];
+  void* const descriptor = link.registration ? fi_mr_desc(link.registration.get()) : nullptr;
+  const ssize_t result =
+      fi_recv(link.endpoint.get(), buffer.bytes, kFrameBytes, descriptor, 0, &buffer.context);
+  if (result != 0)
+    end(buffer.peer,
+        std::string("receiving from it failed: ") + fi_strerror(static_cast<int>(-result)));
+}
+
+void OfiTransport::progress(stream::Receiver& receiver) noexcept {
+  drain_completions(receiver);
+  if (--rounds_until_events_ == 0) take_events();
+  if (!ended_.empty()) {
+    while (drain_completions(receiver) > 0) {  // what they said before their end
+    }
+    for (const Rank peer : std::exchange(ended_, {}))
+      if (links_[peer].endpoint) receiver.take_end(peer, links_[peer].why);
+  }
+  if (waiting_ > 0)
+    for (Link& link : links_) post_waiting(link);
+}
+
+std::size_t OfiTransport::drain_completions(stream::Receiver& receiver) {
+  std::size_t total = 0;
+  std::array<fi_cq_msg_entry, kCompletionsAtOnce> entries;
+  while (total < kMaxCompletionsPerRound) {
+    const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());
+    if (count == -FI_EAVAIL) {
+      take_completion_error();
+      ++total;
+      continue;
+    }
+    if (count <= 0) break;
+    for (ssize_t i = 0; i < count; ++i) {
+      const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
+      complete(*static_cast<Buffer*>(entry.op_context), entry.len, receiver);
+    }
+    total += static_cast<std::size_t>(count);
+    if (static_cast<std::size_t>(count) < entries.size()) break;
+  }
+  return total;
+}
+
+void OfiTransport::complete(Buffer& buffer, std::size_t bytes, stream::Receiver& receiver) {
+  Link& link = links_[buffer.peer];
+  if (!buffer.receives) {
+    --link.under_way;
+    link.free.insert(link.free.begin(), &buffer);  // the last one may be lent
+    return;
+  }
+  if (!link.endpoint || !link.connected) return;
+  receiver.take_frame(buffer.peer, {buffer.bytes, bytes});
+  if (!link.ended) post_receive(buffer);
+}
+
+void OfiTransport::take_completion_error() noexcept {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(completions_.get(), &error, 0) <= 0 || error.op_context == nullptr) return;
+  Buffer& buffer = *static_cast<Buffer*>(error.op_context);
+  if (!buffer.receives) --links_[buffer.peer].under_way;
+  end(buffer.peer, std::string("its connection broke: ") + fi_strerror(error.err));
+}
+
+void OfiTransport::take_events() noexcept {
+  rounds_until_events_ = kRoundsPerLookAtEvents;
+  for (;;) {
+    std::uint32_t kind = 0;
+    fi_eq_cm_entry entry{};
+    const ssize_t bytes = fi_eq_read(events_.get(), &kind, &entry, sizeof entry, 0);
+    if (bytes == -FI_EAVAIL) {
+      fi_eq_err_entry error{};
+      if (fi_eq_readerr(events_.get(), &error, 0) <= 0) return;
+      const Rank peer = peer_of(error.fid);
+      if (peer < links_.size())
+        end(peer, std::string("its connection broke: ") + fi_strerror(error.err));
+      continue;
+    }
+    if (bytes < 0) return;
+    const Rank peer = peer_of(entry.fid);
+    if (kind == FI_SHUTDOWN && peer < links_.size())
+      end(peer, "its connection closed: the process exited or was killed, or has given us up");
+  }
+}
+
+Rank OfiTransport::peer_of(const fid* endpoint) const noexcept {
+  for (Rank peer = 0; peer < links_.size(); ++peer)
+    if (links_[peer].endpoint && &links_[peer].endpoint->fid == endpoint) return peer;
+  return UINT32_MAX;
+}
+
+void OfiTransport::end(Rank peer, std::string why) noexcept {
+  Link& link = links_[peer];
+  if (link.ended) return;
+  link.ended = true;
+  link.why = std::move(why);
+  ended_.push_back(peer);
+}
+
+/// Its buffers stay, for completions that are still to come (T1).
+void OfiTransport::close(Rank peer) noexcept {
+  Link& link = links_[peer];
+  link.ended = true;
+  link.connected = false;
+  waiting_ -= static_cast<std::uint32_t>(link.waiting.size());
+  link.waiting.clear();
+  if (link.endpoint) static_cast<void>(fi_shutdown(link.endpoint.get(), 0));
+  link.endpoint.reset();
+}
+
+void OfiTransport::watch(int epoll) {
+  for (fid* const queue : {&completions_->fid, &events_->fid}) {
+    int descriptor = -1;
+    checked(fi_control(queue, FI_GETWAIT, &descriptor), "asking libfabric for a descriptor");
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) checked(-errno, "epoll_ctl");
+  }
+}
+
+bool OfiTransport::may_wait() noexcept {
+  rounds_until_events_ = 1;  // what woke us may be an event
+  if (waiting_ > 0 || !ended_.empty()) return false;
+  std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
+  return fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) == FI_SUCCESS;
+}
+
+}  // namespace dunlin::ofi

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/ofi/handles.hpp"
+#include "fabric/stream/frame.hpp"
+#include "fabric/stream/transport.hpp"
+
+/// The Transport over libfabric: a connected endpoint to each peer, one completion queue, one event
+/// queue. connections.cpp makes the endpoints, ofi_transport.cpp moves frames.
+///  T1  A buffer belongs either to us (free, or lent) or to libfabric (posted to an endpoint), and
+///      comes back by its completion only.
+///  T2  Endpoints are closed before the memory that they may still write to is let go.
+namespace dunlin::ofi {
+
+inline constexpr std::size_t kFrameBytes = stream::kMaxFrameBytes;
+inline constexpr std::uint32_t kBuffersEachWay = 4;
+
+class OfiTransport final : public stream::Transport {
+ public:
+  /// Makes everything that needs no peer, and listens.
+  OfiTransport(Info info, std::uint32_t members);
+  ~OfiTransport() override;
+
+  /// Where we listen: what a peer needs to connect.
+  [[nodiscard]] std::vector<std::byte> card() const;
+  /// Connects to all ranks above ours, and waits for all below. `ours` and `theirs` are the proofs
+  /// of S7, by peer. Error when the time is up, which names who is missing.
+  void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
+               std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+               std::uint64_t deadline_ns);
+
+  [[nodiscard]] std::size_t frame_bytes() const noexcept override { return kFrameBytes; }
+  [[nodiscard]] std::byte* lend(Rank to) noexcept override;
+  void commit(Rank to, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool idle(Rank to) const noexcept override;
+  void progress(stream::Receiver& receiver) noexcept override;
+  void close(Rank peer) noexcept override;
+  void watch(int epoll) override;
+  [[nodiscard]] bool may_wait() noexcept override;
+
+ private:
+  struct Buffer {
+    fi_context2 context;  // first, so that a completion leads here
+    std::byte* bytes;
+    std::uint32_t used;
+    Rank peer;
+    bool receives;
+  };
+  struct Link {
+    std::unique_ptr<std::byte[]> memory;
+    Fid<fid_mr> registration;
+    std::array<Buffer, 2 * kBuffersEachWay> buffers;
+    std::vector<Buffer*> free;    // to compose frames in; the last one is lent
+    std::deque<Buffer*> waiting;  // committed, and refused by a full queue
+    std::uint32_t under_way = 0;
+    bool connected = false;
+    bool ended = false;
+    std::string why;
+    Fid<fid_ep> endpoint;  // last, so that it is closed first (T2)
+  };
+
+  // connections.cpp
+  [[nodiscard]] fid_ep* open_endpoint(Rank peer, fi_info* info);
+  void call(Rank peer, const std::vector<std::byte>& card, const stream::Proof& proof);
+  void answer(fi_info* info, std::span<const std::byte> ticket,
+              std::span<const stream::Proof> theirs);
+  [[nodiscard]] bool take_connection_event(std::span<const stream::Proof> theirs);
+  [[nodiscard]] std::string missing() const;
+
+  // ofi_transport.cpp
+  void post_receive(Buffer& buffer) noexcept;
+  void post_send(Buffer& buffer) noexcept;
+  void post_waiting(Link& link) noexcept;
+  void complete(Buffer& buffer, std::size_t bytes, stream::Receiver& receiver);
+  std::size_t drain_completions(stream::Receiver& receiver);
+  void take_completion_error() noexcept;
+  void take_events() noexcept;
+  void end(Rank peer, std::string why) noexcept;
+  [[nodiscard]] Rank peer_of(const fid* endpoint) const noexcept;
+
+  Info info_;
+  Rank rank_ = UINT32_MAX;  // not known yet
+  Fid<fid_fabric> fabric_;
+  Fid<fid_domain> domain_;
+  Fid<fid_eq> events_;
+  Fid<fid_cq> completions_;
+  Fid<fid_pep> listener_;
+  std::vector<Link> links_;  // by rank
+  std::vector<Rank> ended_;  // not told yet
+  std::uint32_t rounds_until_events_ = 1;
+  std::uint32_t waiting_ = 0;  // buffers that a full queue refused
+};
+
+}  // namespace dunlin::ofi

@@ -1,0 +1,98 @@
+#include "fabric/ofi/provider.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace dunlin::ofi {
+namespace {
+
+constexpr std::array kProviders{&kTcp};
+
+/// What we need: connected endpoints with ordered messages; and what we can do for the provider.
+Info hints() {
+  Info wanted(fi_allocinfo());
+  if (!wanted) throw Error("libfabric has no memory");
+  wanted->caps = FI_MSG;
+  wanted->mode = FI_CONTEXT | FI_CONTEXT2;
+  wanted->ep_attr->type = FI_EP_MSG;
+  wanted->tx_attr->msg_order = FI_ORDER_SAS;
+  wanted->rx_attr->msg_order = FI_ORDER_SAS;
+  wanted->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+  wanted->domain_attr->threading = FI_THREAD_DOMAIN;
+  return wanted;
+}
+
+char* copied(const std::string& text) {
+  char* const copy = static_cast<char*>(std::malloc(text.size() + 1));  // fi_freeinfo frees it
+  if (copy == nullptr) throw Error("no memory");
+  std::copy_n(text.c_str(), text.size() + 1, copy);
+  return copy;
+}
+
+Info find(const Info& wanted, const std::string& address) {
+  fi_info* found = nullptr;
+  const char* const node = address.empty() ? nullptr : address.c_str();
+  const int result = fi_getinfo(FI_VERSION(1, 17), node, nullptr, node == nullptr ? 0 : FI_SOURCE,
+                                wanted.get(), &found);
+  if (result != 0 && result != -FI_ENODATA) checked(result, "asking libfabric for its networks");
+  return Info(found);
+}
+
+std::string place_of(const fi_info& info) {
+  return std::string(info.fabric_attr->prov_name) + ": " + info.domain_attr->name + " " +
+         info.fabric_attr->name;
+}
+
+const Provider* known(const std::string& name) {
+  const auto found = std::find_if(kProviders.begin(), kProviders.end(),
+                                  [&](const Provider* p) { return p->name == name; });
+  return found == kProviders.end() ? nullptr : *found;
+}
+
+[[noreturn]] void none_such(const Choice& choice, const std::string& address) {
+  std::string text = "libfabric has no network of provider '" + choice.provider + "'";
+  if (!choice.device.empty()) text += " with device '" + choice.device + "'";
+  if (!address.empty()) text += " at address '" + address + "'";
+  text += " and connected endpoints. This host has:";
+  const std::vector<std::string> there = list_networks();
+  if (there.empty()) text += " none";
+  for (const std::string& network : there) text += "\n  " + network;
+  throw Error(text);
+}
+
+}  // namespace
+
+std::vector<std::string> list_networks() {
+  std::vector<std::string> all;
+  const Info found = find(hints(), {});
+  for (const fi_info* info = found.get(); info != nullptr; info = info->next) {
+    std::string place = place_of(*info);
+    if (std::find(all.begin(), all.end(), place) == all.end()) all.push_back(std::move(place));
+  }
+  return all;
+}
+
+Network choose_network(const Choice& choice) {
+  const Info wanted = hints();
+  wanted->fabric_attr->prov_name = copied(choice.provider);
+  if (!choice.device.empty()) wanted->domain_attr->name = copied(choice.device);
+  std::string address = choice.address;
+  std::string why = "as asked";
+  const Provider* const provider = known(choice.provider);
+  if (address.empty() && provider != nullptr) {
+    address = provider->local_address(choice.meeting);
+    why = "from which " + choice.meeting + " is reached";
+  }
+  const Info found = find(wanted, address);
+  if (!found) none_such(choice, address);
+  Network network;
+  network.info.reset(fi_dupinfo(found.get()));
+  if (!network.info) throw Error("libfabric has no memory");
+  network.description = "libfabric " + std::string(choice.provider) + " on " +
+                        network.info->domain_attr->name +
+                        (address.empty() ? "" : ", address " + address + " (" + why + ")");
+  return network;
+}
+
+}  // namespace dunlin::ofi

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/ofi/handles.hpp"
+
+/// Which of libfabric's networks to use, and what must be known of one beforehand.
+namespace dunlin::ofi {
+
+/// What differs from provider to provider; a file each.
+struct Provider {
+  std::string_view name;
+  /// An address of this host from which the meeting's address can be reached, in the form that
+  /// fi_getinfo takes; empty: leave it to libfabric.
+  std::string (*local_address)(const std::string& meeting);
+};
+extern const Provider kTcp;  // tcp.cpp
+
+/// What is asked for.
+struct Choice {
+  std::string provider;
+  std::string device;   // empty: any
+  std::string address;  // empty: one from which the meeting is reached
+  std::string meeting;
+};
+
+struct Network {
+  Info info;
+  std::string description;  // provider, device, address, and why these
+};
+
+/// Error if there is no such network; it lists what there is.
+[[nodiscard]] Network choose_network(const Choice& choice);
+
+/// "provider: device address" of all networks that could be chosen.
+[[nodiscard]] std::vector<std::string> list_networks();
+
+}  // namespace dunlin::ofi

@@ -1,0 +1,27 @@
+#include <dunlin/fabric/ofi.hpp>
+
+#include "fabric/conformance/real_group.hpp"
+
+namespace dunlin::conformance {
+
+/// Over loopback; the members meet at a Unix socket, and libfabric finds the ports.
+std::vector<Backend> ofi_backends() {
+  Backend tcp{.variant = "tcp"};
+  tcp.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
+    // Silence is not counted: a test polls when it likes, on a machine that has other work.
+    return ofi::join({.group = group,
+                      .members = nodes,
+                      .rank = rank,
+                      .timeout_ms = 60'000,
+                      .silence_timeout_ms = 0,
+                      .meeting = "unix:" + group,
+                      .secret = "only these tests know it",
+                      .provider = "tcp"});
+  };
+  tcp.start = [tcp](std::uint32_t nodes) { return start_real_group(tcp, nodes); };
+  return {tcp};
+}
+
+DUNLIN_CONFORMANCE(Ofi, ofi_backends);
+
+}  // namespace dunlin::conformance
