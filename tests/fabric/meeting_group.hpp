@@ -156,6 +156,9 @@ class HandGuest {
     static_cast<void>(connection_.write());
   }
 
+  HandGuest(const HandGuest&) = delete;
+  HandGuest& operator=(const HandGuest&) = delete;
+
   [[nodiscard]] Channel& channel() { return connection_.channel(); }
   [[nodiscard]] const Descriptor& socket() const { return connection_.socket(); }
   [[nodiscard]] Visit& visit() { return visit_; }

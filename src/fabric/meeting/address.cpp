@@ -133,7 +133,8 @@ Claim claim(const std::vector<Endpoint>& endpoints) {
   Claim result;
   for (const Endpoint& endpoint : endpoints) {
     Descriptor listener = new_socket(endpoint);
-    set(listener, SOL_SOCKET, SO_REUSEADDR, 1);  // connections of an earlier meeting may linger
+    // Connections of an earlier meeting may linger.
+    if (listener) set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
     if (listener && bind(listener.get(), endpoint.generic(), endpoint.bytes) == 0 &&
         listen(listener.get(), kBacklog) == 0) {
       result.listener = std::move(listener);

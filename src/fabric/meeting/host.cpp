@@ -11,10 +11,10 @@ namespace dunlin::meeting {
 namespace {
 
 constexpr std::size_t kMaxStrangers = 64;
+constexpr std::size_t kOtherDescriptors = 64;  // of the process
 constexpr std::uint64_t kStrangerNs = 5'000'000'000;
 /// Then those who are known are served first.
 constexpr int kMaxAcceptedAtOnce = 16;
-/// When there are no descriptors left.
 constexpr std::uint64_t kAcceptPauseNs = 10'000'000;
 constexpr std::uint64_t kNewsIntervalNs = 100'000'000;
 /// A roster may be megabytes, for each guest.
@@ -29,7 +29,9 @@ Bytes shortened(const std::string& text) {
 }  // namespace
 
 Host::Host(const Plan& plan, Bytes card, Claim claim, std::uint64_t deadline_ns)
-    : plan_(plan), gathering_(plan, card), claim_(std::move(claim)), deadline_ns_(deadline_ns) {}
+    : plan_(plan), gathering_(plan, card), claim_(std::move(claim)), deadline_ns_(deadline_ns) {
+  ensure_descriptors(plan.members() + kMaxStrangers + kOtherDescriptors, plan.members());
+}
 
 Roster Host::run() {
   while (true) {
@@ -56,7 +58,7 @@ void Host::accept_strangers(std::uint64_t now_ns) {
     Descriptor socket = take_connection(claim_.listener);
     if (!socket) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        next_accept_ns_ = now_ns + kAcceptPauseNs;
+        make_room_for_descriptor(now_ns);
       return;
     }
     if (strangers() >= kMaxStrangers) make_room();
@@ -65,6 +67,12 @@ void Host::accept_strangers(std::uint64_t now_ns) {
         {std::move(socket), Side::host, plan_.secret}, std::move(from), now_ns + kStrangerNs}));
     hear(*visitors_.back());  // a member has said something already
   }
+}
+
+/// None is left, for this process or its system.
+void Host::make_room_for_descriptor(std::uint64_t now_ns) {
+  if (strangers() > 0) return make_room();
+  next_accept_ns_ = now_ns + kAcceptPauseNs;
 }
 
 std::size_t Host::strangers() const {

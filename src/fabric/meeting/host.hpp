@@ -39,6 +39,7 @@ class Host {
   // Who comes and goes.
   void accept_strangers(std::uint64_t now_ns);
   void make_room();
+  void make_room_for_descriptor(std::uint64_t now_ns);
   void hear(Visitor& visitor);
   void hear_frame(Visitor& visitor, const Frame& frame);
   void introduce(Visitor& visitor, const Frame& frame);

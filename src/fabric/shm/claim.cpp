@@ -5,7 +5,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 
 #include "fabric/shm/rendezvous.hpp"
 
@@ -30,32 +29,6 @@ bool is_exiting(pid_t pid) {
   return fields >> flags && (flags & kExiting) != 0;
 }
 
-/// None where there is no /proc.
-std::size_t open_descriptors() {
-  std::error_code error;
-  std::size_t count = 0;
-  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
-       at.increment(error))
-    ++count;
-  return count;
-}
-
-void ensure_descriptors(std::uint32_t members) {
-  const std::size_t in_use = open_descriptors();
-  const rlim_t needed = in_use + 3 * rlim_t{members} + 2 * kMaxRegions + 64;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
-  if (limit.rlim_max < needed)
-    throw Error("a group of " + std::to_string(members) + " members needs up to " +
-                std::to_string(needed) + " file descriptors, with the " + std::to_string(in_use) +
-                " that are in use, and this process may have only " +
-                std::to_string(limit.rlim_max) + ": raise the hard limit (ulimit -Hn)");
-  limit.rlim_cur = needed;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-    throw Error("raising the limit of file descriptors to " + std::to_string(needed) +
-                " failed: " + error_text(errno));
-}
-
 }  // namespace
 
 Rendezvous::Rendezvous(const JoinOptions& options)
@@ -66,7 +39,7 @@ Rendezvous::Rendezvous(const JoinOptions& options)
       notes_(self_.members()),
       probes_(self_.members()),
       try_interval_ns_(1'000'000) {
-  ensure_descriptors(self_.members());
+  ensure_descriptors(3 * self_.members() + 2 * kMaxRegions + 64, self_.members());
   claim_rank(options);
   make_base();
   formation_.emplace(self_.rank, self_.incarnation, self_.members());

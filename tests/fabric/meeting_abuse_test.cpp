@@ -1,0 +1,240 @@
+#include <atomic>
+#include <memory>
+#include <random>
+
+#include <sys/resource.h>
+
+#include "fabric/meeting/bytes.hpp"
+#include "fabric/meeting_group.hpp"
+#include "support/process.hpp"
+
+/// Strangers, and members that broke: whatever they do, the right ones meet.
+namespace dunlin::meeting {
+namespace {
+
+using namespace test;
+using dunlin::test::Parent;
+using dunlin::test::Process;
+
+void say(const Descriptor& socket, Bytes bytes) {
+  static_cast<void>(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+}
+
+bool hung_up(const Descriptor& socket) {
+  std::array<std::byte, 256> said;
+  const ssize_t got = recv(socket.get(), said.data(), said.size(), 0);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+void wait_until_hung_up(const Descriptor& socket) {
+  while (!hung_up(socket)) wait_for_news_of(socket);
+}
+
+std::vector<std::byte> call_frame() { return encode(FrameType::call, 0, random_digest()); }
+
+/// A host that waits for one more.
+class MeetingAbuse : public testing::TestWithParam<const char*> {
+ protected:
+  void expect_to_meet() {
+    const Roster second = meet_with(counted(address_, 2), "second");
+    EXPECT_EQ(host_.roster().key, second.key);
+    EXPECT_EQ(text_of(host_.roster().members[second.rank].card), "second");
+  }
+
+  std::string address_ = std::string(GetParam()) == "tcp" ? fresh_tcp_address() : fresh_address();
+  MemberThread host_{counted(address_, 2)};
+};
+
+INSTANTIATE_TEST_SUITE_P(Over, MeetingAbuse, testing::Values("unix", "tcp"),
+                         [](const auto& over) { return std::string(over.param); });
+
+TEST_P(MeetingAbuse, GarbageIsHungUpOn) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const Descriptor stranger = connect_to(address_);
+    std::vector<std::byte> garbage(1 + random() % 5000);
+    for (std::byte& b : garbage) b = static_cast<std::byte>(random());
+    say(stranger, garbage);
+    wait_until_hung_up(stranger);
+  }
+  expect_to_meet();
+}
+
+TEST_P(MeetingAbuse, ImpossibleLengthsAreHungUpOn) {
+  for (const std::uint32_t length : {31u, 33u, 5000u, 1u << 31, 0xffffffffu}) {
+    std::vector<std::byte> frame = call_frame();
+    std::vector<std::byte> field;
+    Writer(field).u32(length);
+    std::copy(field.begin(), field.end(), frame.begin() + 8);
+    const Descriptor stranger = connect_to(address_);
+    say(stranger, frame);
+    wait_until_hung_up(stranger);
+  }
+  expect_to_meet();
+}
+
+/// Each has begun to speak, and each takes its time.
+TEST_P(MeetingAbuse, SlowOnesAreNotWaitedFor) {
+  std::vector<Descriptor> slow;
+  const std::vector<std::byte> call = call_frame();
+  for (std::size_t i = 0; i < 300; ++i) {
+    slow.push_back(connect_to(address_));
+    say(slow.back(), Bytes(call).first(i % call.size()));
+  }
+  for (std::size_t i = 0; i + 64 < slow.size(); ++i) wait_until_hung_up(slow[i]);
+  expect_to_meet();
+}
+
+/// These have said all that one can say without the secret.
+TEST_P(MeetingAbuse, ThoseWhoNeverProveAnythingMakeRoom) {
+  std::vector<Descriptor> silent;
+  const std::vector<std::byte> call = call_frame();
+  for (int i = 0; i < 300; ++i) {
+    silent.push_back(connect_to(address_));
+    say(silent.back(), call);
+  }
+  std::size_t gone = 0;
+  while (gone + 64 < silent.size())
+    gone = static_cast<std::size_t>(std::count_if(silent.begin(), silent.end(), hung_up));
+  expect_to_meet();
+}
+
+/// Until the members have met.
+class Flood {
+ public:
+  Flood(std::string address, int callers, std::vector<std::byte> words) {
+    for (int i = 0; i < callers; ++i)
+      threads_.emplace_back([this, address, words] {
+        std::string fault;
+        const Endpoint endpoint = resolve(parse_address(address), fault).at(0);
+        std::vector<Descriptor> kept(50);
+        for (std::size_t next = 0; !over_; next = (next + 1) % kept.size()) {
+          kept[next] = begin_to_connect(endpoint, fault);
+          if (!kept[next]) continue;
+          ++calls_;
+          if (!words.empty()) say(kept[next], words);
+        }
+      });
+  }
+  ~Flood() {
+    over_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  void wait_for(int calls) const {
+    while (calls_ < calls) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::atomic<int> calls_{0};
+  std::vector<std::thread> threads_;
+};
+
+TEST_P(MeetingAbuse, AFloodOfSilentCallersDoesNotKeepMembersOut) {
+  const Flood flood(address_, 2, {});
+  flood.wait_for(500);
+  expect_to_meet();
+}
+
+TEST_P(MeetingAbuse, AFloodOfCallersWhoSpeakDoesNotKeepMembersOut) {
+  const Flood flood(address_, 2, call_frame());
+  flood.wait_for(500);
+  expect_to_meet();
+}
+
+std::vector<std::byte> heard_from(const Descriptor& socket) {
+  std::vector<std::byte> said(1024);
+  wait_for_news_of(socket);
+  const ssize_t got = recv(socket.get(), said.data(), said.size(), 0);
+  said.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return said;
+}
+
+TEST_P(MeetingAbuse, ARecordedConversationIsNoProof) {
+  std::vector<std::byte> recorded;
+  {
+    const Descriptor socket = connect_to(address_);
+    Channel member(Side::guest, kSecret, random_digest());
+    while (!member.proved()) {
+      const Bytes words = member.output();
+      recorded.insert(recorded.end(), words.begin(), words.end());
+      say(socket, words);
+      member.was_sent(words.size());
+      member.receive(heard_from(socket));
+    }
+  }
+  const Descriptor stranger = connect_to(address_);
+  say(stranger, recorded);
+  wait_until_hung_up(stranger);
+  expect_to_meet();
+}
+
+/// Knows the secret, says something, and is hung up on.
+void expect_hung_up(const std::string& address, const std::function<void(HandGuest&)>& act) {
+  HandGuest rogue(counted(address, 2));
+  ASSERT_TRUE(rogue.prove());
+  act(rogue);
+  rogue.write();
+  while (rogue.next_frame()) {
+  }
+}
+
+TEST_P(MeetingAbuse, WhoKnowsTheSecretAndNotTheProtocolIsHungUpOn) {
+  const auto round = [](std::uint32_t number) {
+    std::vector<std::byte> body;
+    Writer(body).u32(number);
+    return body;
+  };
+  const std::vector<std::byte> nonsense(kIntroductionBytes, std::byte{0xff});
+  expect_hung_up(address_, [&](HandGuest& g) { g.channel().send(FrameType::have, round(1)); });
+  expect_hung_up(address_, [&](HandGuest& g) { g.channel().send(FrameType::introduce, nonsense); });
+  expect_hung_up(address_, [&](HandGuest& g) {
+    g.visit().introduce();
+    g.visit().introduce();
+  });
+  expect_hung_up(address_, [&](HandGuest& g) {
+    g.visit().introduce();
+    g.channel().send(FrameType::have, round(1000));
+  });
+  expect_hung_up(address_, [&](HandGuest& g) { say(g.socket(), bytes_of("garbage, after all")); });
+  expect_to_meet();
+}
+
+/// It could hold up all others, but it cannot fill the host's memory, and makes room when it goes.
+TEST(MeetingAbuseOfTrust, AMemberThatNeverReadsMakesRoomForASuccessor) {
+  const std::string address = fresh_address(), card(kMaxCardBytes, 'x');
+  const Options options = counted(address, 100);
+  MemberThread host(options, card);
+  std::vector<std::unique_ptr<MemberThread>> others;
+  {
+    HandGuest deaf(options, card), witness(options, card);
+    ASSERT_TRUE(deaf.come());
+    ASSERT_TRUE(witness.come());
+    for (int i = 0; i < 97; ++i) others.push_back(std::make_unique<MemberThread>(options, card));
+    ASSERT_TRUE(witness.confirm());
+  }
+  for (int i = 0; i < 2; ++i) others.push_back(std::make_unique<MemberThread>(options, card));
+  EXPECT_EQ(host.roster().members.size(), 100u);
+}
+
+/// Strangers take all the descriptors that a host may have.
+TEST(MeetingAbuseOfLimits, AHostWithoutDescriptorsMakesRoomForItsMembers) {
+  const std::string address = fresh_address();
+  Process host([&](Parent& parent) {
+    const rlimit limit{200, 200};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+    std::vector<Descriptor> used;
+    do used.emplace_back(dup(0));
+    while (used.back());
+    used.resize(used.size() - 20);
+    parent.tell("member " + std::to_string(meet_with(ranked(address, 2, 0)).rank));
+    return 0;
+  });
+  std::vector<Descriptor> strangers;
+  for (int i = 0; i < 100; ++i) strangers.push_back(connect_to(address));
+  static_cast<void>(meet_with(ranked(address, 2, 1)));
+  EXPECT_EQ(host.hear(), "member 0");
+}
+
+}  // namespace
+}  // namespace dunlin::meeting

@@ -1,0 +1,344 @@
+#include <functional>
+#include <memory>
+
+#include "fabric/meeting_group.hpp"
+#include "support/process.hpp"
+
+/// Who does not fit, does not come or does not stay: what each of them is told, and that the others
+/// meet.
+namespace dunlin::meeting {
+namespace {
+
+using namespace test;
+using dunlin::test::Parent;
+using dunlin::test::Process;
+
+/// A process that meets, and then ends.
+Process member_process(const Options& options) {
+  return Process([options](Parent& parent) {
+    parent.tell("in " + std::to_string(meet_with(options).rank));
+    return 0;
+  });
+}
+
+/// Somebody else at the address, until he goes. Says the same to whoever calls, and hangs up; or
+/// says nothing, and does not.
+class Impostor {
+ public:
+  Impostor(const std::string& address, std::vector<std::byte> answer) : answer_(std::move(answer)) {
+    std::string fault;
+    listener_ = claim(resolve(parse_address(address), fault)).listener;
+    EXPECT_TRUE(listener_);
+  }
+  /// Returns when somebody was there.
+  void serve_one() {
+    Descriptor caller;
+    while (!caller) {
+      wait_for_news_of(listener_);
+      caller = take_connection(listener_);
+    }
+    wait_for_news_of(caller);
+    static_cast<void>(send(caller.get(), answer_.data(), answer_.size(), MSG_NOSIGNAL));
+  }
+  void serve_until(const std::function<bool()>& done) {
+    while (!done())
+      if (Descriptor caller = take_connection(listener_))
+        static_cast<void>(send(caller.get(), answer_.data(), answer_.size(), MSG_NOSIGNAL));
+  }
+  void go() { listener_.close(); }
+
+ private:
+  Descriptor listener_;
+  std::vector<std::byte> answer_;
+};
+
+/// What a member says in the end to whom the same is said again and again.
+std::string fault_at(const std::string& address, std::vector<std::byte> answer) {
+  Impostor impostor(address, std::move(answer));
+  std::atomic<bool> done{false};
+  std::thread serving([&] { impostor.serve_until([&] { return done.load(); }); });
+  const std::string fault = fault_of(counted(address, 2));
+  done = true;
+  serving.join();
+  return fault;
+}
+
+std::vector<std::byte> of_version(std::uint8_t version) {
+  std::vector<std::byte> frame = encode(FrameType::turn_away, 0, {});
+  frame[4] = std::byte{version};
+  return frame;
+}
+
+// --- who does not fit ----------------------------------------------------------------------------
+
+TEST(MeetingFaults, WhoKnowsAnotherSecretIsToldAndTheOthersMeet) {
+  const std::string address = fresh_address();
+  MemberThread host(counted(address, 2));
+  HandGuest(counted(address, 2));  // so that there is a host
+  Options wrong = counted(address, 2);
+  wrong.secret = "not what all members know";
+  EXPECT_TRUE(contains(fault_of(wrong), "knows another secret than this member"));
+  static_cast<void>(meet_with(counted(address, 2)));
+  static_cast<void>(host.roster());
+}
+
+TEST(MeetingFaults, TheHostSaysWhoKnewAnotherSecret) {
+  const std::string address = fresh_address();
+  Options wrong = counted(address, 2);
+  wrong.secret = "not what all members know";
+  std::string fault;
+  while (!contains(fault, "Turned away")) {  // until the other one has called
+    Process other = member_process(wrong);
+    fault = fault_of(hurried(counted(address, 2)));
+  }
+  EXPECT_TRUE(contains(fault, "does not know our secret"));
+}
+
+TEST(MeetingFaults, OtherVersionsAreTold) {
+  const std::string fault = fault_at(fresh_address(), of_version(7));
+  EXPECT_TRUE(contains(fault, "speaks version 7 of the protocol, and this member version 1"));
+}
+
+TEST(MeetingFaults, AnotherServiceIsTold) {
+  const Bytes hello = bytes_of("SSH-2.0-OpenSSH_9.2p1\r\n");
+  const std::string fault = fault_at(fresh_tcp_address(), {hello.begin(), hello.end()});
+  EXPECT_TRUE(contains(fault, "does not speak the protocol of a meeting"));
+}
+
+TEST(MeetingFaults, ASilentServiceIsTold) {
+  const std::string address = fresh_address();
+  const Impostor silent(address, {});
+  EXPECT_TRUE(contains(fault_of(hurried(counted(address, 2))), "does not answer"));
+}
+
+TEST(MeetingFaults, AnImpostorWhoLeavesMakesRoomForTheHost) {
+  const std::string address = fresh_address();
+  Impostor impostor(address, of_version(7));
+  MemberThread one(counted(address, 2)), two(counted(address, 2));
+  impostor.serve_one();
+  impostor.go();
+  static_cast<void>(one.roster());
+  static_cast<void>(two.roster());
+}
+
+/// What a member is told that comes to a host with these options; then the right ones meet.
+std::string refusal(const Options& host_options, const Options& wrong, const Options& right) {
+  MemberThread host(host_options);
+  HandGuest witness(right);
+  EXPECT_TRUE(witness.come());
+  std::string fault = fault_of(wrong);
+  Options last = right;
+  if (right.rank != kAnyRank) last.rank = right.rank + 1;
+  MemberThread third(last);
+  EXPECT_EQ(witness.stay(), Visit::Outcome::met);
+  static_cast<void>(third.roster());
+  static_cast<void>(host.roster());
+  return fault;
+}
+
+TEST(MeetingFaults, MembersOfAnotherGroupAreTold) {
+  const std::string address = fresh_address();
+  const Options right = counted(address, 3);
+  Options wrong = right;
+  wrong.group = "herd";
+  EXPECT_TRUE(contains(refusal(right, wrong, right), "is of group 'flock', and this member of"));
+}
+
+TEST(MeetingFaults, WhoExpectsAnotherNumberIsTold) {
+  const std::string address = fresh_address();
+  const Options right = counted(address, 3);
+  EXPECT_TRUE(contains(refusal(right, counted(address, 4), right),
+                       "the host expects 3 members, and this member expects 4"));
+}
+
+TEST(MeetingFaults, WhoJoinsByNameAmongCountedOnesIsTold) {
+  const std::string address = fresh_address();
+  const Options right = counted(address, 3);
+  EXPECT_TRUE(contains(refusal(right, named(address, {"a", "b", "c"}, "b"), right), "by name"));
+}
+
+TEST(MeetingFaults, WhoseRankIsTakenIsTold) {
+  const std::string address = fresh_address();
+  const std::string fault =
+      refusal(ranked(address, 3, 0), ranked(address, 3, 1), ranked(address, 3, 1));
+  EXPECT_TRUE(contains(fault, "rank 1 is taken by pid " + std::to_string(getpid())));
+  EXPECT_TRUE(contains(fault, "said the host of the meeting at " + address));
+}
+
+TEST(MeetingFaults, WhoseNameIsTakenIsTold) {
+  const std::string address = fresh_address();
+  const std::vector<std::string> names{"ada", "bob", "cyd"};
+  MemberThread ada(named(address, names, "ada"));
+  HandGuest bob(named(address, names, "bob"));
+  ASSERT_TRUE(bob.come());
+  EXPECT_TRUE(contains(fault_of(named(address, names, "bob")), "'bob' (rank 1) is taken"));
+  EXPECT_TRUE(contains(fault_of(named(address, {"ada", "eve", "cyd"}, "eve")),
+                       "another list of member names than the host: ada, bob, cyd"));
+  MemberThread cyd(named(address, names, "cyd"));
+  EXPECT_EQ(bob.stay(), Visit::Outcome::met);
+  EXPECT_EQ(cyd.roster().rank, 2u);
+}
+
+TEST(MeetingFaults, OneMoreThanThereArePlacesIsTold) {
+  const std::string address = fresh_address();
+  MemberThread host(counted(address, 2));
+  HandGuest second(counted(address, 2));
+  ASSERT_TRUE(second.come());
+  EXPECT_TRUE(contains(fault_of(counted(address, 2)), "all its 2 places are taken"));
+  EXPECT_EQ(second.stay(), Visit::Outcome::met);
+}
+
+// --- who does not come ---------------------------------------------------------------------------
+
+TEST(MeetingFaults, TheHostNamesWhoIsMissingAndWhereItWaited) {
+  const std::string address = fresh_address();
+  const std::string fault = fault_of(hurried(named(address, {"ada", "bob"}, "ada")));
+  EXPECT_TRUE(contains(fault, "group 'flock' did not meet within 150 ms"));
+  EXPECT_TRUE(contains(fault, "1 of 2 members have come; missing: 'bob' (rank 1)"));
+  EXPECT_TRUE(contains(fault, "as the host of the meeting at " + address));
+}
+
+TEST(MeetingFaults, TheHostSaysWhichAddressItBound) {
+  const std::string address = fresh_tcp_address("localhost");
+  EXPECT_TRUE(contains(fault_of(hurried(counted(address, 2))), address + " ("));
+}
+
+TEST(MeetingFaults, AGuestNamesWhoIsMissingAndWhereItWaited) {
+  const std::string address = fresh_address();
+  Process host = member_process(ranked(address, 4, 2));
+  HandGuest witness(ranked(address, 4, 0));
+  ASSERT_TRUE(witness.come());
+  const std::string fault = fault_of(hurried(ranked(address, 4, 1)));
+  EXPECT_TRUE(contains(fault, "3 of 4 members have come; missing: rank 3"));
+  EXPECT_TRUE(contains(fault, "as a guest at " + address));
+}
+
+TEST(MeetingFaults, AHostThatGivesUpTellsItsGuestsWhy) {
+  std::string fault;
+  while (!contains(fault, "its host gave up")) {  // until the guest came in time
+    const std::string address = fresh_address();
+    MemberThread host(hurried(ranked(address, 3, 0)));
+    Options guest = ranked(address, 3, 1);
+    guest.timeout_ms = 2 * kSoonMs;
+    fault = fault_of(guest);
+  }
+  EXPECT_TRUE(contains(fault, "2 of 3 members have come; missing: rank 2"));
+}
+
+TEST(MeetingFaults, TellsWhatIsWrongWithAnAddressThatCannotBeReached) {
+  const std::string fault = fault_of(hurried(counted("192.0.2.1:4711", 2)));  // nobody's: RFC 5737
+  EXPECT_TRUE(contains(fault, "nobody can be reached at 192.0.2.1:4711"));
+  EXPECT_TRUE(contains(fault, "cannot be bound here"));
+}
+
+TEST(MeetingFaults, TellsWhatIsWrongWithANameThatCannotBeResolved) {
+  const std::string name(70, 'x');  // too long for a name server to be asked
+  const std::string fault = fault_of(hurried(counted(name + ".invalid:4711", 2)));
+  EXPECT_TRUE(contains(fault, "could not be resolved"));
+}
+
+TEST(MeetingFaults, RefusesAddressesThatMakeNoSense) {
+  const auto at = [](const std::string& address) { return fault_of(hurried(counted(address, 1))); };
+  EXPECT_TRUE(contains(at(""), "no port"));
+  EXPECT_TRUE(contains(at("unix:"), "1 to 107 bytes"));
+  EXPECT_TRUE(contains(at("unix:" + std::string(108, 'x')), "1 to 107 bytes"));
+  EXPECT_TRUE(contains(at("localhost"), "no port"));
+  EXPECT_TRUE(contains(at("localhost:"), "port ''"));
+  EXPECT_TRUE(contains(at("localhost:http"), "port 'http'"));
+  EXPECT_TRUE(contains(at("localhost:0"), "1 to 65535"));
+  EXPECT_TRUE(contains(at("localhost:65536"), "1 to 65535"));
+  EXPECT_TRUE(contains(at(":4711"), "no host"));
+  EXPECT_TRUE(contains(at("::1:4711"), "brackets"));
+  EXPECT_TRUE(contains(at("0.0.0.0:4711"), "each would be the host"));
+  EXPECT_TRUE(contains(at("[::]:4711"), "each would be the host"));
+}
+
+TEST(MeetingFaults, RefusesOptionsThatMakeNoSense) {
+  const auto with = [](const std::function<void(Options&)>& change) {
+    Options options = hurried(counted(fresh_address(), 2));
+    change(options);
+    return fault_of(options);
+  };
+  EXPECT_TRUE(contains(with([](Options& o) { o.secret = "short"; }), "kMinSecretBytes"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.group = "a/b"; }), "kMaxGroupNameBytes"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.members = 0; }), "0 members"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.members = 1025; }), "kMaxMembers"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.rank = 2; }), "ranks are 0 to 1"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.name = "x"; }), "needs the list of all names"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.names = {"x", "y"}; }), "no member ''"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.names = {"x", "x"}; }), "twice"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.names = {"x "}; }), "member name"));
+  EXPECT_TRUE(contains(what_is_thrown_by([] {
+                         static_cast<void>(meet(counted(fresh_address(), 1),
+                                                std::vector<std::byte>(kMaxCardBytes + 1)));
+                       }),
+                       "kMaxCardBytes"));
+}
+
+// --- who does not stay ---------------------------------------------------------------------------
+
+TEST(MeetingFaults, AGuestThatDiesMakesRoomForASuccessor) {
+  const std::string address = fresh_address();
+  MemberThread host(ranked(address, 3, 0));
+  for (int i = 0; i < 5; ++i) {
+    HandGuest doomed(ranked(address, 3, 1), "doomed");
+    ASSERT_TRUE(doomed.come());
+  }
+  MemberThread one(ranked(address, 3, 1), "one"), two(ranked(address, 3, 2));
+  EXPECT_EQ(text_of(two.roster().members[1].card), "one");
+  EXPECT_EQ(text_of(host.roster().members[1].card), "one");
+  EXPECT_EQ(one.roster().rank, 1u);
+}
+
+/// The others have heard of it, and confirmed; they hear the roster again.
+TEST(MeetingFaults, AGuestThatDiesWithTheRosterMakesRoomForASuccessor) {
+  const std::string address = fresh_address();
+  MemberThread host(ranked(address, 3, 0)), second(ranked(address, 3, 2));
+  for (int i = 0; i < 5; ++i) {
+    HandGuest doomed(ranked(address, 3, 1), "doomed");
+    ASSERT_TRUE(doomed.come());
+    ASSERT_TRUE(doomed.next_frame_of(FrameType::roster));
+  }
+  MemberThread one(ranked(address, 3, 1), "one");
+  EXPECT_EQ(text_of(second.roster().members[1].card), "one");
+  EXPECT_EQ(text_of(host.roster().members[1].card), "one");
+  EXPECT_EQ(second.roster().key, one.roster().key);
+}
+
+TEST(MeetingFaults, AKilledProcessMakesRoomForASuccessor) {
+  const std::string address = fresh_tcp_address();
+  MemberThread host(ranked(address, 3, 0));
+  for (int i = 0; i < 3; ++i) {
+    HandGuest witness(ranked(address, 3, 2));
+    ASSERT_TRUE(witness.come());
+    Process doomed = member_process(ranked(address, 3, 1));
+    ASSERT_TRUE(witness.next_frame_of(FrameType::roster));  // so it has come
+    doomed.kill();
+  }
+  Process one = member_process(ranked(address, 3, 1)), two = member_process(ranked(address, 3, 2));
+  EXPECT_EQ(one.hear(), "in 1");
+  EXPECT_EQ(two.hear(), "in 2");
+  EXPECT_EQ(host.roster().rank, 0u);
+}
+
+/// One of those who come takes its place, and the guest that knew it comes again.
+void expect_the_host_is_replaced(const std::string& address, Rank rank) {
+  Process host = member_process(ranked(address, 3, rank));
+  std::optional<HandGuest> witness(ranked(address, 3, (rank + 1) % 3));
+  ASSERT_TRUE(witness->come());
+  MemberThread guest(ranked(address, 3, (rank + 2) % 3));
+  ASSERT_TRUE(witness->next_frame_of(FrameType::roster));  // so the guest has come
+  host.kill();
+  witness.reset();
+  MemberThread successor(ranked(address, 3, rank)), last(ranked(address, 3, (rank + 1) % 3));
+  EXPECT_EQ(guest.roster().key, successor.roster().key);
+  EXPECT_EQ(guest.roster().key, last.roster().key);
+}
+
+TEST(MeetingFaults, AHostThatDiesMakesRoomForAnother) {
+  expect_the_host_is_replaced(fresh_address(), 0);
+  expect_the_host_is_replaced(fresh_tcp_address(), 2);
+}
+
+}  // namespace
+}  // namespace dunlin::meeting
