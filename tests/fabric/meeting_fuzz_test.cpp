@@ -1,0 +1,114 @@
+#include "fabric/meeting_fuzz.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+/// Thousands of conversations that are almost right, always the same ones.
+namespace dunlin::meeting {
+namespace {
+
+using namespace fuzz;
+
+constexpr std::uint32_t kCases = 4000;
+
+class Mutator {
+ public:
+  explicit Mutator(std::uint32_t seed) : random_(seed) {}
+
+  std::size_t below(std::size_t limit) { return limit == 0 ? 0 : random_() % limit; }
+
+  std::vector<std::byte> mutated(std::vector<std::byte> bytes) {
+    for (std::size_t count = 1 + below(4); count > 0 && !bytes.empty(); --count) mutate(bytes);
+    return bytes;
+  }
+
+ private:
+  void mutate(std::vector<std::byte>& bytes) {
+    const auto at = [&](std::size_t i) { return bytes.begin() + static_cast<std::ptrdiff_t>(i); };
+    const std::size_t from = below(bytes.size());
+    const std::size_t count = below(std::min<std::size_t>(bytes.size() - from, 200)) + 1;
+    const std::vector<std::byte> piece(at(from), at(from + count));
+    switch (below(7)) {
+      case 0:
+        bytes[from] ^= std::byte{1} << below(8);
+        break;
+      case 1:
+        bytes[from] = static_cast<std::byte>(random_());
+        break;
+      case 2:  // numbers at which lengths and ranks go wrong
+        for (std::size_t i = from; i < std::min(from + 4, bytes.size()); ++i)
+          bytes[i] = below(2) == 0 ? std::byte{0xff} : std::byte{0};
+        break;
+      case 3:
+        bytes.erase(at(from), at(from + count));
+        break;
+      case 4:
+        bytes.resize(from);
+        break;
+      case 5:
+        bytes.insert(at(below(bytes.size())), piece.begin(), piece.end());
+        break;
+      default:
+        std::copy_n(piece.begin(), std::min(count, bytes.size() - below(bytes.size())), at(0));
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(MeetingFuzz, TheRightConversationIsRight) {
+  const Conversation right = conversation();
+  EXPECT_FALSE(feed_channel(Side::host, right.of_guest, 7, right));
+  EXPECT_FALSE(feed_channel(Side::guest, right.of_host, 7, right));
+  EXPECT_EQ(right.frames_of_guest.size(), 2u);
+  EXPECT_EQ(right.frames_of_host.size(), 6u);
+  EXPECT_NO_THROW(feed_visit(bytes_from(right.frames_of_host)));
+}
+
+void feed_wrong_channels(Side self, const std::vector<std::byte>& bytes) {
+  const Conversation right = conversation();
+  std::uint32_t noticed = 0;
+  for (std::uint32_t seed = 0; seed < kCases; ++seed) {
+    Mutator mutator(seed);
+    const std::vector<std::byte> wrong = mutator.mutated(bytes);
+    const std::size_t piece = 1 + mutator.below(300);
+    EXPECT_NO_THROW(noticed += feed_channel(self, wrong, piece, right) ? 1 : 0) << "seed " << seed;
+  }
+  EXPECT_GT(noticed, kCases / 2) << "the rest ended too early, or was not changed";
+}
+
+TEST(MeetingFuzz, AHostHearsOnlyWhatItsGuestSaid) {
+  feed_wrong_channels(Side::host, conversation().of_guest);
+}
+
+TEST(MeetingFuzz, AGuestHearsOnlyWhatItsHostSaid) {
+  feed_wrong_channels(Side::guest, conversation().of_host);
+}
+
+TEST(MeetingFuzz, AGuestSurvivesAHostThatBroke) {
+  const std::vector<std::byte> right = bytes_from(conversation().frames_of_host);
+  for (std::uint32_t seed = 0; seed < kCases; ++seed)
+    EXPECT_NO_THROW(feed_visit(Mutator(seed).mutated(right))) << "seed " << seed;
+}
+
+TEST(MeetingFuzz, AHostSurvivesGuestsThatBroke) {
+  std::vector<Frame> frames;
+  for (const Rank rank : {0u, 1u, kAnyRank, kAnyRank, 2u, 1u}) {
+    frames.push_back({FrameType::introduce, encode(Introduction{kMembers, rank, {}, "flock", {}})});
+    frames.push_back({FrameType::have, numbers({1})});
+    frames.push_back({FrameType::have, numbers({2})});
+    frames.push_back({FrameType::news, numbers({0})});  // leaves
+  }
+  for (std::uint32_t seed = 0; seed < kCases; ++seed) {
+    std::vector<Frame> shuffled = frames;
+    std::mt19937 random(seed);
+    std::shuffle(shuffled.begin(), shuffled.end(), random);
+    const std::vector<std::byte> right = bytes_from(shuffled);
+    EXPECT_NO_THROW(feed_gathering(right)) << "seed " << seed;
+    EXPECT_NO_THROW(feed_gathering(Mutator(seed).mutated(right))) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace dunlin::meeting
