@@ -12,7 +12,7 @@
 
 #include "fabric/stream/stream_fabric.hpp"
 
-namespace dunlin::testing_support {
+namespace dunlin::test {
 namespace {
 
 constexpr int kMaxFramesAtOnce = 16;
@@ -133,7 +133,8 @@ class SocketTransport final : public stream::Transport {
       const ssize_t sent =
           ::send(peer.socket.get(), buffer.get(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)) return;
-      peer.free.push_back(std::move(buffer));  // sent, or nobody will ever take it
+      // Sent, or nobody will ever take it. The last of the free ones may be lent.
+      peer.free.insert(peer.free.begin(), std::move(buffer));
       peer.under_way.pop_front();
     }
   }
@@ -193,4 +194,4 @@ std::unique_ptr<Fabric> join_over_sockets(const SocketOptions& options,
   return std::make_unique<stream::StreamFabric>(std::move(attachment));
 }
 
-}  // namespace dunlin::testing_support
+}  // namespace dunlin::test

@@ -10,7 +10,7 @@
 
 /// A Transport over Unix sockets, for tests of the streams without a network: frames are packets,
 /// addresses are in the abstract name space and vanish with their processes.
-namespace dunlin::testing_support {
+namespace dunlin::test {
 
 struct SocketOptions {
   std::string group;
@@ -27,4 +27,4 @@ struct SocketOptions {
 [[nodiscard]] std::unique_ptr<Fabric> join_over_sockets(const SocketOptions& options,
                                                         std::uint32_t silence_timeout_ms);
 
-}  // namespace dunlin::testing_support
+}  // namespace dunlin::test

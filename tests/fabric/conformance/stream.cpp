@@ -9,7 +9,7 @@ namespace {
 Backend over_sockets(const std::string& variant, std::uint32_t buffers) {
   Backend backend{.variant = variant};
   backend.join = [buffers](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return testing_support::join_over_sockets(
+    return test::join_over_sockets(
         {.group = group, .rank = rank, .members = nodes, .buffers = buffers}, 0);
   };
   backend.start = [backend](std::uint32_t nodes) { return start_real_group(backend, nodes); };
