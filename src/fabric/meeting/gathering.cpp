@@ -120,7 +120,7 @@ void Gathering::decide_if_possible() {
 
 std::string Gathering::progress() const {
   const std::string count = number(here_.size()) + " of " + number(plan_.members());
-  if (!complete()) return count + " members have come; missing: " + missing();
+  if (!complete()) return count + " members have come; missing: " + missing_names();
   std::vector<std::string> silent;
   for (const auto& [ticket, member] : here_)
     if (member.confirmed_round != round_)
@@ -132,13 +132,12 @@ std::string Gathering::progress() const {
 }
 
 /// Those who take any rank are somewhere among the open ones.
-std::string Gathering::missing() const {
+std::string Gathering::missing_names() const {
   const std::vector<bool> taken = asked_for();
   std::vector<std::string> open;
   for (Rank rank = 0; rank < plan_.members(); ++rank)
     if (!taken[rank]) open.push_back(plan_.who(rank));
-  const std::size_t missing = plan_.members() - here_.size();
-  return missing == open.size() ? listed(open) : number(missing) + " more";
+  return missing() == open.size() ? listed(open) : number(missing()) + " more";
 }
 
 }  // namespace dunlin::meeting

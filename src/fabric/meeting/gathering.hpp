@@ -37,7 +37,8 @@ class Gathering {
   /// False if there is no such round, or it was said before.
   [[nodiscard]] bool confirmed(Ticket ticket, std::uint32_t round);
 
-  [[nodiscard]] bool complete() const noexcept { return here_.size() == plan_.members(); }
+  [[nodiscard]] std::size_t missing() const noexcept { return plan_.members() - here_.size(); }
+  [[nodiscard]] bool complete() const noexcept { return missing() == 0; }
   [[nodiscard]] bool decided() const noexcept { return decided_; }
   /// The first is 1.
   [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
@@ -63,7 +64,7 @@ class Gathering {
   void sit_down(Member member);
   void begin_round();
   void decide_if_possible();
-  [[nodiscard]] std::string missing() const;
+  [[nodiscard]] std::string missing_names() const;
 
   const Plan& plan_;
   std::map<Ticket, Member> here_;  // in order of arrival

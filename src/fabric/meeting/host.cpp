@@ -10,7 +10,7 @@
 namespace dunlin::meeting {
 namespace {
 
-constexpr std::size_t kMaxStrangers = 64;
+constexpr std::size_t kMaxStrangers = 64;      // besides those that we wait for
 constexpr std::size_t kOtherDescriptors = 64;  // of the process
 constexpr std::uint64_t kStrangerNs = 5'000'000'000;
 /// Then those who are known are served first.
@@ -61,7 +61,7 @@ void Host::accept_strangers(std::uint64_t now_ns) {
         make_room_for_descriptor(now_ns);
       return;
     }
-    if (strangers() >= kMaxStrangers) make_room();
+    if (strangers() >= kMaxStrangers + gathering_.missing()) make_room();
     std::string from = origin_of(socket);
     visitors_.push_back(std::make_unique<Visitor>(Visitor{
         {std::move(socket), Side::host, plan_.secret}, std::move(from), now_ns + kStrangerNs}));
