@@ -208,19 +208,21 @@ TEST(MeetingFaults, AGuestNamesWhoIsMissingAndWhereItWaited) {
   Process host = member_process(ranked(address, 4, 2));
   HandGuest witness(ranked(address, 4, 0));
   ASSERT_TRUE(witness.come());
-  const std::string fault = fault_of(hurried(ranked(address, 4, 1)));
+  Options guest = hurried(ranked(address, 4, 1));
+  std::string fault;
+  for (; !contains(fault, "as a guest at " + address); guest.timeout_ms *= 2)  // until in time
+    fault = fault_of(guest);
   EXPECT_TRUE(contains(fault, "3 of 4 members have come; missing: rank 3"));
-  EXPECT_TRUE(contains(fault, "as a guest at " + address));
 }
 
 TEST(MeetingFaults, AHostThatGivesUpTellsItsGuestsWhy) {
   std::string fault;
-  while (!contains(fault, "its host gave up")) {  // until the guest came in time
-    const std::string address = fresh_address();
-    MemberThread host(hurried(ranked(address, 3, 0)));
-    Options guest = ranked(address, 3, 1);
-    guest.timeout_ms = 2 * kSoonMs;
-    fault = fault_of(guest);
+  while (!contains(fault, "its host gave up")) {  // until it was the host, and the guest in time
+    Options longer = ranked(fresh_address(), 3, 1);
+    longer.timeout_ms = 3 * kSoonMs;
+    MemberThread guest(longer);
+    static_cast<void>(fault_of(hurried(ranked(longer.address, 3, 0))));
+    fault = guest.fault();
   }
   EXPECT_TRUE(contains(fault, "2 of 3 members have come; missing: rank 2"));
 }
@@ -307,7 +309,7 @@ TEST(MeetingFaults, AGuestThatDiesWithTheRosterMakesRoomForASuccessor) {
 
 TEST(MeetingFaults, AKilledProcessMakesRoomForASuccessor) {
   const std::string address = fresh_tcp_address();
-  MemberThread host(ranked(address, 3, 0));
+  Process host = member_process(ranked(address, 3, 0));
   for (int i = 0; i < 3; ++i) {
     HandGuest witness(ranked(address, 3, 2));
     ASSERT_TRUE(witness.come());
@@ -318,7 +320,7 @@ TEST(MeetingFaults, AKilledProcessMakesRoomForASuccessor) {
   Process one = member_process(ranked(address, 3, 1)), two = member_process(ranked(address, 3, 2));
   EXPECT_EQ(one.hear(), "in 1");
   EXPECT_EQ(two.hear(), "in 2");
-  EXPECT_EQ(host.roster().rank, 0u);
+  EXPECT_EQ(host.hear(), "in 0");
 }
 
 /// One of those who come takes its place, and the guest that knew it comes again.
