@@ -1,7 +1,6 @@
 #include "fabric/meeting/plan.hpp"
 
-#include <algorithm>
-#include <set>
+#include <utility>
 
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
@@ -23,71 +22,35 @@ Digest hash_of(const std::vector<std::string>& names) {
   return sha256(bytes_of(all));
 }
 
-void check_names(const std::string& group, const Options& options) {
-  for (const std::string& name : options.names) check_member_name(name);
-  const std::set<std::string> distinct(options.names.begin(), options.names.end());
-  if (distinct.size() != options.names.size())
-    throw Error(group + " has a member name twice: names must differ");
-  if (distinct.count(options.name) == 0)
-    throw Error(group + " has no member '" + options.name +
-                "': `name` must be one of the names in the list");
-  if (options.rank != kAnyRank)
-    throw Error(group +
-                ": give a rank or names, not both: a named member's rank is its place in "
-                "the list");
-  if (options.members != 0 && options.members != options.names.size())
-    throw Error(group + " has " + std::to_string(options.names.size()) + " names, and " +
-                std::to_string(options.members) + " members: give one of the two");
-}
-
-void check_count(const std::string& group, const Options& options) {
-  if (!options.name.empty())
-    throw Error(group + " is joined by count, and by the name '" + options.name +
-                "': a named member needs the list of all names");
-  if (options.rank != kAnyRank && options.rank >= options.members)
-    throw Error(group + " has no rank " + std::to_string(options.rank) + ": with " +
-                std::to_string(options.members) + " members, ranks are 0 to " +
-                std::to_string(options.members - 1));
-}
-
 }  // namespace
 
-std::string Plan::who(Rank of) const {
-  std::string number = "rank " + std::to_string(of);
-  if (of >= names.size() || names[of].empty()) return number;
-  return "'" + names[of] + "' (" + number + ")";
-}
-
 Plan plan_from(const Options& options, Bytes card) {
-  check_group_name(options.group);
-  const std::string group = "group '" + options.group + "'";
-  if (options.secret.size() < kMinSecretBytes)
-    throw Error(group + ": its secret has " + std::to_string(options.secret.size()) +
-                " bytes, and at least " + std::to_string(kMinSecretBytes) +
-                " are needed (kMinSecretBytes). A good one: openssl rand -hex 32");
-  if (card.size() > kMaxCardBytes)
-    throw Error(group + ": a card of " + std::to_string(card.size()) + " bytes is too long: " +
-                std::to_string(kMaxCardBytes) + " are possible (kMaxCardBytes)");
-  const bool named = !options.names.empty();
-  const std::size_t members = named ? options.names.size() : options.members;
-  if (members == 0 || members > kMaxMembers)
-    throw Error(group + " cannot have " + std::to_string(members) + " members: 1 to " +
-                std::to_string(kMaxMembers) + " are possible (kMaxMembers)");
-  named ? check_names(group, options) : check_count(group, options);
-
+  MemberList list = member_list({.group = options.group,
+                                 .members = options.members,
+                                 .names = options.names,
+                                 .name = options.name,
+                                 .rank = options.rank,
+                                 .limit = kMaxMembers,
+                                 .limit_name = "kMaxMembers"});
   Plan plan;
   plan.address = options.address;
   plan.secret = options.secret;
   plan.group = options.group;
-  plan.names = options.names;
-  plan.names.resize(members);
-  plan.rank = options.rank;
+  plan.names = std::move(list.names);
+  if (!options.names.empty()) plan.names_hash = hash_of(options.names);
+  plan.rank = list.rank;
   plan.timeout_ms = options.timeout_ms;
-  if (named) {
-    const auto at = std::find(options.names.begin(), options.names.end(), options.name);
-    plan.rank = static_cast<Rank>(at - options.names.begin());
-    plan.names_hash = hash_of(options.names);
-  }
+  if (plan.counted() && !options.name.empty())
+    throw Error(plan.group_text() + " is joined by count, and by the name '" + options.name +
+                "': a named member needs the list of all names");
+  if (plan.secret.size() < kMinSecretBytes)
+    throw Error(plan.group_text() + ": its secret has " + std::to_string(plan.secret.size()) +
+                " bytes, and at least " + std::to_string(kMinSecretBytes) +
+                " are needed (kMinSecretBytes). A good one: openssl rand -hex 32");
+  if (card.size() > kMaxCardBytes)
+    throw Error(plan.group_text() + ": a card of " + std::to_string(card.size()) +
+                " bytes is too long: " + std::to_string(kMaxCardBytes) +
+                " are possible (kMaxCardBytes)");
   return plan;
 }
 

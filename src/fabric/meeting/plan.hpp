@@ -6,10 +6,11 @@
 
 #include "fabric/meeting/crypto.hpp"
 #include "fabric/meeting/meeting.hpp"
+#include "fabric/member_list.hpp"
 
 namespace dunlin::meeting {
 
-inline constexpr Rank kAnyRank = Options::kAnyRank;
+static_assert(kAnyRank == Options::kAnyRank);
 
 /// What this member expects of the group: the options, checked.
 struct Plan {
@@ -26,8 +27,7 @@ struct Plan {
   }
   [[nodiscard]] bool counted() const noexcept { return names_hash == Digest{}; }
   [[nodiscard]] std::string group_text() const { return "group '" + group + "'"; }
-  /// "rank 2", or "'c' (rank 2)".
-  [[nodiscard]] std::string who(Rank of) const;
+  [[nodiscard]] std::string who(Rank of) const { return member_text(names, of); }
 };
 
 [[nodiscard]] Plan plan_from(const Options& options, Bytes card);

@@ -46,7 +46,7 @@ Rendezvous::Rendezvous(const JoinOptions& options)
 }
 
 void Rendezvous::claim_rank(const JoinOptions& options) {
-  const std::vector<Rank> wanted = wanted_ranks(options);
+  const std::vector<Rank> wanted = wanted_ranks(self_);
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   const std::uint64_t deadline_ns = now_ns + std::uint64_t{options.timeout_ms} * 1'000'000;
   const std::uint64_t give_up_ns = std::min(now_ns + kGraceForTheDyingNs, deadline_ns);

@@ -26,10 +26,10 @@ struct Identity {
   [[nodiscard]] std::string who(Rank of) const;
 };
 
-/// Checks the options and makes an identity of them, whose rank is not known yet.
+/// Checks the options and makes an identity of them, whose rank is the one asked for, if any.
 [[nodiscard]] Identity identity_from(const JoinOptions& options);
 
 /// The ranks that the options allow, best first.
-[[nodiscard]] std::vector<Rank> wanted_ranks(const JoinOptions& options);
+[[nodiscard]] std::vector<Rank> wanted_ranks(const Identity& self);
 
 }  // namespace dunlin::shm
