@@ -63,6 +63,7 @@ void tune(const Descriptor& socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);  // while something is to be acknowledged
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 

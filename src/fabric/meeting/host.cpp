@@ -41,8 +41,7 @@ Roster Host::run() {
     accept_strangers(now_ns);
     advance();
     tell_news(now_ns);
-    for (auto& visitor : visitors_)
-      if (!visitor->gone && !visitor->connection.write()) drop(*visitor);
+    for (auto& visitor : visitors_) speak(*visitor);
     sweep(now_ns);
     if (over() || (told_go_ && now_ns >= deadline_ns_)) return roster();
     if (now_ns >= deadline_ns_) give_up();
@@ -142,8 +141,13 @@ void Host::introduce(Visitor& visitor, const Frame& frame) {
 /// Hanging up at once could make its system throw away what we say: so it hangs up first.
 void Host::dismiss(Visitor& visitor) {
   visitor.leaving = true;
+  speak(visitor);
+}
+
+void Host::speak(Visitor& visitor) {
+  if (visitor.gone) return;
   if (!visitor.connection.write()) return drop(visitor);
-  if (visitor.connection.all_is_sent()) visitor.connection.stop_writing();
+  if (visitor.leaving && visitor.connection.all_is_sent()) visitor.connection.stop_writing();
 }
 
 void Host::drop(Visitor& visitor) {

@@ -44,6 +44,7 @@ class Host {
   void hear_frame(Visitor& visitor, const Frame& frame);
   void introduce(Visitor& visitor, const Frame& frame);
   void dismiss(Visitor& visitor);
+  void speak(Visitor& visitor);
   void drop(Visitor& visitor);
   void note_stranger(const Visitor& visitor);
   void sweep(std::uint64_t now_ns);

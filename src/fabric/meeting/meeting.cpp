@@ -99,6 +99,7 @@ std::optional<Roster> Seeker::visit_all() {
 
 void Seeker::judge(const Attempt& attempt) {
   note_ = attempt.note;
+  if (attempt.end != Attempt::End::unanswered) claim_note_.clear();  // it has its host
   if (attempt.end == Attempt::End::lost) {
     before_ = attempt.note;
     pause_ns_ = kShortestPauseNs;
