@@ -49,7 +49,10 @@ class Guest {
 
 Attempt Guest::run() {
   while (true) {
-    if (!connection_.write()) return broken();
+    if (!connection_.write()) {  // but perhaps it said why, before it hung up
+      std::optional<Attempt> end = listen();
+      return end ? std::move(*end) : broken();
+    }
     const std::uint64_t until_ns = introduced_ ? deadline_ns_ : patience_ns_;
     if (now() >= until_ns) return too_late();
     const int wanted = connection_.all_is_sent() ? POLLIN : POLLIN | POLLOUT;

@@ -19,8 +19,8 @@ constexpr std::uint64_t kLongestPauseNs = 50 * kNsPerMs;
 /// A name server is not asked more often.
 constexpr std::uint64_t kResolveIntervalNs = 500 * kNsPerMs;
 /// Whoever holds the address and is no host of ours may be about to leave, and cannot prove that we
-/// should: so it is believed only after a while.
-constexpr std::uint64_t kBeliefNs = 1000 * kNsPerMs;
+/// should: so it is believed only when it insists, for about a second.
+constexpr int kComplaintsToBelieve = 20;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
@@ -50,7 +50,7 @@ class Seeker {
   std::vector<Endpoint> endpoints_;
   std::uint64_t next_resolve_ns_ = 0;
   std::uint64_t pause_ns_ = kShortestPauseNs;
-  std::optional<std::uint64_t> unproved_since_ns_;
+  int complaints_ = 0;      // of those who proved nothing, since somebody did
   std::string note_;        // of the last attempt
   std::string before_;      // what became of a host that we trusted
   std::string claim_note_;  // why we are not the host
@@ -103,10 +103,10 @@ void Seeker::judge(const Attempt& attempt) {
   if (attempt.end == Attempt::End::lost) {
     before_ = attempt.note;
     pause_ns_ = kShortestPauseNs;
+    complaints_ = 0;
   }
-  if (attempt.end != Attempt::End::unproved) return unproved_since_ns_.reset();
-  if (!unproved_since_ns_) unproved_since_ns_ = now();
-  if (now() - *unproved_since_ns_ >= kBeliefNs) throw failure("cannot meet");
+  if (attempt.end == Attempt::End::unproved && ++complaints_ == kComplaintsToBelieve)
+    throw failure("cannot meet");
 }
 
 void Seeker::pause() {
