@@ -179,7 +179,8 @@ void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> ca
     if (take_connection_event(theirs)) continue;
     if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns) continue;
     throw Error("the members have met, but there is no connection to those of rank " + missing() +
-                ": is a firewall in between?");
+                ": is a firewall in between, or did one of us give an address that others cannot "
+                "reach (JoinOptions::address)?");
   }
   listener_.reset();  // nobody else is expected
 }

@@ -37,6 +37,14 @@ std::uint32_t count_members(const JoinOptions& options) {
   return static_cast<std::uint32_t>(members);
 }
 
+std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members) {
+  try {
+    return std::make_unique<OfiTransport>(std::move(network.info), members);
+  } catch (const Error& error) {
+    throw Error(network.description + ": " + error.what());
+  }
+}
+
 meeting::Roster meet(const JoinOptions& options, std::span<const std::byte> card) {
   return meeting::meet({.address = options.meeting,
                         .secret = options.secret,
@@ -52,14 +60,13 @@ meeting::Roster meet(const JoinOptions& options, std::span<const std::byte> card
 }  // namespace
 
 std::unique_ptr<Fabric> join(const JoinOptions& options) {
-  const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + options.timeout_ms * kNsPerMs;
   check_group_name(options.group);
   const std::uint32_t members = count_members(options);
   Network network = choose_network({.provider = options.provider,
                                     .device = options.device,
                                     .address = options.address,
                                     .meeting = options.meeting});
-  auto transport = std::make_unique<OfiTransport>(std::move(network.info), members);
+  std::unique_ptr<OfiTransport> transport = listen_on(network, members);
   const meeting::Roster roster = meet(options, transport->card());
   stream::Attachment attachment{.kind = "ofi",
                                 .description = std::move(network.description),
@@ -77,6 +84,9 @@ std::unique_ptr<Fabric> join(const JoinOptions& options) {
     attachment.their_proofs.push_back(prove(roster.key, peer, roster.rank));
     cards.push_back(roster.members[peer].card);
   }
+  attachment.host_members = count_on_this_host(options.provider, cards, roster.rank);
+  // All are there, so this takes no time worth mentioning; but the meeting may have taken it all.
+  const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + options.timeout_ms * kNsPerMs;
   transport->connect(roster.rank, cards, attachment.our_proofs, attachment.their_proofs,
                      deadline_ns);
   attachment.transport = std::move(transport);

@@ -11,6 +11,7 @@ constexpr std::size_t kCompletionsAtOnce = 16;
 constexpr std::size_t kMaxCompletionsPerRound = 64;
 /// Events are deaths only; looking for them costs as much as a whole round.
 constexpr std::uint32_t kRoundsPerLookAtEvents = 32;
+constexpr int kRoundsBeforeAnEnd = 8;
 
 }  // namespace
 
@@ -78,7 +79,8 @@ void OfiTransport::progress(stream::Receiver& receiver) noexcept {
   drain_completions(receiver);
   if (--rounds_until_events_ == 0) take_events();
   if (!ended_.empty()) {
-    while (drain_completions(receiver) > 0) {  // what they said before their end
+    // What they said before their end: no more than the buffers that were posted to them.
+    for (int i = 0; i < kRoundsBeforeAnEnd && drain_completions(receiver) > 0; ++i) {
     }
     for (const Rank peer : std::exchange(ended_, {}))
       if (links_[peer].endpoint) receiver.take_end(peer, links_[peer].why);

@@ -73,6 +73,15 @@ std::vector<std::string> list_networks() {
   return all;
 }
 
+std::uint32_t count_on_this_host(const std::string& provider,
+                                 std::span<const std::vector<std::byte>> cards, std::size_t ours) {
+  const Provider* const found = known(provider);
+  if (found == nullptr) return 1;
+  return static_cast<std::uint32_t>(std::count_if(
+      cards.begin(), cards.end(),
+      [&](const std::vector<std::byte>& card) { return found->same_host(card, cards[ours]); }));
+}
+
 Network choose_network(const Choice& choice) {
   const Info wanted = hints();
   wanted->fabric_attr->prov_name = copied(choice.provider);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,8 @@ struct Provider {
   /// An address of this host from which the meeting's address can be reached, in the form that
   /// fi_getinfo takes; empty: leave it to libfabric.
   std::string (*local_address)(const std::string& meeting);
+  /// Whether two cards (fi_getname) are of the same host.
+  bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
 };
 extern const Provider kTcp;  // tcp.cpp
 
@@ -33,6 +37,11 @@ struct Network {
 
 /// Error if there is no such network; it lists what there is.
 [[nodiscard]] Network choose_network(const Choice& choice);
+
+/// How many of the cards are of the same host as ours; 1 if that cannot be told.
+[[nodiscard]] std::uint32_t count_on_this_host(const std::string& provider,
+                                               std::span<const std::vector<std::byte>> cards,
+                                               std::size_t ours);
 
 /// "provider: device address" of all networks that could be chosen.
 [[nodiscard]] std::vector<std::string> list_networks();

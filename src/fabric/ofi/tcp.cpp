@@ -1,4 +1,5 @@
 #include <array>
+#include <cstring>
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -53,8 +54,32 @@ std::string local_address(const std::string& meeting) {
   return {};
 }
 
+/// Cards are socket addresses; members of one host differ in the port only.
+template <class Address, class Part>
+bool alike(std::span<const std::byte> one, std::span<const std::byte> other, Part part) {
+  if (one.size() < sizeof(Address) || other.size() < sizeof(Address)) return false;
+  Address first{};
+  Address second{};
+  std::memcpy(&first, one.data(), sizeof first);
+  std::memcpy(&second, other.data(), sizeof second);
+  return std::memcmp(&(first.*part), &(second.*part), sizeof(first.*part)) == 0;
+}
+
+bool same_host(std::span<const std::byte> one, std::span<const std::byte> other) {
+  const auto family = [](std::span<const std::byte> card) {
+    sa_family_t is = AF_UNSPEC;
+    if (card.size() >= offsetof(sockaddr, sa_family) + sizeof is)
+      std::memcpy(&is, card.data() + offsetof(sockaddr, sa_family), sizeof is);
+    return is;
+  };
+  if (family(one) != family(other)) return false;
+  if (family(one) == AF_INET) return alike<sockaddr_in>(one, other, &sockaddr_in::sin_addr);
+  if (family(one) == AF_INET6) return alike<sockaddr_in6>(one, other, &sockaddr_in6::sin6_addr);
+  return false;
+}
+
 }  // namespace
 
-const Provider kTcp{.name = "tcp", .local_address = local_address};
+const Provider kTcp{.name = "tcp", .local_address = local_address, .same_host = same_host};
 
 }  // namespace dunlin::ofi

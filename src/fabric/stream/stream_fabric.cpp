@@ -30,6 +30,7 @@ void listen_for(const Descriptor& epoll, const Descriptor& what) {
 StreamFabric::StreamFabric(Attachment attachment)
     : kind_(std::move(attachment.kind)),
       description_(std::move(attachment.description)),
+      host_members_(attachment.host_members),
       epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor")),
       bell_(checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "making an eventfd")),
       timer_(
@@ -135,6 +136,7 @@ std::size_t StreamFabric::poll() noexcept {
   polling_ = true;
   handled_ = 0;
   recent_ns_ = now_ns();
+  if (recent_ns_ >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
   transport_->progress(*this);
   if (must_drain_) drain_all();
   if (must_match_) match_offers();

@@ -33,6 +33,7 @@ struct Attachment {
   std::string group;
   Rank rank = 0;
   std::vector<std::string> names;  // by rank
+  std::uint32_t host_members = 1;  // on this host, as far as is known
   std::uint32_t silence_timeout_ms = 0;
   std::vector<Proof> our_proofs;    // by peer: what we show it, (S7)
   std::vector<Proof> their_proofs;  // and what it must show us
@@ -60,7 +61,8 @@ class StreamFabric final : public Fabric, private Receiver {
   void sleep(std::uint64_t timeout_ns) noexcept override;
   void wake() noexcept override;
   void wake_at(std::uint64_t time_ns) noexcept override;
-  [[nodiscard]] int wait_descriptor() const noexcept override { return epoll_.get(); }
+  [[nodiscard]] int wait_descriptor() const noexcept override;
+  [[nodiscard]] std::uint32_t host_members() const noexcept override { return host_members_; }
 
  protected:
   std::span<std::byte> do_allocate(RegionId id, const RegionSpec& spec,
@@ -221,6 +223,7 @@ class StreamFabric final : public Fabric, private Receiver {
 
   // waiting.cpp
   void wait(std::uint64_t timeout_ns) noexcept;
+  void ring() const noexcept;
   void silence_bell() noexcept;
   void set_timer(std::uint64_t at_ns) noexcept;
   [[nodiscard]] std::uint64_t next_duty_ns() const noexcept;
@@ -228,6 +231,7 @@ class StreamFabric final : public Fabric, private Receiver {
 
   std::string kind_;
   std::string description_;
+  std::uint32_t host_members_;
   Descriptor epoll_;
   Descriptor bell_;
   Descriptor timer_;
@@ -254,6 +258,8 @@ class StreamFabric final : public Fabric, private Receiver {
   FailureDetector detector_;
 
   std::atomic<bool> woken_{false};
+  mutable std::atomic<bool> bell_rings_{false};
+  mutable bool foreign_loop_ = false;  // somebody else waits on epoll_
   std::uint64_t wake_at_ns_ = UINT64_MAX;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -32,21 +33,25 @@ std::uint64_t StreamFabric::next_duty_ns() const noexcept {
   return std::min({wake_at_ns_, next_beat_ns_, check_ns});
 }
 
+/// Our own sleep() looks after everything itself; a foreign loop must see it in the descriptor.
 void StreamFabric::prepare_sleep() noexcept {
   silence_bell();
+  if (!foreign_loop_) return;
   set_timer(next_duty_ns());
-  if (has_work() || !transport_->may_wait()) {
-    const std::uint64_t one = 1;
-    static_cast<void>(!::write(bell_.get(), &one, sizeof one));
-  }
+  if (has_work() || !transport_->may_wait()) ring();
 }
 
-void StreamFabric::cancel_sleep() noexcept { wake_at_ns_ = UINT64_MAX; }
+int StreamFabric::wait_descriptor() const noexcept {
+  if (!std::exchange(foreign_loop_, true)) ring();  // it may be between prepare and wait already
+  return epoll_.get();
+}
+
+void StreamFabric::cancel_sleep() noexcept {}
 
 void StreamFabric::sleep(std::uint64_t timeout_ns) noexcept {
   if (!unsent_.empty()) send_all();
   if (!woken_.exchange(false) && !has_work() && transport_->may_wait()) wait(timeout_ns);
-  cancel_sleep();
+  wake_at_ns_ = UINT64_MAX;
 }
 
 void StreamFabric::wait(std::uint64_t timeout_ns) noexcept {
@@ -59,11 +64,19 @@ void StreamFabric::wait(std::uint64_t timeout_ns) noexcept {
   woken_.store(false);
 }
 
-/// A wake() that comes meanwhile rings again.
+/// First the bell, then the word that it rings: so it may ring once too often, but not for ever.
+void StreamFabric::ring() const noexcept {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
+  bell_rings_.store(true);
+}
+
+/// A wake() that was not slept through rings again.
 void StreamFabric::silence_bell() noexcept {
+  if (!bell_rings_.exchange(false)) return;
   std::uint64_t rings = 0;
   static_cast<void>(!::read(bell_.get(), &rings, sizeof rings));
-  if (woken_.load()) wake();
+  if (woken_.load()) ring();
 }
 
 /// For foreign event loops; our own sleep() knows when to wake up.
@@ -75,8 +88,7 @@ void StreamFabric::set_timer(std::uint64_t at_ns) noexcept {
 
 void StreamFabric::wake() noexcept {
   woken_.store(true);
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
+  ring();
 }
 
 void StreamFabric::wake_at(std::uint64_t time_ns) noexcept {

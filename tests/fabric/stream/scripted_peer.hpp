@@ -20,6 +20,7 @@ class ScriptedTransport final : public Transport {
   std::deque<Bytes> incoming;
   std::vector<Bytes> outgoing;
   std::uint32_t free_buffers = UINT32_MAX;  // that can be committed before the next "completion"
+  bool busy = false;                        // a frame is under way
   bool closed = false;
   std::optional<std::string> end = std::nullopt;
 
@@ -29,7 +30,7 @@ class ScriptedTransport final : public Transport {
     outgoing.emplace_back(buffer_.get(), buffer_.get() + bytes);
     if (free_buffers != UINT32_MAX) --free_buffers;
   }
-  bool idle(Rank) const noexcept override { return free_buffers != 0; }
+  bool idle(Rank) const noexcept override { return !busy && free_buffers != 0; }
   void progress(Receiver& receiver) noexcept override {
     while (!incoming.empty() && !closed) {
       const Exact frame(incoming.front());

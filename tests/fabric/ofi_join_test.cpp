@@ -1,0 +1,132 @@
+#include <csignal>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/ofi.hpp>
+
+#include "fabric/shm_group.hpp"
+#include "support/process.hpp"
+
+namespace dunlin {
+namespace {
+
+using test::contains;
+using test::fresh_group;
+using test::Parent;
+using test::poll_politely;
+using test::Process;
+using test::what_is_thrown_by;
+
+ofi::JoinOptions on_this_host(const std::string& group, std::uint32_t members) {
+  return {.group = group,
+          .members = members,
+          .timeout_ms = 60'000,
+          .silence_timeout_ms = 0,
+          .meeting = "unix:" + group,
+          .secret = "only these tests know it"};
+}
+
+/// Polls, because a member must, until its parent lets it go or dies.
+Process polling_member(const ofi::JoinOptions& options) {
+  return Process([options](Parent& parent) {
+    const auto fabric = ofi::join(options);
+    parent.tell("in");
+    while (!fabric->failed(0)) poll_politely(*fabric);
+    return 0;
+  });
+}
+
+TEST(OfiJoin, SaysWhatThereIsIfTheProviderIsNot) {
+  ofi::JoinOptions options = on_this_host(fresh_group(), 1);
+  options.provider = "carrier-pigeon";
+  const std::string text = what_is_thrown_by([&] { static_cast<void>(ofi::join(options)); });
+  EXPECT_TRUE(contains(text, "'carrier-pigeon'"));
+  for (const std::string& network : ofi::networks()) EXPECT_TRUE(contains(text, network));
+}
+
+TEST(OfiJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
+  ofi::JoinOptions options = on_this_host(fresh_group(), 1);
+  options.device = "eth77";
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { static_cast<void>(ofi::join(options)); }), "'eth77'"));
+  options.device = {};
+  options.address = "203.0.113.7";  // an example's; nobody has it
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { static_cast<void>(ofi::join(options)); }), "203.0.113.7"));
+}
+
+TEST(OfiJoin, SaysWhichNetworkItChoseAndWhy) {
+  const auto options = on_this_host(fresh_group(), 1);
+  const auto fabric = ofi::join(options);
+  const std::string text = ofi::description(*fabric);
+  EXPECT_TRUE(contains(text, options.provider));
+  EXPECT_TRUE(contains(text, options.meeting));
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  EXPECT_EQ(fabric->kind(), "ofi");
+  const auto other = shm::join({.group = options.group, .members = 1});
+  EXPECT_EQ(ofi::description(*other), "");
+}
+
+TEST(OfiJoin, RefusesGroupsThatCannotBe) {
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([] { static_cast<void>(ofi::join(on_this_host("no group", 1))); }),
+               "no group"));
+  EXPECT_TRUE(contains(
+      what_is_thrown_by([] { static_cast<void>(ofi::join(on_this_host(fresh_group(), 0))); }),
+      "how many"));
+  EXPECT_TRUE(contains(what_is_thrown_by([] {
+                         static_cast<void>(
+                             ofi::join(on_this_host(fresh_group(), kMaxStreamMembers + 1)));
+                       }),
+                       "kMaxStreamMembers"));
+}
+
+TEST(OfiJoin, GivesNamedMembersTheRanksOfTheirNames) {
+  auto options = on_this_host(fresh_group(), 0);
+  options.names = {"north", "south"};
+  options.name = "south";
+  std::jthread other([options]() mutable {
+    options.name = "north";
+    const auto north = ofi::join(options);
+    EXPECT_EQ(north->rank(), 0U);
+    while (!north->failed(1)) poll_politely(*north);
+    EXPECT_TRUE(contains(north->failure_text(1), "'south'"));
+  });
+  const auto south = ofi::join(options);
+  EXPECT_EQ(south->rank(), 1U);
+  EXPECT_EQ(south->member_name(0), "north");
+}
+
+TEST(OfiDeath, OfAStoppedProcessIsNoticedByItsSilence) {
+  auto options = on_this_host(fresh_group(), 2);
+  options.rank = 1;
+  const Process victim = polling_member(options);
+  options.rank = 0;
+  options.silence_timeout_ms = 500;
+  const auto fabric = ofi::join(options);
+  victim.signal(SIGSTOP);
+  while (!fabric->failed(1)) poll_politely(*fabric);
+  EXPECT_TRUE(contains(fabric->failure_text(1), "500 ms"));
+  victim.signal(SIGCONT);
+}
+
+TEST(OfiDeath, OfAKilledProcessIsNoticedByASleeperWithoutASilenceTimeout) {
+  auto options = on_this_host(fresh_group(), 2);
+  options.rank = 1;
+  Process victim = polling_member(options);
+  options.rank = 0;
+  const auto fabric = ofi::join(options);
+  EXPECT_EQ(victim.hear(), "in");
+  victim.kill();
+  while (!fabric->failed(1)) {
+    fabric->prepare_sleep();
+    if (fabric->poll() == 0 && !fabric->failed(1)) fabric->sleep(60'000'000'000);
+    fabric->cancel_sleep();
+    fabric->poll();
+  }
+  EXPECT_TRUE(contains(fabric->failure_text(1), "connection"));
+}
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,180 @@
+#include <gtest/gtest.h>
+
+#include "fabric/stream/scripted_peer.hpp"
+
+/// What the conformance suite cannot see: how often a stream speaks, and what it keeps.
+namespace dunlin::stream {
+namespace {
+
+using test::Bytes;
+using test::ScriptedPeer;
+
+constexpr std::uint32_t kTheirs = 300;
+
+std::vector<EntryHead> in_frame(const Bytes& frame) {
+  std::vector<EntryHead> all;
+  FrameReader reader(frame);
+  Entry entry;
+  while (reader.next(entry)) all.push_back(entry.head);
+  return all;
+}
+
+/// A peer with a box on both sides, and nothing that is not sent.
+struct Pair : ScriptedPeer {
+  Region box = announce_box();
+  Pair() {
+    announce_theirs();
+    transport->outgoing.clear();
+  }
+  [[nodiscard]] Operation word(std::uint64_t offset, const std::uint64_t& value) const {
+    return write(1, box.id(), offset, &value, 8);
+  }
+};
+
+TEST(StreamFabric, SendsABatchAtOnceAsOneFrame) {
+  Pair pair;
+  const std::uint64_t value = 7;
+  const std::array<Operation, 3> batch{pair.word(0, value), pair.word(8, value),
+                                       put(1, pair.box.id(), 16, &value, 8)};
+  ASSERT_TRUE(pair.fabric->post(batch).all());
+  ASSERT_EQ(pair.transport->outgoing.size(), 1U);
+  const auto entries = in_frame(pair.transport->outgoing[0]);
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_EQ(entries[0].region, kTheirs);
+  EXPECT_EQ(entries[1].value, 8U);
+  EXPECT_EQ(entries[2].kind, EntryKind::put);
+}
+
+TEST(StreamFabric, GathersWhatIsPostedWhileAFrameIsUnderWay) {
+  Pair pair;
+  const std::uint64_t value = 7;
+  pair.transport->busy = true;
+  for (std::uint64_t i = 0; i < 10; ++i)
+    ASSERT_TRUE(pair.fabric->post(pair.word(8 * i, value)).all());
+  EXPECT_TRUE(pair.transport->outgoing.empty());
+  pair.fabric->poll();
+  ASSERT_EQ(pair.transport->outgoing.size(), 1U);
+  EXPECT_EQ(in_frame(pair.transport->outgoing[0]).size(), 10U);
+}
+
+TEST(StreamFabric, PushesBackWhenThereIsNoBufferAndLosesNothing) {
+  Pair pair;
+  pair.transport->free_buffers = 0;
+  const std::uint64_t value = 7;
+  Completion done;
+  const Operation asks = pair.word(0, value).notify(done, Notify::remotely);
+  EXPECT_EQ(pair.fabric->post(asks).refusal, Refusal::queue_full);
+  EXPECT_EQ(pair.fabric->send(1, 0, {}), Refusal::queue_full);
+  std::uint64_t fetched = 0;
+  EXPECT_EQ(pair.fabric->post(read(1, pair.box.id(), 0, &fetched, 8)).refusal, Refusal::queue_full);
+  EXPECT_EQ(pair.fabric->post(fetch_add(1, pair.box.id(), 0, 1, nullptr)).refusal,
+            Refusal::queue_full);
+  EXPECT_TRUE(done.finished());
+  pair.transport->free_buffers = 1;
+  ASSERT_TRUE(pair.fabric->post(asks).all());
+  pair.fabric->poll();
+  EXPECT_EQ(pair.heard(EntryKind::write).size(), 1U);
+  EXPECT_FALSE(done.finished());
+  pair.say({.kind = EntryKind::placed, .value = 1});
+  EXPECT_TRUE(done.finished());
+}
+
+TEST(StreamFabric, AnswersEvenWithoutABufferAndInOrder) {
+  Pair pair;
+  pair.transport->free_buffers = 0;
+  for (std::uint32_t ticket = 0; ticket < 3; ++ticket)
+    pair.say({.kind = EntryKind::fetch_add, .flags = kAsks, .region = 256, .ticket = ticket},
+             Bytes(8, std::byte{1}));
+  const Region more = pair.fabric->allocate({.name = "more", .bytes = 64});
+  pair.fabric->announce(more);
+  pair.fabric->poll();
+  EXPECT_TRUE(pair.transport->outgoing.empty());
+  pair.transport->free_buffers = UINT32_MAX;
+  pair.fabric->poll();
+  std::vector<EntryHead> entries;
+  for (const Bytes& frame : pair.transport->outgoing)
+    for (const EntryHead& head : in_frame(frame)) entries.push_back(head);
+  ASSERT_EQ(entries.size(), 4U);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(entries[i].ticket, i);
+  EXPECT_EQ(entries[3].kind, EntryKind::announce);
+}
+
+TEST(StreamFabric, AsksForNoMoreOfALongReadThanItsWindow) {
+  constexpr std::uint64_t kLong = 10 * kReadWindowBytes;
+  Pair pair;
+  const Region wide = pair.fabric->allocate({.name = "wide", .bytes = 64});
+  const Announcement words{.epoch = 1, .layout_hash = 0, .name = "wide"};
+  Bytes said(words.bytes());
+  words.encode(said.data());
+  pair.say({.kind = EntryKind::announce, .region = 301, .value = kLong}, said);
+  Bytes target(kLong + 8, std::byte{9});
+  Completion done;
+  ASSERT_TRUE(pair.fabric->post(read(1, wide.id(), 0, target.data(), kLong).notify(done)).all());
+  std::uint64_t answered = 0;
+  std::size_t most = 0;
+  while (!done.finished()) {
+    const auto asked = pair.heard(EntryKind::read);
+    std::uint64_t bytes = 0;
+    for (const EntryHead& head : asked) bytes += head.bytes;
+    ASSERT_LE(bytes - answered, kReadWindowBytes);
+    ASSERT_GT(bytes, answered) << "it waits for nothing";
+    most = std::max<std::size_t>(most, bytes - answered);
+    pair.say({.kind = EntryKind::bytes, .value = answered}, Bytes(16'384, std::byte{5}));
+    ASSERT_FALSE(pair.fabric->failed(1)) << pair.fabric->failure_text(1);
+    answered += 16'384;
+  }
+  EXPECT_EQ(most, kReadWindowBytes);
+  EXPECT_EQ(answered, kLong);
+  EXPECT_EQ(std::count(target.begin(), target.end(), std::byte{5}), static_cast<long>(kLong));
+  EXPECT_EQ(target[kLong], std::byte{9});
+}
+
+TEST(StreamFabric, SaysOfAReadOfAReleasedRegionThatItFailed) {
+  Pair pair;
+  std::uint64_t fetched = 3;
+  std::uint64_t before = 4;
+  Completion done;
+  ASSERT_TRUE(pair.fabric->post(read(1, pair.box.id(), 0, &fetched, 8).notify(done)).all());
+  ASSERT_TRUE(pair.fabric->post(fetch_add(1, pair.box.id(), 0, 1, &before).notify(done)).all());
+  pair.say({.kind = EntryKind::bytes, .flags = kGone, .value = 8});
+  pair.say({.kind = EntryKind::former, .flags = kGone});
+  EXPECT_TRUE(done.finished());
+  EXPECT_EQ(done.failures(), 2U);
+  EXPECT_EQ(fetched, 3U);
+  EXPECT_EQ(before, 4U);
+  EXPECT_FALSE(pair.fabric->failed(1));
+}
+
+TEST(StreamFabric, TakesSilenceForFailure) {
+  ScriptedPeer peer(true, 20);
+  while (!peer.fabric->failed(1)) peer.fabric->poll();
+  peer.expect_failed("no sign of life for 20 ms");
+}
+
+TEST(StreamFabric, BeatsForAPeerThatCountsSilenceAndForNoOther) {
+  ScriptedPeer patient;
+  for (int i = 0; i < 10'000; ++i) patient.fabric->poll();
+  EXPECT_TRUE(patient.heard(EntryKind::beat).empty());
+  ScriptedPeer peer(false);
+  Hello words = ScriptedPeer::right_hello();
+  words.silence_timeout_ms = 4;
+  peer.say(ScriptedPeer::hello(words));
+  while (peer.heard(EntryKind::beat).size() < 3) peer.fabric->poll();
+  EXPECT_FALSE(peer.fabric->failed(1));
+}
+
+TEST(StreamFabric, TellsALeaveFromADeath) {
+  ScriptedPeer leaves;
+  leaves.say({.kind = EntryKind::leave});
+  EXPECT_FALSE(leaves.fabric->failed(1));
+  leaves.transport->end = "its connection closed";
+  leaves.fabric->poll();
+  leaves.expect_failed("left the group");
+  ScriptedPeer dies;
+  dies.transport->end = "its connection closed";
+  dies.fabric->poll();
+  dies.expect_failed("connection closed");
+}
+
+}  // namespace
+}  // namespace dunlin::stream
