@@ -225,16 +225,24 @@ TEST(MeetingAbuseOfLimits, AHostWithoutDescriptorsMakesRoomForItsMembers) {
   Process host([&](Parent& parent) {
     const rlimit limit{200, 200};
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+    MemberThread member(ranked(address, 2, 0));
+    static_cast<void>(parent.hear());  // the meeting has begun; now the process opens much else
     std::vector<Descriptor> used;
     do used.emplace_back(dup(0));
     while (used.back());
     used.resize(used.size() - 20);
-    parent.tell("member " + std::to_string(meet_with(ranked(address, 2, 0)).rank));
+    parent.tell("busy");
+    parent.tell("member " + std::to_string(member.roster().rank));
     return 0;
   });
+  const Descriptor first = connect_to(address);
+  say(first, card_of("hello?"));
+  wait_until_hung_up(first);
+  host.tell("begun");
   std::vector<Descriptor> strangers;
+  EXPECT_EQ(host.hear(), "busy");
   for (int i = 0; i < 100; ++i) strangers.push_back(connect_to(address));
-  static_cast<void>(meet_with(ranked(address, 2, 1)));
+  EXPECT_EQ(fault_of(ranked(address, 2, 1)), "nothing");
   EXPECT_EQ(host.hear(), "member 0");
 }
 

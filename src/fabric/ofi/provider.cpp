@@ -89,14 +89,18 @@ Network choose_network(const Choice& choice) {
   std::string address = choice.address;
   std::string why = "as asked";
   const Provider* const provider = known(choice.provider);
-  if (address.empty() && provider != nullptr) {
+  if (address.empty() && choice.device.empty() && provider != nullptr) {
     address = provider->local_address(choice.meeting);
     why = "from which " + choice.meeting + " is reached";
   }
   const Info found = find(wanted, address);
-  if (!found) none_such(choice, address);
+  const fi_info* chosen = found.get();
+  // The provider may look at the address alone.
+  while (chosen != nullptr && !choice.device.empty() && chosen->domain_attr->name != choice.device)
+    chosen = chosen->next;
+  if (chosen == nullptr) none_such(choice, address);
   Network network;
-  network.info.reset(fi_dupinfo(found.get()));
+  network.info.reset(fi_dupinfo(chosen));
   if (!network.info) throw Error("libfabric has no memory");
   network.description = "libfabric " + std::string(choice.provider) + " on " +
                         network.info->domain_attr->name +

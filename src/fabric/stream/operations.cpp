@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fabric/alignment.hpp"
 #include "fabric/stream/stream_fabric.hpp"
 
 namespace dunlin::stream {
@@ -8,19 +9,9 @@ namespace {
 /// Less room than this is not worth a piece of a long operation.
 constexpr std::size_t kSmallestPieceBytes = 512;
 
-bool is_atomic(OperationKind kind) noexcept {
-  return kind == OperationKind::fetch_add || kind == OperationKind::compare_swap;
-}
-
-std::size_t reach_of(const Operation& operation) noexcept {
-  return is_atomic(operation.kind) ? kWordBytes : operation.bytes;
-}
-
-/// Words can only be copied as words if they lie alike in source and target.
 bool misaligned(const Operation& operation) noexcept {
-  if (is_atomic(operation.kind)) return operation.offset % kWordBytes != 0;
-  if (operation.kind == OperationKind::put) return false;
-  return (reinterpret_cast<std::uintptr_t>(operation.local) - operation.offset) % kWordBytes != 0;
+  if (is_atomic(operation.kind)) return !lies_on_words(operation);
+  return operation.kind != OperationKind::put && !lies_alike(operation);
 }
 
 void give_former(void* local, std::uint64_t value) noexcept {
@@ -49,7 +40,7 @@ Refusal StreamFabric::perform(const Operation& operation) noexcept {
   if (operation.peer >= members_ || operation.region.index >= kMaxRegions) [[unlikely]]
     return refuse(operation);
   const Remote& target = remote(operation.peer, operation.region);
-  const std::size_t bytes = reach_of(operation);
+  const std::size_t bytes = extent_of(operation);
   if (target.number == 0 || bytes > target.bytes || operation.offset > target.bytes - bytes)
       [[unlikely]]
     return refuse(operation);
