@@ -48,7 +48,7 @@ std::string local_address(const std::string& meeting) {
   if (getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) return {};
   const std::unique_ptr<addrinfo, FreeAddresses> list(found);
   for (const addrinfo* next = found; next != nullptr; next = next->ai_next) {
-    const std::string source = source_towards(*next);
+    std::string source = source_towards(*next);
     if (!source.empty()) return source;
   }
   return {};

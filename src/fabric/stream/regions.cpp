@@ -28,8 +28,7 @@ StreamFabric::Pages::~Pages() { munmap(memory_.data(), memory_.size()); }
 
 std::span<std::byte> StreamFabric::do_allocate(RegionId id, const RegionSpec& spec,
                                                bool observers_only) {
-  locals_[id.index].reset(
-      new Local{.pages = Pages(spec.bytes), .spec = spec, .observers_only = observers_only});
+  locals_[id.index] = std::make_unique<Local>(spec, observers_only);
   must_match_ = true;  // perhaps a peer has announced it already
   return locals_[id.index]->pages.memory();
 }

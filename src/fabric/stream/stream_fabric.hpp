@@ -94,6 +94,8 @@ class StreamFabric final : public Fabric, private Receiver {
   };
   /// A region of our own.
   struct Local {
+    Local(const RegionSpec& what, bool hidden)
+        : pages(what.bytes), spec(what), observers_only(hidden) {}
     Pages pages;
     RegionSpec spec;
     bool observers_only;
