@@ -9,20 +9,14 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/fabric/shm.hpp>
 
 #include "support/errors.hpp"
+#include "support/fresh_group.hpp"
 
 namespace dunlin::test {
-
-/// A group name that no other test, in this or another process, uses.
-inline std::string fresh_group() {
-  static std::atomic<int> count{0};
-  return "test-" + std::to_string(getpid()) + "-" + std::to_string(count++);
-}
 
 /// For loops of tests, where more nodes than processors poll.
 inline void poll_politely(Fabric& fabric) {

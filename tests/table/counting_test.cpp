@@ -5,14 +5,14 @@
 
 #include "support/policies.hpp"
 #include "support/process.hpp"
-#include "table/shm_nodes.hpp"
+#include "table/nodes.hpp"
 
 /// All nodes count in step, the way a control loop would: whatever the waiting policy, and whether
 /// or not there is a processor for each.
 namespace dunlin {
 namespace {
 
-using test::host_group;
+using test::Ground;
 using test::kPatienceMs;
 using test::Parent;
 using test::Process;
@@ -50,19 +50,25 @@ std::string count(Table<Row>& table, Wait wait) {
   return fault;
 }
 
-struct Counting : testing::TestWithParam<std::tuple<Wait, std::uint32_t>> {
-  const Wait wait = std::get<0>(GetParam());
-  const std::uint32_t nodes = std::get<1>(GetParam());
+struct Counting : testing::TestWithParam<std::tuple<Ground, Wait, std::uint32_t>> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(ground); }
+  const Ground ground = std::get<0>(GetParam());
+  const Wait wait = std::get<1>(GetParam());
+  const std::uint32_t nodes = std::get<2>(GetParam());
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Shm, Counting, testing::Combine(testing::ValuesIn(test::kPolicies), testing::Values(2U, 6U)),
-    [](const auto& of) {
-      return test::name_of(std::get<0>(of.param)) + std::to_string(std::get<1>(of.param)) + "nodes";
-    });
+INSTANTIATE_TEST_SUITE_P(On, Counting,
+                         testing::Combine(testing::ValuesIn(test::grounds()),
+                                          testing::ValuesIn(test::kPolicies),
+                                          testing::Values(2U, 6U)),
+                         [](const auto& of) {
+                           return std::get<0>(of.param).name + "_" +
+                                  test::name_of(std::get<1>(of.param)) +
+                                  std::to_string(std::get<2>(of.param)) + "nodes";
+                         });
 
 TEST_P(Counting, InStepAsThreads) {
-  run_nodes<Row>(nodes, {}, [&](Table<Row>& table) { EXPECT_EQ(count(table, wait), ""); });
+  run_nodes<Row>(ground, nodes, {}, [&](Table<Row>& table) { EXPECT_EQ(count(table, wait), ""); });
 }
 
 TEST_P(Counting, InStepAsProcesses) {
@@ -70,7 +76,7 @@ TEST_P(Counting, InStepAsProcesses) {
   std::vector<Process> processes;
   for (Rank rank = 0; rank < nodes; ++rank) {
     processes.emplace_back([&, rank](Parent& parent) {
-      const auto fabric = shm::join(host_group(group, nodes, rank));
+      const auto fabric = ground.join({.group = group, .nodes = nodes, .rank = rank});
       Table<Row> table(fabric);
       parent.tell("counted: " + count(table, wait));
       return parent.hear() == "go" ? 0 : 1;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/process.hpp"
-#include "table/shm_nodes.hpp"
+#include "table/nodes.hpp"
 #include "table/witness.hpp"
 
 /// Processes with tables that are killed, or stopped, while they write.
@@ -15,7 +15,7 @@ namespace {
 
 using test::Columns;
 using test::fresh_group;
-using test::host_group;
+using test::Ground;
 using test::kPatienceMs;
 using test::Parent;
 using test::Process;
@@ -70,26 +70,31 @@ std::string survive(Table<WitnessedRow>& table, Columns columns,
   return table[2].last == last ? "" : "the frozen row changed";
 }
 
-struct Death : testing::TestWithParam<Refresh> {
+struct Death : testing::TestWithParam<std::tuple<Ground, Refresh>> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(ground); }
   [[nodiscard]] TableOptions options() const { return {.refresh = refresh}; }
   [[nodiscard]] Process node(const std::string& group, Rank rank,
                              std::function<int(Table<WitnessedRow>&, Parent&)> body) const {
-    return Process([=, table_options = options()](Parent& parent) {
-      const auto fabric = shm::join(host_group(group, 3, rank));
-      Table<WitnessedRow> table(fabric, table_options);
+    return Process([=, this](Parent& parent) {
+      const auto fabric = ground.join({.group = group, .nodes = 3, .rank = rank});
+      Table<WitnessedRow> table(fabric, options());
       if (!run_until(
               table, [&] { return table.connected(); }, kPatienceMs))
         return 1;
       return body(table, parent);
     });
   }
-  const Refresh refresh = GetParam();
+  const Ground ground = std::get<0>(GetParam());
+  const Refresh refresh = std::get<1>(GetParam());
   const Columns columns = refresh == Refresh::writes ? Columns::ordered : Columns::unordered;
 };
 
-INSTANTIATE_TEST_SUITE_P(Shm, Death, testing::Values(Refresh::writes, Refresh::reads),
-                         [](const auto& refresh) {
-                           return refresh.param == Refresh::writes ? "writes" : "reads";
+INSTANTIATE_TEST_SUITE_P(On, Death,
+                         testing::Combine(testing::ValuesIn(test::grounds()),
+                                          testing::Values(Refresh::writes, Refresh::reads)),
+                         [](const auto& of) {
+                           const bool writes = std::get<1>(of.param) == Refresh::writes;
+                           return std::get<0>(of.param).name + (writes ? "_writes" : "_reads");
                          });
 
 TEST_P(Death, InMidWriteFreezesAWholeRowAndTheOthersGoOn) {
@@ -103,7 +108,7 @@ TEST_P(Death, InMidWriteFreezesAWholeRowAndTheOthersGoOn) {
     });
     Process victim =
         node(group, 2, [](Table<WitnessedRow>& table, Parent&) { return write_for_ever(table); });
-    const auto fabric = shm::join(host_group(group, 3, 0));
+    const auto fabric = ground.join({.group = group, .nodes = 3, .rank = 0});
     Table<WitnessedRow> table(fabric, options());
     const std::uint64_t enough = 1 + random() % 1'000;
     bool killed = false;
@@ -120,12 +125,18 @@ TEST_P(Death, InMidWriteFreezesAWholeRowAndTheOthersGoOn) {
   }
 }
 
-TEST(ShmFailure, AStoppedNodeThatGoesOnCannotChangeItsFrozenRow) {
+struct Silence : testing::TestWithParam<Ground> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(On, Silence, testing::ValuesIn(test::grounds()),
+                         [](const auto& ground) { return ground.param.name; });
+
+TEST_P(Silence, OfAStoppedNodeFreezesItsRowAlsoWhenItGoesOn) {
   const std::string group = fresh_group();
   const auto impatient = [&](Rank rank) {
-    shm::JoinOptions options = host_group(group, 2, rank);
-    options.silence_timeout_ms = rank == 0 ? 100 : 0;
-    return shm::join(options);
+    return GetParam().join(
+        {.group = group, .nodes = 2, .rank = rank, .silence_timeout_ms = rank == 0 ? 1'000U : 0U});
   };
   Process sleeper([&](Parent& parent) {
     const auto fabric = impatient(1);
@@ -135,7 +146,9 @@ TEST(ShmFailure, AStoppedNodeThatGoesOnCannotChangeItsFrozenRow) {
       return 1;
     std::uint64_t n = 1;
     write_step(table.mine(), n);
-    table.push();
+    Completion placed;
+    table.push(placed);
+    while (!placed.finished()) table.poll();
     parent.tell("stop me");
     raise(SIGSTOP);
     for (; n < 100; ++n) {

@@ -3,33 +3,41 @@
 #include <cstring>
 #include <string>
 
-#include "table/shm_nodes.hpp"
+#include "table/nodes.hpp"
 #include "table/witness.hpp"
 
-/// Tables in shared memory, written as fast as it goes while others read: nothing is seen torn, out
+/// Tables written as fast as it goes while others read: nothing is seen torn, out
 /// of order, or going back, and the thread sanitizer finds no race.
 namespace dunlin {
 namespace {
 
 using test::Columns;
+using test::Ground;
 using test::kPatienceMs;
 using test::run_nodes;
 using test::Witness;
 using test::WitnessedRow;
 using test::write_step;
 
-struct Hammer : testing::TestWithParam<Refresh> {
-  [[nodiscard]] static TableOptions options() { return {.refresh = GetParam()}; }
+struct Hammer : testing::TestWithParam<std::tuple<Ground, Refresh>> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(ground); }
+  const Ground ground = std::get<0>(GetParam());
+  const Refresh refresh = std::get<1>(GetParam());
+  const TableOptions options{.refresh = refresh};
+  const Columns columns = refresh == Refresh::writes ? Columns::ordered : Columns::unordered;
 };
 
-INSTANTIATE_TEST_SUITE_P(Shm, Hammer, testing::Values(Refresh::writes, Refresh::reads),
-                         [](const auto& refresh) {
-                           return refresh.param == Refresh::writes ? "writes" : "reads";
+INSTANTIATE_TEST_SUITE_P(On, Hammer,
+                         testing::Combine(testing::ValuesIn(test::grounds()),
+                                          testing::Values(Refresh::writes, Refresh::reads)),
+                         [](const auto& of) {
+                           const bool writes = std::get<1>(of.param) == Refresh::writes;
+                           return std::get<0>(of.param).name + (writes ? "_writes" : "_reads");
                          });
 
 TEST_P(Hammer, ReadersSeeWholeRowsInOrder) {
   constexpr std::uint64_t kSteps = 20'000;
-  run_nodes<WitnessedRow>(3, options(), [](Table<WitnessedRow>& table) {
+  run_nodes<WitnessedRow>(ground, 3, options, [&](Table<WitnessedRow>& table) {
     if (table.my_row() == 0) {
       for (std::uint64_t n = 1; n <= kSteps; ++n) {
         ASSERT_NO_FATAL_FAILURE(write_step(table.mine(), n));
@@ -38,7 +46,7 @@ TEST_P(Hammer, ReadersSeeWholeRowsInOrder) {
       }
       return;
     }
-    Witness witness(GetParam() == Refresh::writes ? Columns::ordered : Columns::unordered);
+    Witness witness(columns);
     EXPECT_TRUE(run_until(
         table,
         [&] {
@@ -51,9 +59,9 @@ TEST_P(Hammer, ReadersSeeWholeRowsInOrder) {
 
 TEST_P(Hammer, EveryoneWritesAndReads) {
   constexpr std::uint64_t kSteps = 5'000;
-  run_nodes<WitnessedRow>(4, options(), [](Table<WitnessedRow>& table) {
+  run_nodes<WitnessedRow>(ground, 4, options, [&](Table<WitnessedRow>& table) {
     std::array<Witness, 4> witnesses;
-    witnesses.fill(Witness(GetParam() == Refresh::writes ? Columns::ordered : Columns::unordered));
+    witnesses.fill(Witness(columns));
     std::uint64_t n = 0;
     const auto one_round = [&] {
       if (n < kSteps) {
@@ -73,7 +81,7 @@ TEST_P(Hammer, EveryoneWritesAndReads) {
 
 TEST_P(Hammer, SnapshotsAreConsistentEntryByEntry) {
   constexpr std::uint64_t kSteps = 10'000;
-  run_nodes<WitnessedRow>(2, options(), [](Table<WitnessedRow>& table) {
+  run_nodes<WitnessedRow>(ground, 2, options, [&](Table<WitnessedRow>& table) {
     if (table.my_row() == 0) {
       for (std::uint64_t n = 1; n <= kSteps; ++n) {
         ASSERT_NO_FATAL_FAILURE(write_step(table.mine(), n));
@@ -139,7 +147,7 @@ void visit_sizes(auto& row, Visit visit) {
 
 TEST_P(Hammer, EntriesOfEverySizeAreSeenWhole) {
   constexpr std::uint64_t kSteps = 20'000;
-  run_nodes<Sizes>(2, options(), [](Table<Sizes>& table) {
+  run_nodes<Sizes>(ground, 2, options, [&](Table<Sizes>& table) {
     const auto all_whole = [](const Sizes& row) {
       visit_sizes(row, [](const auto& entry) {
         const auto value = entry.load();
@@ -174,8 +182,8 @@ struct Feed {
 };
 
 TEST_P(Hammer, AListThatIsTruncatedWhenAllHaveReadLosesNothing) {
-  constexpr std::uint64_t kEvents = 10'000;
-  run_nodes<Feed>(3, options(), [](Table<Feed>& table) {
+  constexpr std::uint64_t kEvents = 2'000;
+  run_nodes<Feed>(ground, 3, options, [&](Table<Feed>& table) {
     const std::size_t me = table.my_row();
     const auto one_round = [&] {
       std::uint64_t slowest = kEvents;

@@ -1,0 +1,74 @@
+#include "support/ground.hpp"
+
+#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/fabric/shm.hpp>
+
+#include "support/hosts.hpp"
+
+namespace dunlin::test {
+namespace {
+
+constexpr unsigned kHosts = 3;
+
+std::unique_ptr<Fabric> join_shm(const Seat& seat) {
+  return shm::join({.group = seat.group,
+                    .members = seat.nodes,
+                    .rank = seat.rank,
+                    .timeout_ms = kPatienceMs,
+                    .silence_timeout_ms = seat.silence_timeout_ms});
+}
+
+std::unique_ptr<Fabric> join_tcp(const Seat& seat, const std::string& meeting) {
+  return ofi::join({.group = seat.group,
+                    .members = seat.nodes,
+                    .rank = seat.rank,
+                    .timeout_ms = kPatienceMs,
+                    .silence_timeout_ms = seat.silence_timeout_ms,
+                    .meeting = meeting,
+                    .secret = "only these tests know it",
+                    .provider = "tcp"});
+}
+
+std::string fault_of_tcp() {
+  static const std::string fault = [] {
+    for (const std::string& network : ofi::networks())
+      if (network.starts_with("tcp")) return "";
+    return "libfabric has no tcp here";
+  }();
+  return fault;
+}
+
+std::unique_ptr<Fabric> join_loopback(const Seat& seat) {
+  return join_tcp(seat, "unix:" + seat.group);
+}
+
+const Hosts& hosts() {
+  static const Hosts all(kHosts);
+  return all;
+}
+
+std::string fault_of_hosts() {
+  if (const std::string fault = fault_of_tcp(); !fault.empty()) return fault;
+  if (!Hosts::why_not().empty()) return Hosts::why_not();
+  static_cast<void>(hosts());
+  return "";
+}
+
+std::unique_ptr<Fabric> join_from_host(const Seat& seat) {
+  hosts().enter(seat.rank % kHosts);
+  // In namespaces of our own, so the port is free.
+  const std::size_t port = 1024 + std::hash<std::string>()(seat.group) % 30'000;
+  return join_tcp(seat, Hosts::address(0) + ":" + std::to_string(port));
+}
+
+}  // namespace
+
+const std::vector<Ground>& grounds() {
+  static const std::vector<Ground> all{
+      {.name = "Shm", .why_not = [] { return std::string(); }, .join = join_shm},
+      {.name = "Tcp", .why_not = fault_of_tcp, .join = join_loopback},
+      {.name = "Hosts", .why_not = fault_of_hosts, .join = join_from_host}};
+  return all;
+}
+
+}  // namespace dunlin::test
