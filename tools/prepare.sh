@@ -7,6 +7,7 @@ build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli
   libssl-dev libfabric-dev)
 lint_packages=(clang clang-format clang-tidy shellcheck)
 data_packages=(python3-venv ca-certificates)
+hosts_packages=(iproute2) # hosts are network namespaces
 bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox)
 
 topohub_version=1.5.1
