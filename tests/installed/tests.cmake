@@ -31,7 +31,7 @@ if(TARGET dunlin_mpi_barrier)
   set_tests_properties(installed.mpi_barrier PROPERTIES FIXTURES_REQUIRED installed)
 endif()
 
-if(PKG_CONFIG)
+if(PKG_CONFIG AND DUNLIN_APPS)
   add_test(NAME installed.pkg_config
     COMMAND ${here}/pkg_config.sh ${root} ${PROJECT_BINARY_DIR}/examples_pkg_config ${CMAKE_CXX_COMPILER}
             ${examples})
