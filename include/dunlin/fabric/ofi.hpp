@@ -15,8 +15,12 @@
 ///                                      .meeting = "10.0.0.1:7700", .secret = secret});
 ///     auto local  = dunlin::ofi::join({.group = "rack7", .members = 3,
 ///                                      .meeting = "unix:rack7", .secret = secret});
+///     auto placed = dunlin::ofi::join({.group = "rack7"});  // by mpirun, srun or DUNLIN_*
 namespace dunlin::ofi {
 
+/// What is empty of group, members or names (with rank or name), meeting, secret and address is
+/// taken from the environment: from DUNLIN_* or from what mpirun or srun says (docs/deploy.md). If
+/// that is incomplete or contradicts itself, join() throws; description() says what was taken.
 struct JoinOptions {
   std::string group;
   /// How many members; ranks go to them in order of arrival unless `rank` is given.
@@ -42,14 +46,15 @@ struct JoinOptions {
   /// libfabric's name of the device (its "domain"); empty: the first that has the address.
   std::string device = {};
   /// The address of this host that peers connect to; empty: the one from which it reaches the
-  /// meeting.
+  /// meeting, or, on the meeting's own host, the one from which it reaches others.
   std::string address = {};
 };
 
 /// Join a group: returns when every member is there and all are connected. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
 
-/// Provider, device and address of a fabric that join() made, in one line; empty for others.
+/// Provider, device and address of a fabric that join() made, and what it took from the
+/// environment, in one line; empty for others.
 [[nodiscard]] std::string description(const Fabric& fabric);
 
 /// What this host has for such a fabric: "provider: device address", one a line; and why there is

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -48,6 +49,31 @@ bool is_wildcard(const addrinfo& found) {
   return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(found.ai_addr)->sin6_addr);
 }
 
+bool is_loopback(const addrinfo& found) {
+  if (found.ai_family == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in*>(found.ai_addr)->sin_addr.s_addr) >> 24) ==
+           IN_LOOPBACKNET;
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(found.ai_addr)->sin6_addr);
+}
+
+in_port_t port_of(const Endpoint& endpoint) {  // at the same place in both
+  return reinterpret_cast<const sockaddr_in*>(&endpoint.address)->sin_port;
+}
+
+/// All addresses of this machine: those of IPv6 and IPv4, or only these where there is no IPv6.
+std::array<Endpoint, 2> everywhere(in_port_t port) {
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = port;
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = port;
+  std::array<Endpoint, 2> result;
+  std::memcpy(&result[0].address, &six, result[0].bytes = sizeof six);
+  std::memcpy(&result[1].address, &four, result[1].bytes = sizeof four);
+  return result;
+}
+
 Descriptor new_socket(const Endpoint& endpoint) {
   return Descriptor(
       socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -68,6 +94,17 @@ void tune(const Descriptor& socket) {
 }
 
 }  // namespace
+
+bool means_loopback(const std::string& host) {
+  if (host == "localhost" || host.ends_with(".localhost") || host.starts_with("localhost.") ||
+      host == "ip6-localhost" || host == "ip6-loopback")
+    return true;
+  in_addr four{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1)
+    return (ntohl(four.s_addr) >> 24) == IN_LOOPBACKNET;
+  in6_addr six{};
+  return inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
 
 Address parse_address(const std::string& text) {
   Address address{text};
@@ -126,28 +163,42 @@ std::vector<Endpoint> resolve(const Address& address, std::string& fault) {
     Endpoint& endpoint = endpoints.emplace_back();
     endpoint.bytes = found->ai_addrlen;
     std::memcpy(&endpoint.address, found->ai_addr, found->ai_addrlen);
+    endpoint.own_name = is_loopback(*found) && !means_loopback(address.host);
   }
   return endpoints;
 }
 
+namespace {
+
+/// Whether it is decided: we listen, or somebody else does.
+bool claim_one(const Endpoint& endpoint, Claim& result) {
+  Descriptor listener = new_socket(endpoint);
+  // Connections of an earlier meeting may linger.
+  if (listener) set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (listener && endpoint.address.ss_family == AF_INET6)
+    set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (listener && bind(listener.get(), endpoint.generic(), endpoint.bytes) == 0 &&
+      listen(listener.get(), kBacklog) == 0) {
+    result = Claim{std::move(listener), endpoint, {}};
+    return true;
+  }
+  if (errno == EADDRINUSE) {  // and so are the others, even if they are not listened at yet
+    result.fault.clear();
+    return true;
+  }
+  result.fault = endpoint.text() + " cannot be bound here (" + error_text(errno) + ")";
+  return false;
+}
+
+}  // namespace
+
 Claim claim(const std::vector<Endpoint>& endpoints) {
   Claim result;
   for (const Endpoint& endpoint : endpoints) {
-    Descriptor listener = new_socket(endpoint);
-    // Connections of an earlier meeting may linger.
-    if (listener) set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (listener && bind(listener.get(), endpoint.generic(), endpoint.bytes) == 0 &&
-        listen(listener.get(), kBacklog) == 0) {
-      result.listener = std::move(listener);
-      result.at = endpoint;
-      result.fault.clear();
-      return result;
-    }
-    if (errno == EADDRINUSE) {  // and so are the others, even if they are not listened at yet
-      result.fault.clear();
-      return result;
-    }
-    result.fault = endpoint.text() + " cannot be bound here (" + error_text(errno) + ")";
+    if (!endpoint.own_name && claim_one(endpoint, result)) break;
+    if (!endpoint.own_name) continue;
+    const auto all = everywhere(port_of(endpoint));
+    if (claim_one(all[0], result) || claim_one(all[1], result)) break;
   }
   return result;
 }

@@ -21,10 +21,16 @@ struct Address {
 /// Error if it is not "host:port", "[v6]:port" or "unix:NAME".
 [[nodiscard]] Address parse_address(const std::string& text);
 
+/// Whether every machine understands it as itself: "localhost", "127.0.0.1", "::1".
+[[nodiscard]] bool means_loopback(const std::string& host);
+
 /// What the operating system connects to and listens at.
 struct Endpoint {
   sockaddr_storage address{};
   socklen_t bytes = 0;
+  /// The loopback address, for a name that elsewhere is this machine's: whoever listens there would
+  /// not be heard by others, so it listens at all addresses.
+  bool own_name = false;
 
   [[nodiscard]] const sockaddr* generic() const noexcept {
     return reinterpret_cast<const sockaddr*>(&address);

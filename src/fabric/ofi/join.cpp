@@ -3,6 +3,7 @@
 
 #include <dunlin/fabric/ofi.hpp>
 
+#include "fabric/launch/complete.hpp"
 #include "fabric/meeting/crypto.hpp"
 #include "fabric/meeting/meeting.hpp"
 #include "fabric/names.hpp"
@@ -45,21 +46,29 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
   }
 }
 
-meeting::Roster meet(const JoinOptions& options, std::span<const std::byte> card) {
-  return meeting::meet({.address = options.meeting,
-                        .secret = options.secret,
-                        .group = options.group,
-                        .members = options.members,
-                        .names = options.names,
-                        .name = options.name,
-                        .rank = options.rank,
-                        .timeout_ms = options.timeout_ms},
-                       card);
+meeting::Roster meet(const JoinOptions& options, const std::string& place,
+                     std::span<const std::byte> card) {
+  try {
+    return meeting::meet({.address = options.meeting,
+                          .secret = options.secret,
+                          .group = options.group,
+                          .members = options.members,
+                          .names = options.names,
+                          .name = options.name,
+                          .rank = options.rank,
+                          .timeout_ms = options.timeout_ms},
+                         card);
+  } catch (const Error& error) {
+    if (place.empty()) throw;
+    throw Error(std::string(error.what()) + ". This member's place: " + place);
+  }
 }
 
 }  // namespace
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) {
+std::unique_ptr<Fabric> join(const JoinOptions& given) {
+  JoinOptions options = given;
+  const std::string place = launch::complete(options);
   check_group_name(options.group);
   const std::uint32_t members = count_members(options);
   Network network = choose_network({.provider = options.provider,
@@ -67,7 +76,8 @@ std::unique_ptr<Fabric> join(const JoinOptions& options) {
                                     .address = options.address,
                                     .meeting = options.meeting});
   std::unique_ptr<OfiTransport> transport = listen_on(network, members);
-  const meeting::Roster roster = meet(options, transport->card());
+  if (!place.empty()) network.description += "; " + place;
+  const meeting::Roster roster = meet(options, place, transport->card());
   stream::Attachment attachment{.kind = "ofi",
                                 .description = std::move(network.description),
                                 .group = options.group,

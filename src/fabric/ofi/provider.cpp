@@ -90,8 +90,9 @@ Network choose_network(const Choice& choice) {
   std::string why = "as asked";
   const Provider* const provider = known(choice.provider);
   if (address.empty() && choice.device.empty() && provider != nullptr) {
-    address = provider->local_address(choice.meeting);
-    why = "from which " + choice.meeting + " is reached";
+    meeting::LocalAddress local = provider->local_address(choice.meeting);
+    address = std::move(local.text);
+    why = std::move(local.why);
   }
   const Info found = find(wanted, address);
   const fi_info* chosen = found.get();

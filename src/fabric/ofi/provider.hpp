@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fabric/meeting/local_address.hpp"
 #include "fabric/ofi/handles.hpp"
 
 /// Which of libfabric's networks to use, and what must be known of one beforehand.
@@ -14,9 +15,9 @@ namespace dunlin::ofi {
 /// What differs from provider to provider; a file each.
 struct Provider {
   std::string_view name;
-  /// An address of this host from which the meeting's address can be reached, in the form that
-  /// fi_getinfo takes; empty: leave it to libfabric.
-  std::string (*local_address)(const std::string& meeting);
+  /// The address of this host for those who meet there, in the form that fi_getinfo takes; empty:
+  /// leave it to libfabric.
+  meeting::LocalAddress (*local_address)(const std::string& meeting);
   /// Whether two cards (fi_getname) are of the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
 };

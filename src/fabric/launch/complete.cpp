@@ -1,0 +1,249 @@
+#include "fabric/launch/complete.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+
+#include <dunlin/error.hpp>
+
+#include "fabric/launch/job.hpp"
+#include "fabric/launch/secret.hpp"
+#include "fabric/member_list.hpp"
+
+namespace dunlin::launch {
+namespace {
+
+constexpr std::uint32_t kMost = 1U << 30;
+// Below those that Linux gives to whoever asks for any.
+constexpr std::uint32_t kFirstPort = 20'000;
+constexpr std::uint32_t kPorts = 12'000;
+constexpr const char* kWhatToDo =
+    ". Unset the one that does not hold (DUNLIN_LAUNCHER=dunlin: what launchers say does not)";
+
+class Completion {
+ public:
+  Completion(const OpenOptions& open, const Environment& environment)
+      : open_(open), environment_(environment) {}
+
+  std::string run();
+
+ private:
+  void fill_members();
+  void fill_rank(const std::string& members_from);
+  void fill_names();
+  void agree(const std::string& ours, std::uint32_t our_value, const std::string& launchers,
+             std::uint32_t launchers_value) const;
+  [[noreturn]] void throw_nobody_says_how_many();
+  [[nodiscard]] std::optional<std::uint32_t> stated_rank() const;
+  [[nodiscard]] std::uint32_t ordinal() const;
+  void fill_meeting();
+  void fill_secret();
+  [[nodiscard]] std::uint32_t port() const;
+  [[nodiscard]] const std::optional<Job>& job();
+  void say(const std::string& what) { text_ += (text_.empty() ? "" : "; ") + what; }
+  [[noreturn]] void contradiction(const std::string& one, const std::string& other) const;
+
+  const OpenOptions& open_;
+  const Environment& environment_;
+  bool looked_ = false;
+  std::optional<Job> job_;
+  std::string text_;
+};
+
+std::string Completion::run() {
+  if (open_.group.empty())
+    if (const auto group = environment_.text("DUNLIN_GROUP")) {
+      open_.group = *group;
+      say("group '" + *group + "' (DUNLIN_GROUP)");
+    }
+  if (open_.members == 0 && open_.names.empty()) fill_members();
+  if (open_.meeting.empty()) fill_meeting();
+  if (open_.secret.empty()) fill_secret();
+  if (open_.address.empty())
+    if (const auto address = environment_.text("DUNLIN_ADDRESS")) {
+      open_.address = *address;
+      say("address " + *address + " (DUNLIN_ADDRESS)");
+    }
+  return text_;
+}
+
+/// Read only when it is needed: what nobody asks for may be wrong.
+const std::optional<Job>& Completion::job() {
+  if (!looked_) job_ = find_job(environment_);
+  looked_ = true;
+  return job_;
+}
+
+void Completion::contradiction(const std::string& one, const std::string& other) const {
+  throw Error("the environment contradicts itself: " + state_of(environment_, one) + ", but " +
+              state_of(environment_, other) + kWhatToDo);
+}
+
+// --- who we are ----------------------------------------------------------------------------------
+
+/// A Kubernetes stateful set calls its pods "name-0", "name-1", ...
+std::uint32_t Completion::ordinal() const {
+  const std::string host = environment_.host_name();
+  const std::size_t dash = host.rfind('-');
+  std::uint32_t rank = 0;
+  if (dash != std::string::npos) {
+    const char* const end = host.data() + host.size();
+    const auto read = std::from_chars(host.data() + dash + 1, end, rank);
+    if (read.ec == std::errc() && read.ptr == end && rank < kMost) return rank;
+  }
+  throw Error("DUNLIN_RANK is 'ordinal', but the host's name '" + host +
+              "' does not end with a dash and a number, as those of a stateful set do");
+}
+
+std::optional<std::uint32_t> Completion::stated_rank() const {
+  if (!environment_.has("DUNLIN_RANK")) return std::nullopt;
+  if (environment_.text("DUNLIN_RANK") == "ordinal") return ordinal();
+  return environment_.number("DUNLIN_RANK", 0, kMost);
+}
+
+/// What is said twice must be the same.
+void Completion::agree(const std::string& ours, std::uint32_t our_value,
+                       const std::string& launchers, std::uint32_t launchers_value) const {
+  if (our_value == launchers_value) return;
+  throw Error("the environment contradicts itself: " + state_of(environment_, ours) + ", but " +
+              state_of(environment_, launchers) + kWhatToDo);
+}
+
+void Completion::throw_nobody_says_how_many() {
+  const std::string group = "group '" + open_.group + "'";
+  if (environment_.has("DUNLIN_RANK"))
+    throw Error(group + ": " + state_of(environment_, "DUNLIN_RANK") + ", but " +
+                state_of(environment_, "DUNLIN_MEMBERS") + ": say how many members there are");
+  std::string text = group +
+                     " has no members: say how many, by the options or DUNLIN_MEMBERS, or start "
+                     "them with mpirun or srun";
+  if (job())
+    text += " (" + state_of(environment_, job()->rank_variable) + ", and " + job()->title +
+            " does not say how many there are)";
+  else if (environment_.has("SLURM_JOB_ID"))
+    text += " (" + state_of(environment_, "SLURM_JOB_ID") + ", but " +
+            state_of(environment_, "SLURM_PROCID") + ")";
+  throw Error(text);
+}
+
+void Completion::fill_members() {
+  if (environment_.has("DUNLIN_NAMES")) return fill_names();
+  const auto members = environment_.number("DUNLIN_MEMBERS", 1, kMost);
+  const std::optional<Job>& of = job();
+  const bool launcher_counts = of && of->members;
+  if (!members && !launcher_counts) throw_nobody_says_how_many();
+  if (members && launcher_counts)
+    agree("DUNLIN_MEMBERS", *members, of->members_variable, *of->members);
+  open_.members = members ? *members : *of->members;
+  fill_rank(members ? "DUNLIN_MEMBERS" : of->members_variable);
+}
+
+void Completion::fill_rank(const std::string& members_from) {
+  const std::string members = std::to_string(open_.members);
+  const std::optional<std::uint32_t> rank = stated_rank();
+  const std::optional<Job>& of = job();
+  if (rank && of) agree("DUNLIN_RANK", *rank, of->rank_variable, of->rank);
+  if (open_.rank != kAnyRank || (!rank && !of))
+    return say(members + " members (" + members_from + ")");
+  open_.rank = rank ? *rank : of->rank;
+  const std::string from = rank ? "DUNLIN_RANK" : of->rank_variable;
+  if (open_.rank >= open_.members)
+    throw Error("the environment contradicts itself: the rank is " + std::to_string(open_.rank) +
+                " (" + state_of(environment_, from) + "), but " +
+                state_of(environment_, members_from) + ", and ranks count from 0");
+  say("rank " + std::to_string(open_.rank) + " of " + members + " (" +
+      (of ? of->title + ": " : "") + from + ", " + members_from + ")");
+}
+
+void Completion::fill_names() {
+  for (const char* other : {"DUNLIN_MEMBERS", "DUNLIN_RANK"})
+    if (environment_.has(other)) contradiction("DUNLIN_NAMES", other);
+  std::istringstream list(*environment_.text("DUNLIN_NAMES"));
+  for (std::string name; std::getline(list, name, ',');) open_.names.push_back(name);
+  const auto count = static_cast<std::uint32_t>(open_.names.size());
+  if (job() && job()->members)
+    agree("DUNLIN_NAMES", count, job()->members_variable, *job()->members);
+  const std::string names = std::to_string(count) + " names";
+  if (!open_.name.empty()) return say(names + " (DUNLIN_NAMES)");
+  const std::optional<std::string> name = environment_.text("DUNLIN_NAME");
+  if (!name)
+    throw Error("the environment is incomplete: " + state_of(environment_, "DUNLIN_NAMES") +
+                ", but " + state_of(environment_, "DUNLIN_NAME") +
+                ": say which of the names is this member's");
+  if (std::find(open_.names.begin(), open_.names.end(), *name) == open_.names.end())
+    contradiction("DUNLIN_NAMES", "DUNLIN_NAME");
+  open_.name = *name;
+  say("'" + *name + "' of " + names + " (DUNLIN_NAME, DUNLIN_NAMES)");
+}
+
+// --- where we meet -------------------------------------------------------------------------------
+
+/// The same for all members of a group of a job, and seldom another's.
+std::uint32_t Completion::port() const {
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+  for (const char c : job_->id + "/" + open_.group)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return kFirstPort + static_cast<std::uint32_t>(hash % kPorts);
+}
+
+void Completion::fill_meeting() {
+  const std::optional<std::string> meeting = environment_.text("DUNLIN_MEETING");
+  const auto given_port = environment_.number("DUNLIN_MEETING_PORT", 1, 65535);
+  if (meeting) {
+    if (given_port) contradiction("DUNLIN_MEETING", "DUNLIN_MEETING_PORT");
+    open_.meeting = *meeting;
+    return say("meeting at " + *meeting + " (DUNLIN_MEETING)");
+  }
+  const std::optional<Job>& of = job();
+  const std::string where = "group '" + open_.group + "' does not know where its members meet: ";
+  if (!of)
+    throw Error(where + "give the option `meeting`, or DUNLIN_MEETING=HOST:PORT, the same to all");
+  const std::string because = of->hosts_because.empty() ? "" : " (" + of->hosts_because + ")";
+  if (of->on_one_host == true && !of->id.empty()) {
+    open_.meeting = "unix:dunlin-" + of->launcher + "-" + of->id + "-" + open_.group;
+    return say("meeting at " + open_.meeting + ", as all members are on this host" + because);
+  }
+  if (of->first_host.empty())
+    throw Error(where + of->title +
+                (of->on_one_host == false
+                     ? " has members on several hosts" + because + ", and does not say which"
+                     : " does not say on which hosts they are") +
+                ". Give all of them the same DUNLIN_MEETING=HOST:PORT, where HOST is one of theirs "
+                "(or unix:NAME, if there is only one)");
+  if (!given_port && of->id.empty())
+    throw Error(where + of->title + " has given the job no number (" +
+                state_of(environment_, "SLURM_JOB_ID") + "): give DUNLIN_MEETING_PORT");
+  open_.meeting = of->first_host + ":" + std::to_string(given_port ? *given_port : port());
+  say("meeting at " + open_.meeting + ", on the first host" + because + ", at a port from " +
+      (given_port ? "DUNLIN_MEETING_PORT" : "the job's number " + of->id + " and the group"));
+}
+
+// --- what only members know ----------------------------------------------------------------------
+
+void Completion::fill_secret() {
+  const std::optional<std::string> secret = environment_.text("DUNLIN_SECRET");
+  const std::optional<std::string> file = environment_.text("DUNLIN_SECRET_FILE");
+  if (secret && file)
+    throw Error(
+        "the environment contradicts itself: DUNLIN_SECRET and DUNLIN_SECRET_FILE are both "
+        "set. Unset the one that does not hold");
+  if (secret) {
+    open_.secret = *secret;
+    return say("secret from DUNLIN_SECRET");
+  }
+  if (!file)
+    throw Error("group '" + open_.group +
+                "' has no secret: give all members the same, by the option `secret`, or in a file "
+                "that DUNLIN_SECRET_FILE names. To make one: openssl rand -hex 32");
+  open_.secret = read_secret_file(*file, "DUNLIN_SECRET_FILE");
+  say("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
+}
+
+}  // namespace
+
+std::string complete(const OpenOptions& open, const Environment& environment) {
+  return Completion(open, environment).run();
+}
+
+}  // namespace dunlin::launch

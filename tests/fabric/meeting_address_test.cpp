@@ -1,0 +1,107 @@
+#include <cstdlib>
+#include <fstream>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include "fabric/meeting/local_address.hpp"
+#include "fabric/meeting_group.hpp"
+#include "support/process.hpp"
+
+/// Names and addresses of the host that a meeting is held at.
+namespace dunlin::meeting {
+namespace {
+
+using namespace test;
+using dunlin::test::Parent;
+using dunlin::test::Process;
+
+/// As Debian's installer writes it: this host's name means something to this host only. Returns
+/// why that cannot be had, or nothing.
+std::string give_own_hosts_file(const std::string& content) {
+  const auto failed = [](const char* what) { return what + (": " + error_text(errno)); };
+  if (unshare(CLONE_NEWNS) != 0) return failed("no mount name space of its own");
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return failed("the mounts cannot be made private");
+  std::string path = testing::TempDir() + "hosts-XXXXXX";
+  const Descriptor file(mkstemp(path.data()));
+  std::ofstream(path) << content;
+  const int result = mount(path.c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr);
+  const std::string fault = result == 0 ? "" : failed("no /etc/hosts of its own");
+  unlink(path.c_str());
+  return fault;
+}
+
+/// What the check says, in a process to which 127.0.1.1 is "seedhost".
+std::string where_the_own_name_is_loopback(const std::function<std::string()>& check) {
+  Process process([&](Parent& parent) {
+    const std::string fault = give_own_hosts_file("127.0.0.1 localhost\n127.0.1.1 seedhost\n");
+    parent.tell(fault.empty() ? check() : "skip: " + fault);
+    return 0;
+  });
+  return process.hear();
+}
+
+#define DUNLIN_EXPECT_OR_SKIP(said, expected)             \
+  do {                                                    \
+    const std::string what = said;                        \
+    if (what.starts_with("skip: ")) GTEST_SKIP() << what; \
+    EXPECT_EQ(what, expected);                            \
+  } while (false)
+
+TEST(MeetingAddress, WhoseNameIsLoopbackHereListensEverywhere) {
+  const std::string address = fresh_tcp_address("seedhost");
+  const std::string other = "127.0.0.1" + address.substr(address.rfind(':'));
+  DUNLIN_EXPECT_OR_SKIP(where_the_own_name_is_loopback([&]() -> std::string {
+                          MemberThread host(counted(address, 2));
+                          // One comes by another address of this machine.
+                          HandGuest guest(counted(other, 2));
+                          if (!guest.come()) return "did not come";
+                          if (guest.stay() != Visit::Outcome::met) return "did not meet";
+                          return "rank " + std::to_string(host.roster().rank);
+                        }),
+                        "rank 0");
+}
+
+TEST(MeetingAddress, WhoseNameIsLoopbackHereMeetsThoseOfThisHost) {
+  const std::string address = fresh_tcp_address("seedhost");
+  DUNLIN_EXPECT_OR_SKIP(where_the_own_name_is_loopback([&] {
+                          MemberThread one(counted(address, 2)), two(counted(address, 2));
+                          return one.roster().key == two.roster().key ? "met" : "did not";
+                        }),
+                        "met");
+}
+
+TEST(MeetingAddress, WhoseNameIsLoopbackHereGivesOthersAnAddressThatTheyCanReach) {
+  DUNLIN_EXPECT_OR_SKIP(where_the_own_name_is_loopback([&]() -> std::string {
+                          const LocalAddress own = local_address("seedhost:7700");
+                          if (!contains(own.why, "'seedhost' means this host's loopback here"))
+                            return own.why;
+                          const bool no_other = own.why.ends_with("there is no other");
+                          return means_loopback(own.text) == no_other ? "right"
+                                                                      : own.text + ": " + own.why;
+                        }),
+                        "right");
+}
+
+TEST(MeetingAddress, LocalhostIsMeantAsItIsSaid) {
+  std::string fault;
+  for (const char* text : {"localhost:7700", "127.0.0.1:7700", "[::1]:7700"}) {
+    for (const Endpoint& endpoint : resolve(parse_address(text), fault))
+      EXPECT_FALSE(endpoint.own_name) << text;
+  }
+  EXPECT_EQ(local_address("127.0.0.1:7700").text, "127.0.0.1");
+  EXPECT_EQ(local_address("unix:here").text, "127.0.0.1");
+}
+
+TEST(MeetingAddress, KnowsWhichNamesMeanLoopbackEverywhere) {
+  for (const char* host : {"localhost", "db.localhost", "localhost.localdomain", "127.0.0.1",
+                           "127.0.1.1", "::1", "ip6-localhost"})
+    EXPECT_TRUE(means_loopback(host)) << host;
+  for (const char* host : {"seed", "localhosts", "128.0.0.1", "::2", "10.0.0.127", "mylocalhost"})
+    EXPECT_FALSE(means_loopback(host)) << host;
+}
+
+}  // namespace
+}  // namespace dunlin::meeting
