@@ -25,7 +25,7 @@ install(FILES ${PROJECT_BINARY_DIR}/DunlinConfig.cmake ${PROJECT_BINARY_DIR}/Dun
 # Relative to the file itself, so that the installed tree may be moved.
 file(RELATIVE_PATH DUNLIN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 if(DUNLIN_MEETING)
-  set(DUNLIN_PC_LIBS " -lcrypto")
+  set(DUNLIN_PC_LIBS " -lssl -lcrypto")
 endif()
 if(DUNLIN_OFI)
   string(APPEND DUNLIN_PC_LIBS " -lfabric")

@@ -28,6 +28,7 @@ struct Options {
   std::uint32_t rank = kAnyRank;
   std::string meeting = {};
   std::string secret = {};
+  TlsFiles tls = {};
   std::string address = {};
   std::string text = {};  // what was taken from where
 };
@@ -67,8 +68,7 @@ const Variables kSlurm{{"SLURM_PROCID", "5"},
                        {"SLURM_STEP_NODELIST", "node[03-06]"},
                        {"DUNLIN_SECRET", "known"}};
 
-// --- by hand, systemd, Kubernetes
-// -----------------------------------------------------------------
+// --- by hand, systemd, Kubernetes ----------------------------------------------------------------
 
 TEST(Launch, TakesItsPlaceFromOurOwnVariables) {
   const Options options =
@@ -196,6 +196,18 @@ TEST(LaunchSecret, IsRefusedIfThereIsNoneOrMoreThanOne) {
                        "the file '/dev/null/x' (DUNLIN_SECRET_FILE) cannot be read"));
   EXPECT_TRUE(contains(fault_of(with(nowhere, {{"DUNLIN_SECRET_FILE", "/dev/null"}})),
                        "is not a regular file"));
+}
+
+TEST(LaunchTls, IsTakenWholeOrRefused) {
+  const Variables tls = with(kByHand, {{"DUNLIN_TLS_CERTIFICATE", "a.pem"},
+                                       {"DUNLIN_TLS_KEY", "a.key"},
+                                       {"DUNLIN_TLS_CA", "ca.pem"}});
+  const Options options = completed(tls);
+  EXPECT_EQ(options.tls.certificate, "a.pem");
+  EXPECT_EQ(options.tls.key, "a.key");
+  EXPECT_EQ(options.tls.ca, "ca.pem");
+  for (const char* variable : {"DUNLIN_TLS_CERTIFICATE", "DUNLIN_TLS_KEY", "DUNLIN_TLS_CA"})
+    EXPECT_TRUE(contains(fault_of(without(tls, variable)), variable + std::string(" is not set")));
 }
 
 // --- Open MPI and PMIx ---------------------------------------------------------------------------

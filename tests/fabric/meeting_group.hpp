@@ -151,7 +151,7 @@ class HandGuest {
   explicit HandGuest(const Options& options, const std::string& card = "")
       : plan_(plan_from(options, {})),
         card_(card_of(card)),
-        connection_(connect_to(options.address), Side::guest, plan_.secret),
+        connection_(connect_to(options.address), Side::guest, plan_.secret, plan_.tls.get()),
         visit_(plan_, card_, channel()) {
     static_cast<void>(connection_.write());
   }

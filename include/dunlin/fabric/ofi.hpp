@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/tls.hpp>
 
 /// The fabric over libfabric: members on several hosts, each with a connected, ordered stream to
 /// every other. What is posted to a peer travels in batches, and lands when the peer polls. Needs
@@ -18,9 +19,9 @@
 ///     auto placed = dunlin::ofi::join({.group = "rack7"});  // by mpirun, srun or DUNLIN_*
 namespace dunlin::ofi {
 
-/// What is empty of group, members or names (with rank or name), meeting, secret and address is
-/// taken from the environment: from DUNLIN_* or from what mpirun or srun says (docs/deploy.md). If
-/// that is incomplete or contradicts itself, join() throws; description() says what was taken.
+/// What is empty of group, members or names (with rank or name), meeting, secret, tls and address
+/// is taken from the environment: from DUNLIN_* or from what mpirun or srun says (docs/deploy.md).
+/// If that is incomplete or contradicts itself, join() throws; description() says what was taken.
 struct JoinOptions {
   std::string group;
   /// How many members; ranks go to them in order of arrival unless `rank` is given.
@@ -41,6 +42,8 @@ struct JoinOptions {
   std::string meeting;
   /// What all members know and nobody else does; at least 16 bytes.
   std::string secret;
+  /// TLS 1.3 for the meeting; what travels later is not hidden by it.
+  TlsFiles tls = {};
   /// libfabric's name of the network.
   std::string provider = "tcp";
   /// libfabric's name of the device (its "domain"); empty: the first that has the address.

@@ -8,8 +8,8 @@
 #include <dunlin/error.hpp>
 
 #include "fabric/launch/job.hpp"
-#include "fabric/launch/secret.hpp"
 #include "fabric/member_list.hpp"
+#include "fabric/private_file.hpp"
 
 namespace dunlin::launch {
 namespace {
@@ -18,6 +18,7 @@ constexpr std::uint32_t kMost = 1U << 30;
 // Below those that Linux gives to whoever asks for any.
 constexpr std::uint32_t kFirstPort = 20'000;
 constexpr std::uint32_t kPorts = 12'000;
+constexpr std::size_t kMaxSecretBytes = 4096;
 constexpr const char* kWhatToDo =
     ". Unset the one that does not hold (DUNLIN_LAUNCHER=dunlin: what launchers say does not)";
 
@@ -39,6 +40,7 @@ class Completion {
   [[nodiscard]] std::uint32_t ordinal() const;
   void fill_meeting();
   void fill_secret();
+  void fill_tls();
   [[nodiscard]] std::uint32_t port() const;
   [[nodiscard]] const std::optional<Job>& job();
   void say(const std::string& what) { text_ += (text_.empty() ? "" : "; ") + what; }
@@ -60,6 +62,7 @@ std::string Completion::run() {
   if (open_.members == 0 && open_.names.empty()) fill_members();
   if (open_.meeting.empty()) fill_meeting();
   if (open_.secret.empty()) fill_secret();
+  if (open_.tls.none()) fill_tls();
   if (open_.address.empty())
     if (const auto address = environment_.text("DUNLIN_ADDRESS")) {
       open_.address = *address;
@@ -236,8 +239,37 @@ void Completion::fill_secret() {
     throw Error("group '" + open_.group +
                 "' has no secret: give all members the same, by the option `secret`, or in a file "
                 "that DUNLIN_SECRET_FILE names. To make one: openssl rand -hex 32");
-  open_.secret = read_secret_file(*file, "DUNLIN_SECRET_FILE");
+  open_.secret = read_private_file(*file, "DUNLIN_SECRET_FILE", kMaxSecretBytes);
+  while (open_.secret.ends_with('\n') || open_.secret.ends_with('\r')) open_.secret.pop_back();
+  if (open_.secret.empty())
+    throw Error("the file '" + *file +
+                "' (DUNLIN_SECRET_FILE) is empty. A good secret: openssl rand -hex 32");
   say("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
+}
+
+/// All or none: half of it would be a mistake that nobody notices.
+void Completion::fill_tls() {
+  std::vector<std::string> missing;
+  std::size_t found = 0;
+  for (const auto& [variable, option] :
+       {std::pair("DUNLIN_TLS_CERTIFICATE", &open_.tls.certificate),
+        std::pair("DUNLIN_TLS_KEY", &open_.tls.key), std::pair("DUNLIN_TLS_CA", &open_.tls.ca)}) {
+    const std::optional<std::string> file = environment_.text(variable);
+    if (!file) {
+      missing.emplace_back(variable);
+      continue;
+    }
+    *option = *file;
+    ++found;
+  }
+  if (found == 0) return;
+  if (!missing.empty())
+    throw Error(
+        "TLS is half configured by the environment: of DUNLIN_TLS_CERTIFICATE, "
+        "DUNLIN_TLS_KEY and DUNLIN_TLS_CA, " +
+        missing.front() + " is not set" + (missing.size() > 1 ? ", nor is " + missing.back() : "") +
+        ". Set all three, or none");
+  say("TLS by DUNLIN_TLS_CERTIFICATE, DUNLIN_TLS_KEY and DUNLIN_TLS_CA");
 }
 
 }  // namespace

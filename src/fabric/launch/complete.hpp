@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <dunlin/fabric/tls.hpp>
+
 #include "fabric/launch/environment.hpp"
 
 /// What the options of a join leave open, from the environment that a launcher has made
@@ -20,6 +22,7 @@ struct OpenOptions {
   std::uint32_t& rank;  // kAnyRank is empty
   std::string& meeting;
   std::string& secret;
+  TlsFiles& tls;
   std::string& address;
 };
 /// Says in a sentence what was taken from where; empty if nothing was.
@@ -34,6 +37,7 @@ template <class JoinOptions>
                               .rank = options.rank,
                               .meeting = options.meeting,
                               .secret = options.secret,
+                              .tls = options.tls,
                               .address = options.address},
                   environment);
 }

@@ -26,7 +26,7 @@ class Guest {
         where_(std::move(where)),
         deadline_ns_(deadline_ns),
         patience_ns_(std::min(deadline_ns, now() + kPatienceNs)),
-        connection_(std::move(socket), Side::guest, plan.secret),
+        connection_(std::move(socket), Side::guest, plan.secret, plan.tls.get()),
         visit_(plan, card, connection_.channel()) {}
 
   Attempt run();
@@ -37,6 +37,7 @@ class Guest {
   [[nodiscard]] Attempt broken() const;
   [[nodiscard]] Attempt too_late() const;
   [[nodiscard]] Attempt unproved() const;
+  [[nodiscard]] Attempt without_tls();
 
   const Plan& plan_;
   std::string where_;
@@ -72,6 +73,7 @@ std::optional<Attempt> Guest::listen() {
   }
   for (const Frame& frame : channel.take_frames())
     if (std::optional<Attempt> end = listen_to(frame)) return end;
+  if (!connection_.tls_fault().empty()) return without_tls();
   if (channel.fault() != Channel::Fault::none) return unproved();
   if (!open) return broken();
   return std::nullopt;
@@ -105,6 +107,14 @@ Attempt Guest::too_late() const {
                                         " takes connections and does not answer: is it stopped, or "
                                         "is this not a meeting?"};
   return {Attempt::End::lost, visit_.text() + ". This member waited as a guest at " + where_};
+}
+
+Attempt Guest::without_tls() {
+  static_cast<void>(connection_.write());  // it may want to know
+  const std::string text = "whoever holds the meeting at " + where_ + " " +
+                           connection_.tls_fault() +
+                           ": give all members TLS of the same CA, or none";
+  return {introduced_ ? Attempt::End::lost : Attempt::End::unproved, text};
 }
 
 Attempt Guest::unproved() const {

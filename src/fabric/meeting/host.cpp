@@ -62,8 +62,10 @@ void Host::accept_strangers(std::uint64_t now_ns) {
     }
     if (strangers() >= kMaxStrangers + gathering_.missing()) make_room();
     std::string from = origin_of(socket);
-    visitors_.push_back(std::make_unique<Visitor>(Visitor{
-        {std::move(socket), Side::host, plan_.secret}, std::move(from), now_ns + kStrangerNs}));
+    visitors_.push_back(std::make_unique<Visitor>(
+        Visitor{{std::move(socket), Side::host, plan_.secret, plan_.tls.get()},
+                std::move(from),
+                now_ns + kStrangerNs}));
     hear(*visitors_.back());  // a member has said something already
   }
 }
@@ -104,6 +106,10 @@ void Host::hear(Visitor& visitor) {
   Channel& channel = visitor.connection.channel();
   for (const Frame& frame : channel.take_frames())
     if (!visitor.leaving && !visitor.gone) hear_frame(visitor, frame);
+  if (!visitor.connection.tls_fault().empty() && !visitor.leaving && !visitor.gone) {
+    note_stranger(visitor);
+    dismiss(visitor);
+  }
   if (!open) return drop(visitor);
   if (channel.fault() == Channel::Fault::none || visitor.leaving || visitor.gone) return;
   note_stranger(visitor);
@@ -163,7 +169,9 @@ void Host::note_stranger(const Visitor& visitor) {
   if (channel.proved()) return;
   ++without_proof_;
   last_without_proof_ = visitor.from;
-  if (channel.fault() == Channel::Fault::other_version)
+  if (!visitor.connection.tls_fault().empty())
+    last_without_proof_ += " " + visitor.connection.tls_fault();
+  else if (channel.fault() == Channel::Fault::other_version)
     last_without_proof_ += " speaks version " + std::to_string(channel.peer_version()) +
                            " of the protocol, and we " + std::to_string(kVersion);
   else if (channel.fault() == Channel::Fault::wrong_proof)

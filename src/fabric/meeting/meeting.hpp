@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/tls.hpp>
 
 /// Where the members of a group on several hosts find and come to trust each other; docs/cluster.md
 /// gives N1 to N5, docs/formats/meeting.md the bytes. Used once, before there is a fabric.
@@ -18,6 +19,8 @@ struct Options {
   std::string address;
   /// What all members know and nobody else does.
   std::string secret;
+  /// Around all that is said; none: what is said can be listened to.
+  TlsFiles tls = {};
   std::string group;
   /// How many members, ranks in order of arrival unless asked for; or their names, in order of
   /// rank, and ours.

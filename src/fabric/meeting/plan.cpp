@@ -47,6 +47,10 @@ Plan plan_from(const Options& options, Bytes card) {
     throw Error(plan.group_text() + ": its secret has " + std::to_string(plan.secret.size()) +
                 " bytes, and at least " + std::to_string(kMinSecretBytes) +
                 " are needed (kMinSecretBytes). A good one: openssl rand -hex 32");
+  if (!options.tls.none()) {
+    plan.tls = std::make_shared<const Tls>(options.tls);
+    plan.tls->check_own_certificate();
+  }
   if (card.size() > kMaxCardBytes)
     throw Error(plan.group_text() + ": a card of " + std::to_string(card.size()) +
                 " bytes is too long: " + std::to_string(kMaxCardBytes) +

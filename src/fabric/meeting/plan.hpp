@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "fabric/meeting/crypto.hpp"
 #include "fabric/meeting/meeting.hpp"
+#include "fabric/meeting/tls.hpp"
 #include "fabric/member_list.hpp"
 
 namespace dunlin::meeting {
@@ -16,6 +18,7 @@ static_assert(kAnyRank == Options::kAnyRank);
 struct Plan {
   std::string address;
   std::string secret;
+  std::shared_ptr<const Tls> tls = {};
   std::string group;
   std::vector<std::string> names;  // by rank; empty strings if members are counted
   Digest names_hash{};             // zeros: counted

@@ -51,6 +51,7 @@ meeting::Roster meet(const JoinOptions& options, const std::string& place,
   try {
     return meeting::meet({.address = options.meeting,
                           .secret = options.secret,
+                          .tls = options.tls,
                           .group = options.group,
                           .members = options.members,
                           .names = options.names,

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace dunlin {
+
+/// The content of a file that only its owner (and its group) may read. Error names the file, what
+/// it is for people ("the secret, DUNLIN_SECRET_FILE") and what is wrong with it, never what is in
+/// it.
+[[nodiscard]] std::string read_private_file(const std::string& path, const std::string& what,
+                                            std::size_t max_bytes);
+
+}  // namespace dunlin
