@@ -58,6 +58,7 @@ void add_commands(CLI::App& program) {
   add_routing(program);
   add_bench(program);
   add_top(program);
+  add_doctor(program);
 }
 
 Status run(CLI::App& program, int argc, const char* const* argv) {

@@ -33,6 +33,7 @@ class VerificationFailed : public Error {
 
 // One function a command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
+void add_doctor(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_top(CLI::App& program);
 

@@ -8,6 +8,7 @@ build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli
 lint_packages=(clang clang-format clang-tidy shellcheck)
 data_packages=(python3-venv ca-certificates)
 hosts_packages=(iproute2) # hosts are network namespaces
+launch_packages=(openmpi-bin)
 bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox)
 
 topohub_version=1.5.1

@@ -64,4 +64,7 @@ struct JoinOptions {
 /// nothing, if so.
 [[nodiscard]] std::vector<std::string> networks();
 
+/// What libfabric has besides, and why it is no use here: "provider: why", one a line.
+[[nodiscard]] std::vector<std::string> unfit_networks();
+
 }  // namespace dunlin::ofi

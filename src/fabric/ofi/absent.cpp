@@ -16,4 +16,6 @@ std::string description(const Fabric&) { return {}; }
 
 std::vector<std::string> networks() { return {kWhy}; }
 
+std::vector<std::string> unfit_networks() { return {}; }
+
 }  // namespace dunlin::ofi

@@ -111,4 +111,6 @@ std::string description(const Fabric& fabric) {
 
 std::vector<std::string> networks() { return list_networks(); }
 
+std::vector<std::string> unfit_networks() { return list_unfit_networks(); }
+
 }  // namespace dunlin::ofi

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 
 namespace dunlin::ofi {
 namespace {
@@ -71,6 +72,21 @@ std::vector<std::string> list_networks() {
     if (std::find(all.begin(), all.end(), place) == all.end()) all.push_back(std::move(place));
   }
   return all;
+}
+
+std::vector<std::string> list_unfit_networks() {
+  std::map<std::string, bool> connects;  // by provider
+  const Info all = find(Info(), {});
+  for (const fi_info* info = all.get(); info != nullptr; info = info->next)
+    connects[info->fabric_attr->prov_name] |= info->ep_attr->type == FI_EP_MSG;
+  const Info fit = find(hints(), {});
+  for (const fi_info* info = fit.get(); info != nullptr; info = info->next)
+    connects.erase(info->fabric_attr->prov_name);
+  std::vector<std::string> text;
+  for (const auto& [name, connected] : connects)
+    text.push_back(name + (connected ? ": does not offer its connected endpoints as we need them"
+                                     : ": has no connected endpoints"));
+  return text;
 }
 
 std::uint32_t count_on_this_host(const std::string& provider,

@@ -46,5 +46,7 @@ struct Network {
 
 /// "provider: device address" of all networks that could be chosen.
 [[nodiscard]] std::vector<std::string> list_networks();
+/// "provider: why" of those that could not.
+[[nodiscard]] std::vector<std::string> list_unfit_networks();
 
 }  // namespace dunlin::ofi
