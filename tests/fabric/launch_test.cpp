@@ -180,7 +180,7 @@ TEST(LaunchSecret, IsReadFromAFileWithoutTheLinesEnd) {
 }
 
 TEST(LaunchSecret, IsRefusedInAFileThatOthersMayReadOrChange) {
-  for (const mode_t mode : {0644, 0602, 0620}) {
+  for (const mode_t mode : {0644U, 0602U, 0620U}) {
     const std::string fault = fault_of(SecretFile("deep water", mode).variables());
     EXPECT_TRUE(contains(fault, "chmod 600"));
     EXPECT_EQ(fault.find("deep water"), std::string::npos);

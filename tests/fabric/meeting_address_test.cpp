@@ -28,7 +28,7 @@ std::string give_own_hosts_file(const std::string& content) {
   const Descriptor file(mkstemp(path.data()));
   std::ofstream(path) << content;
   const int result = mount(path.c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr);
-  const std::string fault = result == 0 ? "" : failed("no /etc/hosts of its own");
+  std::string fault = result == 0 ? "" : failed("no /etc/hosts of its own");
   unlink(path.c_str());
   return fault;
 }

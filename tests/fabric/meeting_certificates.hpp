@@ -48,7 +48,7 @@ class Authority {
 
   /// The three files of a member.
   [[nodiscard]] TlsFiles issue(const std::string& name, const Validity& validity = {}) const {
-    const TlsFiles files{.certificate = folder_.file(name + ".pem"),
+    TlsFiles files{.certificate = folder_.file(name + ".pem"),
                          .key = folder_.file(name + ".key"),
                          .ca = folder_.file("ca.pem")};
     const Key key(EVP_EC_gen("P-256"));

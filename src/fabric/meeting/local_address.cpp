@@ -62,7 +62,7 @@ std::string first_interface() {
 std::string outward_address() {
   for (const char* elsewhere : kElsewhere) {
     const AddressList list = look_up(elsewhere, kDiscardPort);
-    const std::string source = list ? source_towards(*list) : std::string();
+    std::string source = list ? source_towards(*list) : std::string();
     if (!source.empty() && !means_loopback(source)) return source;
   }
   return first_interface();

@@ -63,6 +63,7 @@ void check_complete(const TlsFiles& files) {
 std::vector<std::byte> tls_refusal() {
   constexpr std::array kAlert{0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46};
   std::vector<std::byte> record;
+  record.reserve(kAlert.size());
   for (const int byte : kAlert) record.push_back(static_cast<std::byte>(byte));
   return record;
 }

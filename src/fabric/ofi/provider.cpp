@@ -83,6 +83,7 @@ std::vector<std::string> list_unfit_networks() {
   for (const fi_info* info = fit.get(); info != nullptr; info = info->next)
     connects.erase(info->fabric_attr->prov_name);
   std::vector<std::string> text;
+  text.reserve(connects.size());
   for (const auto& [name, connected] : connects)
     text.push_back(name + (connected ? ": does not offer its connected endpoints as we need them"
                                      : ": has no connected endpoints"));
