@@ -1,12 +1,6 @@
-#include <cstdlib>
-#include <fstream>
-
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
-
 #include "fabric/meeting/local_address.hpp"
 #include "fabric/meeting_group.hpp"
+#include "support/own_hosts_file.hpp"
 #include "support/process.hpp"
 
 /// Names and addresses of the host that a meeting is held at.
@@ -14,30 +8,16 @@ namespace dunlin::meeting {
 namespace {
 
 using namespace test;
+using dunlin::test::give_own_hosts_file;
 using dunlin::test::Parent;
 using dunlin::test::Process;
-
-/// As Debian's installer writes it: this host's name means something to this host only. Returns
-/// why that cannot be had, or nothing.
-std::string give_own_hosts_file(const std::string& content) {
-  const auto failed = [](const char* what) { return what + (": " + error_text(errno)); };
-  if (unshare(CLONE_NEWNS) != 0) return failed("no mount name space of its own");
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    return failed("the mounts cannot be made private");
-  std::string path = testing::TempDir() + "hosts-XXXXXX";
-  const Descriptor file(mkstemp(path.data()));
-  std::ofstream(path) << content;
-  const int result = mount(path.c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr);
-  std::string fault = result == 0 ? "" : failed("no /etc/hosts of its own");
-  unlink(path.c_str());
-  return fault;
-}
 
 /// What the check says, in a process to which 127.0.1.1 is "seedhost".
 std::string where_the_own_name_is_loopback(const std::function<std::string()>& check) {
   Process process([&](Parent& parent) {
-    const std::string fault = give_own_hosts_file("127.0.0.1 localhost\n127.0.1.1 seedhost\n");
-    parent.tell(fault.empty() ? check() : "skip: " + fault);
+    // As Debian's installer writes it.
+    const auto fault = give_own_hosts_file("127.0.0.1 localhost\n127.0.1.1 seedhost\n");
+    parent.tell(fault ? "skip: " + *fault : check());
     return 0;
   });
   return process.hear();

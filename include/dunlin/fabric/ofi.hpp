@@ -23,7 +23,7 @@ namespace dunlin::ofi {
 /// is taken from the environment: from DUNLIN_* or from what mpirun or srun says (docs/deploy.md).
 /// If that is incomplete or contradicts itself, join() throws; description() says what was taken.
 struct JoinOptions {
-  std::string group;
+  std::string group = {};
   /// How many members; ranks go to them in order of arrival unless `rank` is given.
   std::uint32_t members = 0;
   /// Or: the members by name; a member's rank is the place of its name in the list.
@@ -39,9 +39,9 @@ struct JoinOptions {
   std::uint32_t silence_timeout_ms = 1'000;
   /// Where the members meet: "host:port", "[v6]:port" or "unix:NAME". Whoever can bind it serves
   /// the others.
-  std::string meeting;
+  std::string meeting = {};
   /// What all members know and nobody else does; at least 16 bytes.
-  std::string secret;
+  std::string secret = {};
   /// TLS 1.3 for the meeting; what travels later is not hidden by it.
   TlsFiles tls = {};
   /// libfabric's name of the network.
