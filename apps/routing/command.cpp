@@ -11,6 +11,7 @@
 
 #include <dunlin/fabric/sim.hpp>
 
+#include "cluster/cluster.hpp"
 #include "output_file.hpp"
 #include "routing/json_output.hpp"
 #include "routing/print.hpp"
@@ -42,13 +43,19 @@ Columns: time from the write of the change until the first router away from the 
 router of all, had installed their new routes; how long the last one computed; how many routers
 computed, and how many could tell that they need not.
 
+Several hosts: the same command on each, with --host from 0 on; host 0 plays the events, prints and
+checks. Times are then those on the clock of host 0, from its order until it hears of the routes.
+
 Exit status: 0 all routers agree with an independent computation (Boost.Graph); 1 they do not;
 2 wrong input; 3 it could not run.
 
 Examples:
   dunlin routing --topology Abilene.json
   dunlin routing --topology Abilene.json --topology Geant2012.json --events 50 --report run.html
-  dunlin routing --topology hub-ring:16 --fabric sim --profile ib40-2015 --json run.json)";
+  dunlin routing --topology hub-ring:16 --fabric sim --profile ib40-2015 --json run.json
+  dunlin routing --topology Abilene.json --fabric ofi
+  dunlin routing --topology Abilene.json --fabric ofi --meeting 10.0.0.1:7700 --secret-file secret
+                 --hosts 3 --host 0)";
 
 struct Options {
   std::vector<std::string> topologies;
@@ -56,7 +63,7 @@ struct Options {
   std::optional<std::uint64_t> events;
   std::string script;
   std::uint64_t seed = 1;
-  std::string fabric = "shm";
+  app::FabricOptions fabric;
   std::string profile;
   std::string json_file;
   std::string report_file;
@@ -90,11 +97,12 @@ void check_files(const Options& options) {
 }
 
 void check(const Options& options) {
-  if (options.fabric != "shm" && options.fabric != "sim") {
-    throw BadInput(fmt::format("--fabric {}: there are shm and sim", in_quotes(options.fabric)));
-  }
-  if (options.fabric == "shm" && !options.profile.empty()) {
+  if (options.fabric.fabric != "sim" && !options.profile.empty()) {
     throw BadInput("--profile: only the simulator has profiles; use it with --fabric sim");
+  }
+  if (options.fabric.host.value_or(0) > 0 &&
+      !(options.json_file.empty() && options.report_file.empty())) {
+    throw BadInput("--json and --report: only host 0 has something to write");
   }
   if (!options.script.empty() && options.events) {
     throw BadInput("--script and --events: the events come from one of them, not from both");
@@ -109,9 +117,9 @@ void check(const Options& options) {
   check_files(options);
 }
 
-/// The name of the simulator's profile, checked; empty on shm.
+/// The name of the simulator's profile, checked; empty on real fabrics.
 std::string choose_profile(const Options& options) {
-  if (options.fabric == "shm") return {};
+  if (options.fabric.fabric != "sim") return {};
   try {
     return sim::profile(options.profile.empty() ? kDefaultProfile : options.profile).name;
   } catch (const Error& error) {
@@ -124,7 +132,7 @@ struct Job {
   std::vector<LinkEvent> events;
 };
 
-std::vector<Job> load_jobs(const Options& options) {
+std::vector<Job> load_jobs(const Options& options, const Cluster& cluster) {
   const CostRule rule = options.cost.empty() ? CostRule{} : CostRule::parse(options.cost);
   std::vector<Job> jobs;
   for (const std::string& name : options.topologies) {
@@ -135,25 +143,36 @@ std::vector<Job> load_jobs(const Options& options) {
                             static_cast<std::uint32_t>(options.events.value_or(kDefaultEvents)),
                             options.seed)
             : read_script(options.script, topology);
+    if (topology.size() < cluster.hosts()) {
+      throw BadInput(fmt::format("--hosts {}: {} has {} routers, and each host needs one",
+                                 cluster.hosts(), topology.name, topology.size()));
+    }
     jobs.push_back({std::move(topology), std::move(events)});
   }
   return jobs;
 }
 
-RunRecord play(const Job& job, const Options& options, const std::string& profile) {
+std::string place_text(const Job& job, const Cluster& cluster, const std::string& profile) {
+  if (cluster.simulated()) return fmt::format("simulated {}", profile);
+  const std::string processes = fmt::format("{} processes", job.topology.size() + 1);
+  return cluster.hosts() == 1 ? processes
+                              : fmt::format("{} on {} hosts", processes, cluster.hosts());
+}
+
+RunRecord play(const Job& job, const Options& options, const Cluster& cluster,
+               const std::string& profile) {
   RunRecord run;
   run.topology = job.topology;
-  run.fabric = options.fabric;
+  run.fabric = cluster.fabric();
   run.profile = profile;
-  if (options.script.empty() || options.fabric == "sim") run.seed = options.seed;
-  const std::string where = options.fabric == "shm"
-                                ? fmt::format("{} processes", job.topology.size() + 1)
-                                : fmt::format("simulated {}", profile);
-  say(heading(job.topology, where, job.events.size()));
+  run.hosts = cluster.hosts();
+  if (options.script.empty() || cluster.simulated()) run.seed = options.seed;
+  say(heading(job.topology, place_text(job, cluster, profile), job.events.size()));
 
   bool started = false;
   const auto listener = [&](const EventRecord& record) {
     if (!started) {
+      say(columns());
       run.start = record;
     } else {
       run.events.push_back(record);
@@ -161,23 +180,41 @@ RunRecord play(const Job& job, const Options& options, const std::string& profil
     started = true;
     say(event_line(job.topology, record, run.events.size()));
   };
-  const Plan plan(job.topology, job.events);
-  const Finish finish = options.fabric == "shm" ? run_on_shm(plan, listener)
-                                                : run_on_sim(plan, profile, options.seed, listener);
+  const auto on_network = [&](const std::string& network) {
+    run.network = network;
+    say(fmt::format("  network: {}\n", network));
+  };
+  const Plan plan(job.topology, job.events, cluster.hosts());
+  const Finish finish = cluster.simulated() ? run_on_sim(plan, profile, options.seed, listener)
+                                            : run_on_processes(plan, cluster, listener, on_network);
   run.verdict = routing::check(
       job.topology, costs_after(job.topology, job.events, job.events.size()), finish.tables);
   say(conclusion(run));
   return run;
 }
 
+void serve(const Job& job, const Cluster& cluster) {
+  say(heading(job.topology, place_text(job, cluster, {}), job.events.size()));
+  const Plan plan(job.topology, job.events, cluster.hosts());
+  serve_on_processes(plan, cluster, [](const std::string& network) {
+    say(fmt::format("  network: {}\n", network));
+  });
+  say(fmt::format("  Host {} has done its part; host 0 has the results.\n", cluster.host()));
+}
+
 void run_routing(const Options& options) {
   check(options);
+  const Cluster cluster(options.fabric);
   const std::string profile = choose_profile(options);
-  const std::vector<Job> jobs = load_jobs(options);  // all input is read before anything runs
+  const std::vector<Job> jobs = load_jobs(options, cluster);  // all is read before anything runs
   std::vector<RunRecord> runs;
   for (const Job& job : jobs) {
-    if (!runs.empty()) say("\n");
-    runs.push_back(play(job, options, profile));
+    if (&job != &jobs.front()) say("\n");
+    if (cluster.host() > 0) {
+      serve(job, cluster);
+    } else {
+      runs.push_back(play(job, options, cluster, profile));
+    }
   }
   if (!options.json_file.empty()) write_file(options.json_file, to_json(runs, 1) + "\n");
   if (!options.report_file.empty()) write_file(options.report_file, html_report(runs));
@@ -210,10 +247,9 @@ void add_routing(CLI::App& program) {
       ->check(kWholeNumber)
       ->type_name("S")
       ->capture_default_str();
-  command
-      ->add_option("--fabric", options->fabric,
-                   "shm: a process for each router; sim: simulated, in virtual time")
-      ->capture_default_str();
+  add_fabric_options(*command, options->fabric,
+                     "shm: a process for each router; ofi: the same over libfabric's networks;\n"
+                     "sim: simulated, in virtual time");
   command
       ->add_option("--profile", options->profile, "The network that sim simulates (default: ib100)")
       ->check(not_empty())

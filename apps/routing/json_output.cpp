@@ -101,6 +101,8 @@ Json run_of(const RunRecord& run) {
                {"notes", topology.notes},
                {"fabric", run.fabric}};
   json["profile"] = run.profile.empty() ? Json(nullptr) : Json(run.profile);
+  json["network"] = run.network.empty() ? Json(nullptr) : Json(run.network);
+  json["hosts"] = run.hosts;
   json["seed"] = run.seed ? Json(*run.seed) : Json(nullptr);
   json["routers"] = routers_of(topology);
   json["links"] = links_of(topology);

@@ -55,7 +55,11 @@ std::string heading(const Topology& topology, const std::string& fabric_text, st
   if (topology.notes.size() > kMostNotes) {
     text += fmt::format("  note: and {} more of the kind\n", topology.notes.size() - kMostNotes);
   }
-  return text + row("#", "event", "first", "last", "compute", "recomputed", "skipped");
+  return text;
+}
+
+std::string columns() {
+  return row("#", "event", "first", "last", "compute", "recomputed", "skipped");
 }
 
 std::string event_line(const Topology& topology, const EventRecord& record, std::size_t number) {

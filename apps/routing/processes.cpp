@@ -16,13 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <dunlin/error.hpp>
+#include "command.hpp"
 
 namespace dunlin::routing {
 
 namespace {
 
 constexpr std::size_t kMostComplaintBytes = 1000;
+// Before a complaint.
+constexpr char kBadInput = 'i';
+constexpr char kError = 'e';
 
 sigset_t set_of(std::initializer_list<int> signals) {
   sigset_t set;
@@ -124,28 +127,48 @@ void Processes::run_child(pid_t parent, const std::function<void()>& work) noexc
   const sigset_t set = set_of({SIGTERM, SIGINT, SIGHUP, SIGCHLD});
   sigprocmask(SIG_UNBLOCK, &set, nullptr);
   int status = 0;
+  const auto say = [&](char kind, const char* what) {
+    const std::string line = kind + std::string(what).substr(0, kMostComplaintBytes - 2) + '\n';
+    status = write(write_end_, line.data(), line.size()) < 0 ? 2 : 1;
+  };
   try {
     work();
+  } catch (const app::BadInput& error) {
+    say(kBadInput, error.what());
   } catch (const std::exception& error) {
-    const std::string line = std::string(error.what()).substr(0, kMostComplaintBytes - 1) + '\n';
-    status = write(write_end_, line.data(), line.size()) < 0 ? 2 : 1;
+    say(kError, error.what());
   }
   _exit(status);
 }
 
-std::string Processes::complaint() noexcept {
+void Processes::complain() {
   char text[kMostComplaintBytes];
   const ssize_t bytes = read(read_end_, text, sizeof text);
-  if (bytes <= 0) return {};
+  if (bytes <= 0) return;
   const std::string_view all(text, static_cast<std::size_t>(bytes));
-  return std::string(all.substr(0, all.find('\n')));
+  const std::string first(all.substr(1, all.find('\n') - 1));
+  if (all.front() == kBadInput) throw app::BadInput(first);
+  throw Error(first);
+}
+
+std::string Processes::reap() noexcept {
+  std::string fault;
+  std::erase_if(running_, [&](pid_t process) {
+    int status = 0;
+    if (waitpid(process, &status, WNOHANG) != process) return false;
+    if (WIFSIGNALED(status)) {
+      fault = fmt::format("a process of this host was ended by signal {}", WTERMSIG(status));
+    }
+    return true;
+  });
+  return fault;
 }
 
 void Processes::finish(std::uint32_t timeout_ms) noexcept {
   const sigset_t set = set_of({SIGCHLD});
   const std::uint64_t deadline = now_ms() + timeout_ms;
   while (true) {
-    std::erase_if(running_, [](pid_t p) { return waitpid(p, nullptr, WNOHANG) == p; });
+    static_cast<void>(reap());
     const std::uint64_t now = now_ms();
     if (running_.empty() || now >= deadline) return;
     const std::uint64_t left = deadline - now;
@@ -153,6 +176,20 @@ void Processes::finish(std::uint32_t timeout_ms) noexcept {
                         static_cast<long>(left % 1000) * 1'000'000};
     sigtimedwait(&set, nullptr, &wait);
   }
+}
+
+void Processes::demand_success() {
+  const sigset_t set = set_of({SIGCHLD});
+  std::string fault;
+  while (true) {
+    const std::string news = reap();
+    if (fault.empty()) fault = news;
+    complain();
+    if (running_.empty()) break;
+    int signal = 0;
+    sigwait(&set, &signal);
+  }
+  if (!fault.empty()) throw Error(fault);
 }
 
 }  // namespace dunlin::routing

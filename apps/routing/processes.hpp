@@ -35,14 +35,18 @@ class Processes {
   Processes& operator=(const Processes&) = delete;
 
   /// Fork a process that runs `work` and ends; it is killed when this process dies. What it throws
-  /// is kept for complaint().
+  /// is kept for complain().
   void start(const std::function<void()>& work);
-  /// What the first failing child said; empty if none has.
-  [[nodiscard]] std::string complaint() noexcept;
+  /// Throws what the first failing child has thrown, BadInput or Error; returns if none has.
+  void complain();
   /// Wait until all have ended by themselves; kills those that need longer than that.
   void finish(std::uint32_t timeout_ms) noexcept;
+  /// Wait until all have ended well; throws as complain() does as soon as one has not.
+  void demand_success();
 
  private:
+  /// Takes those out of running_ that have ended. What is wrong with one that did not end well.
+  [[nodiscard]] std::string reap() noexcept;
   [[noreturn]] void run_child(pid_t parent, const std::function<void()>& work) noexcept;
 
   int read_end_ = -1;

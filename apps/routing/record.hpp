@@ -53,8 +53,10 @@ struct EventRecord {
 
 struct RunRecord {
   Topology topology;
-  std::string fabric;                 // "shm" or "sim"
-  std::string profile;                // of sim
+  std::string fabric;                 // "shm", "sim", "ofi"
+  std::string profile = {};           // of sim
+  std::string network = {};           // that was chosen, and why; a line
+  std::uint32_t hosts = 1;            // with several, times are the station's (docs/routing.md)
   std::optional<std::uint64_t> seed;  // of random events, or of the simulator
   EventRecord start;
   std::vector<EventRecord> events;

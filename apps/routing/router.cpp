@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace dunlin::routing {
 
 Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
@@ -17,7 +19,17 @@ Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
     table_.mine().link_cost[topology_.arcs[arc].slot] = costs_[arc];
   }
   table_.mine().changed_stage = Plan::kStart;
+  table_.mine().plan_hash = plan.hash();
+  store_text(table_.mine().plan_text, plan.text());
   table_.push();
+
+  // Of a router that is lost the station tells us, if it is not over anyway.
+  table_.on_failure([this](auto&, std::size_t row, std::string_view why) {
+    if (row != plan_.station() || finished()) return;
+    // Its last word may have come with its end.
+    if (Plan::gives_up(ordered()) || ordered() == plan_.leave_stage()) obey();
+    if (!finished()) failure_ = fmt::format("{} is lost: {}", plan_.name_of(plan_.station()), why);
+  });
 
   table_.when([this](const auto&) { return ordered() != obeyed_; }, "a new order")
       .recurrent([this] { obey(); });
@@ -26,7 +38,7 @@ Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
   table_.when([this](const auto&) { return may_settle(); }, "saw all of the stage")
       .recurrent([this] { settle(); });
   table_
-      .when([this](const auto&) { return ordered() >= Plan::kStart && seen_all_of(Plan::kStart); },
+      .when([this](const auto&) { return ordered() == Plan::kStart && seen_all_of(Plan::kStart); },
             "all costs are here")
       .once([this] { install(); });
 }
@@ -35,6 +47,10 @@ std::uint32_t Router::ordered() const noexcept { return table_[plan_.station()].
 
 void Router::obey() {
   obeyed_ = ordered();
+  if (Plan::gives_up(obeyed_)) {
+    failure_ = load_text(table_[plan_.station()].reason);
+    return;
+  }
   if (obeyed_ > Plan::kStart && obeyed_ <= plan_.last_event_stage()) write_changes(obeyed_);
   if (obeyed_ == plan_.show_stage()) show();
   if (obeyed_ == plan_.leave_stage()) finished_ = true;

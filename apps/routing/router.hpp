@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "routing/compute_model.hpp"
@@ -19,8 +20,12 @@ class Router {
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  /// The station has said that the run is over.
-  [[nodiscard]] bool finished() const noexcept { return finished_; }
+  /// The station has said that the run is over, or is lost.
+  [[nodiscard]] bool finished() const noexcept { return finished_ || !failure_.empty(); }
+  /// A sentence that says why the run did not come to its end; empty if it did.
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  /// The failure is that of whoever gave the hosts their input.
+  [[nodiscard]] bool refused() const noexcept { return obeyed_ == Plan::kRefuse; }
   [[nodiscard]] const Paths& paths() const noexcept { return paths_; }
 
  private:
@@ -49,6 +54,7 @@ class Router {
   std::uint32_t unannounced_ = 0;  // the stage of costs that we wrote and have not announced
   std::uint32_t settled_ = 0;
   bool finished_ = false;
+  std::string failure_;
 };
 
 }  // namespace dunlin::routing

@@ -3,10 +3,59 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
 namespace dunlin::routing {
 
-Plan::Plan(const Topology& topology, const std::vector<LinkEvent>& events)
-    : topology_(topology), events_(events), everyone_(topology.size()) {
+namespace {
+
+/// FNV-1a over 64-bit words.
+class Hash {
+ public:
+  void add(std::uint64_t word) noexcept {
+    for (int byte = 0; byte < 8; ++byte) {
+      value_ = (value_ ^ (word >> (8 * byte) & 0xff)) * 0x100000001b3U;
+    }
+  }
+  void add(const std::string& text) noexcept {
+    add(text.size());
+    for (const char c : text) add(static_cast<unsigned char>(c));
+  }
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325U;
+};
+
+std::uint64_t hash_of(const Topology& topology, const std::vector<LinkEvent>& events,
+                      std::uint32_t hosts) {
+  Hash hash;
+  hash.add(hosts);
+  for (const Site& router : topology.routers) hash.add(router.id);
+  for (const Arc& arc : topology.arcs) {
+    for (const std::uint64_t word : {arc.tail, arc.head, arc.slot}) hash.add(word);
+  }
+  for (const Cost cost : topology.arc_costs()) hash.add(cost);
+  for (const LinkEvent& event : events) {
+    hash.add(event.changes.size());
+    for (const Change& change : event.changes) {
+      hash.add(change.arc);
+      hash.add(change.cost);
+    }
+  }
+  return hash.value() | 1U;
+}
+
+}  // namespace
+
+Plan::Plan(const Topology& topology, const std::vector<LinkEvent>& events, std::uint32_t hosts)
+    : topology_(topology),
+      events_(events),
+      hosts_(hosts),
+      hash_(hash_of(topology, events, hosts)),
+      text_(fmt::format("{}, {} routers, {} links, {} events, {} hosts", topology.name,
+                        topology.size(), topology.links.size(), events.size(), hosts)),
+      everyone_(topology.size()) {
   std::iota(everyone_.begin(), everyone_.end(), RouterId{0});
   for (const LinkEvent& event : events) {
     std::vector<RouterId> ends;
@@ -16,6 +65,11 @@ Plan::Plan(const Topology& topology, const std::vector<LinkEvent>& events)
     }
     writers_.push_back(std::move(ends));
   }
+}
+
+std::string Plan::name_of(std::uint32_t member) const {
+  const std::string name = member == station() ? "the station" : topology_.routers[member].label;
+  return hosts_ == 1 ? name : fmt::format("{} on host {}", name, host_of(member));
 }
 
 }  // namespace dunlin::routing

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <dunlin/table.hpp>
@@ -16,10 +18,38 @@
 ///
 /// A run is a sequence of stages. The station orders one by writing its number; the routers at the
 /// ends of the link write the new costs into their rows; whoever must computes; every router says
-/// when it has settled; then the station orders the next.
+/// when it has settled; then the station orders the next. When something is lost, it orders the
+/// end, and says why.
 namespace dunlin::routing {
 
+/// A sentence in a row, cut off at its size.
+template <std::size_t Parts>
+using Text = std::array<Cell<std::array<char, 48>>, Parts>;
+
+template <std::size_t Parts>
+void store_text(Text<Parts>& cells, const std::string& text) {
+  std::size_t at = 0;
+  for (auto& cell : cells) {
+    std::array<char, 48> part{};
+    at += text.copy(part.data(), part.size(), std::min(at, text.size()));
+    cell = part;
+  }
+}
+
+template <std::size_t Parts>
+[[nodiscard]] std::string load_text(const Text<Parts>& cells) {
+  std::string text;
+  for (const auto& cell : cells) {
+    const std::array<char, 48> part = cell.load();
+    text.append(part.begin(), std::find(part.begin(), part.end(), '\0'));
+  }
+  return text;
+}
+
 struct Row {
+  // Of all: what they are about to do, so that hosts with other input are found out.
+  Text<2> plan_text;
+  Cell<std::uint64_t> plan_hash;  // never 0
   // Of a router: what others compute with. The costs come before the stage that announces them.
   std::array<Cell<Cost>, kMaxRouterLinks> link_cost;  // by slot
   Cell<std::uint32_t> changed_stage;                  // they are those of this stage
@@ -29,19 +59,42 @@ struct Row {
   std::array<Cell<Length>, kMaxRouters> route_length;  // its routes by destination, in the end
   std::array<Cell<RouterId>, kMaxRouters> route_hop;
   Cell<std::uint32_t> shown_stage;
-  // Of the station.
+  // Of the station. The reason comes before the order to give up.
+  Text<7> reason;
   Cell<std::uint32_t> order;
 };
 
-/// What all members know from the start: the network and the script. Outlives all routers.
+/// What all members know from the start: the network, the script, and which host does what.
+/// Outlives all routers.
 class Plan {
  public:
-  Plan(const Topology& topology, const std::vector<LinkEvent>& events);
+  Plan(const Topology& topology, const std::vector<LinkEvent>& events, std::uint32_t hosts = 1);
 
   [[nodiscard]] const Topology& topology() const noexcept { return topology_; }
   [[nodiscard]] std::uint32_t routers() const noexcept { return topology_.size(); }
   [[nodiscard]] std::uint32_t members() const noexcept { return routers() + 1; }
   [[nodiscard]] std::uint32_t station() const noexcept { return routers(); }
+
+  // The routers are dealt out to the hosts in turn, so that most links lead to another one. The
+  // station is on host 0.
+  [[nodiscard]] std::uint32_t hosts() const noexcept { return hosts_; }
+  [[nodiscard]] std::uint32_t host_of(std::uint32_t member) const noexcept {
+    return member == station() ? 0 : member % hosts_;
+  }
+  /// "Denver", or with several hosts "Denver on host 2".
+  [[nodiscard]] std::string name_of(std::uint32_t member) const;
+
+  /// Equal if and only if (but for chance) two plans are.
+  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
+  /// "Abilene, 11 routers, 14 links, 10 events, 3 hosts".
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+  // Orders that are no stages: the hosts' plans differ; something is lost.
+  static constexpr std::uint32_t kGiveUp = UINT32_MAX;
+  static constexpr std::uint32_t kRefuse = UINT32_MAX - 1;
+  [[nodiscard]] static constexpr bool gives_up(std::uint32_t order) noexcept {
+    return order >= kRefuse;
+  }
 
   // Stage 0 is before all; 1 installs the first routes; then one an event; then two more.
   static constexpr std::uint32_t kStart = 1;
@@ -62,6 +115,9 @@ class Plan {
  private:
   const Topology& topology_;
   const std::vector<LinkEvent>& events_;
+  std::uint32_t hosts_;
+  std::uint64_t hash_;
+  std::string text_;
   std::vector<RouterId> everyone_;
   std::vector<std::vector<RouterId>> writers_;
 };

@@ -8,18 +8,51 @@
 namespace dunlin::routing {
 
 Station::Station(Table<Row>& table, const Plan& plan, Listener listener)
-    : table_(table), plan_(plan), listener_(std::move(listener)), routers_(plan.routers()) {
+    : table_(table),
+      plan_(plan),
+      listener_(std::move(listener)),
+      routers_(plan.routers()),
+      arrived_ns_(plan.routers()) {
   std::iota(routers_.begin(), routers_.end(), 0U);
+  table_.mine().plan_hash = plan.hash();
+  store_text(table_.mine().plan_text, plan.text());
+  table_.push();
   table_.on_failure([this](auto&, std::size_t row, std::string_view why) {
     if (finished()) return;
-    failure_ = fmt::format("router {} is lost: {}", plan_.topology().routers[row].label, why);
+    const auto member = static_cast<std::uint32_t>(row);
+    give_up(Plan::kGiveUp, fmt::format("router {} is lost: {}", plan_.name_of(member), why));
   });
-  table_.when([](const auto& t) { return t.connected(); }, "all routers are here").once([this] {
-    order(Plan::kStart);
-  });
+  if (plan.hosts() > 1) {
+    table_.when([this](const auto&) { return news(); }, "a router has settled").recurrent([this] {
+      note_arrivals();
+    });
+  }
+  table_
+      .when(
+          [this](const auto& t) {
+            return t.connected() && std::all_of(routers_.begin(), routers_.end(),
+                                                [&](auto r) { return t[r].plan_hash != 0; });
+          },
+          "all routers are here")
+      .once([this] { begin(); });
+}
+
+void Station::begin() {
+  for (const std::uint32_t router : routers_) {
+    if (table_[router].plan_hash == plan_.hash()) continue;
+    const std::string theirs = load_text(table_[router].plan_text);
+    const bool alike = theirs == plan_.text().substr(0, theirs.size());
+    return give_up(Plan::kRefuse,
+                   fmt::format("the hosts have different plans: host 0 has {}, host {} has {}{}",
+                               plan_.text(), plan_.host_of(router), theirs,
+                               alike ? ", with other links, costs or events" : ""));
+  }
+  order(Plan::kStart);
 }
 
 void Station::order(std::uint32_t stage) {
+  stage_ = stage;
+  std::fill(arrived_ns_.begin(), arrived_ns_.end(), 0U);
   table_.mine().order = stage;
   ordered_ns_ = table_.fabric().now_ns();
   if (stage > Plan::kStart && stage <= plan_.last_event_stage()) {
@@ -41,19 +74,56 @@ void Station::order(std::uint32_t stage) {
   }
 }
 
+/// The others are told the reason, too.
+void Station::give_up(std::uint32_t how, const std::string& why) {
+  failure_ = why;
+  refused_ = how == Plan::kRefuse;
+  store_text(table_.mine().reason, why);
+  table_.mine().order = how;
+  table_.push(&Row::reason, &Row::order);
+}
+
+void Station::stop(const std::string& why) {
+  if (!finished()) give_up(Plan::kGiveUp, why);
+}
+
+bool Station::news() const noexcept {
+  return std::any_of(routers_.begin(), routers_.end(), [&](std::uint32_t router) {
+    return arrived_ns_[router] == 0 && table_[router].settled_stage == stage_;
+  });
+}
+
+void Station::note_arrivals() {
+  const std::uint64_t now_ns = table_.fabric().now_ns();
+  for (const std::uint32_t router : routers_) {
+    if (arrived_ns_[router] == 0 && table_[router].settled_stage == stage_) {
+      arrived_ns_[router] = now_ns;
+    }
+  }
+}
+
+/// Hosts have no common clock: there, a change happens when we order it, and is installed when we
+/// hear of it. Returns when it happened.
+std::uint64_t Station::put_on_our_clock(std::vector<Outcome>& outcomes) const {
+  for (const std::uint32_t router : routers_) {
+    outcomes[router].installed_ns = arrived_ns_[router];
+    outcomes[router].settled_ns = arrived_ns_[router];
+  }
+  return ordered_ns_;
+}
+
 void Station::collect(std::uint32_t stage) {
   std::vector<Outcome> outcomes;
   for (const std::uint32_t router : routers_) outcomes.push_back(table_[router].outcome);
-  if (stage == Plan::kStart) {
-    run_began_ns_ = ordered_ns_;
-    return listener_(make_record(plan_.topology(), {}, outcomes, ordered_ns_, run_began_ns_));
-  }
   std::uint64_t changed_ns = UINT64_MAX;
   for (const RouterId writer : plan_.writers(stage)) {
     changed_ns = std::min(changed_ns, outcomes[writer].changed_ns);
   }
-  listener_(
-      make_record(plan_.topology(), *plan_.event(stage), outcomes, changed_ns, run_began_ns_));
+  if (stage == Plan::kStart) changed_ns = run_began_ns_ = ordered_ns_;
+  if (plan_.hosts() > 1) changed_ns = put_on_our_clock(outcomes);
+  const LinkEvent* const event = plan_.event(stage);
+  listener_(make_record(plan_.topology(), event == nullptr ? std::nullopt : std::optional(*event),
+                        outcomes, changed_ns, run_began_ns_));
 }
 
 void Station::collect_tables() {

@@ -23,26 +23,38 @@ class Station {
   Station(const Station&) = delete;
   Station& operator=(const Station&) = delete;
 
-  /// All routers have shown their routes, or one has failed.
+  /// Ends the run, which then has failed with this sentence; all routers are told.
+  void stop(const std::string& why);
+  /// All routers have shown their routes, or one has failed. They have been told to leave.
   [[nodiscard]] bool finished() const noexcept { return !failure_.empty() || !tables_.empty(); }
   /// A sentence that names the router that failed; empty if none did.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  /// The failure is that of whoever gave the hosts their input.
+  [[nodiscard]] bool refused() const noexcept { return refused_; }
   /// What each router has installed at the end.
   [[nodiscard]] const std::vector<Installed>& tables() const noexcept { return tables_; }
 
  private:
+  void begin();
   void order(std::uint32_t stage);
+  void give_up(std::uint32_t how, const std::string& why);
+  [[nodiscard]] bool news() const noexcept;
+  void note_arrivals();
   void collect(std::uint32_t stage);
+  [[nodiscard]] std::uint64_t put_on_our_clock(std::vector<Outcome>& outcomes) const;
   void collect_tables();
 
   Table<Row>& table_;
   const Plan& plan_;
   Listener listener_;
   std::vector<std::uint32_t> routers_;
+  std::uint32_t stage_ = 0;
   std::uint64_t ordered_ns_ = 0;
+  std::vector<std::uint64_t> arrived_ns_;  // when the news came that a router has settled, or 0
   std::uint64_t run_began_ns_ = 0;
   std::vector<Installed> tables_;
   std::string failure_;
+  bool refused_ = false;
 };
 
 }  // namespace dunlin::routing

@@ -110,7 +110,7 @@ Experiment hub_and_ring_on_shm() {
           .x = "routers",
           .run = [](const Effort& effort) {
             return measure_all({4, 8, 16, 32, 64}, effort, [](const Plan& plan, auto listener) {
-              return run_on_shm(plan, listener);
+              return run_on_processes(plan, {}, listener);
             });
           }};
 }

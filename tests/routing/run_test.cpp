@@ -142,7 +142,7 @@ TEST(Run, PutsEachRouterIntoAProcessAndLeavesNoneBehind) {
   const Plan plan(net, events);
   std::size_t told = 0;
   std::size_t processes = 0;
-  const Finish finish = run_on_shm(plan, [&](const EventRecord& record) {
+  const Finish finish = run_on_processes(plan, {}, [&](const EventRecord& record) {
     ++told;
     processes = children().size();
     EXPECT_EQ(record.recomputed + record.skipped, net.size());
@@ -159,7 +159,7 @@ TEST(Run, EndsWithASentenceWhenARouterIsKilled) {
   const Plan plan(net, events);
   std::string said;
   try {
-    (void)run_on_shm(plan, [&](const EventRecord& record) {
+    (void)run_on_processes(plan, {}, [&](const EventRecord& record) {
       if (!record.event) kill(*children().begin(), SIGKILL);
     });
   } catch (const dunlin::Error& error) {
@@ -175,7 +175,7 @@ std::string said_by_run_that_is_stopped(std::uint32_t event_count) {
   const auto events = random_events(net, event_count, 2);
   const Plan plan(net, events);
   return dunlin::test::what_is_thrown_by([&] {
-    (void)run_on_shm(plan, [&](const EventRecord& record) {
+    (void)run_on_processes(plan, {}, [&](const EventRecord& record) {
       if (!record.event) raise(SIGTERM);
     });
   });
@@ -208,7 +208,7 @@ TEST(Run, IsEndedByASignalWhileItsGroupForms) {
   const Plan plan(net, events);
   dunlin::test::Process run([&](dunlin::test::Parent& parent) {
     say_that_it_is_there_and_hang(&parent);
-    (void)run_on_shm(plan, ignore());
+    (void)run_on_processes(plan, {}, ignore());
     return 0;
   });
   for (std::uint32_t router = 0; router < plan.routers(); ++router) EXPECT_EQ(run.hear(), "here");
@@ -277,7 +277,8 @@ TEST(Processes, KeepWhatTheFirstFailingChildSaid) {
   Processes processes;
   processes.start([] { throw dunlin::Error("no memory\nleft"); });
   processes.finish(10'000);
-  EXPECT_EQ(processes.complaint(), "no memory");
+  EXPECT_EQ(dunlin::test::what_is_thrown_by([&] { processes.complain(); }), "no memory");
+  EXPECT_EQ(dunlin::test::what_is_thrown_by([&] { processes.complain(); }), "nothing");
   EXPECT_TRUE(children().empty());
 }
 

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <dunlin/fabric.hpp>
+
+#include "cluster/fabric_options.hpp"
+
+/// Where the processes of a command run and how they find each other: chosen once on the command
+/// line, used by every group that the command makes.
+namespace dunlin::app {
+
+/// A member's place in a group.
+struct Seat {
+  std::string group;
+  std::uint32_t members = 0;
+  Rank rank = 0;
+  // Unless the user has said.
+  std::uint32_t timeout_ms = 10'000;
+  std::uint32_t silence_timeout_ms = 1'000;
+};
+
+class Cluster {
+ public:
+  /// Shared memory of this host.
+  Cluster() = default;
+  /// Throws BadInput that names what is missing, does not fit, or is not there; then it lists what
+  /// is. What the options leave open is asked of the launcher's environment.
+  explicit Cluster(const FabricOptions& options);
+
+  [[nodiscard]] const std::string& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] bool simulated() const noexcept { return fabric_ == "sim"; }
+  /// How many hosts take part, each with a command of its own, and which of them this is.
+  [[nodiscard]] std::uint32_t hosts() const noexcept { return hosts_; }
+  [[nodiscard]] std::uint32_t host() const noexcept { return host_; }
+
+  /// A group's name that all hosts agree on; with one host, a name that no other run has. Made
+  /// before the processes of this host are.
+  [[nodiscard]] std::string group(const std::string& what) const;
+  /// Joins by any process that has this object, or a copy from before it was forked. Throws Error.
+  [[nodiscard]] std::unique_ptr<Fabric> join(const Seat& seat) const;
+
+ private:
+  void choose_hosts(const FabricOptions& options);
+  void choose_network(const FabricOptions& options);
+
+  std::string fabric_ = "shm";
+  std::uint32_t hosts_ = 1;
+  std::uint32_t host_ = 0;
+  std::string provider_ = {};
+  std::string device_ = {};
+  std::string address_ = {};
+  std::string meeting_ = {};  // empty: on this host
+  std::string secret_ = {};
+  std::optional<std::uint32_t> timeout_ms_ = {};
+  std::optional<std::uint32_t> silence_timeout_ms_ = {};
+};
+
+/// The network of a fabric that was joined, and why it was chosen, in one line.
+[[nodiscard]] std::string describe_network(const Fabric& fabric);
+
+}  // namespace dunlin::app

@@ -1,0 +1,142 @@
+#include "cluster/fabric_options.hpp"
+
+#include <array>
+#include <initializer_list>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "command.hpp"
+#include "routing/text.hpp"
+
+namespace dunlin::app {
+namespace {
+
+using routing::in_quotes;
+
+constexpr double kMostSeconds = 3'600;
+
+/// CLI::Range would let "nan" through, which is on neither side of any bound.
+const CLI::Validator kSeconds(
+    [](const std::string& text) {
+      double seconds = 0;
+      const bool number = CLI::detail::lexical_cast(text, seconds);
+      const bool right = number && seconds >= 0 && seconds <= kMostSeconds;
+      return right ? std::string() : "must be a number of seconds from 0 to 3600";
+    },
+    "");
+
+/// CLI11 would take -1 for a very large number.
+const CLI::Validator kCount(
+    [](const std::string& text) {
+      const bool digits = !text.empty() && text.size() <= 9 &&
+                          text.find_first_not_of("0123456789") == std::string::npos;
+      return digits ? std::string() : "must be a whole number";
+    },
+    "");
+
+struct Fabric {
+  std::string_view name;
+  bool providers;  // has several networks to choose from
+  bool network;    // reaches other hosts
+  bool real;       // takes time
+};
+
+// A further network is added here, and in cluster.cpp.
+constexpr std::array kFabrics{
+    Fabric{.name = "shm", .providers = false, .network = false, .real = true},
+    Fabric{.name = "sim", .providers = false, .network = false, .real = false},
+    Fabric{.name = "ofi", .providers = true, .network = true, .real = true},
+};
+
+std::string list_of(bool Fabric::*property) {
+  std::string text;
+  for (const Fabric& fabric : kFabrics) {
+    if (fabric.*property) text += fmt::format("{}{}", text.empty() ? "" : " or ", fabric.name);
+  }
+  return text;
+}
+
+const Fabric& find(const std::string& name) {
+  std::string all;
+  for (const Fabric& fabric : kFabrics) {
+    if (fabric.name == name) return fabric;
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", fabric.name);
+  }
+  throw BadInput(fmt::format("--fabric {}: there are {}", in_quotes(name), all));
+}
+
+struct Use {
+  std::string_view option;
+  bool given;
+  bool Fabric::*needs;
+  std::string_view what;
+};
+
+}  // namespace
+
+void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about) {
+  command.add_option("--fabric", options.fabric, about)->capture_default_str();
+  command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp)")
+      ->check(not_empty())
+      ->type_name("NAME");
+  command
+      .add_option("--device", options.device,
+                  "The network's device (default: the first that has the address)")
+      ->check(not_empty())
+      ->type_name("NAME");
+  command
+      .add_option("--address", options.address,
+                  "This host's address on the network (default: from where it reaches the meeting)")
+      ->check(not_empty())
+      ->type_name("IP");
+  command
+      .add_option("--meeting", options.meeting,
+                  "Where the hosts meet: one of them can bind it, all can reach it")
+      ->check(not_empty())
+      ->type_name("HOST:PORT|unix:NAME");
+  command
+      .add_option("--secret-file", options.secret_file,
+                  "What all hosts know and nobody else does; or DUNLIN_SECRET_FILE names it")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command.add_option("--hosts", options.hosts, "How many hosts take part, with a command each")
+      ->check(kCount)
+      ->type_name("N");
+  command.add_option("--host", options.host, "Which of them this one is, from 0")
+      ->check(kCount)
+      ->type_name("I");
+  command
+      .add_option("--join-timeout", options.join_timeout_s, "How long to wait until all are there")
+      ->check(kSeconds)
+      ->type_name("S");
+  command
+      .add_option("--silence-timeout", options.silence_timeout_s,
+                  "Silence after which a process counts as dead; 0: never")
+      ->check(kSeconds)
+      ->type_name("S");
+}
+
+void check(const FabricOptions& options) {
+  const Fabric& fabric = find(options.fabric);
+  constexpr std::string_view kNetwork = "only a network has several hosts, devices and addresses";
+  const std::initializer_list<Use> uses = {
+      {"--provider", !options.provider.empty(), &Fabric::providers, "only libfabric has providers"},
+      {"--device", !options.device.empty(), &Fabric::network, kNetwork},
+      {"--address", !options.address.empty(), &Fabric::network, kNetwork},
+      {"--meeting", !options.meeting.empty(), &Fabric::network, kNetwork},
+      {"--secret-file", !options.secret_file.empty(), &Fabric::network, kNetwork},
+      {"--hosts", options.hosts.has_value(), &Fabric::network, kNetwork},
+      {"--host", options.host.has_value(), &Fabric::network, kNetwork},
+      {"--join-timeout", options.join_timeout_s.has_value(), &Fabric::real,
+       "nobody waits in the simulator"},
+      {"--silence-timeout", options.silence_timeout_s.has_value(), &Fabric::real,
+       "the simulator's profiles say how long that is"}};
+  for (const Use& use : uses) {
+    if (!use.given || fabric.*use.needs) continue;
+    throw BadInput(fmt::format("{}: {}; use it with --fabric {}, not {}", use.option, use.what,
+                               list_of(use.needs), options.fabric));
+  }
+}
+
+}  // namespace dunlin::app

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+/// What a command line says about the fabric, with the same words for every command.
+namespace dunlin::app {
+
+struct FabricOptions {
+  std::string fabric = "shm";
+  std::string provider = {};     // ofi
+  std::string device = {};       // networks, as are those below
+  std::string address = {};      // of this host
+  std::string meeting = {};      // where the hosts meet
+  std::string secret_file = {};  // never the secret itself: others can see a command line
+  std::optional<std::uint32_t> hosts = {};
+  std::optional<std::uint32_t> host = {};
+  std::optional<double> join_timeout_s = {};  // all but sim
+  std::optional<double> silence_timeout_s = {};
+};
+
+/// `--fabric`, and what goes with it. `about` says what the command does on the fabrics.
+void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about);
+
+/// Throws BadInput unless there is such a fabric in this build, and all options belong to it.
+void check(const FabricOptions& options);
+
+}  // namespace dunlin::app
