@@ -7,6 +7,7 @@
 #include <dunlin/version.hpp>
 
 #include "routing/text.hpp"
+#include "signals.hpp"
 #include "standard_output.hpp"
 
 namespace dunlin::app {
@@ -63,6 +64,7 @@ void add_commands(CLI::App& program) {
 
 Status run(CLI::App& program, int argc, const char* const* argv) {
   hold_standard_descriptors();
+  take_back_signals();
   try {
     parse(program, argc, argv);
     demand_output_arrived();

@@ -23,12 +23,8 @@ Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
   store_text(table_.mine().plan_text, plan.text());
   table_.push();
 
-  // Of a router that is lost the station tells us, if it is not over anyway.
   table_.on_failure([this](auto&, std::size_t row, std::string_view why) {
-    if (row != plan_.station() || finished()) return;
-    // Its last word may have come with its end.
-    if (Plan::gives_up(ordered()) || ordered() == plan_.leave_stage()) obey();
-    if (!finished()) failure_ = fmt::format("{} is lost: {}", plan_.name_of(plan_.station()), why);
+    lose(static_cast<std::uint32_t>(row), why);
   });
 
   table_.when([this](const auto&) { return ordered() != obeyed_; }, "a new order")
@@ -44,6 +40,20 @@ Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
 }
 
 std::uint32_t Router::ordered() const noexcept { return table_[plan_.station()].order; }
+
+/// A router that is lost ends the run, or has left because the run is over: the station knows. But
+/// perhaps only we cannot hear it.
+void Router::lose(std::uint32_t member, std::string_view why) {
+  if (finished()) return;
+  if (member != plan_.station()) {
+    table_.mine().lost_router = member + 1;
+    static_cast<void>(table_.to(station_only_).push(&Row::lost_router));
+    return;
+  }
+  // Its last word may have come with its end.
+  if (Plan::gives_up(ordered()) || ordered() == plan_.leave_stage()) obey();
+  if (!finished()) failure_ = fmt::format("{} is lost: {}", plan_.name_of(member), why);
+}
 
 void Router::obey() {
   obeyed_ = ordered();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "routing/compute_model.hpp"
@@ -29,6 +30,7 @@ class Router {
   [[nodiscard]] const Paths& paths() const noexcept { return paths_; }
 
  private:
+  void lose(std::uint32_t member, std::string_view why);
   void obey();
   void write_changes(std::uint32_t stage);
   void announce();

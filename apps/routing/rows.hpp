@@ -59,6 +59,7 @@ struct Row {
   std::array<Cell<Length>, kMaxRouters> route_length;  // its routes by destination, in the end
   std::array<Cell<RouterId>, kMaxRouters> route_hop;
   Cell<std::uint32_t> shown_stage;
+  Cell<std::uint32_t> lost_router;  // one more than the number of one that it cannot hear; or 0
   // Of the station. The reason comes before the order to give up.
   Text<7> reason;
   Cell<std::uint32_t> order;

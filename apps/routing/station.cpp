@@ -7,6 +7,13 @@
 
 namespace dunlin::routing {
 
+namespace {
+
+/// One router may notice another's death before we do.
+constexpr std::uint64_t kNewsTakesNs = 500'000'000;
+
+}  // namespace
+
 Station::Station(Table<Row>& table, const Plan& plan, Listener listener)
     : table_(table),
       plan_(plan),
@@ -22,6 +29,11 @@ Station::Station(Table<Row>& table, const Plan& plan, Listener listener)
     const auto member = static_cast<std::uint32_t>(row);
     give_up(Plan::kGiveUp, fmt::format("router {} is lost: {}", plan_.name_of(member), why));
   });
+  table_.when(any(&Row::lost_router).over(routers_) != 0U).once([this] {
+    wait_for_news_of_the_lost();
+  });
+  table_.when([this](const auto&) { return report_is_due(); }, "a router cannot hear another")
+      .once([this] { believe_report(); });
   if (plan.hosts() > 1) {
     table_.when([this](const auto&) { return news(); }, "a router has settled").recurrent([this] {
       note_arrivals();
@@ -38,6 +50,7 @@ Station::Station(Table<Row>& table, const Plan& plan, Listener listener)
 }
 
 void Station::begin() {
+  if (!failure_.empty()) return;
   for (const std::uint32_t router : routers_) {
     if (table_[router].plan_hash == plan_.hash()) continue;
     const std::string theirs = load_text(table_[router].plan_text);
@@ -51,6 +64,7 @@ void Station::begin() {
 }
 
 void Station::order(std::uint32_t stage) {
+  if (!failure_.empty()) return;  // the last order was to give up
   stage_ = stage;
   std::fill(arrived_ns_.begin(), arrived_ns_.end(), 0U);
   table_.mine().order = stage;
@@ -81,6 +95,27 @@ void Station::give_up(std::uint32_t how, const std::string& why) {
   store_text(table_.mine().reason, why);
   table_.mine().order = how;
   table_.push(&Row::reason, &Row::order);
+}
+
+void Station::wait_for_news_of_the_lost() {
+  report_due_ns_ = table_.fabric().now_ns() + kNewsTakesNs;
+}
+
+bool Station::report_is_due() const noexcept {
+  if (report_due_ns_ == UINT64_MAX) return false;
+  if (table_.fabric().now_ns() >= report_due_ns_) return true;
+  table_.fabric().wake_at(report_due_ns_);
+  return false;
+}
+
+/// They live, and the network between them does not.
+void Station::believe_report() {
+  for (const std::uint32_t router : routers_) {
+    const std::uint32_t lost = table_[router].lost_router;
+    if (lost == 0 || lost > plan_.routers() || finished()) continue;
+    give_up(Plan::kGiveUp, fmt::format("router {} no longer hears router {}", plan_.name_of(router),
+                                       plan_.name_of(lost - 1)));
+  }
 }
 
 void Station::stop(const std::string& why) {

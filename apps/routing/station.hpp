@@ -38,6 +38,9 @@ class Station {
   void begin();
   void order(std::uint32_t stage);
   void give_up(std::uint32_t how, const std::string& why);
+  void wait_for_news_of_the_lost();
+  [[nodiscard]] bool report_is_due() const noexcept;
+  void believe_report();
   [[nodiscard]] bool news() const noexcept;
   void note_arrivals();
   void collect(std::uint32_t stage);
@@ -52,6 +55,7 @@ class Station {
   std::uint64_t ordered_ns_ = 0;
   std::vector<std::uint64_t> arrived_ns_;  // when the news came that a router has settled, or 0
   std::uint64_t run_began_ns_ = 0;
+  std::uint64_t report_due_ns_ = UINT64_MAX;
   std::vector<Installed> tables_;
   std::string failure_;
   bool refused_ = false;

@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <dunlin/fabric/ofi.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/version.hpp>
 
@@ -106,6 +108,34 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
       {{"routing", "--topology", "/proc/self/status", "--json", "/proc/self/status"},
        "--topology and --json: both are"},
       {{"routing", "--topology", "hub-ring:4", "--json", folder.c_str()}, "Is a directory"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "bogus"},
+       "--fabric \"bogus\": there are shm, sim, ofi"},
+      {{"routing", "--topology", "hub-ring:4", "--provider", "tcp"},
+       "--provider: only libfabric has providers; use it with --fabric ofi, not shm"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--hosts", "2"},
+       "--hosts: only a network has several hosts"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--join-timeout", "2"},
+       "--join-timeout: nobody waits in the simulator"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--profile", "ib100"},
+       "--profile: only the simulator has profiles"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x"},
+       "several hosts need all three"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
+        "2", "--host", "2"},
+       "--host 2: the 2 hosts are 0 to 1"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
+        "2", "--host", "0"},
+       "--secret-file is missing"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
+        "2", "--host", "0", "--secret-file", "/dev/null"},
+       "--secret-file \"/dev/null\": it is no file"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
+        "2", "--host", "0", "--secret-file", "/proc/sys/kernel/ostype"},
+       "a secret has 16 to 4096 bytes"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--host", "1", "--json", "x"},
+       "only host 0 has something to write"},
+      {{"routing", "--topology", "hub-ring:4", "--silence-timeout", "nan"},
+       "must be a number of seconds from 0 to 3600"},
       {{"bench", "table", "--json", ""}, "--json: must not be empty"},
       {{"bench", "table", "--plot", ""}, "--plot: must not be empty"},
       {{"bench", "table", "--fabric", "shm", "--profile", "ib100"}, "--profile: none of"},
@@ -119,6 +149,29 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
     const std::string said = testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find(refusal.complaint), std::string::npos) << said;
   }
+}
+
+TEST(Command, ListsTheNetworksThatThereAreIfThatOneIsNot) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_real({"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--provider",
+                      "carrier-pigeon"}),
+            Status::bad_input);
+  std::string there;
+  for (const std::string& network : dunlin::ofi::networks()) there += "\n  " + network;
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "dunlin: --fabric ofi --provider \"carrier-pigeon\": there is no such network. This "
+            "host has:" +
+                there + "\n");
+}
+
+/// Some library that we link may have handlers of its own.
+TEST(Command, IsEndedBySignalsAsAnyProgram) {
+  dunlin::test::Process process([](dunlin::test::Parent&) {
+    std::signal(SIGTERM, [](int) { _exit(1); });
+    (void)run_with([] { raise(SIGTERM); });
+    return 2;
+  });
+  EXPECT_EQ(process.exit_code(), -SIGTERM);
 }
 
 TEST(OutputFile, IsTriedWithoutATrace) {

@@ -20,6 +20,7 @@
 #include "routing/processes.hpp"
 #include "routing/router.hpp"
 #include "routing/station.hpp"
+#include "signals.hpp"
 #include "support/errors.hpp"
 #include "support/process.hpp"
 
@@ -128,6 +129,33 @@ TEST(SimulatedRun, IsFoundWrongIfARowHoldsAnotherCost) {
   EXPECT_EQ(verdict.differences.front(), "New York to a: its table says 11, Boost.Graph 2.5");
 }
 
+/// Both reach the station, so it does not lose any of them.
+TEST(SimulatedRun, IsGivenUpIfTwoRoutersNoLongerHearEachOther) {
+  const Topology net = from_json(kSquare);
+  const auto events = random_events(net, 1'000, 1);
+  const Plan plan(net, events);
+  dunlin::sim::World world(dunlin::sim::profile("ib100"), plan.members(), 1);
+  std::deque<dunlin::Table<Row>> tables;
+  std::deque<Router> routers;
+  for (dunlin::Rank rank = 0; rank < plan.members(); ++rank) {
+    tables.emplace_back(world.fabric(rank), dunlin::TableOptions{.name = "routing"});
+    world.attach(rank, [&table = tables.back()] { return table.poll(); });
+    if (rank < plan.routers()) routers.emplace_back(tables.back(), plan);
+  }
+  Station station(tables.back(), plan, [&](const EventRecord& record) {
+    if (record.event) return;
+    world.cut(1, 2);
+    world.cut(2, 1);
+  });
+  const auto all_ended = [&] {
+    return station.finished() && std::all_of(routers.begin(), routers.end(),
+                                             [](const Router& r) { return r.finished(); });
+  };
+  ASSERT_TRUE(world.run_until(all_ended, 60'000'000'000));
+  EXPECT_TRUE(dunlin::test::contains(station.failure(), "no longer hears router"));
+  for (const Router& router : routers) EXPECT_EQ(router.failure(), station.failure());
+}
+
 std::set<pid_t> children() {
   std::set<pid_t> pids;
   std::ifstream list("/proc/self/task/" + std::to_string(getpid()) + "/children");
@@ -207,6 +235,7 @@ TEST(Run, IsEndedByASignalWhileItsGroupForms) {
   const std::vector<LinkEvent> events;
   const Plan plan(net, events);
   dunlin::test::Process run([&](dunlin::test::Parent& parent) {
+    dunlin::app::take_back_signals();
     say_that_it_is_there_and_hang(&parent);
     (void)run_on_processes(plan, {}, ignore());
     return 0;
@@ -219,6 +248,7 @@ TEST(Run, IsEndedByASignalWhileItsGroupForms) {
 
 TEST(SignalGuard, LetsASignalThroughThatNobodyAskedFor) {
   dunlin::test::Process unasked([](dunlin::test::Parent&) {
+    dunlin::app::take_back_signals();
     SignalGuard signals;
     raise(SIGHUP);
     return 0;

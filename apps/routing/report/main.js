@@ -12,7 +12,7 @@ function head(runs) {
   const networks = runs.length === 1 ? runs[0].name : plural(runs.length, "network");
   const bird = svg("svg", { viewBox: "0 0 34 22", "aria-hidden": "true" },
     svg("path", { d: "M1 12C8 2 13 3 17 9 21 3 26 2 33 12 26 7 22 8 17 15 12 8 8 7 1 12Z", fill: "var(--accent)" }));
-  const where = [...new Set(runs.map((run) => (run.fabric === "shm" ? "each router a process of one host" : "simulated on " + run.profile)))].join("; ");
+  const where = [...new Set(runs.map((run) => (run.fabric === "sim" ? "simulated on " + run.profile : "each router a process" + (run.hosts === 1 ? " of one host" : " of one of " + run.hosts + " hosts"))))].join("; ");
   document.getElementById("top").append(
     html("div", { class: "brand" }, bird, "dunlin routing"),
     html("h1", {},
@@ -91,7 +91,7 @@ function verdict(run) {
 function section(run, index) {
   const place = (name) => html("div", { class: name });
   const [mapPlace, reactionPlace, linePlace, spreadPlace] = ["map", "reactions", "line", "spread"].map(place);
-  const where = run.fabric === "shm" ? "on shared memory" : "simulated: " + run.profile;
+  const where = run.fabric === "sim" ? "simulated: " + run.profile : "on " + run.network;
   const root = html("section", { class: "run", id: "run" + index }, html("h2", {}, run.name),
     html("p", { class: "facts" }, `${plural(run.routers.length, "router")} · ${plural(run.links.length, "link")} · cost: ${run.cost} · ${where} · `, verdict(run)));
   document.getElementById("runs").append(root);
