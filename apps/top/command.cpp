@@ -56,6 +56,8 @@ void add_top(CLI::App& program) {
   command->add_option("group,--group", options->selection.group, "only this group")
       ->check(not_empty());
   command->add_option("--table", options->selection.table, "only this table")->check(not_empty());
+  command->add_option("--fabric", options->selection.fabric, "only groups on this fabric: shm, ofi")
+      ->check(CLI::IsMember({"shm", "ofi"}));
   command
       ->add_option("--interval", options->interval_s,
                    "seconds between two looks (default: 1, with --once 0.2)")

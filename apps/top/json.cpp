@@ -128,7 +128,10 @@ Json table_json(const Sample& sample, const Group& group, const Table& table) {
 }
 
 Json group_json(const Sample& sample, const Group& group) {
-  Json json{{"name", group.name}, {"access", group.access}, {"size", group.size}};
+  Json json{{"name", group.name},
+            {"access", group.access},
+            {"fabric", group.fabric},
+            {"size", group.size}};
   for (const char* part : {"members", "absent_ranks", "tables"}) json[part] = Json::array();
   for (const Member& member : group.members) json["members"].push_back(member_json(sample, member));
   for (Rank rank = 0; rank < group.size; ++rank) {

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "fabric/shm/base_segment.hpp"
+#include "fabric/segments/base.hpp"
 #include "top/table_reader.hpp"
 
 namespace dunlin::top {
@@ -18,8 +18,8 @@ auto find(Things& things, Same same) -> decltype(things.data()) {
 
 std::optional<LoopSample> read_loop(std::span<const std::byte> payload) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(payload.data()) % kWordBytes == 0;
-  if (!aligned || payload.size() < sizeof(shm::BaseSegment)) return std::nullopt;
-  const auto& base = *reinterpret_cast<const shm::BaseSegment*>(payload.data());
+  if (!aligned || payload.size() < sizeof(segments::Base)) return std::nullopt;
+  const auto& base = *reinterpret_cast<const segments::Base*>(payload.data());
   LoopSample loop{.asleep = memory::load(base.sleeping) != 0,
                   .last_watch_ns = memory::load(base.last_watch_ns)};
   for (Rank rank = 0; rank < kMaxHostMembers; ++rank) {
@@ -29,13 +29,18 @@ std::optional<LoopSample> read_loop(std::span<const std::byte> payload) {
   return loop;
 }
 
+bool is_of(const Segment& segment, const Group& group) {
+  return segment.info.group == group.name && segment.access == group.access &&
+         segment.info.fabric == group.fabric;
+}
+
 Group& group_of(Sample& sample, const Segment& segment) {
-  const auto same = [&](const Group& g) {
-    return g.name == segment.info.group && g.access == segment.access;
-  };
+  const auto same = [&](const Group& g) { return is_of(segment, g); };
   if (Group* group = find(sample.groups, same)) return *group;
-  return sample.groups.emplace_back(
-      Group{.name = segment.info.group, .access = segment.access, .size = 0});
+  return sample.groups.emplace_back(Group{.name = segment.info.group,
+                                          .access = segment.access,
+                                          .fabric = segment.info.fabric,
+                                          .size = 0});
 }
 
 void add_member(Group& group, const Segment& segment, const ProcessReader& process) {
@@ -49,7 +54,7 @@ void add_member(Group& group, const Segment& segment, const ProcessReader& proce
                                                 .incarnation = segment.info.incarnation,
                                                 .process = process(segment.pid)});
   }
-  if (segment.info.kind == shm::SegmentKind::base) member->loop = read_loop(segment.payload);
+  if (segment.info.kind == segments::SegmentKind::base) member->loop = read_loop(segment.payload);
 }
 
 void sort(Sample& sample) {
@@ -62,7 +67,7 @@ void sort(Sample& sample) {
     });
   }
   std::sort(sample.groups.begin(), sample.groups.end(), [](const Group& a, const Group& b) {
-    return std::tie(a.name, a.access) < std::tie(b.name, b.access);
+    return std::tie(a.name, a.access, a.fabric) < std::tie(b.name, b.access, b.fabric);
   });
 }
 
@@ -129,9 +134,7 @@ Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
   for (Group& group : sample.groups) {
     std::vector<const Segment*> parts;
     for (const Segment& segment : segments) {
-      if (segment.info.group == group.name && segment.access == group.access) {
-        parts.push_back(&segment);
-      }
+      if (is_of(segment, group)) parts.push_back(&segment);
     }
     group.tables = read_tables(parts, now_ns, sample.remarks);
   }
@@ -144,7 +147,7 @@ void compare(const Sample& before, Sample& after) {
   after.interval_s = seconds;
   for (Group& group : after.groups) {
     const Group* old = find(before.groups, [&](const Group& g) {
-      return g.name == group.name && g.access == group.access;
+      return g.name == group.name && g.access == group.access && g.fabric == group.fabric;
     });
     if (old == nullptr) continue;
     for (Member& member : group.members) compare_members(*old, member, seconds);

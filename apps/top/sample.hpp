@@ -11,7 +11,7 @@
 
 #include <dunlin/table/layout.hpp>
 
-#include "fabric/shm/segment.hpp"
+#include "fabric/segments/segment.hpp"
 #include "top/board_sample.hpp"
 #include "top/process.hpp"
 #include "top/value.hpp"
@@ -22,7 +22,7 @@ namespace dunlin::top {
 
 /// A segment of another process, mapped read-only.
 struct Segment {
-  shm::SegmentInfo info = {};
+  segments::SegmentInfo info = {};
   pid_t pid = 0;            // where we found it; the owner's own idea of its number may differ
   std::string access = {};  // who may be in the group: "user alice", "Unix group lab"
   std::span<const std::byte> payload = {};
@@ -86,7 +86,8 @@ struct Table {
 struct Group {
   std::string name = {};
   std::string access = {};
-  std::uint32_t size = 0;  // members that it was made of
+  std::string fabric = {};  // "shm", "ofi"
+  std::uint32_t size = 0;   // members that it was made of
   std::vector<Member> members = {};
   std::vector<Table> tables = {};
 

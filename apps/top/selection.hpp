@@ -12,6 +12,7 @@ namespace dunlin::top {
 struct Selection {
   std::string group = {};
   std::string table = {};
+  std::string fabric = {};
 };
 
 /// Throws BadInput, or Error if it is there and hidden from us, unless the sample has something of

@@ -47,7 +47,7 @@ class TableReader {
 
   std::vector<Table> read(std::span<const Segment* const> segments) {
     for (const Segment* segment : segments) {
-      if (segment->info.kind == shm::SegmentKind::region) add_part(*segment, segments);
+      if (segment->info.kind == segments::SegmentKind::region) add_part(*segment, segments);
     }
     std::vector<Table> tables = std::move(tables_);
     for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -77,7 +77,7 @@ class TableReader {
     add_node(tables_[table], std::move(node));
   }
 
-  std::size_t table_of(const shm::SegmentInfo& info, TableDescription description) {
+  std::size_t table_of(const segments::SegmentInfo& info, TableDescription description) {
     const auto found = std::find_if(tables_.begin(), tables_.end(), [&](const Table& t) {
       return t.name == info.region && t.epoch == info.epoch && t.layout_hash == info.layout_hash &&
              t.layout == description.layout && t.ranks == description.ranks;
@@ -104,7 +104,7 @@ class TableReader {
 
   static const Segment* board_of(const Segment& region, std::span<const Segment* const> segments) {
     const auto found = std::find_if(segments.begin(), segments.end(), [&](const Segment* s) {
-      return s->info.kind == shm::SegmentKind::published &&
+      return s->info.kind == segments::SegmentKind::published &&
              s->info.incarnation == region.info.incarnation && s->info.epoch == region.info.epoch &&
              s->info.region.starts_with(kBoardPrefix) &&
              std::string_view(s->info.region).substr(kBoardPrefix.size()) == region.info.region;

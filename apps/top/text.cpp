@@ -88,7 +88,8 @@ void print_members(std::vector<Line>& to, const Sample& sample, const Group& gro
 }
 
 void print_title(std::vector<Line>& to, const Group& group, const Page& page) {
-  std::string text = fmt::format("group {} ({})", printable(group.name), printable(group.access));
+  std::string text = fmt::format("group {} ({}, {})", printable(group.name),
+                                 printable(group.fabric), printable(group.access));
   text += fmt::format(", {} of {} here", group.members.size(), counted(group.size, "member"));
   to.push_back({shortened(std::move(text), page.width), Style::title});
 }

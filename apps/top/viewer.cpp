@@ -9,7 +9,9 @@
 namespace dunlin::top {
 namespace {
 
-std::string key_of(const Group& group) { return group.name + '\n' + group.access; }
+std::string key_of(const Group& group) {
+  return group.name + '\n' + group.access + '\n' + group.fabric;
+}
 
 std::size_t body_rows(ScreenSize size) { return std::max<std::size_t>(size.rows, 2) - 1; }
 

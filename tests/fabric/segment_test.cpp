@@ -1,4 +1,4 @@
-#include "fabric/shm/segment.hpp"
+#include "fabric/segments/segment.hpp"
 
 #include <csignal>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #include "support/process.hpp"
 
-namespace dunlin::shm {
+namespace dunlin::segments {
 namespace {
 
 using test::Parent;
@@ -152,11 +152,11 @@ TEST(Segment, IsReservedThoughSignalsKeepComing) {
     if (std::signal(SIGPROF, [](int) {}) == SIG_ERR) return 2;
     const itimerval often{.it_interval = {0, 10'000}, .it_value = {0, 10'000}};
     if (setitimer(ITIMER_PROF, &often, nullptr) != 0) return 3;
-    static_cast<void>(shm::create_segment({.bytes = 64 << 20}, std::nullopt));
+    static_cast<void>(segments::create_segment({.bytes = 64 << 20}, std::nullopt));
     return 0;
   });
   EXPECT_EQ(profiled.exit_code(), 0);
 }
 
 }  // namespace
-}  // namespace dunlin::shm
+}  // namespace dunlin::segments

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#include "fabric/shm/observer.hpp"
+#include "fabric/segments/observer.hpp"
 #include "fabric/shm_group.hpp"
 #include "support/process.hpp"
 
@@ -18,9 +18,9 @@ using test::Parent;
 using test::poll_politely;
 using test::Process;
 
-std::vector<shm::Sighting> sightings_of(const std::string& group) {
-  std::vector<shm::Sighting> found = shm::find_segments();
-  std::erase_if(found, [&](const shm::Sighting& s) { return s.info.group != group; });
+std::vector<segments::Sighting> sightings_of(const std::string& group) {
+  std::vector<segments::Sighting> found = segments::find_segments();
+  std::erase_if(found, [&](const segments::Sighting& s) { return s.info.group != group; });
   return found;
 }
 
@@ -36,7 +36,7 @@ TEST(ShmObserver, FindsAllSegmentsOfAGroupOnce) {
   const Region board = member.fabric->publish({.name = "board", .bytes = 128});
   EXPECT_EQ(other.hear(), "in");
   std::string seen;
-  for (const shm::Sighting& s : sightings_of(group)) {
+  for (const segments::Sighting& s : sightings_of(group)) {
     EXPECT_EQ(s.pid, s.info.owner_rank == 0 ? getpid() : other.pid());
     EXPECT_EQ(s.info.members, 2u);
     EXPECT_EQ(s.info.owner_uid, geteuid());
@@ -55,9 +55,9 @@ TEST(ShmObserver, NamesTheOwnerThoughOthersHoldTheSegment) {
     return 0;
   });
   ASSERT_EQ(owner.hear(), "in");
-  std::vector<shm::Sighting> found = sightings_of(group);
+  std::vector<segments::Sighting> found = sightings_of(group);
   ASSERT_EQ(found.size(), 1u);
-  const shm::Descriptor held(open(found[0].path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor held(open(found[0].path.c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(held);
   found = sightings_of(group);
   ASSERT_EQ(found.size(), 1u);
@@ -78,12 +78,12 @@ TEST(ShmObserver, ReadsARegionWhileItsOwnerWritesAndAfterItsEnd) {
     return 0;
   });
   EXPECT_EQ(owner.hear(), "published");
-  const std::vector<shm::Sighting> found = sightings_of(group);
-  const auto board = std::find_if(found.begin(), found.end(), [](const shm::Sighting& s) {
-    return s.info.kind == shm::SegmentKind::published;
+  const std::vector<segments::Sighting> found = sightings_of(group);
+  const auto board = std::find_if(found.begin(), found.end(), [](const segments::Sighting& s) {
+    return s.info.kind == segments::SegmentKind::published;
   });
   ASSERT_NE(board, found.end());
-  const shm::ObservedSegment segment(*board);
+  const segments::ObservedSegment segment(*board);
   EXPECT_EQ(segment.info().layout_text, "what");
   EXPECT_EQ(segment.info().layout_hash, 9u);
   owner.tell("write");
@@ -92,8 +92,9 @@ TEST(ShmObserver, ReadsARegionWhileItsOwnerWritesAndAfterItsEnd) {
   owner.kill();
   EXPECT_EQ(memory::load(*reinterpret_cast<const std::uint64_t*>(segment.memory().data())), 42u);
   EXPECT_TRUE(sightings_of(group).empty());
-  EXPECT_TRUE(contains(test::what_is_thrown_by([&] { const shm::ObservedSegment gone(*board); }),
-                       "Has it ended"));
+  EXPECT_TRUE(
+      contains(test::what_is_thrown_by([&] { const segments::ObservedSegment gone(*board); }),
+               "Has it ended"));
 }
 
 TEST(ShmObserver, AMemberRaisesItsLimitOfDescriptorsIfItMust) {

@@ -10,7 +10,7 @@
 
 #include <dunlin/table/layout.hpp>
 
-#include "fabric/shm/base_segment.hpp"
+#include "fabric/segments/base.hpp"
 #include "table/board_format.hpp"
 #include "top/sample.hpp"
 
@@ -50,7 +50,7 @@ class FakeMember {
       : rank_(rank),
         members_(members),
         group_(std::move(group)),
-        base_(sizeof(shm::BaseSegment)),
+        base_(sizeof(segments::Base)),
         region_(members * sizeof(FakeRow)),
         board_(board::total_bytes(members)) {
     for (Rank i = 0; i < members; ++i) new (&row(i)) FakeRow;
@@ -82,7 +82,7 @@ class FakeMember {
     return reinterpret_cast<board::PredicateSlot*>(board_.data() +
                                                    board::predicates_offset(members_))[i];
   }
-  shm::BaseSegment& base() { return *reinterpret_cast<shm::BaseSegment*>(base_.data()); }
+  segments::Base& base() { return *reinterpret_cast<segments::Base*>(base_.data()); }
   [[nodiscard]] const FakeMemory& board() const { return board_; }
   [[nodiscard]] const FakeMemory& region() const { return region_; }
 
@@ -103,11 +103,11 @@ class FakeMember {
     std::string ranks;
     for (Rank i = 0; i < members_; ++i) ranks += (i == 0 ? "" : " ") + std::to_string(i);
     const std::string text = layout_of<FakeRow>().text();
-    return {segment(shm::SegmentKind::base, "", "", base_),
-            segment(shm::SegmentKind::region, "load",
+    return {segment(segments::SegmentKind::base, "", "", base_),
+            segment(segments::SegmentKind::region, "load",
                     text + "members " + ranks + "\nrefresh " + (reads_ ? "reads" : "writes") + "\n",
                     region_),
-            segment(shm::SegmentKind::published, "board:load", text, board_)};
+            segment(segments::SegmentKind::published, "board:load", text, board_)};
   }
   void pull_instead_of_push() {
     reads_ = true;
@@ -115,7 +115,7 @@ class FakeMember {
   }
 
  private:
-  [[nodiscard]] Segment segment(shm::SegmentKind kind, std::string name, std::string text,
+  [[nodiscard]] Segment segment(segments::SegmentKind kind, std::string name, std::string text,
                                 const FakeMemory& memory) const {
     Segment s{.info = {.kind = kind,
                        .owner_pid = 100 + rank_,
@@ -125,6 +125,7 @@ class FakeMember {
                        .epoch = 1,
                        .layout_hash = 5,
                        .bytes = memory.span().size(),
+                       .fabric = "shm",
                        .group = group_,
                        .member = "node" + std::to_string(rank_),
                        .region = std::move(name),

@@ -58,7 +58,7 @@ class ThreeMembers {
 
 TEST(TopText, ShowsAGroup) {
   EXPECT_EQ(text_of(describe(ThreeMembers().sample(), {.width = 80})), R"(
-group rack7 (user alice), 2 of 3 members here
+group rack7 (shm, user alice), 2 of 3 members here
   RANK  NAME   PID  COMMAND  PROCESS  CPU %  LOOP     POLLED
      0  node0  100  worker   asleep     0.0  waiting   20 ms
      1  node1  101  worker   asleep     0.0  polling   20 ms
@@ -108,12 +108,12 @@ TEST(TopText, ShowsAllGroupsInShortAndWhatIsHidden) {
   Sample sample = take_sample(segments_of({&a, &b}), kNow, asleep);
   sample.remarks.emplace_back("Something is hidden.");
   EXPECT_EQ(text_of(describe(sample, {.width = 80})), R"(
-group lab (user alice), 1 of 1 member here
+group lab (shm, user alice), 1 of 1 member here
   RANK  NAME   PID  COMMAND  PROCESS  CPU %  LOOP     POLLED
      0  node0  100  worker   asleep       -  joining       -
   tables: load (1 row)
 
-group rack7 (user alice), 1 of 1 member here
+group rack7 (shm, user alice), 1 of 1 member here
   RANK  NAME   PID  COMMAND  PROCESS  CPU %  LOOP     POLLED
      0  node0  100  worker   asleep       -  joining       -
   tables: load (1 row)

@@ -108,6 +108,7 @@ void Rendezvous::make_base() {
                           .members = self_.members(),
                           .incarnation = self_.incarnation,
                           .bytes = BaseSegment::bytes(self_.members()),
+                          .fabric = "shm",
                           .group = self_.group,
                           .member = self_.names[self_.rank]},
                          access_.group);

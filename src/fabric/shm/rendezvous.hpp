@@ -5,16 +5,24 @@
 #include <string>
 #include <vector>
 
+#include "fabric/segments/segment.hpp"
 #include "fabric/shm/address.hpp"
 #include "fabric/shm/base_segment.hpp"
 #include "fabric/shm/formation.hpp"
 #include "fabric/shm/identity.hpp"
 #include "fabric/shm/packet.hpp"
-#include "fabric/shm/segment.hpp"
 
 /// Finding the other members on this host. Each claims its rank's address and listens there,
 /// connects to all lower ranks, and lets Formation decide when the group is complete.
 namespace dunlin::shm {
+
+using segments::create_segment;
+using segments::map_peer_segment;
+using segments::Mapping;
+using segments::OwnSegment;
+using segments::PeerSegment;
+using segments::SegmentInfo;
+using segments::SegmentKind;
 
 /// A member as the rendezvous found it.
 struct Link {

@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include <sys/mman.h>
-
 #include "fabric/stream/stream_fabric.hpp"
 
 /// A region is known to peers by a number: its place here, and how often that place was announced.
@@ -17,18 +15,12 @@ constexpr std::size_t kMaxFramesWaiting = 1024;
 
 }  // namespace
 
-StreamFabric::Pages::Pages(std::size_t bytes) {
-  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED)
-    throw Error("no memory for " + std::to_string(bytes) + " bytes: " + error_text(errno));
-  memory_ = {static_cast<std::byte*>(at), bytes};
-}
-
-StreamFabric::Pages::~Pages() { munmap(memory_.data(), memory_.size()); }
-
 std::span<std::byte> StreamFabric::do_allocate(RegionId id, const RegionSpec& spec,
                                                bool observers_only) {
-  locals_[id.index] = std::make_unique<Local>(spec, observers_only);
+  const auto kind =
+      observers_only ? segments::SegmentKind::published : segments::SegmentKind::region;
+  locals_[id.index] = std::make_unique<Local>(
+      segments::RegionMemory(presence_.segment(kind, spec)), spec, observers_only);
   must_match_ = true;  // perhaps a peer has announced it already
   return locals_[id.index]->pages.memory();
 }

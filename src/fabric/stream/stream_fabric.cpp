@@ -36,6 +36,11 @@ StreamFabric::StreamFabric(Attachment attachment)
       timer_(
           checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "making a timer")),
       transport_(std::move(attachment.transport)),
+      presence_({.owner_rank = attachment.rank,
+                 .members = static_cast<std::uint32_t>(attachment.names.size()),
+                 .fabric = kind_,
+                 .group = attachment.group,
+                 .member = attachment.names[attachment.rank]}),
       members_(static_cast<std::uint32_t>(attachment.names.size())),
       remotes_(attachment.names.size() * kMaxRegions),
       locals_(kMaxRegions),
@@ -136,6 +141,7 @@ std::size_t StreamFabric::poll() noexcept {
   polling_ = true;
   handled_ = 0;
   recent_ns_ = now_ns();
+  presence_.show_poll(recent_ns_);
   if (recent_ns_ >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
   transport_->progress(*this);
   if (must_drain_) drain_all();

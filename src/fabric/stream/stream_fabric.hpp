@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/failure_detector.hpp"
+#include "fabric/segments/presence.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/inbox.hpp"
 #include "fabric/stream/outbox.hpp"
@@ -80,23 +81,11 @@ class StreamFabric final : public Fabric, private Receiver {
     std::uint32_t number = 0;
     std::uint64_t bytes = 0;
   };
-  /// Pages of our own, zeroed.
-  class Pages {
-   public:
-    explicit Pages(std::size_t bytes);
-    Pages(const Pages&) = delete;
-    Pages& operator=(const Pages&) = delete;
-    ~Pages();
-    [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
-
-   private:
-    std::span<std::byte> memory_;
-  };
   /// A region of our own.
   struct Local {
-    Local(const RegionSpec& what, bool hidden)
-        : pages(what.bytes), spec(what), observers_only(hidden) {}
-    Pages pages;
+    Local(segments::RegionMemory memory, const RegionSpec& what, bool hidden)
+        : pages(std::move(memory)), spec(what), observers_only(hidden) {}
+    segments::RegionMemory pages;
     RegionSpec spec;
     bool observers_only;
     std::uint32_t number = 0;  // what peers call it; 0: not announced
@@ -239,6 +228,7 @@ class StreamFabric final : public Fabric, private Receiver {
   Descriptor timer_;
   std::unique_ptr<Transport> transport_;
 
+  segments::Presence presence_;
   std::uint32_t members_;
   std::vector<Remote> remotes_;    // by peer and region
   std::vector<Contact> contacts_;  // by rank

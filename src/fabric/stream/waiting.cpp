@@ -36,6 +36,7 @@ std::uint64_t StreamFabric::next_duty_ns() const noexcept {
 /// Our own sleep() looks after everything itself; a foreign loop must see it in the descriptor.
 void StreamFabric::prepare_sleep() noexcept {
   silence_bell();
+  presence_.show_asleep(true);
   if (!foreign_loop_) return;
   set_timer(next_duty_ns());
   if (has_work() || !transport_->may_wait()) ring();
@@ -46,12 +47,13 @@ int StreamFabric::wait_descriptor() const noexcept {
   return epoll_.get();
 }
 
-void StreamFabric::cancel_sleep() noexcept {}
+void StreamFabric::cancel_sleep() noexcept { presence_.show_asleep(false); }
 
 void StreamFabric::sleep(std::uint64_t timeout_ns) noexcept {
   if (!unsent_.empty()) send_all();
   if (!woken_.exchange(false) && !has_work() && transport_->may_wait()) wait(timeout_ns);
   wake_at_ns_ = UINT64_MAX;
+  presence_.show_asleep(false);
 }
 
 void StreamFabric::wait(std::uint64_t timeout_ns) noexcept {

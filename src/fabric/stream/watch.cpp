@@ -52,6 +52,7 @@ void StreamFabric::fail(Rank peer, const std::string& how) {
   ++handled_;
   const std::string text = who(peer) + " failed: " + how;
   fail_all(contact, peer);
+  presence_.show_failed(peer);
   fail_peer(peer, text);
 }
 

@@ -1,4 +1,4 @@
-#include "fabric/shm/observer.hpp"
+#include "fabric/segments/observer.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-namespace dunlin::shm {
+namespace dunlin::segments {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ ObservedSegment::ObservedSegment(const Sighting& sighting) {
                                        PROT_READ);
 }
 
-}  // namespace dunlin::shm
+}  // namespace dunlin::segments

@@ -1,8 +1,8 @@
-#include "fabric/shm/segment_format.hpp"
+#include "fabric/segments/format.hpp"
 
 #include <algorithm>
 
-namespace dunlin::shm {
+namespace dunlin::segments {
 namespace {
 
 template <std::size_t Size>
@@ -23,7 +23,7 @@ std::string fault_of(const SegmentHeader& header, std::uint64_t file_bytes) {
            std::to_string(kSegmentVersion);
   if (!known(header.kind))
     return "its kind " + std::to_string(static_cast<std::uint32_t>(header.kind)) + " is unknown";
-  if (!ends(header.group) || !ends(header.member) || !ends(header.region))
+  if (!ends(header.fabric) || !ends(header.group) || !ends(header.member) || !ends(header.region))
     return "a name in its header does not end";
   if (header.members == 0 || header.members > kMaxHostMembers ||
       header.owner_rank >= header.members)
@@ -40,4 +40,4 @@ std::string fault_of(const SegmentHeader& header, std::uint64_t file_bytes) {
   return {};
 }
 
-}  // namespace dunlin::shm
+}  // namespace dunlin::segments

@@ -9,7 +9,7 @@
 
 /// The header of every segment in /dev/shm, as docs/formats/shm-segment.md describes it. It is
 /// written once, before anyone else can see the segment, and read only by copy, never in place.
-namespace dunlin::shm {
+namespace dunlin::segments {
 
 inline constexpr std::array<char, 8> kSegmentMagic = {'D', 'U', 'N', 'L', 'I', 'N', 'S', 'G'};
 inline constexpr std::uint32_t kSegmentVersion = 1;
@@ -38,7 +38,8 @@ struct SegmentHeader {
   std::array<char, 48> group;  // names end with a zero byte
   std::array<char, 48> member;
   std::array<char, 72> region;
-  std::array<std::byte, 16> reserved;  // zero
+  std::array<char, 8> fabric;         // "shm", "ofi"
+  std::array<std::byte, 8> reserved;  // zero
 };
 
 static_assert(sizeof(SegmentHeader) == 256);
@@ -57,6 +58,7 @@ static_assert(offsetof(SegmentHeader, payload_bytes) == 64);
 static_assert(offsetof(SegmentHeader, group) == 72);
 static_assert(offsetof(SegmentHeader, member) == 120);
 static_assert(offsetof(SegmentHeader, region) == 168);
+static_assert(offsetof(SegmentHeader, fabric) == 240);
 static_assert(kMaxGroupNameBytes < sizeof(SegmentHeader::group));
 static_assert(kMaxMemberNameBytes < sizeof(SegmentHeader::member));
 static_assert(kMaxRegionNameBytes < sizeof(SegmentHeader::region));
@@ -72,4 +74,4 @@ static_assert(kMaxRegionNameBytes < sizeof(SegmentHeader::region));
 /// nothing is.
 [[nodiscard]] std::string fault_of(const SegmentHeader& header, std::uint64_t file_bytes);
 
-}  // namespace dunlin::shm
+}  // namespace dunlin::segments

@@ -7,12 +7,12 @@
 
 #include <sys/types.h>
 
-#include "fabric/shm/segment_format.hpp"
-#include "fabric/shm/system.hpp"
+#include "fabric/segments/format.hpp"
+#include "fabric/system.hpp"
 
 /// Memory segments in /dev/shm without a name: whoever holds the descriptor or a mapping keeps
 /// them alive, and nothing is left when the last holder is gone, however it went.
-namespace dunlin::shm {
+namespace dunlin::segments {
 
 /// What a segment's header says, without the layout of bytes.
 struct SegmentInfo {
@@ -25,6 +25,7 @@ struct SegmentInfo {
   std::uint64_t epoch = 0;
   std::uint64_t layout_hash = 0;
   std::uint64_t bytes = 0;
+  std::string fabric = {};
   std::string group = {};
   std::string member = {};
   std::string region = {};
@@ -67,4 +68,4 @@ struct PeerSegment {
 /// threads), both get the same addresses.
 [[nodiscard]] PeerSegment map_peer_segment(const Descriptor& file);
 
-}  // namespace dunlin::shm
+}  // namespace dunlin::segments

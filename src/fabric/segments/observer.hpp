@@ -7,13 +7,13 @@
 
 #include <sys/types.h>
 
-#include "fabric/shm/segment.hpp"
+#include "fabric/segments/segment.hpp"
 
 /// Looking at the segments of running members from outside, read-only and without their help: for
 /// tools such as `dunlin top`. Segments have no names, so they are found in /proc, through the
 /// descriptors that their owners keep open; the kernel lets us see those of our own user, and root
 /// those of all.
-namespace dunlin::shm {
+namespace dunlin::segments {
 
 /// A segment as it was seen in /proc; it may be gone by now.
 struct Sighting {
@@ -38,4 +38,4 @@ class ObservedSegment {
   std::unique_ptr<Mapping> mapping_;
 };
 
-}  // namespace dunlin::shm
+}  // namespace dunlin::segments

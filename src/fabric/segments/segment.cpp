@@ -1,4 +1,4 @@
-#include "fabric/shm/segment.hpp"
+#include "fabric/segments/segment.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-namespace dunlin::shm {
+namespace dunlin::segments {
 namespace {
 
 constexpr const char* kDirectory = "/dev/shm";
@@ -67,6 +67,7 @@ SegmentHeader header_of(const SegmentInfo& info) {
   header.epoch = info.epoch;
   header.layout_hash = info.layout_hash;
   header.payload_bytes = info.bytes;
+  put_name(header.fabric, info.fabric);
   put_name(header.group, info.group);
   put_name(header.member, info.member);
   put_name(header.region, info.region);
@@ -83,6 +84,7 @@ SegmentInfo info_of(const SegmentHeader& header, std::string layout_text) {
           .epoch = header.epoch,
           .layout_hash = header.layout_hash,
           .bytes = header.payload_bytes,
+          .fabric = header.fabric.data(),
           .group = header.group.data(),
           .member = header.member.data(),
           .region = header.region.data(),
@@ -202,4 +204,4 @@ PeerSegment map_peer_segment(const Descriptor& file) {
   return {std::move(info), std::move(mapping)};
 }
 
-}  // namespace dunlin::shm
+}  // namespace dunlin::segments
