@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "command.hpp"
@@ -77,6 +78,10 @@ struct Use {
 
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about) {
   command.add_option("--fabric", options.fabric, about)->capture_default_str();
+  add_network_options(command, options);
+}
+
+void add_network_options(CLI::App& command, FabricOptions& options) {
   command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp)")
       ->check(not_empty())
       ->type_name("NAME");

@@ -4,7 +4,9 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 /// What a command line says about the fabric, with the same words for every command.
 namespace dunlin::app {
@@ -24,6 +26,8 @@ struct FabricOptions {
 
 /// `--fabric`, and what goes with it. `about` says what the command does on the fabrics.
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about);
+/// The same without `--fabric`.
+void add_network_options(CLI::App& command, FabricOptions& options);
 
 /// Throws BadInput unless there is such a fabric in this build, and all options belong to it.
 void check(const FabricOptions& options);

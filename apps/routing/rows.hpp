@@ -47,9 +47,6 @@ template <std::size_t Parts>
 }
 
 struct Row {
-  // Of all: what they are about to do, so that hosts with other input are found out.
-  Text<2> plan_text;
-  Cell<std::uint64_t> plan_hash;  // never 0
   // Of a router: what others compute with. The costs come before the stage that announces them.
   std::array<Cell<Cost>, kMaxRouterLinks> link_cost;  // by slot
   Cell<std::uint32_t> changed_stage;                  // they are those of this stage
@@ -60,6 +57,9 @@ struct Row {
   std::array<Cell<RouterId>, kMaxRouters> route_hop;
   Cell<std::uint32_t> shown_stage;
   Cell<std::uint32_t> lost_router;  // one more than the number of one that it cannot hear; or 0
+  // Of all: what they are about to do, so that hosts with other input are found out.
+  Text<2> plan_text;
+  Cell<std::uint64_t> plan_hash;  // never 0
   // Of the station. The reason comes before the order to give up.
   Text<7> reason;
   Cell<std::uint32_t> order;

@@ -9,6 +9,7 @@
 
 #include "bench/harness/clock.hpp"
 #include "bench/harness/result.hpp"
+#include "cluster/fabric_options.hpp"
 
 /// An Experiment measures one figure, at one or several settings of its parameters.
 namespace dunlin::bench {
@@ -18,7 +19,8 @@ struct Effort {
   std::uint32_t rounds = 11;
   bool quick = false;  // a fraction of the work: to see that everything runs, not to quote
   std::chrono::milliseconds timeout{120'000};
-  std::string profile = {};  // of simulated networks; empty: each figure's own
+  std::string profile = {};         // of simulated networks; empty: each figure's own
+  app::FabricOptions network = {};  // of real ones: provider, device, address
 
   /// The full amount of something, or a hundredth of it.
   [[nodiscard]] std::uint32_t scaled(std::uint32_t full) const noexcept {
@@ -36,7 +38,7 @@ struct Effort {
 struct Experiment {
   std::string name;    // "detection"; several results share it
   std::string title;   // a line for people: what is measured, and how
-  std::string fabric;  // "shm", "sim" or "none"
+  std::string fabric;  // "shm", "ofi", "sim" or "none"
   std::string x = {};  // the parameter to plot along; empty: bars
   std::function<std::vector<Result>(const Effort&)> run;
 };

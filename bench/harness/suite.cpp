@@ -7,6 +7,7 @@
 
 #include "bench/harness/cores.hpp"
 #include "bench/harness/report.hpp"
+#include "cluster/cluster.hpp"
 #include "command.hpp"
 #include "output_file.hpp"
 
@@ -61,12 +62,28 @@ std::string summary(const std::vector<Finding>& findings) {
   return fmt::format("{} of {} goals reached.\n{}", reached, goals, others);
 }
 
+/// The options of a network, if figures on it are selected; `fabric` is its name.
+void check_network(const SuiteOptions& options, const std::vector<const Experiment*>& selected) {
+  app::FabricOptions network = options.effort.network;
+  if (network.hosts || network.host || !network.meeting.empty()) {
+    throw app::BadInput("--hosts, --host and --meeting: a benchmark runs on this host alone");
+  }
+  for (const Experiment* experiment : selected) {
+    network.fabric = experiment->fabric;
+    if (network.fabric != "ofi") continue;
+    return void(app::Cluster(network));
+  }
+  network.fabric = options.fabric == "sim" ? "sim" : "shm";
+  app::check(network);
+}
+
 /// What would make the work be in vain, before it is done.
 void check(const SuiteOptions& options, const std::vector<const Experiment*>& selected) {
   const bool simulates = std::ranges::find(selected, "sim", &Experiment::fabric) != selected.end();
   if (!options.effort.profile.empty() && !simulates) {
     throw app::BadInput("--profile: none of the figures that were asked for is simulated");
   }
+  check_network(options, selected);
   if (!options.json_file.empty()) app::demand_writable({"--json", options.json_file});
   if (!options.plot_folder.empty()) prepare_plots(options.plot_folder);
 }
@@ -77,7 +94,8 @@ void add_options(CLI::App& command, SuiteOptions& options) {
   command.add_flag("--list", options.list, "Name the figures and stop");
   command.add_option("--only", options.only, "Measure only these figures")->type_name("NAME");
   command.add_option("--fabric", options.fabric, "Only the figures on this fabric")
-      ->check(CLI::IsMember({"shm", "sim", "none"}));
+      ->check(CLI::IsMember({"shm", "ofi", "sim", "none"}));
+  app::add_network_options(command, options.effort.network);
   command.add_option("--rounds", options.effort.rounds, "Rounds, of which the median is taken")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -18,32 +18,30 @@ std::vector<std::string> profile_names() {
   return names;
 }
 
+std::vector<Experiment> all_experiments() {
+  std::vector<Experiment> all{machine(),  detection(), evaluation(), complexity(),
+                              counting(), row_size(),  pushing(),    idle()};
+  for (Experiment& experiment : network_experiments()) all.push_back(std::move(experiment));
+  for (const auto& simulated :
+       {simulated_detection, simulated_conjunction, simulated_counting, simulated_complexity,
+        simulated_row_size, simulated_racks, simulated_gigabit}) {
+    all.push_back(simulated());
+  }
+  return all;
+}
+
 }  // namespace
 
 const std::vector<Experiment>& table_experiments() {
-  static const std::vector<Experiment> experiments{machine(),
-                                                   detection(),
-                                                   evaluation(),
-                                                   complexity(),
-                                                   counting(),
-                                                   row_size(),
-                                                   pushing(),
-                                                   idle(),
-                                                   simulated_detection(),
-                                                   simulated_conjunction(),
-                                                   simulated_counting(),
-                                                   simulated_complexity(),
-                                                   simulated_row_size(),
-                                                   simulated_racks(),
-                                                   simulated_gigabit()};
+  static const std::vector<Experiment> experiments = all_experiments();
   return experiments;
 }
 
 void add_table_suite(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "table",
-      "The shared state table: detection, evaluation, counting, idling; on shared memory "
-      "and, beside the published figures, in the simulator");
+      "The shared state table: detection, evaluation, counting, idling; on shared memory, over "
+      "libfabric and, beside the published figures, in the simulator");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
   command->add_option("--profile", options->effort.profile, "Simulate this network instead")

@@ -19,6 +19,8 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment row_size();
 [[nodiscard]] Experiment pushing();
 [[nodiscard]] Experiment idle();
+/// Detection, counting, pushing and idling on each network that is there.
+[[nodiscard]] std::vector<Experiment> network_experiments();
 [[nodiscard]] Experiment simulated_detection();
 [[nodiscard]] Experiment simulated_conjunction();
 [[nodiscard]] Experiment simulated_counting();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include <dunlin/run.hpp>
@@ -50,6 +51,27 @@ class PingPong {
     return std::nullopt;
   }
 
+  /// As round(), between two that sleep as soon as there is nothing to do.
+  std::optional<double> round_asleep(const Batches& plan, std::uint32_t timeout_ms) {
+    Loop loop(table_.fabric(), {.wait = Wait::block});
+    loop.add(table_);
+    const auto sleep_until = [&](const std::function<bool()>& condition) {
+      if (loop.run_until(condition, timeout_ms)) return;
+      throw Error("bench: nothing arrived that would wake a sleeper");
+    };
+    if (me_.rank() == 0) {
+      return median_ns(plan,
+                       [&] {
+                         throw_ball();
+                         sleep_until([&] { return detected_; });
+                       }) /
+             2;
+    }
+    const std::uint64_t until = answered_ + plan.total();
+    sleep_until([&] { return answered_ >= until; });
+    return std::nullopt;
+  }
+
   /// Node 0: the median time to the answer of a node that had time to fall asleep.
   double answers_after(double silence_ns, std::uint32_t times) {
     std::vector<double> waits(times);
@@ -73,12 +95,15 @@ class PingPong {
  private:
   static std::int32_t last(const Ball<N>& row) noexcept { return row.a.back().load(); }
 
-  void round_trip() {
+  void throw_ball() {
+    detected_ = false;
     table_.mine().a.back() = ++ball_;
     table_.push();
-    for (detected_ = false; !detected_;) {
-      table_.poll();
-    }
+  }
+
+  void round_trip() {
+    throw_ball();
+    while (!detected_) table_.poll();
   }
 
   Member& me_;

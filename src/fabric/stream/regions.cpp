@@ -19,8 +19,7 @@ std::span<std::byte> StreamFabric::do_allocate(RegionId id, const RegionSpec& sp
                                                bool observers_only) {
   const auto kind =
       observers_only ? segments::SegmentKind::published : segments::SegmentKind::region;
-  locals_[id.index] = std::make_unique<Local>(
-      segments::RegionMemory(presence_.segment(kind, spec)), spec, observers_only);
+  locals_[id.index] = std::make_unique<Local>(presence_.segment(kind, spec), spec, observers_only);
   must_match_ = true;  // perhaps a peer has announced it already
   return locals_[id.index]->pages.memory();
 }

@@ -83,8 +83,8 @@ class StreamFabric final : public Fabric, private Receiver {
   };
   /// A region of our own.
   struct Local {
-    Local(segments::RegionMemory memory, const RegionSpec& what, bool hidden)
-        : pages(std::move(memory)), spec(what), observers_only(hidden) {}
+    Local(const segments::SegmentInfo& segment, const RegionSpec& what, bool hidden)
+        : pages(segment), spec(what), observers_only(hidden) {}
     segments::RegionMemory pages;
     RegionSpec spec;
     bool observers_only;

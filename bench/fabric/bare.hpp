@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/harness/clock.hpp"
+#include "bench/harness/team.hpp"
+
+/// The raw operations that bound a fabric: what its two processes could do to each other without
+/// it. Each is called by both members of the team alike; member 0 gets nanoseconds.
+namespace dunlin::bench {
+
+enum class Atomics { alone, contended };
+
+class Bare {
+ public:
+  virtual ~Bare() = default;
+  using Time = std::optional<double>;
+
+  /// For reports: "bare TCP".
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// So many bytes one way, seen by a peer that looks all the time: half a round trip.
+  [[nodiscard]] virtual Time one_way(Member& me, const Batches& plan, std::size_t bytes) = 0;
+  /// So many bytes of the peer's, asked for and here.
+  [[nodiscard]] virtual Time fetch(Member& me, const Batches& plan, std::size_t bytes) = 0;
+  /// An addition to a word of the peer's, and its former value.
+  [[nodiscard]] virtual Time add(Member& me, const Batches& plan, Atomics how) = 0;
+  /// `items` of `bytes` each to the peer, `at_once` in one go, until the last is there; for one.
+  [[nodiscard]] virtual Time stream(Member& me, std::size_t bytes, std::uint32_t items,
+                                    std::uint32_t at_once) = 0;
+  /// 8 bytes to each of so many places at the peer, which answers each.
+  [[nodiscard]] virtual Time spread(Member& me, const Batches& plan, std::uint32_t places) = 0;
+  /// 8 bytes one way, between two that sleep until something comes: half a round trip.
+  [[nodiscard]] virtual Time asleep(Member& me, const Batches& plan) = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Bare> bare_memory();  // shared memory, atomics, a futex
+[[nodiscard]] std::unique_ptr<Bare> bare_tcp();     // sockets over loopback, without delay; epoll
+
+}  // namespace dunlin::bench
