@@ -70,7 +70,7 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   (void)run_real({"fly"});
   (void)run_real({"bench", "bogus", "--quick"});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "dunlin: there is no command \"fly\"; there are routing, bench, top\n"
+            "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor\n"
             "dunlin: bench: there is no command \"bogus\"; there are table, routing\n");
 }
 

@@ -49,8 +49,8 @@ class Authority {
   /// The three files of a member.
   [[nodiscard]] TlsFiles issue(const std::string& name, const Validity& validity = {}) const {
     TlsFiles files{.certificate = folder_.file(name + ".pem"),
-                         .key = folder_.file(name + ".key"),
-                         .ca = folder_.file("ca.pem")};
+                   .key = folder_.file(name + ".key"),
+                   .ca = folder_.file("ca.pem")};
     const Key key(EVP_EC_gen("P-256"));
     write_certificate(files.certificate, made(name, key.get(), validity).get());
     write_key(files.key, key.get(), nullptr);
