@@ -83,8 +83,8 @@ class StreamFabric final : public Fabric, private Receiver {
   };
   /// A region of our own.
   struct Local {
-    Local(const segments::SegmentInfo& segment, const RegionSpec& what, bool hidden)
-        : pages(segment), spec(what), observers_only(hidden) {}
+    Local(const segments::SegmentInfo& segment, RegionSpec as_asked, bool for_observers)
+        : pages(segment), spec(std::move(as_asked)), observers_only(for_observers) {}
     segments::RegionMemory pages;
     RegionSpec spec;
     bool observers_only;
