@@ -10,6 +10,8 @@
 
 #include "cluster/secret.hpp"
 #include "command.hpp"
+#include "fabric/launch/complete.hpp"
+#include "fabric/launch/job.hpp"
 #include "group_name.hpp"
 #include "routing/text.hpp"
 
@@ -62,7 +64,8 @@ Cluster::Cluster(const FabricOptions& options)
 
 void Cluster::choose_hosts(const FabricOptions& options) {
   const bool said = options.hosts || options.host || !options.meeting.empty();
-  if (!said) {  // here the environment of a launcher is asked, once the library can read it
+  if (!said) {
+    if (ask_launcher()) return;
     secret_ = random_secret();
     if (!options.secret_file.empty()) {
       throw BadInput("--secret-file: one host needs none; say --meeting, --hosts and --host");
@@ -82,6 +85,31 @@ void Cluster::choose_hosts(const FabricOptions& options) {
   }
   meeting_ = options.meeting;
   secret_ = secret_of(options);
+}
+
+/// Each process that a launcher starts is a host to us; docs/deploy.md has the variables. False if
+/// there is no launcher, or nobody but this process.
+bool Cluster::ask_launcher() {
+  const launch::Environment environment;
+  try {
+    const bool told = environment.has("DUNLIN_MEMBERS") || environment.has("DUNLIN_NAMES");
+    const std::optional<launch::Job> job = launch::find_job(environment);
+    if (!told && (!job || job->members.value_or(1) == 1)) return false;
+    ofi::JoinOptions place{.group = "dunlin", .address = address_};
+    launched_ = launch::complete(place, environment);
+    hosts_ = place.names.empty() ? place.members : static_cast<std::uint32_t>(place.names.size());
+    const auto own = std::find(place.names.begin(), place.names.end(), place.name);
+    host_ =
+        place.names.empty() ? place.rank : static_cast<std::uint32_t>(own - place.names.begin());
+    meeting_ = place.meeting;
+    secret_ = place.secret;
+    tls_ = place.tls;
+    address_ = place.address;
+  } catch (const Error& error) {
+    throw BadInput(error.what());
+  }
+  if (host_ >= hosts_) throw BadInput("DUNLIN_RANK is missing: each host must know which it is");
+  return true;
 }
 
 void Cluster::choose_network(const FabricOptions& options) {
@@ -118,6 +146,7 @@ std::unique_ptr<Fabric> Cluster::join(const Seat& seat) const {
                       .silence_timeout_ms = silence_timeout_ms,
                       .meeting = meeting,
                       .secret = secret_,
+                      .tls = tls_,
                       .provider = provider_,
                       .device = device_,
                       .address = address_});
@@ -125,9 +154,10 @@ std::unique_ptr<Fabric> Cluster::join(const Seat& seat) const {
   throw Error("no process can join the fabric " + fabric_);
 }
 
-std::string describe_network(const Fabric& fabric) {
-  if (fabric.kind() == "ofi") return ofi::description(fabric);
-  return fabric.kind() == "shm" ? "shared memory of this host" : std::string(fabric.kind());
+std::string Cluster::describe(const Fabric& fabric) const {
+  if (fabric.kind() == "shm") return "shared memory of this host";
+  const std::string network = ofi::description(fabric);
+  return launched_.empty() ? network : network + "; " + launched_;
 }
 
 }  // namespace dunlin::app

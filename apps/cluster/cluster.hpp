@@ -5,6 +5,7 @@
 #include <string>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/tls.hpp>
 
 #include "cluster/fabric_options.hpp"
 
@@ -41,9 +42,12 @@ class Cluster {
   [[nodiscard]] std::string group(const std::string& what) const;
   /// Joins by any process that has this object, or a copy from before it was forked. Throws Error.
   [[nodiscard]] std::unique_ptr<Fabric> join(const Seat& seat) const;
+  /// The network of a fabric that was joined so, and why it was chosen, in one line.
+  [[nodiscard]] std::string describe(const Fabric& fabric) const;
 
  private:
   void choose_hosts(const FabricOptions& options);
+  [[nodiscard]] bool ask_launcher();
   void choose_network(const FabricOptions& options);
 
   std::string fabric_ = "shm";
@@ -54,11 +58,10 @@ class Cluster {
   std::string address_ = {};
   std::string meeting_ = {};  // empty: on this host
   std::string secret_ = {};
+  TlsFiles tls_ = {};
+  std::string launched_ = {};  // what a launcher has said
   std::optional<std::uint32_t> timeout_ms_ = {};
   std::optional<std::uint32_t> silence_timeout_ms_ = {};
 };
-
-/// The network of a fabric that was joined, and why it was chosen, in one line.
-[[nodiscard]] std::string describe_network(const Fabric& fabric);
 
 }  // namespace dunlin::app

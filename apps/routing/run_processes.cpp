@@ -59,7 +59,7 @@ class Crew {
  private:
   void run_router(std::uint32_t rank, const NetworkListener& network) const {
     const auto fabric = join(rank);
-    if (network) network(app::describe_network(*fabric));
+    if (network) network(cluster_.describe(*fabric));
     Table<Row> table(fabric, {.name = "routing"});
     Router router(table, plan_);
     while (!run_until(
@@ -110,7 +110,7 @@ Finish run_on_processes(const Plan& plan, const app::Cluster& cluster, const Lis
   try {
     const auto fabric = crew.join(plan.station());
     SignalGuard signals;  // until here a signal ends us as it ends anybody, and with us the routers
-    if (network) network(app::describe_network(*fabric));
+    if (network) network(cluster.describe(*fabric));
     Finish finish = run_station(fabric, plan, listener, signals);
     processes.finish(kLeaveTimeoutMs);
     if (const char* signal = signals.caught()) throw Error(stopped_by(signal));

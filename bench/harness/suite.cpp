@@ -71,7 +71,8 @@ void check_network(const SuiteOptions& options, const std::vector<const Experime
   for (const Experiment* experiment : selected) {
     network.fabric = experiment->fabric;
     if (network.fabric != "ofi") continue;
-    return void(app::Cluster(network));
+    if (app::Cluster(network).hosts() == 1) return;
+    throw app::BadInput("a benchmark starts its processes itself: use no launcher");
   }
   network.fabric = options.fabric == "sim" ? "sim" : "shm";
   app::check(network);

@@ -49,7 +49,7 @@ std::vector<std::unique_ptr<Fabric>> NetworkGroup::join_many(Rank first,
 
 std::string NetworkGroup::description(const std::string& fabric, const Effort& effort) {
   const NetworkGroup group(fabric, effort, 1);
-  return app::describe_network(*group.join(0));
+  return group.cluster_.describe(*group.join(0));
 }
 
 }  // namespace dunlin::bench
