@@ -4,15 +4,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
 #include "command.hpp"
-#include "routing/text.hpp"
+#include "fabric/private_file.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -23,23 +20,16 @@ constexpr std::size_t kMostBytes = 4096;
 }  // namespace
 
 std::string read_secret(const std::string& option, const std::string& file) {
-  const std::string place = fmt::format("{} {}", option, routing::in_quotes(file));
-  struct stat status {};
-  std::ifstream in(file, std::ios::binary);
-  if (!in || stat(file.c_str(), &status) != 0) {
-    throw BadInput(fmt::format("{}: {}", place, std::strerror(errno)));
-  }
-  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
-    throw BadInput(fmt::format("{}: it is no file", place));
-  }
   std::string secret;
-  for (std::istreambuf_iterator<char> at(in), end; at != end && secret.size() <= kMostBytes; ++at) {
-    secret += *at;
+  try {
+    secret = read_private_file(file, option, kMostBytes);
+  } catch (const Error& error) {
+    throw BadInput(error.what());
   }
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
   if (secret.size() < kLeastBytes || secret.size() > kMostBytes) {
     throw BadInput(fmt::format("{}: a secret has {} to {} bytes; a good one: openssl rand -hex 32",
-                               place, kLeastBytes, kMostBytes));
+                               option, kLeastBytes, kMostBytes));
   }
   return secret;
 }

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -5,9 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "cluster/cluster.hpp"
 #include "cluster/secret.hpp"
 #include "command.hpp"
 #include "support/errors.hpp"
+#include "support/process.hpp"
 
 namespace {
 
@@ -16,6 +19,13 @@ using dunlin::test::contains;
 
 std::string scratch(const std::string& name) {
   return testing::TempDir() + "dunlin-" + name + "-" + std::to_string(getpid());
+}
+
+/// A file that nobody else may read.
+void write_privately(const std::string& file, const std::string& content) {
+  std::ofstream(file) << content;
+  std::filesystem::permissions(
+      file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 Status run_routing(std::vector<const char*> words) {
@@ -30,7 +40,7 @@ TEST(OfiCommand, SaysWhichNetworkItHasChosenAndWhy) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(run_routing({"--events", "2", "--json", file.c_str()}), Status::ok);
   const std::string said = testing::internal::GetCapturedStdout();
-  EXPECT_TRUE(contains(said, "\n  network: libfabric tcp on lo, address 127.0.0.1 (from which"));
+  EXPECT_TRUE(contains(said, "\n  network: libfabric tcp on lo, address 127.0.0.1 ("));
   EXPECT_TRUE(contains(said, "All 4 routers agree with Boost.Graph"));
   const auto run = nlohmann::json::parse(std::ifstream(file)).at("runs").at(0);
   EXPECT_EQ(run["fabric"], "ofi");
@@ -41,7 +51,7 @@ TEST(OfiCommand, SaysWhichNetworkItHasChosenAndWhy) {
 
 TEST(OfiCommand, RefusesMoreHostsThanRoutersAndKeepsTheSecret) {
   const std::string file = scratch("secret");
-  std::ofstream(file) << "one of sixteen bytes or more\n";
+  write_privately(file, "one of sixteen bytes or more\n");
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_routing({"--meeting", "unix:x", "--hosts", "5", "--host", "0", "--secret-file",
                          file.c_str()}),
@@ -51,11 +61,44 @@ TEST(OfiCommand, RefusesMoreHostsThanRoutersAndKeepsTheSecret) {
   std::filesystem::remove(file);
 }
 
+/// What a process with these variables takes for its place.
+std::string place_by(const std::vector<std::pair<std::string, std::string>>& variables) {
+  dunlin::test::Process process([&](dunlin::test::Parent& parent) {
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+    try {
+      const dunlin::app::Cluster cluster({.fabric = "ofi"});
+      parent.tell(std::to_string(cluster.host()) + " of " + std::to_string(cluster.hosts()));
+    } catch (const dunlin::app::BadInput& error) {
+      parent.tell(error.what());
+    }
+    return 0;
+  });
+  return process.hear();
+}
+
+TEST(OfiCommand, TakesItsHostFromItsLauncher) {
+  const std::string file = scratch("secret");
+  write_privately(file, "one of sixteen bytes or more\n");
+  EXPECT_EQ(place_by({{"DUNLIN_LAUNCHER", "dunlin"}}), "0 of 1");
+  EXPECT_EQ(place_by({{"DUNLIN_MEMBERS", "3"},
+                      {"DUNLIN_RANK", "2"},
+                      {"DUNLIN_MEETING", "unix:x"},
+                      {"DUNLIN_SECRET_FILE", file}}),
+            "2 of 3");
+  EXPECT_TRUE(contains(
+      place_by(
+          {{"DUNLIN_MEMBERS", "3"}, {"DUNLIN_MEETING", "unix:x"}, {"DUNLIN_SECRET_FILE", file}}),
+      "DUNLIN_RANK is missing"));
+  EXPECT_TRUE(contains(place_by({{"DUNLIN_MEMBERS", "3"}, {"DUNLIN_RANK", "3"}}),
+                       "the environment contradicts itself"));
+  std::filesystem::remove(file);
+}
+
 TEST(Secret, IsAFileWithoutTheLineEndBehindIt) {
   const std::string file = scratch("secret");
-  std::ofstream(file) << "one of sixteen bytes or more\r\n\n";
+  write_privately(file, "one of sixteen bytes or more\r\n\n");
   EXPECT_EQ(dunlin::app::read_secret("--secret-file", file), "one of sixteen bytes or more");
-  std::ofstream(file) << "short\n";
+  write_privately(file, "short\n");
   const std::string said =
       dunlin::test::what_is_thrown_by([&] { (void)dunlin::app::read_secret("X", file); });
   EXPECT_TRUE(contains(said, "a secret has 16 to 4096 bytes"));

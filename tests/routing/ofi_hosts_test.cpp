@@ -48,6 +48,7 @@ class Hosts {
 
   Hosts(const Topology& net, const Events& events) {
     std::ofstream(secret_) << "a secret of the tests of routing\n";
+    std::filesystem::permissions(secret_, std::filesystem::perms::owner_read);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
       hosts_.emplace_back([this, &net, events, host](Parent& parent) {
         return take_part(parent, net, events(host, net), host);
