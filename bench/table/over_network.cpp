@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/run.hpp>
