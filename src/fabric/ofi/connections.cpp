@@ -47,8 +47,8 @@ Fid<Object> open_queue(Open open, Domain* on, Attributes attributes, const char*
 
 }  // namespace
 
-OfiTransport::OfiTransport(Info info, std::uint32_t members)
-    : info_(std::move(info)), links_(members) {
+OfiTransport::OfiTransport(Network& network, std::uint32_t members)
+    : info_(std::move(network.info)), watches_buffers_(network.fills_in_order), links_(members) {
   fid_fabric* fabric = nullptr;
   checked(fi_fabric(info_->fabric_attr, &fabric, nullptr), "opening libfabric's fabric");
   fabric_.reset(fabric);
@@ -86,11 +86,14 @@ fid_ep* OfiTransport::open_endpoint(Rank peer, fi_info* info) {
   fid_ep* endpoint = nullptr;
   checked(fi_endpoint(domain_.get(), info, &endpoint, nullptr), "opening an endpoint");
   link.endpoint.reset(endpoint);
-  checked(fi_ep_bind(endpoint, &completions_->fid, FI_SEND | FI_RECV), "binding an endpoint");
+  const std::uint64_t receives =
+      watches_buffers_ ? FI_RECV | FI_SELECTIVE_COMPLETION : std::uint64_t{FI_RECV};
+  checked(fi_ep_bind(endpoint, &completions_->fid, FI_SEND), "binding an endpoint");
+  checked(fi_ep_bind(endpoint, &completions_->fid, receives), "binding an endpoint");
   checked(fi_ep_bind(endpoint, &events_->fid, 0), "binding an endpoint");
   checked(fi_enable(endpoint), "enabling an endpoint");
 
-  const std::size_t bytes = link.buffers.size() * kFrameBytes;
+  const std::size_t bytes = link.buffers.size() * kBufferBytes;
   link.memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
   if ((info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
     fid_mr* registration = nullptr;
@@ -102,7 +105,7 @@ fid_ep* OfiTransport::open_endpoint(Rank peer, fi_info* info) {
   }
   for (std::size_t i = 0; i < link.buffers.size(); ++i) {
     Buffer& buffer = link.buffers[i];
-    buffer.bytes = link.memory.get() + i * kFrameBytes;
+    buffer.bytes = link.memory.get() + i * kBufferBytes;
     buffer.peer = peer;
     buffer.receives = i >= kBuffersEachWay;
     if (buffer.receives)
@@ -174,6 +177,10 @@ void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> ca
                            std::span<const stream::Proof> ours,
                            std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
   rank_ = rank;
+  for (Rank peer = 0; peer < links_.size(); ++peer) {
+    links_[peer].sent = Marks(ours[peer]);
+    links_[peer].received = Marks(theirs[peer]);
+  }
   for (Rank peer = rank_ + 1; peer < links_.size(); ++peer) call(peer, cards[peer], ours[peer]);
   while (!missing().empty()) {
     if (take_connection_event(theirs)) continue;

@@ -40,7 +40,7 @@ std::uint32_t count_members(const JoinOptions& options) {
 
 std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members) {
   try {
-    return std::make_unique<OfiTransport>(std::move(network.info), members);
+    return std::make_unique<OfiTransport>(network, members);
   } catch (const Error& error) {
     throw Error(network.description + ": " + error.what());
   }

@@ -1,5 +1,6 @@
 #include "fabric/ofi/ofi_transport.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <sys/epoll.h>
@@ -21,15 +22,19 @@ OfiTransport::~OfiTransport() {
 
 std::byte* OfiTransport::lend(Rank to) noexcept {
   Link& link = links_[to];
-  return link.ended || link.free.empty() ? nullptr : link.free.back()->bytes;
+  return link.ended || link.free.empty() ? nullptr : link.free.back()->bytes + kWordBytes;
 }
 
 void OfiTransport::commit(Rank to, std::size_t bytes) noexcept {
   Link& link = links_[to];
   if (link.ended || link.free.empty()) return;
+  idle_round_ = false;
   Buffer& buffer = *link.free.back();
+  seal(buffer.bytes, bytes, link.sent.current());
+  link.sent.advance();
+  buffer.used = static_cast<std::uint32_t>(bytes + kEnvelopeBytes);
+  if (inject(link, buffer)) return;
   link.free.pop_back();
-  buffer.used = static_cast<std::uint32_t>(bytes);
   ++link.under_way;
   if (!link.waiting.empty()) {
     link.waiting.push_back(&buffer);
@@ -39,13 +44,27 @@ void OfiTransport::commit(Rank to, std::size_t bytes) noexcept {
   post_send(buffer);
 }
 
-bool OfiTransport::idle(Rank to) const noexcept { return links_[to].under_way == 0; }
+/// T4. It counts as under way until the next round: so what is posted one by one is sent in
+/// batches.
+bool OfiTransport::inject(Link& link, const Buffer& buffer) noexcept {
+  if (buffer.used > info_->tx_attr->inject_size || link.under_way > 0) return false;
+  if (++link.injected % kInjectedAtMost == 0) return false;
+  link.injected_round = round_;
+  return fi_inject(link.endpoint.get(), buffer.bytes, buffer.used, 0) == 0;
+}
+
+bool OfiTransport::idle(Rank to) const noexcept {
+  return links_[to].under_way == 0 && links_[to].injected_round != round_;
+}
+
+void* OfiTransport::descriptor_of(const Link& link) const noexcept {
+  return link.registration ? fi_mr_desc(link.registration.get()) : nullptr;
+}
 
 void OfiTransport::post_send(Buffer& buffer) noexcept {
   Link& link = links_[buffer.peer];
-  void* const descriptor = link.registration ? fi_mr_desc(link.registration.get()) : nullptr;
-  const ssize_t result =
-      fi_send(link.endpoint.get(), buffer.bytes, buffer.used, descriptor, 0, &buffer.context);
+  const ssize_t result = fi_send(link.endpoint.get(), buffer.bytes, buffer.used,
+                                 descriptor_of(link), 0, &buffer.context);
   if (result == -FI_EAGAIN) {
     link.waiting.push_front(&buffer);
     ++waiting_;
@@ -67,26 +86,42 @@ void OfiTransport::post_waiting(Link& link) noexcept {
 
 void OfiTransport::post_receive(Buffer& buffer) noexcept {
   Link& link = links_[buffer.peer];
-  void* const descriptor = link.registration ? fi_mr_desc(link.registration.get()) : nullptr;
-  const ssize_t result =
-      fi_recv(link.endpoint.get(), buffer.bytes, kFrameBytes, descriptor, 0, &buffer.context);
+  empty(buffer.bytes);
+  const ssize_t result = fi_recv(link.endpoint.get(), buffer.bytes, kBufferBytes,
+                                 descriptor_of(link), 0, &buffer.context);
   if (result != 0)
     end(buffer.peer,
         std::string("receiving from it failed: ") + fi_strerror(static_cast<int>(-result)));
 }
 
 void OfiTransport::progress(stream::Receiver& receiver) noexcept {
-  drain_completions(receiver);
-  if (--rounds_until_events_ == 0) take_events();
+  ++round_;
+  std::size_t moved = receive(receiver);
+  // What wakes a sleeper is more often a frame than an end: that is looked for a round later.
+  if (rounds_until_events_ > 1)
+    --rounds_until_events_;
+  else if (moved == 0 || std::exchange(postponed_, true))
+    take_events();
   if (!ended_.empty()) {
     // What they said before their end: no more than the buffers that were posted to them.
-    for (int i = 0; i < kRoundsBeforeAnEnd && drain_completions(receiver) > 0; ++i) {
+    for (int i = 0; i < kRoundsBeforeAnEnd && receive(receiver) > 0; ++i) {
     }
     for (const Rank peer : std::exchange(ended_, {}))
       if (links_[peer].endpoint) receiver.take_end(peer, links_[peer].why);
+    ++moved;
   }
   if (waiting_ > 0)
     for (Link& link : links_) post_waiting(link);
+  idle_round_ = moved == 0;
+}
+
+/// How much has come or gone.
+std::size_t OfiTransport::receive(stream::Receiver& receiver) {
+  std::size_t moved = drain_completions(receiver);
+  if (!watches_buffers_) return moved;
+  for (Link& link : links_)
+    for (std::uint32_t i = 0; i < kBuffersEachWay && take_next(link, receiver); ++i) ++moved;
+  return moved;
 }
 
 std::size_t OfiTransport::drain_completions(stream::Receiver& receiver) {
@@ -100,26 +135,51 @@ std::size_t OfiTransport::drain_completions(stream::Receiver& receiver) {
       continue;
     }
     if (count <= 0) break;
-    for (ssize_t i = 0; i < count; ++i) {
-      const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
-      complete(*static_cast<Buffer*>(entry.op_context), entry.len, receiver);
-    }
+    for (ssize_t i = 0; i < count; ++i)
+      complete(*static_cast<Buffer*>(entries[static_cast<std::size_t>(i)].op_context), receiver);
     total += static_cast<std::size_t>(count);
-    if (static_cast<std::size_t>(count) < entries.size()) break;
   }
   return total;
 }
 
-void OfiTransport::complete(Buffer& buffer, std::size_t bytes, stream::Receiver& receiver) {
+void OfiTransport::complete(Buffer& buffer, stream::Receiver& receiver) {
   Link& link = links_[buffer.peer];
   if (!buffer.receives) {
     --link.under_way;
     link.free.insert(link.free.begin(), &buffer);  // the last one may be lent
     return;
   }
-  if (!link.endpoint || !link.connected) return;
-  receiver.take_frame(buffer.peer, {buffer.bytes, bytes});
+  if (!take_next(link, receiver) && link.endpoint && link.connected)
+    end(buffer.peer, "it sent a frame that is not what it says it is");
+}
+
+Arrival OfiTransport::look_at(const Link& link, std::span<const std::byte>& frame) noexcept {
+  const Buffer& buffer = link.buffers[kBuffersEachWay + link.next_to_fill];
+  return look(buffer.bytes, link.received.current(), frame);
+}
+
+bool OfiTransport::holds_frame(const Link& link) noexcept {
+  std::span<const std::byte> frame;
+  return link.endpoint && link.connected && look_at(link, frame) != Arrival::none;
+}
+
+/// Takes the frame of the buffer that is filled next (T3); false if it is not there yet.
+bool OfiTransport::take_next(Link& link, stream::Receiver& receiver) {
+  if (!link.endpoint || !link.connected) return false;
+  std::span<const std::byte> frame;
+  const Arrival arrival = look_at(link, frame);
+  if (arrival == Arrival::none) [[likely]]
+    return false;
+  Buffer& buffer = link.buffers[kBuffersEachWay + link.next_to_fill];
+  if (arrival == Arrival::garbage) {
+    end(buffer.peer, "it sent a frame that is longer than any");
+    return false;
+  }
+  link.received.advance();
+  link.next_to_fill = (link.next_to_fill + 1) % kBuffersEachWay;
+  receiver.take_frame(buffer.peer, frame);
   if (!link.ended) post_receive(buffer);
+  return true;
 }
 
 void OfiTransport::take_completion_error() noexcept {
@@ -132,6 +192,7 @@ void OfiTransport::take_completion_error() noexcept {
 
 void OfiTransport::take_events() noexcept {
   rounds_until_events_ = kRoundsPerLookAtEvents;
+  postponed_ = false;
   for (;;) {
     std::uint32_t kind = 0;
     fi_eq_cm_entry entry{};
@@ -187,10 +248,14 @@ void OfiTransport::watch(int epoll) {
 }
 
 bool OfiTransport::may_wait() noexcept {
-  rounds_until_events_ = 1;  // what woke us may be an event
-  if (waiting_ > 0 || !ended_.empty()) return false;
+  rounds_until_events_ = 1;  // what wakes us may be an event
+  // What was read from the network before there was a buffer for it wakes nobody.
+  if (!idle_round_ || waiting_ > 0 || !ended_.empty()) return false;
   std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
-  return fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) == FI_SUCCESS;
+  if (fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) != FI_SUCCESS)
+    return false;
+  // It may have read a frame on the way, and says nothing of what has no completion.
+  return !watches_buffers_ || std::none_of(links_.begin(), links_.end(), holds_frame);
 }
 
 }  // namespace dunlin::ofi

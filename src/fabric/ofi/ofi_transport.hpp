@@ -9,24 +9,35 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/ofi/envelope.hpp"
 #include "fabric/ofi/handles.hpp"
+#include "fabric/ofi/provider.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/transport.hpp"
 
 /// The Transport over libfabric: a connected endpoint to each peer, one completion queue, one event
 /// queue. connections.cpp makes the endpoints, ofi_transport.cpp moves frames.
 ///  T1  A buffer belongs either to us (free, or lent) or to libfabric (posted to an endpoint), and
-///      comes back by its completion only.
+///      comes back by its completion only; or, where T3 has it watched, when its frame is whole.
 ///  T2  Endpoints are closed before the memory that they may still write to is let go.
+///  T3  Receive buffers of a link are filled in the order in which they were posted. Where the
+///      provider fills them from the front, they are watched (envelope.hpp); elsewhere their
+///      completions tell.
+///  T4  A small frame is copied by libfabric at once, and its buffer stays ours; but of
+///      kInjectedAtMost in a row one goes the usual way, so that a peer that takes nothing stops
+///      us.
+///  T5  We sleep only after a round in which nothing has come or gone.
 namespace dunlin::ofi {
 
 inline constexpr std::size_t kFrameBytes = stream::kMaxFrameBytes;
+inline constexpr std::size_t kBufferBytes = kFrameBytes + kEnvelopeBytes;
 inline constexpr std::uint32_t kBuffersEachWay = 4;
+inline constexpr std::uint32_t kInjectedAtMost = 16;
 
 class OfiTransport final : public stream::Transport {
  public:
   /// Makes everything that needs no peer, and listens.
-  OfiTransport(Info info, std::uint32_t members);
+  OfiTransport(Network& network, std::uint32_t members);
   ~OfiTransport() override;
 
   /// Where we listen: what a peer needs to connect.
@@ -49,7 +60,7 @@ class OfiTransport final : public stream::Transport {
  private:
   struct Buffer {
     fi_context2 context;  // first, so that a completion leads here
-    std::byte* bytes;
+    std::byte* bytes;     // kBufferBytes: a frame in its envelope
     std::uint32_t used;
     Rank peer;
     bool receives;
@@ -61,6 +72,11 @@ class OfiTransport final : public stream::Transport {
     std::vector<Buffer*> free;    // to compose frames in; the last one is lent
     std::deque<Buffer*> waiting;  // committed, and refused by a full queue
     std::uint32_t under_way = 0;
+    std::uint32_t injected = 0;        // in a row
+    std::uint64_t injected_round = 0;  // the last time
+    std::uint32_t next_to_fill = 0;    // of the buffers that receive
+    Marks sent;
+    Marks received;
     bool connected = false;
     bool ended = false;
     std::string why;
@@ -76,10 +92,17 @@ class OfiTransport final : public stream::Transport {
   [[nodiscard]] std::string missing() const;
 
   // ofi_transport.cpp
+  [[nodiscard]] void* descriptor_of(const Link& link) const noexcept;
   void post_receive(Buffer& buffer) noexcept;
+  [[nodiscard]] bool inject(Link& link, const Buffer& buffer) noexcept;
   void post_send(Buffer& buffer) noexcept;
   void post_waiting(Link& link) noexcept;
-  void complete(Buffer& buffer, std::size_t bytes, stream::Receiver& receiver);
+  std::size_t receive(stream::Receiver& receiver);
+  [[nodiscard]] static Arrival look_at(const Link& link,
+                                       std::span<const std::byte>& frame) noexcept;
+  [[nodiscard]] static bool holds_frame(const Link& link) noexcept;
+  bool take_next(Link& link, stream::Receiver& receiver);
+  void complete(Buffer& buffer, stream::Receiver& receiver);
   std::size_t drain_completions(stream::Receiver& receiver);
   void take_completion_error() noexcept;
   void take_events() noexcept;
@@ -87,6 +110,7 @@ class OfiTransport final : public stream::Transport {
   [[nodiscard]] Rank peer_of(const fid* endpoint) const noexcept;
 
   Info info_;
+  bool watches_buffers_;
   Rank rank_ = UINT32_MAX;  // not known yet
   Fid<fid_fabric> fabric_;
   Fid<fid_domain> domain_;
@@ -95,7 +119,10 @@ class OfiTransport final : public stream::Transport {
   Fid<fid_pep> listener_;
   std::vector<Link> links_;  // by rank
   std::vector<Rank> ended_;  // not told yet
+  std::uint64_t round_ = 1;
+  bool idle_round_ = false;  // nothing has moved in the last one, nor since
   std::uint32_t rounds_until_events_ = 1;
+  bool postponed_ = false;     // a look at the events, by a round
   std::uint32_t waiting_ = 0;  // buffers that a full queue refused
 };
 

@@ -123,6 +123,7 @@ Network choose_network(const Choice& choice) {
   network.description = "libfabric " + std::string(choice.provider) + " on " +
                         network.info->domain_attr->name +
                         (address.empty() ? "" : ", address " + address + " (" + why + ")");
+  network.fills_in_order = provider != nullptr && provider->fills_in_order;
   return network;
 }
 

@@ -20,6 +20,9 @@ struct Provider {
   meeting::LocalAddress (*local_address)(const std::string& meeting);
   /// Whether two cards (fi_getname) are of the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
+  /// Fills receive buffers from the front, and only while we read a completion queue: so they may
+  /// be watched, and need no completions.
+  bool fills_in_order;
 };
 extern const Provider kTcp;  // tcp.cpp
 
@@ -34,6 +37,7 @@ struct Choice {
 struct Network {
   Info info;
   std::string description;  // provider, device, address, and why these
+  bool fills_in_order = false;
 };
 
 /// Error if there is no such network; it lists what there is.
