@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include "bench/fabric/experiments.hpp"
 #include "bench/routing/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
@@ -9,6 +10,7 @@ void add_bench(CLI::App& program) {
   CLI::App* bench = program.add_subcommand(
       "bench", "Measure against the raw limit, in the same processes, in turns");
   bench->require_subcommand(1);
+  bench::add_fabric_suite(*bench);
   bench::add_table_suite(*bench);
   bench::add_routing_suite(*bench);
 }

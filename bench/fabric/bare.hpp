@@ -33,11 +33,12 @@ class Bare {
                                     std::uint32_t at_once) = 0;
   /// 8 bytes to each of so many places at the peer, which answers each.
   [[nodiscard]] virtual Time spread(Member& me, const Batches& plan, std::uint32_t places) = 0;
-  /// 8 bytes one way, between two that sleep until something comes: half a round trip.
-  [[nodiscard]] virtual Time asleep(Member& me, const Batches& plan) = 0;
+  /// 8 bytes one way, between two that sleep until something comes: half a round trip. Nothing
+  /// where an answer comes before anybody can fall asleep.
+  [[nodiscard]] virtual Time asleep(Member&, const Batches&) { return std::nullopt; }
 };
 
-[[nodiscard]] std::unique_ptr<Bare> bare_memory();  // shared memory, atomics, a futex
+[[nodiscard]] std::unique_ptr<Bare> bare_memory();  // shared memory and its atomics
 [[nodiscard]] std::unique_ptr<Bare> bare_tcp();     // sockets over loopback, without delay; epoll
 
 }  // namespace dunlin::bench

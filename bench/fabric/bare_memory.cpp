@@ -1,10 +1,5 @@
 #include <atomic>
-#include <climits>
 #include <cstring>
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "bench/fabric/bare.hpp"
 #include "bench/harness/bare.hpp"
@@ -23,10 +18,6 @@ constexpr std::size_t kPitch = 4096;
 
 std::uint64_t& word(Member& me, std::size_t index) {
   return *reinterpret_cast<std::uint64_t*>(me.arena().data() + kWords + index * kPitch);
-}
-
-void futex(std::uint32_t* at, int operation, std::uint32_t value) {
-  ::syscall(SYS_futex, at, operation, value, nullptr, nullptr, 0);
 }
 
 class BareMemory final : public Bare {
@@ -88,37 +79,6 @@ class BareMemory final : public Bare {
   Time spread(Member& me, const Batches& plan, std::uint32_t places) override {
     if (me.rank() != 0) return std::nullopt;
     return bare::fan_out(plan, me.arena().subspan(kTarget), 8, places);
-  }
-
-  Time asleep(Member& me, const Batches& plan) override {
-    auto* const mine = reinterpret_cast<std::uint32_t*>(&word(me, 4 + me.rank()));
-    auto* const theirs = reinterpret_cast<std::uint32_t*>(&word(me, 4 + 1 - me.rank()));
-    std::uint32_t turn = std::atomic_ref(*mine).load();
-    const auto wait = [&] {
-      const std::atomic_ref<std::uint32_t> flag(*mine);
-      for (std::uint32_t now = flag.load(); now != turn; now = flag.load())
-        futex(mine, FUTEX_WAIT, now);
-    };
-    const auto wake = [&] {
-      std::atomic_ref<std::uint32_t>(*theirs).store(turn);
-      futex(theirs, FUTEX_WAKE, INT_MAX);
-    };
-    me.meet();
-    if (me.rank() == 0) {
-      return median_ns(plan,
-                       [&] {
-                         ++turn;
-                         wake();
-                         wait();
-                       }) /
-             2;
-    }
-    for (std::uint64_t i = 0; i < plan.total(); ++i) {
-      ++turn;
-      wait();
-      wake();
-    }
-    return std::nullopt;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/fabric/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
 namespace dunlin::bench {
@@ -56,13 +57,16 @@ std::string name_of(const testing::TestParamInfo<Experiment>& info) {
   return name;
 }
 
+INSTANTIATE_TEST_SUITE_P(Fabric, EveryFigure, testing::ValuesIn(fabric_experiments()), name_of);
 INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(table_experiments()), name_of);
 
 TEST(Figures, HaveNamesOfTheirOwnOnEachFabric) {
-  std::set<std::string> seen;
-  for (const Experiment& experiment : table_experiments()) {
-    EXPECT_TRUE(seen.insert(experiment.name + " " + experiment.fabric).second) << experiment.name;
-    EXPECT_FALSE(experiment.title.empty());
+  for (const auto* experiments : {&fabric_experiments(), &table_experiments()}) {
+    std::set<std::string> seen;
+    for (const Experiment& experiment : *experiments) {
+      EXPECT_TRUE(seen.insert(experiment.name + " " + experiment.fabric).second) << experiment.name;
+      EXPECT_FALSE(experiment.title.empty());
+    }
   }
 }
 

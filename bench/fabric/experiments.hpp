@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/fabric/networks.hpp"
+#include "bench/harness/experiment.hpp"
+
+namespace CLI {
+class App;
+}
+
+/// What a fabric's operations cost, one function and one file each: what a cost model reads.
+namespace dunlin::bench {
+
+[[nodiscard]] Experiment signalling(const RealNetwork& network);
+[[nodiscard]] Experiment signalling_asleep(const RealNetwork& network);
+[[nodiscard]] Experiment getting(const RealNetwork& network);
+[[nodiscard]] Experiment atomics(const RealNetwork& network);
+[[nodiscard]] Experiment messages(const RealNetwork& network);
+[[nodiscard]] Experiment put_rate(const RealNetwork& network);
+[[nodiscard]] Experiment put_stream(const RealNetwork& network);
+[[nodiscard]] Experiment fan_out(const RealNetwork& network);
+[[nodiscard]] std::vector<Experiment> simulated_costs();
+
+[[nodiscard]] const std::vector<Experiment>& fabric_experiments();
+
+/// `dunlin bench fabric`
+void add_fabric_suite(CLI::App& bench);
+
+}  // namespace dunlin::bench

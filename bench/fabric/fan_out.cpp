@@ -1,0 +1,88 @@
+#include <array>
+
+#include "bench/fabric/experiments.hpp"
+#include "bench/fabric/node.hpp"
+#include "group_name.hpp"
+
+/// Member 0 measures, in a process of its own; all others live in the other one.
+namespace dunlin::bench {
+namespace {
+
+std::vector<Result> to_peers(const RealNetwork& network, const Effort& effort,
+                             std::uint32_t peers) {
+  const Batches plan = effort.plan(100, network.trips_per_batch);
+  const std::string group = app::fresh_group("bench");
+  const auto bare = network.bare();
+  Team team({.processes = 2, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (auto& fabric : join_many(network, group, peers + 1, me.rank(), me.rank() == 0 ? 1 : peers))
+      nodes.push_back(std::make_unique<Node>(std::move(fabric)));
+    std::vector<Node*> all;
+    for (const auto& node : nodes) all.push_back(node.get());
+    connect(me, all);
+
+    Node& first = *nodes.front();
+    std::vector<std::uint64_t> words(peers + 1, 1);
+    Completion done;
+    std::vector<Operation> writes;
+    std::vector<Operation> reads;
+    for (Rank peer = 1; peer <= peers; ++peer) {
+      writes.push_back(
+          write(peer, first.box(), kSignal, &words[peer], 8).notify(done, Notify::remotely));
+      reads.push_back(read(peer, first.box(), kCounter, &words[peer], 8).notify(done));
+    }
+    const auto poll = [&] {
+      for (Node* const node : all) node->poll();
+    };
+    std::uint64_t turns = 0;
+    const auto turn = [&](const std::vector<Operation>& batch) {
+      return take_turn(me, poll, [&]() -> std::optional<double> {
+        ++turns;
+        if (me.rank() != 0) {
+          while (first.word(kOver) < turns) poll();
+          return std::nullopt;
+        }
+        const double ns = median_ns(plan, [&] {
+          first.post(batch);
+          while (!done.finished()) first.poll();
+        });
+        first.end_turn(1);
+        return ns;
+      });
+    };
+    alternate(me, effort.rounds,
+              {[&] { return bare->spread(me, plan, peers); }, [&] { return turn(writes); },
+               [&] { return turn(reads); }});
+  });
+  std::vector<Result> results;
+  for (const std::uint32_t series : {1U, 2U}) {
+    results.push_back({.name = "fan-out",
+                       .params = {{"peers", static_cast<double>(peers)},
+                                  {"operation", series == 1 ? "write" : "read"}},
+                       .unit = "ns"});
+    compare(results.back(), team.series(series), bare->name() + ", 8 bytes to each",
+            team.series(0));
+  }
+  return results;
+}
+
+}  // namespace
+
+Experiment fan_out(const RealNetwork& network) {
+  return {.name = "fan-out",
+          .title =
+              "8 bytes to, or from, several peers at once, until all are done; the peers share "
+              "a process",
+          .fabric = network.name,
+          .x = "peers",
+          .run = [&network](const Effort& effort) {
+            std::vector<Result> results;
+            for (const std::uint32_t peers : {1U, 2U, 4U, 8U})
+              for (Result& result : to_peers(network, effort, peers))
+                results.push_back(std::move(result));
+            return results;
+          }};
+}
+
+}  // namespace dunlin::bench

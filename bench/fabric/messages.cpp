@@ -1,0 +1,87 @@
+#include <array>
+
+#include "bench/fabric/experiments.hpp"
+#include "bench/fabric/node.hpp"
+#include "group_name.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+constexpr std::uint32_t kChannel = 1;
+
+/// Member 1's handler sends back what it gets.
+class Echo {
+ public:
+  explicit Echo(Node& node) : node_(node) {
+    node.fabric().receive(kChannel, [this](Rank from, std::span<const std::byte> message) {
+      ++heard_;
+      if (node_.fabric().rank() != 0) send(from, message);
+    });
+  }
+  Echo(const Echo&) = delete;
+  Echo& operator=(const Echo&) = delete;
+  ~Echo() { node_.fabric().receive(kChannel, nullptr); }
+
+  std::optional<double> round(const Batches& plan, std::span<const std::byte> message) {
+    const std::uint64_t end = heard_ + plan.total();
+    if (node_.fabric().rank() != 0) {
+      while (heard_ < end) node_.poll();
+      return std::nullopt;
+    }
+    return median_ns(plan, [&] {
+      const std::uint64_t before = heard_;
+      send(1, message);
+      while (heard_ == before) node_.poll();
+    });
+  }
+
+ private:
+  /// One is under way at a time, so there is room.
+  void send(Rank to, std::span<const std::byte> message) {
+    if (node_.fabric().send(to, kChannel, message) != Refusal::none) ++refused_;
+  }
+
+  Node& node_;
+  std::uint64_t heard_ = 0;
+  std::uint64_t refused_ = 0;
+};
+
+Result message(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
+  const Batches plan = effort.plan(100, network.trips_per_batch);
+  const std::string group = app::fresh_group("bench");
+  const auto bare = network.bare();
+  Team team({.processes = 2, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    Node node(network.join(group, 2, me.rank()));
+    Echo echo(node);
+    connect(me, node);
+    const std::vector<std::byte> content(bytes, std::byte{1});
+    alternate(me, effort.rounds,
+              {[&] {
+                 std::optional<double> time = bare->one_way(me, plan, bytes);
+                 if (time) *time *= 2;
+                 return time;
+               },
+               [&] { return take_turn(me, node, [&] { return echo.round(plan, content); }); }});
+  });
+  Result result{.name = "message", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
+  compare(result, team.series(1), bare->name() + ", round trip", team.series(0));
+  return result;
+}
+
+}  // namespace
+
+Experiment messages(const RealNetwork& network) {
+  return {.name = "message",
+          .title = "a message to the peer's handler, and the handler's answer: a round trip",
+          .fabric = network.name,
+          .x = "bytes",
+          .run = [&network](const Effort& effort) {
+            std::vector<Result> results;
+            for (const std::size_t bytes : {std::size_t{8}, kMaxMessageBytes})
+              results.push_back(message(network, effort, bytes));
+            return results;
+          }};
+}
+
+}  // namespace dunlin::bench

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/fabric/memory.hpp>
+
+#include "bench/fabric/networks.hpp"
+#include "bench/harness/team.hpp"
+
+/// A member of a fabric with one region, as the figures use it.
+namespace dunlin::bench {
+
+// Words of the region, a page each, and then room for what is put and got.
+inline constexpr std::uint64_t kPageBytes = 4096;
+inline constexpr std::uint64_t kSignal = 0;
+inline constexpr std::uint64_t kOver = kPageBytes;         // which turn is over
+inline constexpr std::uint64_t kCounter = 2 * kPageBytes;  // and one for each member
+inline constexpr std::uint64_t kRoom = 64 * kPageBytes;
+inline constexpr std::size_t kRoomBytes = std::size_t{1} << 20;
+
+class Node {
+ public:
+  explicit Node(std::unique_ptr<Fabric> fabric);
+
+  [[nodiscard]] Fabric& fabric() noexcept { return *fabric_; }
+  [[nodiscard]] RegionId box() const noexcept { return box_.id(); }
+  std::size_t poll() noexcept { return fabric_->poll(); }
+  /// To all others.
+  [[nodiscard]] bool connected() const noexcept;
+  /// A word of our own region.
+  [[nodiscard]] std::uint64_t word(std::uint64_t offset) const noexcept {
+    return memory::load(*reinterpret_cast<const std::uint64_t*>(box_.memory().data() + offset));
+  }
+  [[nodiscard]] const std::byte* bytes(std::uint64_t offset) const noexcept {
+    return box_.memory().data() + offset;
+  }
+
+  /// Posts all of them, polling while there is no room.
+  void post(std::span<const Operation> batch);
+  void post(const Operation& one) { post(std::span(&one, 1)); }
+  /// Posts one, and polls until it is finished.
+  void finish(Operation operation, Notify when = Notify::remotely);
+  /// Polls until our word has grown to `value`.
+  void await(std::uint64_t offset, std::uint64_t value) {
+    while (word(offset) < value) poll();
+  }
+
+  /// Whoever only serves does so until whoever measures says that its turn is over.
+  void serve() { await(kOver, ++turn_); }
+  void end_turn(Rank server);
+
+ private:
+  std::unique_ptr<Fabric> fabric_;
+  Region box_;
+  Completion completion_;
+  std::uint64_t turn_ = 0;
+};
+
+/// Polls until all are connected at every member of the team.
+void connect(Member& me, std::span<Node* const> nodes);
+inline void connect(Member& me, Node& node) {
+  Node* const one = &node;
+  connect(me, std::span(&one, 1));
+}
+
+/// A turn of Dunlin's in alternate(): afterwards all poll until all are done, so that nothing that
+/// a peer waits for stays behind while the limit has its turn.
+template <class Poll, class Turn>
+std::optional<double> take_turn(Member& me, Poll&& poll, Turn&& turn) {
+  me.meet(poll);
+  const std::optional<double> measured = turn();
+  me.meet(poll);
+  return measured;
+}
+template <class Turn>
+std::optional<double> take_turn(Member& me, Node& node, Turn&& turn) {
+  return take_turn(
+      me, [&] { node.poll(); }, std::forward<Turn>(turn));
+}
+
+/// Member 0 measures, and member 1 only serves.
+template <class Measure>
+std::optional<double> one_sided(Member& me, Node& node, Measure&& measure) {
+  return take_turn(me, node, [&]() -> std::optional<double> {
+    if (me.rank() != 0) {
+      node.serve();
+      return std::nullopt;
+    }
+    const double measured = measure();
+    node.end_turn(1);
+    return measured;
+  });
+}
+
+}  // namespace dunlin::bench

@@ -1,0 +1,116 @@
+#include <array>
+
+#include "bench/fabric/experiments.hpp"
+#include "bench/fabric/node.hpp"
+#include "group_name.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+/// So many puts of so many bytes, a batch in each post(), and then a word that is known to be
+/// placed: nanoseconds for one of them.
+struct Puts {
+  std::size_t bytes;
+  std::uint32_t items;
+  std::uint32_t batch;
+
+  double time(Node& node) const {
+    const std::vector<std::byte> from(bytes, std::byte{1});
+    std::vector<Operation> operations;
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      const std::uint64_t at = kRoom + i * bytes % (kRoomBytes - bytes + 1) / 8 * 8;
+      operations.push_back(put(1, node.box(), at, from.data(), bytes));
+    }
+    const std::uint64_t done = 1;
+    const double start = now_ns();
+    for (std::uint32_t left = items; left > 0;) {
+      const std::uint32_t now = std::min(left, batch);
+      node.post(std::span(operations).first(now));
+      left -= now;
+    }
+    node.finish(write(1, node.box(), kSignal, &done, sizeof done));
+    return (now_ns() - start) / items;
+  }
+};
+
+/// Against the raw stream with `at_once` items in each of its sends. `convert` makes the figure of
+/// nanoseconds for one put.
+template <class Convert>
+void measure(Result& result, const RealNetwork& network, const Effort& effort, const Puts& puts,
+             std::uint32_t at_once, Convert&& convert) {
+  const std::string group = app::fresh_group("bench");
+  const auto bare = network.bare();
+  const auto converted = [&](std::optional<double> ns) {
+    return ns ? std::optional<double>(convert(*ns)) : std::nullopt;
+  };
+  Team team({.processes = 2, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    Node node(network.join(group, 2, me.rank()));
+    connect(me, node);
+    alternate(me, effort.rounds,
+              {[&] { return converted(bare->stream(me, puts.bytes, puts.items, at_once)); },
+               [&] { return converted(one_sided(me, node, [&] { return puts.time(node); })); }});
+  });
+  const std::string way =
+      at_once == 1 ? ", one at a time" : ", " + std::to_string(at_once) + " at a time";
+  compare(result, team.series(1), bare->name() + way, team.series(0));
+}
+
+Result rate(const RealNetwork& network, const Effort& effort, std::uint32_t batch) {
+  Result result{.name = "put-rate",
+                .params = {{"bytes", 8.0}, {"batch", static_cast<double>(batch)}},
+                .unit = "1/s",
+                .better = Better::higher};
+  if (batch >= 16 && network.goals.puts_per_s)
+    result.goal = Goal{.on = Goal::On::value, .bound = *network.goals.puts_per_s};
+  const std::uint32_t items = batch < 16 ? 20'000 : 200'000;  // one a send() is slow
+  const Puts puts{.bytes = 8, .items = effort.scaled(items), .batch = batch};
+  measure(result, network, effort, puts, batch, [](double ns) { return 1e9 / ns; });
+  return result;
+}
+
+Result stream(const RealNetwork& network, const Effort& effort, std::size_t bytes,
+              std::uint32_t at_once) {
+  Result result{.name = "put-stream",
+                .params = {{"bytes", static_cast<double>(bytes)}},
+                .unit = "GB/s",
+                .better = Better::higher};
+  if (bytes == 10'240 && at_once == 1 && network.goals.stream_ratio)
+    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.stream_ratio};
+  const auto items = static_cast<std::uint32_t>((std::size_t{48} << 20) / bytes);
+  const Puts puts{.bytes = bytes, .items = effort.scaled(items), .batch = 4};
+  measure(result, network, effort, puts, at_once,
+          [bytes](double ns) { return static_cast<double>(bytes) / ns; });
+  return result;
+}
+
+}  // namespace
+
+Experiment put_rate(const RealNetwork& network) {
+  return {.name = "put-rate",
+          .title = "8-byte puts a second when there is a backlog, by how many are posted at once",
+          .fabric = network.name,
+          .x = "batch",
+          .run = [&network](const Effort& effort) {
+            std::vector<Result> results;
+            for (const std::uint32_t batch : {1U, 4U, 16U, 64U, 256U})
+              results.push_back(rate(network, effort, batch));
+            return results;
+          }};
+}
+
+Experiment put_stream(const RealNetwork& network) {
+  return {.name = "put-stream",
+          .title = "large puts, until the last is placed",
+          .fabric = network.name,
+          .x = "bytes",
+          .run = [&network](const Effort& effort) {
+            std::vector<Result> results;
+            for (const std::size_t bytes : {1'024U, 10'240U, 65'536U})
+              results.push_back(stream(network, effort, bytes, 1));
+            results.push_back(stream(network, effort, 10'240, 6));
+            return results;
+          }};
+}
+
+}  // namespace dunlin::bench

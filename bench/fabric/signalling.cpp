@@ -1,0 +1,151 @@
+#include <array>
+#include <utility>
+
+#include <dunlin/run.hpp>
+
+#include "bench/fabric/experiments.hpp"
+#include "bench/fabric/node.hpp"
+#include "group_name.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+constexpr std::array<std::size_t, 6> kSizes{8, 64, 1024, 4096, 10'240, 65'536};
+
+/// Two members that put so many bytes into each other's memory, and then signal it.
+class PingPong {
+ public:
+  PingPong(Node& node, std::size_t bytes) : node_(node), from_(bytes, std::byte{1}) {}
+
+  /// Half a round trip. `await(value)` returns when our signal has grown to that.
+  template <class Await>
+  std::optional<double> round(const Batches& plan, Await&& await) {
+    if (node_.fabric().rank() == 0) {
+      return median_ns(plan,
+                       [&] {
+                         ++value_;
+                         signal(1);
+                         await(value_);
+                       }) /
+             2;
+    }
+    for (std::uint64_t i = 0; i < plan.total(); ++i) {
+      await(++value_);
+      signal(0);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void signal(Rank to) {
+    const Operation batch[] = {put(to, node_.box(), kRoom, from_.data(), from_.size()),
+                               write(to, node_.box(), kSignal, &value_, sizeof value_)};
+    node_.post(batch);
+  }
+
+  Node& node_;
+  std::vector<std::byte> from_;
+  std::uint64_t value_ = 0;
+};
+
+/// A part of a Loop: what arrives where no poll() sees it is something to do as well.
+class Watcher {
+ public:
+  explicit Watcher(Node& node) : node_(node) {}
+  std::size_t poll() {
+    const std::size_t handled = node_.poll();
+    const std::uint64_t before = std::exchange(seen_, node_.word(kSignal));
+    return handled + (seen_ != before ? 1 : 0);
+  }
+
+ private:
+  Node& node_;
+  std::uint64_t seen_ = 0;
+};
+
+Batches plan_for(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
+  const std::uint32_t trips = network.trips_per_batch;
+  return effort.plan(100, bytes <= 10'240 ? trips : std::max(trips / 10, 2U));
+}
+
+Result signalled(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
+  const Batches plan = plan_for(network, effort, bytes);
+  const std::string group = app::fresh_group("bench");
+  const auto bare = network.bare();
+  Team team({.processes = 2, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    Node node(network.join(group, 2, me.rank()));
+    connect(me, node);
+    PingPong game(node, bytes);
+    alternate(me, effort.rounds,
+              {[&] { return bare->one_way(me, plan, bytes); },
+               [&] {
+                 return take_turn(me, node, [&] {
+                   return game.round(plan,
+                                     [&](std::uint64_t value) { node.await(kSignal, value); });
+                 });
+               }});
+  });
+  Result result{
+      .name = "put-signal", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
+  if (bytes == 8 && network.goals.detection_ratio)
+    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.detection_ratio};
+  compare(result, team.series(1), bare->name() + ", one way", team.series(0));
+  return result;
+}
+
+Result signalled_asleep(const RealNetwork& network, const Effort& effort) {
+  const Batches plan = effort.plan(100, 4);
+  const std::string group = app::fresh_group("bench");
+  const auto bare = network.bare();
+  Team team({.processes = 2, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    Node node(network.join(group, 2, me.rank()));
+    connect(me, node);
+    PingPong game(node, 8);
+    Loop loop(node.fabric(), {.wait = Wait::block});
+    Watcher watcher(node);
+    loop.add(watcher);
+    const auto sleep_until = [&](std::uint64_t value) {
+      const auto timeout_ms = static_cast<std::uint32_t>(effort.timeout.count());
+      if (!loop.run_until([&] { return node.word(kSignal) >= value; }, timeout_ms))
+        throw Error("bench: nothing arrived that would wake a sleeper");
+    };
+    alternate(me, effort.rounds,
+              {[&] { return bare->asleep(me, plan); },
+               [&] { return take_turn(me, node, [&] { return game.round(plan, sleep_until); }); }});
+  });
+  Result result{.name = "put-signal-asleep", .params = {{"bytes", 8.0}}, .unit = "ns"};
+  if (network.goals.sleeping_ratio)
+    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.sleeping_ratio};
+  compare(result, team.series(1), bare->name() + ", asleep", team.series(0));
+  return result;
+}
+
+}  // namespace
+
+Experiment signalling(const RealNetwork& network) {
+  return {.name = "put-signal",
+          .title =
+              "from a put with its signal until the peer, which polls, sees it: half a round "
+              "trip",
+          .fabric = network.name,
+          .x = "bytes",
+          .run = [&network](const Effort& effort) {
+            std::vector<Result> results;
+            for (const std::size_t bytes : kSizes)
+              results.push_back(signalled(network, effort, bytes));
+            return results;
+          }};
+}
+
+Experiment signalling_asleep(const RealNetwork& network) {
+  return {.name = "put-signal-asleep",
+          .title = "the same between two members that sleep until something comes (Wait::block)",
+          .fabric = network.name,
+          .run = [&network](const Effort& effort) {
+            return std::vector{signalled_asleep(network, effort)};
+          }};
+}
+
+}  // namespace dunlin::bench
