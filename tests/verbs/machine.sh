@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Runs a command of this host in an emulated machine whose kernel has RDMA devices made of software:
+#
+#     tests/verbs/machine.sh [--log FILE] [--time-limit SECONDS] COMMAND [ARGUMENT...]
+#     tests/verbs/machine.sh --prepare
+#
+# The machine sees this host's files as they are (what it writes is forgotten), its own devices rxe0
+# (RoCE, 10.77.0.1 to .8) and siw0 (iWARP, 10.78.0.1 to .8), and the environment and folder of the
+# caller. Output and exit status are the command's, but for
+#     77   there can be no such machine here; the last line says why
+#     124  the time limit was reached
+#     125  the machine itself failed; its console follows
+# The kernel is Debian's: downloaded and unpacked once, into build/machine, never installed.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=$(cd "$here/../.." && pwd)/build/machine
+readonly here cache
+readonly processors=2 memory_mb=2048
+
+skip() {
+  echo "skipped: $*" >&2
+  exit 77
+}
+
+fail() {
+  echo "machine.sh: $*" >&2
+  exit 125
+}
+
+# shellcheck source=tests/verbs/kernel.sh
+source "$here/kernel.sh"
+
+# The kernel's device for virtual machines is often there, and does not work: so start one, and stop it.
+readonly kvm_processor=host,-erms,-fsrm
+kvm_works() {
+  [[ -w /dev/kvm ]] && echo quit | timeout 5 qemu-system-x86_64 -machine pc -accel kvm \
+    -cpu "$kvm_processor" -m 64 -nodefaults -display none -monitor stdio &>/dev/null
+}
+
+processor_options() {
+  if [[ ${DUNLIN_MACHINE_ACCEL:-kvm} == kvm ]] && kvm_works; then
+    echo -accel kvm -cpu "$kvm_processor"
+  else
+    # Without "enhanced rep movsb" the kernel copies 8 bytes at a time; the emulator does that
+    # instruction byte by byte, and whoever polls a word would see it half written.
+    echo -accel tcg,thread=multi,tb-size=512 -cpu max,-erms,-fsrm
+  fi
+}
+
+write_job() { # COMMAND [ARGUMENT...]
+  export -p
+  printf 'cd %q\nexec' "$PWD"
+  printf ' %q' "$@"
+  echo
+}
+
+run_machine() { # TIME-LIMIT LOG COMMAND [ARGUMENT...]
+  local limit=$1 log=$2 run status=0
+  shift 2
+  run=$(mktemp -d)
+  # shellcheck disable=SC2064  # the folder of now
+  trap "rm -rf '$run'" EXIT
+  write_job "$@" >"$run/job.sh"
+  cp "$here/guest-devices.sh" "$run/devices.sh"
+  : >"$run/console"
+  : >"$run/status"
+  mkfifo "$run/output"
+  cat "$run/output" &
+  local reader=$! processor
+  read -ra processor < <(processor_options)
+  local channel channels=()
+  for channel in output status; do
+    channels+=(-chardev "file,id=$channel,path=$run/$channel"
+      -device "virtserialport,chardev=$channel,name=$channel")
+  done
+  timeout "$limit" qemu-system-x86_64 -machine pc "${processor[@]}" -smp "$processors" \
+    -m "$memory_mb" -nodefaults -no-user-config -display none -no-reboot \
+    -kernel "$cache/kernel" -initrd "$cache/initial.cpio" \
+    -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr audit=0 random.trust_cpu=on \
+cryptomgr.notests nmi_watchdog=0 tsc=reliable job=$run" \
+    -chardev "file,id=console,path=$run/console" -serial chardev:console \
+    -device virtio-serial-pci "${channels[@]}" \
+    -virtfs local,path=/,mount_tag=host,readonly=on,security_model=none,multidevs=remap \
+    </dev/null 2>"$run/complaints" || status=$?
+  # Should the machine never have opened its end, the reader still ends.
+  : <>"$run/output"
+  wait "$reader"
+  if [[ -n $log ]]; then cat "$run/complaints" "$run/console" >"$log"; fi
+  if [[ -s $run/status ]]; then exit "$(<"$run/status")"; fi
+  if ((status == 124)); then
+    tail -5 "$run/console" >&2
+    echo "machine.sh: not done after $limit s" >&2
+    exit 124
+  fi
+  cat "$run/complaints" "$run/console" >&2
+  fail "the machine ended without a status (qemu: $status)"
+}
+
+log=
+limit=600
+while (($#)); do
+  case $1 in
+    --log) log=$2 && shift 2 ;;
+    --time-limit) limit=$2 && shift 2 ;;
+    --prepare)
+      prepare_machine
+      exit 0
+      ;;
+    --) shift && break ;;
+    -*) fail "there is no option $1" ;;
+    *) break ;;
+  esac
+done
+(($#)) || fail "run what? COMMAND [ARGUMENT...]"
+prepare_machine
+run_machine "$limit" "$log" "$@"
