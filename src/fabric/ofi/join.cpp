@@ -1,11 +1,7 @@
-#include <array>
-#include <cstring>
-
 #include <dunlin/fabric/ofi.hpp>
 
 #include "fabric/launch/complete.hpp"
-#include "fabric/meeting/crypto.hpp"
-#include "fabric/meeting/meeting.hpp"
+#include "fabric/meeting/introductions.hpp"
 #include "fabric/names.hpp"
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
@@ -16,27 +12,6 @@ namespace dunlin::ofi {
 namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-/// S7: HMAC-SHA256 with the group's key over a label, who calls and whom.
-stream::Proof prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
-  std::array<std::byte, 24> claim{};
-  constexpr std::string_view kLabel = "dunlin stream 1 ";
-  static_assert(kLabel.size() + 8 == claim.size());
-  std::memcpy(claim.data(), kLabel.data(), kLabel.size());
-  std::memcpy(claim.data() + kLabel.size(), &from, 4);
-  std::memcpy(claim.data() + kLabel.size() + 4, &to, 4);
-  return meeting::hmac_sha256(key, claim);
-}
-
-std::uint32_t count_members(const JoinOptions& options) {
-  const std::size_t members = options.names.empty() ? options.members : options.names.size();
-  if (members == 0) throw Error("group '" + options.group + "' has no members: say how many");
-  if (members > kMaxStreamMembers)
-    throw Error("group '" + options.group + "' would have " + std::to_string(members) +
-                " members; the limit is " + std::to_string(kMaxStreamMembers) +
-                " (kMaxStreamMembers)");
-  return static_cast<std::uint32_t>(members);
-}
 
 std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members) {
   try {
@@ -71,7 +46,8 @@ std::unique_ptr<Fabric> join(const JoinOptions& given) {
   JoinOptions options = given;
   const std::string place = launch::complete(options);
   check_group_name(options.group);
-  const std::uint32_t members = count_members(options);
+  const std::uint32_t members =
+      meeting::count_members(options.group, options.members, options.names);
   Network network = choose_network({.provider = options.provider,
                                     .device = options.device,
                                     .address = options.address,
@@ -79,34 +55,26 @@ std::unique_ptr<Fabric> join(const JoinOptions& given) {
   std::unique_ptr<OfiTransport> transport = listen_on(network, members);
   if (!place.empty()) network.description += "; " + place;
   const meeting::Roster roster = meet(options, place, transport->card());
-  stream::Attachment attachment{.kind = "ofi",
-                                .description = std::move(network.description),
-                                .group = options.group,
-                                .rank = roster.rank,
-                                .names = {},
-                                .silence_timeout_ms = options.silence_timeout_ms,
-                                .our_proofs = {},
-                                .their_proofs = {},
-                                .transport = nullptr};
-  std::vector<std::vector<std::byte>> cards;
-  for (Rank peer = 0; peer < roster.members.size(); ++peer) {
-    attachment.names.push_back(roster.members[peer].name);
-    attachment.our_proofs.push_back(prove(roster.key, roster.rank, peer));
-    attachment.their_proofs.push_back(prove(roster.key, peer, roster.rank));
-    cards.push_back(roster.members[peer].card);
-  }
-  attachment.host_members = count_on_this_host(options.provider, cards, roster.rank);
+  meeting::Introductions all = meeting::introduce(roster);
   // All are there, so this takes no time worth mentioning; but the meeting may have taken it all.
   const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + options.timeout_ms * kNsPerMs;
-  transport->connect(roster.rank, cards, attachment.our_proofs, attachment.their_proofs,
-                     deadline_ns);
-  attachment.transport = std::move(transport);
-  return std::make_unique<stream::StreamFabric>(std::move(attachment));
+  transport->connect(roster.rank, all.cards, all.our_proofs, all.their_proofs, deadline_ns);
+  return std::make_unique<stream::StreamFabric>(stream::Attachment{
+      .kind = "ofi",
+      .description = std::move(network.description),
+      .group = options.group,
+      .rank = roster.rank,
+      .names = std::move(all.names),
+      .host_members = count_on_this_host(options.provider, all.cards, roster.rank),
+      .silence_timeout_ms = options.silence_timeout_ms,
+      .our_proofs = std::move(all.our_proofs),
+      .their_proofs = std::move(all.their_proofs),
+      .transport = std::move(transport)});
 }
 
 std::string description(const Fabric& fabric) {
   const auto* made = dynamic_cast<const stream::StreamFabric*>(&fabric);
-  return made == nullptr ? std::string() : made->description();
+  return made == nullptr || fabric.kind() != "ofi" ? std::string() : made->description();
 }
 
 std::vector<std::string> networks() { return list_networks(); }

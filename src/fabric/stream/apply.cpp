@@ -95,6 +95,12 @@ StreamFabric::Fault StreamFabric::apply(Rank from, Contact& contact, const Entry
     case EntryKind::leave:
       contact.says_goodbye = true;
       return nullptr;
+    case EntryKind::let_go:
+      return take_let_go(from, entry.head);
+    case EntryKind::dozing:
+      return take_dozing(from, contact, entry.head);
+    case EntryKind::noted:
+      return take_noted(contact);
     case EntryKind::hello:
       break;
   }

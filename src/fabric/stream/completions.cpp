@@ -78,6 +78,7 @@ void StreamFabric::fail_all(Contact& contact, Rank peer) noexcept {
 
 void StreamFabric::abandon(Completion& completion) noexcept {
   if (completion.finished()) return;
+  if (reach_ != nullptr) reach_->forget(completion);
   for (Contact& contact : contacts_) {
     for (std::uint64_t i = contact.unplaced.popped(); i < contact.unplaced.pushed(); ++i)
       if (contact.unplaced.at(i) == &completion) contact.unplaced.at(i) = nullptr;

@@ -7,7 +7,7 @@ namespace dunlin::stream {
 namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t kAnnouncementHeadBytes = 24;
+constexpr std::size_t kAnnouncementHeadBytes = 40;
 constexpr std::size_t kMaxAnnouncementBytes =
     kAnnouncementHeadBytes + kMaxRegionNameBytes + kMaxLayoutTextBytes;
 static_assert(sizeof(EntryHead) + whole_words(kMaxAnnouncementBytes) + sizeof(EntryHead) +
@@ -25,8 +25,10 @@ struct Rule {
   std::size_t max_bytes = 0;
 };
 
-constexpr std::array<Rule, 16> make_rules() {
-  std::array<Rule, 16> rules{};
+using Rules = std::array<Rule, 19>;
+
+constexpr Rules make_rules() {
+  Rules rules{};
   const auto rule = [&](EntryKind kind) -> Rule& {
     Rule& made = rules[static_cast<std::size_t>(kind)];
     made.known = true;
@@ -59,10 +61,13 @@ constexpr std::array<Rule, 16> make_rules() {
                                .max_bytes = kMaxAnnouncementBytes};
   rule(EntryKind::withdraw) = {.known = true, .region = true};
   rule(EntryKind::placed) = {.known = true, .flags = kGone, .value = true};
+  rule(EntryKind::let_go) = {.known = true, .region = true};
+  rule(EntryKind::dozing) = {.known = true, .value = true};
+  rule(EntryKind::noted) = {.known = true};
   return rules;
 }
 
-constexpr std::array<Rule, 16> kRules = make_rules();
+constexpr Rules kRules = make_rules();
 
 bool keeps_to(const Rule& rule, const EntryHead& head) noexcept {
   if (!rule.known && head.kind != EntryKind::beat && head.kind != EntryKind::leave) return false;
@@ -113,8 +118,12 @@ void Announcement::encode(std::byte* to) const noexcept {
   const auto text_bytes = static_cast<std::uint32_t>(layout_text.size());
   std::memcpy(to, &epoch, 8);
   std::memcpy(to + 8, &layout_hash, 8);
-  std::memcpy(to + 16, &name_bytes, 4);
-  std::memcpy(to + 20, &text_bytes, 4);
+  const std::uint32_t unused = 0;
+  std::memcpy(to + 16, &key.address, 8);
+  std::memcpy(to + 24, &key.key, 4);
+  std::memcpy(to + 28, &unused, 4);
+  std::memcpy(to + 32, &name_bytes, 4);
+  std::memcpy(to + 36, &text_bytes, 4);
   std::memcpy(to + kAnnouncementHeadBytes, name.data(), name.size());
   if (!layout_text.empty())
     std::memcpy(to + kAnnouncementHeadBytes + name.size(), layout_text.data(), layout_text.size());
@@ -125,8 +134,10 @@ std::optional<Announcement> decode_announcement(std::span<const std::byte> paylo
   Announcement made;
   std::memcpy(&made.epoch, payload.data(), 8);
   std::memcpy(&made.layout_hash, payload.data() + 8, 8);
-  const std::size_t name_bytes = load_length(payload.data() + 16);
-  const std::size_t text_bytes = load_length(payload.data() + 20);
+  std::memcpy(&made.key.address, payload.data() + 16, 8);
+  std::memcpy(&made.key.key, payload.data() + 24, 4);
+  const std::size_t name_bytes = load_length(payload.data() + 32);
+  const std::size_t text_bytes = load_length(payload.data() + 36);
   if (name_bytes == 0 || name_bytes > kMaxRegionNameBytes || text_bytes > kMaxLayoutTextBytes ||
       payload.size() != kAnnouncementHeadBytes + name_bytes + text_bytes)
     return std::nullopt;

@@ -12,6 +12,8 @@
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/limits.hpp>
 
+#include "fabric/stream/reach.hpp"
+
 /// Frames: what travels on a stream between two members, a batch of entries each. Pure: bytes in,
 /// entries out, and back. docs/formats/stream.md describes every byte.
 ///
@@ -40,7 +42,10 @@ enum class EntryKind : std::uint8_t {
   withdraw,
   placed,
   beat,
-  leave
+  leave,
+  let_go,
+  dozing,
+  noted
 };
 
 inline constexpr std::uint8_t kAsks = 1;  // put, write: count it in `placed`; atomics: say `former`
@@ -139,6 +144,7 @@ static_assert(sizeof(Hello) == 56);
 struct Announcement {
   std::uint64_t epoch = 0;
   std::uint64_t layout_hash = 0;
+  Key key = {};  // for devices
   std::string_view name = {};
   std::string_view layout_text = {};
 

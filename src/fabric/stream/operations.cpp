@@ -32,6 +32,7 @@ Posted StreamFabric::post(std::span<const Operation> batch) noexcept {
     if (operation.peer == told) continue;
     told = operation.peer;
     send_if_idle(told);
+    if (reach_ != nullptr) ring_device(told);
   }
   return posted;
 }
@@ -46,8 +47,14 @@ Refusal StreamFabric::perform(const Operation& operation) noexcept {
     return refuse(operation);
   if (misaligned(operation)) [[unlikely]]
     return Refusal::misaligned;
-  if (operation.peer == rank_) return perform_here(operation);
   Contact& contact = contacts_[operation.peer];
+  if (operation.peer == rank_ && !(is_atomic(operation.kind) && atomics_by_device_alone()))
+    return perform_here(operation);
+  if (reach_ != nullptr) {
+    const Way way = way_of(contact, operation);
+    if (way == Way::later) return Refusal::queue_full;
+    if (way == Way::device) return start_by_device(contact, target, operation);
+  }
   Refusal refusal = Refusal::none;
   switch (operation.kind) {
     case OperationKind::put:
@@ -109,7 +116,8 @@ Refusal StreamFabric::refuse(const Operation& operation) noexcept {
 /// must go on, so only the first of them asks whether there is room.
 Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
                                  const Operation& operation) {
-  const bool asks = operation.completion != nullptr && operation.when == Notify::remotely;
+  const bool told = operation.completion != nullptr && operation.when == Notify::remotely;
+  const bool asks = told || reach_ != nullptr;  // B1 needs to know
   if (asks && contact.unplaced.full()) return Refusal::queue_full;
   const bool is_put = operation.kind == OperationKind::put;
   EntryHead head{.kind = is_put ? EntryKind::put : EntryKind::write, .region = target.number};
@@ -136,10 +144,8 @@ Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
     head.value += piece;
     room = contact.outbox.insist(least());
   }
-  if (asks) {
-    begin(*operation.completion);
-    contact.unplaced.push(operation.completion);
-  }
+  if (told) begin(*operation.completion);
+  if (asks) contact.unplaced.push(told ? operation.completion : nullptr);
   return Refusal::none;
 }
 
@@ -183,7 +189,8 @@ void StreamFabric::ask_for_reads(Contact& contact) {
 
 Refusal StreamFabric::ask_atomic(Contact& contact, const Remote& target,
                                  const Operation& operation) {
-  const bool asks = operation.completion != nullptr || operation.local != nullptr;
+  const bool asks =
+      operation.completion != nullptr || operation.local != nullptr || reach_ != nullptr;
   if (asks && contact.atomics.full()) return Refusal::queue_full;
   const bool swaps = operation.kind == OperationKind::compare_swap;
   const std::uint64_t operands[] = {operation.operand, operation.desired};

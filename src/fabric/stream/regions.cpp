@@ -30,8 +30,9 @@ void StreamFabric::do_announce(RegionId id) {
   if (generations_[id.index] == kMaxGeneration)
     throw Error("region '" + local.spec.name + "' would be one too many: a fabric can announce " +
                 std::to_string(kMaxGeneration) + " regions at one place in its life");
+  if (reach_ != nullptr) local.key = reach_->open(local.pages.memory());
   local.number = ++generations_[id.index] * kMaxRegions + id.index;
-  remote(rank_, id) = {local.number, local.pages.memory().size()};
+  remote(rank_, id) = {local.number, local.pages.memory().size(), local.key};
   for (Rank peer = 0; peer < size(); ++peer)
     if (peer != rank_ && !contacts_[peer].failing) send_announcement(peer, local);
 }
@@ -42,6 +43,7 @@ void StreamFabric::send_announcement(Rank peer, const Local& local) {
     return fail_soon(peer, "it does not read what it is told");
   const Announcement announcement{.epoch = local.spec.epoch,
                                   .layout_hash = local.spec.layout_hash,
+                                  .key = local.key,
                                   .name = local.spec.name,
                                   .layout_text = local.spec.layout_text};
   const EntryHead head{.kind = EntryKind::announce,
@@ -55,7 +57,7 @@ void StreamFabric::send_announcement(Rank peer, const Local& local) {
 }
 
 void StreamFabric::do_release(RegionId id) noexcept {
-  const std::unique_ptr<Local> local = std::move(locals_[id.index]);
+  std::unique_ptr<Local> local = std::move(locals_[id.index]);
   for (Rank peer = 0; peer < size(); ++peer) {
     remote(peer, id) = {};
     for (Offer& offer : contacts_[peer].offers)
@@ -65,6 +67,7 @@ void StreamFabric::do_release(RegionId id) noexcept {
     say(peer, {.kind = EntryKind::withdraw, .region = local->number});
     send_if_idle(peer);
   }
+  if (reach_ != nullptr && local->number != 0) retire(std::move(local));
 }
 
 StreamFabric::Fault StreamFabric::take_announcement(Contact& contact, const Entry& entry) {
@@ -80,6 +83,7 @@ StreamFabric::Fault StreamFabric::take_announcement(Contact& contact, const Entr
                             .bytes = entry.head.value,
                             .epoch = announced->epoch,
                             .layout_hash = announced->layout_hash,
+                            .key = announced->key,
                             .name = std::string(announced->name),
                             .layout_text = std::string(announced->layout_text)});
   must_match_ = true;
@@ -94,6 +98,7 @@ StreamFabric::Fault StreamFabric::take_withdrawal(Rank from, Contact& contact,
   if (offer == offers.end()) return "it withdrew a region that it had not announced";
   const Offer withdrawn = std::move(*offer);
   offers.erase(offer);
+  if (reach_ != nullptr) say(from, {.kind = EntryKind::let_go, .region = head.region});
   if (withdrawn.state != Offer::State::connected) return nullptr;
   remote(from, withdrawn.region) = {};
   tell({.kind = Event::Kind::region_withdrawn,
@@ -129,7 +134,7 @@ RegionId StreamFabric::local_region(const Offer& offer) const noexcept {
 }
 
 void StreamFabric::connect_region(Rank peer, Offer& offer, RegionId id) {
-  remote(peer, id) = {offer.number, offer.bytes};
+  remote(peer, id) = {offer.number, offer.bytes, offer.key};
   offer.state = Offer::State::connected;
   offer.region = id;
   tell({.kind = Event::Kind::region_connected, .peer = peer, .region = id, .text = {}});

@@ -19,6 +19,20 @@ constexpr Properties kProperties{.passive_target = false,
                                  .max_peers = kMaxStreamMembers,
                                  .queue_slots = kQueueSlots};
 
+/// A device that does everything by itself needs no processor of the target.
+Properties properties_with(const Reach* reach) {
+  Properties properties = kProperties;
+  if (reach == nullptr) return properties;
+  const Reach::Abilities& able = reach->abilities();
+  properties.passive_target =
+      able.ordered_writes && able.partial_words && able.reads && able.atomics;
+  properties.native_atomics = able.atomics;
+  properties.atomics_coherent_with_cpu = !able.atomics || able.atomics_coherent_with_cpu;
+  properties.max_inline_bytes = able.max_inline_bytes;
+  properties.queue_slots = able.queue_slots;
+  return properties;
+}
+
 void listen_for(const Descriptor& epoll, const Descriptor& what) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -41,6 +55,7 @@ StreamFabric::StreamFabric(Attachment attachment)
                  .fabric = kind_,
                  .group = attachment.group,
                  .member = attachment.names[attachment.rank]}),
+      reach_(transport_->reach()),
       members_(static_cast<std::uint32_t>(attachment.names.size())),
       remotes_(attachment.names.size() * kMaxRegions),
       locals_(kMaxRegions),
@@ -50,7 +65,7 @@ StreamFabric::StreamFabric(Attachment attachment)
       detector_(members_, silence_timeout_ns_, StreamFabric::now_ns()) {
   rank_ = attachment.rank;
   group_ = std::move(attachment.group);
-  properties_ = kProperties;
+  properties_ = properties_with(reach_);
   recent_ns_ = StreamFabric::now_ns();
   peers_.resize(members_);
   unsent_.reserve(members_);
@@ -71,6 +86,7 @@ StreamFabric::~StreamFabric() {
     say(peer, {.kind = EntryKind::leave});
     contacts_[peer].outbox.flush();
   }
+  transport_.reset();  // before the memory that devices reach
 }
 
 bool StreamFabric::connected(Rank peer, RegionId region) const noexcept {
@@ -146,6 +162,8 @@ std::size_t StreamFabric::poll() noexcept {
   transport_->progress(*this);
   if (must_drain_) drain_all();
   if (must_match_) match_offers();
+  if (!retired_.empty()) let_go_ourselves();
+  if (dozing_) stay_awake();
   for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
   if (recent_ns_ >= next_beat_ns_) beat();
   if (recent_ns_ >= next_silence_check_ns_) check_silence();

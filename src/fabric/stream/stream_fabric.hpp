@@ -17,7 +17,8 @@
 
 /// The Fabric over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
 /// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
-/// sees who is alive, waiting.cpp sleeps and wakes. docs/cluster.md gives S1 to S7.
+/// sees who is alive, waiting.cpp sleeps and wakes; by_device.cpp does what devices can do without the
+/// peer. docs/cluster.md gives S1 to S7.
 namespace dunlin::stream {
 
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
@@ -80,6 +81,7 @@ class StreamFabric final : public Fabric, private Receiver {
   struct Remote {
     std::uint32_t number = 0;
     std::uint64_t bytes = 0;
+    Key key = {};  // for our device
   };
   /// A region of our own.
   struct Local {
@@ -89,6 +91,12 @@ class StreamFabric final : public Fabric, private Receiver {
     RegionSpec spec;
     bool observers_only;
     std::uint32_t number = 0;  // what peers call it; 0: not announced
+    Key key = {};
+  };
+  /// A region that was released, and who may still be reaching into it.
+  struct Retired {
+    std::unique_ptr<Local> local;
+    std::vector<Rank> users;
   };
   /// A region that a peer has announced.
   struct Offer {
@@ -97,6 +105,7 @@ class StreamFabric final : public Fabric, private Receiver {
     std::uint64_t bytes = 0;
     std::uint64_t epoch = 0;
     std::uint64_t layout_hash = 0;
+    Key key = {};
     std::string name;
     std::string layout_text;
     State state = State::waiting;
@@ -124,6 +133,7 @@ class StreamFabric final : public Fabric, private Receiver {
     Outbox outbox;
     bool unsent = false;  // is in unsent_
     bool spoke = false;   // since the last heartbeat
+    bool owes_bell = false;  // signals by device that it may sleep through
     Ring<Completion*> unplaced{kQueueSlots};
     Ring<Reading> reads{kQueueSlots};
     Ring<Atomic> atomics{kQueueSlots};
@@ -144,10 +154,16 @@ class StreamFabric final : public Fabric, private Receiver {
     std::uint64_t message_bytes_handled = 0;
     std::uint64_t message_bytes_told = 0;
     std::vector<Offer> offers;
+    bool dozes = false;
+    std::uint32_t notes_awaited = 0;
   };
 
   // operations.cpp
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
+  /// The device does not see what processors do, so our own atomics are its business as well.
+  [[nodiscard]] bool atomics_by_device_alone() const noexcept {
+    return properties_.native_atomics && !properties_.atomics_coherent_with_cpu;
+  }
   [[nodiscard]] Refusal perform_here(const Operation& operation) noexcept;
   [[nodiscard]] Refusal refuse(const Operation& operation) noexcept;
   [[nodiscard]] Refusal send_bytes(Contact& contact, const Remote& target,
@@ -157,6 +173,26 @@ class StreamFabric final : public Fabric, private Receiver {
   [[nodiscard]] Refusal ask_atomic(Contact& contact, const Remote& target,
                                    const Operation& operation);
   void ask_for_reads(Contact& contact);
+
+  // by_device.cpp
+  enum class Way : std::uint8_t { device, frames, later };
+  [[nodiscard]] static bool waits_for_answers(const Contact& contact) noexcept;
+  [[nodiscard]] Way way_of(const Contact& contact, const Operation& operation) const noexcept;
+  [[nodiscard]] Refusal start_by_device(Contact& contact, const Remote& target,
+                                        const Operation& operation) noexcept;
+  void take_finished(Rank from, Completion& completion, bool well) noexcept override;
+  void ring_device(Rank peer) noexcept;
+  void retire(std::unique_ptr<Local> local);
+  void drop_user(Retired& retired, Rank user) noexcept;
+  void free_retired() noexcept;
+  void let_go_ourselves() noexcept;
+  [[nodiscard]] Fault take_let_go(Rank from, const EntryHead& head);
+  void say_dozing(bool dozes) noexcept;
+  void doze() noexcept;
+  void stay_awake() noexcept;
+  [[nodiscard]] Fault take_dozing(Rank from, Contact& contact, const EntryHead& head);
+  [[nodiscard]] Fault take_noted(Contact& contact);
+  void forget_device_of(Rank peer) noexcept;
 
   // apply.cpp
   void take_frame(Rank from, std::span<const std::byte> frame) override;
@@ -227,6 +263,7 @@ class StreamFabric final : public Fabric, private Receiver {
   Descriptor bell_;
   Descriptor timer_;
   std::unique_ptr<Transport> transport_;
+  Reach* reach_;  // of the transport; null: none
 
   segments::Presence presence_;
   std::uint32_t members_;
@@ -234,6 +271,7 @@ class StreamFabric final : public Fabric, private Receiver {
   std::vector<Contact> contacts_;  // by rank
   std::vector<Rank> unsent_;       // have something to send
   std::vector<std::unique_ptr<Local>> locals_;
+  std::vector<Retired> retired_;
   std::vector<std::uint32_t> generations_;  // by region: how often it was announced
   std::vector<Proof> their_proofs_;
 
@@ -248,6 +286,10 @@ class StreamFabric final : public Fabric, private Receiver {
   std::uint64_t next_beat_ns_ = UINT64_MAX;
   std::uint64_t next_silence_check_ns_ = 0;
   FailureDetector detector_;
+
+  bool dozing_ = false;
+  std::uint32_t unnoted_ = 0;  // peers that do not know it yet
+  std::uint64_t last_doze_ns_ = 0;
 
   std::atomic<bool> woken_{false};
   mutable std::atomic<bool> bell_rings_{false};

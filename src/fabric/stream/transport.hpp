@@ -6,6 +6,8 @@
 
 #include <dunlin/fabric.hpp>
 
+#include "fabric/stream/reach.hpp"
+
 /// What carries frames: one ordered, reliable stream to each peer, connected when the fabric is
 /// made. Knows nothing of what is in a frame. Called by the fabric's thread only.
 namespace dunlin::stream {
@@ -17,6 +19,8 @@ class Receiver {
   virtual void take_frame(Rank from, std::span<const std::byte> frame) = 0;
   /// The stream has ended; once, and after all frames that came on it.
   virtual void take_end(Rank from, std::string why) = 0;
+  /// An operation by device that somebody waits for is finished (Reach).
+  virtual void take_finished(Rank, Completion&, bool /*well*/) noexcept {}
 
  protected:
   ~Receiver() = default;
@@ -40,6 +44,9 @@ class Transport {
   virtual void progress(Receiver& receiver) noexcept = 0;
   /// Ends the stream; nothing is taken from it any more, and its end is not told.
   virtual void close(Rank peer) noexcept = 0;
+
+  /// What its devices can do by themselves; null: nothing.
+  [[nodiscard]] virtual Reach* reach() noexcept { return nullptr; }
 
   /// Adds to an epoll set what becomes readable when progress() has something to do.
   virtual void watch(int epoll) = 0;

@@ -14,6 +14,8 @@ namespace dunlin::stream {
 namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+/// While a peer may still write without waking us.
+constexpr std::uint64_t kLongestNapNs = 500'000;
 
 timespec as_timespec(std::uint64_t time_ns) noexcept {
   return {static_cast<time_t>(time_ns / kNsPerSecond), static_cast<long>(time_ns % kNsPerSecond)};
@@ -30,13 +32,15 @@ bool StreamFabric::has_work() const noexcept {
 
 std::uint64_t StreamFabric::next_duty_ns() const noexcept {
   const std::uint64_t check_ns = silence_timeout_ns_ == 0 ? UINT64_MAX : next_silence_check_ns_;
-  return std::min({wake_at_ns_, next_beat_ns_, check_ns});
+  const std::uint64_t nap_ns = unnoted_ == 0 ? UINT64_MAX : recent_ns_ + kLongestNapNs;  // B4
+  return std::min({wake_at_ns_, next_beat_ns_, check_ns, nap_ns});
 }
 
 /// Our own sleep() looks after everything itself; a foreign loop must see it in the descriptor.
 void StreamFabric::prepare_sleep() noexcept {
   silence_bell();
   presence_.show_asleep(true);
+  if (reach_ != nullptr) doze();
   if (!foreign_loop_) return;
   set_timer(next_duty_ns());
   if (has_work() || !transport_->may_wait()) ring();

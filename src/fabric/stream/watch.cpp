@@ -46,6 +46,7 @@ void StreamFabric::fail(Rank peer, const std::string& how) {
   contact.failing = true;
   drain(peer);
   transport_->close(peer);
+  if (reach_ != nullptr) forget_device_of(peer);
   contact.outbox.clear();
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
   contact.offers.clear();

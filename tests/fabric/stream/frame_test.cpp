@@ -144,7 +144,7 @@ TEST(Frame, HasNoFieldThatItsKindDoesNotHave) {
   EXPECT_TRUE(with([](EntryHead& h) { h.ticket = 1; }));
   EXPECT_TRUE(with([](EntryHead& h) { h.value = 1; }));
   EXPECT_TRUE(with([](EntryHead& h) { h.kind = EntryKind{0}; }));
-  EXPECT_TRUE(with([](EntryHead& h) { h.kind = EntryKind{16}; }));
+  EXPECT_TRUE(with([](EntryHead& h) { h.kind = EntryKind{19}; }));
   EXPECT_TRUE(with([](EntryHead& h) { h.kind = EntryKind{255}; }));
   EXPECT_TRUE(is_garbage(one(beat, Bytes(8))));
 }
@@ -191,13 +191,13 @@ TEST(Frame, AnnouncesNothingWithoutANameOrWithLengthsThatDoNotFit) {
     cut.resize(bytes);
     EXPECT_FALSE(decode_announcement(cut)) << bytes;
   }
-  for (const std::size_t at : {16U, 17U, 19U, 20U, 23U}) {
+  for (const std::size_t at : {32U, 33U, 35U, 36U, 39U}) {
     Bytes spoilt = said;
     spoilt[at] ^= std::byte{0x80};
     EXPECT_FALSE(decode_announcement(spoilt)) << at;
   }
   Bytes unprintable = said;
-  unprintable[24] = std::byte{7};
+  unprintable[40] = std::byte{7};
   EXPECT_FALSE(decode_announcement(unprintable));
 }
 

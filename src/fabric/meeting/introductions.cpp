@@ -1,0 +1,46 @@
+#include "fabric/meeting/introductions.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "fabric/meeting/crypto.hpp"
+
+namespace dunlin::meeting {
+namespace {
+
+/// HMAC-SHA256 with the group's key over a label, who calls and whom.
+stream::Proof prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
+  std::array<std::byte, 24> claim{};
+  constexpr std::string_view kLabel = "dunlin stream 1 ";
+  static_assert(kLabel.size() + 8 == claim.size());
+  std::memcpy(claim.data(), kLabel.data(), kLabel.size());
+  std::memcpy(claim.data() + kLabel.size(), &from, 4);
+  std::memcpy(claim.data() + kLabel.size() + 4, &to, 4);
+  return hmac_sha256(key, claim);
+}
+
+}  // namespace
+
+std::uint32_t count_members(const std::string& group, std::uint32_t members,
+                            const std::vector<std::string>& names) {
+  const std::size_t count = names.empty() ? members : names.size();
+  if (count == 0) throw Error("group '" + group + "' has no members: say how many");
+  if (count > kMaxStreamMembers)
+    throw Error("group '" + group + "' would have " + std::to_string(count) +
+                " members; the limit is " + std::to_string(kMaxStreamMembers) +
+                " (kMaxStreamMembers)");
+  return static_cast<std::uint32_t>(count);
+}
+
+Introductions introduce(const Roster& roster) {
+  Introductions all;
+  for (Rank peer = 0; peer < roster.members.size(); ++peer) {
+    all.names.push_back(roster.members[peer].name);
+    all.cards.push_back(roster.members[peer].card);
+    all.our_proofs.push_back(prove(roster.key, roster.rank, peer));
+    all.their_proofs.push_back(prove(roster.key, peer, roster.rank));
+  }
+  return all;
+}
+
+}  // namespace dunlin::meeting

@@ -1,0 +1,165 @@
+#include <algorithm>
+
+#include "fabric/alignment.hpp"
+#include "fabric/stream/stream_fabric.hpp"
+
+/// Operations that a device does by itself, and what goes with them: memory that peers must let go
+/// of before it is freed, and bells for those who sleep.
+///  B1  What goes by frames is done by the peer's processor, later than what goes by device. So
+///      signals, reads and atomics that follow it go by frames as well, until it is answered.
+///  B2  A frame is handed over before a signal by device that was posted after what is in it.
+///  B3  Native atomics are never done by frames: the device does not see what processors do.
+///  B4  Who may sleep says so, and does not sleep for long before all have noted it. A peer that
+///      has noted it follows each signal by device with a frame, which wakes; what it wrote before
+///      has been placed when its note comes.
+namespace dunlin::stream {
+namespace {
+
+constexpr const char* kNoDevice = "it means a device that it does not have";
+/// After this long without a sleep, peers need not ring any more.
+constexpr std::uint64_t kWakefulNs = 1'000'000'000;
+
+bool is_whole_words(const Operation& operation) noexcept {
+  return operation.offset % kWordBytes == 0 && operation.bytes % kWordBytes == 0;
+}
+
+}  // namespace
+
+bool StreamFabric::waits_for_answers(const Contact& contact) noexcept {
+  return !contact.unplaced.empty() || !contact.reads.empty() || !contact.atomics.empty();
+}
+
+StreamFabric::Way StreamFabric::way_of(const Contact& contact,
+                                       const Operation& operation) const noexcept {
+  const Reach::Abilities& able = reach_->abilities();
+  if (is_atomic(operation.kind)) {
+    if (!able.atomics) return Way::frames;
+    return waits_for_answers(contact) ? Way::later : Way::device;  // B3
+  }
+  if (operation.bytes == 0 || !reach_->can(operation)) return Way::frames;
+  if (operation.kind == OperationKind::put) return Way::device;
+  const bool able_to = operation.kind == OperationKind::read
+                           ? able.reads
+                           : able.ordered_writes && (able.partial_words || is_whole_words(operation));
+  return able_to && !waits_for_answers(contact) ? Way::device : Way::frames;  // R1, B1
+}
+
+Refusal StreamFabric::start_by_device(Contact& contact, const Remote& target,
+                                      const Operation& operation) noexcept {
+  const bool signal = operation.kind == OperationKind::write || is_atomic(operation.kind);
+  if (signal && !contact.outbox.empty()) {
+    contact.outbox.flush();
+    if (!contact.outbox.empty()) return Refusal::queue_full;  // B2
+  }
+  const Reach::Started started = reach_->start(operation, target.key, target.bytes);
+  if (started == Reach::Started::full) return Refusal::queue_full;
+  if (signal) contact.owes_bell = true;
+  if (started == Reach::Started::pending && operation.completion != nullptr)
+    begin(*operation.completion);
+  return Refusal::none;
+}
+
+void StreamFabric::take_finished(Rank from, Completion& completion, bool well) noexcept {
+  ++handled_;
+  finish_one(&completion, from, well);
+}
+
+/// What was posted to one peer goes to the device; one that sleeps is woken (B4).
+void StreamFabric::ring_device(Rank peer) noexcept {
+  reach_->ring(peer);
+  Contact& contact = contacts_[peer];
+  if (!std::exchange(contact.owes_bell, false) || !contact.dozes || contact.failing) return;
+  if (contact.outbox.empty()) say(peer, {.kind = EntryKind::beat});
+  contact.outbox.flush();
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+/// R2: kept until the last peer that may still reach it has let go.
+void StreamFabric::retire(std::unique_ptr<Local> local) {
+  Retired retired{.local = std::move(local), .users = {}};
+  for (Rank peer = 0; peer < members_; ++peer)
+    if (!contacts_[peer].failing) retired.users.push_back(peer);
+  retired_.push_back(std::move(retired));
+}
+
+void StreamFabric::drop_user(Retired& retired, Rank user) noexcept {
+  std::erase(retired.users, user);
+  if (retired.users.empty()) reach_->close(retired.local->pages.memory());
+}
+
+void StreamFabric::free_retired() noexcept {
+  std::erase_if(retired_, [](const Retired& retired) { return retired.users.empty(); });
+}
+
+/// Our own operations are finished by our own device.
+void StreamFabric::let_go_ourselves() noexcept {
+  if (!reach_->quiet(rank_)) return;
+  for (Retired& retired : retired_)
+    if (std::find(retired.users.begin(), retired.users.end(), rank_) != retired.users.end())
+      drop_user(retired, rank_);
+  free_retired();
+}
+
+StreamFabric::Fault StreamFabric::take_let_go(Rank from, const EntryHead& head) {
+  if (reach_ == nullptr) return kNoDevice;
+  for (Retired& retired : retired_) {
+    const auto& users = retired.users;
+    if (retired.local->number != head.region ||
+        std::find(users.begin(), users.end(), from) == users.end())
+      continue;
+    drop_user(retired, from);
+    free_retired();
+    return nullptr;
+  }
+  return "it let go of a region that was not withdrawn";
+}
+
+// --- sleeping ------------------------------------------------------------------------------------
+
+void StreamFabric::say_dozing(bool dozes) noexcept {
+  dozing_ = dozes;
+  for (Rank peer = 0; peer < members_; ++peer) {
+    Contact& contact = contacts_[peer];
+    if (peer == rank_ || contact.failing) continue;
+    if (dozes && ++contact.notes_awaited == 1) ++unnoted_;
+    say(peer, {.kind = EntryKind::dozing, .value = dozes ? std::uint64_t{1} : 0});
+  }
+  if (!polling_ && !unsent_.empty()) send_all();
+}
+
+void StreamFabric::doze() noexcept {
+  last_doze_ns_ = recent_ns_;
+  if (!dozing_ && reach_->abilities().ordered_writes) say_dozing(true);
+}
+
+void StreamFabric::stay_awake() noexcept {
+  if (recent_ns_ - last_doze_ns_ > kWakefulNs) say_dozing(false);
+}
+
+StreamFabric::Fault StreamFabric::take_dozing(Rank from, Contact& contact, const EntryHead& head) {
+  if (reach_ == nullptr) return kNoDevice;
+  if (head.value > 1) return "it dozes more than one can";
+  contact.dozes = head.value == 1;
+  if (contact.dozes) say(from, {.kind = EntryKind::noted});
+  return nullptr;
+}
+
+StreamFabric::Fault StreamFabric::take_noted(Contact& contact) {
+  if (contact.notes_awaited == 0) return "it noted what was not said";
+  if (--contact.notes_awaited == 0) --unnoted_;
+  return nullptr;
+}
+
+/// What a peer that has failed can no longer do.
+void StreamFabric::forget_device_of(Rank peer) noexcept {
+  Contact& contact = contacts_[peer];
+  reach_->give_up(peer, *this);
+  if (std::exchange(contact.notes_awaited, 0) > 0) --unnoted_;
+  for (Retired& retired : retired_)
+    if (std::find(retired.users.begin(), retired.users.end(), peer) != retired.users.end())
+      drop_user(retired, peer);
+  free_retired();
+}
+
+}  // namespace dunlin::stream

@@ -1,0 +1,20 @@
+#include <dunlin/fabric/verbs.hpp>
+
+/// What is compiled where libibverbs, librdmacm or OpenSSL is missing.
+namespace dunlin::verbs {
+namespace {
+
+constexpr const char* kWhy =
+    "this build of Dunlin has no verbs fabric, because libibverbs, librdmacm or OpenSSL was not "
+    "there when it was built: install libibverbs-dev, librdmacm-dev and libssl-dev, and build it "
+    "again";
+
+}  // namespace
+
+std::unique_ptr<Fabric> join(const JoinOptions&) { throw Error(kWhy); }
+
+std::string description(const Fabric&) { return {}; }
+
+std::vector<std::string> devices() { return {kWhy}; }
+
+}  // namespace dunlin::verbs

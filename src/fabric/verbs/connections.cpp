@@ -1,0 +1,303 @@
+#include <algorithm>
+#include <cstring>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#include "fabric/verbs/verbs_transport.hpp"
+
+/// The lower rank calls, the higher answers. A call carries who it is from and its proof (S7), so
+/// that nobody else is answered; the frames prove it again, in both directions.
+namespace dunlin::verbs {
+namespace {
+
+constexpr int kResolveMs = 2'000;
+constexpr std::uint64_t kPatienceNs = 20'000'000;  // of one look at the events
+/// What the device is asked for to send along in a request, the most first.
+constexpr std::array<std::uint32_t, 6> kInlineBytes{256, 220, 128, 64, 48, 0};
+/// A lost packet is sent again after 4 us * 2^15: 134 ms. (The default for RoCE is two seconds.)
+constexpr std::uint8_t kAcknowledgeTimeout = 15;
+
+void make_nonblocking(int descriptor) {
+  checked(fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK), "fcntl");
+}
+
+bool same(const stream::Proof& one, const stream::Proof& other) noexcept {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < one.size(); ++i)
+    difference |= std::to_integer<unsigned>(one[i] ^ other[i]);
+  return difference == 0;
+}
+
+std::uint32_t at_most(int limit, std::uint32_t wanted) noexcept {
+  return limit <= 0 ? wanted : std::min(static_cast<std::uint32_t>(limit), wanted);
+}
+
+}  // namespace
+
+VerbsTransport::VerbsTransport(const Network& network, std::uint32_t members)
+    : network_(network),
+      events_(made(rdma_create_event_channel(), "asking the kernel for RDMA connections")),
+      listener_(new_id(events_.get())),
+      links_(members) {
+  auto* const address = reinterpret_cast<sockaddr*>(&network_.place.socket_address);
+  done(rdma_bind_addr(listener_.get(), address), "binding to " + network_.place.address);
+  done(rdma_listen(listener_.get(), static_cast<int>(2 * members)), "listening");
+  make_nonblocking(events_->fd);
+  traits_ = examine(*listener_->verbs, listener_->port_num);
+  domain_.reset(made(ibv_alloc_pd(listener_->verbs), "making a protection domain"));
+  make_queues(members);
+}
+
+/// As many slots for each peer as the completion queue can hold completions of.
+void VerbsTransport::make_queues(std::uint32_t members) {
+  channel_.reset(made(ibv_create_comp_channel(listener_->verbs), "making a completion channel"));
+  make_nonblocking(channel_->fd);
+  const std::uint32_t most = at_most(traits_.limits.max_cqe, UINT32_MAX);
+  const std::uint32_t each = most / (members + 1);
+  slots_ = std::min(at_most(traits_.limits.max_qp_wr, kMaxSlots),
+                    each > kReceives ? each - kReceives : 0);
+  if (slots_ < kMinSlots)
+    throw Error("the device has completion queues of " + std::to_string(traits_.limits.max_cqe) +
+                " entries (max_cqe) and send queues of " +
+                std::to_string(traits_.limits.max_qp_wr) + " (max_qp_wr): too few for " +
+                std::to_string(members) + " members, which need " +
+                std::to_string((kMinSlots + kReceives) * (members + 1)) + " and " +
+                std::to_string(kMinSlots));
+  const auto entries = static_cast<int>((slots_ + kReceives) * (members + 1));
+  completions_.reset(
+      made(ibv_create_cq(listener_->verbs, entries, nullptr, channel_.get(), 0),
+           "making a completion queue of " + std::to_string(entries) + " entries"));
+  abilities_.ordered_writes = !traits_.is_iwarp;
+  abilities_.partial_words = !traits_.in_software;
+  abilities_.reads = !(traits_.is_iwarp && traits_.in_software);
+  abilities_.atomics = traits_.atomics;
+  abilities_.atomics_coherent_with_cpu = traits_.atomics_coherent_with_cpu;
+  abilities_.queue_slots = slots_ - kReservedSlots;
+}
+
+std::string VerbsTransport::description() const {
+  const char* const atomics = !traits_.atomics                     ? "by message"
+                              : traits_.atomics_coherent_with_cpu ? "native"
+                                                                   : "native, not with the CPU's";
+  return "verbs on " + network_.place.device + " (" + traits_.kind +
+         (traits_.in_software ? ", in software" : "") + "), address " + network_.place.address +
+         " (" + network_.why + "), atomics " + atomics + ", " + std::to_string(slots_) +
+         " slots a peer, " + std::to_string(inline_bytes_) + " bytes inline";
+}
+
+std::vector<std::byte> VerbsTransport::card() const {
+  const sockaddr* const address = rdma_get_local_addr(listener_.get());
+  const std::size_t bytes =
+      address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  std::vector<std::byte> made_card(bytes);
+  std::memcpy(made_card.data(), address, bytes);
+  return made_card;
+}
+
+/// librdmacm writes into the attributes, so each attempt has its own. What a device cannot send
+/// inline it says by refusing.
+void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives) {
+  for (const std::uint32_t inline_bytes : kInlineBytes) {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = completions_.get();
+    wanted.recv_cq = completions_.get();
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap.max_send_wr = slots;
+    wanted.cap.max_recv_wr = receives;
+    wanted.cap.max_send_sge = 1;
+    wanted.cap.max_recv_sge = 1;
+    wanted.cap.max_inline_data = inline_bytes;
+    if (rdma_create_qp(&id, domain_.get(), &wanted) == 0) {
+      inline_bytes_ = wanted.cap.max_inline_data;
+      abilities_.max_inline_bytes = inline_bytes_;
+      return;
+    }
+  }
+  throw Error("making a queue pair with " + std::to_string(slots) + " slots on " +
+              network_.place.device + " failed: " + error_text(errno));
+}
+
+void VerbsTransport::open_link(Link& link, rdma_cm_id& id) {
+  std::uint8_t timeout = kAcknowledgeTimeout;  // iWARP has none: TCP's
+  static_cast<void>(rdma_set_option(&id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+                                    sizeof timeout));
+  create_pair(id, slots_, kReceives);
+  const Rank peer = static_cast<Rank>(&link - links_.data());
+  constexpr std::size_t kFramesBytes = (kFrames + kReceives) * kFrameBytes;
+  if (!link.pages) {
+    const std::size_t bytes = kFramesBytes + kStagingBytes;
+    void* const at =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) throw Error("no memory for frames: " + error_text(errno));
+    link.pages = Pages(static_cast<std::byte*>(at), {bytes});
+    const std::span all(link.pages.get(), bytes);
+    link.frames =
+        register_memory(all.first(kFramesBytes), IBV_ACCESS_LOCAL_WRITE, "frames of a peer");
+    // iWARP writes the answers to our reads as a peer would.
+    const int answers = traits_.is_iwarp ? IBV_ACCESS_REMOTE_WRITE : 0;
+    link.staging = register_memory(all.subspan(kFramesBytes), IBV_ACCESS_LOCAL_WRITE | answers,
+                                   "staging of a peer");
+  }
+  constexpr std::uint64_t kGeneration = std::uint64_t{1} << kGenerationShift;
+  constexpr std::uint64_t kPeer = std::uint64_t{1} << kPeerShift;
+  link.tag = peer * kPeer + (link.tag + kGeneration) % kPeer;
+  link.queue = SendQueue();
+  link.queue.open(id.qp, slots_, {link.pages.get() + kFramesBytes, kStagingBytes},
+                  link.staging->lkey);
+  link.free.clear();
+  for (std::uint32_t i = 0; i < kFrames; ++i)
+    link.free.push_back(link.pages.get() + i * kFrameBytes);
+  link.id.release();
+  link.id.reset(&id);
+  for (std::uint32_t i = 0; i < kReceives; ++i) post_receive(peer, i);
+}
+
+rdma_conn_param VerbsTransport::parameters(const Ticket* ticket) const noexcept {
+  rdma_conn_param made_parameters{};
+  made_parameters.private_data = ticket;
+  made_parameters.private_data_len = ticket == nullptr ? 0 : sizeof(Ticket);
+  made_parameters.responder_resources =
+      static_cast<std::uint8_t>(at_most(traits_.limits.max_qp_rd_atom, 16));
+  made_parameters.initiator_depth =
+      static_cast<std::uint8_t>(at_most(traits_.limits.max_qp_init_rd_atom, 16));
+  made_parameters.retry_count = 7;
+  made_parameters.rnr_retry_count = 7;
+  return made_parameters;
+}
+
+void VerbsTransport::call(Rank peer, const Call& all) {
+  Link& link = links_[peer];
+  link.id = new_id(events_.get());
+  sockaddr_storage from = network_.place.socket_address;
+  sockaddr_storage to{};
+  std::memcpy(&to, all.cards[peer].data(), std::min(all.cards[peer].size(), sizeof to));
+  done(rdma_resolve_addr(link.id.get(), reinterpret_cast<sockaddr*>(&from),
+                         reinterpret_cast<sockaddr*>(&to), kResolveMs),
+       "looking for the way to member " + std::to_string(peer));
+}
+
+void VerbsTransport::answer(const Happening& event, const Call& all) {
+  Id id(event.id);
+  const Rank from = event.ticket.from;
+  const bool known = event.has_ticket && from <= rank_ && from < links_.size() &&
+                     same(event.ticket.proof, all.theirs[from]);
+  const bool mirrored = known && from == rank_;
+  if (!known || (!mirrored && links_[from].connected)) {
+    static_cast<void>(rdma_reject(id.get(), nullptr, 0));
+    return;
+  }
+  rdma_conn_param ours = parameters(nullptr);
+  if (mirrored) {
+    mirror_.reset();
+    create_pair(*id, 1, 1);
+    done(rdma_accept(id.get(), &ours), "answering ourselves");
+    mirror_ = std::move(id);
+    return;
+  }
+  Link& link = links_[from];
+  link.id.reset();  // an earlier call of the same
+  link.may_speak = false;
+  open_link(link, *id.release());
+  done(rdma_accept(link.id.get(), &ours), "answering member " + std::to_string(from));
+}
+
+/// False if nothing has happened.
+bool VerbsTransport::next_happening(Happening& event) {
+  rdma_cm_event* raw = nullptr;
+  if (rdma_get_cm_event(events_.get(), &raw) != 0) return false;
+  event = {.what = raw->event, .id = raw->id, .status = raw->status};
+  const rdma_conn_param& along = raw->param.conn;
+  if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST && along.private_data != nullptr &&
+      along.private_data_len >= sizeof event.ticket) {
+    std::memcpy(&event.ticket, along.private_data, sizeof event.ticket);
+    event.has_ticket = true;
+  }
+  rdma_ack_cm_event(raw);
+  return true;
+}
+
+bool VerbsTransport::wait_for_happening(std::uint64_t until_ns) const {
+  const std::uint64_t now = read_clock_ns(CLOCK_MONOTONIC);
+  const std::uint64_t wait_ns = std::min(until_ns > now ? until_ns - now : 0, kPatienceNs);
+  pollfd look{events_->fd, POLLIN, 0};
+  return poll(&look, 1, static_cast<int>(wait_ns / 1'000'000) + 1) > 0;
+}
+
+void VerbsTransport::take(const Happening& event, const Call& all) {
+  if (event.what == RDMA_CM_EVENT_CONNECT_REQUEST) return answer(event, all);
+  if (mirror_ && event.id == mirror_.get()) return;
+  const Rank peer = peer_of(event.id);
+  if (peer < links_.size()) go_on(peer, event, all);
+}
+
+/// A step of a connection. What fails is tried again until the time is up: the other may be busy.
+void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
+  Link& link = links_[peer];
+  const bool we_call = peer >= rank_;
+  const Ticket ticket{rank_, we_call ? all.ours[peer] : stream::Proof{}};
+  switch (event.what) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      done(rdma_resolve_route(event.id, kResolveMs),
+           "looking for the route to member " + std::to_string(peer));
+      return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: {
+      open_link(link, *event.id);
+      rdma_conn_param ours = parameters(&ticket);
+      done(rdma_connect(event.id, &ours), "connecting to member " + std::to_string(peer));
+      return;
+    }
+    case RDMA_CM_EVENT_ESTABLISHED:
+      link.connected = true;
+      return;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_REJECTED:
+      link.why = std::string(rdma_event_str(event.what)) + " (" + std::to_string(event.status) + ")";
+      link.queue = SendQueue();
+      link.id.reset();
+      if (we_call) call(peer, all);
+      return;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      end(peer, "its connection closed while the group was forming");
+      return;
+    default:
+      return;
+  }
+}
+
+std::string VerbsTransport::missing() const {
+  std::string ranks;
+  for (Rank peer = 0; peer < links_.size(); ++peer) {
+    if (links_[peer].connected || (peer == rank_ && !abilities_.atomics)) continue;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
+    if (!links_[peer].why.empty()) ranks += " [" + links_[peer].why + "]";
+  }
+  return ranks;
+}
+
+void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> cards,
+                             std::span<const stream::Proof> ours,
+                             std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
+  rank_ = rank;
+  const Call all{cards, ours, theirs};
+  const bool needs_mirror = abilities_.atomics && !abilities_.atomics_coherent_with_cpu;
+  if (!needs_mirror) links_[rank_].connected = true;
+  for (Rank peer = needs_mirror ? rank_ : rank_ + 1; peer < links_.size(); ++peer) call(peer, all);
+  while (!missing().empty()) {
+    Happening event;
+    while (next_happening(event)) take(event, all);
+    if (missing().empty() || wait_for_happening(deadline_ns)) continue;
+    if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns) continue;
+    throw Error("the members have met, but there is no connection to those of rank " + missing() +
+                ": are all on the same RDMA network, and did nobody choose a device or address "
+                "(JoinOptions) that the others cannot reach?");
+  }
+  listener_.reset();  // nobody else is expected
+}
+
+}  // namespace dunlin::verbs

@@ -1,0 +1,141 @@
+#include "fabric/verbs/device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+namespace dunlin::verbs {
+namespace {
+
+struct FreeInterfaces {
+  void operator()(ifaddrs* list) const noexcept { freeifaddrs(list); }
+};
+struct FreeDevices {
+  void operator()(ibv_device** list) const noexcept { ibv_free_device_list(list); }
+};
+
+/// Empty for what is no address that others could reach.
+std::string text_of(const sockaddr& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.sa_family == AF_INET) {
+    const auto& ip = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &ip.sin_addr, text.data(), text.size());
+  } else if (address.sa_family == AF_INET6) {
+    const auto& ip = reinterpret_cast<const sockaddr_in6&>(address);
+    if (IN6_IS_ADDR_LINKLOCAL(&ip.sin6_addr)) return {};
+    inet_ntop(AF_INET6, &ip.sin6_addr, text.data(), text.size());
+  }
+  return text.data();
+}
+
+EventChannel open_events() {
+  return EventChannel(made(rdma_create_event_channel(),
+                           "asking the kernel for RDMA connections (modprobe rdma_ucm)"));
+}
+
+std::vector<std::string> device_names() {
+  int count = 0;
+  const std::unique_ptr<ibv_device*, FreeDevices> list(ibv_get_device_list(&count));
+  std::vector<std::string> names;
+  for (int i = 0; list && i < count; ++i) names.emplace_back(ibv_get_device_name(list.get()[i]));
+  return names;
+}
+
+[[noreturn]] void none_such(const Choice& choice, const std::vector<Place>& places) {
+  std::string text = "there is no RDMA device";
+  if (!choice.device.empty()) text += " '" + choice.device + "'";
+  if (!choice.address.empty()) text += " with address '" + choice.address + "'";
+  text += ". This host has:";
+  for (const Place& place : places) text += "\n  " + place.device + " " + place.address;
+  bool none = places.empty();
+  for (const std::string& name : device_names()) {
+    const bool placed = std::any_of(places.begin(), places.end(),
+                                    [&](const Place& place) { return place.device == name; });
+    if (placed) continue;
+    none = false;
+    text += "\n  " + name + ", which has no address: give its network interface one (ip address add)";
+  }
+  if (none) text += " none";
+  throw Error(text);
+}
+
+}  // namespace
+
+std::vector<Place> list_places() {
+  const EventChannel events = open_events();
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) throw Error("listing the addresses failed: " + error_text(errno));
+  const std::unique_ptr<ifaddrs, FreeInterfaces> interfaces(first);
+  std::vector<Place> places;
+  for (const ifaddrs* next = first; next != nullptr; next = next->ifa_next) {
+    if (next->ifa_addr == nullptr) continue;
+    Place place{.device = {}, .address = text_of(*next->ifa_addr)};
+    if (place.address.empty()) continue;
+    const bool v6 = next->ifa_addr->sa_family == AF_INET6;
+    std::memcpy(&place.socket_address, next->ifa_addr,
+                v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+    const Id id = new_id(events.get());
+    auto* const address = reinterpret_cast<sockaddr*>(&place.socket_address);
+    if (rdma_bind_addr(id.get(), address) != 0 || id->verbs == nullptr) continue;
+    place.device = ibv_get_device_name(id->verbs->device);
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+Network choose_network(const Choice& choice) {
+  const std::vector<Place> places = list_places();
+  std::vector<const Place*> fitting;
+  for (const Place& place : places)
+    if ((choice.device.empty() || place.device == choice.device) &&
+        (choice.address.empty() || place.address == choice.address))
+      fitting.push_back(&place);
+  if (fitting.empty()) none_such(choice, places);
+  const bool asked = !choice.device.empty() || !choice.address.empty();
+  std::string why = asked ? "as asked" : "nothing was asked";
+  if (fitting.size() > 1)
+    why += "; the first of " + std::to_string(fitting.size()) + " that fit";
+  else if (!asked)
+    why += "; the only one here";
+  return {*fitting.front(), std::move(why)};
+}
+
+bool same_host(std::span<const std::byte> one, std::span<const std::byte> other) {
+  if (one.size() != other.size()) return false;
+  const auto alike = [&](std::size_t from, std::size_t bytes) {
+    return one.size() >= from + bytes &&
+           std::equal(one.begin() + static_cast<std::ptrdiff_t>(from),
+                      one.begin() + static_cast<std::ptrdiff_t>(from + bytes),
+                      other.begin() + static_cast<std::ptrdiff_t>(from));
+  };
+  if (one.size() == sizeof(sockaddr_in))
+    return alike(offsetof(sockaddr_in, sin_addr), sizeof(in_addr));
+  return alike(offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr));
+}
+
+/// The kernel's own devices have no hardware, and tell so by their vendor only.
+Traits examine(ibv_context& device, std::uint8_t port) {
+  constexpr std::uint32_t kSoftRoce = 0xff'ffff;
+  constexpr std::uint32_t kSoftIwarp = 0x62'6d74;
+  Traits traits;
+  if (ibv_query_device(&device, &traits.limits) != 0)
+    throw Error("asking the device for its limits failed: " + error_text(errno));
+  ibv_port_attr about{};
+  if (ibv_query_port(&device, port, &about) != 0)
+    throw Error("asking the device for its port failed: " + error_text(errno));
+  traits.is_iwarp = device.device->transport_type == IBV_TRANSPORT_IWARP;
+  const bool ethernet = about.link_layer == IBV_LINK_LAYER_ETHERNET;
+  traits.kind = traits.is_iwarp ? "iWARP" : ethernet ? "RoCE" : "InfiniBand";
+  traits.in_software =
+      traits.limits.vendor_id == kSoftRoce || traits.limits.vendor_id == kSoftIwarp;
+  traits.atomics = traits.limits.atomic_cap != IBV_ATOMIC_NONE && !traits.is_iwarp;
+  traits.atomics_coherent_with_cpu = traits.limits.atomic_cap == IBV_ATOMIC_GLOB;
+  traits.max_operation_bytes = about.max_msg_sz;
+  return traits;
+}
+
+}  // namespace dunlin::verbs

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include "fabric/verbs/handles.hpp"
+
+/// Which RDMA devices this host has, at which of its addresses, and what they promise.
+namespace dunlin::verbs {
+
+/// A device by an address of this host.
+struct Place {
+  std::string device;
+  std::string address;
+  sockaddr_storage socket_address{};
+};
+
+/// All of them, in the order of the interfaces; throws Error if there is no way to ask.
+[[nodiscard]] std::vector<Place> list_places();
+
+struct Choice {
+  std::string device;   // empty: any
+  std::string address;  // empty: any
+};
+struct Network {
+  Place place;
+  std::string why;
+};
+/// Error if there is no such device; it lists what there is.
+[[nodiscard]] Network choose_network(const Choice& choice);
+
+/// Whether two cards (socket addresses) are of the same host: they differ in the port only.
+[[nodiscard]] bool same_host(std::span<const std::byte> one, std::span<const std::byte> other);
+
+/// What differs between devices, as far as it matters here.
+struct Traits {
+  std::string kind;          // "RoCE", "iWARP", "InfiniBand"
+  bool is_iwarp = false;     // promises no order of placement, and the caller speaks first
+  bool in_software = false;  // copies word by word, ascending, instead of whole lines
+  bool atomics = false;
+  bool atomics_coherent_with_cpu = false;
+  ibv_device_attr limits{};
+  std::uint32_t max_operation_bytes = 0;
+};
+[[nodiscard]] Traits examine(ibv_context& device, std::uint8_t port);
+
+}  // namespace dunlin::verbs

@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <sys/epoll.h>
+
+#include "fabric/verbs/verbs_transport.hpp"
+
+namespace dunlin::verbs {
+namespace {
+
+constexpr std::size_t kMaxCompletionsPerRound = 64;
+/// Events are deaths only, and looking for them is a system call.
+constexpr std::uint32_t kRoundsPerLookAtEvents = 64;
+constexpr int kRoundsBeforeAnEnd = 8;
+constexpr std::uint64_t kLastWordsNs = 100'000'000;
+
+}  // namespace
+
+/// What was said last leaves before the connection closes; a peer that hears no more does not keep
+/// us.
+VerbsTransport::~VerbsTransport() {
+  class Nobody final : public stream::Receiver {
+    void take_frame(Rank, std::span<const std::byte>) override {}
+    void take_end(Rank, std::string) override {}
+  } nobody;
+  const auto unsaid = [](const Link& link) {
+    return link.id && !link.ended && link.under_way > 0;
+  };
+  const std::uint64_t until = read_clock_ns(CLOCK_MONOTONIC) + kLastWordsNs;
+  while (std::any_of(links_.begin(), links_.end(), unsaid) &&
+         read_clock_ns(CLOCK_MONOTONIC) < until)
+    drain(nobody);
+  for (Link& link : links_) {
+    if (!link.id) continue;
+    static_cast<void>(rdma_disconnect(link.id.get()));
+    link.id.reset();
+  }
+}
+
+std::byte* VerbsTransport::lend(Rank to) noexcept {
+  Link& link = links_[to];
+  const bool there_is_room = link.sent - link.received_there < kFrames && link.queue.room() > 0;
+  const bool able = link.connected && !link.ended && link.may_speak;
+  return able && there_is_room && !link.free.empty() ? link.free.back() : nullptr;
+}
+
+void VerbsTransport::commit(Rank to, std::size_t bytes) noexcept {
+  Link& link = links_[to];
+  if (link.ended || link.free.empty()) return;
+  std::byte* const buffer = link.free.back();
+  link.free.pop_back();
+  ++link.sent;
+  ++link.under_way;
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_SEND;
+  if (bytes <= inline_bytes_) request.send_flags = IBV_SEND_INLINE;
+  link.queue.add(request,
+                 {reinterpret_cast<std::uintptr_t>(buffer), static_cast<std::uint32_t>(bytes),
+                  link.frames->lkey},
+                 {.kind = Record::Kind::frame, .to = buffer}, link.tag);
+  ring(to);
+}
+
+bool VerbsTransport::idle(Rank to) const noexcept { return links_[to].under_way == 0; }
+
+void VerbsTransport::ring(Rank peer) noexcept {
+  if (const int error = links_[peer].queue.ring())
+    end(peer, "handing it operations failed: " + error_text(error));
+}
+
+std::byte* VerbsTransport::receive_buffer(const Link& link, std::uint32_t buffer) const noexcept {
+  return link.pages.get() + (kFrames + buffer) * kFrameBytes;
+}
+
+void VerbsTransport::post_receive(Rank peer, std::uint32_t buffer) noexcept {
+  Link& link = links_[peer];
+  ibv_sge piece{reinterpret_cast<std::uintptr_t>(receive_buffer(link, buffer)), kFrameBytes,
+                link.frames->lkey};
+  ibv_recv_wr request{};
+  request.wr_id = link.tag | kReceiveBit | buffer;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  ibv_recv_wr* refused = nullptr;
+  if (const int error = ibv_post_recv(link.id->qp, &request, &refused))
+    end(peer, "receiving from it failed: " + error_text(std::abs(error)));
+}
+
+/// V1. There are slots for it, so it waits for some only if the device is slow.
+void VerbsTransport::tell_received(Rank peer) noexcept {
+  Link& link = links_[peer];
+  if (link.ended || link.told == link.received) return;
+  if (link.queue.room() == 0) {
+    owed_.push_back(peer);
+    return;
+  }
+  link.told = link.received;
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_SEND;
+  std::uint32_t* said = &link.told;
+  std::uint32_t key = 0;
+  if (inline_bytes_ >= sizeof *said) {
+    request.send_flags = IBV_SEND_INLINE;
+  } else {
+    const SendQueue::Staged copy = link.queue.stage(sizeof *said);
+    if (copy.memory == nullptr) {
+      --link.told;
+      owed_.push_back(peer);
+      return;
+    }
+    std::memcpy(copy.memory, said, sizeof *said);
+    said = reinterpret_cast<std::uint32_t*>(copy.memory);
+    key = link.queue.staging_key();
+    link.queue.add(request, {reinterpret_cast<std::uintptr_t>(said), sizeof *said, key},
+                   {.kind = Record::Kind::credit, .staged_bytes = copy.bytes}, link.tag);
+    return ring(peer);
+  }
+  link.queue.add(request, {reinterpret_cast<std::uintptr_t>(said), sizeof *said, key},
+                 {.kind = Record::Kind::credit}, link.tag);
+  ring(peer);
+}
+
+void VerbsTransport::progress(stream::Receiver& receiver) noexcept {
+  drain(receiver);
+  if (--rounds_until_events_ == 0) take_events();
+  if (!ended_.empty()) {
+    // What they said before their end: no more than the buffers that were posted to them.
+    for (int i = 0; i < kRoundsBeforeAnEnd && drain(receiver) > 0; ++i) {
+    }
+    for (const Rank peer : std::exchange(ended_, {}))
+      if (links_[peer].id) receiver.take_end(peer, links_[peer].why);
+  }
+  if (!owed_.empty())
+    for (const Rank peer : std::exchange(owed_, {})) tell_received(peer);
+}
+
+std::size_t VerbsTransport::drain(stream::Receiver& receiver) {
+  std::size_t total = 0;
+  std::array<ibv_wc, 16> found;
+  while (total < kMaxCompletionsPerRound) {
+    int count = std::exchange(early_count_, 0);
+    if (count > 0)
+      std::copy_n(early_.begin(), count, found.begin());
+    else
+      count = ibv_poll_cq(completions_.get(), static_cast<int>(found.size()), found.data());
+    if (count <= 0) break;
+    for (int i = 0; i < count; ++i) take_completion(found[static_cast<std::size_t>(i)], receiver);
+    total += static_cast<std::size_t>(count);
+  }
+  return total;
+}
+
+void VerbsTransport::take_completion(const ibv_wc& completion, stream::Receiver& receiver) {
+  const auto peer = static_cast<Rank>(completion.wr_id >> kPeerShift);
+  if (peer >= links_.size() || !links_[peer].id || (completion.wr_id & kTagMask) != links_[peer].tag)
+    return;  // of a connection that is closed
+  if (completion.status != IBV_WC_SUCCESS)
+    return end(peer, std::string("its connection broke: ") + ibv_wc_status_str(completion.status));
+  if ((completion.wr_id & kReceiveBit) != 0) return take_received(peer, completion, receiver);
+  links_[peer].queue.retire(static_cast<std::uint32_t>(completion.wr_id),
+                            [&](const Record& record) { take_record(peer, record, receiver); });
+}
+
+void VerbsTransport::take_received(Rank peer, const ibv_wc& completion,
+                                   stream::Receiver& receiver) {
+  Link& link = links_[peer];
+  const auto buffer = static_cast<std::uint32_t>(completion.wr_id % kReceiveBit);
+  const std::byte* const bytes = receive_buffer(link, buffer);
+  link.may_speak = true;
+  if (completion.byte_len == sizeof link.received_there) {
+    std::uint32_t received = 0;
+    std::memcpy(&received, bytes, sizeof received);
+    if (received - link.received_there > link.sent - link.received_there)
+      return end(peer, "it received frames that were not sent");
+    link.received_there = received;
+    if (!link.ended) post_receive(peer, buffer);
+    return;
+  }
+  receiver.take_frame(peer, {bytes, completion.byte_len});
+  if (link.ended || !link.id) return;
+  post_receive(peer, buffer);
+  ++link.received;
+  if (link.received - link.told >= kFrames / 2) tell_received(peer);
+}
+
+void VerbsTransport::take_record(Rank peer, const Record& record, stream::Receiver& receiver) {
+  Link& link = links_[peer];
+  if (record.kind == Record::Kind::frame) {
+    link.free.insert(link.free.begin(), record.to);  // the last one may be lent
+    --link.under_way;
+    return;
+  }
+  if (record.to != nullptr) give_result(link, record);
+  if (record.completion != nullptr) receiver.take_finished(peer, *record.completion, true);
+}
+
+void VerbsTransport::take_events() noexcept {
+  rounds_until_events_ = kRoundsPerLookAtEvents;
+  Happening event;
+  while (next_happening(event)) {
+    const Rank peer = peer_of(event.id);
+    if (peer >= links_.size()) continue;
+    if (event.what == RDMA_CM_EVENT_DISCONNECTED)
+      end(peer, "its connection closed: the process exited or was killed, or has given us up");
+    else if (event.what == RDMA_CM_EVENT_DEVICE_REMOVAL)
+      end(peer, "our device " + network_.place.device + " is gone");
+  }
+}
+
+Rank VerbsTransport::peer_of(const rdma_cm_id* id) const noexcept {
+  for (Rank peer = 0; peer < links_.size(); ++peer)
+    if (links_[peer].id.get() == id) return peer;
+  return UINT32_MAX;
+}
+
+void VerbsTransport::end(Rank peer, std::string why) noexcept {
+  Link& link = links_[peer];
+  if (link.ended) return;
+  link.ended = true;
+  link.why = std::move(why);
+  ended_.push_back(peer);
+}
+
+/// Its queue pair goes, and with it whatever it may still have done to our memory.
+void VerbsTransport::close(Rank peer) noexcept {
+  Link& link = links_[peer];
+  link.ended = true;
+  link.connected = false;
+  link.queue.close();
+  if (link.id) static_cast<void>(rdma_disconnect(link.id.get()));
+  link.id.reset();
+}
+
+void VerbsTransport::watch(int epoll) {
+  for (const int descriptor : {channel_->fd, events_->fd}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    checked(epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event), "watching the device");
+  }
+}
+
+/// Asks to be told of the next completion, and looks whether one came before that.
+bool VerbsTransport::may_wait() noexcept {
+  rounds_until_events_ = 1;  // what woke us may be an event
+  if (!ended_.empty() || !owed_.empty() || early_count_ > 0) return false;
+  ibv_cq* queue = nullptr;
+  void* context = nullptr;
+  while (ibv_get_cq_event(channel_.get(), &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
+  if (ibv_req_notify_cq(completions_.get(), 0) != 0) return false;
+  early_count_ = std::max(
+      0, ibv_poll_cq(completions_.get(), static_cast<int>(early_.size()), early_.data()));
+  return early_count_ == 0;
+}
+
+}  // namespace dunlin::verbs

@@ -1,0 +1,67 @@
+#include "fabric/verbs/send_queue.hpp"
+
+#include <utility>
+
+namespace dunlin::verbs {
+
+void SendQueue::open(ibv_qp* pair, std::uint32_t slots, std::span<std::byte> staging,
+                     std::uint32_t key) {
+  pair_ = pair;
+  slots_ = slots;
+  records_ = stream::Ring<Record>(slots);
+  staging_ = staging;
+  staging_key_ = key;
+}
+
+SendQueue::Staged SendQueue::stage(std::size_t bytes) noexcept {
+  const std::size_t lines = (bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  std::size_t at = staging_head_ % kRingBytes;
+  const std::size_t skipped = at + lines > kRingBytes ? kRingBytes - at : 0;
+  if (staging_head_ - staging_tail_ + skipped + lines > kRingBytes) return {};
+  if (skipped > 0) at = 0;
+  staging_head_ += skipped + lines;
+  return {staging_.data() + at, static_cast<std::uint32_t>(at),
+          static_cast<std::uint32_t>(skipped + lines)};
+}
+
+void SendQueue::add(ibv_send_wr request, ibv_sge piece, const Record& record,
+                    std::uint64_t tag) noexcept {
+  if (chained_ == kMaxChain) {
+    const int error = ring();
+    if (error_ == 0) error_ = error;
+  }
+  const bool told = record.kind != Record::Kind::silent && record.kind != Record::Kind::credit;
+  if (told || record.completion != nullptr || ++unsignalled_ >= slots_ / 4) {  // Q2
+    request.send_flags |= IBV_SEND_SIGNALED;
+    unsignalled_ = 0;
+  }
+  request.wr_id = tag | static_cast<std::uint32_t>(records_.pushed());
+  records_.push(record);
+  pieces_[chained_] = piece;
+  ibv_send_wr& added = chain_[chained_];
+  added = request;
+  added.sg_list = &pieces_[chained_];
+  added.num_sge = piece.length == 0 ? 0 : 1;
+  added.next = nullptr;
+  if (chained_ > 0) chain_[chained_ - 1].next = &added;
+  ++chained_;
+}
+
+/// Some providers answer with a negative number.
+int SendQueue::ring() noexcept {
+  if (const int error = std::exchange(error_, 0)) return error;
+  if (chained_ == 0) return 0;
+  chained_ = 0;
+  if (pair_ == nullptr) return 0;
+  ibv_send_wr* refused = nullptr;
+  const int error = ibv_post_send(pair_, chain_.data(), &refused);
+  return error < 0 ? -error : error;
+}
+
+void SendQueue::clear() noexcept {
+  while (!records_.empty()) records_.pop();
+  chained_ = 0;
+  staging_tail_ = staging_head_;
+}
+
+}  // namespace dunlin::verbs

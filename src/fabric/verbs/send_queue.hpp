@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include <dunlin/fabric.hpp>
+
+#include "fabric/stream/ring.hpp"
+
+/// What is under way on one queue pair, in order: work requests that wait for the doorbell, and a
+/// record of each until it is known to be complete.
+///  Q1  Requests complete in order; so one that is signalled tells of all before it.
+///  Q2  There is always a signalled one among any quarter of the queue.
+///  Q3  Copies of sources and results lie in a ring of registered memory, in the order of their
+///      records, and are freed with these.
+namespace dunlin::verbs {
+
+inline constexpr std::size_t kStagingBytes = std::size_t{64} << 10;
+/// What one operation may take of it.
+inline constexpr std::size_t kMaxStagedBytes = kStagingBytes / 4;
+
+struct Record {
+  enum class Kind : std::uint8_t { silent, frame, credit, done, result, sandwich };
+  Kind kind = Kind::silent;
+  std::uint32_t staged_bytes = 0;  // of the ring, with what was skipped
+  std::uint32_t at = 0;            // in the ring: where the words of the result begin
+  std::uint32_t lead = 0;          // bytes of the first word that are not wanted
+  std::uint32_t bytes = 0;         // of the result
+  std::uint64_t offset = 0;        // of the first word, in the peer's region
+  std::byte* to = nullptr;         // where the result goes; a frame: its buffer
+  Completion* completion = nullptr;
+};
+
+class SendQueue {
+ public:
+  SendQueue() : records_(0) {}
+  /// `staging`: kStagingBytes of memory with this key.
+  void open(ibv_qp* pair, std::uint32_t slots, std::span<std::byte> staging, std::uint32_t key);
+  /// Nothing reaches the device any more.
+  void close() noexcept { pair_ = nullptr; }
+
+  [[nodiscard]] std::uint32_t room() const noexcept {
+    return slots_ - static_cast<std::uint32_t>(records_.pushed() - records_.popped());
+  }
+  [[nodiscard]] bool quiet() const noexcept { return records_.empty(); }
+
+  struct Staged {
+    std::byte* memory = nullptr;  // on a line; null: no room
+    std::uint32_t at = 0;
+    std::uint32_t bytes = 0;  // to be freed
+  };
+  /// Up to kMaxStagedBytes. Belongs to the record that names its bytes, which is added next.
+  [[nodiscard]] Staged stage(std::size_t bytes) noexcept;
+  [[nodiscard]] std::byte* staged(std::uint32_t at) const noexcept { return staging_.data() + at; }
+  /// A word into which anything may be fetched: the last one, which stage() leaves alone.
+  [[nodiscard]] std::byte* scrap() const noexcept { return staging_.data() + kRingBytes; }
+  [[nodiscard]] std::uint32_t staging_key() const noexcept { return staging_key_; }
+
+  /// Requires room(). `tag` is what its completion will carry above the lowest 32 bits.
+  void add(ibv_send_wr request, ibv_sge piece, const Record& record, std::uint64_t tag) noexcept;
+  /// Rings the doorbell for what was added: an error number, or 0.
+  [[nodiscard]] int ring() noexcept;
+
+  /// All records up to the one whose request's completion had this number, the oldest first.
+  template <class Take>
+  void retire(std::uint32_t number, const Take& take) {
+    auto count = number - static_cast<std::uint32_t>(records_.popped()) + 1;
+    for (; count > 0 && !records_.empty(); --count) {
+      take(records_.oldest());
+      staging_tail_ += records_.oldest().staged_bytes;
+      records_.pop();
+    }
+  }
+  /// All that are unfinished.
+  template <class Look>
+  void each(const Look& look) {
+    for (std::uint64_t i = records_.popped(); i < records_.pushed(); ++i) look(records_.at(i));
+  }
+  void clear() noexcept;
+
+ private:
+  static constexpr std::size_t kMaxChain = 32;
+  static constexpr std::size_t kRingBytes = kStagingBytes - kCacheLineBytes;
+
+  ibv_qp* pair_ = nullptr;
+  std::uint32_t slots_ = 0;
+  std::uint32_t unsignalled_ = 0;
+  stream::Ring<Record> records_;
+  std::array<ibv_send_wr, kMaxChain> chain_{};
+  std::array<ibv_sge, kMaxChain> pieces_{};
+  std::size_t chained_ = 0;
+  int error_ = 0;
+  std::span<std::byte> staging_;
+  std::uint32_t staging_key_ = 0;
+  std::uint64_t staging_head_ = 0;
+  std::uint64_t staging_tail_ = 0;
+};
+
+}  // namespace dunlin::verbs

@@ -1,0 +1,193 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric/stream/frame.hpp"
+#include "fabric/stream/transport.hpp"
+#include "fabric/verbs/device.hpp"
+#include "fabric/verbs/send_queue.hpp"
+
+/// The Transport over RDMA devices, and their Reach: a reliable connected queue pair to each peer,
+/// one completion queue, one protection domain. connections.cpp makes the queue pairs, frames.cpp
+/// moves frames, one_sided.cpp does what needs no peer, memory.cpp registers.
+///  V1  A frame is sent only when the peer has a buffer posted for it: it says how many of them it
+///      has used in a message of four bytes, for which there are buffers besides.
+///  V2  Queue pairs are destroyed before the memory that they may still touch is let go.
+///  V3  The accepting side of a connection sends nothing before it has received something.
+namespace dunlin::verbs {
+
+inline constexpr std::size_t kFrameBytes = stream::kMinFrameBytes;
+inline constexpr std::uint32_t kFrames = 8;  // under way to a peer
+inline constexpr std::uint32_t kReceives = kFrames + 2;
+/// Of a send queue, for frames and for saying how many were received.
+inline constexpr std::uint32_t kReservedSlots = kFrames + 4;
+inline constexpr std::uint32_t kMaxSlots = 512;
+inline constexpr std::uint32_t kMinSlots = 64;
+
+/// A request's number: 32 bits that count, whether it receives, and the tag of its link.
+inline constexpr unsigned kPeerShift = 40;
+inline constexpr unsigned kGenerationShift = 33;
+inline constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << kGenerationShift) - 1);
+
+struct FreePages {
+  std::size_t bytes = 0;
+  void operator()(std::byte* pages) const noexcept;
+};
+using Pages = std::unique_ptr<std::byte, FreePages>;
+
+class VerbsTransport final : public stream::Transport, public stream::Reach {
+ public:
+  /// Makes everything that needs no peer, and listens.
+  VerbsTransport(const Network& network, std::uint32_t members);
+  ~VerbsTransport() override;
+
+  /// Device, address, and what it promises, in a line.
+  [[nodiscard]] std::string description() const;
+  /// Where we listen: what a peer needs to connect.
+  [[nodiscard]] std::vector<std::byte> card() const;
+  /// Connects to all ranks above ours, and waits for all below. `ours` and `theirs` are the proofs
+  /// of S7, by peer. Error when the time is up, which names who is missing.
+  void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
+               std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+               std::uint64_t deadline_ns);
+
+  [[nodiscard]] std::size_t frame_bytes() const noexcept override { return kFrameBytes; }
+  [[nodiscard]] std::byte* lend(Rank to) noexcept override;
+  void commit(Rank to, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool idle(Rank to) const noexcept override;
+  void progress(stream::Receiver& receiver) noexcept override;
+  void close(Rank peer) noexcept override;
+  [[nodiscard]] stream::Reach* reach() noexcept override { return this; }
+  void watch(int epoll) override;
+  [[nodiscard]] bool may_wait() noexcept override;
+
+  [[nodiscard]] const Abilities& abilities() const noexcept override { return abilities_; }
+  [[nodiscard]] stream::Key open(std::span<std::byte> memory) override;
+  void close(std::span<std::byte> memory) noexcept override;
+  [[nodiscard]] bool can(const Operation& operation) const noexcept override;
+  [[nodiscard]] Started start(const Operation& operation, const stream::Key& region,
+                              std::uint64_t region_bytes) noexcept override;
+  void ring(Rank peer) noexcept override;
+  [[nodiscard]] bool quiet(Rank peer) const noexcept override;
+  void forget(const Completion& completion) noexcept override;
+  void give_up(Rank peer, stream::Receiver& receiver) noexcept override;
+
+ private:
+  /// Memory that is registered, until the last who uses it is gone.
+  struct Opened {
+    std::span<std::byte> memory;
+    Memory registration;
+  };
+  struct Link {
+    Pages pages;            // frames to send, to receive, and staging
+    Memory frames;          // least rights: our device only
+    Memory staging;         // and, on iWARP, what reads are answered into
+    std::vector<std::byte*> free;  // buffers for frames; the last one may be lent
+    SendQueue queue;
+    std::uint64_t tag = 0;   // of its requests: the peer, and how often there was a connection
+    std::uint32_t sent = 0;  // frames, modulo 2^32
+    std::uint32_t received_there = 0;
+    std::uint32_t received = 0;
+    std::uint32_t told = 0;
+    std::uint32_t under_way = 0;
+    bool connected = false;
+    bool may_speak = true;
+    bool ended = false;
+    std::string why;
+    Id id;  // last, so that the queue pair goes first (V2)
+  };
+  struct Call {
+    std::span<const std::vector<std::byte>> cards;
+    std::span<const stream::Proof> ours;
+    std::span<const stream::Proof> theirs;
+  };
+  struct Ticket {
+    std::uint32_t from = 0;
+    stream::Proof proof{};
+  };
+  /// What has happened to a connection, copied, so that librdmacm can have its event back.
+  struct Happening {
+    rdma_cm_event_type what{};
+    rdma_cm_id* id = nullptr;
+    int status = 0;
+    Ticket ticket{};
+    bool has_ticket = false;
+  };
+  struct Span {
+    const std::byte* from;
+    std::uint64_t address;
+    std::uint32_t bytes;
+    std::uint32_t key;
+  };
+
+  // connections.cpp
+  void make_queues(std::uint32_t members);
+  void open_link(Link& link, rdma_cm_id& id);
+  void create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives);
+  void call(Rank peer, const Call& all);
+  void answer(const Happening& event, const Call& all);
+  void take(const Happening& event, const Call& all);
+  void go_on(Rank peer, const Happening& event, const Call& all);
+  [[nodiscard]] bool next_happening(Happening& event);
+  [[nodiscard]] bool wait_for_happening(std::uint64_t until_ns) const;
+  [[nodiscard]] std::string missing() const;
+  [[nodiscard]] rdma_conn_param parameters(const Ticket* ticket) const noexcept;
+
+  // frames.cpp
+  void post_receive(Rank peer, std::uint32_t buffer) noexcept;
+  [[nodiscard]] std::byte* receive_buffer(const Link& link, std::uint32_t buffer) const noexcept;
+  void tell_received(Rank peer) noexcept;
+  std::size_t drain(stream::Receiver& receiver);
+  void take_completion(const ibv_wc& completion, stream::Receiver& receiver);
+  void take_received(Rank peer, const ibv_wc& completion, stream::Receiver& receiver);
+  void take_record(Rank peer, const Record& record, stream::Receiver& receiver);
+  void take_events() noexcept;
+  void end(Rank peer, std::string why) noexcept;
+  [[nodiscard]] Rank peer_of(const rdma_cm_id* id) const noexcept;
+
+  // one_sided.cpp
+  [[nodiscard]] Started start_write(const Operation& operation, const stream::Key& region,
+                                    std::uint64_t region_bytes) noexcept;
+  [[nodiscard]] Started start_read(const Operation& operation, const stream::Key& region) noexcept;
+  [[nodiscard]] Started start_atomic(const Operation& operation,
+                                     const stream::Key& region) noexcept;
+  void add_proof_of_placement(const Operation& operation, const stream::Key& region,
+                              std::uint64_t region_bytes) noexcept;
+  [[nodiscard]] bool has_room(const Link& link, std::uint32_t requests) const noexcept;
+  void give_result(const Link& link, const Record& record) const noexcept;
+
+  // memory.cpp
+  [[nodiscard]] Memory register_memory(std::span<std::byte> memory, int rights,
+                                       const char* what) const;
+  [[nodiscard]] const Opened* opened(const void* from, std::size_t bytes) const noexcept;
+
+  Network network_;
+  EventChannel events_;
+  Id listener_;
+  Traits traits_;
+  Domain domain_;
+  CompletionChannel channel_;
+  CompletionQueue completions_;
+  Abilities abilities_;
+  std::uint32_t slots_ = kMaxSlots;
+  std::uint32_t inline_bytes_ = 0;
+
+  Rank rank_ = UINT32_MAX;  // not known yet
+  std::vector<Opened> opened_;
+  std::vector<Link> links_;  // by rank; our own: for atomics
+  Id mirror_;                // the answering end of our own
+  std::vector<Rank> ended_;  // not told yet
+  std::vector<Rank> owed_;   // are to be told how many of their frames were received
+  std::uint32_t rounds_until_events_ = 1;
+  std::array<ibv_wc, 16> early_;  // seen by may_wait()
+  int early_count_ = 0;
+};
+
+}  // namespace dunlin::verbs

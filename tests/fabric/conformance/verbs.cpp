@@ -1,0 +1,40 @@
+#include <cstdlib>
+
+#include <dunlin/fabric/verbs.hpp>
+
+#include "fabric/conformance/real_group.hpp"
+
+namespace dunlin::conformance {
+
+/// On the devices that DUNLIN_VERBS_DEVICES names, and on none if it names none: devices are the
+/// emulated machine's (tests/verbs), or someone's own.
+std::vector<Backend> verbs_backends() {
+  const char* const named = std::getenv("DUNLIN_VERBS_DEVICES");
+  std::string rest = named == nullptr ? "" : named;
+  std::vector<Backend> backends;
+  while (!rest.empty()) {
+    const std::size_t space = rest.find(' ');
+    const std::string device = rest.substr(0, space);
+    rest = space == std::string::npos ? "" : rest.substr(space + 1);
+    if (device.empty()) continue;
+    Backend backend{.variant = device};
+    backend.join = [device](const std::string& group, Rank rank, std::uint32_t nodes) {
+      // Silence is not counted: a test polls when it likes, on a machine that has other work.
+      return verbs::join({.group = group,
+                          .members = nodes,
+                          .rank = rank,
+                          .timeout_ms = 60'000,
+                          .silence_timeout_ms = 0,
+                          .meeting = "unix:" + group,
+                          .secret = "only these tests know it",
+                          .device = device});
+    };
+    backend.start = [backend](std::uint32_t nodes) { return start_real_group(backend, nodes); };
+    backends.push_back(std::move(backend));
+  }
+  return backends;
+}
+
+DUNLIN_CONFORMANCE(Verbs, verbs_backends);
+
+}  // namespace dunlin::conformance
