@@ -31,9 +31,13 @@ void SendQueue::add(ibv_send_wr request, ibv_sge piece, const Record& record,
     if (error_ == 0) error_ = error;
   }
   const bool told = record.kind != Record::Kind::silent && record.kind != Record::Kind::credit;
-  if (told || record.completion != nullptr || ++unsignalled_ >= slots_ / 4) {  // Q2
+  ++unsignalled_;
+  unsignalled_bytes_ += record.staged_bytes;
+  const bool long_ago = unsignalled_ >= slots_ / 4 || unsignalled_bytes_ >= kRingBytes / 4;  // Q2
+  if (told || record.completion != nullptr || long_ago) {
     request.send_flags |= IBV_SEND_SIGNALED;
     unsignalled_ = 0;
+    unsignalled_bytes_ = 0;
   }
   request.wr_id = tag | static_cast<std::uint32_t>(records_.pushed());
   records_.push(record);

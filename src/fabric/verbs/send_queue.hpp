@@ -15,7 +15,7 @@
 /// What is under way on one queue pair, in order: work requests that wait for the doorbell, and a
 /// record of each until it is known to be complete.
 ///  Q1  Requests complete in order; so one that is signalled tells of all before it.
-///  Q2  There is always a signalled one among any quarter of the queue.
+///  Q2  There is always a signalled one among any quarter of the queue, and of the ring of Q3.
 ///  Q3  Copies of sources and results lie in a ring of registered memory, in the order of their
 ///      records, and are freed with these.
 namespace dunlin::verbs {
@@ -90,6 +90,7 @@ class SendQueue {
   ibv_qp* pair_ = nullptr;
   std::uint32_t slots_ = 0;
   std::uint32_t unsignalled_ = 0;
+  std::size_t unsignalled_bytes_ = 0;
   stream::Ring<Record> records_;
   std::array<ibv_send_wr, kMaxChain> chain_{};
   std::array<ibv_sge, kMaxChain> pieces_{};
