@@ -4,11 +4,14 @@
 
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
-  libssl-dev libfabric-dev)
+  libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
 lint_packages=(clang clang-format clang-tidy shellcheck)
 data_packages=(python3-venv ca-certificates)
 hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
+# What boots a kernel with RDMA devices, and what runs in there.
+machine_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils binutils make gcc-12
+  ibverbs-providers iproute2)
 bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox)
 
 topohub_version=1.5.1

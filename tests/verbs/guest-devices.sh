@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Run in the emulated machine: the two devices, each on a network interface that leads nowhere (what
 # they carry turns round inside the device). Several addresses, so that members can have their own.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # The first process of the emulated machine: loads the modules, puts a throw-away layer over the
 # host's files, runs the job in there, tells its status and switches the machine off.
 b=/bin/busybox

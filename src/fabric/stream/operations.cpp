@@ -117,7 +117,7 @@ Refusal StreamFabric::refuse(const Operation& operation) noexcept {
 Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
                                  const Operation& operation) {
   const bool told = operation.completion != nullptr && operation.when == Notify::remotely;
-  const bool asks = told || reach_ != nullptr;  // B1 needs to know
+  const bool asks = told || awaits_answers_;
   if (asks && contact.unplaced.full()) return Refusal::queue_full;
   const bool is_put = operation.kind == OperationKind::put;
   EntryHead head{.kind = is_put ? EntryKind::put : EntryKind::write, .region = target.number};
@@ -190,7 +190,7 @@ void StreamFabric::ask_for_reads(Contact& contact) {
 Refusal StreamFabric::ask_atomic(Contact& contact, const Remote& target,
                                  const Operation& operation) {
   const bool asks =
-      operation.completion != nullptr || operation.local != nullptr || reach_ != nullptr;
+      operation.completion != nullptr || operation.local != nullptr || awaits_answers_;
   if (asks && contact.atomics.full()) return Refusal::queue_full;
   const bool swaps = operation.kind == OperationKind::compare_swap;
   const std::uint64_t operands[] = {operation.operand, operation.desired};

@@ -66,6 +66,10 @@ StreamFabric::StreamFabric(Attachment attachment)
   rank_ = attachment.rank;
   group_ = std::move(attachment.group);
   properties_ = properties_with(reach_);
+  if (reach_ != nullptr) {
+    const Reach::Abilities& able = reach_->abilities();
+    awaits_answers_ = able.ordered_writes || able.reads || able.atomics;
+  }
   recent_ns_ = StreamFabric::now_ns();
   peers_.resize(members_);
   unsent_.reserve(members_);

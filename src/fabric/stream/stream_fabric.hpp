@@ -264,6 +264,7 @@ class StreamFabric final : public Fabric, private Receiver {
   Descriptor timer_;
   std::unique_ptr<Transport> transport_;
   Reach* reach_;  // of the transport; null: none
+  bool awaits_answers_ = false;  // to whatever goes by frames (B1)
 
   segments::Presence presence_;
   std::uint32_t members_;

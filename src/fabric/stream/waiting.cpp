@@ -51,11 +51,15 @@ int StreamFabric::wait_descriptor() const noexcept {
   return epoll_.get();
 }
 
-void StreamFabric::cancel_sleep() noexcept { presence_.show_asleep(false); }
+void StreamFabric::cancel_sleep() noexcept {
+  presence_.show_asleep(false);
+  if (foreign_loop_) last_doze_ns_ = now_ns();
+}
 
 void StreamFabric::sleep(std::uint64_t timeout_ns) noexcept {
   if (!unsent_.empty()) send_all();
   if (!woken_.exchange(false) && !has_work() && transport_->may_wait()) wait(timeout_ns);
+  last_doze_ns_ = now_ns();
   wake_at_ns_ = UINT64_MAX;
   presence_.show_asleep(false);
 }

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# What run.sh runs in the emulated machine. A further test is a further line at the end.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tests=$1
+failed=0
+
+try() { # WHAT COMMAND...
+  local what=$1 started=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  ((status == 0)) || failed=1
+  echo "verbs: $what: $( ((status == 0)) && echo passed || echo "failed ($status)"), $((SECONDS - started)) s"
+}
+
+for device in rxe0 siw0; do
+  try "joining, limits and deaths on $device" \
+    env DUNLIN_VERBS_DEVICES="$device" "$tests/fabric_tests" --gtest_brief=1 \
+    --gtest_filter='VerbsJoin.*:VerbsDeath.*'
+  try "the conformance suite on $device" "$here/conformance.sh" "$tests/conformance_tests" "$device"
+  try "latency on $device" "$tests/verbs_latency" "$device"
+done
+exit "$failed"
