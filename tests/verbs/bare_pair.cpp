@@ -143,8 +143,8 @@ int BareListener::port() const { return ntohs(rdma_get_src_port(id_.get())); }
 
 BarePair BareListener::accept() {
   BarePair pair;
-  rdma_cm_id* const id = expect(events_.get(), RDMA_CM_EVENT_CONNECT_REQUEST, &pair.theirs_,
-                                sizeof pair.theirs_);
+  rdma_cm_id* const id =
+      expect(events_.get(), RDMA_CM_EVENT_CONNECT_REQUEST, &pair.theirs_, sizeof pair.theirs_);
   pair.prepare(verbs::Id(id));
   rdma_conn_param ours = pair.parameters();
   done(rdma_accept(id, &ours), "accepting");

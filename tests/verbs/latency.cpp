@@ -126,8 +126,9 @@ int run(const std::string& device) {
   const Result result = play_all(ours, bare, 0);
   const double us = median(result.ours);
   const double bare_us = median(result.bare);
-  std::printf("%s\n8 bytes seen by the peer after %.1f us; bare libibverbs (%s): %.1f us; ratio %.2f\n",
-              ours.description().c_str(), us, bare.way(), bare_us, us / bare_us);
+  std::printf(
+      "%s\n8 bytes seen by the peer after %.1f us; bare libibverbs (%s): %.1f us; ratio %.2f\n",
+      ours.description().c_str(), us, bare.way(), bare_us, us / bare_us);
   return other.exit_code();
 }
 

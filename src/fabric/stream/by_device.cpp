@@ -38,9 +38,10 @@ StreamFabric::Way StreamFabric::way_of(const Contact& contact,
   }
   if (operation.bytes == 0 || !reach_->can(operation)) return Way::frames;
   if (operation.kind == OperationKind::put) return Way::device;
-  const bool able_to = operation.kind == OperationKind::read
-                           ? able.reads
-                           : able.ordered_writes && (able.partial_words || is_whole_words(operation));
+  const bool able_to =
+      operation.kind == OperationKind::read
+          ? able.reads
+          : able.ordered_writes && (able.partial_words || is_whole_words(operation));
   return able_to && !waits_for_answers(contact) ? Way::device : Way::frames;  // R1, B1
 }
 

@@ -27,6 +27,7 @@ Refusal StreamFabric::send(Rank peer, std::uint32_t channel,
                        .bytes = static_cast<std::uint32_t>(message.size())};
   if (contact.outbox.offer(entry_bytes(head)) == 0) {
     mark_unsent(peer);
+    if (!polling_) transport_->relieve(*this);
     return Refusal::queue_full;
   }
   std::byte* const payload = begin_entry(contact.outbox.take(entry_bytes(head)), head);

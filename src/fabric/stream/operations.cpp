@@ -34,6 +34,7 @@ Posted StreamFabric::post(std::span<const Operation> batch) noexcept {
     send_if_idle(told);
     if (reach_ != nullptr) ring_device(told);
   }
+  if (posted.refusal == Refusal::queue_full && !polling_) transport_->relieve(*this);
   return posted;
 }
 

@@ -17,8 +17,8 @@
 
 /// The Fabric over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
 /// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
-/// sees who is alive, waiting.cpp sleeps and wakes; by_device.cpp does what devices can do without the
-/// peer. docs/cluster.md gives S1 to S7.
+/// sees who is alive, waiting.cpp sleeps and wakes; by_device.cpp does what devices can do without
+/// the peer. docs/cluster.md gives S1 to S7.
 namespace dunlin::stream {
 
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
@@ -131,8 +131,8 @@ class StreamFabric final : public Fabric, private Receiver {
 
     // Towards the peer.
     Outbox outbox;
-    bool unsent = false;  // is in unsent_
-    bool spoke = false;   // since the last heartbeat
+    bool unsent = false;     // is in unsent_
+    bool spoke = false;      // since the last heartbeat
     bool owes_bell = false;  // signals by device that it may sleep through
     Ring<Completion*> unplaced{kQueueSlots};
     Ring<Reading> reads{kQueueSlots};
@@ -263,7 +263,7 @@ class StreamFabric final : public Fabric, private Receiver {
   Descriptor bell_;
   Descriptor timer_;
   std::unique_ptr<Transport> transport_;
-  Reach* reach_;  // of the transport; null: none
+  Reach* reach_;                 // of the transport; null: none
   bool awaits_answers_ = false;  // to whatever goes by frames (B1)
 
   segments::Presence presence_;

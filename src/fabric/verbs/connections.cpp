@@ -67,9 +67,8 @@ void VerbsTransport::make_queues(std::uint32_t members) {
                 std::to_string((kMinSlots + kReceives) * (members + 1)) + " and " +
                 std::to_string(kMinSlots));
   const auto entries = static_cast<int>((slots_ + kReceives) * (members + 1));
-  completions_.reset(
-      made(ibv_create_cq(listener_->verbs, entries, nullptr, channel_.get(), 0),
-           "making a completion queue of " + std::to_string(entries) + " entries"));
+  completions_.reset(made(ibv_create_cq(listener_->verbs, entries, nullptr, channel_.get(), 0),
+                          "making a completion queue of " + std::to_string(entries) + " entries"));
   abilities_.ordered_writes = !traits_.is_iwarp;
   abilities_.partial_words = !traits_.in_software;
   abilities_.reads = !(traits_.is_iwarp && traits_.in_software);
@@ -79,9 +78,9 @@ void VerbsTransport::make_queues(std::uint32_t members) {
 }
 
 std::string VerbsTransport::description() const {
-  const char* const atomics = !traits_.atomics                     ? "by message"
+  const char* const atomics = !traits_.atomics                    ? "by message"
                               : traits_.atomics_coherent_with_cpu ? "native"
-                                                                   : "native, not with the CPU's";
+                                                                  : "native, not with the CPU's";
   return "verbs on " + network_.place.device + " (" + traits_.kind +
          (traits_.in_software ? ", in software" : "") + "), address " + network_.place.address +
          " (" + network_.why + "), atomics " + atomics + ", " + std::to_string(slots_) +
@@ -122,8 +121,8 @@ void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint3
 
 void VerbsTransport::open_link(Link& link, rdma_cm_id& id) {
   std::uint8_t timeout = kAcknowledgeTimeout;  // iWARP has none: TCP's
-  static_cast<void>(rdma_set_option(&id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
-                                    sizeof timeout));
+  static_cast<void>(
+      rdma_set_option(&id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout));
   create_pair(id, slots_, kReceives);
   const Rank peer = static_cast<Rank>(&link - links_.data());
   constexpr std::size_t kFramesBytes = (kFrames + kReceives) * kFrameBytes;
@@ -257,7 +256,8 @@ void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
-      link.why = std::string(rdma_event_str(event.what)) + " (" + std::to_string(event.status) + ")";
+      link.why =
+          std::string(rdma_event_str(event.what)) + " (" + std::to_string(event.status) + ")";
       link.queue = SendQueue();
       link.id.reset();
       if (we_call) call(peer, all);

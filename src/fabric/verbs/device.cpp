@@ -57,7 +57,8 @@ std::vector<std::string> device_names() {
                                     [&](const Place& place) { return place.device == name; });
     if (placed) continue;
     none = false;
-    text += "\n  " + name + ", which has no address: give its network interface one (ip address add)";
+    text +=
+        "\n  " + name + ", which has no address: give its network interface one (ip address add)";
   }
   if (none) text += " none";
   throw Error(text);

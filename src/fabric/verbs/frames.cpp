@@ -24,9 +24,7 @@ VerbsTransport::~VerbsTransport() {
     void take_frame(Rank, std::span<const std::byte>) override {}
     void take_end(Rank, std::string) override {}
   } nobody;
-  const auto unsaid = [](const Link& link) {
-    return link.id && !link.ended && link.under_way > 0;
-  };
+  const auto unsaid = [](const Link& link) { return link.id && !link.ended && link.under_way > 0; };
   const std::uint64_t until = read_clock_ns(CLOCK_MONOTONIC) + kLastWordsNs;
   while (std::any_of(links_.begin(), links_.end(), unsaid) &&
          read_clock_ns(CLOCK_MONOTONIC) < until)
@@ -138,11 +136,14 @@ std::size_t VerbsTransport::drain(stream::Receiver& receiver) {
   std::size_t total = 0;
   std::array<ibv_wc, 16> found;
   while (total < kMaxCompletionsPerRound) {
-    int count = std::exchange(early_count_, 0);
-    if (count > 0)
-      std::copy_n(early_.begin(), count, found.begin());
-    else
-      count = ibv_poll_cq(completions_.get(), static_cast<int>(found.size()), found.data());
+    if (!held_.empty()) {
+      const ibv_wc first = held_.front();
+      held_.pop_front();
+      take_completion(first, receiver);
+      ++total;
+      continue;
+    }
+    const int count = ibv_poll_cq(completions_.get(), static_cast<int>(found.size()), found.data());
     if (count <= 0) break;
     for (int i = 0; i < count; ++i) take_completion(found[static_cast<std::size_t>(i)], receiver);
     total += static_cast<std::size_t>(count);
@@ -150,9 +151,22 @@ std::size_t VerbsTransport::drain(stream::Receiver& receiver) {
   return total;
 }
 
+/// Frames wait for progress(), in their order; so do all completions behind what is held already.
+void VerbsTransport::relieve(stream::Receiver& receiver) noexcept {
+  std::array<ibv_wc, 16> found;
+  const int count = ibv_poll_cq(completions_.get(), static_cast<int>(found.size()), found.data());
+  for (int i = 0; i < count; ++i) {
+    const ibv_wc& one = found[static_cast<std::size_t>(i)];
+    const bool is_frame = one.status == IBV_WC_SUCCESS && (one.wr_id & kReceiveBit) != 0 &&
+                          one.byte_len != sizeof(Link::received_there);
+    is_frame ? held_.push_back(one) : take_completion(one, receiver);
+  }
+}
+
 void VerbsTransport::take_completion(const ibv_wc& completion, stream::Receiver& receiver) {
   const auto peer = static_cast<Rank>(completion.wr_id >> kPeerShift);
-  if (peer >= links_.size() || !links_[peer].id || (completion.wr_id & kTagMask) != links_[peer].tag)
+  if (peer >= links_.size() || !links_[peer].id ||
+      (completion.wr_id & kTagMask) != links_[peer].tag)
     return;  // of a connection that is closed
   if (completion.status != IBV_WC_SUCCESS)
     return end(peer, std::string("its connection broke: ") + ibv_wc_status_str(completion.status));
@@ -242,14 +256,14 @@ void VerbsTransport::watch(int epoll) {
 /// Asks to be told of the next completion, and looks whether one came before that.
 bool VerbsTransport::may_wait() noexcept {
   rounds_until_events_ = 1;  // what woke us may be an event
-  if (!ended_.empty() || !owed_.empty() || early_count_ > 0) return false;
+  if (!ended_.empty() || !owed_.empty() || !held_.empty()) return false;
   ibv_cq* queue = nullptr;
   void* context = nullptr;
   while (ibv_get_cq_event(channel_.get(), &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
   if (ibv_req_notify_cq(completions_.get(), 0) != 0) return false;
-  early_count_ = std::max(
-      0, ibv_poll_cq(completions_.get(), static_cast<int>(early_.size()), early_.data()));
-  return early_count_ == 0;
+  ibv_wc early{};
+  if (ibv_poll_cq(completions_.get(), 1, &early) > 0) held_.push_back(early);
+  return held_.empty();
 }
 
 }  // namespace dunlin::verbs

@@ -131,14 +131,13 @@ void VerbsTransport::add_proof_of_placement(const Operation& operation, const st
                                             std::uint64_t region_bytes) noexcept {
   Link& link = links_[operation.peer];
   const std::uint64_t last = word_before(operation.offset + operation.bytes - 1);
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(kWordBytes,
-                                                                        region_bytes - last));
+  const auto bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(kWordBytes, region_bytes - last));
   // It is thrown away, so it may lie where others do.
   const ibv_sge piece{reinterpret_cast<std::uintptr_t>(link.queue.scrap()), bytes,
                       link.queue.staging_key()};
   link.queue.add(request_of(IBV_WR_RDMA_READ, region, last), piece,
-                 {.kind = Record::Kind::done, .completion = operation.completion},
-                 link.tag);
+                 {.kind = Record::Kind::done, .completion = operation.completion}, link.tag);
 }
 
 /// A device made of software fetches a line word by word in ascending order, where F2 wants the
@@ -185,8 +184,8 @@ void VerbsTransport::give_result(const Link& link, const Record& record) const n
     result += stride;
     for (std::uint32_t at = 0; at < bytes; at += kWordBytes) {
       const bool begins = at == 0 || (record.offset + at) % kCacheLineBytes == 0;
-      const bool ends = at + kWordBytes == bytes ||
-                        (record.offset + at + kWordBytes) % kCacheLineBytes == 0;
+      const bool ends =
+          at + kWordBytes == bytes || (record.offset + at + kWordBytes) % kCacheLineBytes == 0;
       if (begins != ends) std::memcpy(result + at, (begins ? last : first) + at, kWordBytes);
     }
   }
@@ -206,16 +205,16 @@ stream::Reach::Started VerbsTransport::start_atomic(const Operation& operation,
   request.wr.atomic.rkey = region.key;
   request.wr.atomic.compare_add = operation.operand;
   request.wr.atomic.swap = operation.desired;
-  link.queue.add(request,
-                 {reinterpret_cast<std::uintptr_t>(space.memory), kWordBytes,
-                  link.queue.staging_key()},
-                 {.kind = Record::Kind::result,
-                  .staged_bytes = space.bytes,
-                  .at = space.at,
-                  .bytes = kWordBytes,
-                  .to = static_cast<std::byte*>(operation.local),
-                  .completion = operation.completion},
-                 link.tag);
+  link.queue.add(
+      request,
+      {reinterpret_cast<std::uintptr_t>(space.memory), kWordBytes, link.queue.staging_key()},
+      {.kind = Record::Kind::result,
+       .staged_bytes = space.bytes,
+       .at = space.at,
+       .bytes = kWordBytes,
+       .to = static_cast<std::byte*>(operation.local),
+       .completion = operation.completion},
+      link.tag);
   return Started::pending;
 }
 

@@ -70,6 +70,7 @@ class SendQueue {
   template <class Take>
   void retire(std::uint32_t number, const Take& take) {
     auto count = number - static_cast<std::uint32_t>(records_.popped()) + 1;
+    if (count > slots_) return;  // retired already, by a later one that was taken first
     for (; count > 0 && !records_.empty(); --count) {
       take(records_.oldest());
       staging_tail_ += records_.oldest().staged_bytes;

@@ -63,6 +63,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   void commit(Rank to, std::size_t bytes) noexcept override;
   [[nodiscard]] bool idle(Rank to) const noexcept override;
   void progress(stream::Receiver& receiver) noexcept override;
+  void relieve(stream::Receiver& receiver) noexcept override;
   void close(Rank peer) noexcept override;
   [[nodiscard]] stream::Reach* reach() noexcept override { return this; }
   void watch(int epoll) override;
@@ -86,9 +87,9 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
     Memory registration;
   };
   struct Link {
-    Pages pages;            // frames to send, to receive, and staging
-    Memory frames;          // least rights: our device only
-    Memory staging;         // and, on iWARP, what reads are answered into
+    Pages pages;                   // frames to send, to receive, and staging
+    Memory frames;                 // least rights: our device only
+    Memory staging;                // and, on iWARP, what reads are answered into
     std::vector<std::byte*> free;  // buffers for frames; the last one may be lent
     SendQueue queue;
     std::uint64_t tag = 0;   // of its requests: the peer, and how often there was a connection
@@ -186,8 +187,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   std::vector<Rank> ended_;  // not told yet
   std::vector<Rank> owed_;   // are to be told how many of their frames were received
   std::uint32_t rounds_until_events_ = 1;
-  std::array<ibv_wc, 16> early_;  // seen by may_wait()
-  int early_count_ = 0;
+  std::deque<ibv_wc> held_;  // completions that progress() has not taken yet
 };
 
 }  // namespace dunlin::verbs

@@ -1,0 +1,148 @@
+#include <csignal>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <dunlin/fabric/verbs.hpp>
+
+#include "fabric/shm_group.hpp"
+#include "support/process.hpp"
+
+/// On the device that DUNLIN_VERBS_DEVICES names: in the emulated machine of tests/verbs.
+namespace dunlin {
+namespace {
+
+using test::contains;
+using test::fresh_group;
+using test::Parent;
+using test::poll_politely;
+using test::Process;
+using test::what_is_thrown_by;
+
+std::string device() {
+  const char* const named = std::getenv("DUNLIN_VERBS_DEVICES");
+  return named == nullptr ? "" : named;
+}
+
+#define SKIP_WITHOUT_A_DEVICE() \
+  if (device().empty()) GTEST_SKIP() << "DUNLIN_VERBS_DEVICES names no RDMA device"
+
+verbs::JoinOptions on_this_host(const std::string& group, std::uint32_t members,
+                                std::uint32_t silence_timeout_ms = 0) {
+  return {.group = group,
+          .members = members,
+          .timeout_ms = 60'000,
+          .silence_timeout_ms = silence_timeout_ms,
+          .meeting = "unix:" + group,
+          .secret = "only these tests know it",
+          .device = device()};
+}
+
+std::string refusal(const verbs::JoinOptions& options) {
+  return what_is_thrown_by([&] { static_cast<void>(verbs::join(options)); });
+}
+
+/// Polls, because a member must, until its parent lets it go or dies.
+Process polling_member(const verbs::JoinOptions& options) {
+  return Process([options](Parent& parent) {
+    const auto fabric = verbs::join(options);
+    parent.tell("in");
+    while (!fabric->failed(0)) poll_politely(*fabric);
+    return 0;
+  });
+}
+
+/// In a process of its own, since its parent shall not have used the device.
+void in_a_process(const std::function<int(Parent&)>& body) {
+  Process child(body);
+  EXPECT_EQ(child.hear_all(), "");
+  EXPECT_EQ(child.exit_code(), 0);
+}
+
+TEST(VerbsJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
+  verbs::JoinOptions options = on_this_host(fresh_group(), 1);
+  options.device = "mlx77_0";
+  const std::string text = refusal(options);
+  if (device().empty()) {
+    EXPECT_NE(text, "");  // no such device, or no way to ask for one
+    return;
+  }
+  EXPECT_TRUE(contains(text, "'mlx77_0'"));
+  for (const std::string& place : verbs::devices()) EXPECT_TRUE(contains(text, place)) << text;
+  options.device = device();
+  options.address = "203.0.113.7";  // an example's; nobody has it
+  EXPECT_TRUE(contains(refusal(options), "203.0.113.7"));
+}
+
+TEST(VerbsJoin, SaysWhichDeviceItChoseAndWhatItPromises) {
+  SKIP_WITHOUT_A_DEVICE();
+  const auto fabric = verbs::join(on_this_host(fresh_group(), 1));
+  const std::string text = verbs::description(*fabric);
+  EXPECT_TRUE(contains(text, device())) << text;
+  EXPECT_TRUE(contains(text, "as asked")) << text;
+  EXPECT_TRUE(contains(text, "atomics")) << text;
+  EXPECT_EQ(fabric->kind(), "verbs");
+  EXPECT_EQ(fabric->properties().native_atomics, contains(text, "atomics native"));
+  EXPECT_FALSE(fabric->properties().native_atomics &&
+               fabric->properties().atomics_coherent_with_cpu);
+}
+
+TEST(VerbsLimits, OfLockedMemoryAreNamedWithWhatRaisesThem) {
+  SKIP_WITHOUT_A_DEVICE();
+  const auto options = on_this_host(fresh_group(), 1);
+  in_a_process([&](Parent& parent) {
+    const rlimit little{1 << 16, 1 << 16};
+    setrlimit(RLIMIT_MEMLOCK, &little);
+    // The limit does not bind whoever has the capability, so lay it down.
+    if (setgid(65534) != 0 || setuid(65534) != 0) return 0;
+    const std::string text = what_is_thrown_by([&] {
+      const auto fabric = verbs::join(options);
+      const Region large = fabric->allocate({.name = "large", .bytes = 1 << 20});
+      fabric->announce(large);
+    });
+    const bool named =
+        contains(text, "ulimit -l") || contains(text, "/dev/infiniband") || contains(text, "RDMA");
+    if (!named) parent.tell("it said: " + text);
+    return named ? 0 : 1;
+  });
+}
+
+void expect_failure_of(const std::function<void(Process&)>& harm, std::uint32_t silence_timeout_ms,
+                       const std::string& because) {
+  const auto options = on_this_host(fresh_group(), 2, silence_timeout_ms);
+  in_a_process([&](Parent& parent) {
+    verbs::JoinOptions first = options;
+    first.rank = 0;
+    verbs::JoinOptions second = options;
+    second.rank = 1;
+    Process peer = polling_member(second);
+    const auto fabric = verbs::join(first);
+    if (peer.hear() != "in") return 1;
+    harm(peer);
+    int told = 0;
+    const auto events = fabric->subscribe([&](const Event& event) {
+      if (event.kind == Event::Kind::peer_failed) ++told;
+    });
+    while (!fabric->failed(1)) poll_politely(*fabric);
+    for (int i = 0; i < 100; ++i) poll_politely(*fabric);
+    if (told != 1) parent.tell("told " + std::to_string(told) + " times");
+    const std::string& text = fabric->failure_text(1);
+    if (!contains(text, because)) parent.tell(text);
+    peer.signal(SIGKILL);
+    return 0;
+  });
+}
+
+TEST(VerbsDeath, OfAKilledPeerIsToldOnceWithoutAnyHeartbeat) {
+  SKIP_WITHOUT_A_DEVICE();
+  expect_failure_of([](Process& peer) { peer.kill(); }, 0, "connection");
+}
+
+TEST(VerbsDeath, OfAStoppedPeerIsToldOnceAfterItsSilence) {
+  SKIP_WITHOUT_A_DEVICE();
+  expect_failure_of([](Process& peer) { peer.signal(SIGSTOP); }, 3'000, "no sign of life");
+}
+
+}  // namespace
+}  // namespace dunlin
