@@ -15,9 +15,9 @@ try() { # WHAT COMMAND...
 
 for device in rxe0 siw0; do
   try "joining, limits and deaths on $device" \
-    env DUNLIN_VERBS_DEVICES="$device" "$tests/fabric_tests" --gtest_brief=1 \
-    --gtest_filter='Verbs*'
-  try "the conformance suite on $device" "$here/conformance.sh" "$tests/conformance_tests" "$device"
+    "$here/on_device.sh" "$device" "$tests/fabric_tests" 'Verbs*' 'VerbsDeath*'
+  try "the conformance suite on $device" \
+    "$here/on_device.sh" "$device" "$tests/conformance_tests" 'Verbs/*' 'Verbs/Processes*'
   try "latency on $device" "$tests/verbs_latency" "$device"
 done
 exit "$failed"

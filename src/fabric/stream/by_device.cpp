@@ -147,6 +147,7 @@ StreamFabric::Fault StreamFabric::take_dozing(Rank from, Contact& contact, const
 }
 
 StreamFabric::Fault StreamFabric::take_noted(Contact& contact) {
+  if (reach_ == nullptr) return kNoDevice;
   if (contact.notes_awaited == 0) return "it noted what was not said";
   if (--contact.notes_awaited == 0) --unnoted_;
   return nullptr;

@@ -149,7 +149,7 @@ void VerbsTransport::open_link(Link& link, rdma_cm_id& id) {
   link.free.clear();
   for (std::uint32_t i = 0; i < kFrames; ++i)
     link.free.push_back(link.pages.get() + i * kFrameBytes);
-  link.id.release();
+  static_cast<void>(link.id.release());  // it may be this one already
   link.id.reset(&id);
   for (std::uint32_t i = 0; i < kReceives; ++i) post_receive(peer, i);
 }

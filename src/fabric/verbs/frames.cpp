@@ -21,6 +21,10 @@ constexpr std::uint64_t kLastWordsNs = 100'000'000;
 /// us.
 VerbsTransport::~VerbsTransport() {
   class Nobody final : public stream::Receiver {
+   public:
+    virtual ~Nobody() = default;
+
+   private:
     void take_frame(Rank, std::span<const std::byte>) override {}
     void take_end(Rank, std::string) override {}
   } nobody;

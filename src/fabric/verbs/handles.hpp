@@ -13,15 +13,15 @@
 /// of their members.
 namespace dunlin::verbs {
 
-template <auto kGiveBack>
+template <auto Return>
 struct GiveBack {
   template <class T>
   void operator()(T* object) const noexcept {
-    static_cast<void>(kGiveBack(object));
+    static_cast<void>(Return(object));
   }
 };
-template <class T, auto kGiveBack>
-using Owned = std::unique_ptr<T, GiveBack<kGiveBack>>;
+template <class T, auto Return>
+using Owned = std::unique_ptr<T, GiveBack<Return>>;
 
 using EventChannel = Owned<rdma_event_channel, rdma_destroy_event_channel>;
 using Domain = Owned<ibv_pd, ibv_dealloc_pd>;

@@ -33,6 +33,18 @@ TEST(HostilePeer, IsHeardOnlyAfterItHasProvedWhoItIs) {
   EXPECT_EQ(box.memory()[0], std::byte{0});
 }
 
+TEST(HostilePeer, MeansNoDeviceWhereThereIsNone) {
+  const EntryHead heads[] = {{.kind = EntryKind::let_go, .region = kBox},
+                             {.kind = EntryKind::dozing, .value = 1},
+                             {.kind = EntryKind::noted}};
+  for (const EntryHead& head : heads) {
+    ScriptedPeer peer;
+    const Region box = peer.announce_box();
+    peer.say(head);
+    peer.expect_failed("device");
+  }
+}
+
 TEST(HostilePeer, SaysWhoItIsOnce) {
   ScriptedPeer peer;
   peer.say(ScriptedPeer::hello());
