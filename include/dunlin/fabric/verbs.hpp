@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/tls.hpp>
 
 /// The fabric over RDMA devices: InfiniBand, RoCE and iWARP. A device writes into and reads from a
 /// peer's memory without the peer's processor, as far as it promises what F1 and F2 ask for; what
@@ -17,8 +18,10 @@
 ///                                        .device = "mlx5_0"});
 namespace dunlin::verbs {
 
+/// What is empty of group, members or names (with rank or name), meeting, secret, tls and address
+/// is taken from the environment, as with ofi::JoinOptions.
 struct JoinOptions {
-  std::string group;
+  std::string group = {};
   /// How many members; ranks go to them in order of arrival unless `rank` is given.
   std::uint32_t members = 0;
   /// Or: the members by name; a member's rank is the place of its name in the list.
@@ -34,9 +37,11 @@ struct JoinOptions {
   std::uint32_t silence_timeout_ms = 1'000;
   /// Where the members meet: "host:port", "[v6]:port" or "unix:NAME". Whoever can bind it serves
   /// the others.
-  std::string meeting;
+  std::string meeting = {};
   /// What all members know and nobody else does; at least 16 bytes.
-  std::string secret;
+  std::string secret = {};
+  /// TLS 1.3 for the meeting; what travels later is not hidden by it.
+  TlsFiles tls = {};
   /// The device, as ibv_devices lists it; empty: any.
   std::string device = {};
   /// The address of this host, on a device, that peers connect to; empty: any of the device's.
@@ -46,8 +51,8 @@ struct JoinOptions {
 /// Join a group: returns when every member is there and all are connected. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
 
-/// Device and address of a fabric that join() made, why these, and what the device promises, in one
-/// line; empty for others.
+/// Device and address of a fabric that join() made, why these, what the device promises, and what
+/// was taken from the environment, in one line; empty for others.
 [[nodiscard]] std::string description(const Fabric& fabric);
 
 /// What this host has for such a fabric: "device address", one a line; and why there is nothing, if

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
+
+#include <dunlin/error.hpp>
 
 #include "fabric/meeting/meeting.hpp"
 #include "fabric/stream/frame.hpp"
@@ -21,5 +24,26 @@ struct Introductions {
   std::vector<stream::Proof> their_proofs;  // and what it must show us
 };
 [[nodiscard]] Introductions introduce(const Roster& roster);
+
+/// Meets as the options of a network's join() say. `place` is what a launcher said, for the error.
+template <class JoinOptions>
+[[nodiscard]] Roster meet_as(const JoinOptions& options, const std::string& place,
+                             std::span<const std::byte> card) {
+  try {
+    return meet({.address = options.meeting,
+                 .secret = options.secret,
+                 .tls = options.tls,
+                 .group = options.group,
+                 .members = options.members,
+                 .names = options.names,
+                 .name = options.name,
+                 .rank = options.rank,
+                 .timeout_ms = options.timeout_ms},
+                card);
+  } catch (const Error& error) {
+    if (place.empty()) throw;
+    throw Error(std::string(error.what()) + ". This member's place: " + place);
+  }
+}
 
 }  // namespace dunlin::meeting

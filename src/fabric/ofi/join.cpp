@@ -21,25 +21,6 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
   }
 }
 
-meeting::Roster meet(const JoinOptions& options, const std::string& place,
-                     std::span<const std::byte> card) {
-  try {
-    return meeting::meet({.address = options.meeting,
-                          .secret = options.secret,
-                          .tls = options.tls,
-                          .group = options.group,
-                          .members = options.members,
-                          .names = options.names,
-                          .name = options.name,
-                          .rank = options.rank,
-                          .timeout_ms = options.timeout_ms},
-                         card);
-  } catch (const Error& error) {
-    if (place.empty()) throw;
-    throw Error(std::string(error.what()) + ". This member's place: " + place);
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Fabric> join(const JoinOptions& given) {
@@ -54,7 +35,7 @@ std::unique_ptr<Fabric> join(const JoinOptions& given) {
                                     .meeting = options.meeting});
   std::unique_ptr<OfiTransport> transport = listen_on(network, members);
   if (!place.empty()) network.description += "; " + place;
-  const meeting::Roster roster = meet(options, place, transport->card());
+  const meeting::Roster roster = meeting::meet_as(options, place, transport->card());
   meeting::Introductions all = meeting::introduce(roster);
   // All are there, so this takes no time worth mentioning; but the meeting may have taken it all.
   const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + options.timeout_ms * kNsPerMs;

@@ -50,12 +50,12 @@ StreamFabric::StreamFabric(Attachment attachment)
       timer_(
           checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "making a timer")),
       transport_(std::move(attachment.transport)),
+      reach_(transport_->reach()),
       presence_({.owner_rank = attachment.rank,
                  .members = static_cast<std::uint32_t>(attachment.names.size()),
                  .fabric = kind_,
                  .group = attachment.group,
                  .member = attachment.names[attachment.rank]}),
-      reach_(transport_->reach()),
       members_(static_cast<std::uint32_t>(attachment.names.size())),
       remotes_(attachment.names.size() * kMaxRegions),
       locals_(kMaxRegions),

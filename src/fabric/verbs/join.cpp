@@ -2,6 +2,7 @@
 
 #include <dunlin/fabric/verbs.hpp>
 
+#include "fabric/launch/complete.hpp"
 #include "fabric/meeting/introductions.hpp"
 #include "fabric/names.hpp"
 #include "fabric/stream/stream_fabric.hpp"
@@ -23,26 +24,21 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
 
 }  // namespace
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) {
+std::unique_ptr<Fabric> join(const JoinOptions& given) {
+  JoinOptions options = given;
+  const std::string place = launch::complete(options);
   check_group_name(options.group);
   const std::uint32_t members =
       meeting::count_members(options.group, options.members, options.names);
   const Network network = choose_network({.device = options.device, .address = options.address});
   std::unique_ptr<VerbsTransport> transport = listen_on(network, members);
-  const meeting::Roster roster = meeting::meet({.address = options.meeting,
-                                                .secret = options.secret,
-                                                .group = options.group,
-                                                .members = options.members,
-                                                .names = options.names,
-                                                .name = options.name,
-                                                .rank = options.rank,
-                                                .timeout_ms = options.timeout_ms},
-                                               transport->card());
+  const meeting::Roster roster = meeting::meet_as(options, place, transport->card());
   meeting::Introductions all = meeting::introduce(roster);
   // All are there, so this takes no time worth mentioning; but the meeting may have taken it all.
   const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + options.timeout_ms * kNsPerMs;
   transport->connect(roster.rank, all.cards, all.our_proofs, all.their_proofs, deadline_ns);
   std::string description = transport->description();
+  if (!place.empty()) description += "; " + place;
   const auto here = std::count_if(
       all.cards.begin(), all.cards.end(),
       [&](const std::vector<std::byte>& card) { return same_host(card, all.cards[roster.rank]); });
