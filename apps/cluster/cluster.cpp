@@ -7,6 +7,7 @@
 
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/verbs.hpp>
 
 #include "cluster/secret.hpp"
 #include "command.hpp"
@@ -37,7 +38,7 @@ std::string secret_of(const FabricOptions& options) {
       "each; a good one: openssl rand -hex 32");
 }
 
-/// Of `there`, lines that begin "provider: device ".
+/// Of `there`, lines that begin "provider: device ", or "device " where there are no providers.
 void demand_there(const std::vector<std::string>& there, const std::string& asked,
                   const std::string& start) {
   const bool found = std::any_of(there.begin(), there.end(),
@@ -114,6 +115,12 @@ bool Cluster::ask_launcher() {
 
 void Cluster::choose_network(const FabricOptions& options) {
   device_ = options.device;
+  if (fabric_ == "verbs") {
+    const std::string device = device_.empty() ? "" : " --device " + in_quotes(device_);
+    demand_there(verbs::devices(), "--fabric verbs" + device,
+                 device_.empty() ? std::string() : device_ + " ");
+    return;
+  }
   provider_ = options.provider.empty() ? kDefaultProvider : options.provider;
   const std::string asked =
       fmt::format("--fabric ofi --provider {}{}{}", in_quotes(provider_),
@@ -151,12 +158,25 @@ std::unique_ptr<Fabric> Cluster::join(const Seat& seat) const {
                       .device = device_,
                       .address = address_});
   }
+  if (fabric_ == "verbs") {
+    return verbs::join({.group = seat.group,
+                        .members = seat.members,
+                        .rank = seat.rank,
+                        .timeout_ms = timeout_ms,
+                        .silence_timeout_ms = silence_timeout_ms,
+                        .meeting = meeting,
+                        .secret = secret_,
+                        .tls = tls_,
+                        .device = device_,
+                        .address = address_});
+  }
   throw Error("no process can join the fabric " + fabric_);
 }
 
 std::string Cluster::describe(const Fabric& fabric) const {
   if (fabric.kind() == "shm") return "shared memory of this host";
-  const std::string network = ofi::description(fabric);
+  const std::string network =
+      fabric.kind() == "verbs" ? verbs::description(fabric) : ofi::description(fabric);
   return launched_.empty() ? network : network + "; " + launched_;
 }
 

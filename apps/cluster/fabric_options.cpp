@@ -48,6 +48,7 @@ constexpr std::array kFabrics{
     Fabric{.name = "shm", .providers = false, .network = false, .real = true},
     Fabric{.name = "sim", .providers = false, .network = false, .real = false},
     Fabric{.name = "ofi", .providers = true, .network = true, .real = true},
+    Fabric{.name = "verbs", .providers = false, .network = true, .real = true},
 };
 
 std::string list_of(bool Fabric::*property) {

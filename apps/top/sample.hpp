@@ -86,7 +86,7 @@ struct Table {
 struct Group {
   std::string name = {};
   std::string access = {};
-  std::string fabric = {};  // "shm", "ofi"
+  std::string fabric = {};  // "shm", "ofi", "verbs"
   std::uint32_t size = 0;   // members that it was made of
   std::vector<Member> members = {};
   std::vector<Table> tables = {};
