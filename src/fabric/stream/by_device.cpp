@@ -102,6 +102,20 @@ void StreamFabric::let_go_ourselves() noexcept {
   free_retired();
 }
 
+/// When all that we have asked for has come: while a device still answers, it needs the memory.
+void StreamFabric::let_go_soon(Rank peer, std::uint32_t number) {
+  letting_go_.push_back({peer, number, reach_->fetches(peer)});
+}
+
+void StreamFabric::let_go_of_theirs() noexcept {
+  std::erase_if(letting_go_, [&](const LettingGo& one) {
+    if (contacts_[one.peer].failing) return true;
+    if (!reach_->fetched(one.peer, one.fetches)) return false;
+    say(one.peer, {.kind = EntryKind::let_go, .region = one.number});
+    return true;
+  });
+}
+
 StreamFabric::Fault StreamFabric::take_let_go(Rank from, const EntryHead& head) {
   if (reach_ == nullptr) return kNoDevice;
   for (Retired& retired : retired_) {

@@ -56,6 +56,10 @@ class Reach {
   virtual void ring(Rank peer) noexcept = 0;
   /// Nothing that was started to this peer is unfinished.
   [[nodiscard]] virtual bool quiet(Rank peer) const noexcept = 0;
+  /// Up to where we have asked this peer's device for something that is in its memory; and whether
+  /// all up to there has come. (A frame can be heard while earlier answers are still being sent.)
+  [[nodiscard]] virtual std::uint64_t fetches(Rank peer) const noexcept = 0;
+  [[nodiscard]] virtual bool fetched(Rank peer, std::uint64_t up_to) const noexcept = 0;
   /// Forgets who asked, and where results were to go.
   virtual void forget(const Completion& completion) noexcept = 0;
   /// After Transport::close(): everything unfinished fails.

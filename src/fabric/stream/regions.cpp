@@ -98,7 +98,7 @@ StreamFabric::Fault StreamFabric::take_withdrawal(Rank from, Contact& contact,
   if (offer == offers.end()) return "it withdrew a region that it had not announced";
   const Offer withdrawn = std::move(*offer);
   offers.erase(offer);
-  if (reach_ != nullptr) say(from, {.kind = EntryKind::let_go, .region = head.region});
+  if (reach_ != nullptr) let_go_soon(from, head.region);
   if (withdrawn.state != Offer::State::connected) return nullptr;
   remote(from, withdrawn.region) = {};
   tell({.kind = Event::Kind::region_withdrawn,

@@ -167,6 +167,7 @@ std::size_t StreamFabric::poll() noexcept {
   if (must_drain_) drain_all();
   if (must_match_) match_offers();
   if (!retired_.empty()) let_go_ourselves();
+  if (!letting_go_.empty()) let_go_of_theirs();
   if (dozing_) stay_awake();
   for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
   if (recent_ns_ >= next_beat_ns_) beat();

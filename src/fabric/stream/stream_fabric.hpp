@@ -93,6 +93,12 @@ class StreamFabric final : public Fabric, private Receiver {
     std::uint32_t number = 0;  // what peers call it; 0: not announced
     Key key = {};
   };
+  /// A peer's region that is withdrawn, and from which something may still be coming.
+  struct LettingGo {
+    Rank peer;
+    std::uint32_t number;
+    std::uint64_t fetches;
+  };
   /// A region that was released, and who may still be reaching into it.
   struct Retired {
     std::unique_ptr<Local> local;
@@ -186,6 +192,8 @@ class StreamFabric final : public Fabric, private Receiver {
   void drop_user(Retired& retired, Rank user) noexcept;
   void free_retired() noexcept;
   void let_go_ourselves() noexcept;
+  void let_go_soon(Rank peer, std::uint32_t number);
+  void let_go_of_theirs() noexcept;
   [[nodiscard]] Fault take_let_go(Rank from, const EntryHead& head);
   void say_dozing(bool dozes) noexcept;
   void doze() noexcept;
@@ -273,6 +281,7 @@ class StreamFabric final : public Fabric, private Receiver {
   std::vector<Rank> unsent_;       // have something to send
   std::vector<std::unique_ptr<Local>> locals_;
   std::vector<Retired> retired_;
+  std::vector<LettingGo> letting_go_;
   std::vector<std::uint32_t> generations_;  // by region: how often it was announced
   std::vector<Proof> their_proofs_;
 

@@ -220,6 +220,14 @@ stream::Reach::Started VerbsTransport::start_atomic(const Operation& operation,
 
 bool VerbsTransport::quiet(Rank peer) const noexcept { return links_[peer].queue.quiet(); }
 
+std::uint64_t VerbsTransport::fetches(Rank peer) const noexcept {
+  return links_[peer].queue.fetches();
+}
+
+bool VerbsTransport::fetched(Rank peer, std::uint64_t up_to) const noexcept {
+  return links_[peer].queue.retired() >= up_to;
+}
+
 void VerbsTransport::forget(const Completion& completion) noexcept {
   for (Link& link : links_)
     link.queue.each([&](Record& record) {

@@ -41,6 +41,8 @@ void SendQueue::add(ibv_send_wr request, ibv_sge piece, const Record& record,
   }
   request.wr_id = tag | static_cast<std::uint32_t>(records_.pushed());
   records_.push(record);
+  if (request.opcode != IBV_WR_SEND && request.opcode != IBV_WR_RDMA_WRITE)
+    fetches_ = records_.pushed();
   pieces_[chained_] = piece;
   ibv_send_wr& added = chain_[chained_];
   added = request;

@@ -47,6 +47,9 @@ class SendQueue {
   [[nodiscard]] std::uint32_t room() const noexcept {
     return slots_ - static_cast<std::uint32_t>(records_.pushed() - records_.popped());
   }
+  /// The place behind the last record of a request that fetches, and how many are retired.
+  [[nodiscard]] std::uint64_t fetches() const noexcept { return fetches_; }
+  [[nodiscard]] std::uint64_t retired() const noexcept { return records_.popped(); }
   [[nodiscard]] bool quiet() const noexcept { return records_.empty(); }
 
   struct Staged {
@@ -96,6 +99,7 @@ class SendQueue {
   std::array<ibv_send_wr, kMaxChain> chain_{};
   std::array<ibv_sge, kMaxChain> pieces_{};
   std::size_t chained_ = 0;
+  std::uint64_t fetches_ = 0;
   int error_ = 0;
   std::span<std::byte> staging_;
   std::uint32_t staging_key_ = 0;

@@ -77,6 +77,8 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
                               std::uint64_t region_bytes) noexcept override;
   void ring(Rank peer) noexcept override;
   [[nodiscard]] bool quiet(Rank peer) const noexcept override;
+  [[nodiscard]] std::uint64_t fetches(Rank peer) const noexcept override;
+  [[nodiscard]] bool fetched(Rank peer, std::uint64_t up_to) const noexcept override;
   void forget(const Completion& completion) noexcept override;
   void give_up(Rank peer, stream::Receiver& receiver) noexcept override;
 
