@@ -1,7 +1,10 @@
 #include "support/ground.hpp"
 
+#include <cstdlib>
+
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/verbs.hpp>
 
 #include "support/hosts.hpp"
 
@@ -61,13 +64,36 @@ std::unique_ptr<Fabric> join_from_host(const Seat& seat) {
   return join_tcp(seat, Hosts::address(0) + ":" + std::to_string(port));
 }
 
+/// The first that is named; in the emulated machine of tests/verbs.
+std::string rdma_device() {
+  const char* const named = std::getenv("DUNLIN_VERBS_DEVICES");
+  const std::string all = named == nullptr ? "" : named;
+  return all.substr(0, all.find(' '));
+}
+
+std::string fault_of_rdma() {
+  return rdma_device().empty() ? "DUNLIN_VERBS_DEVICES names no RDMA device" : "";
+}
+
+std::unique_ptr<Fabric> join_rdma(const Seat& seat) {
+  return verbs::join({.group = seat.group,
+                      .members = seat.nodes,
+                      .rank = seat.rank,
+                      .timeout_ms = kPatienceMs,
+                      .silence_timeout_ms = seat.silence_timeout_ms,
+                      .meeting = "unix:" + seat.group,
+                      .secret = "only these tests know it",
+                      .device = rdma_device()});
+}
+
 }  // namespace
 
 const std::vector<Ground>& grounds() {
   static const std::vector<Ground> all{
       {.name = "Shm", .why_not = [] { return std::string(); }, .join = join_shm},
       {.name = "Tcp", .why_not = fault_of_tcp, .join = join_loopback},
-      {.name = "Hosts", .why_not = fault_of_hosts, .join = join_from_host}};
+      {.name = "Hosts", .why_not = fault_of_hosts, .join = join_from_host},
+      {.name = "Rdma", .why_not = fault_of_rdma, .join = join_rdma}};
   return all;
 }
 

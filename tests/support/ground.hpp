@@ -9,8 +9,8 @@
 
 #include <dunlin/fabric.hpp>
 
-/// Where the real nodes of a test are: together on this host's memory, on a network of this host's
-/// own, or on several hosts. One test, on every ground.
+/// Where the real nodes of a test are: in this host's shared memory, on a network of this host's
+/// own, on several hosts, or on an RDMA device. One test, on every ground.
 namespace dunlin::test {
 
 struct Seat {

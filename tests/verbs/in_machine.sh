@@ -18,6 +18,13 @@ for device in rxe0 siw0; do
     "$here/on_device.sh" "$device" "$tests/fabric_tests" 'Verbs*' 'VerbsDeath*'
   try "the conformance suite on $device" \
     "$here/on_device.sh" "$device" "$tests/conformance_tests" 'Verbs/*' 'Verbs/Processes*'
+  try "tables on $device" \
+    "$here/on_device.sh" "$device" "$tests/table_tests" '*Rdma*' '*AsProcesses*Rdma*:*Death*Rdma*:*Silence*Rdma*'
+  try "routing on $device" "$tests/../apps/dunlin" routing --topology hub-ring:8 --events 3 \
+    --fabric verbs --device "$device" --join-timeout 60 --silence-timeout 0
   try "latency on $device" "$tests/verbs_latency" "$device"
 done
+# This kernel can delay and lose frames.
+try "hosts whose network delays and loses" \
+  "$tests/fabric_tests" --gtest_brief=1 --gtest_filter='HostFaults.Delay*'
 exit "$failed"

@@ -46,7 +46,8 @@ unpack_kernel() { # VERSION
 }
 
 guest_modules=(virtio_pci virtio_console 9pnet_virtio 9p overlay dummy
-  crc32_generic crc32c_generic ib_uverbs rdma_ucm rdma_rxe siw)
+  crc32_generic crc32c_generic ib_uverbs rdma_ucm rdma_rxe siw
+  veth bridge sch_netem) # for the hosts of tests/support/hosts.hpp
 
 # Modules are stripped: less to copy, and a signature that no longer fits is not looked at.
 pack_initial_files() { # VERSION
