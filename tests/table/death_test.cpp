@@ -3,6 +3,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/process.hpp"
@@ -101,27 +102,28 @@ TEST_P(Death, InMidWriteFreezesAWholeRowAndTheOthersGoOn) {
   std::minstd_rand random(11);
   for (int round = 0; round < 10; ++round) {
     const std::string group = fresh_group();
-    Process survivor = node(group, 1, [this](Table<WitnessedRow>& table, Parent& parent) {
-      const std::string fault = survive(table, columns, [](std::uint64_t) {});
-      parent.tell("survived: " + fault);
-      return parent.hear() == "go" && fault.empty() && !testing::Test::HasFailure() ? 0 : 1;
-    });
+    const std::uint64_t enough = 1 + random() % 1'000;
+    const auto survivor = [&](Rank rank, const std::function<void(std::uint64_t, Parent&)>& seen) {
+      return node(group, rank, [this, seen](Table<WitnessedRow>& table, Parent& parent) {
+        const std::string fault =
+            survive(table, columns, [&](std::uint64_t n) { seen(n, parent); });
+        parent.tell("survived: " + fault);
+        return parent.hear() == "go" && fault.empty() && !testing::Test::HasFailure() ? 0 : 1;
+      });
+    };
+    std::vector<Process> survivors;
+    survivors.push_back(
+        survivor(0, [enough, told = false](std::uint64_t n, Parent& parent) mutable {
+          if (n >= enough && !std::exchange(told, true)) parent.tell("enough");
+        }));
+    survivors.push_back(survivor(1, [](std::uint64_t, Parent&) {}));
     Process victim =
         node(group, 2, [](Table<WitnessedRow>& table, Parent&) { return write_for_ever(table); });
-    const auto fabric = ground.join({.group = group, .nodes = 3, .rank = 0});
-    Table<WitnessedRow> table(fabric, options());
-    const std::uint64_t enough = 1 + random() % 1'000;
-    bool killed = false;
-    EXPECT_EQ(survive(table, columns,
-                      [&](std::uint64_t n) {
-                        if (n < enough || killed) return;
-                        victim.signal(SIGKILL);
-                        killed = true;
-                      }),
-              "");
-    EXPECT_EQ(survivor.hear(), "survived: ");
-    survivor.tell("go");
-    EXPECT_EQ(survivor.exit_code(), 0);
+    EXPECT_EQ(survivors[0].hear(), "enough");
+    victim.signal(SIGKILL);
+    for (Process& process : survivors) EXPECT_EQ(process.hear(), "survived: ");
+    for (Process& process : survivors) process.tell("go");
+    for (Process& process : survivors) EXPECT_EQ(process.exit_code(), 0);
   }
 }
 
