@@ -71,7 +71,7 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   (void)run_real({"bench", "bogus", "--quick"});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor\n"
-            "dunlin: bench: there is no command \"bogus\"; there are table, routing\n");
+            "dunlin: bench: there is no command \"bogus\"; there are fabric, table, routing\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
