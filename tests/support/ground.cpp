@@ -51,7 +51,7 @@ const Hosts& hosts() {
 }
 
 std::string fault_of_hosts() {
-  if (const std::string fault = fault_of_tcp(); !fault.empty()) return fault;
+  if (std::string fault = fault_of_tcp(); !fault.empty()) return fault;
   if (!Hosts::why_not().empty()) return Hosts::why_not();
   static_cast<void>(hosts());
   return "";
