@@ -128,5 +128,39 @@ TEST(OfiDeath, OfAKilledProcessIsNoticedByASleeperWithoutASilenceTimeout) {
   EXPECT_TRUE(contains(fabric->failure_text(1), "connection"));
 }
 
+TEST(OfiJoin, AForkedChildThatUnwindsSpeaksForNobody) {
+  const auto options = on_this_host(fresh_group(), 2);
+  const auto boxed = [](Fabric& fabric) {
+    Region box = fabric.allocate({.name = "box", .bytes = 64});
+    fabric.announce(box);
+    return box;
+  };
+  Process peer([&](Parent&) {
+    const auto fabric = ofi::join(options);
+    const Region box = boxed(*fabric);
+    while (!fabric->failed(1 - fabric->rank())) poll_politely(*fabric);
+    return 0;
+  });
+  auto fabric = ofi::join(options);
+  const Rank other = 1 - fabric->rank();
+  Region box = boxed(*fabric);
+  while (!fabric->connected(other, box.id())) poll_politely(*fabric);
+  Process child([&](Parent&) {
+    box = Region();
+    fabric.reset();
+    return 0;
+  });
+  EXPECT_EQ(child.exit_code(), 0);
+  for (int i = 0; i < 3; ++i) {
+    Completion added;
+    ASSERT_TRUE(fabric->post(fetch_add(other, box.id(), 0, 1, nullptr).notify(added)).all());
+    while (!added.finished()) poll_politely(*fabric);
+    EXPECT_FALSE(added.failed());
+  }
+  box = Region();
+  fabric.reset();
+  EXPECT_EQ(peer.exit_code(), 0);
+}
+
 }  // namespace
 }  // namespace dunlin

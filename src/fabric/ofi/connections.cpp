@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "fabric/ofi/ofi_transport.hpp"
@@ -10,6 +11,7 @@ namespace dunlin::ofi {
 namespace {
 
 constexpr std::size_t kEventQueueSlots = 64;
+constexpr std::size_t kMaxAddressBytes = 256;
 constexpr int kPatienceMs = 20;  // of one look at the event queue
 
 struct Ticket {
@@ -117,9 +119,14 @@ fid_ep* OfiTransport::open_endpoint(Rank peer, fi_info* info) {
 }
 
 void OfiTransport::call(Rank peer, const std::vector<std::byte>& card, const stream::Proof& proof) {
+  if (card.empty() || card.size() > kMaxAddressBytes)
+    throw Error("member " + std::to_string(peer) + " says no address that a network could have");
+  // The provider believes the length that is in the address.
+  std::array<std::byte, kMaxAddressBytes> address{};
+  std::copy(card.begin(), card.end(), address.begin());
   const Ticket ticket{rank_, proof};
   fid_ep* const endpoint = open_endpoint(peer, info_.get());
-  checked(fi_connect(endpoint, card.data(), &ticket, sizeof ticket),
+  checked(fi_connect(endpoint, address.data(), &ticket, sizeof ticket),
           "connecting to member " + std::to_string(peer));
 }
 

@@ -48,6 +48,7 @@ std::unique_ptr<Fabric> join(const JoinOptions& given) {
       .names = std::move(all.names),
       .host_members = count_on_this_host(options.provider, all.cards, roster.rank),
       .silence_timeout_ms = options.silence_timeout_ms,
+      .formed_by_ns = deadline_ns,
       .our_proofs = std::move(all.our_proofs),
       .their_proofs = std::move(all.their_proofs),
       .transport = std::move(transport)});

@@ -13,6 +13,8 @@ static_assert(kReadWindowBytes >= (2 * kQueueSlots + 8) * sizeof(EntryHead));
 constexpr const char* kNoSuchRegion = "it named a region that it cannot know";
 constexpr const char* kBeyondTheEnd = "it reached past the end of a region";
 constexpr const char* kOffAWord = "it asked for an atomic operation off a word";
+/// Who wants to hear of us oftener than four times in that does not.
+constexpr std::uint32_t kLeastSilenceMs = 4;
 constexpr const char* kAsksTooMuch = "it asks for more than it may have under way";
 
 /// In the same time, whatever differs.
@@ -58,7 +60,8 @@ StreamFabric::Fault StreamFabric::greet(Rank from, Contact& contact, const Entry
   if (!same(hello.proof, their_proofs_[from])) return "it does not know the key of the group";
   contact.greeted = true;
   if (hello.silence_timeout_ms == 0) return nullptr;
-  const std::uint64_t interval_ns = hello.silence_timeout_ms * std::uint64_t{1'000'000} / 4;
+  const std::uint64_t silence_timeout_ms = std::max(hello.silence_timeout_ms, kLeastSilenceMs);
+  const std::uint64_t interval_ns = silence_timeout_ms * 1'000'000 / 4;
   beat_interval_ns_ = std::min(beat_interval_ns_, interval_ns);
   next_beat_ns_ = std::min(next_beat_ns_, recent_ns_ + beat_interval_ns_);
   return nullptr;
@@ -121,6 +124,12 @@ StreamFabric::Fault StreamFabric::reach(const Entry& entry, std::size_t bytes,
   if (bytes > memory.size() || entry.head.value > memory.size() - bytes) return kBeyondTheEnd;
   at = memory.data() + entry.head.value;
   return nullptr;
+}
+
+/// Of an entry without a payload that was just said to answer the peer.
+StreamFabric::Fault StreamFabric::count_answer(Contact& contact) {
+  contact.outbox.count_answer(sizeof(EntryHead));
+  return contact.outbox.answer_bytes_waiting() > kMaxAnswerBytesWaiting ? kAsksTooMuch : nullptr;
 }
 
 StreamFabric::Fault StreamFabric::apply_bytes(Contact& contact, const Entry& entry) {

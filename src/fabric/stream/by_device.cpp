@@ -112,6 +112,7 @@ void StreamFabric::let_go_of_theirs() noexcept {
     if (contacts_[one.peer].failing) return true;
     if (!reach_->fetched(one.peer, one.fetches)) return false;
     say(one.peer, {.kind = EntryKind::let_go, .region = one.number});
+    if (const Fault fault = count_answer(contacts_[one.peer])) fail_soon(one.peer, fault);
     return true;
   });
 }
@@ -155,9 +156,11 @@ void StreamFabric::stay_awake() noexcept {
 StreamFabric::Fault StreamFabric::take_dozing(Rank from, Contact& contact, const EntryHead& head) {
   if (reach_ == nullptr) return kNoDevice;
   if (head.value > 1) return "it dozes more than one can";
+  if (contact.dozes == (head.value == 1)) return "it says again whether it dozes";
   contact.dozes = head.value == 1;
-  if (contact.dozes) say(from, {.kind = EntryKind::noted});
-  return nullptr;
+  if (!contact.dozes) return nullptr;
+  say(from, {.kind = EntryKind::noted});
+  return count_answer(contact);
 }
 
 StreamFabric::Fault StreamFabric::take_noted(Contact& contact) {

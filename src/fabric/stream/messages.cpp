@@ -80,7 +80,7 @@ void StreamFabric::drain(Rank from) {
   Inbox::Message message;
   while (contact.inbox.popped() != end) {
     contact.inbox.peek(message);
-    if (!deliver(from, message.channel, message.view())) return;
+    if (!deliver(from, message.channel, message.view())) break;
     contact.inbox.pop();
     contact.message_bytes_handled += Inbox::record_bytes(message.bytes);
     ++handled_;

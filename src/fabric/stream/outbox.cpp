@@ -15,6 +15,7 @@ std::size_t Outbox::insist(std::size_t bytes) {
 
 void Outbox::commit() noexcept {
   transport_->commit(to_, std::exchange(used_, 0));
+  ++frames_sent_;
   lent_ = nullptr;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 
@@ -39,6 +40,8 @@ class Outbox {
 
   /// Sends what there is, as far as the transport has buffers.
   void flush() noexcept;
+  /// How many frames the transport has been given so far.
+  [[nodiscard]] std::uint64_t frames_sent() const noexcept { return frames_sent_; }
   [[nodiscard]] bool empty() const noexcept { return used_ == 0 && waiting_.empty(); }
   [[nodiscard]] std::size_t waiting_frames() const noexcept { return waiting_.size(); }
   /// Forgets everything.
@@ -58,6 +61,7 @@ class Outbox {
   std::size_t used_ = 0;  // of the buffer that is lent
   std::deque<Waiting> waiting_;
   std::size_t answer_bytes_waiting_ = 0;
+  std::uint64_t frames_sent_ = 0;
 };
 
 /// On the path of every small operation.

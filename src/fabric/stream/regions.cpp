@@ -58,6 +58,7 @@ void StreamFabric::send_announcement(Rank peer, const Local& local) {
 
 void StreamFabric::do_release(RegionId id) noexcept {
   std::unique_ptr<Local> local = std::move(locals_[id.index]);
+  if (getpid() != process_) return;  // a forked child's copy
   for (Rank peer = 0; peer < size(); ++peer) {
     remote(peer, id) = {};
     for (Offer& offer : contacts_[peer].offers)

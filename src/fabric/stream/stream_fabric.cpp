@@ -62,6 +62,7 @@ StreamFabric::StreamFabric(Attachment attachment)
       generations_(kMaxRegions),
       their_proofs_(std::move(attachment.their_proofs)),
       silence_timeout_ns_(attachment.silence_timeout_ms * kNsPerMs),
+      formed_by_ns_(attachment.formed_by_ns),
       detector_(members_, silence_timeout_ns_, StreamFabric::now_ns()) {
   rank_ = attachment.rank;
   group_ = std::move(attachment.group);
@@ -85,6 +86,10 @@ StreamFabric::StreamFabric(Attachment attachment)
 }
 
 StreamFabric::~StreamFabric() {
+  if (getpid() != process_) {  // a forked child: sockets and devices are its parent's
+    static_cast<void>(transport_.release());
+    return;
+  }
   for (Rank peer = 0; peer < members_; ++peer) {
     if (peer == rank_ || contacts_[peer].failing) continue;
     say(peer, {.kind = EntryKind::leave});
@@ -133,7 +138,6 @@ void StreamFabric::mark_unsent(Rank peer) noexcept {
 void StreamFabric::send_if_idle(Rank peer) noexcept {
   if (polling_ || peer == rank_ || !transport_->idle(peer)) return;
   contacts_[peer].outbox.flush();
-  contacts_[peer].spoke = true;
 }
 
 void StreamFabric::send_all() noexcept {
@@ -148,7 +152,6 @@ void StreamFabric::send_all() noexcept {
       tell_heard(contact);
       contact.outbox.flush();
     }
-    contact.spoke = true;
     if (contact.outbox.empty()) continue;
     contact.unsent = true;
     unsent_[kept++] = peer;

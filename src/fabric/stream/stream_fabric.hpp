@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include "fabric/failure_detector.hpp"
 #include "fabric/segments/presence.hpp"
 #include "fabric/stream/frame.hpp"
@@ -37,6 +39,8 @@ struct Attachment {
   std::vector<std::string> names;  // by rank
   std::uint32_t host_members = 1;  // on this host, as far as is known
   std::uint32_t silence_timeout_ms = 0;
+  /// Until then a peer that has said nothing yet may be connecting to others.
+  std::uint64_t formed_by_ns = 0;
   std::vector<Proof> our_proofs;    // by peer: what we show it, (S7)
   std::vector<Proof> their_proofs;  // and what it must show us
   std::unique_ptr<Transport> transport;
@@ -137,9 +141,9 @@ class StreamFabric final : public Fabric, private Receiver {
 
     // Towards the peer.
     Outbox outbox;
-    bool unsent = false;     // is in unsent_
-    bool spoke = false;      // since the last heartbeat
-    bool owes_bell = false;  // signals by device that it may sleep through
+    bool unsent = false;             // is in unsent_
+    std::uint64_t sent_at_beat = 0;  // frames, at the last heartbeat
+    bool owes_bell = false;          // signals by device that it may sleep through
     Ring<Completion*> unplaced{kQueueSlots};
     Ring<Reading> reads{kQueueSlots};
     Ring<Atomic> atomics{kQueueSlots};
@@ -207,6 +211,7 @@ class StreamFabric final : public Fabric, private Receiver {
   [[nodiscard]] Fault apply(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault greet(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault reach(const Entry& entry, std::size_t bytes, std::byte*& at) const noexcept;
+  [[nodiscard]] Fault count_answer(Contact& contact);
   [[nodiscard]] Fault apply_bytes(Contact& contact, const Entry& entry);
   [[nodiscard]] Fault apply_read(Contact& contact, const Entry& entry);
   [[nodiscard]] Fault apply_atomic(Contact& contact, const Entry& entry);
@@ -264,6 +269,7 @@ class StreamFabric final : public Fabric, private Receiver {
   [[nodiscard]] std::uint64_t next_duty_ns() const noexcept;
   [[nodiscard]] bool has_work() const noexcept;
 
+  pid_t process_ = getpid();
   std::string kind_;
   std::string description_;
   std::uint32_t host_members_;
@@ -292,6 +298,7 @@ class StreamFabric final : public Fabric, private Receiver {
   std::vector<std::pair<Rank, std::string>> doomed_;  // to fail in the next poll()
 
   std::uint64_t silence_timeout_ns_;
+  std::uint64_t formed_by_ns_;
   std::uint64_t beat_interval_ns_ = UINT64_MAX;
   std::uint64_t next_beat_ns_ = UINT64_MAX;
   std::uint64_t next_silence_check_ns_ = 0;

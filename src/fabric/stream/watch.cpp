@@ -16,9 +16,14 @@ void StreamFabric::beat() noexcept {
   next_beat_ns_ = recent_ns_ + beat_interval_ns_;
   for (Rank peer = 0; peer < size(); ++peer) {
     Contact& contact = contacts_[peer];
-    const bool spoke = std::exchange(contact.spoke, false);
-    if (spoke || peer == rank_ || contact.failing || !contact.outbox.empty()) continue;
-    if (contact.outbox.offer(sizeof(EntryHead)) != 0) say(peer, {.kind = EntryKind::beat});
+    Outbox& outbox = contact.outbox;
+    const bool spoke =
+        std::exchange(contact.sent_at_beat, outbox.frames_sent()) != outbox.frames_sent();
+    if (spoke || peer == rank_ || contact.failing || !outbox.empty()) continue;
+    if (outbox.offer(sizeof(EntryHead)) == 0) continue;
+    say(peer, {.kind = EntryKind::beat});
+    outbox.flush();
+    contact.sent_at_beat = outbox.frames_sent();
   }
 }
 
@@ -31,6 +36,7 @@ void StreamFabric::check_silence() {
   detector_.look(recent_ns_);
   for (Rank peer = 0; peer < size(); ++peer) {
     if (peer == rank_ || failed(peer)) continue;
+    if (!contacts_[peer].greeted && recent_ns_ < formed_by_ns_) continue;
     if (detector_.silent(peer, contacts_[peer].frames))
       fail(peer, "it has shown no sign of life for " +
                      std::to_string(silence_timeout_ns_ / 1'000'000) +

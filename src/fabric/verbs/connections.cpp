@@ -110,7 +110,8 @@ void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint3
     wanted.cap.max_recv_sge = 1;
     wanted.cap.max_inline_data = inline_bytes;
     if (rdma_create_qp(&id, domain_.get(), &wanted) == 0) {
-      inline_bytes_ = wanted.cap.max_inline_data;
+      inline_bytes_ = pairs_++ == 0 ? wanted.cap.max_inline_data
+                                    : std::min(inline_bytes_, wanted.cap.max_inline_data);
       abilities_.max_inline_bytes = inline_bytes_;
       return;
     }

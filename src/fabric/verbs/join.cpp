@@ -50,6 +50,7 @@ std::unique_ptr<Fabric> join(const JoinOptions& given) {
                          .names = std::move(all.names),
                          .host_members = static_cast<std::uint32_t>(here),
                          .silence_timeout_ms = options.silence_timeout_ms,
+                         .formed_by_ns = deadline_ns,
                          .our_proofs = std::move(all.our_proofs),
                          .their_proofs = std::move(all.their_proofs),
                          .transport = std::move(transport)});

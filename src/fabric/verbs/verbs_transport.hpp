@@ -180,7 +180,8 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   CompletionQueue completions_;
   Abilities abilities_;
   std::uint32_t slots_ = kMaxSlots;
-  std::uint32_t inline_bytes_ = 0;
+  std::uint32_t inline_bytes_ = 0;  // what every pair can
+  std::uint32_t pairs_ = 0;
 
   Rank rank_ = UINT32_MAX;  // not known yet
   std::vector<Opened> opened_;

@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 #include "fabric/stream/scripted_peer.hpp"
@@ -174,6 +176,24 @@ TEST(StreamFabric, TellsALeaveFromADeath) {
   dies.transport->end = "its connection closed";
   dies.fabric->poll();
   dies.expect_failed("connection closed");
+}
+
+/// Whoever says nothing else beats, also if it is always about to say what it has heard.
+TEST(StreamFabric, BeatsThoughItHearsMessages) {
+  ScriptedPeer peer(false);
+  Hello words = ScriptedPeer::right_hello();
+  words.silence_timeout_ms = 4;
+  peer.say(ScriptedPeer::hello(words));
+  peer.fabric->receive(1, [](Rank, std::span<const std::byte>) {});
+  const auto begun = std::chrono::steady_clock::now();
+  for (std::size_t beats = 0; beats < 3; beats = peer.heard(EntryKind::beat).size()) {
+    ASSERT_LT(std::chrono::steady_clock::now() - begun, std::chrono::minutes(1)) << "no beat";
+    peer.say({.kind = EntryKind::message, .channel = 1}, Bytes(8));
+    peer.transport->outgoing.erase(
+        peer.transport->outgoing.begin(),
+        peer.transport->outgoing.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(
+                                             peer.transport->outgoing.size(), 50)));
+  }
 }
 
 }  // namespace
