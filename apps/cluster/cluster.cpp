@@ -1,6 +1,7 @@
 #include "cluster/cluster.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 
@@ -77,7 +78,7 @@ Cluster::Cluster(const FabricOptions& options)
 void Cluster::choose_hosts(const FabricOptions& options) {
   const bool said = options.hosts || options.host || !options.meeting.empty();
   if (!said) {
-    if (ask_launcher()) return;
+    if (ask_launcher(options)) return;
     secret_ = random_secret();
     if (!options.secret_file.empty()) {
       throw BadInput("--secret-file: one host needs none; say --meeting, --hosts and --host");
@@ -101,13 +102,17 @@ void Cluster::choose_hosts(const FabricOptions& options) {
 
 /// Each process that a launcher starts is a host to us; docs/deploy.md has the variables. False if
 /// there is no launcher, or nobody but this process.
-bool Cluster::ask_launcher() {
+bool Cluster::ask_launcher(const FabricOptions& options) {
   const launch::Environment environment;
   try {
-    const bool told = environment.has("DUNLIN_MEMBERS") || environment.has("DUNLIN_NAMES");
+    constexpr std::array kPlaces{"DUNLIN_MEMBERS", "DUNLIN_NAMES", "DUNLIN_NAME", "DUNLIN_RANK",
+                                 "DUNLIN_MEETING"};
+    const bool told = std::any_of(kPlaces.begin(), kPlaces.end(),
+                                  [&](const char* name) { return environment.has(name); });
     const std::optional<launch::Job> job = launch::find_job(environment);
     if (!told && (!job || job->members.value_or(1) == 1)) return false;
     ofi::JoinOptions place{.group = "dunlin", .address = address_};
+    if (!options.secret_file.empty()) place.secret = secret_of(options);
     launched_ = launch::complete(place, environment);
     hosts_ = place.names.empty() ? place.members : static_cast<std::uint32_t>(place.names.size());
     const auto own = std::find(place.names.begin(), place.names.end(), place.name);
@@ -119,6 +124,9 @@ bool Cluster::ask_launcher() {
     address_ = place.address;
   } catch (const Error& error) {
     throw BadInput(error.what());
+  }
+  if (hosts_ == 0) {
+    throw BadInput("DUNLIN_MEMBERS is missing (or DUNLIN_NAMES): how many hosts take part");
   }
   if (host_ >= hosts_) throw BadInput("DUNLIN_RANK is missing: each host must know which it is");
   return true;

@@ -47,7 +47,7 @@ class Cluster {
 
  private:
   void choose_hosts(const FabricOptions& options);
-  [[nodiscard]] bool ask_launcher();
+  [[nodiscard]] bool ask_launcher(const FabricOptions& options);
   void choose_network(const FabricOptions& options);
 
   std::string fabric_ = "shm";

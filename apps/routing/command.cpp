@@ -254,7 +254,7 @@ void add_routing(CLI::App& program) {
       ->capture_default_str();
   add_fabric_options(*command, options->fabric,
                      "shm: a process for each router; ofi: the same over libfabric's networks;\n"
-                     "sim: simulated, in virtual time");
+                     "verbs: over RDMA devices; sim: simulated, in virtual time");
   command
       ->add_option("--profile", options->profile, "The network that sim simulates (default: ib100)")
       ->check(not_empty())

@@ -91,6 +91,10 @@ TEST(OfiCommand, TakesItsHostFromItsLauncher) {
       "DUNLIN_RANK is missing"));
   EXPECT_TRUE(contains(place_by({{"DUNLIN_MEMBERS", "3"}, {"DUNLIN_RANK", "3"}}),
                        "the environment contradicts itself"));
+  for (const char* alone : {"DUNLIN_RANK", "DUNLIN_MEETING"}) {
+    EXPECT_TRUE(contains(place_by({{alone, "0"}, {"DUNLIN_SECRET_FILE", file}}), "DUNLIN_MEMBERS"))
+        << "half a place is none, and no run on this host alone";
+  }
   std::filesystem::remove(file);
 }
 
