@@ -23,9 +23,9 @@ class Echo {
   ~Echo() { node_.fabric().receive(kChannel, nullptr); }
 
   std::optional<double> round(const Batches& plan, std::span<const std::byte> message) {
-    const std::uint64_t end = heard_ + plan.total();
     if (node_.fabric().rank() != 0) {
-      while (heard_ < end) node_.poll();
+      expected_ += plan.total();  // the first may have come before our turn began
+      while (heard_ < expected_) node_.poll();
       return std::nullopt;
     }
     return median_ns(plan, [&] {
@@ -43,6 +43,7 @@ class Echo {
 
   Node& node_;
   std::uint64_t heard_ = 0;
+  std::uint64_t expected_ = 0;  // of all turns so far
   std::uint64_t refused_ = 0;
 };
 
