@@ -4,10 +4,14 @@
 #include <climits>
 #include <cstring>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <dunlin/error.hpp>
 
 namespace dunlin::bench::bare {
 namespace {
@@ -16,7 +20,8 @@ using Word = std::atomic_ref<std::uint64_t>;
 
 /// The pages of the arena that each bare operation has to itself, so that none inherits counts
 /// from another. Each member's side lies on pages of its own, as its segment would.
-constexpr std::size_t kSide = 64 * 1024;
+constexpr std::size_t kSide = 128 * 1024;
+constexpr std::size_t kPayloadAt = 4096;
 
 struct Side {
   std::byte* payload;
@@ -25,7 +30,7 @@ struct Side {
 
 Side side(const Member& me, std::uint32_t rank) {
   std::byte* const start = me.arena().data() + rank * kSide;
-  return {start + 4096, reinterpret_cast<std::uint64_t*>(start)};
+  return {start + kPayloadAt, reinterpret_cast<std::uint64_t*>(start)};
 }
 
 void wait_for(std::uint64_t* flag, std::uint64_t value, Spin spin) {
@@ -61,6 +66,10 @@ void wake(std::uint32_t* word, std::uint32_t value) {
 }  // namespace
 
 std::optional<double> ping_pong(Member& me, const Batches& plan, Spin spin, std::size_t bytes) {
+  if (bytes > kSide - kPayloadAt) {
+    throw Error("bench: the bare ping-pong has room for " + std::to_string(kSide - kPayloadAt) +
+                " bytes, not " + std::to_string(bytes));
+  }
   const Side ours = side(me, me.rank());
   const Side theirs = side(me, 1 - me.rank());
   const std::vector<std::byte> payload(bytes, std::byte{1});

@@ -16,8 +16,7 @@ std::vector<Result> detect(const Effort& effort) {
     const auto fabric = join(group, 2, me.rank());
     PingPong<1> writes(me, *fabric);
     PingPong<1> reads(me, *fabric, {.name = "pulled", .refresh = Refresh::reads});
-    connect(me, writes.table());
-    connect(me, reads.table());
+    connect(me, writes.table(), reads.table());
     alternate(me, effort.rounds,
               {[&] { return bare::ping_pong(me, plan, bare::Spin::pause); },
                [&] { return writes.round(plan); }, [&] { return reads.round(plan); },

@@ -37,7 +37,9 @@ Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate,
     Table<Row>& table = *tables[0];
     std::uint64_t seen = 0;
     auto all_set = table.when(all(&Row::a) == 1).recurrent([&] { ++seen; });
-    poll_until<Row>(tables, [&] { return seen > 0; });
+    while (seen == 0) {
+      for (const auto& node : tables) node->poll();
+    }
     all_set.remove();
     std::uint64_t fired = 0;
     make(table, fired);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,11 +28,13 @@ namespace dunlin::bench {
                                                              std::uint32_t first,
                                                              std::uint32_t count);
 
-/// Poll until the table is connected at every member of the team.
-template <class Row>
-void connect(Member& me, Table<Row>& table) {
-  while (!table.connected()) table.poll();
-  me.meet([&] { table.poll(); });
+/// Poll until these tables, of whatever rows, are connected at every member of the team. All are
+/// polled until then: over a network a peer cannot connect without us.
+template <class... Row>
+void connect(Member& me, Table<Row>&... tables) {
+  const auto poll = [&] { (tables.poll(), ...); };
+  while (!(tables.connected() && ...)) poll();
+  me.meet(poll);
 }
 
 /// The tables of several nodes in one process, connected.
@@ -43,12 +46,14 @@ std::vector<std::unique_ptr<Table<Row>>> tables_of(
   return tables;
 }
 
-/// Poll all until the condition holds.
-template <class Row, class Condition>
-void poll_until(const std::vector<std::unique_ptr<Table<Row>>>& tables, Condition&& holds) {
-  while (!holds()) {
+/// The same for the tables of several nodes in one process.
+template <class Row>
+void connect(Member& me, const std::vector<std::unique_ptr<Table<Row>>>& tables) {
+  const auto poll = [&] {
     for (const auto& table : tables) table->poll();
-  }
+  };
+  while (!std::ranges::all_of(tables, [](const auto& t) { return t->connected(); })) poll();
+  me.meet(poll);
 }
 
 }  // namespace dunlin::bench

@@ -35,8 +35,7 @@ std::vector<Result> detect(const std::string& fabric, const Effort& effort) {
       writes.table().poll();
       reads.table().poll();
     };
-    connect(me, writes.table());
-    while (!reads.table().connected()) poll();
+    connect(me, writes.table(), reads.table());
     alternate(me, effort.rounds,
               {[&] { return group.bare().one_way(me, plan, 8); },
                [&] { return polled_turn(me, poll, [&] { return writes.round(plan); }); },
@@ -110,9 +109,7 @@ Result push_to_all(const std::string& fabric, const Effort& effort, std::uint32_
     const auto poll = [&] {
       for (const auto& table : tables) table->poll();
     };
-    poll_until<Row>(tables, [&] {
-      return std::ranges::all_of(tables, [](const auto& t) { return t->connected(); });
-    });
+    connect(me, tables);
     Table<Row>& table = *tables[0];
     Completion placed;
     const auto push = [&]() -> std::optional<double> {

@@ -47,7 +47,7 @@ class PingPong {
   /// Node 0 gets the time of one detection in ns.
   std::optional<double> round(const Batches& plan) {
     if (me_.rank() == 0) return median_ns(plan, [this] { round_trip(); }) / 2;
-    for (const std::uint64_t until = answered_ + plan.total(); answered_ < until;) table_.poll();
+    for (expected_ += plan.total(); answered_ < expected_;) table_.poll();
     return std::nullopt;
   }
 
@@ -67,8 +67,8 @@ class PingPong {
                        }) /
              2;
     }
-    const std::uint64_t until = answered_ + plan.total();
-    sleep_until([&] { return answered_ >= until; });
+    expected_ += plan.total();
+    sleep_until([&] { return answered_ >= expected_; });
     return std::nullopt;
   }
 
@@ -85,9 +85,9 @@ class PingPong {
 
   /// Node 1: answer that often, sleeping in between.
   void answer_asleep(std::uint32_t times, std::uint32_t timeout_ms) {
-    const std::uint64_t until = answered_ + times;
+    expected_ += times;
     if (!run_until(
-            table_, [&] { return answered_ >= until; }, timeout_ms)) {
+            table_, [&] { return answered_ >= expected_; }, timeout_ms)) {
       throw Error("bench: nothing arrived to be answered");
     }
   }
@@ -111,6 +111,9 @@ class PingPong {
   std::int32_t ball_ = 0;
   bool detected_ = false;
   std::uint64_t answered_ = 0;
+  // By the end of this turn. Not counted from its beginning: the first ball may come while we still
+  // wait, polling, for all to begin.
+  std::uint64_t expected_ = 0;
 };
 
 }  // namespace dunlin::bench

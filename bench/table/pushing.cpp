@@ -27,9 +27,7 @@ std::vector<Result> push_to(const Effort& effort, std::uint32_t peers) {
   team.run([&](Member& me) {
     const auto fabrics = join_many(group, kNodes, 0, kNodes);
     const auto tables = tables_of<Row>(fabrics);
-    poll_until<Row>(tables, [&] {
-      return std::ranges::all_of(tables, [](const auto& t) { return t->connected(); });
-    });
+    connect(me, tables);
     Table<Row>& table = *tables[0];
     auto some = table.to(first_rows(peers));
     std::uint64_t next = 0;

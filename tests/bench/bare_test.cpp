@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <dunlin/error.hpp>
+
 namespace dunlin::bench {
 namespace {
 
@@ -28,6 +30,15 @@ TEST(Bare, PingPongCanBeRepeatedWithAnySpinAndPayload) {
       twice([](Member& me) { return bare::ping_pong(me, kTiny, bare::Spin::pause); }));
   expect_two_positive(
       twice([](Member& me) { return bare::ping_pong(me, kTiny, bare::Spin::tight, 4096); }));
+}
+
+TEST(Bare, PingPongTakesTheLongestPayloadAndRefusesWhatWouldLieOnTheOthersFlag) {
+  expect_two_positive(
+      twice([](Member& me) { return bare::ping_pong(me, kTiny, bare::Spin::tight, 65'536); }));
+  EXPECT_THROW(twice([](Member& me) {
+                 return bare::ping_pong(me, kTiny, bare::Spin::tight, std::size_t{1} << 17);
+               }),
+               Error);
 }
 
 TEST(Bare, CountingKeepsBothInStep) {
