@@ -6,9 +6,9 @@
 
 #include <dunlin/version.hpp>
 
-#include "routing/text.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
+#include "text.hpp"
 
 namespace dunlin::app {
 
@@ -33,7 +33,7 @@ std::string unknown_command(const CLI::App& program) {
   for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
-  return in + "there is no command " + routing::in_quotes(words.front()) + "; there are " + known;
+  return in + "there is no command " + in_quotes(words.front()) + "; there are " + known;
 }
 
 void parse(CLI::App& program, int argc, const char* const* argv) {

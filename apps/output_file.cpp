@@ -11,12 +11,11 @@
 #include <unistd.h>
 
 #include "command.hpp"
-#include "routing/text.hpp"
+#include "text.hpp"
 
 namespace dunlin::app {
 
 namespace fs = std::filesystem;
-using routing::in_quotes;
 
 namespace {
 

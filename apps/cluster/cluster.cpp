@@ -16,12 +16,10 @@
 #include "fabric/launch/complete.hpp"
 #include "fabric/launch/job.hpp"
 #include "group_name.hpp"
-#include "routing/text.hpp"
+#include "text.hpp"
 
 namespace dunlin::app {
 namespace {
-
-using routing::in_quotes;
 
 constexpr const char* kDefaultProvider = "tcp";
 constexpr const char* kSecretVariable = "DUNLIN_SECRET_FILE";
@@ -154,42 +152,33 @@ std::string Cluster::group(const std::string& what) const {
   return hosts_ == 1 ? fresh_group(what) : what;
 }
 
+/// What each fabric asks for, and those between hosts besides.
+template <class JoinOptions>
+JoinOptions Cluster::options_of(const Seat& seat) const {
+  JoinOptions options;
+  options.group = seat.group;
+  options.members = seat.members;
+  options.rank = seat.rank;
+  options.timeout_ms = timeout_ms_.value_or(seat.timeout_ms);
+  options.silence_timeout_ms = silence_timeout_ms_.value_or(seat.silence_timeout_ms);
+  if constexpr (requires { options.meeting; }) {
+    options.meeting = meeting_.empty() ? "unix:" + seat.group : meeting_;
+    options.secret = secret_;
+    options.tls = tls_;
+    options.device = device_;
+    options.address = address_;
+  }
+  return options;
+}
+
 /// The one place that knows how each fabric is joined.
 std::unique_ptr<Fabric> Cluster::join(const Seat& seat) const {
-  const std::uint32_t timeout_ms = timeout_ms_.value_or(seat.timeout_ms);
-  const std::uint32_t silence_timeout_ms = silence_timeout_ms_.value_or(seat.silence_timeout_ms);
-  if (fabric_ == "shm") {
-    return shm::join({.group = seat.group,
-                      .members = seat.members,
-                      .rank = seat.rank,
-                      .timeout_ms = timeout_ms,
-                      .silence_timeout_ms = silence_timeout_ms});
-  }
-  const std::string meeting = meeting_.empty() ? "unix:" + seat.group : meeting_;
+  if (fabric_ == "shm") return shm::join(options_of<shm::JoinOptions>(seat));
+  if (fabric_ == "verbs") return verbs::join(options_of<verbs::JoinOptions>(seat));
   if (fabric_ == "ofi") {
-    return ofi::join({.group = seat.group,
-                      .members = seat.members,
-                      .rank = seat.rank,
-                      .timeout_ms = timeout_ms,
-                      .silence_timeout_ms = silence_timeout_ms,
-                      .meeting = meeting,
-                      .secret = secret_,
-                      .tls = tls_,
-                      .provider = provider_,
-                      .device = device_,
-                      .address = address_});
-  }
-  if (fabric_ == "verbs") {
-    return verbs::join({.group = seat.group,
-                        .members = seat.members,
-                        .rank = seat.rank,
-                        .timeout_ms = timeout_ms,
-                        .silence_timeout_ms = silence_timeout_ms,
-                        .meeting = meeting,
-                        .secret = secret_,
-                        .tls = tls_,
-                        .device = device_,
-                        .address = address_});
+    auto options = options_of<ofi::JoinOptions>(seat);
+    options.provider = provider_;
+    return ofi::join(options);
   }
   throw Error("no process can join the fabric " + fabric_);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <dunlin/fabric.hpp>
@@ -49,6 +50,8 @@ class Cluster {
   void choose_hosts(const FabricOptions& options);
   [[nodiscard]] bool ask_launcher(const FabricOptions& options);
   void choose_network(const FabricOptions& options);
+  template <class JoinOptions>
+  [[nodiscard]] JoinOptions options_of(const Seat& seat) const;
 
   std::string fabric_ = "shm";
   std::uint32_t hosts_ = 1;

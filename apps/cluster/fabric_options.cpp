@@ -8,12 +8,10 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
-#include "routing/text.hpp"
+#include "text.hpp"
 
 namespace dunlin::app {
 namespace {
-
-using routing::in_quotes;
 
 constexpr double kMostSeconds = 3'600;
 

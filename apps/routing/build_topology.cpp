@@ -8,13 +8,15 @@
 
 #include "command.hpp"
 #include "routing/raw_graph.hpp"
-#include "routing/text.hpp"
+#include "text.hpp"
 
 namespace dunlin::routing {
 
 namespace {
 
 using app::BadInput;
+using app::in_quotes;
+using app::printable;
 using Ids = std::unordered_map<std::string_view, RouterId>;
 
 constexpr double kEarthRadiusKm = 6371.0;

@@ -17,8 +17,8 @@
 #include "routing/print.hpp"
 #include "routing/report.hpp"
 #include "routing/run.hpp"
-#include "routing/text.hpp"
 #include "standard_output.hpp"
+#include "text.hpp"
 
 namespace dunlin::app {
 

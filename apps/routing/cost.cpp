@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
-#include "routing/text.hpp"
+#include "text.hpp"
 
 namespace dunlin::routing {
 
 using app::BadInput;
+using app::in_quotes;
 
 Cost cost_from(double value, std::string_view place) {
   if (!std::isfinite(value)) {

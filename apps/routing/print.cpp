@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
-#include "routing/text.hpp"
+#include "text.hpp"
 
 namespace dunlin::routing {
 
 namespace {
+
+using app::characters;
+using app::padded;
+using app::printable;
 
 constexpr std::size_t kEventColumns = 46;
 

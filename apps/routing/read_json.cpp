@@ -5,13 +5,15 @@
 
 #include "command.hpp"
 #include "routing/raw_graph.hpp"
-#include "routing/text.hpp"
+#include "text.hpp"
 
 namespace dunlin::routing {
 
 namespace {
 
 using app::BadInput;
+using app::in_quotes;
+using app::printable;
 using nlohmann::json;
 
 std::string line_and_column(std::string_view content, std::size_t byte) {

@@ -7,13 +7,16 @@
 #include "command.hpp"
 #include "routing/events.hpp"
 #include "routing/link_state.hpp"
-#include "routing/text.hpp"
+#include "routing/read_file.hpp"
+#include "text.hpp"
 
 namespace dunlin::routing {
 
 namespace {
 
 using app::BadInput;
+using app::in_quotes;
+using app::printable;
 
 /// The words of one line; quotes keep blanks together.
 class Words {

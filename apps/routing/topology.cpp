@@ -8,13 +8,16 @@
 
 #include "command.hpp"
 #include "routing/raw_graph.hpp"
-#include "routing/text.hpp"
+#include "routing/read_file.hpp"
+#include "text.hpp"
 
 namespace dunlin::routing {
 
 namespace {
 
 using app::BadInput;
+using app::in_quotes;
+using app::printable;
 
 constexpr std::string_view kHubRing = "hub-ring:";
 constexpr Cost kHubCost = 1 * kCostUnit;

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 /// Text of unknown origin, made fit for a terminal.
-namespace dunlin::routing {
+namespace dunlin::app {
 
 /// Without control characters or broken UTF-8, and at most `columns` characters long (a longer one
 /// ends in an ellipsis).
@@ -15,7 +16,4 @@ namespace dunlin::routing {
 [[nodiscard]] std::string padded(std::string text, std::size_t columns);
 [[nodiscard]] std::size_t characters(std::string_view text) noexcept;
 
-/// The whole content of a file. Throws BadInput if it cannot be read or is larger than 64 MB.
-[[nodiscard]] std::string read_file(const std::string& path);
-
-}  // namespace dunlin::routing
+}  // namespace dunlin::app

@@ -1,22 +1,10 @@
-#include "routing/text.hpp"
+#include "text.hpp"
 
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 
-#include <fmt/format.h>
-
-#include "command.hpp"
-
-namespace dunlin::routing {
+namespace dunlin::app {
 
 namespace {
-
-constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
-
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 /// The bytes of the well-formed UTF-8 character at the front; 0 if there is none.
 std::size_t character_bytes(std::string_view text) {
@@ -80,22 +68,4 @@ std::string padded(std::string text, std::size_t columns) {
   return text;
 }
 
-std::string read_file(const std::string& path) {
-  const File file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (!file) throw app::BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
-  std::string content;
-  char part[65536];
-  while (const std::size_t bytes = std::fread(part, 1, sizeof part, file.get())) {
-    content.append(part, bytes);
-    if (content.size() > kMaxFileBytes) {
-      throw app::BadInput(fmt::format("{}: larger than the {} MB that a file may have",
-                                      printable(path, 300), kMaxFileBytes >> 20));
-    }
-  }
-  if (std::ferror(file.get()) != 0) {
-    throw app::BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
-  }
-  return content;
-}
-
-}  // namespace dunlin::routing
+}  // namespace dunlin::app
