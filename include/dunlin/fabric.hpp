@@ -353,6 +353,9 @@ class Fabric {
 
   /// Only from within poll() (F5).
   void emit(const Event& event);
+  /// Why a backend has no memory for an operation. If the peer has failed, the operation completes
+  /// so, and is not refused.
+  [[nodiscard]] Refusal refuse(const Operation& operation) const noexcept;
   /// Marks the peer as failed and emits the event, once.
   void fail_peer(Rank peer, std::string how);
   /// Hands a message to the channel's handler; false if it has none yet, then it must wait.

@@ -115,6 +115,23 @@ void Fabric::release(RegionId id) noexcept {
   do_release(id);
 }
 
+// --- operations ----------------------------------------------------------------------------------
+
+Refusal Fabric::refuse(const Operation& operation) const noexcept {
+  if (operation.peer >= size()) return Refusal::unknown_peer;
+  if (operation.region.index >= slots_.size() || !slots_[operation.region.index].taken)
+    return Refusal::unknown_region;
+  if (failed(operation.peer)) {
+    if (operation.completion != nullptr) {
+      begin(*operation.completion);
+      finish_failed(*operation.completion, operation.peer);
+    }
+    return Refusal::none;
+  }
+  return connected(operation.peer, operation.region) ? Refusal::out_of_bounds
+                                                     : Refusal::not_connected;
+}
+
 // --- events --------------------------------------------------------------------------------------
 
 Subscription& Subscription::operator=(Subscription&& other) noexcept {

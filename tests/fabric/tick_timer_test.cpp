@@ -1,8 +1,8 @@
-#include "fabric/shm/tick_timer.hpp"
+#include "fabric/tick_timer.hpp"
 
 #include <gtest/gtest.h>
 
-namespace dunlin::shm {
+namespace dunlin {
 namespace {
 
 constexpr std::uint64_t kIntervalNs = 1'000;
@@ -62,4 +62,4 @@ TEST(TickTimer, IsOverWhenExpiredUntilItIsRestarted) {
 }
 
 }  // namespace
-}  // namespace dunlin::shm
+}  // namespace dunlin

@@ -33,13 +33,6 @@ struct ConnectionEvent {
   }
 };
 
-bool proves(const Ticket& ticket, std::span<const stream::Proof> theirs) noexcept {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < ticket.proof.size(); ++i)
-    difference |= std::to_integer<unsigned>(ticket.proof[i] ^ theirs[ticket.from][i]);
-  return difference == 0;
-}
-
 template <class Attributes, class Object, class Domain, class Open>
 Fid<Object> open_queue(Open open, Domain* on, Attributes attributes, const char* what) {
   Object* made = nullptr;
@@ -135,7 +128,8 @@ void OfiTransport::answer(fi_info* info, std::span<const std::byte> data,
   Ticket ticket;
   if (data.size() >= sizeof ticket) std::memcpy(&ticket, data.data(), sizeof ticket);
   const bool welcome = data.size() >= sizeof ticket && ticket.from < rank_ &&
-                       !links_[ticket.from].endpoint && proves(ticket, theirs);
+                       !links_[ticket.from].endpoint &&
+                       stream::same_proof(ticket.proof, theirs[ticket.from]);
   if (!welcome) {
     static_cast<void>(fi_reject(listener_.get(), info->handle, nullptr, 0));
     return;

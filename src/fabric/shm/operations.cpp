@@ -71,22 +71,6 @@ Posted ShmFabric::post(std::span<const Operation> batch) noexcept {
   return Refusal::none;
 }
 
-/// Why there is no memory for the operation; if the peer has failed, that is how it completes.
-Refusal ShmFabric::refuse(const Operation& operation) noexcept {
-  if (operation.peer >= size()) return Refusal::unknown_peer;
-  if (operation.region.index >= kMaxRegions || !locals_[operation.region.index])
-    return Refusal::unknown_region;
-  if (failed(operation.peer)) {
-    if (operation.completion != nullptr) {
-      begin(*operation.completion);
-      finish_failed(*operation.completion, operation.peer);
-    }
-    return Refusal::none;
-  }
-  return connected(operation.peer, operation.region) ? Refusal::out_of_bounds
-                                                     : Refusal::not_connected;
-}
-
 /// First the bell: were we stopped in between, the others would still ring. And not just any 1:
 /// when we go on, the peer may be in a later sleep, for which nobody has rung.
 void ShmFabric::ring(const Door& door, std::uint64_t sleep) noexcept {

@@ -12,7 +12,7 @@
 #include "fabric/failure_detector.hpp"
 #include "fabric/shm/membarrier.hpp"
 #include "fabric/shm/rendezvous.hpp"
-#include "fabric/shm/tick_timer.hpp"
+#include "fabric/tick_timer.hpp"
 
 /// The Fabric over shared memory, one file a concern: operations.cpp and messages.cpp are the data
 /// path, regions.cpp connects memory, control.cpp speaks with the peers, watch.cpp sees who is
@@ -97,7 +97,6 @@ class ShmFabric final : public Fabric {
 
   // operations.cpp
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
-  [[nodiscard]] Refusal refuse(const Operation& operation) noexcept;
   void wake_if_asleep(const Door& door) noexcept;
   void ring(const Door& door, std::uint64_t sleep) noexcept;
 

@@ -17,14 +17,6 @@ constexpr const char* kOffAWord = "it asked for an atomic operation off a word";
 constexpr std::uint32_t kLeastSilenceMs = 4;
 constexpr const char* kAsksTooMuch = "it asks for more than it may have under way";
 
-/// In the same time, whatever differs.
-bool same(const Proof& one, const Proof& other) noexcept {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < one.size(); ++i)
-    difference |= std::to_integer<unsigned>(one[i] ^ other[i]);
-  return difference == 0;
-}
-
 std::uint64_t operand(const Entry& entry, std::size_t which) noexcept {
   std::uint64_t value = 0;
   std::memcpy(&value, entry.payload + which * sizeof value, sizeof value);
@@ -57,7 +49,7 @@ StreamFabric::Fault StreamFabric::greet(Rank from, Contact& contact, const Entry
   if (hello.magic != Hello().magic) return "it speaks another protocol";
   if (hello.version != kProtocolVersion) return "it speaks another version of the protocol";
   if (hello.from != from || hello.to != rank_) return "it is somebody else, or means somebody else";
-  if (!same(hello.proof, their_proofs_[from])) return "it does not know the key of the group";
+  if (!same_proof(hello.proof, their_proofs_[from])) return "it does not know the key of the group";
   contact.greeted = true;
   if (hello.silence_timeout_ms == 0) return nullptr;
   const std::uint64_t silence_timeout_ms = std::max(hello.silence_timeout_ms, kLeastSilenceMs);
@@ -126,9 +118,13 @@ StreamFabric::Fault StreamFabric::reach(const Entry& entry, std::size_t bytes,
   return nullptr;
 }
 
-/// Of an entry without a payload that was just said to answer the peer.
-StreamFabric::Fault StreamFabric::count_answer(Contact& contact) {
-  contact.outbox.count_answer(sizeof(EntryHead));
+/// Of so many bytes that were just said to answer the peer.
+StreamFabric::Fault StreamFabric::count_answer(Contact& contact, std::size_t bytes) {
+  contact.outbox.count_answer(bytes);
+  return check_answers(contact);
+}
+
+StreamFabric::Fault StreamFabric::check_answers(const Contact& contact) noexcept {
   return contact.outbox.answer_bytes_waiting() > kMaxAnswerBytesWaiting ? kAsksTooMuch : nullptr;
 }
 
@@ -140,7 +136,7 @@ StreamFabric::Fault StreamFabric::apply_bytes(Contact& contact, const Entry& ent
   else if (at != nullptr)
     memory::copy_unwatched(at, entry.payload, entry.head.bytes);
   if ((entry.head.flags & kAsks) != 0) count_placed(contact, at == nullptr);
-  return contact.outbox.answer_bytes_waiting() > kMaxAnswerBytesWaiting ? kAsksTooMuch : nullptr;
+  return check_answers(contact);
 }
 
 void StreamFabric::count_placed(Contact& contact, bool gone) {
@@ -210,8 +206,7 @@ StreamFabric::Fault StreamFabric::answer(Contact& contact, const EntryHead& head
   static_cast<void>(contact.outbox.insist(bytes));
   std::byte* const payload = begin_entry(contact.outbox.take(bytes), head);
   if (from != nullptr) memory::fetch(payload, from, head.bytes);
-  contact.outbox.count_answer(bytes);
-  return contact.outbox.answer_bytes_waiting() > kMaxAnswerBytesWaiting ? kAsksTooMuch : nullptr;
+  return count_answer(contact, bytes);
 }
 
 }  // namespace dunlin::stream

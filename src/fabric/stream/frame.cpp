@@ -149,4 +149,11 @@ std::optional<Announcement> decode_announcement(std::span<const std::byte> paylo
   return made;
 }
 
+bool same_proof(const Proof& one, const Proof& other) noexcept {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < one.size(); ++i)
+    difference |= std::to_integer<unsigned>(one[i] ^ other[i]);
+  return difference == 0;
+}
+
 }  // namespace dunlin::stream

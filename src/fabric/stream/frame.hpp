@@ -128,6 +128,8 @@ class FrameReader {
 inline constexpr std::uint32_t kProtocolVersion = 1;
 inline constexpr std::size_t kProofBytes = 32;
 using Proof = std::array<std::byte, kProofBytes>;
+/// In the same time, wherever they differ.
+[[nodiscard]] bool same_proof(const Proof& one, const Proof& other) noexcept;
 
 /// The payload of `hello`.
 struct Hello {

@@ -97,22 +97,6 @@ Refusal StreamFabric::perform_here(const Operation& operation) noexcept {
   return Refusal::none;
 }
 
-/// Why there is no memory for the operation; if the peer has failed, that is how it completes.
-Refusal StreamFabric::refuse(const Operation& operation) noexcept {
-  if (operation.peer >= size()) return Refusal::unknown_peer;
-  if (operation.region.index >= kMaxRegions || !locals_[operation.region.index])
-    return Refusal::unknown_region;
-  if (failed(operation.peer)) {
-    if (operation.completion != nullptr) {
-      begin(*operation.completion);
-      finish_failed(*operation.completion, operation.peer);
-    }
-    return Refusal::none;
-  }
-  return connected(operation.peer, operation.region) ? Refusal::out_of_bounds
-                                                     : Refusal::not_connected;
-}
-
 /// S3: copied here and now, in as many entries as there are frames to fill. What has been begun
 /// must go on, so only the first of them asks whether there is room.
 Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,

@@ -10,6 +10,8 @@ namespace dunlin::stream {
 namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+/// What recent_ns() lags behind at most, while polled.
+constexpr std::uint64_t kLookIntervalNs = 100'000;
 
 constexpr Properties kProperties{.passive_target = false,
                                  .ordered_placement = true,
@@ -63,7 +65,8 @@ StreamFabric::StreamFabric(Attachment attachment)
       their_proofs_(std::move(attachment.their_proofs)),
       silence_timeout_ns_(attachment.silence_timeout_ms * kNsPerMs),
       formed_by_ns_(attachment.formed_by_ns),
-      detector_(members_, silence_timeout_ns_, StreamFabric::now_ns()) {
+      detector_(members_, silence_timeout_ns_, StreamFabric::now_ns()),
+      look_timer_(kLookIntervalNs, StreamFabric::now_ns()) {
   rank_ = attachment.rank;
   group_ = std::move(attachment.group);
   properties_ = properties_with(reach_);
@@ -163,9 +166,9 @@ std::size_t StreamFabric::poll() noexcept {
   if (polling_) return 0;
   polling_ = true;
   handled_ = 0;
-  recent_ns_ = now_ns();
-  presence_.show_poll(recent_ns_);
-  if (recent_ns_ >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
+  const std::uint64_t ticks = read_ticks();
+  const bool looks = look_timer_.over(ticks);
+  if (looks) look_at_clock(ticks);
   transport_->progress(*this);
   if (must_drain_) drain_all();
   if (must_match_) match_offers();
@@ -173,8 +176,7 @@ std::size_t StreamFabric::poll() noexcept {
   if (!letting_go_.empty()) let_go_of_theirs();
   if (dozing_) stay_awake();
   for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
-  if (recent_ns_ >= next_beat_ns_) beat();
-  if (recent_ns_ >= next_silence_check_ns_) check_silence();
+  if (looks) watch();
   if (!unsent_.empty()) send_all();
   polling_ = false;
   return handled_;

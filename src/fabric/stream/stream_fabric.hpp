@@ -16,6 +16,7 @@
 #include "fabric/stream/ring.hpp"
 #include "fabric/stream/transport.hpp"
 #include "fabric/system.hpp"
+#include "fabric/tick_timer.hpp"
 
 /// The Fabric over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
 /// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
@@ -175,7 +176,6 @@ class StreamFabric final : public Fabric, private Receiver {
     return properties_.native_atomics && !properties_.atomics_coherent_with_cpu;
   }
   [[nodiscard]] Refusal perform_here(const Operation& operation) noexcept;
-  [[nodiscard]] Refusal refuse(const Operation& operation) noexcept;
   [[nodiscard]] Refusal send_bytes(Contact& contact, const Remote& target,
                                    const Operation& operation);
   [[nodiscard]] Refusal ask_read(Contact& contact, const Remote& target,
@@ -211,7 +211,8 @@ class StreamFabric final : public Fabric, private Receiver {
   [[nodiscard]] Fault apply(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault greet(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault reach(const Entry& entry, std::size_t bytes, std::byte*& at) const noexcept;
-  [[nodiscard]] Fault count_answer(Contact& contact);
+  [[nodiscard]] Fault count_answer(Contact& contact, std::size_t bytes = sizeof(EntryHead));
+  [[nodiscard]] static Fault check_answers(const Contact& contact) noexcept;
   [[nodiscard]] Fault apply_bytes(Contact& contact, const Entry& entry);
   [[nodiscard]] Fault apply_read(Contact& contact, const Entry& entry);
   [[nodiscard]] Fault apply_atomic(Contact& contact, const Entry& entry);
@@ -254,6 +255,8 @@ class StreamFabric final : public Fabric, private Receiver {
 
   // watch.cpp
   void take_end(Rank from, std::string why) override;
+  void look_at_clock(std::uint64_t ticks) noexcept;
+  void watch();
   void beat() noexcept;
   void check_silence();
   void fail(Rank peer, const std::string& how);
@@ -303,6 +306,7 @@ class StreamFabric final : public Fabric, private Receiver {
   std::uint64_t next_beat_ns_ = UINT64_MAX;
   std::uint64_t next_silence_check_ns_ = 0;
   FailureDetector detector_;
+  TickTimer look_timer_;  // until the next look at the clock
 
   bool dozing_ = false;
   std::uint32_t unnoted_ = 0;  // peers that do not know it yet

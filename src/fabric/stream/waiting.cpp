@@ -38,6 +38,7 @@ std::uint64_t StreamFabric::next_duty_ns() const noexcept {
 
 /// Our own sleep() looks after everything itself; a foreign loop must see it in the descriptor.
 void StreamFabric::prepare_sleep() noexcept {
+  look_timer_.expire();  // for the last poll() before the sleep, from which duties are reckoned
   silence_bell();
   presence_.show_asleep(true);
   if (reach_ != nullptr) doze();
@@ -52,6 +53,7 @@ int StreamFabric::wait_descriptor() const noexcept {
 }
 
 void StreamFabric::cancel_sleep() noexcept {
+  look_timer_.expire();
   presence_.show_asleep(false);
   if (foreign_loop_) last_doze_ns_ = now_ns();
 }
@@ -59,6 +61,7 @@ void StreamFabric::cancel_sleep() noexcept {
 void StreamFabric::sleep(std::uint64_t timeout_ns) noexcept {
   if (!unsent_.empty()) send_all();
   if (!woken_.exchange(false) && !has_work() && transport_->may_wait()) wait(timeout_ns);
+  look_timer_.expire();
   last_doze_ns_ = now_ns();
   wake_at_ns_ = UINT64_MAX;
   presence_.show_asleep(false);

@@ -11,6 +11,20 @@ void StreamFabric::take_end(Rank from, std::string why) {
   fail(from, contacts_[from].says_goodbye ? "it has left the group" : why);
 }
 
+/// Reading it costs more than all the rest of a poll() that finds nothing in a device's queue.
+void StreamFabric::look_at_clock(std::uint64_t ticks) noexcept {
+  recent_ns_ = now_ns();
+  look_timer_.restart(ticks, recent_ns_);
+  presence_.show_poll(recent_ns_);
+  if (recent_ns_ >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
+}
+
+/// After what peers have sent was heard: nobody is silent whose frames wait here.
+void StreamFabric::watch() {
+  if (recent_ns_ >= next_beat_ns_) beat();
+  if (recent_ns_ >= next_silence_check_ns_) check_silence();
+}
+
 /// To each peer that has heard nothing else from us since the last time.
 void StreamFabric::beat() noexcept {
   next_beat_ns_ = recent_ns_ + beat_interval_ns_;

@@ -24,13 +24,6 @@ void make_nonblocking(int descriptor) {
   checked(fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK), "fcntl");
 }
 
-bool same(const stream::Proof& one, const stream::Proof& other) noexcept {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < one.size(); ++i)
-    difference |= std::to_integer<unsigned>(one[i] ^ other[i]);
-  return difference == 0;
-}
-
 std::uint32_t at_most(int limit, std::uint32_t wanted) noexcept {
   return limit <= 0 ? wanted : std::min(static_cast<std::uint32_t>(limit), wanted);
 }
@@ -183,7 +176,7 @@ void VerbsTransport::answer(const Happening& event, const Call& all) {
   Id id(event.id);
   const Rank from = event.ticket.from;
   const bool known = event.has_ticket && from <= rank_ && from < links_.size() &&
-                     same(event.ticket.proof, all.theirs[from]);
+                     stream::same_proof(event.ticket.proof, all.theirs[from]);
   const bool mirrored = known && from == rank_;
   if (!known || (!mirrored && links_[from].connected)) {
     static_cast<void>(rdma_reject(id.get(), nullptr, 0));

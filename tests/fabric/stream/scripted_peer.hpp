@@ -52,7 +52,8 @@ class ScriptedPeer {
   static constexpr std::size_t kBytes = 256;
 
   /// Its first word is right unless it is told otherwise.
-  explicit ScriptedPeer(bool says_hello = true, std::uint32_t silence_timeout_ms = 0) {
+  explicit ScriptedPeer(bool says_hello = true, std::uint32_t silence_timeout_ms = 0,
+                        std::uint64_t formed_by_ns = 0) {
     auto made = std::make_unique<ScriptedTransport>();
     transport = made.get();
     Proof theirs{};
@@ -63,6 +64,7 @@ class ScriptedPeer {
                                                        .rank = 0,
                                                        .names = {"us", "them"},
                                                        .silence_timeout_ms = silence_timeout_ms,
+                                                       .formed_by_ns = formed_by_ns,
                                                        .our_proofs = {Proof{}, Proof{}},
                                                        .their_proofs = {Proof{}, theirs},
                                                        .transport = std::move(made)});

@@ -153,6 +153,28 @@ TEST(StreamFabric, TakesSilenceForFailure) {
   peer.expect_failed("no sign of life for 20 ms");
 }
 
+/// Whoever has not spoken yet may still be connecting to the others.
+TEST(StreamFabric, TakesNoSilenceForFailureBeforeTheGroupMustHaveFormed) {
+  constexpr std::uint64_t kLongSilenceNs = 200'000'000;  // ten times too long
+  const std::uint64_t formed_by_ns = read_clock_ns(CLOCK_MONOTONIC) + kLongSilenceNs;
+  ScriptedPeer peer(false, 20, formed_by_ns);
+  while (!peer.fabric->failed(1)) peer.fabric->poll();
+  EXPECT_GE(peer.fabric->recent_ns(), formed_by_ns);
+  peer.expect_failed("no sign of life for 20 ms");
+  ScriptedPeer greeted(true, 20, UINT64_MAX);
+  while (!greeted.fabric->failed(1)) greeted.fabric->poll();
+}
+
+TEST(StreamFabric, BeatsAtMostOnceAMillisecondHoweverImpatientThePeerIs) {
+  ScriptedPeer peer(false);
+  const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
+  Hello words = ScriptedPeer::right_hello();
+  words.silence_timeout_ms = 1;
+  peer.say(ScriptedPeer::hello(words));
+  while (peer.heard(EntryKind::beat).size() < 6) peer.fabric->poll();
+  EXPECT_GE(peer.fabric->recent_ns() - begun_ns, 5'000'000U);
+}
+
 TEST(StreamFabric, BeatsForAPeerThatCountsSilenceAndForNoOther) {
   ScriptedPeer patient;
   for (int i = 0; i < 10'000; ++i) patient.fabric->poll();
@@ -176,6 +198,21 @@ TEST(StreamFabric, TellsALeaveFromADeath) {
   dies.transport->end = "its connection closed";
   dies.fabric->poll();
   dies.expect_failed("connection closed");
+}
+
+/// What a message without a handler holds back, it does not hold back from the sender's account.
+TEST(StreamFabric, TellsWhatItHasHeardThoughAMessageThatWaitsComesNext) {
+  ScriptedPeer peer;
+  constexpr std::size_t kEnough = Inbox::kWindowBytes / 4 / kMaxMessageBytes + 1;
+  for (std::size_t i = 0; i < kEnough; ++i)
+    peer.say({.kind = EntryKind::message, .channel = 1}, Bytes(kMaxMessageBytes));
+  peer.say({.kind = EntryKind::message, .channel = 2}, Bytes(8));
+  EXPECT_TRUE(peer.heard(EntryKind::heard).empty());
+  std::size_t handled = 0;
+  peer.fabric->receive(1, [&](Rank, std::span<const std::byte>) { ++handled; });
+  peer.fabric->poll();
+  EXPECT_EQ(handled, kEnough);
+  EXPECT_EQ(peer.heard(EntryKind::heard).size(), 1U);
 }
 
 /// Whoever says nothing else beats, also if it is always about to say what it has heard.

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "fabric/shm/system.hpp"
+#include "fabric/system.hpp"
 
 /// An interval measured by the processor's own counter, which is read in less than half the time
 /// that the system's clock takes.
-namespace dunlin::shm {
+namespace dunlin {
 
 [[nodiscard]] inline std::uint64_t read_ticks() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -58,4 +58,4 @@ class TickTimer {
   bool expired_ = false;
 };
 
-}  // namespace dunlin::shm
+}  // namespace dunlin
