@@ -108,6 +108,27 @@ TEST(VerbsLimits, OfLockedMemoryAreNamedWithWhatRaisesThem) {
   });
 }
 
+/// Enough for soft-iWARP to hand out the address that its own library refuses (connections.cpp).
+TEST(VerbsMesh, FormsOfTenProcessesOnOneDevice) {
+  SKIP_WITHOUT_A_DEVICE();
+  constexpr Rank kMembers = 10;
+  const auto options = on_this_host(fresh_group(), kMembers);
+  in_a_process([&](Parent& parent) {
+    std::vector<Process> others;
+    for (Rank rank = 1; rank < kMembers; ++rank) {
+      verbs::JoinOptions other = options;
+      other.rank = rank;
+      others.push_back(polling_member(other));
+    }
+    verbs::JoinOptions first = options;
+    first.rank = 0;
+    const auto fabric = verbs::join(first);
+    for (Process& other : others)
+      if (const std::string said = other.hear(); said != "in") parent.tell("a member said " + said);
+    return 0;
+  });
+}
+
 void expect_failure_of(const std::function<void(Process&)>& harm, std::uint32_t silence_timeout_ms,
                        const std::string& because) {
   const auto options = on_this_host(fresh_group(), 2, silence_timeout_ms);

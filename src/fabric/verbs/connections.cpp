@@ -15,10 +15,16 @@ namespace {
 
 constexpr int kResolveMs = 2'000;
 constexpr std::uint64_t kPatienceNs = 20'000'000;  // of one look at the events
+constexpr std::uint64_t kPauseNs = 20'000'000;     // before we call once more
+constexpr int kPorts = 8;                          // tried, if TCP uses them already (iWARP)
 /// What the device is asked for to send along in a request, the most first.
 constexpr std::array<std::uint32_t, 6> kInlineBytes{256, 220, 128, 64, 48, 0};
 /// A lost packet is sent again after 4 us * 2^15: 134 ms. (The default for RoCE is two seconds.)
 constexpr std::uint8_t kAcknowledgeTimeout = 15;
+/// Soft-iWARP gives each queue of a process a range of addresses to map it by, the first that is
+/// free, and its library takes one that begins at 0x90000 for the sign of a failure. So our first
+/// queue, of completions of 32 bytes, covers it.
+constexpr std::uint32_t kCoveringEntries = 0x90000 / 32;
 
 void make_nonblocking(int descriptor) {
   checked(fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK), "fcntl");
@@ -33,15 +39,22 @@ std::uint32_t at_most(int limit, std::uint32_t wanted) noexcept {
 VerbsTransport::VerbsTransport(const Network& network, std::uint32_t members)
     : network_(network),
       events_(made(rdma_create_event_channel(), "asking the kernel for RDMA connections")),
-      listener_(new_id(events_.get())),
       links_(members) {
-  auto* const address = reinterpret_cast<sockaddr*>(&network_.place.socket_address);
-  done(rdma_bind_addr(listener_.get(), address), "binding to " + network_.place.address);
-  done(rdma_listen(listener_.get(), static_cast<int>(2 * members)), "listening");
+  listen(static_cast<int>(2 * members));
   make_nonblocking(events_->fd);
   traits_ = examine(*listener_->verbs, listener_->port_num);
   domain_.reset(made(ibv_alloc_pd(listener_->verbs), "making a protection domain"));
   make_queues(members);
+}
+
+void VerbsTransport::listen(int backlog) {
+  auto* const address = reinterpret_cast<sockaddr*>(&network_.place.socket_address);
+  for (int port = 1;; ++port) {
+    listener_ = new_id(events_.get());
+    done(rdma_bind_addr(listener_.get(), address), "binding to " + network_.place.address);
+    if (rdma_listen(listener_.get(), backlog) == 0) return;
+    if (errno != EADDRINUSE || port == kPorts) done(-1, "listening");
+  }
 }
 
 /// As many slots for each peer as the completion queue can hold completions of.
@@ -59,7 +72,8 @@ void VerbsTransport::make_queues(std::uint32_t members) {
                 std::to_string(members) + " members, which need " +
                 std::to_string((kMinSlots + kReceives) * (members + 1)) + " and " +
                 std::to_string(kMinSlots));
-  const auto entries = static_cast<int>((slots_ + kReceives) * (members + 1));
+  const std::uint32_t least = traits_.is_iwarp && traits_.in_software ? kCoveringEntries : 1;
+  const auto entries = static_cast<int>(std::max((slots_ + kReceives) * (members + 1), least));
   completions_.reset(made(ibv_create_cq(listener_->verbs, entries, nullptr, channel_.get(), 0),
                           "making a completion queue of " + std::to_string(entries) + " entries"));
   abilities_.ordered_writes = !traits_.is_iwarp;
@@ -163,6 +177,7 @@ rdma_conn_param VerbsTransport::parameters(const Ticket* ticket) const noexcept 
 
 void VerbsTransport::call(Rank peer, const Call& all) {
   Link& link = links_[peer];
+  link.call_again_ns = 0;
   link.id = new_id(events_.get());
   sockaddr_storage from = network_.place.socket_address;
   sockaddr_storage to{};
@@ -194,7 +209,23 @@ void VerbsTransport::answer(const Happening& event, const Call& all) {
   link.id.reset();  // an earlier call of the same
   link.may_speak = false;
   open_link(link, *id.release());
-  done(rdma_accept(link.id.get(), &ours), "answering member " + std::to_string(from));
+  if (rdma_accept(link.id.get(), &ours) != 0) not_yet(from, "answering: " + error_text(errno));
+}
+
+/// An attempt has failed: the other was busy, or has taken us for absent. Who calls does so once
+/// more, until the time is up.
+void VerbsTransport::not_yet(Rank peer, std::string why) {
+  Link& link = links_[peer];
+  link.why = std::move(why);
+  link.queue = SendQueue();
+  link.id.reset();
+  if (peer >= rank_) link.call_again_ns = read_clock_ns(CLOCK_MONOTONIC) + kPauseNs;
+}
+
+void VerbsTransport::call_again(const Call& all) {
+  const std::uint64_t now = read_clock_ns(CLOCK_MONOTONIC);
+  for (Rank peer = rank_; peer < links_.size(); ++peer)
+    if (links_[peer].call_again_ns != 0 && links_[peer].call_again_ns <= now) call(peer, all);
 }
 
 /// False if nothing has happened.
@@ -226,7 +257,6 @@ void VerbsTransport::take(const Happening& event, const Call& all) {
   if (peer < links_.size()) go_on(peer, event, all);
 }
 
-/// A step of a connection. What fails is tried again until the time is up: the other may be busy.
 void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
   Link& link = links_[peer];
   const bool we_call = peer >= rank_;
@@ -239,7 +269,7 @@ void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       open_link(link, *event.id);
       rdma_conn_param ours = parameters(&ticket);
-      done(rdma_connect(event.id, &ours), "connecting to member " + std::to_string(peer));
+      if (rdma_connect(event.id, &ours) != 0) not_yet(peer, "calling: " + error_text(errno));
       return;
     }
     case RDMA_CM_EVENT_ESTABLISHED:
@@ -250,11 +280,8 @@ void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
-      link.why =
-          std::string(rdma_event_str(event.what)) + " (" + std::to_string(event.status) + ")";
-      link.queue = SendQueue();
-      link.id.reset();
-      if (we_call) call(peer, all);
+      not_yet(peer,
+              std::string(rdma_event_str(event.what)) + " (" + std::to_string(event.status) + ")");
       return;
     case RDMA_CM_EVENT_DISCONNECTED:
       end(peer, "its connection closed while the group was forming");
@@ -285,6 +312,7 @@ void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> 
   while (!missing().empty()) {
     Happening event;
     while (next_happening(event)) take(event, all);
+    call_again(all);
     if (missing().empty() || wait_for_happening(deadline_ns)) continue;
     if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns) continue;
     throw Error("the members have met, but there is no connection to those of rank " + missing() +

@@ -103,6 +103,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
     bool connected = false;
     bool may_speak = true;
     bool ended = false;
+    std::uint64_t call_again_ns = 0;
     std::string why;
     Id id;  // last, so that the queue pair goes first (V2)
   };
@@ -131,11 +132,14 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   };
 
   // connections.cpp
+  void listen(int backlog);
   void make_queues(std::uint32_t members);
   void open_link(Link& link, rdma_cm_id& id);
   void create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives);
   void call(Rank peer, const Call& all);
   void answer(const Happening& event, const Call& all);
+  void not_yet(Rank peer, std::string why);
+  void call_again(const Call& all);
   void take(const Happening& event, const Call& all);
   void go_on(Rank peer, const Happening& event, const Call& all);
   [[nodiscard]] bool next_happening(Happening& event);
