@@ -1,3 +1,4 @@
+#include <array>
 #include <csignal>
 #include <cstdlib>
 
@@ -43,10 +44,12 @@ std::string refusal(const verbs::JoinOptions& options) {
   return what_is_thrown_by([&] { static_cast<void>(verbs::join(options)); });
 }
 
-/// Polls, because a member must, until its parent lets it go or dies.
+/// Says a word to the first member and polls, because a member must, until that one is gone.
 Process polling_member(const verbs::JoinOptions& options) {
   return Process([options](Parent& parent) {
     const auto fabric = verbs::join(options);
+    const std::array<std::byte, 1> word{};
+    while (fabric->send(0, 0, word) == Refusal::queue_full) poll_politely(*fabric);
     parent.tell("in");
     while (!fabric->failed(0)) poll_politely(*fabric);
     return 0;
@@ -140,11 +143,14 @@ void expect_failure_of(const std::function<void(Process&)>& harm, std::uint32_t 
     Process peer = polling_member(second);
     const auto fabric = verbs::join(first);
     if (peer.hear() != "in") return 1;
-    harm(peer);
+    bool heard = false;
     int told = 0;
     const auto events = fabric->subscribe([&](const Event& event) {
       if (event.kind == Event::Kind::peer_failed) ++told;
     });
+    fabric->receive(0, [&](Rank, std::span<const std::byte>) { heard = true; });
+    while (!heard) poll_politely(*fabric);  // else it would have all the time there is to join
+    harm(peer);
     while (!fabric->failed(1)) poll_politely(*fabric);
     for (int i = 0; i < 100; ++i) poll_politely(*fabric);
     if (told != 1) parent.tell("told " + std::to_string(told) + " times");
