@@ -9,6 +9,7 @@ lint_packages=(clang clang-format clang-tidy shellcheck)
 data_packages=(python3-venv ca-certificates)
 hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
+model_packages=(spin) # explores models of protocols
 # What boots a kernel with RDMA devices, and what runs in there.
 machine_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils binutils make gcc-12
   ibverbs-providers iproute2)

@@ -1,0 +1,134 @@
+#include "group/view_change.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dunlin::group {
+
+ViewChange::ViewChange(std::uint32_t members, Rank me) : members_(members), me_(me) {}
+
+bool ViewChange::step(const Rows& rows, const Circumstances& now) {
+  if (standing_ >= Standing::decided) return false;
+  bool changed = suspect(rows, now);
+  if (now.wants_to_leave && !mine_.leaving) changed = mine_.leaving = true;
+  changed |= promise(rows, now);
+  changed |= propose(rows, now);
+  changed |= accept(rows);
+  decide(rows);
+  if (standing_ >= Standing::decided) return true;
+  if (!is_quorum(alive(), members_)) standing_ = Standing::minority;  // C8
+  return changed;
+}
+
+/// C1, and what only a leader does: C2. A suspicion is never taken back.
+bool ViewChange::suspect(const Rows& rows, const Circumstances& now) {
+  MemberSet suspects = mine_.suspects;
+  for (const Rank rank : now.failed)
+    if (rank != me_ && rank < members_) suspects.add(rank);
+  if (!(all() - suspects).empty() && (all() - suspects).lowest() == me_)
+    part_accusers(rows, suspects);
+  return std::exchange(mine_.suspects, suspects) != suspects;
+}
+
+/// Whoever suspects us will not follow us. Of two others that cannot reach each other only one can
+/// go on: the older, if both say so.
+void ViewChange::part_accusers(const Rows& rows, MemberSet& suspects) const {
+  for (const Rank accuser : all() - suspects)
+    if (accuser != me_ && rows(accuser).suspects.has(me_)) suspects.add(accuser);
+  for (const Rank accuser : all() - suspects) {
+    if (accuser == me_ || suspects.has(accuser)) continue;
+    for (const Rank accused : rows(accuser).suspects) {
+      if (accused >= members_ || accused == me_ || suspects.has(accused)) continue;
+      const bool mutual = rows(accused).suspects.has(accuser);
+      suspects.add(mutual ? std::max(accuser, accused) : accused);
+      if (suspects.has(accuser)) break;
+    }
+  }
+}
+
+/// C3 and C4. Our counts of what was received are final from here on.
+bool ViewChange::promise(const Rows& rows, const Circumstances& now) {
+  const Rank leads = leader();
+  const Ballot ballot = leads + 1;
+  if (mine_.promised >= ballot) return false;
+  if (leads == me_) {
+    const bool wanted = !mine_.suspects.empty() || somebody_leaves(rows) || !now.joiners.empty();
+    if (!wanted) return false;
+  } else if (rows(leads).promised != ballot) {
+    return false;
+  }
+  if (mine_.promised == 0) mine_.received.assign(now.received.begin(), now.received.end());
+  mine_.promised = ballot;
+  standing_ = Standing::wedged;
+  return true;
+}
+
+bool ViewChange::somebody_leaves(const Rows& rows) const {
+  for (const Rank rank : alive())
+    if (row(rows, rank).leaving) return true;
+  return false;
+}
+
+/// C5: once all have promised whom we do not suspect.
+bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
+  const Ballot ballot = me_ + 1;
+  if (mine_.promised != ballot || mine_.accepted >= ballot) return false;
+  const MemberSet here = alive();
+  if (!is_quorum(here, members_)) return false;
+  Ballot best = 0;
+  Decision proposal;
+  for (const Rank rank : here) {
+    const Row& theirs = row(rows, rank);
+    if (theirs.promised != ballot) return false;
+    if (theirs.accepted <= best) continue;
+    best = theirs.accepted;
+    proposal = theirs.proposal;
+  }
+  if (best == 0) {
+    proposal.joiners.assign(now.joiners.begin(), now.joiners.end());
+    proposal.trim = mine_.received;
+    for (const Rank rank : here) {
+      const Row& theirs = row(rows, rank);
+      if (!theirs.leaving) proposal.survivors.add(rank);
+      for (std::size_t sender = 0; sender < proposal.trim.size(); ++sender)
+        proposal.trim[sender] = std::min(proposal.trim[sender], theirs.received[sender]);
+    }
+  }
+  mine_.proposal = std::move(proposal);
+  mine_.accepted = ballot;
+  return true;
+}
+
+/// C6: what its leader has proposed is what it has accepted itself.
+bool ViewChange::accept(const Rows& rows) {
+  if (mine_.promised == 0 || mine_.accepted >= mine_.promised) return false;
+  const Rank led = mine_.promised - 1;
+  if (led == me_ || rows(led).accepted != mine_.promised) return false;
+  mine_.proposal = rows(led).proposal;
+  mine_.accepted = mine_.promised;
+  return true;
+}
+
+/// C7: rows of the dead count as well, for they have accepted what they have accepted. Whoever
+/// knows says so, for those that cannot see a quorum.
+void ViewChange::decide(const Rows& rows) {
+  for (const Rank knows : all()) {
+    if (!row(rows, knows).ended) continue;
+    return end(row(rows, knows));
+  }
+  for (const Rank leads : all()) {
+    MemberSet accepted;
+    for (const Rank rank : all())
+      if (row(rows, rank).accepted == leads + 1) accepted.add(rank);
+    if (is_quorum(accepted, members_)) return end(row(rows, accepted.lowest()));
+  }
+}
+
+void ViewChange::end(const Row& known) {
+  if (&known != &mine_) mine_.proposal = known.proposal;
+  mine_.accepted = std::max(mine_.accepted, known.accepted);
+  mine_.ended = true;
+  standing_ = decision().survivors.has(me_) ? Standing::decided : Standing::excluded;
+}
+
+}  // namespace dunlin::group

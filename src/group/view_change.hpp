@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "group/member_set.hpp"
+
+/// How the members of a view agree on the next one, and on which of the old view's messages count:
+/// one decision, after which the view is over. Pure: rows go in, changes of the own row and what
+/// they mean come out. docs/group.md gives the rules C1 to C8 and why they suffice; its model is
+/// tests/group/view_change.pml.
+namespace dunlin::group {
+
+/// Whoever wants to become a member, as the leader's door names it; unique for each attempt.
+using JoinerId = std::uint64_t;
+
+/// What is decided.
+struct Decision {
+  MemberSet survivors;              // of this view; they come first in the next, in the same order
+  std::vector<JoinerId> joiners;    // and these after them
+  std::vector<std::uint64_t> trim;  // by sender: how many of its messages count
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+/// A ballot is led by one member, of rank `ballot - 1`, and later ones by higher ranks; 0: none.
+using Ballot = std::uint32_t;
+
+/// A member's row. Every column only ever grows; whoever sees one sees those before it.
+struct Row {
+  MemberSet suspects;
+  bool leaving = false;
+  std::vector<std::uint64_t> received;  // by sender; final once something is promised
+  Ballot promised = 0;
+  Decision proposal = {};  // that of the ballot accepted
+  Ballot accepted = 0;
+  bool ended = false;  // the proposal is decided
+};
+
+/// What a member knows by itself.
+struct Circumstances {
+  MemberSet failed;  // as the fabric says
+  bool wants_to_leave = false;
+  std::span<const std::uint64_t> received;  // by sender, so far
+  std::span<const JoinerId> joiners = {};   // at our door
+};
+
+enum class Standing {
+  working,   // the view goes on
+  wedged,    // it will end: nothing of it may be sent, received or delivered any more
+  decided,   // it has ended; we are in the next one
+  excluded,  // it has ended, and we are not
+  minority,  // too few are left to decide anything: whoever is left must stop
+};
+
+class ViewChange {
+ public:
+  ViewChange(std::uint32_t members, Rank me);
+
+  /// Another member's row as we see it now.
+  using Rows = std::function<const Row&(Rank)>;
+  /// To be called when anything has changed. True if our row has, which is then to be published; if
+  /// it has, call again.
+  bool step(const Rows& rows, const Circumstances& now);
+
+  [[nodiscard]] const Row& mine() const noexcept { return mine_; }
+  [[nodiscard]] Standing standing() const noexcept { return standing_; }
+  /// Of a view that has ended.
+  [[nodiscard]] const Decision& decision() const noexcept { return mine_.proposal; }
+  /// Whom we follow: the lowest rank that we do not suspect.
+  [[nodiscard]] Rank leader() const noexcept { return alive().lowest(); }
+
+ private:
+  [[nodiscard]] MemberSet all() const noexcept { return MemberSet::first(members_); }
+  [[nodiscard]] MemberSet alive() const noexcept { return all() - mine_.suspects; }
+  [[nodiscard]] const Row& row(const Rows& rows, Rank rank) const {
+    return rank == me_ ? mine_ : rows(rank);
+  }
+
+  bool suspect(const Rows& rows, const Circumstances& now);
+  void part_accusers(const Rows& rows, MemberSet& suspects) const;
+  bool promise(const Rows& rows, const Circumstances& now);
+  bool propose(const Rows& rows, const Circumstances& now);
+  bool accept(const Rows& rows);
+  void decide(const Rows& rows);
+  void end(const Row& known);
+  [[nodiscard]] bool somebody_leaves(const Rows& rows) const;
+
+  std::uint32_t members_;
+  Rank me_;
+  Row mine_;
+  Standing standing_ = Standing::working;
+};
+
+}  // namespace dunlin::group

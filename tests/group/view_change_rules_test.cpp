@@ -1,0 +1,170 @@
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "group/view_change.hpp"
+
+/// The rules of docs/group.md, one by one, in a view whose members hear each other as the test
+/// says.
+namespace dunlin::group {
+namespace {
+
+/// All members of a view; what one says reaches whom `hears` lets hear it.
+class Table {
+ public:
+  explicit Table(std::uint32_t members) : received(members), joiners(members), leaves(members) {
+    for (Rank rank = 0; rank < members; ++rank) {
+      changes_.emplace_back(members, rank);
+      copies_.emplace_back(members);
+      received[rank].assign(members, 0);
+      for (Row& row : copies_[rank]) row.received.assign(members, 0);
+      failed.emplace_back();
+      deaf.emplace_back();
+    }
+  }
+
+  void hear(Rank rank, Rank from) { copies_[rank][from] = changes_[from].mine(); }
+  bool step(Rank rank) {
+    return changes_[rank].step([&](Rank other) -> const Row& { return copies_[rank][other]; },
+                               {.failed = failed[rank],
+                                .wants_to_leave = leaves[rank],
+                                .received = received[rank],
+                                .joiners = joiners[rank]});
+  }
+  /// Until nothing changes; who is `deaf` to a member hears nothing of it.
+  void settle(MemberSet running) {
+    for (bool again = true; again;) {
+      again = false;
+      for (const Rank rank : running) {
+        for (Rank other = 0; other < changes_.size(); ++other)
+          if (other != rank && !deaf[rank].has(other) && running.has(other)) hear(rank, other);
+        again |= step(rank);
+      }
+    }
+  }
+  [[nodiscard]] const ViewChange& at(Rank rank) const { return changes_[rank]; }
+
+  std::vector<std::vector<std::uint64_t>> received;
+  std::vector<std::vector<JoinerId>> joiners;
+  std::vector<bool> leaves;
+  std::vector<MemberSet> failed;
+  std::vector<MemberSet> deaf;
+
+ private:
+  std::vector<ViewChange> changes_;
+  std::vector<std::vector<Row>> copies_;
+};
+
+MemberSet set_of(std::initializer_list<Rank> ranks) {
+  MemberSet set;
+  for (const Rank rank : ranks) set.add(rank);
+  return set;
+}
+
+TEST(ViewChangeRules, AViewGoesOnWhileNothingHappens) {
+  Table view(3);
+  view.settle(MemberSet::first(3));
+  for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(view.at(rank).standing(), Standing::working);
+}
+
+TEST(ViewChangeRules, CrashLeaveAndJoinersAreOneChange) {
+  Table view(4);
+  view.received = {{5, 1, 0, 9}, {4, 2, 0, 7}, {5, 2, 0, 8}, {9, 9, 9, 9}};
+  for (const Rank rank : {0U, 1U, 2U}) view.failed[rank] = set_of({3});
+  view.leaves[2] = true;
+  view.joiners[0] = {77, 78};
+  view.settle(MemberSet::first(3));
+  const Decision expected{.survivors = set_of({0, 1}), .joiners = {77, 78}, .trim = {4, 1, 0, 7}};
+  for (const Rank rank : {0U, 1U, 2U}) EXPECT_EQ(view.at(rank).decision(), expected);
+  EXPECT_EQ(view.at(1).standing(), Standing::decided);
+  EXPECT_EQ(view.at(2).standing(), Standing::excluded);
+}
+
+TEST(ViewChangeRules, HalfOfTheMembersGoOnOnlyWithTheOldest) {
+  Table view(4);
+  for (const Rank rank : {0U, 1U}) view.failed[rank] = set_of({2, 3});
+  for (const Rank rank : {2U, 3U}) view.failed[rank] = set_of({0, 1});
+  view.settle(MemberSet::first(4));
+  EXPECT_EQ(view.at(0).decision().survivors, set_of({0, 1}));
+  EXPECT_EQ(view.at(1).standing(), Standing::decided);
+  EXPECT_EQ(view.at(2).standing(), Standing::minority);
+  EXPECT_EQ(view.at(3).standing(), Standing::minority);
+}
+
+TEST(ViewChangeRules, OfTwoThatSuspectEachOtherTheOlderGoesOn) {
+  Table view(4);
+  view.failed[1] = set_of({3});
+  view.failed[3] = set_of({1});
+  view.step(1);
+  view.step(3);
+  view.settle(MemberSet::first(4));
+  EXPECT_EQ(view.at(0).decision().survivors, set_of({0, 1, 2}));
+  EXPECT_EQ(view.at(3).standing(), Standing::excluded);
+}
+
+TEST(ViewChangeRules, WhoIsSuspectedByOneOnlyDoesNotGoOn) {
+  Table view(4);
+  view.failed[3] = set_of({1});
+  view.step(3);
+  view.settle(MemberSet::first(4));
+  EXPECT_EQ(view.at(0).decision().survivors, set_of({0, 2, 3}));
+}
+
+TEST(ViewChangeRules, TheLeaderGoesOnWithoutWhoSuspectsIt) {
+  Table view(3);
+  view.failed[1] = set_of({0});
+  view.deaf[1] = set_of({0});
+  view.settle(MemberSet::first(3));
+  EXPECT_EQ(view.at(0).decision().survivors, set_of({0, 2}));
+  EXPECT_EQ(view.at(1).standing(), Standing::excluded);  // 2 has told it
+}
+
+/// Member 2 knows of a quorum for what member 0 has proposed, and both die of it.
+TEST(ViewChangeRules, ALeaderProposesWhatMayBeDecidedAlready) {
+  Table view(5);
+  view.joiners[0] = {42};
+  view.step(0);
+  for (const Rank rank : {1U, 2U, 3U, 4U}) {
+    view.hear(rank, 0);
+    view.step(rank);
+    view.hear(0, rank);
+  }
+  view.step(0);
+  for (const Rank rank : {3U, 2U}) {
+    view.hear(rank, 0);
+    view.step(rank);
+  }
+  view.hear(2, 3);
+  view.step(2);
+  ASSERT_EQ(view.at(2).standing(), Standing::decided);
+  for (const Rank rank : {1U, 3U, 4U}) view.failed[rank] = set_of({0, 2});
+  view.settle(set_of({1, 3, 4}));
+  for (const Rank rank : {1U, 3U, 4U}) {
+    EXPECT_EQ(view.at(rank).standing(), Standing::decided);
+    EXPECT_EQ(view.at(rank).decision(), view.at(2).decision());
+  }
+}
+
+/// What a member has said when it promised is final: it counts nothing that comes later.
+TEST(ViewChangeRules, WhatIsReceivedAfterThePromiseDoesNotCount) {
+  Table view(2);
+  view.leaves[0] = true;
+  view.step(0);
+  view.hear(1, 0);
+  view.step(1);
+  ASSERT_EQ(view.at(1).standing(), Standing::wedged);
+  view.received = {{8, 8}, {8, 8}};
+  view.settle(MemberSet::first(2));
+  EXPECT_EQ(view.at(1).decision().trim, (std::vector<std::uint64_t>{0, 0}));
+}
+
+TEST(ViewChangeRules, OneMemberAloneTakesInJoiners) {
+  Table view(1);
+  view.joiners[0] = {7};
+  view.settle(MemberSet::first(1));
+  EXPECT_EQ(view.at(0).standing(), Standing::decided);
+  EXPECT_EQ(view.at(0).decision().joiners, std::vector<JoinerId>{7});
+}
+
+}  // namespace
+}  // namespace dunlin::group

@@ -1,0 +1,259 @@
+#include "group/view_change.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+/// Views of up to seven members that end in every way that a seed can think of: crashes, mistaken
+/// suspicions, cut links, leaves, joiners, and rows that arrive late or only at some.
+namespace dunlin::group {
+namespace {
+
+constexpr std::uint32_t kMostMembers = 7;
+constexpr std::uint32_t kSeeds = 5'000;
+
+/// One member with what it sees of the others.
+struct Node {
+  ViewChange change;
+  std::vector<Row> copies;                // of the others' rows
+  std::vector<std::deque<Row>> arriving;  // by writer, in order
+  MemberSet failed;
+  MemberSet detects;  // links that are broken, and of which it will hear
+  std::vector<std::uint64_t> received;
+  std::vector<std::uint64_t> delivered;
+  std::vector<JoinerId> joiners;
+  bool leaves = false;
+  bool crashed = false;
+
+  Node(std::uint32_t members, Rank me)
+      : change(members, me),
+        copies(members),
+        arriving(members),
+        received(members),
+        delivered(members) {
+    for (Row& row : copies) row.received.assign(members, 0);
+  }
+  [[nodiscard]] bool runs() const {
+    return !crashed && change.standing() != Standing::minority &&
+           change.standing() != Standing::excluded;
+  }
+};
+
+class OldView {
+ public:
+  OldView(std::uint32_t members, std::uint32_t seed) : random_(seed) {
+    for (Rank rank = 0; rank < members; ++rank) nodes_.emplace_back(members, rank);
+  }
+
+  /// Faults and wishes, as many as the seed likes, and then only what must happen by itself.
+  void run() {
+    const std::uint32_t troubles = below(4) + 1;
+    deaths_ = below(2) == 0 ? below(size()) : 0;
+    for (std::uint32_t i = 0; i < troubles; ++i) {
+      for (std::uint32_t steps = below(40); steps > 0; --steps) anything();
+      trouble();
+      check_safety();
+    }
+    for (std::uint32_t steps = below(400 * size()); steps > 0; --steps) anything();
+    ASSERT_TRUE(settle()) << "it does not come to rest";
+    check_safety();
+    check_progress();
+  }
+
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+
+ private:
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  Node& some() { return nodes_[below(size())]; }
+
+  void anything() {
+    const Rank rank = below(size());
+    Node& node = nodes_[rank];
+    if (!node.runs()) return;
+    switch (below(4)) {
+      case 0:
+        return hear(rank, below(size()));
+      case 1:
+        return detect(node, below(size()));
+      case 2:
+        return work(rank);
+      default:
+        step(rank);
+    }
+  }
+
+  /// The next version of a row arrives, whole, as the fabric promises.
+  void hear(Rank rank, Rank from) {
+    Node& node = nodes_[rank];
+    if (node.arriving[from].empty() || node.change.mine().suspects.has(from)) return;
+    node.copies[from] = node.arriving[from].front();
+    node.arriving[from].pop_front();
+  }
+
+  void detect(Node& node, Rank other) {
+    if (node.detects.has(other)) node.failed.add(other);
+  }
+
+  /// Receives a message of somebody's, tells so, and delivers what all are known to have.
+  void work(Rank rank) {
+    Node& node = nodes_[rank];
+    if (node.change.standing() != Standing::working) return;
+    const Rank sender = below(size());
+    ++node.received[sender];
+    publish(rank);
+    for (Rank from = 0; from < size(); ++from) {
+      std::uint64_t all_have = node.received[from];
+      for (Rank other = 0; other < size(); ++other)
+        if (other != rank) all_have = std::min(all_have, node.copies[other].received[from]);
+      node.delivered[from] = std::max(node.delivered[from], all_have);
+    }
+  }
+
+  void step(Rank rank) {
+    Node& node = nodes_[rank];
+    const auto rows = [&](Rank other) -> const Row& { return node.copies[other]; };
+    const bool changed = node.change.step(rows, {.failed = node.failed,
+                                                 .wants_to_leave = node.leaves,
+                                                 .received = node.received,
+                                                 .joiners = node.joiners});
+    if (changed) publish(rank);
+    if (changed && deaths_ > 0 && below(3) == 0) {  // what it says last is what matters most
+      --deaths_;
+      return crash(rank);
+    }
+    if (!node.runs()) lose(rank);  // it leaves the fabric
+  }
+
+  void publish(Rank rank) {
+    const Node& node = nodes_[rank];
+    Row row = node.change.mine();
+    if (row.promised == 0) row.received = node.received;
+    for (Rank other = 0; other < size(); ++other)
+      if (other != rank && !cut_[rank * kMostMembers + other])
+        nodes_[other].arriving[rank].push_back(row);
+  }
+
+  void trouble() {
+    const Rank one = below(size());
+    const Rank other = below(size());
+    switch (below(5)) {
+      case 0:
+        return crash(one);
+      case 1:
+        if (one != other) cut(one, other);
+        return;
+      case 2:
+        nodes_[one].leaves = true;
+        return;
+      case 3:
+        for (Node& node : nodes_) node.joiners.push_back(joiners_ + 1);
+        ++joiners_;
+        return;
+      default:  // slow, and so taken for dead by some
+        if (one != other) cut(one, other, true);
+    }
+  }
+
+  /// Of what it has said last some hear, and some do not.
+  void crash(Rank rank) {
+    nodes_[rank].crashed = true;
+    for (Node& node : nodes_)
+      node.arriving[rank].resize(below(static_cast<std::uint32_t>(node.arriving[rank].size()) + 1));
+    lose(rank);
+  }
+  void lose(Rank rank) {
+    for (Node& node : nodes_) node.detects.add(rank);
+  }
+  /// Whoever hears nothing notices. Cut one way, the other one learns of it from what it says only.
+  void cut(Rank one, Rank other, bool one_way = false) {
+    cut_[one * kMostMembers + other] = true;
+    nodes_[other].detects.add(one);
+    if (one_way) return;
+    cut_[other * kMostMembers + one] = true;
+    nodes_[one].detects.add(other);
+  }
+
+  /// Whether nothing more will happen, after letting everything happen that can.
+  bool settle() {
+    bool again = true;
+    for (std::uint32_t rounds = 0; again && rounds < 100; ++rounds) {
+      again = false;
+      for (Rank rank = 0; rank < size(); ++rank) {
+        Node& node = nodes_[rank];
+        if (!node.runs()) continue;
+        for (Rank other = 0; other < size(); ++other) {
+          detect(node, other);
+          while (!node.arriving[other].empty() && !node.change.mine().suspects.has(other))
+            hear(rank, other), again = true;
+        }
+        const Row before = node.change.mine();
+        const Standing stood = node.change.standing();
+        step(rank);
+        again |= stood != node.change.standing() ||
+                 before.accepted != node.change.mine().accepted ||
+                 before.promised != node.change.mine().promised ||
+                 !(before.suspects == node.change.mine().suspects);
+      }
+    }
+    return !again;
+  }
+
+  void check_safety() const {
+    const Decision* decided = nullptr;
+    for (const Node& node : nodes_) {
+      if (node.change.standing() != Standing::decided &&
+          node.change.standing() != Standing::excluded)
+        continue;
+      ASSERT_TRUE(decided == nullptr || *decided == node.change.decision()) << "A1";
+      decided = &node.change.decision();
+    }
+    if (decided == nullptr) return;
+    for (const Rank rank : decided->survivors) {
+      ASSERT_NE(nodes_[rank].change.mine().promised, 0U) << "A2";
+      for (Rank sender = 0; sender < size(); ++sender)
+        ASSERT_GE(nodes_[rank].change.mine().received[sender], decided->trim[sender]) << "A2";
+    }
+    for (const Node& node : nodes_)
+      for (Rank sender = 0; sender < size(); ++sender)
+        ASSERT_LE(node.delivered[sender], decided->trim[sender]) << "A3: somebody delivered more";
+  }
+
+  /// A5: nobody who runs waits for a view that will never end.
+  void check_progress() const {
+    for (Rank rank = 0; rank < size(); ++rank) {
+      const Node& node = nodes_[rank];
+      ASSERT_FALSE(node.runs() && node.change.standing() == Standing::wedged) << "member " << rank;
+    }
+  }
+
+  std::minstd_rand random_;
+  std::vector<Node> nodes_;
+  std::array<bool, kMostMembers * kMostMembers> cut_{};
+  JoinerId joiners_ = 0;
+  std::uint32_t deaths_ = 0;  // that may still come at a bad moment
+};
+
+TEST(ViewChange, AgreesWhateverHappens) {
+  std::uint32_t decided = 0;
+  std::uint32_t stopped = 0;
+  for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    OldView view(seed % kMostMembers + 1, seed);
+    view.run();
+    if (testing::Test::HasFatalFailure()) return;
+    for (const Node& node : view.nodes()) {
+      decided += node.change.standing() == Standing::decided ? 1 : 0;
+      stopped += node.change.standing() == Standing::minority ? 1 : 0;
+    }
+  }
+  EXPECT_GT(decided, kSeeds);
+  EXPECT_GT(stopped, kSeeds / 50);
+}
+
+}  // namespace
+}  // namespace dunlin::group
