@@ -57,6 +57,41 @@ void add_to_provider(const Network& network, std::vector<Finding>& providers) {
   at->facts["networks"].push_back({{"device", network.device}, {"address", network.address}});
 }
 
+/// Whether TCP reaches other hosts from here, or anybody: libfabric names addresses of devices that
+/// are down as well.
+void check_reach(const Host& host, Finding& finding) {
+  const auto tcp = std::find_if(finding.parts.begin(), finding.parts.end(),
+                                [](const Finding& part) { return part.facts["tested"]; });
+  if (tcp == finding.parts.end()) return;
+  const std::vector<Interface> devices = host.interfaces();
+  const auto leads = [&](bool to_others) {
+    return std::any_of(devices.begin(), devices.end(), [&](const Interface& device) {
+      const auto& networks = tcp->facts["networks"];
+      return device.up && (!to_others || !device.loopback) &&
+             std::any_of(networks.begin(), networks.end(),
+                         [&](const auto& network) { return network["device"] == device.name; });
+    });
+  };
+  if (leads(true)) return;
+  const auto other = std::find_if(devices.begin(), devices.end(),
+                                  [](const Interface& device) { return !device.loopback; });
+  if (!leads(false)) {
+    finding.state = State::problem;
+    finding.text = "no network device is up, not even lo: nobody can be reached over tcp";
+    finding.mend = "ip link set lo up";
+  } else {
+    finding.state = State::advice;
+    finding.text =
+        "between processes of this host only, over lo: no other device is up and has an "
+        "address";
+    finding.mend =
+        other == devices.end()
+            ? "give this host (or container) a network device"
+            : fmt::format("ip link set {0} up && ip address add ADDRESS/BITS dev {0}", other->name);
+  }
+  tcp->state = finding.state;
+}
+
 Finding over_libfabric(const Host& host) {
   Finding finding{.subject = "ofi", .text = "between hosts, over libfabric"};
   finding.facts = {{"built", host.has_ofi}};
@@ -72,6 +107,7 @@ Finding over_libfabric(const Host& host) {
     finding.text = "libfabric has no network with connected endpoints here";
     finding.mend = "ip link set lo up; fi_info -t FI_EP_MSG shows what libfabric finds";
   }
+  check_reach(host, finding);
   for (const std::string& text : host.unfit_networks()) {
     const std::size_t colon = text.find(": ");
     finding.parts.push_back({.subject = text.substr(0, colon),

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
+#include <ifaddrs.h>
 #include <linux/membarrier.h>
+#include <net/if.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +27,22 @@ std::optional<Space> shm_space() {
   struct statvfs space {};
   if (statvfs("/dev/shm", &space) != 0) return std::nullopt;
   return Space{space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize};
+}
+
+std::vector<Interface> interfaces() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(all, &freeifaddrs);
+  std::vector<Interface> found;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&](const Interface& old) { return old.name == one->ifa_name; });
+    if (known) continue;
+    found.push_back({.name = one->ifa_name,
+                     .up = (one->ifa_flags & IFF_UP) != 0,
+                     .loopback = (one->ifa_flags & IFF_LOOPBACK) != 0});
+  }
+  return found;
 }
 
 bool has_barriers() {
@@ -68,6 +87,7 @@ Host this_host() {
           .has_barriers = has_barriers,
           .has_ofi = DUNLIN_HAS_OFI,
           .has_verbs = DUNLIN_HAS_VERBS,
+          .interfaces = interfaces,
           .networks = ofi::networks,
           .unfit_networks = ofi::unfit_networks};
 }

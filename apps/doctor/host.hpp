@@ -16,12 +16,20 @@ struct Space {
   std::uint64_t free_bytes;
 };
 
+/// A network device.
+struct Interface {
+  std::string name;
+  bool up;
+  bool loopback;
+};
+
 struct Host {
   std::filesystem::path root;
   std::function<std::optional<Space>()> shm_space;  // of /dev/shm
   std::function<bool()> has_barriers;               // membarrier, expedited
   bool has_ofi;                                     // this build
   bool has_verbs;
+  std::function<std::vector<Interface>()> interfaces;
   std::function<std::vector<std::string>()> networks;        // libfabric's, as ofi::networks() says
   std::function<std::vector<std::string>()> unfit_networks;  // and those that we cannot use
 

@@ -33,6 +33,7 @@ class Doctor : public testing::Test {
              .has_barriers = [this] { return barriers_; },
              .has_ofi = true,
              .has_verbs = true,
+             .interfaces = [this] { return interfaces_; },
              .networks = [this] { return networks_; },
              .unfit_networks = [] { return std::vector<std::string>{"udp: has no connections"}; }};
     write("proc/sys/kernel/hostname", "healthy");
@@ -93,6 +94,8 @@ class Doctor : public testing::Test {
   Host host_;
   std::optional<Space> space_ = Space{4 * kGiB, 2 * kGiB};
   bool barriers_ = true;
+  std::vector<Interface> interfaces_{{.name = "lo", .up = true, .loopback = true},
+                                     {.name = "eth7", .up = true, .loopback = false}};
   std::vector<std::string> networks_{"tcp: eth7 10.0.0.0/8", "tcp: lo 127.0.0.1/32"};
 };
 
@@ -202,6 +205,20 @@ TEST_F(Doctor, SaysWhyThereIsNoOfi) {
   expect("ofi", State::problem, "no network with connected endpoints", "fi_info");
   host_.has_ofi = false;
   expect("ofi", State::absent, "not in this build", "libfabric-dev");
+}
+
+TEST_F(Doctor, SaysHowFarTcpReaches) {
+  EXPECT_EQ(of("ofi").state, State::good);
+  interfaces_[1].up = false;  // libfabric may list its address all the same
+  expect("ofi", State::advice, "this host only", "ip link set eth7 up && ip address add");
+  EXPECT_EQ(of("ofi").parts.at(0).state, State::advice);
+  interfaces_[1].up = true;
+  networks_ = {"tcp: lo 127.0.0.1/32"};
+  expect("ofi", State::advice, "no other device is up and has an address", "dev eth7");
+  interfaces_.pop_back();
+  expect("ofi", State::advice, "this host only", "give this host (or container)");
+  interfaces_[0].up = false;
+  expect("ofi", State::problem, "not even lo", "ip link set lo up");
 }
 
 TEST_F(Doctor, SaysWhyThereIsNoVerbs) {
