@@ -35,4 +35,15 @@ std::string read_private_file(const std::string& path, const std::string& what,
   return content;
 }
 
+std::string read_secret(const std::string& path, const std::string& what) {
+  std::string secret = read_private_file(path, what, kMaxSecretBytes);
+  while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
+  if (secret.size() < kMinSecretBytes)
+    throw_unusable(path, what,
+                   (secret.empty() ? "is empty" : "is too short") + std::string(": a secret has ") +
+                       std::to_string(kMinSecretBytes) + " to " + std::to_string(kMaxSecretBytes) +
+                       " bytes. A good one: openssl rand -hex 32");
+  return secret;
+}
+
 }  // namespace dunlin

@@ -11,4 +11,11 @@ namespace dunlin {
 [[nodiscard]] std::string read_private_file(const std::string& path, const std::string& what,
                                             std::size_t max_bytes);
 
+inline constexpr std::size_t kMinSecretBytes = 16;
+inline constexpr std::size_t kMaxSecretBytes = 4096;
+
+/// The same of a secret that members of a group share: without line ends behind it, and neither too
+/// short nor too long.
+[[nodiscard]] std::string read_secret(const std::string& path, const std::string& what);
+
 }  // namespace dunlin

@@ -6,6 +6,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/table/layout.hpp>
 
+#include "fabric/hash.hpp"
+
 namespace dunlin {
 namespace {
 
@@ -193,12 +195,7 @@ Layout Layout::parse(std::string_view text) {
 }
 
 std::uint64_t Layout::hash() const {
-  // FNV-1a of the text: what two sides compare is what they would read to each other.
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text()) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return hash;
+  return fnv1a(text());  // what two sides compare is what they would read to each other
 }
 
 void Layout::check() const {

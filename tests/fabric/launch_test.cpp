@@ -175,20 +175,23 @@ class SecretFile {
 };
 
 TEST(LaunchSecret, IsReadFromAFileWithoutTheLinesEnd) {
-  EXPECT_EQ(completed(SecretFile("deep water\n", 0600).variables()).secret, "deep water");
-  EXPECT_EQ(completed(SecretFile("deep water", 0440).variables()).secret, "deep water");
+  EXPECT_EQ(completed(SecretFile("deep water, and wide\n", 0600).variables()).secret,
+            "deep water, and wide");
+  EXPECT_EQ(completed(SecretFile("deep water, and wide", 0440).variables()).secret,
+            "deep water, and wide");
 }
 
 TEST(LaunchSecret, IsRefusedInAFileThatOthersMayReadOrChange) {
   for (const mode_t mode : {0644U, 0602U, 0620U}) {
-    const std::string fault = fault_of(SecretFile("deep water", mode).variables());
+    const std::string fault = fault_of(SecretFile("deep water, and wide", mode).variables());
     EXPECT_TRUE(contains(fault, "chmod 600"));
-    EXPECT_EQ(fault.find("deep water"), std::string::npos);
+    EXPECT_EQ(fault.find("deep water, and wide"), std::string::npos);
   }
 }
 
 TEST(LaunchSecret, IsRefusedIfThereIsNoneOrMoreThanOne) {
   EXPECT_TRUE(contains(fault_of(SecretFile("\n", 0600).variables()), "is empty"));
+  EXPECT_TRUE(contains(fault_of(SecretFile("deep\n", 0600).variables()), "16 to 4096 bytes"));
   EXPECT_TRUE(contains(fault_of(SecretFile(std::string(5000, 'x'), 0600).variables()), "longer"));
   EXPECT_TRUE(contains(fault_of(with(kByHand, {{"DUNLIN_SECRET_FILE", "/x"}})), "both set"));
   const Variables nowhere = without(kByHand, "DUNLIN_SECRET");

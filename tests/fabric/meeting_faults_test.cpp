@@ -277,6 +277,44 @@ TEST(MeetingFaults, RefusesOptionsThatMakeNoSense) {
                        "kMaxCardBytes"));
 }
 
+TEST(MeetingFaults, CanBeToldBeforehand) {
+  EXPECT_EQ(what_is_thrown_by([] { check(counted("unix:nobody-is-there", 2)); }), "nothing");
+  EXPECT_TRUE(contains(what_is_thrown_by([] { check(counted("localhost", 2)); }), "no port"));
+  EXPECT_TRUE(contains(what_is_thrown_by([] { check(counted("unix:x", 0)); }), "0 members"));
+}
+
+TEST(MeetingFaults, EndForAllIfAllMustFit) {
+  const std::string address = fresh_address();
+  const auto strict = [](Options options) {
+    options.all_must_fit = true;
+    return options;
+  };
+  MemberThread host(strict(ranked(address, 3, 0)));
+  {
+    HandGuest guest(ranked(address, 3, 1));
+    ASSERT_TRUE(guest.come());
+    EXPECT_TRUE(contains(fault_of(strict(ranked(address, 4, 2))), "and this member expects 4"));
+    EXPECT_TRUE(guest.next_frame_of(FrameType::refuse).has_value());
+  }
+  EXPECT_TRUE(contains(host.fault(), "was refused: group 'flock': the host expects 3"));
+}
+
+TEST(MeetingFaults, DoNotEndForAllBecauseOfAnotherGroup) {
+  const std::string address = fresh_address();
+  Options mine = ranked(address, 2, 0);
+  mine.all_must_fit = true;
+  Options other = mine;
+  other.group = "shoal";
+  MemberThread host(mine);
+  {
+    HandGuest early(ranked(address, 2, 1), "early");
+    ASSERT_TRUE(early.come());
+    EXPECT_TRUE(contains(fault_of(other), "this member of 'shoal'"));
+  }
+  MemberThread guest(ranked(address, 2, 1));
+  EXPECT_EQ(host.roster().members.size(), 2u);
+}
+
 // --- who does not stay ---------------------------------------------------------------------------
 
 TEST(MeetingFaults, AGuestThatDiesMakesRoomForASuccessor) {

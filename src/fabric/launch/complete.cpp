@@ -7,6 +7,7 @@
 
 #include <dunlin/error.hpp>
 
+#include "fabric/hash.hpp"
 #include "fabric/launch/job.hpp"
 #include "fabric/member_list.hpp"
 #include "fabric/private_file.hpp"
@@ -18,7 +19,6 @@ constexpr std::uint32_t kMost = 1U << 30;
 // Below those that Linux gives to whoever asks for any.
 constexpr std::uint32_t kFirstPort = 20'000;
 constexpr std::uint32_t kPorts = 12'000;
-constexpr std::size_t kMaxSecretBytes = 4096;
 constexpr const char* kWhatToDo =
     ". Unset the one that does not hold (DUNLIN_LAUNCHER=dunlin: what launchers say does not)";
 
@@ -108,9 +108,7 @@ std::optional<std::uint32_t> Completion::stated_rank() const {
 /// What is said twice must be the same.
 void Completion::agree(const std::string& ours, std::uint32_t our_value,
                        const std::string& launchers, std::uint32_t launchers_value) const {
-  if (our_value == launchers_value) return;
-  throw Error("the environment contradicts itself: " + state_of(environment_, ours) + ", but " +
-              state_of(environment_, launchers) + kWhatToDo);
+  if (our_value != launchers_value) contradiction(ours, launchers);
 }
 
 void Completion::throw_nobody_says_how_many() {
@@ -184,10 +182,7 @@ void Completion::fill_names() {
 
 /// The same for all members of a group of a job, and seldom another's.
 std::uint32_t Completion::port() const {
-  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
-  for (const char c : job_->id + "/" + open_.group)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return kFirstPort + static_cast<std::uint32_t>(hash % kPorts);
+  return kFirstPort + static_cast<std::uint32_t>(fnv1a(job_->id + "/" + open_.group) % kPorts);
 }
 
 void Completion::fill_meeting() {
@@ -239,11 +234,7 @@ void Completion::fill_secret() {
     throw Error("group '" + open_.group +
                 "' has no secret: give all members the same, by the option `secret`, or in a file "
                 "that DUNLIN_SECRET_FILE names. To make one: openssl rand -hex 32");
-  open_.secret = read_private_file(*file, "DUNLIN_SECRET_FILE", kMaxSecretBytes);
-  while (open_.secret.ends_with('\n') || open_.secret.ends_with('\r')) open_.secret.pop_back();
-  if (open_.secret.empty())
-    throw Error("the file '" + *file +
-                "' (DUNLIN_SECRET_FILE) is empty. A good secret: openssl rand -hex 32");
+  open_.secret = read_secret(*file, "DUNLIN_SECRET_FILE");
   say("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
 }
 

@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kUnix = "unix:";
 constexpr std::size_t kMaxUnixNameBytes = sizeof(sockaddr_un::sun_path) - 1;
 constexpr int kBacklog = 1024;
+constexpr const char* kEveryMachine = "every machine has it, so each would be the host";
 
 [[noreturn]] void throw_impossible(const std::string& text, const std::string& why) {
   throw Error("the meeting's address '" + text + "' is not possible: " + why +
@@ -123,6 +124,7 @@ Address parse_address(const std::string& text) {
   else if (address.host.find_first_of(":[]") != std::string::npos)
     throw_impossible(text, "an IPv6 address stands in brackets");
   if (address.host.empty()) throw_impossible(text, "it has no host");
+  if (address.host == "0.0.0.0" || address.host == "::") throw_impossible(text, kEveryMachine);
   check_port(text, address.port);
   return address;
 }
@@ -158,8 +160,7 @@ std::vector<Endpoint> resolve(const Address& address, std::string& fault) {
   std::vector<Endpoint> endpoints;
   for (const addrinfo* found = first; found != nullptr; found = found->ai_next) {
     if (found->ai_family != AF_INET && found->ai_family != AF_INET6) continue;
-    if (is_wildcard(*found))
-      throw_impossible(address.text, "every machine has it, so each would be the host");
+    if (is_wildcard(*found)) throw_impossible(address.text, kEveryMachine);
     Endpoint& endpoint = endpoints.emplace_back();
     endpoint.bytes = found->ai_addrlen;
     std::memcpy(&endpoint.address, found->ai_addr, found->ai_addrlen);

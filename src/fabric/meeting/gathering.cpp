@@ -27,7 +27,8 @@ Gathering::Gathering(const Plan& plan, Bytes card) : plan_(plan) {
 }
 
 Gathering::Verdict Gathering::admit(const Introduction& guest, const std::string& from) {
-  if (std::string fault = mismatch(guest); !fault.empty()) return {{}, std::move(fault)};
+  if (std::string fault = mismatch(guest); !fault.empty())
+    return {{}, std::move(fault), false, guest.group != plan_.group};
   const Member* holder = guest.rank == kAnyRank ? nullptr : holder_of(guest.rank);
   if (holder != nullptr)
     return {{},

@@ -30,6 +30,7 @@ class Gathering {
     std::optional<Ticket> admitted;
     std::string refusal = {};  // if not
     bool taken = false;        // because somebody is there already
+    bool other_group = false;  // that may meet elsewhere
   };
   /// `from` tells a reader where it came from.
   [[nodiscard]] Verdict admit(const Introduction& guest, const std::string& from);

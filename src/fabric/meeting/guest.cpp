@@ -86,7 +86,7 @@ std::optional<Attempt> Guest::listen_to(const Frame& frame) {
     case Visit::Outcome::met:
       return Attempt{Attempt::End::met, {}, visit_.roster()};
     case Visit::Outcome::refused:
-      throw Error(visit_.text() + " (said the host of the meeting at " + where_ + ")");
+      throw Refused(visit_.text() + " (said the host of the meeting at " + where_ + ")");
     case Visit::Outcome::given_up:
       return Attempt{Attempt::End::lost, "its host gave up: " + visit_.text()};
     case Visit::Outcome::violated:

@@ -17,6 +17,8 @@ constexpr std::uint64_t kStrangerNs = 5'000'000'000;
 constexpr int kMaxAcceptedAtOnce = 16;
 constexpr std::uint64_t kAcceptPauseNs = 10'000'000;
 constexpr std::uint64_t kNewsIntervalNs = 100'000'000;
+/// For the last words, when nobody can stay.
+constexpr std::uint64_t kFarewellNs = 1'000'000'000;
 /// A roster may be megabytes, for each guest.
 constexpr std::size_t kMaxUnsentBytes = 65536;
 
@@ -44,6 +46,8 @@ Roster Host::run() {
     for (auto& visitor : visitors_) speak(*visitor);
     sweep(now_ns);
     if (over() || (told_go_ && now_ns >= deadline_ns_)) return roster();
+    if (!refused_all_.empty() && (visitors_.empty() || now_ns >= deadline_ns_))
+      throw Refused(refused_all_);
     if (now_ns >= deadline_ns_) give_up();
     wait(now_ns);
   }
@@ -52,7 +56,7 @@ Roster Host::run() {
 // --- who comes and goes --------------------------------------------------------------------------
 
 void Host::accept_strangers(std::uint64_t now_ns) {
-  if (now_ns < next_accept_ns_) return;
+  if (now_ns < next_accept_ns_ || told_go_) return;
   for (int i = 0; i < kMaxAcceptedAtOnce; ++i) {
     Descriptor socket = take_connection(claim_.listener);
     if (!socket) {
@@ -126,7 +130,9 @@ void Host::hear_frame(Visitor& visitor, const Frame& frame) {
 
 void Host::introduce(Visitor& visitor, const Frame& frame) {
   Introduction guest;
-  if (!decode(frame.body, guest)) return drop(visitor);
+  // Once all may go, whoever comes is of another meeting at this address, and finds it later.
+  if (!decode(frame.body, guest) || told_go_) return drop(visitor);
+  if (!refused_all_.empty()) return refuse(visitor, refused_all_);
   Gathering::Verdict verdict = gathering_.admit(guest, visitor.from);
   if (verdict.taken) {  // perhaps by one who is gone by now
     for (auto& other : visitors_)
@@ -140,8 +146,26 @@ void Host::introduce(Visitor& visitor, const Frame& frame) {
     return;
   }
   last_refusal_ = "A member from " + visitor.from + " was refused: " + verdict.refusal;
-  visitor.connection.channel().send(FrameType::refuse, shortened(verdict.refusal));
+  refuse(visitor, verdict.refusal);
+  if (plan_.all_must_fit && !verdict.taken && !verdict.other_group) refuse_all(last_refusal_);
+}
+
+void Host::refuse(Visitor& visitor, const std::string& why) {
+  visitor.connection.channel().send(FrameType::refuse, shortened(why));
   dismiss(visitor);
+}
+
+void Host::refuse_all(const std::string& why) {
+  refused_all_ = why;
+  const std::uint64_t farewell_ns = now() + kFarewellNs;
+  deadline_ns_ = std::min(deadline_ns_, farewell_ns);
+  for (auto& visitor : visitors_) {
+    if (!visitor->ticket || visitor->gone) continue;
+    gathering_.left(*visitor->ticket);
+    visitor->ticket.reset();
+    visitor->until_ns = farewell_ns;
+    refuse(*visitor, why);
+  }
 }
 
 /// Hanging up at once could make its system throw away what we say: so it hangs up first.

@@ -43,6 +43,8 @@ class Host {
   void hear(Visitor& visitor);
   void hear_frame(Visitor& visitor, const Frame& frame);
   void introduce(Visitor& visitor, const Frame& frame);
+  void refuse(Visitor& visitor, const std::string& why);
+  void refuse_all(const std::string& why);
   void dismiss(Visitor& visitor);
   void speak(Visitor& visitor);
   void drop(Visitor& visitor);
@@ -76,6 +78,7 @@ class Host {
   std::uint64_t without_proof_ = 0;
   std::string last_without_proof_;
   std::string last_refusal_;
+  std::string refused_all_;  // why nobody can stay
 };
 
 }  // namespace dunlin::meeting

@@ -2,14 +2,13 @@
 
 #include <array>
 #include <cstring>
-
-#include "fabric/meeting/crypto.hpp"
+#include <string_view>
 
 namespace dunlin::meeting {
 namespace {
 
 /// HMAC-SHA256 with the group's key over a label, who calls and whom.
-stream::Proof prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
+Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
   std::array<std::byte, 24> claim{};
   constexpr std::string_view kLabel = "dunlin stream 1 ";
   static_assert(kLabel.size() + 8 == claim.size());
@@ -20,17 +19,6 @@ stream::Proof prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
 }
 
 }  // namespace
-
-std::uint32_t count_members(const std::string& group, std::uint32_t members,
-                            const std::vector<std::string>& names) {
-  const std::size_t count = names.empty() ? members : names.size();
-  if (count == 0) throw Error("group '" + group + "' has no members: say how many");
-  if (count > kMaxStreamMembers)
-    throw Error("group '" + group + "' would have " + std::to_string(count) +
-                " members; the limit is " + std::to_string(kMaxStreamMembers) +
-                " (kMaxStreamMembers)");
-  return static_cast<std::uint32_t>(count);
-}
 
 Introductions introduce(const Roster& roster) {
   Introductions all;

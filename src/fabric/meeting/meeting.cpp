@@ -128,4 +128,9 @@ Roster meet(const Options& options, std::span<const std::byte> card) {
   return Seeker(plan, card).run();
 }
 
+void check(const Options& options) {
+  static_cast<void>(plan_from(options, {}));
+  static_cast<void>(parse_address(options.address));
+}
+
 }  // namespace dunlin::meeting

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/tls.hpp>
 
@@ -30,6 +31,14 @@ struct Options {
   static constexpr Rank kAnyRank = UINT32_MAX;
   Rank rank = kAnyRank;
   std::uint32_t timeout_ms = 10'000;
+  /// A member of the group that does not fit ends the meeting for all, and not for itself alone.
+  bool all_must_fit = false;
+};
+
+/// The host would not have us, or nobody: the sentence says what differs.
+class Refused : public Error {
+ public:
+  using Error::Error;
 };
 
 struct Member {
@@ -45,10 +54,12 @@ struct Roster {
 };
 
 inline constexpr std::size_t kMaxCardBytes = 4096;
-inline constexpr std::size_t kMinSecretBytes = 16;
 
 /// Returns when every member has come and knows all others. Throws Error, which names who is
 /// missing, what does not fit, or what is wrong with the options.
 [[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> card);
+
+/// Throws what meet() would before it goes anywhere: what is wrong with the options.
+void check(const Options& options);
 
 }  // namespace dunlin::meeting

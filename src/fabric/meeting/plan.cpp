@@ -8,6 +8,7 @@
 #include "fabric/meeting/bytes.hpp"
 #include "fabric/meeting/frame.hpp"
 #include "fabric/names.hpp"
+#include "fabric/private_file.hpp"
 
 namespace dunlin::meeting {
 namespace {
@@ -40,6 +41,7 @@ Plan plan_from(const Options& options, Bytes card) {
   if (!options.names.empty()) plan.names_hash = hash_of(options.names);
   plan.rank = list.rank;
   plan.timeout_ms = options.timeout_ms;
+  plan.all_must_fit = options.all_must_fit;
   if (plan.counted() && !options.name.empty())
     throw Error(plan.group_text() + " is joined by count, and by the name '" + options.name +
                 "': a named member needs the list of all names");

@@ -2,7 +2,6 @@
 
 #include "fabric/launch/complete.hpp"
 #include "fabric/meeting/introductions.hpp"
-#include "fabric/names.hpp"
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
 #include "fabric/stream/stream_fabric.hpp"
@@ -26,9 +25,7 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
 std::unique_ptr<Fabric> join(const JoinOptions& given) {
   JoinOptions options = given;
   const std::string place = launch::complete(options);
-  check_group_name(options.group);
-  const std::uint32_t members =
-      meeting::count_members(options.group, options.members, options.names);
+  const std::uint32_t members = meeting::count_members(options);
   Network network = choose_network({.provider = options.provider,
                                     .device = options.device,
                                     .address = options.address,

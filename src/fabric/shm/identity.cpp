@@ -4,6 +4,7 @@
 
 #include <sys/random.h>
 
+#include "fabric/hash.hpp"
 #include "fabric/member_list.hpp"
 #include "fabric/shm/membarrier.hpp"
 
@@ -11,13 +12,9 @@ namespace dunlin::shm {
 namespace {
 
 std::uint64_t hash_of(const std::vector<std::string>& names) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
-  for (const std::string& name : names) {
-    for (char c : name) add(static_cast<unsigned char>(c));
-    add(0);
-  }
-  return hash;
+  std::string all;
+  for (const std::string& name : names) (all += name) += '\0';
+  return fnv1a(all);
 }
 
 std::uint64_t random_number() {

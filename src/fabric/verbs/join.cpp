@@ -4,7 +4,6 @@
 
 #include "fabric/launch/complete.hpp"
 #include "fabric/meeting/introductions.hpp"
-#include "fabric/names.hpp"
 #include "fabric/stream/stream_fabric.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
@@ -27,9 +26,7 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
 std::unique_ptr<Fabric> join(const JoinOptions& given) {
   JoinOptions options = given;
   const std::string place = launch::complete(options);
-  check_group_name(options.group);
-  const std::uint32_t members =
-      meeting::count_members(options.group, options.members, options.names);
+  const std::uint32_t members = meeting::count_members(options);
   const Network network = choose_network({.device = options.device, .address = options.address});
   std::unique_ptr<VerbsTransport> transport = listen_on(network, members);
   const meeting::Roster roster = meeting::meet_as(options, place, transport->card());
