@@ -26,5 +26,25 @@ TEST(OfiTransport, RefusesAPeersAddressThatNoNetworkCouldHave) {
   }
 }
 
+TEST(OfiTransport, NamesThePeerThatCannotBeReachedAndItsAddress) {
+  const std::vector<stream::Proof> proofs(2);
+  const auto network = [] {
+    return choose_network(
+        {.provider = "tcp", .device = {}, .address = {}, .meeting = "unix:nowhere"});
+  };
+  Network ours = network();
+  OfiTransport transport(ours, 2);
+  std::vector<std::byte> card;
+  {
+    Network theirs = network();
+    card = OfiTransport(theirs, 2).card();  // where nobody listens any more
+  }
+  const std::vector<std::vector<std::byte>> cards{transport.card(), card};
+  const std::string text =
+      what_is_thrown_by([&] { transport.connect(0, cards, proofs, proofs, UINT64_MAX); });
+  EXPECT_TRUE(contains(text, "connecting to member 1 at " + card_text("tcp", card) + " failed: "));
+  EXPECT_TRUE(contains(card_text("tcp", card), "127.0.0.1:"));
+}
+
 }  // namespace
 }  // namespace dunlin::ofi

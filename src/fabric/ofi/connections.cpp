@@ -113,14 +113,14 @@ fid_ep* OfiTransport::open_endpoint(Rank peer, fi_info* info) {
 
 void OfiTransport::call(Rank peer, const std::vector<std::byte>& card, const stream::Proof& proof) {
   if (card.empty() || card.size() > kMaxAddressBytes)
-    throw Error("member " + std::to_string(peer) + " says no address that a network could have");
+    throw Error(who(peer) + " says no address that a network could have");
   // The provider believes the length that is in the address.
   std::array<std::byte, kMaxAddressBytes> address{};
   std::copy(card.begin(), card.end(), address.begin());
   const Ticket ticket{rank_, proof};
   fid_ep* const endpoint = open_endpoint(peer, info_.get());
   checked(fi_connect(endpoint, address.data(), &ticket, sizeof ticket),
-          "connecting to member " + std::to_string(peer));
+          "connecting to " + who(peer));
 }
 
 void OfiTransport::answer(fi_info* info, std::span<const std::byte> data,
@@ -134,8 +134,7 @@ void OfiTransport::answer(fi_info* info, std::span<const std::byte> data,
     static_cast<void>(fi_reject(listener_.get(), info->handle, nullptr, 0));
     return;
   }
-  checked(fi_accept(open_endpoint(ticket.from, info), nullptr, 0),
-          "accepting member " + std::to_string(ticket.from));
+  checked(fi_accept(open_endpoint(ticket.from, info), nullptr, 0), "accepting " + who(ticket.from));
 }
 
 /// False if there was none within a short time.
@@ -150,8 +149,7 @@ bool OfiTransport::take_connection_event(std::span<const stream::Proof> theirs) 
     checked(fi_eq_readerr(events_.get(), &error, 0), "reading libfabric's event queue");
     const Rank peer = peer_of(error.fid);
     if (peer >= links_.size()) return true;  // a stranger's
-    throw Error("connecting to member " + std::to_string(peer) +
-                " failed: " + fi_strerror(error.err));
+    throw Error("connecting to " + who(peer) + " failed: " + fi_strerror(error.err));
   }
   checked(bytes, "reading libfabric's event queue");
   if (kind == FI_CONNREQ) {
@@ -166,12 +164,16 @@ bool OfiTransport::take_connection_event(std::span<const stream::Proof> theirs) 
   return true;
 }
 
+std::string OfiTransport::who(Rank peer) const {
+  const std::string& at = links_[peer].at;
+  return "member " + std::to_string(peer) + (at.empty() ? "" : " at " + at);
+}
+
 std::string OfiTransport::missing() const {
-  std::string ranks;
+  std::string all;
   for (Rank peer = 0; peer < links_.size(); ++peer)
-    if (peer != rank_ && !links_[peer].connected)
-      ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
-  return ranks;
+    if (peer != rank_ && !links_[peer].connected) all += (all.empty() ? "" : ", ") + who(peer);
+  return all;
 }
 
 void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> cards,
@@ -181,12 +183,13 @@ void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> ca
   for (Rank peer = 0; peer < links_.size(); ++peer) {
     links_[peer].sent = Marks(ours[peer]);
     links_[peer].received = Marks(theirs[peer]);
+    links_[peer].at = card_text(info_->fabric_attr->prov_name, cards[peer]);
   }
   for (Rank peer = rank_ + 1; peer < links_.size(); ++peer) call(peer, cards[peer], ours[peer]);
   while (!missing().empty()) {
     if (take_connection_event(theirs)) continue;
     if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns) continue;
-    throw Error("the members have met, but there is no connection to those of rank " + missing() +
+    throw Error("the members have met, but there is no connection to " + missing() +
                 ": is a firewall in between, or did one of us give an address that others cannot "
                 "reach (JoinOptions::address)?");
   }

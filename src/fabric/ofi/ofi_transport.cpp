@@ -69,8 +69,7 @@ void OfiTransport::post_send(Buffer& buffer) noexcept {
     link.waiting.push_front(&buffer);
     ++waiting_;
   } else if (result != 0) {
-    end(buffer.peer,
-        std::string("sending to it failed: ") + fi_strerror(static_cast<int>(-result)));
+    fail(buffer.peer, "sending to it failed", static_cast<int>(-result));
   }
 }
 
@@ -89,9 +88,7 @@ void OfiTransport::post_receive(Buffer& buffer) noexcept {
   empty(buffer.bytes);
   const ssize_t result = fi_recv(link.endpoint.get(), buffer.bytes, kBufferBytes,
                                  descriptor_of(link), 0, &buffer.context);
-  if (result != 0)
-    end(buffer.peer,
-        std::string("receiving from it failed: ") + fi_strerror(static_cast<int>(-result)));
+  if (result != 0) fail(buffer.peer, "receiving from it failed", static_cast<int>(-result));
 }
 
 void OfiTransport::progress(stream::Receiver& receiver) noexcept {
@@ -187,7 +184,7 @@ void OfiTransport::take_completion_error() noexcept {
   if (fi_cq_readerr(completions_.get(), &error, 0) <= 0 || error.op_context == nullptr) return;
   Buffer& buffer = *static_cast<Buffer*>(error.op_context);
   if (!buffer.receives) --links_[buffer.peer].under_way;
-  end(buffer.peer, std::string("its connection broke: ") + fi_strerror(error.err));
+  fail(buffer.peer, "its connection broke", error.err);
 }
 
 void OfiTransport::take_events() noexcept {
@@ -201,8 +198,7 @@ void OfiTransport::take_events() noexcept {
       fi_eq_err_entry error{};
       if (fi_eq_readerr(events_.get(), &error, 0) <= 0) return;
       const Rank peer = peer_of(error.fid);
-      if (peer < links_.size())
-        end(peer, std::string("its connection broke: ") + fi_strerror(error.err));
+      if (peer < links_.size()) fail(peer, "its connection broke", error.err);
       continue;
     }
     if (bytes < 0) return;
@@ -224,6 +220,11 @@ void OfiTransport::end(Rank peer, std::string why) noexcept {
   link.ended = true;
   link.why = std::move(why);
   ended_.push_back(peer);
+}
+
+void OfiTransport::fail(Rank peer, const char* what, int error) noexcept {
+  const std::string& at = links_[peer].at;
+  end(peer, std::string(what) + (at.empty() ? "" : ", at " + at) + ": " + fi_strerror(error));
 }
 
 /// Its buffers stay, for completions that are still to come (T1).

@@ -80,6 +80,7 @@ class OfiTransport final : public stream::Transport {
     bool connected = false;
     bool ended = false;
     std::string why;
+    std::string at;        // "10.0.0.7:40112"; empty if nobody can tell
     Fid<fid_ep> endpoint;  // last, so that it is closed first (T2)
   };
 
@@ -89,6 +90,7 @@ class OfiTransport final : public stream::Transport {
   void answer(fi_info* info, std::span<const std::byte> ticket,
               std::span<const stream::Proof> theirs);
   [[nodiscard]] bool take_connection_event(std::span<const stream::Proof> theirs);
+  [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
 
   // ofi_transport.cpp
@@ -107,6 +109,7 @@ class OfiTransport final : public stream::Transport {
   void take_completion_error() noexcept;
   void take_events() noexcept;
   void end(Rank peer, std::string why) noexcept;
+  void fail(Rank peer, const char* what, int error) noexcept;
   [[nodiscard]] Rank peer_of(const fid* endpoint) const noexcept;
 
   Info info_;

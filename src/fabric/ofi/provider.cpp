@@ -90,6 +90,11 @@ std::vector<std::string> list_unfit_networks() {
   return text;
 }
 
+std::string card_text(const std::string& provider, std::span<const std::byte> card) {
+  const Provider* const found = known(provider);
+  return found == nullptr ? std::string() : found->text_of(card);
+}
+
 std::uint32_t count_on_this_host(const std::string& provider,
                                  std::span<const std::vector<std::byte>> cards, std::size_t ours) {
   const Provider* const found = known(provider);

@@ -20,6 +20,8 @@ struct Provider {
   meeting::LocalAddress (*local_address)(const std::string& meeting);
   /// Whether two cards (fi_getname) are of the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
+  /// A card as people write it: "10.0.0.7:40112".
+  std::string (*text_of)(std::span<const std::byte> card);
   /// Fills receive buffers from the front, and only while we read a completion queue: so they may
   /// be watched, and need no completions.
   bool fills_in_order;
@@ -42,6 +44,9 @@ struct Network {
 
 /// Error if there is no such network; it lists what there is.
 [[nodiscard]] Network choose_network(const Choice& choice);
+
+/// A member's card as people write it; empty if the provider's cards cannot be read.
+[[nodiscard]] std::string card_text(const std::string& provider, std::span<const std::byte> card);
 
 /// How many of the cards are of the same host as ours; 1 if that cannot be told.
 [[nodiscard]] std::uint32_t count_on_this_host(const std::string& provider,

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "fabric/meeting/address.hpp"
 #include "fabric/ofi/provider.hpp"
 
 /// TCP: addresses are those of IP. It orders frames by its nature, moves them only when a
@@ -23,17 +24,27 @@ bool alike(std::span<const std::byte> one, std::span<const std::byte> other, Par
   return std::memcmp(&(first.*part), &(second.*part), sizeof(first.*part)) == 0;
 }
 
+sa_family_t family(std::span<const std::byte> card) {
+  sa_family_t is = AF_UNSPEC;
+  if (card.size() >= offsetof(sockaddr, sa_family) + sizeof is)
+    std::memcpy(&is, card.data() + offsetof(sockaddr, sa_family), sizeof is);
+  return is;
+}
+
 bool same_host(std::span<const std::byte> one, std::span<const std::byte> other) {
-  const auto family = [](std::span<const std::byte> card) {
-    sa_family_t is = AF_UNSPEC;
-    if (card.size() >= offsetof(sockaddr, sa_family) + sizeof is)
-      std::memcpy(&is, card.data() + offsetof(sockaddr, sa_family), sizeof is);
-    return is;
-  };
   if (family(one) != family(other)) return false;
   if (family(one) == AF_INET) return alike<sockaddr_in>(one, other, &sockaddr_in::sin_addr);
   if (family(one) == AF_INET6) return alike<sockaddr_in6>(one, other, &sockaddr_in6::sin6_addr);
   return false;
+}
+
+std::string text_of(std::span<const std::byte> card) {
+  meeting::Endpoint endpoint;
+  const bool ip = family(card) == AF_INET || family(card) == AF_INET6;
+  if (!ip || card.size() > sizeof endpoint.address) return {};
+  std::memcpy(&endpoint.address, card.data(), card.size());
+  endpoint.bytes = static_cast<socklen_t>(card.size());
+  return endpoint.text();
 }
 
 }  // namespace
@@ -41,6 +52,7 @@ bool same_host(std::span<const std::byte> one, std::span<const std::byte> other)
 const Provider kTcp{.name = "tcp",
                     .local_address = meeting::local_address,
                     .same_host = same_host,
+                    .text_of = text_of,
                     .fills_in_order = true};
 
 }  // namespace dunlin::ofi
