@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -11,10 +10,12 @@
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/verbs.hpp>
 
+#include "cluster/own_address.hpp"
 #include "cluster/secret.hpp"
 #include "command.hpp"
 #include "fabric/launch/complete.hpp"
 #include "fabric/launch/job.hpp"
+#include "fabric/private_file.hpp"
 #include "group_name.hpp"
 #include "text.hpp"
 
@@ -22,17 +23,40 @@ namespace dunlin::app {
 namespace {
 
 constexpr const char* kDefaultProvider = "tcp";
-constexpr const char* kSecretVariable = "DUNLIN_SECRET_FILE";
 
 std::optional<std::uint32_t> in_ms(const std::optional<double>& seconds) {
   if (!seconds) return {};
   return static_cast<std::uint32_t>(*seconds * 1e3);
 }
 
-std::string secret_of(const FabricOptions& options) {
-  if (!options.secret_file.empty()) return read_secret("--secret-file", options.secret_file);
-  const char* const named = std::getenv(kSecretVariable);
-  if (named != nullptr && *named != '\0') return read_secret(kSecretVariable, named);
+constexpr std::array kPlaces{"DUNLIN_MEMBERS", "DUNLIN_NAMES", "DUNLIN_NAME", "DUNLIN_RANK",
+                             "DUNLIN_MEETING"};
+
+/// Whether a launcher, or a user, has given this process a place by the environment: one member is
+/// none.
+bool placed_by(const launch::Environment& environment) {
+  const bool told = std::any_of(kPlaces.begin(), kPlaces.end(),
+                                [&](const char* name) { return environment.has(name); });
+  const std::optional<launch::Job> job = launch::find_job(environment);
+  return told || (job && job->members.value_or(0) != 1);
+}
+
+void check_place(const FabricOptions& options) {
+  if (!options.hosts || !options.host || options.meeting.empty()) {
+    throw BadInput("--meeting, --hosts and --host: several hosts need all three");
+  }
+  const std::uint32_t hosts = *options.hosts;
+  if (hosts == 0 || hosts > kMaxStreamMembers) {
+    throw BadInput(fmt::format("--hosts {}: 1 to {} are possible", hosts, kMaxStreamMembers));
+  }
+  if (*options.host >= hosts) {
+    throw BadInput(
+        fmt::format("--host {}: the {} hosts are 0 to {}", *options.host, hosts, hosts - 1));
+  }
+}
+
+void demand_secret(const launch::Environment& environment) {
+  if (environment.has("DUNLIN_SECRET_FILE") || environment.has("DUNLIN_SECRET")) return;
   throw BadInput(
       "--secret-file is missing: several hosts need a secret that nobody else knows, in a file on "
       "each; a good one: openssl rand -hex 32");
@@ -64,74 +88,73 @@ std::vector<std::string> rdma_devices() {
 
 Cluster::Cluster(const FabricOptions& options)
     : fabric_(options.fabric),
-      address_(options.address),
       timeout_ms_(in_ms(options.join_timeout_s)),
       silence_timeout_ms_(in_ms(options.silence_timeout_s)) {
   check(options);
   if (fabric_ == "shm" || fabric_ == "sim") return;
-  choose_hosts(options);
+  try {
+    choose_hosts(options);
+  } catch (const Error& error) {  // whatever it is, the user has said it
+    throw BadInput(error.what());
+  }
   choose_network(options);
 }
 
+/// From the options, or else from a launcher, to whom each process is a host (docs/deploy.md has
+/// the variables); or this host is alone. What is still open then is asked of the environment.
 void Cluster::choose_hosts(const FabricOptions& options) {
+  const launch::Environment environment;
+  ofi::JoinOptions place{.group = "dunlin", .address = options.address};
   const bool said = options.hosts || options.host || !options.meeting.empty();
-  if (!said) {
-    if (ask_launcher(options)) return;
-    secret_ = random_secret();
-    if (!options.secret_file.empty()) {
-      throw BadInput("--secret-file: one host needs none; say --meeting, --hosts and --host");
-    }
-    return;
+  const bool alone = !said && !placed_by(environment);
+  if (alone && !options.secret_file.empty()) {
+    throw BadInput("--secret-file: one host needs none; say --meeting, --hosts and --host");
   }
-  if (!options.hosts || !options.host || options.meeting.empty()) {
-    throw BadInput("--meeting, --hosts and --host: several hosts need all three");
+  if (!options.secret_file.empty()) {
+    place.secret = read_secret(options.secret_file, "--secret-file");
   }
-  hosts_ = *options.hosts;
-  host_ = *options.host;
-  if (hosts_ == 0 || hosts_ > kMaxStreamMembers) {
-    throw BadInput(fmt::format("--hosts {}: 1 to {} are possible", hosts_, kMaxStreamMembers));
+  if (said) {
+    check_place(options);
+    if (place.secret.empty()) demand_secret(environment);
+    place.members = *options.hosts;
+    place.rank = *options.host;
+    place.meeting = options.meeting;
+  } else if (alone) {
+    place.members = 1;
+    place.rank = 0;
+    place.meeting = "unix:alone";  // each group under its own name: join()
+    place.secret = random_secret();
   }
-  if (host_ >= hosts_) {
-    throw BadInput(fmt::format("--host {}: the {} hosts are 0 to {}", host_, hosts_, hosts_ - 1));
-  }
-  meeting_ = options.meeting;
-  secret_ = secret_of(options);
+  launched_ = launch::complete(place, environment);
+  take_place(place);
+  check({.hosts = hosts_,
+         .host = host_,
+         .meeting = place.meeting,
+         .meeting_option = said ? "--meeting" : "DUNLIN_MEETING",
+         .secret = secret_,
+         .tls = tls_});
+  if (!alone) meeting_ = place.meeting;
 }
 
-/// Each process that a launcher starts is a host to us; docs/deploy.md has the variables. False if
-/// there is no launcher, or nobody but this process.
-bool Cluster::ask_launcher(const FabricOptions& options) {
-  const launch::Environment environment;
-  try {
-    constexpr std::array kPlaces{"DUNLIN_MEMBERS", "DUNLIN_NAMES", "DUNLIN_NAME", "DUNLIN_RANK",
-                                 "DUNLIN_MEETING"};
-    const bool told = std::any_of(kPlaces.begin(), kPlaces.end(),
-                                  [&](const char* name) { return environment.has(name); });
-    const std::optional<launch::Job> job = launch::find_job(environment);
-    if (!told && (!job || job->members.value_or(1) == 1)) return false;
-    ofi::JoinOptions place{.group = "dunlin", .address = address_};
-    if (!options.secret_file.empty()) place.secret = secret_of(options);
-    launched_ = launch::complete(place, environment);
-    hosts_ = place.names.empty() ? place.members : static_cast<std::uint32_t>(place.names.size());
-    const auto own = std::find(place.names.begin(), place.names.end(), place.name);
-    host_ =
-        place.names.empty() ? place.rank : static_cast<std::uint32_t>(own - place.names.begin());
-    meeting_ = place.meeting;
-    secret_ = place.secret;
-    tls_ = place.tls;
-    address_ = place.address;
-  } catch (const Error& error) {
-    throw BadInput(error.what());
-  }
+void Cluster::take_place(const ofi::JoinOptions& place) {
+  hosts_ = place.names.empty() ? place.members : static_cast<std::uint32_t>(place.names.size());
+  const auto own = std::find(place.names.begin(), place.names.end(), place.name);
+  host_ = place.names.empty() ? place.rank : static_cast<std::uint32_t>(own - place.names.begin());
+  secret_ = place.secret;
+  tls_ = place.tls;
+  address_ = place.address;
   if (hosts_ == 0) {
     throw BadInput("DUNLIN_MEMBERS is missing (or DUNLIN_NAMES): how many hosts take part");
   }
   if (host_ >= hosts_) throw BadInput("DUNLIN_RANK is missing: each host must know which it is");
-  return true;
 }
 
 void Cluster::choose_network(const FabricOptions& options) {
   device_ = options.device;
+  const bool by_ip = fabric_ == "verbs" || options.provider.empty() || options.provider == "tcp";
+  if (by_ip && !address_.empty()) {
+    demand_own_address(options.address.empty() ? "DUNLIN_ADDRESS" : "--address", address_);
+  }
   if (fabric_ == "verbs") {
     const std::string device = device_.empty() ? "" : " --device " + in_quotes(device_);
     const std::vector<std::string> there = rdma_devices();
@@ -146,6 +169,18 @@ void Cluster::choose_network(const FabricOptions& options) {
                   device_.empty() ? "" : " --device ", device_.empty() ? "" : in_quotes(device_));
   demand_there(ofi::networks(), asked,
                provider_ + ": " + (device_.empty() ? std::string() : device_ + " "));
+}
+
+void Cluster::agree(Intent intent, std::uint32_t timeout_ms) const {
+  intent.text =
+      fmt::format("{}{}{}: {}", fabric_, provider_.empty() ? "" : " ", provider_, intent.text);
+  app::agree({.hosts = hosts_,
+              .host = host_,
+              .meeting = meeting_,
+              .secret = secret_,
+              .tls = tls_,
+              .timeout_ms = timeout_ms_.value_or(timeout_ms)},
+             intent);
 }
 
 std::string Cluster::group(const std::string& what) const {

@@ -6,8 +6,10 @@
 #include <string>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/tls.hpp>
 
+#include "cluster/agreement.hpp"
 #include "cluster/fabric_options.hpp"
 
 /// Where the processes of a command run and how they find each other: chosen once on the command
@@ -38,6 +40,10 @@ class Cluster {
   [[nodiscard]] std::uint32_t hosts() const noexcept { return hosts_; }
   [[nodiscard]] std::uint32_t host() const noexcept { return host_; }
 
+  /// Returns when all hosts have come and are about to do the same. Throws BadInput on all of them
+  /// if they are not; Error if not all have come in time, which is this unless the user has said.
+  void agree(Intent intent, std::uint32_t timeout_ms) const;
+
   /// A group's name that all hosts agree on; with one host, a name that no other run has. Made
   /// before the processes of this host are.
   [[nodiscard]] std::string group(const std::string& what) const;
@@ -48,7 +54,7 @@ class Cluster {
 
  private:
   void choose_hosts(const FabricOptions& options);
-  [[nodiscard]] bool ask_launcher(const FabricOptions& options);
+  void take_place(const ofi::JoinOptions& place);
   void choose_network(const FabricOptions& options);
   template <class JoinOptions>
   [[nodiscard]] JoinOptions options_of(const Seat& seat) const;

@@ -211,6 +211,9 @@ void run_routing(const Options& options) {
   check_host(options, cluster);
   const std::string profile = choose_profile(options);
   const std::vector<Job> jobs = load_jobs(options, cluster);  // all is read before anything runs
+  std::vector<Plan> plans;
+  for (const Job& job : jobs) plans.emplace_back(job.topology, job.events, cluster.hosts());
+  agree(plans, cluster);
   std::vector<RunRecord> runs;
   for (const Job& job : jobs) {
     if (&job != &jobs.front()) say("\n");

@@ -1,16 +1,18 @@
 #include "routing/processes.hpp"
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <exception>
 #include <initializer_list>
-#include <string_view>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -22,10 +24,14 @@ namespace dunlin::routing {
 
 namespace {
 
-constexpr std::size_t kMostComplaintBytes = 1000;
-// Before a complaint.
+// Written at once, so that those of several children do not mix.
+constexpr std::size_t kMostComplaintBytes = PIPE_BUF;
+// Before a complaint; behind it a zero.
 constexpr char kBadInput = 'i';
 constexpr char kError = 'e';
+// The others notice a death at once; how fast they are depends on the load of this host.
+constexpr std::uint64_t kOthersExplainMs = 5'000;
+constexpr int kLookMs = 100;  // meanwhile
 
 sigset_t set_of(std::initializer_list<int> signals) {
   sigset_t set;
@@ -90,8 +96,9 @@ Processes::Processes() {
   }
   read_end_ = ends[0];
   write_end_ = ends[1];
-  const sigset_t set = set_of({SIGCHLD});  // so that finish() can wait for it
+  const sigset_t set = set_of({SIGCHLD});  // so that we can wait for it
   sigprocmask(SIG_BLOCK, &set, nullptr);
+  ended_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 Processes::~Processes() {
@@ -102,6 +109,7 @@ Processes::~Processes() {
   }
   const sigset_t set = set_of({SIGCHLD});
   sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  close(ended_);
   close(read_end_);
   close(write_end_);
 }
@@ -128,7 +136,7 @@ void Processes::run_child(pid_t parent, const std::function<void()>& work) noexc
   sigprocmask(SIG_UNBLOCK, &set, nullptr);
   int status = 0;
   const auto say = [&](char kind, const char* what) {
-    const std::string line = kind + std::string(what).substr(0, kMostComplaintBytes - 2) + '\n';
+    const std::string line = kind + std::string(what).substr(0, kMostComplaintBytes - 2) + '\0';
     status = write(write_end_, line.data(), line.size()) < 0 ? 2 : 1;
   };
   try {
@@ -142,13 +150,32 @@ void Processes::run_child(pid_t parent, const std::function<void()>& work) noexc
 }
 
 void Processes::complain() {
-  char text[kMostComplaintBytes];
-  const ssize_t bytes = read(read_end_, text, sizeof text);
+  std::string all(kMostComplaintBytes, '\0');
+  const ssize_t bytes = read(read_end_, all.data(), all.size());
   if (bytes <= 0) return;
-  const std::string_view all(text, static_cast<std::size_t>(bytes));
-  const std::string first(all.substr(1, all.find('\n') - 1));
+  const std::string first = all.c_str() + 1;
   if (all.front() == kBadInput) throw app::BadInput(first);
   throw Error(first);
+}
+
+void Processes::demand_health() {
+  std::string fault = reap();
+  if (fault_.empty() && !fault.empty()) {
+    fault_ = std::move(fault);
+    fault_ms_ = now_ms();
+  }
+  complain();
+  const bool others_may = !running_.empty() && now_ms() < fault_ms_ + kOthersExplainMs;
+  if (!fault_.empty() && !others_may) throw Error(fault_);
+}
+
+void Processes::await_news(const std::vector<int>& others, int timeout_ms) {
+  std::vector<pollfd> watched{{ended_, POLLIN, 0}, {read_end_, POLLIN, 0}};
+  for (const int other : others) watched.push_back({other, POLLIN, 0});
+  static_cast<void>(poll(watched.data(), watched.size(), fault_.empty() ? timeout_ms : kLookMs));
+  signalfd_siginfo info{};
+  while (read(ended_, &info, sizeof info) > 0) {
+  }
 }
 
 std::string Processes::reap() noexcept {
@@ -176,20 +203,6 @@ void Processes::finish(std::uint32_t timeout_ms) noexcept {
                         static_cast<long>(left % 1000) * 1'000'000};
     sigtimedwait(&set, nullptr, &wait);
   }
-}
-
-void Processes::demand_success() {
-  const sigset_t set = set_of({SIGCHLD});
-  std::string fault;
-  while (true) {
-    const std::string news = reap();
-    if (fault.empty()) fault = news;
-    complain();
-    if (running_.empty()) break;
-    int signal = 0;
-    sigwait(&set, &signal);
-  }
-  if (!fault.empty()) throw Error(fault);
 }
 
 }  // namespace dunlin::routing

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ class SignalGuard {
 
   /// The name of a signal that has come; null if none has.
   [[nodiscard]] const char* caught() noexcept;
+  /// Readable when one has come.
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
  private:
   int descriptor_;
@@ -39,10 +42,16 @@ class Processes {
   void start(const std::function<void()>& work);
   /// Throws what the first failing child has thrown, BadInput or Error; returns if none has.
   void complain();
-  /// Wait until all have ended by themselves; kills those that need longer than that.
+  /// The same, but throws also if a child was killed and, for a while, no other says what became of
+  /// it.
+  void demand_health();
+  /// All have ended, as far as demand_health() has seen.
+  [[nodiscard]] bool all_ended() const noexcept { return running_.empty(); }
+  /// Sleeps until a child has ended or complained, one of these descriptors can be read, it is time
+  /// for demand_health() to look again, or it is too late (-1: never).
+  void await_news(const std::vector<int>& others, int timeout_ms = -1);
+  /// Wait until all have ended by themselves, but not longer than that.
   void finish(std::uint32_t timeout_ms) noexcept;
-  /// Wait until all have ended well; throws as complain() does as soon as one has not.
-  void demand_success();
 
  private:
   /// Takes those out of running_ that have ended. What is wrong with one that did not end well.
@@ -51,7 +60,10 @@ class Processes {
 
   int read_end_ = -1;
   int write_end_ = -1;
+  int ended_ = -1;  // readable when a child may have
   std::vector<pid_t> running_;
+  std::string fault_;  // how one was killed
+  std::uint64_t fault_ms_ = 0;
 };
 
 }  // namespace dunlin::routing

@@ -19,8 +19,6 @@ Router::Router(Table<Row>& table, const Plan& plan, ComputeModel model)
     table_.mine().link_cost[topology_.arcs[arc].slot] = costs_[arc];
   }
   table_.mine().changed_stage = Plan::kStart;
-  table_.mine().plan_hash = plan.hash();
-  store_text(table_.mine().plan_text, plan.text());
   table_.push();
 
   table_.on_failure([this](auto&, std::size_t row, std::string_view why) {
@@ -51,13 +49,13 @@ void Router::lose(std::uint32_t member, std::string_view why) {
     return;
   }
   // Its last word may have come with its end.
-  if (Plan::gives_up(ordered()) || ordered() == plan_.leave_stage()) obey();
+  if (ordered() == Plan::kGiveUp || ordered() == plan_.leave_stage()) obey();
   if (!finished()) failure_ = fmt::format("{} is lost: {}", plan_.name_of(member), why);
 }
 
 void Router::obey() {
   obeyed_ = ordered();
-  if (Plan::gives_up(obeyed_)) {
+  if (obeyed_ == Plan::kGiveUp) {
     failure_ = load_text(table_[plan_.station()].reason);
     return;
   }

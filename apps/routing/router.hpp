@@ -26,7 +26,6 @@ class Router {
   /// A sentence that says why the run did not come to its end; empty if it did.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
   /// The failure is that of whoever gave the hosts their input.
-  [[nodiscard]] bool refused() const noexcept { return obeyed_ == Plan::kRefuse; }
   [[nodiscard]] const Paths& paths() const noexcept { return paths_; }
 
  private:

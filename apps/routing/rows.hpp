@@ -57,9 +57,6 @@ struct Row {
   std::array<Cell<RouterId>, kMaxRouters> route_hop;
   Cell<std::uint32_t> shown_stage;
   Cell<std::uint32_t> lost_router;  // one more than the number of one that it cannot hear; or 0
-  // Of all: what they are about to do, so that hosts with other input are found out.
-  Text<2> plan_text;
-  Cell<std::uint64_t> plan_hash;  // never 0
   // Of the station. The reason comes before the order to give up.
   Text<7> reason;
   Cell<std::uint32_t> order;
@@ -90,12 +87,8 @@ class Plan {
   /// "Abilene, 11 routers, 14 links, 10 events, 3 hosts".
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
-  // Orders that are no stages: the hosts' plans differ; something is lost.
+  // An order that is no stage: something is lost.
   static constexpr std::uint32_t kGiveUp = UINT32_MAX;
-  static constexpr std::uint32_t kRefuse = UINT32_MAX - 1;
-  [[nodiscard]] static constexpr bool gives_up(std::uint32_t order) noexcept {
-    return order >= kRefuse;
-  }
 
   // Stage 0 is before all; 1 installs the first routes; then one an event; then two more.
   static constexpr std::uint32_t kStart = 1;

@@ -21,16 +21,20 @@ using Listener = std::function<void(const EventRecord&)>;
 /// Told of the network, in one line, as soon as all are connected.
 using NetworkListener = std::function<void(const std::string&)>;
 
-/// What host 0 does: forks a process for each of its routers; this process becomes the station.
-/// Returns or throws with no process left. Throws Error if a router fails, or on SIGINT, SIGTERM
-/// and SIGHUP (while the routers are only being started, those end this process and all routers);
-/// BadInput if another host has another plan.
+/// What all hosts do first: tell each other their plans. BadInput, with the same sentence on each
+/// of them, if they differ; Error if they do not all come, or on a signal. One host agrees.
+void agree(const std::vector<Plan>& plans, const app::Cluster& cluster);
+
+/// What host 0 does: forks a process for each of its routers, and one for the station; this process
+/// passes on what the station tells. Returns or throws with no process left. Throws Error if a
+/// router fails, as soon as it does, or on SIGINT, SIGTERM and SIGHUP.
 [[nodiscard]] Finish run_on_processes(const Plan& plan, const app::Cluster& cluster,
                                       const Listener& listener,
                                       const NetworkListener& network = {});
 
 /// What every other host does: forks a process for each of its routers, and waits for their end.
-/// Throws as run_on_processes() does there, and with the same sentence.
+/// Throws as run_on_processes() does there, and with the same sentence; on a signal to this host
+/// alone the others say that its routers are lost.
 void serve_on_processes(const Plan& plan, const app::Cluster& cluster,
                         const NetworkListener& network);
 

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <memory>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "routing/router.hpp"
 #include "routing/run.hpp"
 #include "routing/station.hpp"
+#include "routing/station_line.hpp"
 
 namespace dunlin::routing {
 
@@ -16,19 +18,16 @@ namespace {
 
 constexpr std::uint32_t kJoinTimeoutMs = 10'000;  // and, as each connects to each, for a member:
 constexpr std::uint32_t kJoinTimeoutPerMemberMs = 400;
-constexpr std::uint32_t kJoinTimeoutOfHostsMs = 60'000;  // somebody starts them by hand
+constexpr std::uint32_t kAgreeTimeoutMs = 60'000;  // somebody starts the hosts by hand
 // A death is noticed at once; this is for a stop. A member is silent while it maps the tables of
 // all others, and waits for its turn on the cores.
 constexpr std::uint32_t kSilenceTimeoutMs = 5'000;
 constexpr std::uint32_t kSilenceTimeoutPerMemberMs = 100;
 constexpr std::uint32_t kLeaveTimeoutMs = 5'000;
-constexpr std::uint32_t kLastWordsMs = 500;  // when a run is given up
-constexpr std::uint32_t kLookUpMs = 50;      // how often the station asks for signals
-
-[[noreturn]] void fail(bool refused, const std::string& sentence) {
-  if (refused) throw app::BadInput(sentence);
-  throw Error(sentence);
-}
+constexpr std::uint32_t kLastWordsMs = 500;   // when a run is given up
+constexpr std::uint32_t kFarewellMs = 2'000;  // until the station has told the others
+constexpr std::uint64_t kHashFactor = 0x9e3779b97f4a7c15;
+constexpr std::uint32_t kLookUpMs = 50;  // how often the station asks whether to stop
 
 /// A group of processes that runs a plan, as each of them sees it.
 class Crew {
@@ -37,12 +36,11 @@ class Crew {
       : plan_(plan), cluster_(cluster), group_(cluster.group("routing")) {}
 
   [[nodiscard]] std::unique_ptr<Fabric> join(std::uint32_t rank) const {
-    const std::uint32_t base_ms = plan_.hosts() > 1 ? kJoinTimeoutOfHostsMs : kJoinTimeoutMs;
     return cluster_.join(
         {.group = group_,
          .members = plan_.members(),
          .rank = rank,
-         .timeout_ms = base_ms + plan_.members() * kJoinTimeoutPerMemberMs,
+         .timeout_ms = kJoinTimeoutMs + plan_.members() * kJoinTimeoutPerMemberMs,
          .silence_timeout_ms = kSilenceTimeoutMs + plan_.members() * kSilenceTimeoutPerMemberMs});
   }
 
@@ -55,30 +53,50 @@ class Crew {
       });
     }
   }
+  void start_station(Processes& processes, StationLine& line) const {
+    processes.start([this, &line] { run_station(line); });
+  }
 
  private:
-  void run_router(std::uint32_t rank, const NetworkListener& network) const {
-    const auto fabric = join(rank);
-    if (network) network(cluster_.describe(*fabric));
-    Table<Row> table(fabric, {.name = "routing"});
-    Router router(table, plan_);
-    while (!run_until(
-        table, [&] { return router.finished(); }, kLookUpMs)) {
-    }
-    if (!router.failure().empty()) fail(router.refused(), router.failure());
-  }
+  void run_router(std::uint32_t rank, const NetworkListener& network) const;
+  void run_station(StationLine& line) const;
+  void see_routers_off(Table<Row>& table, std::uint32_t timeout_ms) const;
 
   const Plan& plan_;
   const app::Cluster& cluster_;
   std::string group_;
 };
 
-std::string stopped_by(const char* signal) { return fmt::format("stopped by {}", signal); }
+void Crew::run_router(std::uint32_t rank, const NetworkListener& network) const {
+  const auto fabric = join(rank);
+  if (network) network(cluster_.describe(*fabric));
+  Table<Row> table(fabric, {.name = "routing"});
+  Router router(table, plan_);
+  while (!run_until(
+      table, [&] { return router.finished(); }, kLookUpMs)) {
+  }
+  if (!router.failure().empty()) throw Error(router.failure());
+}
+
+void Crew::run_station(StationLine& line) const {
+  const auto fabric = join(plan_.station());
+  line.tell_network(cluster_.describe(*fabric));
+  Table<Row> table(fabric, {.name = "routing"});
+  Station station(table, plan_, [&line](const EventRecord& record) { line.tell_event(record); });
+  while (!run_until(
+      table, [&] { return station.finished(); }, kLookUpMs)) {
+    if (const std::string why = line.asked_to_stop(); !why.empty()) station.stop(why);
+  }
+  const bool failed = !station.failure().empty();
+  see_routers_off(table, failed ? kLastWordsMs : kLeaveTimeoutMs);
+  if (failed) throw Error(station.failure());
+  line.tell_tables(station.tables());
+}
 
 /// Until the last order has arrived everywhere: then they leave.
-void see_them_off(Table<Row>& table, const Plan& plan, std::uint32_t timeout_ms) {
+void Crew::see_routers_off(Table<Row>& table, std::uint32_t timeout_ms) const {
   const auto gone = [&] {
-    for (std::uint32_t router = 0; router < plan.routers(); ++router) {
+    for (std::uint32_t router = 0; router < plan_.routers(); ++router) {
       if (table.alive(router)) return false;
     }
     return true;
@@ -86,50 +104,91 @@ void see_them_off(Table<Row>& table, const Plan& plan, std::uint32_t timeout_ms)
   static_cast<void>(run_until(table, gone, timeout_ms));
 }
 
-Finish run_station(const std::unique_ptr<Fabric>& fabric, const Plan& plan,
-                   const Listener& listener, SignalGuard& signals) {
-  Table<Row> table(fabric, {.name = "routing"});
-  Station station(table, plan, listener);
-  while (!run_until(
-      table, [&] { return station.finished(); }, kLookUpMs)) {
-    if (const char* signal = signals.caught()) station.stop(stopped_by(signal));
+std::string stopped_by(const char* signal) { return fmt::format("stopped by {}", signal); }
+
+/// Until all have ended well.
+void supervise(Processes& processes, SignalGuard& signals) {
+  while (true) {
+    processes.demand_health();
+    if (const char* signal = signals.caught()) throw Error(stopped_by(signal));
+    if (processes.all_ended()) return;
+    processes.await_news({signals.descriptor()});
   }
-  const bool failed = !station.failure().empty();
-  see_them_off(table, plan, failed ? kLastWordsMs : kLeaveTimeoutMs);
-  if (failed) fail(station.refused(), station.failure());
-  return {station.tables()};
+}
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kNever = Clock::time_point::max();
+
+/// Until the station has shown how it ended; what it tells is passed on.
+std::vector<Installed> supervise_station(Processes& processes, SignalGuard& signals,
+                                         StationLine& line, const Listener& listener,
+                                         const NetworkListener& network) {
+  std::string stop;
+  Clock::time_point give_up = kNever;
+  while (!line.take_news(listener, network)) {
+    processes.demand_health();
+    if (processes.all_ended() && !line.take_news(listener, network)) {
+      throw Error("the station has ended without a result");
+    }
+    if (const char* signal = signals.caught()) {
+      const bool again = !stop.empty();
+      stop = stopped_by(signal);
+      if (again || !line.joined()) throw Error(stop);
+      line.ask_to_stop(stop);
+      give_up = Clock::now() + std::chrono::milliseconds(kFarewellMs);
+    }
+    if (Clock::now() >= give_up) throw Error(stop);
+    const int timeout_ms = give_up == kNever ? -1 : static_cast<int>(kLookUpMs);
+    processes.await_news({signals.descriptor(), line.descriptor()}, timeout_ms);
+  }
+  processes.finish(kLeaveTimeoutMs);
+  if (const char* signal = signals.caught(); signal != nullptr && stop.empty()) {
+    stop = stopped_by(signal);
+  }
+  if (!stop.empty()) throw Error(stop);
+  return line.take_tables();
 }
 
 }  // namespace
 
 Finish run_on_processes(const Plan& plan, const app::Cluster& cluster, const Listener& listener,
                         const NetworkListener& network) {
+  SignalGuard signals;
+  StationLine line(plan);
   Processes processes;
   const Crew crew(plan, cluster);
   crew.start_routers(processes, {});
+  crew.start_station(processes, line);
   try {
-    const auto fabric = crew.join(plan.station());
-    SignalGuard signals;  // until here a signal ends us as it ends anybody, and with us the routers
-    if (network) network(cluster.describe(*fabric));
-    Finish finish = run_station(fabric, plan, listener, signals);
-    processes.finish(kLeaveTimeoutMs);
-    if (const char* signal = signals.caught()) throw Error(stopped_by(signal));
-    return finish;
-  } catch (const app::BadInput&) {
-    throw;
-  } catch (const Error&) {
-    // A router that could not start knows better what went wrong than we, who missed it.
-    processes.complain();
+    return {supervise_station(processes, signals, line, listener, network)};
+  } catch (const Error& error) {
+    // Nobody waits for a station that is still joining; otherwise it tells the other hosts why.
+    line.ask_to_stop(error.what());
+    if (line.joined()) processes.finish(kFarewellMs);
     throw;
   }
 }
 
 void serve_on_processes(const Plan& plan, const app::Cluster& cluster,
                         const NetworkListener& network) {
+  SignalGuard signals;
   Processes processes;
   const Crew crew(plan, cluster);
   crew.start_routers(processes, network);
-  processes.demand_success();
+  supervise(processes, signals);
+}
+
+void agree(const std::vector<Plan>& plans, const app::Cluster& cluster) {
+  if (cluster.hosts() == 1) return;
+  app::Intent intent{.what = "routing", .besides = "links, costs or events"};
+  for (const Plan& plan : plans) {
+    intent.text += (intent.text.empty() ? "" : "; ") + plan.text();
+    intent.hash = intent.hash * kHashFactor + plan.hash();
+  }
+  SignalGuard signals;
+  Processes processes;
+  processes.start([&] { cluster.agree(intent, kAgreeTimeoutMs); });
+  supervise(processes, signals);
 }
 
 }  // namespace dunlin::routing

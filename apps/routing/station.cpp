@@ -21,13 +21,10 @@ Station::Station(Table<Row>& table, const Plan& plan, Listener listener)
       routers_(plan.routers()),
       arrived_ns_(plan.routers()) {
   std::iota(routers_.begin(), routers_.end(), 0U);
-  table_.mine().plan_hash = plan.hash();
-  store_text(table_.mine().plan_text, plan.text());
-  table_.push();
   table_.on_failure([this](auto&, std::size_t row, std::string_view why) {
     if (finished()) return;
     const auto member = static_cast<std::uint32_t>(row);
-    give_up(Plan::kGiveUp, fmt::format("router {} is lost: {}", plan_.name_of(member), why));
+    give_up(fmt::format("router {} is lost: {}", plan_.name_of(member), why));
   });
   table_.when(any(&Row::lost_router).over(routers_) != 0U).once([this] {
     wait_for_news_of_the_lost();
@@ -43,24 +40,10 @@ Station::Station(Table<Row>& table, const Plan& plan, Listener listener)
       .when(
           [this](const auto& t) {
             return t.connected() && std::all_of(routers_.begin(), routers_.end(),
-                                                [&](auto r) { return t[r].plan_hash != 0; });
+                                                [&](auto r) { return t[r].changed_stage != 0; });
           },
           "all routers are here")
-      .once([this] { begin(); });
-}
-
-void Station::begin() {
-  if (!failure_.empty()) return;
-  for (const std::uint32_t router : routers_) {
-    if (table_[router].plan_hash == plan_.hash()) continue;
-    const std::string theirs = load_text(table_[router].plan_text);
-    const bool alike = theirs == plan_.text().substr(0, theirs.size());
-    return give_up(Plan::kRefuse,
-                   fmt::format("the hosts have different plans: host 0 has {}, host {} has {}{}",
-                               plan_.text(), plan_.host_of(router), theirs,
-                               alike ? ", with other links, costs or events" : ""));
-  }
-  order(Plan::kStart);
+      .once([this] { order(Plan::kStart); });
 }
 
 void Station::order(std::uint32_t stage) {
@@ -89,11 +72,10 @@ void Station::order(std::uint32_t stage) {
 }
 
 /// The others are told the reason, too.
-void Station::give_up(std::uint32_t how, const std::string& why) {
+void Station::give_up(const std::string& why) {
   failure_ = why;
-  refused_ = how == Plan::kRefuse;
   store_text(table_.mine().reason, why);
-  table_.mine().order = how;
+  table_.mine().order = Plan::kGiveUp;
   table_.push(&Row::reason, &Row::order);
 }
 
@@ -113,13 +95,13 @@ void Station::believe_report() {
   for (const std::uint32_t router : routers_) {
     const std::uint32_t lost = table_[router].lost_router;
     if (lost == 0 || lost > plan_.routers() || finished()) continue;
-    give_up(Plan::kGiveUp, fmt::format("router {} no longer hears router {}", plan_.name_of(router),
-                                       plan_.name_of(lost - 1)));
+    give_up(fmt::format("router {} no longer hears router {}", plan_.name_of(router),
+                        plan_.name_of(lost - 1)));
   }
 }
 
 void Station::stop(const std::string& why) {
-  if (!finished()) give_up(Plan::kGiveUp, why);
+  if (!finished()) give_up(why);
 }
 
 bool Station::news() const noexcept {

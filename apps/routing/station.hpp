@@ -29,15 +29,12 @@ class Station {
   [[nodiscard]] bool finished() const noexcept { return !failure_.empty() || !tables_.empty(); }
   /// A sentence that names the router that failed; empty if none did.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
-  /// The failure is that of whoever gave the hosts their input.
-  [[nodiscard]] bool refused() const noexcept { return refused_; }
   /// What each router has installed at the end.
   [[nodiscard]] const std::vector<Installed>& tables() const noexcept { return tables_; }
 
  private:
-  void begin();
   void order(std::uint32_t stage);
-  void give_up(std::uint32_t how, const std::string& why);
+  void give_up(const std::string& why);
   void wait_for_news_of_the_lost();
   [[nodiscard]] bool report_is_due() const noexcept;
   void believe_report();
@@ -58,7 +55,6 @@ class Station {
   std::uint64_t report_due_ns_ = UINT64_MAX;
   std::vector<Installed> tables_;
   std::string failure_;
-  bool refused_ = false;
 };
 
 }  // namespace dunlin::routing

@@ -9,6 +9,7 @@
 #include "cluster/cluster.hpp"
 #include "cluster/secret.hpp"
 #include "command.hpp"
+#include "fabric/private_file.hpp"
 #include "support/errors.hpp"
 #include "support/process.hpp"
 
@@ -98,18 +99,96 @@ TEST(OfiCommand, TakesItsHostFromItsLauncher) {
   std::filesystem::remove(file);
 }
 
+/// What such a member is refused with, before it goes anywhere.
+std::string refusal_of(dunlin::app::FabricOptions options,
+                       const std::vector<std::pair<std::string, std::string>>& variables = {}) {
+  const std::string file = scratch("secret");
+  write_privately(file, "one of sixteen bytes or more\n");
+  options.fabric = "ofi";
+  options.secret_file = file;
+  options.hosts = 2;
+  options.host = 1;
+  if (options.meeting.empty()) options.meeting = "unix:x";
+  dunlin::test::Process process([&](dunlin::test::Parent& parent) {
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+    try {
+      const dunlin::app::Cluster cluster(options);
+      parent.tell("nothing");
+    } catch (const dunlin::app::BadInput& error) {
+      parent.tell(error.what());
+    }
+    return 0;
+  });
+  std::string said = process.hear();
+  std::filesystem::remove(file);
+  return said;
+}
+
+TEST(OfiCommand, RefusesBeforehandWhatCannotWork) {
+  EXPECT_EQ(refusal_of({}), "nothing");
+  EXPECT_TRUE(contains(refusal_of({.meeting = "10.0.0.1"}),
+                       "--meeting: the meeting's address '10.0.0.1' is not possible: it has no"));
+  EXPECT_TRUE(contains(refusal_of({.meeting = "[::]:7700"}), "every machine has it"));
+  EXPECT_TRUE(contains(refusal_of({.address = "10.0.0"}), "--address \"10.0.0\": not an"));
+  EXPECT_TRUE(contains(refusal_of({.address = "eth0"}), "--address \"eth0\": not an address such"));
+  const std::string foreign = refusal_of({.address = "192.0.2.7"});  // nobody's: RFC 5737
+  EXPECT_TRUE(contains(foreign, "--address \"192.0.2.7\": not an address of this host, which has"));
+  EXPECT_TRUE(contains(foreign, "127.0.0.1 (lo)"));
+  EXPECT_TRUE(contains(refusal_of({}, {{"DUNLIN_ADDRESS", "192.0.2.7"}}), "DUNLIN_ADDRESS \"192"));
+  EXPECT_EQ(refusal_of({.address = "127.0.0.1"}), "nothing");
+}
+
+TEST(OfiCommand, RefusesHalfOfTlsBeforehand) {
+  EXPECT_TRUE(contains(refusal_of({}, {{"DUNLIN_TLS_CA", "/ca.pem"}}),
+                       "DUNLIN_TLS_CERTIFICATE is not set, nor is DUNLIN_TLS_KEY"));
+  EXPECT_TRUE(contains(refusal_of({}, {{"DUNLIN_TLS_CA", "/nodir/ca.pem"},
+                                       {"DUNLIN_TLS_CERTIFICATE", "/nodir/one.pem"},
+                                       {"DUNLIN_TLS_KEY", "/nodir/one.key"}}),
+                       "/nodir/"));
+}
+
+/// Host 0 of a group of two, and a host of a group of three.
+TEST(OfiCommand, TellsAllHostsThatTheirNumbersDiffer) {
+  const std::string name = "unix:" + std::to_string(getpid()) + "-numbers";
+  const auto host = [&name](std::uint32_t hosts, std::uint32_t which) {
+    return [&name, hosts, which](dunlin::test::Parent& parent) {
+      try {
+        dunlin::app::agree({.hosts = hosts,
+                            .host = which,
+                            .meeting = name,
+                            .secret = "one of sixteen bytes or more",
+                            .tls = {},
+                            .timeout_ms = 60'000},
+                           {.what = "test"});
+      } catch (const dunlin::app::BadInput& error) {
+        parent.tell(error.what());
+      }
+      return 0;
+    };
+  };
+  dunlin::test::Process two(host(2, 0));
+  dunlin::test::Process three(host(3, 1));
+  for (dunlin::test::Process* one : {&two, &three}) {
+    const std::string said = one->hear();
+    EXPECT_TRUE(contains(said, "the host expects "));
+    EXPECT_TRUE(contains(said, " 2"));
+    EXPECT_TRUE(contains(said, " 3"));
+    EXPECT_TRUE(contains(said, "--hosts"));
+  }
+}
+
 TEST(Secret, IsAFileWithoutTheLineEndBehindIt) {
   const std::string file = scratch("secret");
   write_privately(file, "one of sixteen bytes or more\r\n\n");
-  EXPECT_EQ(dunlin::app::read_secret("--secret-file", file), "one of sixteen bytes or more");
-  write_privately(file, "short\n");
+  EXPECT_EQ(dunlin::read_secret(file, "--secret-file"), "one of sixteen bytes or more");
+  write_privately(file, "tiny\n");
   const std::string said =
-      dunlin::test::what_is_thrown_by([&] { (void)dunlin::app::read_secret("X", file); });
+      dunlin::test::what_is_thrown_by([&] { (void)dunlin::read_secret(file, "X"); });
   EXPECT_TRUE(contains(said, "a secret has 16 to 4096 bytes"));
-  EXPECT_EQ(said.find("short"), std::string::npos) << "it is not for all to see";
+  EXPECT_EQ(said.find("tiny"), std::string::npos) << "it is not for all to see";
   std::filesystem::remove(file);
   EXPECT_TRUE(
-      contains(dunlin::test::what_is_thrown_by([&] { (void)dunlin::app::read_secret("X", file); }),
+      contains(dunlin::test::what_is_thrown_by([&] { (void)dunlin::read_secret(file, "X"); }),
                "No such file or directory"));
 }
 

@@ -88,8 +88,10 @@ class Hosts {
   int take_part(Parent& parent, const Topology& net, const std::vector<LinkEvent>& events,
                 std::uint32_t host) const {
     try {
-      const Plan plan(net, events, kHosts);
+      const std::vector<Plan> plans{Plan(net, events, kHosts)};
+      const Plan& plan = plans.front();
       const Cluster here = cluster(host);
+      agree(plans, here);
       host == 0 ? play(parent, plan, here, events) : serve_on_processes(plan, here, {});
       parent.tell("done");
       return 0;
@@ -105,7 +107,7 @@ class Hosts {
                    const std::vector<LinkEvent>& events) {
     const Finish finish = run_on_processes(plan, here, [&](const EventRecord& record) {
       if (record.event) return;
-      parent.tell(std::to_string(count_children()) + " routers here");
+      parent.tell(std::to_string(count_children() - 1) + " routers here");  // and the station
     });
     const Topology& net = plan.topology();
     const Verdict verdict = check(net, costs_after(net, events, events.size()), finish.tables);
@@ -145,7 +147,7 @@ TEST(OfiRun, NeedsNothingButTheNameOfItsFabricOnOneHost) {
 
 TEST(OfiRun, DealsTheRoutersOutToTheHosts) {
   const Topology net = hub_ring(7, {});
-  Hosts hosts(net, same_everywhere(10));
+  Hosts hosts(net, same_everywhere(1'000));  // more than the station can tell at once
   EXPECT_EQ(hosts[0].hear(), "3 routers here");
   EXPECT_EQ(hosts[0].hear(), "done");
   for (std::size_t host = 0; host < kHosts; ++host) EXPECT_EQ(hosts[host].exit_code(), 0);
@@ -158,9 +160,20 @@ TEST(OfiRun, RefusesHostsWithOtherEventsOnAllOfThem) {
   });
   for (std::size_t host = 0; host < kHosts; ++host) {
     EXPECT_EQ(hosts.end_of(host),
-              "bad input: the hosts have different plans: host 0 has hub-ring:6, 6 routers, "
-              "10 links, 4 events, 3 hosts, host 1 has hub-ring:6, 6 routers, 10 links, 5 events, "
-              "3 hosts");
+              "bad input: the hosts have different plans: host 0 has ofi tcp: hub-ring:6, "
+              "6 routers, 10 links, 4 events, 3 hosts, host 1 has ofi tcp: hub-ring:6, 6 routers, "
+              "10 links, 5 events, 3 hosts");
+    EXPECT_EQ(hosts[host].exit_code(), 3);
+  }
+}
+
+TEST(OfiRun, SaysOnAllHostsThatTheyDifferInWhatTheirTextDoesNotShow) {
+  const Topology net = hub_ring(6, {});
+  Hosts hosts(net, [](std::uint32_t host, const Topology& n) {
+    return random_events(n, 4, host == 2 ? 5 : 3);
+  });
+  for (std::size_t host = 0; host < kHosts; ++host) {
+    EXPECT_TRUE(contains(hosts.end_of(host), "with other links, costs or events"));
     EXPECT_EQ(hosts[host].exit_code(), 3);
   }
 }
@@ -207,6 +220,18 @@ TEST(OfiRun, TellsAllHostsOfASignalToTheFirst) {
     EXPECT_EQ(hosts.end_of(host), "stopped by SIGTERM");
     EXPECT_EQ(hosts[host].exit_code(), 3);
   }
+}
+
+TEST(OfiRun, EndsOnAllHostsIfOneOfThemIsStopped) {
+  const Topology net = hub_ring(6, {});
+  Hosts hosts(net, same_everywhere(10'000));
+  hosts.await(0, "2 routers here");
+  hosts[1].signal(SIGINT);
+  EXPECT_EQ(hosts.end_of(1), "stopped by SIGINT");
+  for (const std::size_t host : {0U, 2U}) {
+    EXPECT_TRUE(contains(hosts.end_of(host), "on host 1 is lost: "));
+  }
+  for (std::size_t host = 0; host < kHosts; ++host) EXPECT_EQ(hosts[host].exit_code(), 3);
 }
 
 TEST(Plan, IsToldFromOneThatDiffersInAnything) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <dunlin/fabric/shm.hpp>
@@ -166,17 +167,16 @@ std::set<pid_t> children() {
 TEST(Run, PutsEachRouterIntoAProcessAndLeavesNoneBehind) {
   std::mt19937_64 draw(1);
   const Topology net = random_network(7, 6, draw);
-  const auto events = random_events(net, 15, 2);
+  const auto events = random_events(net, 2'000, 2);  // more than the station can tell at once
   const Plan plan(net, events);
   std::size_t told = 0;
   std::size_t processes = 0;
   const Finish finish = run_on_processes(plan, {}, [&](const EventRecord& record) {
-    ++told;
-    processes = children().size();
+    if (told++ == 0) processes = children().size();
     EXPECT_EQ(record.recomputed + record.skipped, net.size());
   });
   EXPECT_EQ(told, events.size() + 1);
-  EXPECT_EQ(processes, net.size());
+  EXPECT_EQ(processes, plan.members());
   EXPECT_TRUE(children().empty());
   EXPECT_TRUE(judge(net, events, finish).agrees());
 }
@@ -240,10 +240,33 @@ TEST(Run, IsEndedByASignalWhileItsGroupForms) {
     (void)run_on_processes(plan, {}, ignore());
     return 0;
   });
-  for (std::uint32_t router = 0; router < plan.routers(); ++router) EXPECT_EQ(run.hear(), "here");
+  for (std::uint32_t member = 0; member < plan.members(); ++member) EXPECT_EQ(run.hear(), "here");
   run.signal(SIGTERM);
-  EXPECT_EQ(run.exit_code(), -SIGTERM);
-  EXPECT_EQ(run.hear_all(), "") << "which ends when the routers, who hold the line, are gone";
+  EXPECT_EQ(run.hear(), "error: stopped by SIGTERM");
+  EXPECT_EQ(run.hear_all(), "") << "which ends when the members, who hold the line, are gone";
+  EXPECT_EQ(run.exit_code(), 1);
+}
+
+/// The others wait for it until their time is up: an hour here.
+TEST(Run, EndsWithTheErrorOfARouterThatCannotJoin) {
+  const Topology net = hub_ring(4, {});
+  const std::vector<LinkEvent> events;
+  const Plan plan(net, events);
+  const dunlin::app::Cluster cluster({.join_timeout_s = 3'600});
+  dunlin::test::Process run([&](dunlin::test::Parent& parent) {
+    static int count;
+    count = 0;
+    pthread_atfork([] { ++count; }, nullptr,
+                   [] {
+                     constexpr rlimit kNoFiles{3, 3};
+                     if (count == 2) setrlimit(RLIMIT_NOFILE, &kNoFiles);
+                   });
+    (void)run_on_processes(plan, cluster, ignore());
+    parent.tell("done");
+    return 0;
+  });
+  EXPECT_TRUE(dunlin::test::contains(run.hear(), "may have only 3: raise the hard limit"));
+  EXPECT_EQ(run.exit_code(), 1);
 }
 
 TEST(SignalGuard, LetsASignalThroughThatNobodyAskedFor) {
@@ -305,11 +328,24 @@ TEST(Run, IsFreeOfRacesAsThreads) {
 
 TEST(Processes, KeepWhatTheFirstFailingChildSaid) {
   Processes processes;
-  processes.start([] { throw dunlin::Error("no memory\nleft"); });
+  const std::string sentence = "there is no such network. This host has:\n  lo\n  eth0";
+  processes.start([&] { throw dunlin::Error(sentence); });
   processes.finish(10'000);
-  EXPECT_EQ(dunlin::test::what_is_thrown_by([&] { processes.complain(); }), "no memory");
+  EXPECT_EQ(dunlin::test::what_is_thrown_by([&] { processes.complain(); }), sentence);
   EXPECT_EQ(dunlin::test::what_is_thrown_by([&] { processes.complain(); }), "nothing");
   EXPECT_TRUE(children().empty());
+}
+
+TEST(Processes, TellWhatKilledAChildIfNobodyElseDoes) {
+  Processes processes;
+  processes.start([] { raise(SIGKILL); });
+  const std::string said = dunlin::test::what_is_thrown_by([&] {
+    while (true) {
+      processes.demand_health();
+      processes.await_news({});
+    }
+  });
+  EXPECT_EQ(said, "a process of this host was ended by signal 9");
 }
 
 TEST(Processes, EndAChildThatDoesNot) {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <dunlin/fabric/tls.hpp>
+
+/// Before hosts form a group, their commands meet: whether all are about to do the same.
+namespace dunlin::app {
+
+/// What a host is about to do.
+struct Intent {
+  std::string what;          // "routing": others do not meet it
+  std::string text = {};     // for people; what must be the same
+  std::uint64_t hash = 0;    // of all that must be the same
+  std::string besides = {};  // what is in the hash and not in the text: "links, costs or events"
+};
+
+/// Which host this is, and where it meets the others.
+struct Party {
+  std::uint32_t hosts;
+  std::uint32_t host;
+  std::string meeting;
+  std::string meeting_option = {};  // that says it
+  std::string secret;
+  TlsFiles tls;
+  std::uint32_t timeout_ms = 0;
+};
+
+/// Throws Error if it can be known beforehand that this host could not meet others.
+void check(const Party& party);
+
+/// Returns when all hosts have come and have the same in mind. Throws BadInput, on all of them, if
+/// they have not; Error if not all have come in time. Leaves nothing behind, and knows no network
+/// but TCP's and Unix sockets.
+void agree(const Party& party, const Intent& intent);
+
+}  // namespace dunlin::app
