@@ -144,6 +144,15 @@ std::string Endpoint::text() const {
   return (address.ss_family == AF_INET6 ? "[" + number + "]" : number) + ":" + port.data();
 }
 
+std::string address_text(std::span<const std::byte> socket_address) {
+  Endpoint endpoint;
+  if (socket_address.size() > sizeof endpoint.address) return {};
+  std::memcpy(&endpoint.address, socket_address.data(), socket_address.size());
+  endpoint.bytes = static_cast<socklen_t>(socket_address.size());
+  const auto family = endpoint.address.ss_family;
+  return family == AF_INET || family == AF_INET6 ? endpoint.text() : std::string();
+}
+
 std::vector<Endpoint> resolve(const Address& address, std::string& fault) {
   if (address.is_unix()) return {unix_endpoint(address.unix_name)};
   addrinfo wanted{};

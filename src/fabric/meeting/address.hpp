@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,9 @@ struct Endpoint {
   }
   [[nodiscard]] std::string text() const;
 };
+
+/// A socket address of IP as people write it, "10.0.0.7:40112"; empty if it is none.
+[[nodiscard]] std::string address_text(std::span<const std::byte> socket_address);
 
 /// Where it is now: a name may have several addresses, or none yet. `fault` then says why. Asks the
 /// resolver, which may take its time.

@@ -38,21 +38,12 @@ bool same_host(std::span<const std::byte> one, std::span<const std::byte> other)
   return false;
 }
 
-std::string text_of(std::span<const std::byte> card) {
-  meeting::Endpoint endpoint;
-  const bool ip = family(card) == AF_INET || family(card) == AF_INET6;
-  if (!ip || card.size() > sizeof endpoint.address) return {};
-  std::memcpy(&endpoint.address, card.data(), card.size());
-  endpoint.bytes = static_cast<socklen_t>(card.size());
-  return endpoint.text();
-}
-
 }  // namespace
 
 const Provider kTcp{.name = "tcp",
                     .local_address = meeting::local_address,
                     .same_host = same_host,
-                    .text_of = text_of,
+                    .text_of = meeting::address_text,
                     .fills_in_order = true};
 
 }  // namespace dunlin::ofi

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+#include "fabric/meeting/address.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
 /// The lower rank calls, the higher answers. A call carries who it is from and its proof (S7), so
@@ -184,7 +185,7 @@ void VerbsTransport::call(Rank peer, const Call& all) {
   std::memcpy(&to, all.cards[peer].data(), std::min(all.cards[peer].size(), sizeof to));
   done(rdma_resolve_addr(link.id.get(), reinterpret_cast<sockaddr*>(&from),
                          reinterpret_cast<sockaddr*>(&to), kResolveMs),
-       "looking for the way to member " + std::to_string(peer));
+       "looking for the way to " + who(peer));
 }
 
 void VerbsTransport::answer(const Happening& event, const Call& all) {
@@ -263,8 +264,7 @@ void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
   const Ticket ticket{rank_, we_call ? all.ours[peer] : stream::Proof{}};
   switch (event.what) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      done(rdma_resolve_route(event.id, kResolveMs),
-           "looking for the route to member " + std::to_string(peer));
+      done(rdma_resolve_route(event.id, kResolveMs), "looking for the route to " + who(peer));
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       open_link(link, *event.id);
@@ -291,14 +291,19 @@ void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
   }
 }
 
+std::string VerbsTransport::who(Rank peer) const {
+  const std::string& at = links_[peer].at;
+  return "member " + std::to_string(peer) + (at.empty() ? "" : " at " + at);
+}
+
 std::string VerbsTransport::missing() const {
-  std::string ranks;
+  std::string all;
   for (Rank peer = 0; peer < links_.size(); ++peer) {
     if (links_[peer].connected || (peer == rank_ && !abilities_.atomics)) continue;
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
-    if (!links_[peer].why.empty()) ranks += " [" + links_[peer].why + "]";
+    all += (all.empty() ? "" : ", ") + who(peer);
+    if (!links_[peer].why.empty()) all += " [" + links_[peer].why + "]";
   }
-  return ranks;
+  return all;
 }
 
 void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> cards,
@@ -308,6 +313,8 @@ void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> 
   const Call all{cards, ours, theirs};
   const bool needs_mirror = abilities_.atomics && !abilities_.atomics_coherent_with_cpu;
   if (!needs_mirror) links_[rank_].connected = true;
+  for (Rank peer = 0; peer < links_.size(); ++peer)
+    links_[peer].at = meeting::address_text(cards[peer]);
   for (Rank peer = needs_mirror ? rank_ : rank_ + 1; peer < links_.size(); ++peer) call(peer, all);
   while (!missing().empty()) {
     Happening event;
@@ -315,7 +322,7 @@ void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> 
     call_again(all);
     if (missing().empty() || wait_for_happening(deadline_ns)) continue;
     if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns) continue;
-    throw Error("the members have met, but there is no connection to those of rank " + missing() +
+    throw Error("the members have met, but there is no connection to " + missing() +
                 ": are all on the same RDMA network, and did nobody choose a device or address "
                 "(JoinOptions) that the others cannot reach?");
   }

@@ -173,7 +173,8 @@ void VerbsTransport::take_completion(const ibv_wc& completion, stream::Receiver&
       (completion.wr_id & kTagMask) != links_[peer].tag)
     return;  // of a connection that is closed
   if (completion.status != IBV_WC_SUCCESS)
-    return end(peer, std::string("its connection broke: ") + ibv_wc_status_str(completion.status));
+    return end(peer, "its connection broke, at " + links_[peer].at + ": " +
+                         ibv_wc_status_str(completion.status));
   if ((completion.wr_id & kReceiveBit) != 0) return take_received(peer, completion, receiver);
   links_[peer].queue.retire(static_cast<std::uint32_t>(completion.wr_id),
                             [&](const Record& record) { take_record(peer, record, receiver); });

@@ -105,7 +105,8 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
     bool ended = false;
     std::uint64_t call_again_ns = 0;
     std::string why;
-    Id id;  // last, so that the queue pair goes first (V2)
+    std::string at;  // "10.0.0.7:40112"
+    Id id;           // last, so that the queue pair goes first (V2)
   };
   struct Call {
     std::span<const std::vector<std::byte>> cards;
@@ -144,6 +145,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   void go_on(Rank peer, const Happening& event, const Call& all);
   [[nodiscard]] bool next_happening(Happening& event);
   [[nodiscard]] bool wait_for_happening(std::uint64_t until_ns) const;
+  [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
   [[nodiscard]] rdma_conn_param parameters(const Ticket* ticket) const noexcept;
 
