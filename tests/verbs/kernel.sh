@@ -71,11 +71,15 @@ cache_stamp() { # VERSION
   echo "$1 $(cat "$here/kernel.sh" "$here/guest-init.sh" | sha256sum)"
 }
 
+is_prepared() {
+  [[ -e $cache/stamp && $(<"$cache/stamp") == "$(cache_stamp "$(cut -d' ' -f1 "$cache/stamp")")" ]]
+}
+
 prepare_machine() {
   local tool version
   [[ $(uname -m) == x86_64 ]] || skip "the emulated machine needs an x86-64 host"
   for tool in "${needed_tools[@]}"; do
-    command -v "$tool" >/dev/null || skip "there is no $tool here (./run test-verbs installs it)"
+    command -v "$tool" >/dev/null || skip "there is no $tool here (./run test installs it)"
   done
   mkdir -p "$cache"
   exec {lock}>"$cache/lock"
@@ -85,7 +89,7 @@ prepare_machine() {
     version=$(cut -d' ' -f1 "$cache/stamp") # no package lists, but a kernel from before
   fi
   [[ -n $version ]] || skip "apt knows no package linux-image-amd64 (apt-get update?)"
-  if [[ -e $cache/stamp && $(<"$cache/stamp") == "$(cache_stamp "$version")" ]]; then return; fi
+  if is_prepared && [[ $(cut -d' ' -f1 "$cache/stamp") == "$version" ]]; then return; fi
   echo "Preparing the emulated machine: Linux $version, downloaded and unpacked in $cache" >&2
   rm -rf "$cache/work" "$cache/stamp"
   mkdir "$cache/work"

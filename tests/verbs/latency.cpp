@@ -22,7 +22,7 @@
 namespace dunlin::test {
 namespace {
 
-constexpr int kBlocks = 31;
+constexpr int kBlocks = 11;
 constexpr std::uint64_t kTurns = 100;  // of a block
 
 using Clock = std::chrono::steady_clock;

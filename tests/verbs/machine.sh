@@ -2,7 +2,7 @@
 # Runs a command of this host in an emulated machine whose kernel has RDMA devices made of software:
 #
 #     tests/verbs/machine.sh [--log FILE] [--time-limit SECONDS] COMMAND [ARGUMENT...]
-#     tests/verbs/machine.sh --prepare
+#     tests/verbs/machine.sh --prepare | --prepared
 #
 # The machine sees this host's files as they are (what it writes is forgotten), its own devices rxe0
 # (RoCE, 10.77.0.1 to .8) and siw0 (iWARP, 10.78.0.1 to .8), and the environment and folder of the
@@ -74,7 +74,8 @@ run_machine() { # TIME-LIMIT LOG COMMAND [ARGUMENT...]
     channels+=(-chardev "file,id=$channel,path=$run/$channel"
       -device "virtserialport,chardev=$channel,name=$channel")
   done
-  timeout "$limit" qemu-system-x86_64 -machine pc "${processor[@]}" -smp "$processors" \
+  # It shall not outlive us, not even if we are killed.
+  setpriv --pdeathsig TERM timeout "$limit" qemu-system-x86_64 -machine pc "${processor[@]}" -smp "$processors" \
     -m "$memory_mb" -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$cache/kernel" -initrd "$cache/initial.cpio" \
     -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr audit=0 random.trust_cpu=on \
@@ -105,6 +106,10 @@ while (($#)); do
     --time-limit) limit=$2 && shift 2 ;;
     --prepare)
       prepare_machine
+      exit 0
+      ;;
+    --prepared)
+      is_prepared || skip "the machine is not prepared: tests/verbs/machine.sh --prepare, or ./run test"
       exit 0
       ;;
     --) shift && break ;;
