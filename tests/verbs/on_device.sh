@@ -22,5 +22,5 @@ while read -r name _; do
     Running) ;;
     *) run "$suite$name" ;;
   esac
-done < <(DUNLIN_VERBS_DEVICES=$device "$tests" --gtest_list_tests --gtest_filter="$4")
+done < <(DUNLIN_VERBS_DEVICES=$device "$tests" --gtest_list_tests --gtest_filter="$4${5:+-$5}")
 exit "$failed"

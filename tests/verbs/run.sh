@@ -12,6 +12,6 @@ tests=$(cd "$1" && pwd)
 "$here/machine.sh" "${2:---prepare}"
 started=$SECONDS
 status=0
-"$here/machine.sh" --time-limit 800 "$here/in_machine.sh" "$tests" || status=$?
+"$here/machine.sh" --time-limit 1700 "$here/in_machine.sh" "$tests" || status=$?
 ((status == 77)) || echo "verbs: exit status $status after $((SECONDS - started)) s"
 exit "$status"
