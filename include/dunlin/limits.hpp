@@ -19,6 +19,7 @@ inline constexpr std::size_t kMaxMemberNameBytes = 40;     // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxRegionNameBytes = 64;     // printable ASCII
 inline constexpr std::size_t kMaxLayoutTextBytes = 16384;  // of a region's description
 inline constexpr std::uint32_t kMaxRegions = 256;          // of one fabric, at a time
+inline constexpr std::uint32_t kMaxRetiredRegions = 256;   // released, and not let go of by all
 inline constexpr std::size_t kMaxRegionBytes = std::size_t{1} << 36;
 inline constexpr std::size_t kMaxMessageBytes = 256;    // of one active message
 inline constexpr std::size_t kMessageRingBytes = 4096;  // per pair and direction

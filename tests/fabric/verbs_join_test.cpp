@@ -1,8 +1,10 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <new>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <dunlin/fabric/verbs.hpp>
@@ -85,6 +87,7 @@ TEST(VerbsJoin, SaysWhichDeviceItChoseAndWhatItPromises) {
   EXPECT_TRUE(contains(text, device())) << text;
   EXPECT_TRUE(contains(text, "as asked")) << text;
   EXPECT_TRUE(contains(text, "atomics")) << text;
+  EXPECT_FALSE(contains(text, "children")) << text;
   EXPECT_EQ(fabric->kind(), "verbs");
   EXPECT_EQ(fabric->properties().native_atomics, contains(text, "atomics native"));
   EXPECT_FALSE(fabric->properties().native_atomics &&
@@ -169,6 +172,69 @@ TEST(VerbsDeath, OfAKilledPeerIsToldOnceWithoutAnyHeartbeat) {
 TEST(VerbsDeath, OfAStoppedPeerIsToldOnceAfterItsSilence) {
   SKIP_WITHOUT_A_DEVICE();
   expect_failure_of([](Process& peer) { peer.signal(SIGSTOP); }, 3'000, "no sign of life");
+}
+
+/// Two members with a box each; `use` is what the first does with the box of the second.
+void with_a_box_at_a_peer(const std::function<int(std::unique_ptr<Fabric>&, Region&)>& use) {
+  const auto options = on_this_host(fresh_group(), 2);
+  in_a_process([&](Parent&) {
+    const auto join = [&](Rank rank) {
+      verbs::JoinOptions mine = options;
+      mine.rank = rank;
+      return verbs::join(mine);
+    };
+    const Process peer([&](Parent&) {
+      const auto fabric = join(1);
+      const Region box = fabric->allocate({.name = "box", .bytes = 4096});
+      fabric->announce(box);
+      while (!fabric->failed(0)) poll_politely(*fabric);
+      return 0;
+    });
+    auto fabric = join(0);
+    Region box = fabric->allocate({.name = "box", .bytes = 4096});
+    fabric->announce(box);
+    while (!fabric->connected(1, box.id())) poll_politely(*fabric);
+    return use(fabric, box);
+  });
+}
+
+TEST(VerbsDeath, OfTheFabricGivesNobodyResultsWhoMayBeGone) {
+  SKIP_WITHOUT_A_DEVICE();
+  with_a_box_at_a_peer([](std::unique_ptr<Fabric>& fabric, Region& box) {
+    void* const page =
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return 1;
+    auto* const done = new (page) Completion;
+    std::byte* const target = static_cast<std::byte*>(page) + 64;
+    for (int i = 0; i < 8; ++i)
+      if (!fabric->post(read(1, box.id(), 0, target, 64).notify(*done)).all()) return 2;
+    munmap(page, 4096);
+    box = Region();
+    fabric.reset();
+    return 0;
+  });
+}
+
+TEST(VerbsDeath, OfChildrenThatRanAProgramTakesNothingFromTheDevice) {
+  SKIP_WITHOUT_A_DEVICE();
+  with_a_box_at_a_peer([](std::unique_ptr<Fabric>& fabric, const Region& box) {
+    alignas(8) std::array<std::byte, 1000> sent{};
+    alignas(8) std::array<std::byte, 1000> back{};
+    for (unsigned round = 1; round <= 10; ++round) {
+      sent.fill(static_cast<std::byte>(round));
+      Completion done;
+      if (!fabric->post(put(1, box.id(), 0, sent.data(), 1000).notify(done, Notify::remotely))
+               .all())
+        return 1;
+      if (std::system("true") != 0) return 2;
+      while (!done.finished()) poll_politely(*fabric);
+      if (!fabric->post(read(1, box.id(), 0, back.data(), 1000).notify(done)).all()) return 3;
+      if (std::system("true") != 0) return 4;
+      while (!done.finished()) poll_politely(*fabric);
+      if (done.failed() || back != sent) return 5;
+    }
+    return 0;
+  });
 }
 
 }  // namespace

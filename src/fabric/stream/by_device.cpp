@@ -76,41 +76,58 @@ void StreamFabric::ring_device(Rank peer) noexcept {
 
 // --- memory --------------------------------------------------------------------------------------
 
-/// R2: kept until the last peer that may still reach it has let go.
+/// R2: kept until the last peer that may still reach it has let go, and our own device is done with
+/// what was started to that peer, of which the region may be the source.
 void StreamFabric::retire(std::unique_ptr<Local> local) {
   Retired retired{.local = std::move(local), .users = {}};
-  for (Rank peer = 0; peer < members_; ++peer)
-    if (!contacts_[peer].failing) retired.users.push_back(peer);
+  const bool reached = reach_ != nullptr && retired.local->number != 0;
+  for (Rank peer = 0; reached && peer < members_; ++peer)
+    if (!contacts_[peer].failing)
+      retired.users.push_back({peer, reach_->started(peer), peer == rank_});
   retired_.push_back(std::move(retired));
 }
 
-void StreamFabric::drop_user(Retired& retired, Rank user) noexcept {
-  std::erase(retired.users, user);
-  if (retired.users.empty()) reach_->close(retired.local->pages.memory());
-}
-
 void StreamFabric::free_retired() noexcept {
-  std::erase_if(retired_, [](const Retired& retired) { return retired.users.empty(); });
+  const auto done = [&](const Retired::User& user) {
+    return contacts_[user.peer].failing ||
+           (user.let_go && reach_->finished(user.peer, user.started));
+  };
+  for (Retired& retired : retired_) std::erase_if(retired.users, done);
+  std::erase_if(retired_, [&](const Retired& retired) {
+    if (!retired.users.empty() || is_source(*retired.local)) return false;
+    if (reach_ != nullptr && retired.local->number != 0)
+      reach_->close(retired.local->pages.memory());
+    return true;
+  });
 }
 
-/// Our own operations are finished by our own device.
-void StreamFabric::let_go_ourselves() noexcept {
-  if (!reach_->quiet(rank_)) return;
-  for (Retired& retired : retired_)
-    if (std::find(retired.users.begin(), retired.users.end(), rank_) != retired.users.end())
-      drop_user(retired, rank_);
-  free_retired();
+/// Whoever goes on without those that do not answer would fill the memory with what they may reach.
+void StreamFabric::check_retired(const std::string& name) const {
+  if (retired_.size() < kMaxRetiredRegions) return;
+  std::string awaited;
+  for (const Retired::User& user : retired_.front().users)
+    if (!user.let_go) awaited += (awaited.empty() ? " of " : ", ") + who(user.peer);
+  throw Error("region '" + name + "' cannot be announced yet: " + std::to_string(retired_.size()) +
+              " regions that were released are still in reach of others (kMaxRetiredRegions), the "
+              "oldest" +
+              awaited + ": call poll() until they have let go, or have failed");
 }
 
-/// When all that we have asked for has come: while a device still answers, it needs the memory.
-void StreamFabric::let_go_soon(Rank peer, std::uint32_t number) {
+/// When all that we have asked for has come: while a device still answers, it needs the memory. Who
+/// withdraws has a limit on what waits for us, and announced no more regions than there can be.
+StreamFabric::Fault StreamFabric::let_go_soon(Rank peer, std::uint32_t number) {
+  const auto waiting = std::count_if(letting_go_.begin(), letting_go_.end(),
+                                     [&](const LettingGo& one) { return one.peer == peer; });
+  if (waiting >= kMaxRetiredRegions + kMaxRegions)
+    return "it withdraws more regions than may wait until they are let go";
   letting_go_.push_back({peer, number, reach_->fetches(peer)});
+  return nullptr;
 }
 
 void StreamFabric::let_go_of_theirs() noexcept {
   std::erase_if(letting_go_, [&](const LettingGo& one) {
     if (contacts_[one.peer].failing) return true;
-    if (!reach_->fetched(one.peer, one.fetches)) return false;
+    if (!reach_->finished(one.peer, one.fetches)) return false;
     say(one.peer, {.kind = EntryKind::let_go, .region = one.number});
     if (const Fault fault = count_answer(contacts_[one.peer])) fail_soon(one.peer, fault);
     return true;
@@ -120,13 +137,12 @@ void StreamFabric::let_go_of_theirs() noexcept {
 StreamFabric::Fault StreamFabric::take_let_go(Rank from, const EntryHead& head) {
   if (reach_ == nullptr) return kNoDevice;
   for (Retired& retired : retired_) {
-    const auto& users = retired.users;
-    if (retired.local->number != head.region ||
-        std::find(users.begin(), users.end(), from) == users.end())
-      continue;
-    drop_user(retired, from);
-    free_retired();
-    return nullptr;
+    if (retired.local->number != head.region) continue;
+    for (Retired::User& user : retired.users) {
+      if (user.peer != from || user.let_go) continue;
+      user.let_go = true;
+      return nullptr;  // poll() does the rest
+    }
   }
   return "it let go of a region that was not withdrawn";
 }
@@ -175,9 +191,6 @@ void StreamFabric::forget_device_of(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   reach_->give_up(peer, *this);
   if (std::exchange(contact.notes_awaited, 0) > 0) --unnoted_;
-  for (Retired& retired : retired_)
-    if (std::find(retired.users.begin(), retired.users.end(), peer) != retired.users.end())
-      drop_user(retired, peer);
   free_retired();
 }
 

@@ -68,6 +68,8 @@ StreamFabric::Fault StreamFabric::take_placed(Rank from, Contact& contact, const
 }
 
 void StreamFabric::fail_all(Contact& contact, Rank peer) noexcept {
+  if (std::exchange(contact.writing.unfinished, false))
+    finish_one(contact.writing.completion, peer, false);
   for (; !contact.unplaced.empty(); contact.unplaced.pop())
     finish_one(contact.unplaced.oldest(), peer, false);
   for (; !contact.reads.empty(); contact.reads.pop())
@@ -80,6 +82,7 @@ void StreamFabric::abandon(Completion& completion) noexcept {
   if (completion.finished()) return;
   if (reach_ != nullptr) reach_->forget(completion);
   for (Contact& contact : contacts_) {
+    if (contact.writing.unfinished && contact.writing.completion == &completion) cut_short(contact);
     for (std::uint64_t i = contact.unplaced.popped(); i < contact.unplaced.pushed(); ++i)
       if (contact.unplaced.at(i) == &completion) contact.unplaced.at(i) = nullptr;
     for (std::uint64_t i = contact.reads.popped(); i < contact.reads.pushed(); ++i) {

@@ -13,19 +13,20 @@ Refusal StreamFabric::send(Rank peer, std::uint32_t channel,
   if (peer >= size()) return Refusal::unknown_peer;
   if (message.size() > kMaxMessageBytes || channel >= kMaxChannels) return Refusal::too_large;
   Contact& contact = contacts_[peer];
+  if (failed(peer)) return Refusal::none;  // accepted, and lost with the peer
   if (peer == rank_) {
     if (!contact.inbox.push(channel, message)) return Refusal::queue_full;
     must_drain_ = true;
     return Refusal::none;
   }
-  if (failed(peer)) return Refusal::none;  // accepted, and lost with the peer
   const std::size_t record = Inbox::record_bytes(message.size());
   if (contact.message_bytes_sent - contact.message_bytes_heard + record > Inbox::kWindowBytes)
     return Refusal::queue_full;
   const EntryHead head{.kind = EntryKind::message,
                        .channel = static_cast<std::uint16_t>(channel),
                        .bytes = static_cast<std::uint32_t>(message.size())};
-  if (contact.outbox.offer(entry_bytes(head)) == 0) {
+  const bool is_behind = contact.writing.unfinished && still_writing(contact);
+  if (is_behind || contact.outbox.offer(entry_bytes(head)) == 0) {
     mark_unsent(peer);
     if (!polling_) transport_->relieve(*this);
     return Refusal::queue_full;

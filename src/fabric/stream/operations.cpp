@@ -14,6 +14,12 @@ bool misaligned(const Operation& operation) noexcept {
   return operation.kind != OperationKind::put && !lies_alike(operation);
 }
 
+/// For the next entry of so many bytes, or of a piece of them.
+std::size_t least_room(const EntryHead& head, std::size_t bytes) noexcept {
+  return sizeof head +
+         whole_words(lead_of(head.kind, head.value) + std::min(bytes, kSmallestPieceBytes));
+}
+
 void give_former(void* local, std::uint64_t value) noexcept {
   if (local != nullptr) std::memcpy(local, &value, sizeof value);
 }
@@ -49,6 +55,8 @@ Refusal StreamFabric::perform(const Operation& operation) noexcept {
   if (misaligned(operation)) [[unlikely]]
     return Refusal::misaligned;
   Contact& contact = contacts_[operation.peer];
+  if (contact.writing.unfinished && still_writing(contact)) [[unlikely]]
+    return Refusal::queue_full;
   if (operation.peer == rank_ && !(is_atomic(operation.kind) && atomics_by_device_alone()))
     return perform_here(operation);
   if (reach_ != nullptr) {
@@ -97,41 +105,89 @@ Refusal StreamFabric::perform_here(const Operation& operation) noexcept {
   return Refusal::none;
 }
 
-/// S3: copied here and now, in as many entries as there are frames to fill. What has been begun
-/// must go on, so only the first of them asks whether there is room.
+/// S3: copied here and now, in as many entries as there are frames to fill; or, if that is too
+/// much, as far as there are frames, and the rest as they come back.
 Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
                                  const Operation& operation) {
   const bool told = operation.completion != nullptr && operation.when == Notify::remotely;
   const bool asks = told || awaits_answers_;
   if (asks && contact.unplaced.full()) return Refusal::queue_full;
   const bool is_put = operation.kind == OperationKind::put;
-  EntryHead head{.kind = is_put ? EntryKind::put : EntryKind::write, .region = target.number};
-  const auto* from = static_cast<const std::byte*>(operation.local);
-  head.value = operation.offset;
-  std::size_t left = operation.bytes;
-  const auto least = [&] {
-    return sizeof head +
-           whole_words(lead_of(head.kind, head.value) + std::min(left, kSmallestPieceBytes));
-  };
-  std::size_t room = contact.outbox.offer(least());
-  if (room == 0) return Refusal::queue_full;
-  for (;;) {
-    const std::size_t most = room - sizeof head - lead_of(head.kind, head.value);
-    const bool last = left <= most;
-    const std::size_t piece = last ? left : most - (head.value + most) % kCacheLineBytes;
-    head.bytes = static_cast<std::uint32_t>(piece);
-    if (last && asks) head.flags = kAsks;
-    std::byte* const payload = begin_entry(contact.outbox.take(entry_bytes(head)), head);
-    is_put ? memory::copy_unwatched(payload, from, piece) : memory::place(payload, from, piece);
-    if (last) break;
-    left -= piece;
-    from += piece;
-    head.value += piece;
-    room = contact.outbox.insist(least());
-  }
+  Writing writing = {.completion = operation.completion,
+                     .when = operation.when,
+                     .at_once = operation.bytes <= kMaxCopiedBytes,
+                     .head = {.kind = is_put ? EntryKind::put : EntryKind::write,
+                              .flags = asks ? kAsks : std::uint8_t{0},
+                              .region = target.number,
+                              .value = operation.offset},
+                     .from = static_cast<const std::byte*>(operation.local),
+                     .left = operation.bytes};
+  if (contact.outbox.offer(least_room(writing.head, operation.bytes)) == 0)
+    return Refusal::queue_full;
   if (told) begin(*operation.completion);
-  if (asks) contact.unplaced.push(told ? operation.completion : nullptr);
+  if (copy_into_frames(contact.outbox, writing)) {
+    if (asks) contact.unplaced.push(told ? operation.completion : nullptr);
+    return Refusal::none;
+  }
+  writing.unfinished = true;
+  contact.writing = writing;
+  if (operation.completion != nullptr && !told) begin(*operation.completion);
   return Refusal::none;
+}
+
+/// False if there was no frame for all of it. What must not wait has asked whether there is room
+/// for its beginning, and goes on. Only the last entry asks to be counted.
+bool StreamFabric::copy_into_frames(Outbox& outbox, Writing& writing) {
+  for (;;) {
+    EntryHead head = writing.head;
+    const std::size_t least = least_room(head, writing.left);
+    const std::size_t room = writing.at_once ? outbox.insist(least) : outbox.offer(least);
+    if (room == 0) return false;
+    const std::size_t most = room - sizeof head - lead_of(head.kind, head.value);
+    const bool last = writing.left <= most;
+    const std::size_t piece = last ? writing.left : most - (head.value + most) % kCacheLineBytes;
+    head.bytes = static_cast<std::uint32_t>(piece);
+    if (!last) head.flags = 0;
+    std::byte* const payload = begin_entry(outbox.take(entry_bytes(head)), head);
+    head.kind == EntryKind::put ? memory::copy_unwatched(payload, writing.from, piece)
+                                : memory::place(payload, writing.from, piece);
+    if (last) return true;
+    writing.left -= piece;
+    writing.from += piece;
+    writing.head.value += piece;
+  }
+}
+
+/// Copies what there is room for now. The slot for the answer was free at the beginning, and is
+/// still, as nothing was taken since.
+bool StreamFabric::still_writing(Contact& contact) {
+  Writing& writing = contact.writing;
+  if (!copy_into_frames(contact.outbox, writing)) return true;
+  writing.unfinished = false;
+  const bool told = writing.completion != nullptr && writing.when == Notify::remotely;
+  if ((writing.head.flags & kAsks) != 0) contact.unplaced.push(told ? writing.completion : nullptr);
+  if (writing.completion == nullptr || told) return false;
+  ++handled_;
+  finish(*writing.completion);
+  return false;
+}
+
+/// The source is to be read no more. What has left may still be on its way, so it is asked for (B1)
+/// with an entry of nothing.
+void StreamFabric::cut_short(Contact& contact) {
+  contact.writing.completion = nullptr;
+  contact.writing.at_once = true;
+  contact.writing.left = 0;
+  static_cast<void>(still_writing(contact));
+}
+
+bool StreamFabric::is_source(const Local& local) const noexcept {
+  const std::span<const std::byte> memory = local.pages.memory();
+  return std::any_of(contacts_.begin(), contacts_.end(), [&](const Contact& contact) {
+    const Writing& writing = contact.writing;
+    return writing.unfinished && writing.from >= memory.data() &&
+           writing.from < memory.data() + memory.size();
+  });
 }
 
 Refusal StreamFabric::ask_read(Contact& contact, const Remote& target, const Operation& operation) {

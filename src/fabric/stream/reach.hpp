@@ -10,7 +10,8 @@
 /// themselves. Operations by device and frames to one peer leave in the order in which they were
 /// given, and what a frame says is heard after the operations before it are placed.
 ///  R1  A device is asked only for what it promises (Abilities); everything else goes by frames.
-///  R2  Memory that was opened stays where it is until every peer has let go of it, or is gone.
+///  R2  Memory that was opened stays where it is until every peer has let go of it, or is gone, and
+///      until our own device has finished what was started before: it may still be reading from it.
 namespace dunlin::stream {
 
 /// By which the device of a peer finds opened memory.
@@ -54,12 +55,13 @@ class Reach {
                                       std::uint64_t region_bytes) noexcept = 0;
   /// Hands to the device what was started to this peer.
   virtual void ring(Rank peer) noexcept = 0;
-  /// Nothing that was started to this peer is unfinished.
-  [[nodiscard]] virtual bool quiet(Rank peer) const noexcept = 0;
-  /// Up to where we have asked this peer's device for something that is in its memory; and whether
-  /// all up to there has come. (A frame can be heard while earlier answers are still being sent.)
+  /// The places behind all that was started to this peer, and behind the last of it that asks its
+  /// device for something that is in its memory; and whether all before a place is finished. (A
+  /// frame can be heard while earlier answers are still being sent, and before our own device knows
+  /// that it has arrived, and will not send again what was posted before it.)
+  [[nodiscard]] virtual std::uint64_t started(Rank peer) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t fetches(Rank peer) const noexcept = 0;
-  [[nodiscard]] virtual bool fetched(Rank peer, std::uint64_t up_to) const noexcept = 0;
+  [[nodiscard]] virtual bool finished(Rank peer, std::uint64_t up_to) const noexcept = 0;
   /// Forgets who asked, and where results were to go.
   virtual void forget(const Completion& completion) noexcept = 0;
   /// After Transport::close(): everything unfinished fails.

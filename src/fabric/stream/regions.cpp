@@ -30,9 +30,11 @@ void StreamFabric::do_announce(RegionId id) {
   if (generations_[id.index] == kMaxGeneration)
     throw Error("region '" + local.spec.name + "' would be one too many: a fabric can announce " +
                 std::to_string(kMaxGeneration) + " regions at one place in its life");
+  check_retired(local.spec.name);
   if (reach_ != nullptr) local.key = reach_->open(local.pages.memory());
   local.number = ++generations_[id.index] * kMaxRegions + id.index;
-  remote(rank_, id) = {local.number, local.pages.memory().size(), local.key};
+  if (!contacts_[rank_].failing)
+    remote(rank_, id) = {local.number, local.pages.memory().size(), local.key};
   for (Rank peer = 0; peer < size(); ++peer)
     if (peer != rank_ && !contacts_[peer].failing) send_announcement(peer, local);
 }
@@ -68,7 +70,7 @@ void StreamFabric::do_release(RegionId id) noexcept {
     say(peer, {.kind = EntryKind::withdraw, .region = local->number});
     send_if_idle(peer);
   }
-  if (reach_ != nullptr && local->number != 0) retire(std::move(local));
+  if ((reach_ != nullptr && local->number != 0) || is_source(*local)) retire(std::move(local));
 }
 
 StreamFabric::Fault StreamFabric::take_announcement(Contact& contact, const Entry& entry) {
@@ -99,7 +101,8 @@ StreamFabric::Fault StreamFabric::take_withdrawal(Rank from, Contact& contact,
   if (offer == offers.end()) return "it withdrew a region that it had not announced";
   const Offer withdrawn = std::move(*offer);
   offers.erase(offer);
-  if (reach_ != nullptr) let_go_soon(from, head.region);
+  if (reach_ != nullptr)
+    if (const Fault fault = let_go_soon(from, head.region)) return fault;
   if (withdrawn.state != Offer::State::connected) return nullptr;
   remote(from, withdrawn.region) = {};
   tell({.kind = Event::Kind::region_withdrawn,

@@ -17,7 +17,7 @@ constexpr Properties kProperties{.passive_target = false,
                                  .ordered_placement = true,
                                  .native_atomics = false,
                                  .atomics_coherent_with_cpu = true,
-                                 .max_inline_bytes = UINT32_MAX,
+                                 .max_inline_bytes = kMaxCopiedBytes,
                                  .max_peers = kMaxStreamMembers,
                                  .queue_slots = kQueueSlots};
 
@@ -150,12 +150,13 @@ void StreamFabric::send_all() noexcept {
     contact.unsent = false;
     if (contact.failing) continue;
     if (contact.outbox.waiting_frames() > 0) contact.outbox.flush();
+    const bool writes = contact.writing.unfinished && still_writing(contact);
     if (contact.outbox.waiting_frames() == 0) {
       tell_placed(contact);
       tell_heard(contact);
       contact.outbox.flush();
     }
-    if (contact.outbox.empty()) continue;
+    if (contact.outbox.empty() && !writes) continue;
     contact.unsent = true;
     unsent_[kept++] = peer;
   }
@@ -172,7 +173,7 @@ std::size_t StreamFabric::poll() noexcept {
   transport_->progress(*this);
   if (must_drain_) drain_all();
   if (must_match_) match_offers();
-  if (!retired_.empty()) let_go_ourselves();
+  if (!retired_.empty()) free_retired();
   if (!letting_go_.empty()) let_go_of_theirs();
   if (dozing_) stay_awake();
   for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);

@@ -30,6 +30,9 @@ inline constexpr std::uint32_t kQueueSlots = 1024;
 /// What may be asked of one peer by reads, and not be here yet; each read is asked for in pieces.
 inline constexpr std::uint64_t kReadWindowBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kReadPieceBytes = kReadWindowBytes / 4;
+/// A longer source is not copied by post(), but as there are buffers for it.
+inline constexpr std::uint32_t kMaxCopiedBytes = std::uint32_t{16} << 20;
+static_assert(kMaxCopiedBytes >= kMaxRowBytes, "a table's row is sent at once");
 
 /// What a fabric is made of, when all are connected.
 struct Attachment {
@@ -104,10 +107,15 @@ class StreamFabric final : public Fabric, private Receiver {
     std::uint32_t number;
     std::uint64_t fetches;
   };
-  /// A region that was released, and who may still be reaching into it.
+  /// A region that was released, and who may still be reaching into it (R2).
   struct Retired {
+    struct User {
+      Rank peer;
+      std::uint64_t started;  // when it was released: our device may be sending from it
+      bool let_go;
+    };
     std::unique_ptr<Local> local;
-    std::vector<Rank> users;
+    std::vector<User> users;
   };
   /// A region that a peer has announced.
   struct Offer {
@@ -121,6 +129,16 @@ class StreamFabric final : public Fabric, private Receiver {
     std::string layout_text;
     State state = State::waiting;
     RegionId region = {};  // ours that goes with it, unless waiting
+  };
+  /// A put or write that is not in frames yet, and what is left of it.
+  struct Writing {
+    Completion* completion = nullptr;
+    Notify when = Notify::locally;
+    bool at_once = true;  // S3: it must not wait for buffers
+    bool unfinished = false;
+    EntryHead head = {};
+    const std::byte* from = nullptr;
+    std::size_t left = 0;
   };
   /// A read that is not finished. What is left to get but not to ask for is under way.
   struct Reading {
@@ -145,6 +163,7 @@ class StreamFabric final : public Fabric, private Receiver {
     bool unsent = false;             // is in unsent_
     std::uint64_t sent_at_beat = 0;  // frames, at the last heartbeat
     bool owes_bell = false;          // signals by device that it may sleep through
+    Writing writing;                 // what is posted later is refused until it is finished
     Ring<Completion*> unplaced{kQueueSlots};
     Ring<Reading> reads{kQueueSlots};
     Ring<Atomic> atomics{kQueueSlots};
@@ -178,6 +197,10 @@ class StreamFabric final : public Fabric, private Receiver {
   [[nodiscard]] Refusal perform_here(const Operation& operation) noexcept;
   [[nodiscard]] Refusal send_bytes(Contact& contact, const Remote& target,
                                    const Operation& operation);
+  [[nodiscard]] static bool copy_into_frames(Outbox& outbox, Writing& writing);
+  [[nodiscard]] bool still_writing(Contact& contact);
+  void cut_short(Contact& contact);
+  [[nodiscard]] bool is_source(const Local& local) const noexcept;
   [[nodiscard]] Refusal ask_read(Contact& contact, const Remote& target,
                                  const Operation& operation);
   [[nodiscard]] Refusal ask_atomic(Contact& contact, const Remote& target,
@@ -193,10 +216,9 @@ class StreamFabric final : public Fabric, private Receiver {
   void take_finished(Rank from, Completion& completion, bool well) noexcept override;
   void ring_device(Rank peer) noexcept;
   void retire(std::unique_ptr<Local> local);
-  void drop_user(Retired& retired, Rank user) noexcept;
   void free_retired() noexcept;
-  void let_go_ourselves() noexcept;
-  void let_go_soon(Rank peer, std::uint32_t number);
+  void check_retired(const std::string& name) const;
+  [[nodiscard]] Fault let_go_soon(Rank peer, std::uint32_t number);
   void let_go_of_theirs() noexcept;
   [[nodiscard]] Fault take_let_go(Rank from, const EntryHead& head);
   void say_dozing(bool dozes) noexcept;

@@ -59,10 +59,11 @@ void StreamFabric::check_silence() {
 }
 
 /// First comes what it has still said. Closing the stream tells the peer as well, should it come
-/// back to life.
+/// back to life. We may be that peer: our own atomics go through the device, if only it can do them
+/// (B3), and then our own memory is not to be had without it.
 void StreamFabric::fail(Rank peer, const std::string& how) {
   Contact& contact = contacts_[peer];
-  if (peer == rank_ || contact.failing) return;
+  if (contact.failing) return;
   contact.failing = true;
   drain(peer);
   transport_->close(peer);

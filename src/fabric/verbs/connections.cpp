@@ -89,10 +89,11 @@ std::string VerbsTransport::description() const {
   const char* const atomics = !traits_.atomics                    ? "by message"
                               : traits_.atomics_coherent_with_cpu ? "native"
                                                                   : "native, not with the CPU's";
+  const std::string danger = network_.danger.empty() ? "" : "; " + network_.danger;
   return "verbs on " + network_.place.device + " (" + traits_.kind +
          (traits_.in_software ? ", in software" : "") + "), address " + network_.place.address +
          " (" + network_.why + "), atomics " + atomics + ", " + std::to_string(slots_) +
-         " slots a peer, " + std::to_string(inline_bytes_) + " bytes inline";
+         " slots a peer, " + std::to_string(inline_bytes_) + " bytes inline" + danger;
 }
 
 std::vector<std::byte> VerbsTransport::card() const {
@@ -163,14 +164,12 @@ void VerbsTransport::open_link(Link& link, rdma_cm_id& id) {
   for (std::uint32_t i = 0; i < kReceives; ++i) post_receive(peer, i);
 }
 
-rdma_conn_param VerbsTransport::parameters(const Ticket* ticket) const noexcept {
+rdma_conn_param VerbsTransport::parameters(const Depths& depths, const Ticket* ticket) noexcept {
   rdma_conn_param made_parameters{};
   made_parameters.private_data = ticket;
   made_parameters.private_data_len = ticket == nullptr ? 0 : sizeof(Ticket);
-  made_parameters.responder_resources =
-      static_cast<std::uint8_t>(at_most(traits_.limits.max_qp_rd_atom, 16));
-  made_parameters.initiator_depth =
-      static_cast<std::uint8_t>(at_most(traits_.limits.max_qp_init_rd_atom, 16));
+  made_parameters.responder_resources = depths.responder;
+  made_parameters.initiator_depth = depths.initiator;
   made_parameters.retry_count = 7;
   made_parameters.rnr_retry_count = 7;
   return made_parameters;
@@ -198,7 +197,7 @@ void VerbsTransport::answer(const Happening& event, const Call& all) {
     static_cast<void>(rdma_reject(id.get(), nullptr, 0));
     return;
   }
-  rdma_conn_param ours = parameters(nullptr);
+  rdma_conn_param ours = parameters(agreed(depths_of(traits_.limits), event.offered), nullptr);
   if (mirrored) {
     mirror_.reset();
     create_pair(*id, 1, 1);
@@ -233,8 +232,9 @@ void VerbsTransport::call_again(const Call& all) {
 bool VerbsTransport::next_happening(Happening& event) {
   rdma_cm_event* raw = nullptr;
   if (rdma_get_cm_event(events_.get(), &raw) != 0) return false;
-  event = {.what = raw->event, .id = raw->id, .status = raw->status};
   const rdma_conn_param& along = raw->param.conn;
+  event = {.what = raw->event, .id = raw->id, .status = raw->status};
+  event.offered = {along.initiator_depth, along.responder_resources};
   if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST && along.private_data != nullptr &&
       along.private_data_len >= sizeof event.ticket) {
     std::memcpy(&event.ticket, along.private_data, sizeof event.ticket);
@@ -268,7 +268,7 @@ void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       open_link(link, *event.id);
-      rdma_conn_param ours = parameters(&ticket);
+      rdma_conn_param ours = parameters(depths_of(traits_.limits), &ticket);
       if (rdma_connect(event.id, &ours) != 0) not_yet(peer, "calling: " + error_text(errno));
       return;
     }

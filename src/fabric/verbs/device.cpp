@@ -32,7 +32,22 @@ std::string text_of(const sockaddr& address) {
   return text.data();
 }
 
+/// Before any memory is registered, so that a child's birth never takes it away from under the
+/// device: kernels before 5.12 would give the parent a copy of it as soon as it writes. It costs a
+/// system call for each registration where it is needed, and nothing elsewhere.
+std::string prepare_for_children() {
+  if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return {};
+  const int error = ibv_fork_init();
+  if (error == 0) return {};
+  return "fork no children while joined, not even for system(): they would take memory away from "
+         "under the device (ibv_fork_init: " +
+         error_text(error) +
+         (error == EINVAL ? "; the process had registered memory before, set IBV_FORK_SAFE=1)"
+                          : ")");
+}
+
 EventChannel open_events() {
+  static_cast<void>(prepare_for_children());
   return EventChannel(made(rdma_create_event_channel(),
                            "asking the kernel for RDMA connections (modprobe rdma_ucm)"));
 }
@@ -102,7 +117,7 @@ Network choose_network(const Choice& choice) {
     why += "; the first of " + std::to_string(fitting.size()) + " that fit";
   else if (!asked)
     why += "; the only one here";
-  return {*fitting.front(), std::move(why)};
+  return {*fitting.front(), std::move(why), prepare_for_children()};
 }
 
 bool same_host(std::span<const std::byte> one, std::span<const std::byte> other) {
@@ -136,7 +151,25 @@ Traits examine(ibv_context& device, std::uint8_t port) {
   traits.atomics = traits.limits.atomic_cap != IBV_ATOMIC_NONE && !traits.is_iwarp;
   traits.atomics_coherent_with_cpu = traits.limits.atomic_cap == IBV_ATOMIC_GLOB;
   traits.max_operation_bytes = about.max_msg_sz;
+  const Depths depths = depths_of(traits.limits);
+  if (depths.initiator == 0 || depths.responder == 0)
+    throw Error(
+        "the device says that no connection may have a read under way (max_qp_init_rd_atom " +
+        std::to_string(traits.limits.max_qp_init_rd_atom) + ", max_qp_rd_atom " +
+        std::to_string(traits.limits.max_qp_rd_atom) + "): take another one");
   return traits;
+}
+
+Depths depths_of(const ibv_device_attr& limits) noexcept {
+  const auto up_to = [](int limit) { return static_cast<std::uint8_t>(std::clamp(limit, 0, 16)); };
+  return {up_to(limits.max_qp_init_rd_atom), up_to(limits.max_qp_rd_atom)};
+}
+
+Depths agreed(const Depths& ours, const Depths& offered) noexcept {
+  const auto lesser = [](std::uint8_t one, std::uint8_t other) {
+    return other == 0 ? one : std::min(one, other);
+  };
+  return {lesser(ours.initiator, offered.initiator), lesser(ours.responder, offered.responder)};
 }
 
 }  // namespace dunlin::verbs

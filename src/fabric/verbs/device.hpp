@@ -28,6 +28,7 @@ struct Choice {
 struct Network {
   Place place;
   std::string why;
+  std::string danger = {};  // of forking children; empty: none
 };
 /// Error if there is no such device; it lists what there is.
 [[nodiscard]] Network choose_network(const Choice& choice);
@@ -46,5 +47,15 @@ struct Traits {
   std::uint32_t max_operation_bytes = 0;
 };
 [[nodiscard]] Traits examine(ibv_context& device, std::uint8_t port);
+
+/// How many reads and atomics may be under way on a connection: ours, and the peer's.
+struct Depths {
+  std::uint8_t initiator = 0;
+  std::uint8_t responder = 0;
+};
+/// As many as the device can, up to what is of use.
+[[nodiscard]] Depths depths_of(const ibv_device_attr& limits) noexcept;
+/// The lesser of both sides; `offered` is as seen from here, and 0 what its side does not say.
+[[nodiscard]] Depths agreed(const Depths& ours, const Depths& offered) noexcept;
 
 }  // namespace dunlin::verbs

@@ -18,7 +18,7 @@ constexpr std::uint64_t kLastWordsNs = 100'000'000;
 }  // namespace
 
 /// What was said last leaves before the connection closes; a peer that hears no more does not keep
-/// us.
+/// us. Who asked for results may be gone by now, so nobody gets any.
 VerbsTransport::~VerbsTransport() {
   class Nobody final : public stream::Receiver {
    public:
@@ -28,6 +28,7 @@ VerbsTransport::~VerbsTransport() {
     void take_frame(Rank, std::span<const std::byte>) override {}
     void take_end(Rank, std::string) override {}
   } nobody;
+  for (Link& link : links_) link.queue.each([](Record& record) { record.forget(); });
   const auto unsaid = [](const Link& link) { return link.id && !link.ended && link.under_way > 0; };
   const std::uint64_t until = read_clock_ns(CLOCK_MONOTONIC) + kLastWordsNs;
   while (std::any_of(links_.begin(), links_.end(), unsaid) &&
@@ -155,16 +156,18 @@ std::size_t VerbsTransport::drain(stream::Receiver& receiver) {
   return total;
 }
 
-/// Frames wait for progress(), in their order; so do all completions behind what is held already.
+/// Frames wait for progress(), in their order; there are no more of them than buffers that were
+/// posted. All else is taken in its order, first what may_wait() has found.
 void VerbsTransport::relieve(stream::Receiver& receiver) noexcept {
-  std::array<ibv_wc, 16> found;
-  const int count = ibv_poll_cq(completions_.get(), static_cast<int>(found.size()), found.data());
-  for (int i = 0; i < count; ++i) {
-    const ibv_wc& one = found[static_cast<std::size_t>(i)];
+  const auto take = [&](const ibv_wc& one) {
     const bool is_frame = one.status == IBV_WC_SUCCESS && (one.wr_id & kReceiveBit) != 0 &&
                           one.byte_len != sizeof(Link::received_there);
     is_frame ? held_.push_back(one) : take_completion(one, receiver);
-  }
+  };
+  for (const ibv_wc& early : std::exchange(held_, {})) take(early);
+  std::array<ibv_wc, 16> found;
+  const int count = ibv_poll_cq(completions_.get(), static_cast<int>(found.size()), found.data());
+  for (int i = 0; i < count; ++i) take(found[static_cast<std::size_t>(i)]);
 }
 
 void VerbsTransport::take_completion(const ibv_wc& completion, stream::Receiver& receiver) {

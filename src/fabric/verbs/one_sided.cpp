@@ -218,22 +218,23 @@ stream::Reach::Started VerbsTransport::start_atomic(const Operation& operation,
   return Started::pending;
 }
 
-bool VerbsTransport::quiet(Rank peer) const noexcept { return links_[peer].queue.quiet(); }
+std::uint64_t VerbsTransport::started(Rank peer) const noexcept {
+  return links_[peer].queue.added();
+}
 
 std::uint64_t VerbsTransport::fetches(Rank peer) const noexcept {
   return links_[peer].queue.fetches();
 }
 
-bool VerbsTransport::fetched(Rank peer, std::uint64_t up_to) const noexcept {
+/// What nobody waits for is known to be finished when a later frame is: that of a withdrawal, here.
+bool VerbsTransport::finished(Rank peer, std::uint64_t up_to) const noexcept {
   return links_[peer].queue.retired() >= up_to;
 }
 
 void VerbsTransport::forget(const Completion& completion) noexcept {
   for (Link& link : links_)
     link.queue.each([&](Record& record) {
-      if (record.completion != &completion) return;
-      record.completion = nullptr;
-      record.to = nullptr;
+      if (record.completion == &completion) record.forget();
     });
 }
 

@@ -34,6 +34,12 @@ struct Record {
   std::uint64_t offset = 0;        // of the first word, in the peer's region
   std::byte* to = nullptr;         // where the result goes; a frame: its buffer
   Completion* completion = nullptr;
+  /// Who asked, and where the result was to go.
+  void forget() noexcept {
+    if (kind == Kind::frame) return;
+    to = nullptr;
+    completion = nullptr;
+  }
 };
 
 class SendQueue {
@@ -47,10 +53,11 @@ class SendQueue {
   [[nodiscard]] std::uint32_t room() const noexcept {
     return slots_ - static_cast<std::uint32_t>(records_.pushed() - records_.popped());
   }
-  /// The place behind the last record of a request that fetches, and how many are retired.
+  /// The places behind the last record, and behind the last of a request that fetches; and how many
+  /// are retired.
+  [[nodiscard]] std::uint64_t added() const noexcept { return records_.pushed(); }
   [[nodiscard]] std::uint64_t fetches() const noexcept { return fetches_; }
   [[nodiscard]] std::uint64_t retired() const noexcept { return records_.popped(); }
-  [[nodiscard]] bool quiet() const noexcept { return records_.empty(); }
 
   struct Staged {
     std::byte* memory = nullptr;  // on a line; null: no room

@@ -76,9 +76,9 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   [[nodiscard]] Started start(const Operation& operation, const stream::Key& region,
                               std::uint64_t region_bytes) noexcept override;
   void ring(Rank peer) noexcept override;
-  [[nodiscard]] bool quiet(Rank peer) const noexcept override;
+  [[nodiscard]] std::uint64_t started(Rank peer) const noexcept override;
   [[nodiscard]] std::uint64_t fetches(Rank peer) const noexcept override;
-  [[nodiscard]] bool fetched(Rank peer, std::uint64_t up_to) const noexcept override;
+  [[nodiscard]] bool finished(Rank peer, std::uint64_t up_to) const noexcept override;
   void forget(const Completion& completion) noexcept override;
   void give_up(Rank peer, stream::Receiver& receiver) noexcept override;
 
@@ -124,6 +124,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
     int status = 0;
     Ticket ticket{};
     bool has_ticket = false;
+    Depths offered{};
   };
   struct Span {
     const std::byte* from;
@@ -147,7 +148,8 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   [[nodiscard]] bool wait_for_happening(std::uint64_t until_ns) const;
   [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
-  [[nodiscard]] rdma_conn_param parameters(const Ticket* ticket) const noexcept;
+  [[nodiscard]] static rdma_conn_param parameters(const Depths& depths,
+                                                  const Ticket* ticket) noexcept;
 
   // frames.cpp
   void post_receive(Rank peer, std::uint32_t buffer) noexcept;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ class ScriptedTransport final : public Transport {
   bool busy = false;                        // a frame is under way
   bool closed = false;
   std::optional<std::string> end = std::nullopt;
+  Reach* devices = nullptr;
+  std::function<void(Receiver&)> also;  // in the next progress()
 
   std::size_t frame_bytes() const noexcept override { return kMinFrameBytes; }
   std::byte* lend(Rank) noexcept override { return free_buffers == 0 ? nullptr : buffer_.get(); }
@@ -32,6 +35,7 @@ class ScriptedTransport final : public Transport {
   }
   bool idle(Rank) const noexcept override { return !busy && free_buffers != 0; }
   void progress(Receiver& receiver) noexcept override {
+    if (also) std::exchange(also, nullptr)(receiver);
     while (!incoming.empty() && !closed) {
       const Exact frame(incoming.front());
       incoming.pop_front();
@@ -39,7 +43,10 @@ class ScriptedTransport final : public Transport {
     }
     if (end && !closed) receiver.take_end(1, *std::exchange(end, std::nullopt));
   }
-  void close(Rank) noexcept override { closed = true; }
+  void close(Rank peer) noexcept override {
+    if (peer == 1) closed = true;
+  }
+  Reach* reach() noexcept override { return devices; }
   void watch(int) override {}
   bool may_wait() noexcept override { return incoming.empty(); }
 
@@ -53,9 +60,10 @@ class ScriptedPeer {
 
   /// Its first word is right unless it is told otherwise.
   explicit ScriptedPeer(bool says_hello = true, std::uint32_t silence_timeout_ms = 0,
-                        std::uint64_t formed_by_ns = 0) {
+                        std::uint64_t formed_by_ns = 0, Reach* devices = nullptr) {
     auto made = std::make_unique<ScriptedTransport>();
     transport = made.get();
+    transport->devices = devices;
     Proof theirs{};
     theirs[0] = std::byte{1};
     fabric = std::make_unique<StreamFabric>(Attachment{.kind = "scripted",

@@ -131,6 +131,116 @@ TEST(StreamFabric, AsksForNoMoreOfALongReadThanItsWindow) {
   EXPECT_EQ(target[kLong], std::byte{9});
 }
 
+/// What is too long to be copied at once (S3), to a region of the peer that is long enough.
+struct LongPair : Pair {
+  static constexpr std::size_t kLong = kMaxCopiedBytes + 3 * kMinFrameBytes;
+  Region wide = fabric->allocate({.name = "wide", .bytes = kLong});
+  Bytes source = Bytes(kLong, std::byte{3});
+  LongPair() {
+    const Announcement words{.epoch = 1, .layout_hash = 0, .name = "wide"};
+    Bytes said(words.bytes());
+    words.encode(said.data());
+    say({.kind = EntryKind::announce, .region = 301, .value = kLong}, said);
+    transport->outgoing.clear();
+    transport->free_buffers = 2;
+  }
+  [[nodiscard]] Operation whole() const { return put(1, wide.id(), 0, source.data(), kLong); }
+  /// All that has arrived, and nothing twice.
+  [[nodiscard]] Bytes arrived() const {
+    Bytes all;
+    for (const Bytes& frame : transport->outgoing) {
+      FrameReader reader(frame);
+      Entry entry;
+      while (reader.next(entry)) {
+        if (entry.head.kind != EntryKind::put) continue;
+        EXPECT_EQ(entry.head.value, all.size());
+        all.insert(all.end(), entry.content().begin(), entry.content().end());
+      }
+    }
+    return all;
+  }
+  void let_all_go() {
+    transport->free_buffers = UINT32_MAX;
+    fabric->poll();
+  }
+};
+
+TEST(StreamFabric, CopiesALongSourceAsThereAreBuffersForIt) {
+  LongPair pair;
+  Completion done;
+  ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done)).all());
+  EXPECT_EQ(pair.transport->outgoing.size(), 2U);
+  EXPECT_FALSE(done.finished());
+  std::fill(pair.source.begin() + 3 * kMinFrameBytes, pair.source.end(), std::byte{4});
+  pair.transport->free_buffers = 1;
+  pair.fabric->poll();
+  EXPECT_EQ(pair.transport->outgoing.size(), 3U);
+  EXPECT_FALSE(done.finished());
+  pair.let_all_go();
+  EXPECT_TRUE(done.finished());
+  EXPECT_FALSE(done.failed());
+  const Bytes arrived = pair.arrived();
+  ASSERT_EQ(arrived.size(), LongPair::kLong);
+  EXPECT_EQ(arrived.front(), std::byte{3});
+  EXPECT_EQ(arrived.back(), std::byte{4}) << "it was copied before there was a buffer";
+}
+
+TEST(StreamFabric, LetsNothingOvertakeALongSource) {
+  LongPair pair;
+  Completion done;
+  ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done, Notify::remotely)).all());
+  const std::uint64_t value = 7;
+  EXPECT_EQ(pair.fabric->post(pair.word(0, value)).refusal, Refusal::queue_full);
+  EXPECT_EQ(pair.fabric->post(fetch_add(1, pair.box.id(), 0, 1, nullptr)).refusal,
+            Refusal::queue_full);
+  EXPECT_EQ(pair.fabric->send(1, 0, {}), Refusal::queue_full);
+  pair.let_all_go();
+  EXPECT_FALSE(done.finished());
+  ASSERT_TRUE(pair.fabric->post(pair.word(0, value)).all());
+  EXPECT_EQ(in_frame(pair.transport->outgoing.back()).back().kind, EntryKind::write);
+  pair.say({.kind = EntryKind::placed, .value = 1});
+  EXPECT_TRUE(done.finished());
+  EXPECT_FALSE(done.failed());
+}
+
+TEST(StreamFabric, GivesALongSourceUpWithItsPeer) {
+  LongPair pair;
+  Completion done;
+  ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done)).all());
+  pair.transport->end = "its connection closed";
+  pair.fabric->poll();
+  EXPECT_EQ(done.failures(), 1U);
+}
+
+TEST(StreamFabric, ReadsNoMoreOfALongSourceThatIsAbandoned) {
+  LongPair pair;
+  Completion done;
+  ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done)).all());
+  pair.fabric->abandon(done);
+  pair.source = Bytes();
+  EXPECT_TRUE(done.finished());
+  pair.let_all_go();
+  EXPECT_LT(pair.arrived().size(), LongPair::kLong);
+  const std::uint64_t value = 7;
+  EXPECT_TRUE(pair.fabric->post(pair.word(0, value)).all());
+}
+
+TEST(StreamFabric, KeepsAReleasedRegionUntilTheLongSourceInItIsCopied) {
+  LongPair pair;
+  Region from = pair.fabric->allocate({.name = "from", .bytes = LongPair::kLong});
+  std::fill(from.memory().begin(), from.memory().end(), std::byte{6});
+  Completion done;
+  const Operation whole = put(1, pair.wide.id(), 0, from.memory().data(), LongPair::kLong);
+  ASSERT_TRUE(pair.fabric->post(whole.notify(done)).all());
+  from = Region();
+  pair.fabric->poll();
+  pair.let_all_go();
+  EXPECT_TRUE(done.finished());
+  const Bytes arrived = pair.arrived();
+  EXPECT_EQ(std::count(arrived.begin(), arrived.end(), std::byte{6}),
+            static_cast<long>(LongPair::kLong));
+}
+
 TEST(StreamFabric, SaysOfAReadOfAReleasedRegionThatItFailed) {
   Pair pair;
   std::uint64_t fetched = 3;
