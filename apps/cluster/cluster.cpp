@@ -10,6 +10,7 @@
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/verbs.hpp>
 
+#include "cluster/aside.hpp"
 #include "cluster/own_address.hpp"
 #include "cluster/secret.hpp"
 #include "command.hpp"
@@ -74,7 +75,7 @@ void demand_there(const std::vector<std::string>& there, const std::string& aske
   throw BadInput(text);
 }
 
-/// By their names in the kernel: who asks the libraries cannot have children that use a device.
+/// By their names in the kernel.
 std::vector<std::string> rdma_devices() {
   std::vector<std::string> names;
   std::error_code none;
@@ -85,6 +86,11 @@ std::vector<std::string> rdma_devices() {
 }
 
 }  // namespace
+
+std::vector<std::string> networks_of(const std::string& fabric) {
+  if (fabric == "verbs") return rdma_devices();
+  return fabric == "ofi" ? asked_aside(ofi::networks) : std::vector<std::string>();
+}
 
 Cluster::Cluster(const FabricOptions& options)
     : fabric_(options.fabric),
@@ -167,7 +173,7 @@ void Cluster::choose_network(const FabricOptions& options) {
   const std::string asked =
       fmt::format("--fabric ofi --provider {}{}{}", in_quotes(provider_),
                   device_.empty() ? "" : " --device ", device_.empty() ? "" : in_quotes(device_));
-  demand_there(ofi::networks(), asked,
+  demand_there(networks_of("ofi"), asked,
                provider_ + ": " + (device_.empty() ? std::string() : device_ + " "));
 }
 

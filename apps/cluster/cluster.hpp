@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/ofi.hpp>
@@ -15,6 +16,10 @@
 /// Where the processes of a command run and how they find each other: chosen once on the command
 /// line, used by every group that the command makes.
 namespace dunlin::app {
+
+/// What this host has for the fabric: "provider: device ..." or devices. Asked so that children of
+/// this process can use all of it.
+[[nodiscard]] std::vector<std::string> networks_of(const std::string& fabric);
 
 /// A member's place in a group.
 struct Seat {

@@ -1,8 +1,8 @@
 #include <array>
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/node.hpp"
-#include "group_name.hpp"
 
 /// Member 0 measures; member 1 is its rival where it has one; the variables are member 2's, in
 /// another process than member 0. The rival goes where it is neither out of reach nor unbeatable:
@@ -94,13 +94,13 @@ const std::array<Case, 4> kCases{
 /// What one process of the team does, with its one member or two.
 class Player {
  public:
-  Player(Member& me, const RealNetwork& network, const std::string& group)
+  Player(Member& me, const RealNetwork& network, const Group& group)
       : me_(me),
         first_(me.rank() == 0           ? 0
                : network.passive_target ? kRival
                                         : kTarget) {
     const Rank end = me.rank() != 0 ? kMembers : network.passive_target ? kRival : kTarget;
-    for (auto& fabric : join_many(network, group, kMembers, first_, end - first_))
+    for (auto& fabric : group.join_many(first_, end - first_))
       nodes_.push_back(std::make_unique<Node>(std::move(fabric)));
     std::vector<Node*> all;
     for (const auto& node : nodes_) all.push_back(node.get());
@@ -111,6 +111,8 @@ class Player {
                                                : adder_of(kRival, c.way, c.rivals_variable));
     }
   }
+
+  [[nodiscard]] const Fabric& fabric() const { return nodes_.front()->fabric(); }
 
   std::optional<double> turn(std::size_t which, const Batches& plan) {
     const auto poll = [&] {
@@ -123,7 +125,7 @@ class Player {
     return take_turn(me_, settle, [&]() -> std::optional<double> {
       const std::uint64_t turn = ++turn_;
       if (me_.rank() == 0) {
-        const double ns = median_ns(plan, [&] { adders_[which]->once(poll); });
+        const double ns = batch_ns(plan, [&] { adders_[which]->once(poll); });
         nodes_.front()->end_turn(kTarget);
         return ns;
       }
@@ -149,11 +151,11 @@ class Player {
 
 std::vector<Result> measure(const RealNetwork& network, const Effort& effort) {
   const Batches plan = effort.plan(100, network.trips_per_batch);
-  const std::string group = app::fresh_group("bench");
-  const auto bare = network.bare();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(network, effort, kMembers);
+  Team team(group.team());
   team.run([&](Member& me) {
     Player player(me, network, group);
+    const auto bare = group.bare(me, &player.fabric());
     std::vector<Contender> contenders{[&] { return bare->add(me, plan, Atomics::alone); },
                                       [&] { return bare->add(me, plan, Atomics::contended); }};
     for (std::size_t which = 0; which < kCases.size(); ++which)
@@ -168,7 +170,7 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort) {
                   .params = {{"operation", c.figure}, {"variables", c.variables}},
                   .unit = "ns"};
     compare(result, team.series(2 + which),
-            bare->name() + (contended ? ", fetch-add with a rival" : ", fetch-add alone"),
+            network.bare_name + (contended ? ", fetch-add with a rival" : ", fetch-add alone"),
             team.series(contended ? 1 : 0));
     results.push_back(std::move(result));
   }

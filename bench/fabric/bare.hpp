@@ -10,7 +10,8 @@
 #include "bench/harness/team.hpp"
 
 /// The raw operations that bound a fabric: what its two processes could do to each other without
-/// it. Each is called by both members of the team alike; member 0 gets nanoseconds.
+/// it. Each is called by all members of the team alike; 0 and 1 play, and member 0 gets
+/// nanoseconds.
 namespace dunlin::bench {
 
 enum class Atomics { alone, contended };
@@ -20,8 +21,6 @@ class Bare {
   virtual ~Bare() = default;
   using Time = std::optional<double>;
 
-  /// For reports: "bare TCP".
-  [[nodiscard]] virtual std::string name() const = 0;
   /// So many bytes one way, seen by a peer that looks all the time: half a round trip.
   [[nodiscard]] virtual Time one_way(Member& me, const Batches& plan, std::size_t bytes) = 0;
   /// So many bytes of the peer's, asked for and here.
@@ -38,7 +37,12 @@ class Bare {
   [[nodiscard]] virtual Time asleep(Member&, const Batches&) { return std::nullopt; }
 };
 
-[[nodiscard]] std::unique_ptr<Bare> bare_memory();  // shared memory and its atomics
-[[nodiscard]] std::unique_ptr<Bare> bare_tcp();     // sockets over loopback, without delay; epoll
+// Made by all members of a team, after it has forked; `address` is member 0's own.
+/// Shared memory and its atomics.
+[[nodiscard]] std::unique_ptr<Bare> bare_memory(Member& me, const std::string& address);
+/// Sockets without delay; those who sleep do so in epoll_wait.
+[[nodiscard]] std::unique_ptr<Bare> bare_tcp(Member& me, const std::string& address);
+/// libibverbs: writes and polled words; sends on iWARP, which promises nothing of the kind.
+[[nodiscard]] std::unique_ptr<Bare> bare_verbs(Member& me, const std::string& address);
 
 }  // namespace dunlin::bench

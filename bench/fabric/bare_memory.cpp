@@ -22,8 +22,6 @@ std::uint64_t& word(Member& me, std::size_t index) {
 
 class BareMemory final : public Bare {
  public:
-  [[nodiscard]] std::string name() const override { return "bare shared memory"; }
-
   Time one_way(Member& me, const Batches& plan, std::size_t bytes) override {
     return bare::ping_pong(me, plan, bare::Spin::tight, bytes);
   }
@@ -32,7 +30,7 @@ class BareMemory final : public Bare {
     if (me.rank() != 0) return std::nullopt;
     std::vector<std::byte> here(bytes);
     const std::byte* const there = me.arena().data() + kSource;
-    return median_ns(plan, [&] {
+    return batch_ns(plan, [&] {
       std::memcpy(here.data(), there, bytes);
       asm volatile("" : : "r"(here.data()) : "memory");
     });
@@ -47,7 +45,7 @@ class BareMemory final : public Bare {
       while (how == Atomics::contended && over.load() < turn) target.fetch_add(1);
       return std::nullopt;
     }
-    const double ns = median_ns(plan, [&] { target.fetch_add(1); });
+    const double ns = batch_ns(plan, [&] { target.fetch_add(1); });
     if (how == Atomics::contended) over.store(turn);
     return ns;
   }
@@ -84,6 +82,8 @@ class BareMemory final : public Bare {
 
 }  // namespace
 
-std::unique_ptr<Bare> bare_memory() { return std::make_unique<BareMemory>(); }
+std::unique_ptr<Bare> bare_memory(Member&, const std::string&) {
+  return std::make_unique<BareMemory>();
+}
 
 }  // namespace dunlin::bench

@@ -2,9 +2,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -43,27 +45,68 @@ class Socket {
   int number_ = -1;
 };
 
-/// Both ends of a connection over loopback; a process uses the one of its rank.
-using Connection = std::array<Socket, 2>;
-
-Connection connect_to_ourselves() {
-  const Socket listener(checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  socklen_t length = sizeof address;
-  checked(::bind(listener.get(), any, length), "bind");
-  checked(::getsockname(listener.get(), any, &length), "getsockname");
-  checked(::listen(listener.get(), 1), "listen");
-  Connection made;
-  made[0] = Socket(checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
-  checked(::connect(made[0].get(), any, length), "connect");
-  made[1] = Socket(checked(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC), "accept"));
+void without_delay(const Socket& socket) {
   const int on = 1;
-  for (const Socket& end : made)
-    checked(::setsockopt(end.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
-  return made;
+  checked(::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
+}
+
+/// An address as a number, and a port.
+class Endpoint {
+ public:
+  Endpoint(const std::string& address, const std::string& port) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(address.c_str(), port.c_str(), &hints, &found) != 0)
+      throw Error("bench: '" + address + "' is no address for sockets");
+    found_.reset(found);
+  }
+  [[nodiscard]] Socket socket() const {
+    return Socket(checked(::socket(found_->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  }
+  [[nodiscard]] const sockaddr* get() const noexcept { return found_->ai_addr; }
+  [[nodiscard]] socklen_t bytes() const noexcept { return found_->ai_addrlen; }
+
+ private:
+  struct Free {
+    void operator()(addrinfo* all) const noexcept { ::freeaddrinfo(all); }
+  };
+  std::unique_ptr<addrinfo, Free> found_;
+};
+
+std::string port_of(const Socket& listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  checked(::getsockname(listener.get(), any, &length), "getsockname");
+  // At the same place in addresses of both families.
+  return std::to_string(ntohs(reinterpret_cast<const sockaddr_in*>(any)->sin_port));
+}
+
+/// Our ends of connections between members 0, who listens at its address, and 1.
+std::vector<Socket> connect_pair(Member& me, const std::string& address) {
+  std::vector<Socket> ends;
+  if (me.rank() == 0) {
+    const Endpoint here(address, "0");
+    const Socket listener = here.socket();
+    checked(::bind(listener.get(), here.get(), here.bytes()), "bind");
+    checked(::listen(listener.get(), kConnections), "listen");
+    static_cast<void>(me.exchange(address + " " + port_of(listener)));
+    for (std::uint32_t i = 0; i < kConnections; ++i)
+      ends.emplace_back(
+          checked(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC), "accept"));
+  } else {
+    const std::string word = me.exchange({}).front();
+    const std::size_t space = word.find(' ');
+    const Endpoint there(word.substr(0, space), word.substr(space + 1));
+    for (std::uint32_t i = 0; me.rank() == 1 && i < kConnections; ++i) {
+      ends.push_back(there.socket());
+      checked(::connect(ends.back().get(), there.get(), there.bytes()), "connect");
+    }
+  }
+  for (const Socket& end : ends) without_delay(end);
+  return ends;
 }
 
 /// What a transfer does when the kernel has nothing for it: look again, or sleep.
@@ -85,7 +128,7 @@ class Patience {
 };
 
 void check_transfer(ssize_t moved, const char* what) {
-  if (moved == 0) throw Error("bench: the connection over loopback has closed");
+  if (moved == 0) throw Error("bench: a bare connection has closed");
   if (moved < 0 && errno != EAGAIN && errno != EINTR) checked(-1, what);
 }
 
@@ -114,11 +157,7 @@ void receive_all(int from, std::byte* to, std::size_t bytes, const Patience& pat
 
 class BareTcp final : public Bare {
  public:
-  BareTcp() : connections_(kConnections) {
-    for (Connection& connection : connections_) connection = connect_to_ourselves();
-  }
-
-  [[nodiscard]] std::string name() const override { return "bare TCP"; }
+  explicit BareTcp(std::vector<Socket> ends) : ends_(std::move(ends)) {}
 
   Time one_way(Member& me, const Batches& plan, std::size_t bytes) override {
     return halved(exchange(me, plan, bytes, bytes, Patience()));
@@ -133,10 +172,11 @@ class BareTcp final : public Bare {
   }
 
   Time stream(Member& me, std::size_t bytes, std::uint32_t items, std::uint32_t at_once) override {
-    const int ours = end_of(me, 0);
+    me.meet();
+    if (me.rank() > 1) return std::nullopt;
+    const int ours = end(0);
     const std::size_t all = bytes * items;
     const std::size_t piece = bytes * at_once;
-    me.meet();
     if (me.rank() != 0) {
       std::vector<std::byte> to(std::size_t{1} << 18);
       for (std::size_t left = all; left > 0;) {
@@ -157,29 +197,28 @@ class BareTcp final : public Bare {
   }
 
   Time spread(Member& me, const Batches& plan, std::uint32_t places) override {
-    std::array<std::byte, 8> word{};
     me.meet();
+    if (me.rank() > 1) return std::nullopt;
+    std::array<std::byte, 8> word{};
     const auto once = [&](bool begins) {
       if (begins)
-        for (std::uint32_t i = 0; i < places; ++i) send_all(end_of(me, i), word.data(), 8);
+        for (std::uint32_t i = 0; i < places; ++i) send_all(end(i), word.data(), 8);
       for (std::uint32_t i = 0; i < places; ++i) {
-        receive_all(end_of(me, i), word.data(), 8, Patience());
-        if (!begins) send_all(end_of(me, i), word.data(), 8);
+        receive_all(end(i), word.data(), 8, Patience());
+        if (!begins) send_all(end(i), word.data(), 8);
       }
     };
-    if (me.rank() == 0) return median_ns(plan, [&] { once(true); });
+    if (me.rank() == 0) return batch_ns(plan, [&] { once(true); });
     for (std::uint64_t i = 0; i < plan.total(); ++i) once(false);
     return std::nullopt;
   }
 
   Time asleep(Member& me, const Batches& plan) override {
-    return halved(exchange(me, plan, 8, 8, Patience(end_of(me, 0))));
+    return halved(exchange(me, plan, 8, 8, me.rank() > 1 ? Patience() : Patience(end(0))));
   }
 
  private:
-  [[nodiscard]] int end_of(const Member& me, std::uint32_t connection) const {
-    return connections_.at(connection)[me.rank()].get();
-  }
+  [[nodiscard]] int end(std::uint32_t connection) const { return ends_.at(connection).get(); }
 
   static Time halved(Time time) {
     if (time) *time /= 2;
@@ -188,11 +227,12 @@ class BareTcp final : public Bare {
 
   Time exchange(Member& me, const Batches& plan, std::size_t there, std::size_t back,
                 const Patience& patience) {
-    const int ours = end_of(me, 0);
-    std::vector<std::byte> bytes(std::max(there, back));
     me.meet();
+    if (me.rank() > 1) return std::nullopt;
+    const int ours = end(0);
+    std::vector<std::byte> bytes(std::max(there, back));
     if (me.rank() == 0) {
-      return median_ns(plan, [&] {
+      return batch_ns(plan, [&] {
         send_all(ours, bytes.data(), there);
         receive_all(ours, bytes.data(), back, patience);
       });
@@ -204,11 +244,13 @@ class BareTcp final : public Bare {
     return std::nullopt;
   }
 
-  std::vector<Connection> connections_;
+  std::vector<Socket> ends_;
 };
 
 }  // namespace
 
-std::unique_ptr<Bare> bare_tcp() { return std::make_unique<BareTcp>(); }
+std::unique_ptr<Bare> bare_tcp(Member& me, const std::string& address) {
+  return std::make_unique<BareTcp>(connect_pair(me, address.empty() ? "127.0.0.1" : address));
+}
 
 }  // namespace dunlin::bench

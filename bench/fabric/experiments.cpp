@@ -7,7 +7,6 @@
 #include <dunlin/fabric/sim.hpp>
 
 #include "bench/harness/suite.hpp"
-#include "command.hpp"
 #include "standard_output.hpp"
 
 namespace dunlin::bench {
@@ -21,7 +20,7 @@ std::vector<Experiment> find_experiments() {
       found.push_back(figure(network));
     }
     // Waking by shared memory is a figure of `dunlin bench table` (idle).
-    if (network.goals.sleeping_ratio) found.push_back(signalling_asleep(network));
+    if (network.name != "shm") found.push_back(signalling_asleep(network));
   }
   for (Experiment& simulated : simulated_costs()) found.push_back(std::move(simulated));
   return found;
@@ -49,15 +48,7 @@ void add_fabric_suite(CLI::App& bench) {
   add_options(*command, *options);
   command->add_option("--profile", options->effort.profile, "Simulate this network instead")
       ->check(CLI::IsMember(profile_names()));
-  command->callback([options] {
-    const app::FabricOptions& network = options->effort.network;
-    if (!network.provider.empty() || !network.device.empty() || !network.address.empty()) {
-      throw app::BadInput(
-          "--provider, --device and --address: these figures are of tcp over loopback, beside bare "
-          "sockets on it; leave them out");
-    }
-    run_suite(fabric_experiments(), *options, app::say);
-  });
+  command->callback([options] { run_suite(fabric_experiments(), *options, app::say); });
 }
 
 }  // namespace dunlin::bench

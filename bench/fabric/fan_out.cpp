@@ -1,8 +1,8 @@
 #include <array>
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/node.hpp"
-#include "group_name.hpp"
 
 /// Member 0 measures, in a process of its own; all others live in the other one.
 namespace dunlin::bench {
@@ -11,18 +11,18 @@ namespace {
 std::vector<Result> to_peers(const RealNetwork& network, const Effort& effort,
                              std::uint32_t peers) {
   const Batches plan = effort.plan(100, network.trips_per_batch);
-  const std::string group = app::fresh_group("bench");
-  const auto bare = network.bare();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(network, effort, peers + 1);
+  Team team(group.team());
   team.run([&](Member& me) {
     std::vector<std::unique_ptr<Node>> nodes;
-    for (auto& fabric : join_many(network, group, peers + 1, me.rank(), me.rank() == 0 ? 1 : peers))
+    for (auto& fabric : group.join_many(me.rank(), me.rank() == 0 ? 1 : peers))
       nodes.push_back(std::make_unique<Node>(std::move(fabric)));
     std::vector<Node*> all;
     for (const auto& node : nodes) all.push_back(node.get());
     connect(me, all);
 
     Node& first = *nodes.front();
+    const auto bare = group.bare(me, &first.fabric());
     std::vector<std::uint64_t> words(peers + 1, 1);
     Completion done;
     std::vector<Operation> writes;
@@ -43,7 +43,7 @@ std::vector<Result> to_peers(const RealNetwork& network, const Effort& effort,
           while (first.word(kOver) < turns) poll();
           return std::nullopt;
         }
-        const double ns = median_ns(plan, [&] {
+        const double ns = batch_ns(plan, [&] {
           first.post(batch);
           while (!done.finished()) first.poll();
         });
@@ -61,7 +61,7 @@ std::vector<Result> to_peers(const RealNetwork& network, const Effort& effort,
                        .params = {{"peers", static_cast<double>(peers)},
                                   {"operation", series == 1 ? "write" : "read"}},
                        .unit = "ns"});
-    compare(results.back(), team.series(series), bare->name() + ", 8 bytes to each",
+    compare(results.back(), team.series(series), network.bare_name + ", 8 bytes to each",
             team.series(0));
   }
   return results;

@@ -1,8 +1,8 @@
 #include <array>
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/node.hpp"
-#include "group_name.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -12,20 +12,20 @@ constexpr std::array<std::size_t, 5> kSizes{8, 64, 1024, 10'240, 65'536};
 Result get(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
   const std::uint32_t trips = network.trips_per_batch;
   const Batches plan = effort.plan(100, bytes <= 10'240 ? trips : std::max(trips / 10, 2U));
-  const std::string group = app::fresh_group("bench");
-  const auto bare = network.bare();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(network, effort);
+  Team team(group.team());
   team.run([&](Member& me) {
-    Node node(network.join(group, 2, me.rank()));
+    Node node(group.join(me.rank()));
+    const auto bare = group.bare(me, &node.fabric());
     connect(me, node);
     std::vector<std::byte> to(bytes);
     const auto once = [&] { node.finish(read(1, node.box(), kRoom, to.data(), bytes)); };
     alternate(me, effort.rounds,
               {[&] { return bare->fetch(me, plan, bytes); },
-               [&] { return one_sided(me, node, [&] { return median_ns(plan, once); }); }});
+               [&] { return one_sided(me, node, [&] { return batch_ns(plan, once); }); }});
   });
   Result result{.name = "get", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
-  compare(result, team.series(1), bare->name() + ", asked for and here", team.series(0));
+  compare(result, team.series(1), network.bare_name + ", asked for and here", team.series(0));
   return result;
 }
 

@@ -1,8 +1,8 @@
 #include <array>
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/node.hpp"
-#include "group_name.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -28,7 +28,7 @@ class Echo {
       while (heard_ < expected_) node_.poll();
       return std::nullopt;
     }
-    return median_ns(plan, [&] {
+    return batch_ns(plan, [&] {
       const std::uint64_t before = heard_;
       send(1, message);
       while (heard_ == before) node_.poll();
@@ -49,11 +49,11 @@ class Echo {
 
 Result message(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
   const Batches plan = effort.plan(100, network.trips_per_batch);
-  const std::string group = app::fresh_group("bench");
-  const auto bare = network.bare();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(network, effort);
+  Team team(group.team());
   team.run([&](Member& me) {
-    Node node(network.join(group, 2, me.rank()));
+    Node node(group.join(me.rank()));
+    const auto bare = group.bare(me, &node.fabric());
     Echo echo(node);
     connect(me, node);
     const std::vector<std::byte> content(bytes, std::byte{1});
@@ -66,7 +66,7 @@ Result message(const RealNetwork& network, const Effort& effort, std::size_t byt
                [&] { return take_turn(me, node, [&] { return echo.round(plan, content); }); }});
   });
   Result result{.name = "message", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
-  compare(result, team.series(1), bare->name() + ", round trip", team.series(0));
+  compare(result, team.series(1), network.bare_name + ", round trip", team.series(0));
   return result;
 }
 

@@ -16,6 +16,12 @@ bool Node::connected() const noexcept {
   return true;
 }
 
+void Node::need_peers(Member& me) {
+  watch_ = fabric_->subscribe([&me](const Event& event) {
+    if (event.kind == Event::Kind::peer_failed) me.lost(event.peer, event.text);
+  });
+}
+
 void Node::post(std::span<const Operation> batch) {
   while (!batch.empty()) {
     const Posted posted = fabric_->post(batch);
@@ -39,6 +45,7 @@ void Node::end_turn(Rank server) {
 }
 
 void connect(Member& me, std::span<Node* const> nodes) {
+  for (Node* const node : nodes) node->need_peers(me);
   const auto poll = [&] {
     for (Node* const node : nodes) node->poll();
   };

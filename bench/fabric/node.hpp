@@ -9,7 +9,6 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/memory.hpp>
 
-#include "bench/fabric/networks.hpp"
 #include "bench/harness/team.hpp"
 
 /// A member of a fabric with one region, as the figures use it.
@@ -32,6 +31,8 @@ class Node {
   std::size_t poll() noexcept { return fabric_->poll(); }
   /// To all others.
   [[nodiscard]] bool connected() const noexcept;
+  /// From now on this process cannot go on without its peers.
+  void need_peers(Member& me);
   /// A word of our own region.
   [[nodiscard]] std::uint64_t word(std::uint64_t offset) const noexcept {
     return memory::load(*reinterpret_cast<const std::uint64_t*>(box_.memory().data() + offset));
@@ -59,6 +60,7 @@ class Node {
   Region box_;
   Completion completion_;
   std::uint64_t turn_ = 0;
+  Subscription watch_;
 };
 
 /// Polls until all are connected at every member of the team.
@@ -68,15 +70,7 @@ inline void connect(Member& me, Node& node) {
   connect(me, std::span(&one, 1));
 }
 
-/// A turn of Dunlin's in alternate(): afterwards all poll until all are done, so that nothing that
-/// a peer waits for stays behind while the limit has its turn.
-template <class Poll, class Turn>
-std::optional<double> take_turn(Member& me, Poll&& poll, Turn&& turn) {
-  me.meet(poll);
-  const std::optional<double> measured = turn();
-  me.meet(poll);
-  return measured;
-}
+/// A turn of Dunlin's in alternate() between nodes.
 template <class Turn>
 std::optional<double> take_turn(Member& me, Node& node, Turn&& turn) {
   return take_turn(

@@ -1,8 +1,8 @@
 #include <array>
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/node.hpp"
-#include "group_name.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -38,14 +38,14 @@ struct Puts {
 template <class Convert>
 void measure(Result& result, const RealNetwork& network, const Effort& effort, const Puts& puts,
              std::uint32_t at_once, Convert&& convert) {
-  const std::string group = app::fresh_group("bench");
-  const auto bare = network.bare();
+  const Group group(network, effort);
   const auto converted = [&](std::optional<double> ns) {
     return ns ? std::optional<double>(convert(*ns)) : std::nullopt;
   };
-  Team team({.processes = 2, .timeout = effort.timeout});
+  Team team(group.team());
   team.run([&](Member& me) {
-    Node node(network.join(group, 2, me.rank()));
+    Node node(group.join(me.rank()));
+    const auto bare = group.bare(me, &node.fabric());
     connect(me, node);
     alternate(me, effort.rounds,
               {[&] { return converted(bare->stream(me, puts.bytes, puts.items, at_once)); },
@@ -53,7 +53,7 @@ void measure(Result& result, const RealNetwork& network, const Effort& effort, c
   });
   const std::string way =
       at_once == 1 ? ", one at a time" : ", " + std::to_string(at_once) + " at a time";
-  compare(result, team.series(1), bare->name() + way, team.series(0));
+  compare(result, team.series(1), network.bare_name + way, team.series(0));
 }
 
 Result rate(const RealNetwork& network, const Effort& effort, std::uint32_t batch) {

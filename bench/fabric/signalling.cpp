@@ -4,8 +4,8 @@
 #include <dunlin/run.hpp>
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/node.hpp"
-#include "group_name.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -21,12 +21,12 @@ class PingPong {
   template <class Await>
   std::optional<double> round(const Batches& plan, Await&& await) {
     if (node_.fabric().rank() == 0) {
-      return median_ns(plan,
-                       [&] {
-                         ++value_;
-                         signal(1);
-                         await(value_);
-                       }) /
+      return batch_ns(plan,
+                      [&] {
+                        ++value_;
+                        signal(1);
+                        await(value_);
+                      }) /
              2;
     }
     for (std::uint64_t i = 0; i < plan.total(); ++i) {
@@ -70,11 +70,11 @@ Batches plan_for(const RealNetwork& network, const Effort& effort, std::size_t b
 
 Result signalled(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
   const Batches plan = plan_for(network, effort, bytes);
-  const std::string group = app::fresh_group("bench");
-  const auto bare = network.bare();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(network, effort);
+  Team team(group.team());
   team.run([&](Member& me) {
-    Node node(network.join(group, 2, me.rank()));
+    Node node(group.join(me.rank()));
+    const auto bare = group.bare(me, &node.fabric());
     connect(me, node);
     PingPong game(node, bytes);
     alternate(me, effort.rounds,
@@ -90,17 +90,17 @@ Result signalled(const RealNetwork& network, const Effort& effort, std::size_t b
       .name = "put-signal", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
   if (bytes == 8 && network.goals.detection_ratio)
     result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.detection_ratio};
-  compare(result, team.series(1), bare->name() + ", one way", team.series(0));
+  compare(result, team.series(1), network.bare_name + ", one way", team.series(0));
   return result;
 }
 
 Result signalled_asleep(const RealNetwork& network, const Effort& effort) {
   const Batches plan = effort.plan(100, 4);
-  const std::string group = app::fresh_group("bench");
-  const auto bare = network.bare();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(network, effort);
+  Team team(group.team());
   team.run([&](Member& me) {
-    Node node(network.join(group, 2, me.rank()));
+    Node node(group.join(me.rank()));
+    const auto bare = group.bare(me, &node.fabric());
     connect(me, node);
     PingPong game(node, 8);
     Loop loop(node.fabric(), {.wait = Wait::block});
@@ -118,7 +118,7 @@ Result signalled_asleep(const RealNetwork& network, const Effort& effort) {
   Result result{.name = "put-signal-asleep", .params = {{"bytes", 8.0}}, .unit = "ns"};
   if (network.goals.sleeping_ratio)
     result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.sleeping_ratio};
-  compare(result, team.series(1), bare->name() + ", asleep", team.series(0));
+  compare(result, team.series(1), network.bare_name + ", asleep", team.series(0));
   return result;
 }
 

@@ -70,13 +70,14 @@ std::optional<double> ping_pong(Member& me, const Batches& plan, Spin spin, std:
     throw Error("bench: the bare ping-pong has room for " + std::to_string(kSide - kPayloadAt) +
                 " bytes, not " + std::to_string(bytes));
   }
+  if (me.rank() > 1) return me.meet(), std::nullopt;
   const Side ours = side(me, me.rank());
   const Side theirs = side(me, 1 - me.rank());
   const std::vector<std::byte> payload(bytes, std::byte{1});
   std::uint64_t value = Word(*ours.flag).load();
   me.meet();
   if (me.rank() == 0) {
-    const double round_trip = median_ns(plan, [&] {
+    const double round_trip = batch_ns(plan, [&] {
       signal(theirs, payload, ++value);
       wait_for(ours.flag, value, spin);
     });
@@ -94,7 +95,7 @@ std::optional<double> count_in_step(Member& me, const Batches& plan, Spin spin) 
   const Side theirs = side(me, 1 - me.rank());
   std::uint64_t value = Word(*ours.flag).load();
   me.meet();
-  const double step = median_ns(plan, [&] {
+  const double step = batch_ns(plan, [&] {
     Word(*theirs.flag).store(++value, std::memory_order_release);
     wait_for(ours.flag, value, spin);
   });
@@ -130,7 +131,7 @@ double scan_words(const Batches& plan, std::span<const std::byte> memory, std::s
                   std::size_t pitch) {
   const std::byte* const start = memory.data();
   std::uint32_t fewer = 0;
-  const double ns = median_ns(plan, [&] {
+  const double ns = batch_ns(plan, [&] {
     std::uint32_t zeros = 0;
     for (std::size_t i = 0; i < lines; ++i) {
       zeros += __atomic_load_n(reinterpret_cast<const std::uint32_t*>(start + i * pitch),
@@ -144,7 +145,7 @@ double scan_words(const Batches& plan, std::span<const std::byte> memory, std::s
 
 double scan_bytes(const Batches& plan, std::span<const std::byte> memory, std::size_t bytes) {
   const auto* const words = reinterpret_cast<const std::uint64_t*>(memory.data());
-  return median_ns(plan, [&] {
+  return batch_ns(plan, [&] {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < bytes / 8; ++i) sum += words[i];
     asm volatile("" : : "r"(sum) : "memory");
@@ -154,7 +155,7 @@ double scan_bytes(const Batches& plan, std::span<const std::byte> memory, std::s
 double test_and_count(const Batches& plan, std::span<std::byte> memory) {
   auto* const words = reinterpret_cast<std::uint64_t*>(memory.data());
   Word(words[0]).store(1);
-  return median_ns(plan, [&] {
+  return batch_ns(plan, [&] {
     if (Word(words[0]).load(std::memory_order_acquire) == 1) ++words[16];
     asm volatile("" : : : "memory");
   });
@@ -164,7 +165,7 @@ double fan_out(const Batches& plan, std::span<std::byte> memory, std::size_t byt
                std::size_t copies) {
   const std::size_t pitch = std::max<std::size_t>((bytes + 4095) / 4096 * 4096, 4096);
   const std::vector<std::byte> source(bytes, std::byte{1});
-  return median_ns(plan, [&] {
+  return batch_ns(plan, [&] {
     for (std::size_t i = 0; i < copies; ++i) {
       std::memcpy(memory.data() + i * pitch, source.data(), bytes);
       asm volatile("" : : : "memory");

@@ -16,7 +16,7 @@ namespace dunlin::bench::bare {
 enum class Spin { pause, tight };
 
 /// Ping-pong on two cache lines between members 0 and 1, with `bytes` of payload before each flag
-/// (0: the flag alone). Member 0 gets the one-way time in ns: half a round trip.
+/// (0: the flag alone). Member 0 gets the one-way time in ns: half a round trip. Others look on.
 [[nodiscard]] std::optional<double> ping_pong(Member& me, const Batches& plan, Spin spin,
                                               std::size_t bytes = 0);
 

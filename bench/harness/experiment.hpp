@@ -20,7 +20,7 @@ struct Effort {
   bool quick = false;  // a fraction of the work: to see that everything runs, not to quote
   std::chrono::milliseconds timeout{120'000};
   std::string profile = {};         // of simulated networks; empty: each figure's own
-  app::FabricOptions network = {};  // of real ones: provider, device, address
+  app::FabricOptions network = {};  // of real ones: provider, device, address, hosts
 
   /// The full amount of something, or a hundredth of it.
   [[nodiscard]] std::uint32_t scaled(std::uint32_t full) const noexcept {
@@ -36,10 +36,11 @@ struct Effort {
 };
 
 struct Experiment {
-  std::string name;    // "detection"; several results share it
-  std::string title;   // a line for people: what is measured, and how
-  std::string fabric;  // "shm", "ofi", "sim" or "none"
-  std::string x = {};  // the parameter to plot along; empty: bars
+  std::string name;            // "detection"; several results share it
+  std::string title;           // a line for people: what is measured, and how
+  std::string fabric;          // "shm", "ofi", "verbs", "sim" or "none"
+  std::string x = {};          // the parameter to plot along; empty: bars
+  bool between_hosts = false;  // can be
   std::function<std::vector<Result>(const Effort&)> run;
 };
 

@@ -30,6 +30,7 @@ std::optional<bool> Result::reached() const {
 
 void compare(Result& result, std::span<const double> values, std::string limit_name,
              std::span<const double> limits) {
+  if (values.empty() && limits.empty()) return;
   result.value = summarize(values);
   result.limit_name = std::move(limit_name);
   result.limit = summarize(limits);

@@ -42,7 +42,8 @@ struct Result {
   [[nodiscard]] std::optional<bool> reached() const;
 };
 
-/// Fills value, limit and ratio from rounds taken in turns.
+/// Fills value, limit and ratio from rounds taken in turns; nothing where nothing was recorded, as
+/// at the hosts that member 0 of the team does not belong to.
 void compare(Result& result, std::span<const double> values, std::string limit_name,
              std::span<const double> limits);
 

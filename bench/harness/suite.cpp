@@ -62,20 +62,38 @@ std::string summary(const std::vector<Finding>& findings) {
   return fmt::format("{} of {} goals reached.\n{}", reached, goals, others);
 }
 
-/// The options of a network, if figures on it are selected; `fabric` is its name.
-void check_network(const SuiteOptions& options, const std::vector<const Experiment*>& selected) {
+bool is_network(const std::string& fabric) { return fabric == "ofi" || fabric == "verbs"; }
+
+/// Where the figures run, if some of them use a network; checks its options.
+app::Cluster cluster_for(const SuiteOptions& options,
+                         const std::vector<const Experiment*>& selected) {
   app::FabricOptions network = options.effort.network;
-  if (network.hosts || network.host || !network.meeting.empty()) {
-    throw app::BadInput("--hosts, --host and --meeting: a benchmark runs on this host alone");
-  }
+  app::Cluster cluster;
+  bool asked = false;
   for (const Experiment* experiment : selected) {
+    if (!is_network(experiment->fabric) || (asked && cluster.fabric() == experiment->fabric))
+      continue;
     network.fabric = experiment->fabric;
-    if (network.fabric != "ofi") continue;
-    if (app::Cluster(network).hosts() == 1) return;
-    throw app::BadInput("a benchmark starts its processes itself: use no launcher");
+    cluster = app::Cluster(network);
+    asked = true;
   }
+  if (asked) return cluster;
   network.fabric = options.fabric == "sim" ? "sim" : "shm";
   app::check(network);
+  return cluster;
+}
+
+/// Leaves those that can be measured between hosts.
+void keep_for_hosts(const SuiteOptions& options, std::vector<const Experiment*>& selected) {
+  std::string others;
+  for (const Experiment* experiment : selected)
+    if (!experiment->between_hosts) others += (others.empty() ? "" : ", ") + experiment->name;
+  const bool named = !options.only.empty() && !options.fabric.empty();
+  std::erase_if(selected, [](const Experiment* experiment) { return !experiment->between_hosts; });
+  if (selected.empty() || (named && !others.empty())) {
+    throw app::BadInput("between hosts there is no figure " + others +
+                        "; measure it with --fabric on one host, without --hosts and a launcher");
+  }
 }
 
 /// What would make the work be in vain, before it is done.
@@ -84,9 +102,26 @@ void check(const SuiteOptions& options, const std::vector<const Experiment*>& se
   if (!options.effort.profile.empty() && !simulates) {
     throw app::BadInput("--profile: none of the figures that were asked for is simulated");
   }
-  check_network(options, selected);
   if (!options.json_file.empty()) app::demand_writable({"--json", options.json_file});
   if (!options.plot_folder.empty()) prepare_plots(options.plot_folder);
+}
+
+/// Where this host of several has its part; once all are there, and are to measure the same.
+std::string preface_of_hosts(const app::Cluster& cluster, const Effort& effort,
+                             const std::vector<const Experiment*>& selected) {
+  constexpr std::uint32_t kUntilAllHaveComeMs = 60'000;  // somebody starts them by hand
+  std::string figures;
+  for (const Experiment* experiment : selected) {
+    figures += fmt::format("{}{} over {}", figures.empty() ? "" : ", ", experiment->name,
+                           experiment->fabric);
+  }
+  const std::string all =
+      fmt::format("{}; {} rounds{}", figures, effort.rounds, effort.quick ? ", quick" : "");
+  cluster.agree({.what = "bench", .text = all, .hash = std::hash<std::string>()(all)},
+                kUntilAllHaveComeMs);
+  return fmt::format(
+      "Host {} of {}: {}. {}\n", cluster.host(), cluster.hosts(), figures,
+      cluster.host() == 0 ? "All else is measured on one host." : "The results are at host 0.");
 }
 
 }  // namespace
@@ -95,7 +130,7 @@ void add_options(CLI::App& command, SuiteOptions& options) {
   command.add_flag("--list", options.list, "Name the figures and stop");
   command.add_option("--only", options.only, "Measure only these figures")->type_name("NAME");
   command.add_option("--fabric", options.fabric, "Only the figures on this fabric")
-      ->check(CLI::IsMember({"shm", "ofi", "sim", "none"}));
+      ->check(CLI::IsMember({"shm", "ofi", "verbs", "sim", "none"}));
   app::add_network_options(command, options.effort.network);
   command.add_option("--rounds", options.effort.rounds, "Rounds, of which the median is taken")
       ->check(CLI::Range(1, 1000))
@@ -121,6 +156,11 @@ std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments
     if (wanted(experiment, options)) result.push_back(&experiment);
   }
   if (result.empty()) {
+    if (is_network(options.fabric)) {  // which says what there is
+      app::FabricOptions network = options.effort.network;
+      network.fabric = options.fabric;
+      static_cast<void>(app::Cluster(network));
+    }
     throw app::BadInput("no figure matches --only and --fabric; there are " + names(experiments));
   }
   return result;
@@ -128,7 +168,7 @@ std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments
 
 void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& options,
                const std::function<void(std::string_view)>& say) {
-  const std::vector<const Experiment*> selected = chosen(experiments, options);
+  std::vector<const Experiment*> selected = chosen(experiments, options);
   if (options.list) {
     for (const Experiment* experiment : selected) {
       say(fmt::format("{:<20} {:<4} {}\n", experiment->name, experiment->fabric,
@@ -136,13 +176,22 @@ void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& o
     }
     return;
   }
-  check(options, selected);
-  say(preface(options.effort));
+  const app::Cluster cluster = cluster_for(options, selected);
+  if (cluster.hosts() > 1) {
+    keep_for_hosts(options, selected);
+    if (cluster.host() == 0) check(options, selected);
+    say(preface_of_hosts(cluster, options.effort, selected));
+  } else {
+    check(options, selected);
+  }
+  if (cluster.host() == 0) say(preface(options.effort));
   std::vector<Finding> findings;
   for (const Experiment* experiment : selected) {
     findings.push_back({experiment, experiment->run(options.effort)});
+    if (cluster.host() != 0) continue;
     say(text_report(findings.back()) + "\n");
   }
+  if (cluster.host() != 0) return;
   say(summary(findings));
   if (!options.json_file.empty()) app::write_file(options.json_file, json_report(findings));
   if (!options.plot_folder.empty()) plot_report(options.plot_folder, findings);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <utility>
 
@@ -24,38 +25,94 @@
 
 namespace dunlin::bench {
 
-bool Member::arrive(std::uint64_t& generation) noexcept {
-  generation = board_.generation.word.load(std::memory_order_acquire);
-  if (board_.arrived.word.fetch_add(1, std::memory_order_acq_rel) + 1 != size_) return false;
-  board_.arrived.word.store(0, std::memory_order_relaxed);
-  board_.generation.word.store(generation + 1, std::memory_order_release);
-  return true;
-}
+namespace {
 
-bool Member::all_arrived(std::uint64_t generation) const noexcept {
-  return board_.generation.word.load(std::memory_order_acquire) != generation;
-}
+constexpr int kLostStatus = 2;  // ended because another had
+constexpr std::chrono::milliseconds kUntilThatOneIsSeen{500};
 
-void Member::meet() noexcept {
-  constexpr int kSpins = 2000;
-  std::uint64_t generation = 0;
-  if (arrive(generation)) return;
-  for (int spins = 0; !all_arrived(generation); ++spins) {
-    if (spins < kSpins) {
-      relax();
-    } else {
-      sched_yield();
+/// On the page that all processes of a host share.
+class OnBoard final : public Meeting {
+ public:
+  OnBoard(Board& board, std::uint32_t rank, std::uint32_t size)
+      : board_(board), rank_(rank), size_(size) {}
+
+  void arrive(std::string_view word) override {
+    if (!word.empty()) {
+      std::memcpy(board_.words[rank_].data(), word.data(), word.size());
+      board_.words[rank_][word.size()] = '\0';
     }
+    generation_ = board_.generation.word.load(std::memory_order_acquire);
+    if (board_.arrived.word.fetch_add(1, std::memory_order_acq_rel) + 1 != size_) return;
+    board_.arrived.word.store(0, std::memory_order_relaxed);
+    board_.generation.word.store(generation_ + 1, std::memory_order_release);
   }
+  bool all_here() override {
+    return board_.generation.word.load(std::memory_order_acquire) != generation_;
+  }
+  [[nodiscard]] std::string word_of(std::uint32_t rank) const override {
+    return board_.words.at(rank).data();
+  }
+
+ private:
+  Board& board_;
+  std::uint32_t rank_;
+  std::uint32_t size_;
+  std::uint64_t generation_ = 0;
+};
+
+void write_text(std::array<char, kTextBytes>& to, std::string_view text) {
+  std::snprintf(to.data(), to.size(), "%.*s", static_cast<int>(text.size()), text.data());
+}
+
+/// First the cheap ways to wait; who waits for long leaves the core to those who measure.
+void wait_a_little(std::uint32_t times) {
+  constexpr std::uint32_t kSpins = 2'000;
+  constexpr std::uint32_t kYields = 2'000;
+  constexpr timespec kNap{0, 100'000};
+  if (times < kSpins) {
+    relax();
+  } else if (times < kSpins + kYields) {
+    sched_yield();
+  } else {
+    nanosleep(&kNap, nullptr);
+  }
+}
+
+}  // namespace
+
+void Member::meet() {
+  meeting_->arrive({});
+  for (std::uint32_t times = 0; !meeting_->all_here(); ++times) wait_a_little(times);
 }
 
 void Member::meet(const std::function<void()>& progress) {
-  std::uint64_t generation = 0;
-  if (arrive(generation)) return;
-  while (!all_arrived(generation)) {
+  meeting_->arrive({});
+  while (!meeting_->all_here()) {
     progress();
     sched_yield();
   }
+}
+
+std::vector<std::string> Member::exchange(std::string_view word,
+                                          const std::function<void()>& progress) {
+  if (word.size() >= kWordBytes) throw Error("bench: a word that is too long for a meeting");
+  meeting_->arrive(word);
+  while (!meeting_->all_here()) {
+    progress();
+    sched_yield();
+  }
+  std::vector<std::string> words;
+  for (std::uint32_t rank = 0; rank < size_; ++rank) words.push_back(meeting_->word_of(rank));
+  meet(progress);
+  return words;
+}
+
+void Member::note(std::string_view text) { write_text(board_.note, text); }
+
+void Member::lost(std::uint32_t rank, std::string_view why) {
+  const std::string text = "member " + std::to_string(rank) + " is gone: " + std::string(why);
+  write_text(board_.errors[rank_], text);
+  ::_exit(kLostStatus);
 }
 
 void Member::record(std::uint32_t series, double value) {
@@ -102,7 +159,8 @@ Team::Team(TeamOptions options) : options_(options) {
                 std::to_string(options_.processes));
   }
   if (options_.pin) cores_ = usable_cores();
-  if (cores_.size() < options_.processes) cores_.clear();
+  // One that is doomed makes do with what the others leave.
+  if (cores_.size() < options_.processes - (options_.doomed ? 1 : 0)) cores_.clear();
   void* memory =
       ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw Error(std::string("bench: no shared memory: ") + strerror(errno));
@@ -112,6 +170,9 @@ Team::Team(TeamOptions options) : options_(options) {
 Team::~Team() { ::munmap(board_, sizeof(Board)); }
 
 std::span<const double> Team::series(std::uint32_t index) const {
+  if (options_.host == 0 && board_->rounds.at(index) == 0) {
+    throw Error("bench: nobody has recorded series " + std::to_string(index));
+  }
   return std::span(board_->samples.at(index)).first(board_->rounds.at(index));
 }
 
@@ -119,7 +180,7 @@ void Team::run(const std::function<void(Member&)>& body) {
   std::fflush(nullptr);
   const int parent = ::getpid();
   std::vector<Process> processes(options_.processes);
-  for (std::uint32_t rank = 0; rank < options_.processes; ++rank) {
+  for (std::uint32_t rank = options_.host; rank < options_.processes; rank += options_.hosts) {
     Process& process = processes[rank];
     process.pid = ::fork();
     if (process.pid == 0) become_member(rank, parent, body);
@@ -136,11 +197,17 @@ void Team::become_member(std::uint32_t rank, int parent, const std::function<voi
   if (::getppid() != parent) ::_exit(1);
   int status = 0;
   try {
-    if (pinned()) pin_to(cores_[rank]);
-    Member me(*board_, rank, options_.processes);
+    if (rank < cores_.size()) pin_to(cores_[rank]);
+    std::unique_ptr<Meeting> meeting;
+    if (options_.hosts > 1) {
+      meeting = options_.meeting(rank);
+    } else {
+      meeting = std::make_unique<OnBoard>(*board_, rank, options_.processes);
+    }
+    Member me(*board_, std::move(meeting), rank, options_.processes);
     body(me);
   } catch (const std::exception& error) {
-    std::snprintf(board_->errors[rank].data(), kErrorBytes, "%s", error.what());
+    write_text(board_->errors[rank], error.what());
     status = 1;
   }
   std::fflush(nullptr);
@@ -160,35 +227,46 @@ std::string how_it_ended(int status, const char* error) {
 
 }  // namespace
 
+bool Team::may_end_so(std::uint32_t rank, int status) const {
+  return status == 0 ||
+         (options_.doomed == rank && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 void Team::await(std::vector<Process>& processes) {
   const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
   std::vector<pollfd> waits;
   for (const Process& process : processes) waits.push_back({process.fd, POLLIN, 0});
-  for (std::size_t left = processes.size(); left > 0;) {
+  auto left = std::ranges::count_if(processes, [](const Process& p) { return p.pid > 0; });
+  std::string loss;  // how another ended says more
+  while (left > 0) {
     const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
+    const auto wait = loss.empty() ? rest : std::min(rest, kUntilThatOneIsSeen);
     const int ready =
-        ::poll(waits.data(), waits.size(), std::max(0, static_cast<int>(rest.count())));
+        ::poll(waits.data(), waits.size(), std::max(0, static_cast<int>(wait.count())));
     if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0 && !loss.empty()) break;
     if (ready <= 0) {
       throw Error("bench: " + std::to_string(left) + " of " + std::to_string(processes.size()) +
                   " processes did not finish within " + std::to_string(options_.timeout.count()) +
                   " ms; all were ended");
     }
-    for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    for (std::uint32_t rank = 0; rank < processes.size(); ++rank) {
       if ((waits[rank].revents & POLLIN) == 0) continue;
       int status = 0;
       ::waitpid(processes[rank].pid, &status, 0);
       processes[rank].pid = -1;
       waits[rank].fd = -1;
       --left;
-      if (status != 0) {
-        throw Error("bench: process " + std::to_string(rank) + " of " +
-                    std::to_string(processes.size()) + " " +
-                    how_it_ended(status, board_->errors[rank].data()));
-      }
+      if (may_end_so(rank, status)) continue;
+      const std::string text = "bench: process " + std::to_string(rank) + " of " +
+                               std::to_string(processes.size()) + " " +
+                               how_it_ended(status, board_->errors[rank].data());
+      if (!WIFEXITED(status) || WEXITSTATUS(status) != kLostStatus) throw Error(text);
+      if (loss.empty()) loss = text;
     }
   }
+  if (!loss.empty()) throw Error(loss);
 }
 
 }  // namespace dunlin::bench

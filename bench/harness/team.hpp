@@ -10,11 +10,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "bench/harness/meeting.hpp"
+
 /// A Team is a handful of processes that measure together: forked, pinned to a core each where
-/// there are enough, joined by a page of shared memory that belongs to the benchmark alone, and
-/// never left behind, whether they finish, throw, crash or hang.
+/// there are enough, and never left behind, whether they finish, throw, crash or hang. On one host
+/// they are joined by a page of shared memory that belongs to the benchmark alone; between hosts
+/// each host forks its share and has such a page, and the members meet over the network.
 ///
 ///     Team team({.processes = 2});
 ///     team.run([](Member& me) {
@@ -24,12 +29,12 @@
 namespace dunlin::bench {
 
 inline constexpr std::uint32_t kMaxTeam = 64;
-inline constexpr std::uint32_t kMaxSeries = 8;
+inline constexpr std::uint32_t kMaxSeries = 16;
 inline constexpr std::uint32_t kMaxRounds = 1024;
-inline constexpr std::size_t kErrorBytes = 512;
+inline constexpr std::size_t kTextBytes = 512;
 inline constexpr std::size_t kArenaBytes = std::size_t{1} << 22;
 
-/// What the processes share. Padded to two lines: neighbours are prefetched in pairs.
+/// What the processes of a host share. Padded to two lines: neighbours are prefetched in pairs.
 struct Board {
   struct alignas(128) Line {
     std::atomic<std::uint64_t> word{0};
@@ -38,33 +43,39 @@ struct Board {
   Line generation;
   std::array<std::uint32_t, kMaxSeries> rounds{};
   std::array<std::array<double, kMaxRounds>, kMaxSeries> samples{};
-  std::array<std::array<char, kErrorBytes>, kMaxTeam> errors{};
+  std::array<std::array<char, kTextBytes>, kMaxTeam> errors{};
+  std::array<std::array<char, kWordBytes>, kMaxTeam> words{};  // of the meeting
+  std::array<char, kTextBytes> note{};
   alignas(4096) std::array<std::byte, kArenaBytes> arena{};  // for the bare limits
 };
 
 /// One process's seat in the team.
 class Member {
  public:
-  Member(Board& board, std::uint32_t rank, std::uint32_t size) noexcept
-      : board_(board), rank_(rank), size_(size) {}
+  Member(Board& board, std::unique_ptr<Meeting> meeting, std::uint32_t rank, std::uint32_t size)
+      : board_(board), meeting_(std::move(meeting)), rank_(rank), size_(size) {}
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   /// Wait until every member is here. Not part of what is measured.
-  void meet() noexcept;
+  void meet();
   /// The same, calling `progress` while waiting: for peers that need us in order to arrive.
   void meet(const std::function<void()>& progress);
-  /// Add a round to a series; one member does.
+  /// Tell all members a word of at most kWordBytes - 1 bytes, and hear theirs, by rank.
+  [[nodiscard]] std::vector<std::string> exchange(
+      std::string_view word, const std::function<void()>& progress = [] {});
+  /// Add a round to a series; one member of host 0 does.
   void record(std::uint32_t series, double value);
-  /// Memory that all members share, zeroed at the start.
+  /// For Team::note(); one member of host 0 does.
+  void note(std::string_view text);
+  /// Ends this process, since it can only wait in vain: that member is gone.
+  [[noreturn]] void lost(std::uint32_t rank, std::string_view why);
+  /// Memory that all members of this host share, zeroed at the start.
   [[nodiscard]] std::span<std::byte> arena() const noexcept { return board_.arena; }
 
  private:
-  /// True for the last one, who lets the others go.
-  bool arrive(std::uint64_t& generation) noexcept;
-  [[nodiscard]] bool all_arrived(std::uint64_t generation) const noexcept;
-
   Board& board_;
+  std::unique_ptr<Meeting> meeting_;
   std::uint32_t rank_;
   std::uint32_t size_;
 };
@@ -76,10 +87,27 @@ using Contender = std::function<std::optional<double>()>;
 /// from round to round. Contender i is series i; all members must call this alike.
 void alternate(Member& me, std::uint32_t rounds, const std::vector<Contender>& contenders);
 
+/// A turn of Dunlin's in alternate(). Before and after it all poll until all are there, so that
+/// nothing that a peer waits for stays behind while the limit has its turn.
+template <class Poll, class Turn>
+std::optional<double> take_turn(Member& me, Poll&& poll, Turn&& turn) {
+  me.meet(poll);
+  const std::optional<double> measured = turn();
+  me.meet(poll);
+  return measured;
+}
+
 struct TeamOptions {
   std::uint32_t processes = 1;
   bool pin = true;  // where there are enough cores
   std::chrono::milliseconds timeout{120'000};
+  /// A process that may be ended by SIGKILL; the last one.
+  std::optional<std::uint32_t> doomed = {};
+  /// Process r belongs to host r % hosts, and is started by that host's Team.
+  std::uint32_t hosts = 1;
+  std::uint32_t host = 0;
+  /// Between hosts: called in each process.
+  std::function<std::unique_ptr<Meeting>(std::uint32_t rank)> meeting = {};
 };
 
 class Team {
@@ -89,11 +117,13 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  /// Run `body` once in each process, and wait. Throws Error that names the member which threw,
-  /// crashed or did not finish in time; no process is left then.
+  /// Run `body` once in each process of this host, and wait. Throws Error that names the member
+  /// which threw, crashed or did not finish in time; no process is left then.
   void run(const std::function<void(Member&)>& body);
 
+  /// What was recorded: at host 0, something; at others nothing.
   [[nodiscard]] std::span<const double> series(std::uint32_t index) const;
+  [[nodiscard]] std::string note() const { return board_->note.data(); }
   /// Whether each process has a core of its own.
   [[nodiscard]] bool pinned() const noexcept { return !cores_.empty(); }
 
@@ -102,6 +132,7 @@ class Team {
   [[noreturn]] void become_member(std::uint32_t rank, int parent,
                                   const std::function<void(Member&)>& body);
   void await(std::vector<Process>& processes);
+  [[nodiscard]] bool may_end_so(std::uint32_t rank, int status) const;
 
   TeamOptions options_;
   std::vector<int> cores_;  // empty: not pinned

@@ -38,7 +38,7 @@ std::vector<Result> two_nodes(const Effort& effort) {
     std::uint64_t until = 0;
     count_in_step(table);
     const auto dunlin = [&]() -> std::optional<double> {
-      const double step = median_ns(plan, [&] {
+      const double step = batch_ns(plan, [&] {
         for (++until; table.mine().count < until;) table.poll();
       });
       return me.rank() == 0 ? std::optional(step) : std::nullopt;

@@ -49,7 +49,7 @@ Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate,
                  return nodes == 2 ? bare::test_and_count(plan, me.arena())
                                    : bare::scan_words(plan, me.arena(), nodes - 1, pitch);
                },
-               [&] { return median_ns(plan, [&] { table.poll(); }); }});
+               [&] { return batch_ns(plan, [&] { table.poll(); }); }});
     if (fired < plan.total()) throw Error("bench: the predicate did not fire in every poll");
   });
   Result result{.name = "evaluation",
@@ -78,7 +78,7 @@ Result rate_of_thousand(const Effort& effort) {
     table.when(all(&TrueRow::a) == 1).recurrent([&fired] { ++fired; });
     alternate(me, effort.rounds,
               {[&] { return bare::scan_words(plan, me.arena(), kRows); },
-               [&] { return median_ns(plan, [&] { table.poll(); }); },
+               [&] { return batch_ns(plan, [&] { table.poll(); }); },
                [&] { return bare::scan_bytes(plan, me.arena(), kRows * kCacheLineBytes); }});
     if (fired < plan.total()) throw Error("bench: the predicate did not fire in every poll");
   });

@@ -22,6 +22,7 @@ std::vector<Experiment> all_experiments() {
   std::vector<Experiment> all{machine(),  detection(), evaluation(), complexity(),
                               counting(), row_size(),  pushing(),    idle()};
   for (Experiment& experiment : network_experiments()) all.push_back(std::move(experiment));
+  for (const RealNetwork& network : real_networks()) all.push_back(failure(network));
   for (const auto& simulated :
        {simulated_detection, simulated_conjunction, simulated_counting, simulated_complexity,
         simulated_row_size, simulated_racks, simulated_gigabit}) {
@@ -38,10 +39,11 @@ const std::vector<Experiment>& table_experiments() {
 }
 
 void add_table_suite(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand(
-      "table",
-      "The shared state table: detection, evaluation, counting, idling; on shared memory, over "
-      "libfabric and, beside the published figures, in the simulator");
+  CLI::App* command =
+      bench.add_subcommand("table",
+                           "The shared state table: detection, evaluation, counting, idling, "
+                           "failures; on shared memory, "
+                           "over networks and, beside the published figures, in the simulator");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
   command->add_option("--profile", options->effort.profile, "Simulate this network instead")

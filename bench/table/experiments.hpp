@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
 namespace CLI {
@@ -19,7 +20,8 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment row_size();
 [[nodiscard]] Experiment pushing();
 [[nodiscard]] Experiment idle();
-/// Detection, counting, pushing and idling on each network that is there.
+[[nodiscard]] Experiment failure(const RealNetwork& network);
+/// Detection, counting, pushing and idling on each network between hosts that is there.
 [[nodiscard]] std::vector<Experiment> network_experiments();
 [[nodiscard]] Experiment simulated_detection();
 [[nodiscard]] Experiment simulated_conjunction();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
@@ -28,10 +29,19 @@ namespace dunlin::bench {
                                                              std::uint32_t first,
                                                              std::uint32_t count);
 
+/// From now on this process cannot go on without its peers.
+template <class Row>
+void need_peers(Member& me, Table<Row>& table) {
+  table.on_failure([&me](auto&, std::size_t row, std::string_view why) {
+    me.lost(static_cast<std::uint32_t>(row), why);
+  });
+}
+
 /// Poll until these tables, of whatever rows, are connected at every member of the team. All are
 /// polled until then: over a network a peer cannot connect without us.
 template <class... Row>
 void connect(Member& me, Table<Row>&... tables) {
+  (need_peers(me, tables), ...);
   const auto poll = [&] { (tables.poll(), ...); };
   while (!(tables.connected() && ...)) poll();
   me.meet(poll);
@@ -49,6 +59,7 @@ std::vector<std::unique_ptr<Table<Row>>> tables_of(
 /// The same for the tables of several nodes in one process.
 template <class Row>
 void connect(Member& me, const std::vector<std::unique_ptr<Table<Row>>>& tables) {
+  for (const auto& table : tables) need_peers(me, *table);
   const auto poll = [&] {
     for (const auto& table : tables) table->poll();
   };

@@ -25,14 +25,15 @@ struct Ball {
 template <std::size_t N>
 class PingPong {
  public:
-  /// Both members make it; node i of the fabric is member i of the team.
+  /// All members make it; node i of the fabric is member i of the team, and those beyond the first
+  /// two look on.
   PingPong(Member& me, Fabric& fabric, const TableOptions& options = {})
       : me_(me), table_(fabric, options) {
     if (me.rank() == 0) {
       table_.when([](const auto& t) { return last(t[1]) == last(t.mine()); }).recurrent([this] {
         detected_ = true;
       });
-    } else {
+    } else if (me.rank() == 1) {
       table_.when([](const auto& t) { return last(t[0]) != last(t.mine()); })
           .recurrent([this](auto& t) {
             t.mine().a.back() = last(t[0]);
@@ -46,13 +47,22 @@ class PingPong {
 
   /// Node 0 gets the time of one detection in ns.
   std::optional<double> round(const Batches& plan) {
-    if (me_.rank() == 0) return median_ns(plan, [this] { round_trip(); }) / 2;
+    if (me_.rank() > 1) return std::nullopt;
+    if (me_.rank() == 0) return batch_ns(plan, [this] { round_trip(); }) / 2;
     for (expected_ += plan.total(); answered_ < expected_;) table_.poll();
     return std::nullopt;
   }
 
+  /// Node 0: the time of a single one, while node 1 polls.
+  double detection() {
+    const double start = now_ns();
+    round_trip();
+    return (now_ns() - start) / 2;
+  }
+
   /// As round(), between two that sleep as soon as there is nothing to do.
   std::optional<double> round_asleep(const Batches& plan, std::uint32_t timeout_ms) {
+    if (me_.rank() > 1) return std::nullopt;
     Loop loop(table_.fabric(), {.wait = Wait::block});
     loop.add(table_);
     const auto sleep_until = [&](const std::function<bool()>& condition) {
@@ -60,11 +70,11 @@ class PingPong {
       throw Error("bench: nothing arrived that would wake a sleeper");
     };
     if (me_.rank() == 0) {
-      return median_ns(plan,
-                       [&] {
-                         throw_ball();
-                         sleep_until([&] { return detected_; });
-                       }) /
+      return batch_ns(plan,
+                      [&] {
+                        throw_ball();
+                        sleep_until([&] { return detected_; });
+                      }) /
              2;
     }
     expected_ += plan.total();
@@ -77,7 +87,7 @@ class PingPong {
     std::vector<double> waits(times);
     for (double& wait : waits) {
       spin_for(silence_ns);
-      wait = median_ns({.batches = 1, .per_batch = 1}, [this] { round_trip(); });
+      wait = batch_ns({.batches = 1, .per_batch = 1}, [this] { round_trip(); });
     }
     std::ranges::nth_element(waits, waits.begin() + times / 2);
     return waits[times / 2];

@@ -52,7 +52,7 @@ std::vector<Result> push_to(const Effort& effort, std::uint32_t peers) {
     alternate(
         me, effort.rounds,
         {[&] { return bare::fan_out(plan, me.arena(), sizeof(Row), peers); },
-         [&] { return median_ns(plan, push); }, [&] { return median_ns(plan, push_and_wait); }});
+         [&] { return batch_ns(plan, push); }, [&] { return batch_ns(plan, push_and_wait); }});
   });
   std::vector<Result> results;
   for (const std::uint32_t series : {1U, 2U}) {

@@ -11,8 +11,8 @@
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/fabric/verbs.hpp>
 
+#include "bench/fabric/verbs/bare_pair.hpp"
 #include "support/process.hpp"
-#include "verbs/bare_pair.hpp"
 
 /// How long it takes from a write until it is seen: over the verbs fabric, and beside it, in turn
 /// and in the same two processes, by bare libibverbs in the way that promises the same (a polled
@@ -70,6 +70,12 @@ class FabricEnd {
   Region box_;
 };
 
+struct BareEnd {
+  bench::BarePair pair;
+  void send(std::uint64_t) { pair.signal(); }
+  void await(std::uint64_t) { pair.await(); }
+};
+
 /// Microseconds one way.
 template <class End>
 double play(End& end, Rank rank, std::uint64_t& turn) {
@@ -89,7 +95,7 @@ struct Result {
   std::vector<double> bare;
 };
 
-Result play_all(FabricEnd& ours, BarePair& bare, Rank rank) {
+Result play_all(FabricEnd& ours, BareEnd& bare, Rank rank) {
   Result result;
   std::uint64_t our_turn = 0;
   std::uint64_t bare_turn = 0;
@@ -110,7 +116,7 @@ int other_end(Parent& parent, const std::string& group, const std::string& devic
   stay_on(1);
   FabricEnd ours(group, device, 1);
   const std::string port = parent.hear();
-  BarePair bare(address_of(device), std::stoi(port));
+  BareEnd bare{bench::BarePair(address_of(device), std::stoi(port))};
   play_all(ours, bare, 1);
   return 0;
 }
@@ -120,15 +126,15 @@ int run(const std::string& device) {
   Process other([&](Parent& parent) { return other_end(parent, group, device); });
   stay_on(0);
   FabricEnd ours(group, device, 0);
-  BareListener listener(address_of(device));
+  bench::BareListener listener(address_of(device));
   other.tell(std::to_string(listener.port()));
-  BarePair bare = listener.accept();
+  BareEnd bare{listener.accept()};
   const Result result = play_all(ours, bare, 0);
   const double us = median(result.ours);
   const double bare_us = median(result.bare);
   std::printf(
       "%s\n8 bytes seen by the peer after %.1f us; bare libibverbs (%s): %.1f us; ratio %.2f\n",
-      ours.description().c_str(), us, bare.way(), bare_us, us / bare_us);
+      ours.description().c_str(), us, bare.pair.way(), bare_us, us / bare_us);
   return other.exit_code();
 }
 

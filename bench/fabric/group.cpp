@@ -1,0 +1,82 @@
+#include "bench/fabric/group.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+namespace dunlin::bench {
+namespace {
+
+constexpr std::uint32_t kJoinTimeoutOfHostsMs = 60'000;  // somebody starts them by hand
+
+app::Cluster cluster_on(const RealNetwork& network, const Effort& effort) {
+  app::FabricOptions options = effort.network;
+  options.fabric = network.name;
+  if (network.name == "shm") options = {.silence_timeout_s = options.silence_timeout_s};
+  return app::Cluster(options);
+}
+
+}  // namespace
+
+std::uint32_t processes_on(const app::Cluster& cluster) { return std::max(2U, cluster.hosts()); }
+
+Group::Group(const RealNetwork& network, const Effort& effort, std::optional<std::uint32_t> members)
+    : network_(network),
+      cluster_(cluster_on(network, effort)),
+      timeout_(effort.timeout),
+      members_(members.value_or(processes_on(cluster_))),
+      name_(cluster_.group("bench")) {}
+
+TeamOptions Group::team(std::uint32_t processes) const {
+  TeamOptions options{.processes = processes, .timeout = timeout_};
+  if (cluster_.hosts() == 1) return options;
+  options.timeout += std::chrono::milliseconds(kJoinTimeoutOfHostsMs);
+  options.hosts = cluster_.hosts();
+  options.host = cluster_.host();
+  options.meeting = [this, processes](std::uint32_t rank) {
+    return meeting_on(cluster_.join({.group = name_ + "-meet",
+                                     .members = processes,
+                                     .rank = rank,
+                                     .timeout_ms = kJoinTimeoutOfHostsMs,
+                                     .silence_timeout_ms = 0}));
+  };
+  return options;
+}
+
+std::unique_ptr<Fabric> Group::join(Rank rank, std::uint32_t silence_timeout_ms) const {
+  return cluster_.join({.group = name_,
+                        .members = members_,
+                        .rank = rank,
+                        .silence_timeout_ms = silence_timeout_ms});
+}
+
+std::vector<std::unique_ptr<Fabric>> Group::join_many(Rank first, std::uint32_t count) const {
+  std::vector<std::unique_ptr<Fabric>> fabrics(count);
+  std::vector<std::exception_ptr> failures(count);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          fabrics[i] = join(first + i);
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+      });
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return fabrics;
+}
+
+std::unique_ptr<Bare> Group::bare(Member& me, const Fabric* fabric) const {
+  constexpr std::string_view kBefore = ", address ";
+  const std::string text = fabric == nullptr ? std::string() : description(*fabric);
+  const std::size_t before = text.find(kBefore);
+  const std::size_t start = before == std::string::npos ? text.size() : before + kBefore.size();
+  return network_.bare(me, text.substr(start, text.find_first_of(" ,;)", start) - start));
+}
+
+}  // namespace dunlin::bench
