@@ -28,6 +28,8 @@ for device in rxe0 siw0; do
     --fabric verbs --device "$device" --join-timeout 60 --silence-timeout 0
   try "latency on $device" "$tests/verbs_latency" "$device"
 done
+try "benchmarks on rxe0" "$tests/../apps/dunlin" bench table --fabric verbs --device rxe0 --only detection \
+  --quick --rounds 2
 # This kernel can delay and lose frames.
 try "hosts whose network delays and loses" \
   "$tests/fabric_tests" --gtest_brief=1 --gtest_filter='HostFaults.Delay*'
