@@ -38,6 +38,19 @@ std::size_t operations_of(const Column& column, std::size_t inline_bytes) noexce
   return 0;
 }
 
+/// Padding behind an entry goes along where it completes a word: some devices place whole words
+/// only, and what is less takes a longer way.
+void complete_words(std::vector<PushItem>& row, std::size_t stride_bytes, std::size_t most_bytes) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    PushItem& item = row[i];
+    if (item.column != PushItem::kWords) continue;
+    const std::size_t room = i + 1 < row.size() ? row[i + 1].offset : stride_bytes;
+    const std::size_t end = round_up(item.offset + item.bytes, kWordBytes);
+    const std::size_t bytes = end - item.offset;
+    if (end <= room && bytes <= most_bytes) item.bytes = static_cast<std::uint32_t>(bytes);
+  }
+}
+
 }  // namespace
 
 std::string_view describe(RowState state) noexcept {
@@ -199,6 +212,7 @@ void TableCore::join_words() {
     joined.push_back(next);
   }
   whole_row_ = std::move(joined);
+  complete_words(whole_row_, stride_bytes_, inline_bytes_);
 }
 
 RegionSpec TableCore::region_spec() const {

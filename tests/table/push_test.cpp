@@ -48,6 +48,25 @@ TEST(Push, AllStartOutWithTheInitialRow) {
   }
 }
 
+struct Halves {
+  Cell<std::int32_t> alone;
+  Cell<double> aligned;
+  Cell<std::uint8_t> last;
+};
+/// Some devices place whole words only; padding costs nothing.
+TEST(Push, TheWholeRowTravelsInWholeWords) {
+  SimGroup<Halves> group(2);
+  group.make_all();
+  const auto items = group[0].core().whole_row();
+  ASSERT_EQ(items.size(), 1U);
+  EXPECT_EQ(items[0].offset, 0U);
+  EXPECT_EQ(items[0].bytes, 24U);
+  group[0].mine().last = 7;
+  group[0].push();
+  group.settle();
+  EXPECT_EQ(group[1][0].last, 7);
+}
+
 TEST(Push, TheWholeRowReachesAllOthers) {
   SimGroup<Row> group(3);
   group.make_all();

@@ -27,9 +27,9 @@ for device in rxe0 siw0; do
   try "routing on $device" "$tests/../apps/dunlin" routing --topology hub-ring:8 --events 3 \
     --fabric verbs --device "$device" --join-timeout 60 --silence-timeout 0
   try "latency on $device" "$tests/verbs_latency" "$device"
+  try "benchmarks on $device" "$tests/../apps/dunlin" bench table --fabric verbs --device "$device" \
+    --only detection counting push --quick --rounds 2
 done
-try "benchmarks on rxe0" "$tests/../apps/dunlin" bench table --fabric verbs --device rxe0 --only detection \
-  --quick --rounds 2
 # This kernel can delay and lose frames.
 try "hosts whose network delays and loses" \
   "$tests/fabric_tests" --gtest_brief=1 --gtest_filter='HostFaults.Delay*'

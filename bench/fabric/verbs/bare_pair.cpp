@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <functional>
+#include <thread>
 
 #include <netdb.h>
 #include <netinet/in.h>
 
 #include <dunlin/fabric/memory.hpp>
+
+#include "bench/harness/clock.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -20,6 +25,9 @@ constexpr std::uint32_t kMostSlots = 512;
 constexpr std::uint32_t kReceives = 16;  // one signal is under way at a time
 constexpr std::uint32_t kInlineBytes = 64;
 constexpr int kCallers = 16;
+constexpr double kPatienceNs = 60e9;  // soft-iWARP takes ten seconds to find an attempt failed
+constexpr std::chrono::milliseconds kPause{20};
+constexpr double kAgainNs = 50e6;
 
 struct AddressInfo {
   explicit AddressInfo(const std::string& address, int port) {
@@ -46,6 +54,18 @@ rdma_cm_id* expect(rdma_event_channel* events, rdma_cm_event_type wanted, void* 
   rdma_ack_cm_event(event);
   if (what != wanted) throw Error(std::string("unexpected: ") + rdma_event_str(what));
   return id;
+}
+
+/// Neither end knows whether the other one was content, so both try again.
+BarePair until_connected(const std::function<BarePair()>& attempt) {
+  for (const double give_up_ns = now_ns() + kPatienceNs;;) {
+    try {
+      return attempt();
+    } catch (const Error&) {
+      if (now_ns() > give_up_ns) throw;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace
@@ -110,7 +130,15 @@ rdma_conn_param BarePair::parameters() {
   return ours;
 }
 
-BarePair::BarePair(const std::string& address, int port, Signals signals) : signals_(signals) {
+BarePair BarePair::call(const std::string& address, int port, Signals signals) {
+  return until_connected([&] {
+    BarePair pair(signals);
+    pair.connect(address, port);
+    return pair;
+  });
+}
+
+void BarePair::connect(const std::string& address, int port) {
   events_.reset(made(rdma_create_event_channel(), "listening to events"));
   verbs::Id id = verbs::new_id(events_.get());
   const AddressInfo to(address, port);
@@ -122,7 +150,18 @@ BarePair::BarePair(const std::string& address, int port, Signals signals) : sign
   rdma_conn_param ours = parameters();
   done(rdma_connect(id_.get(), &ours), "connecting");
   expect(events_.get(), RDMA_CM_EVENT_ESTABLISHED, &theirs_, sizeof theirs_);
-  signal();  // on iWARP the caller must speak first
+  meet_as_caller();
+}
+
+/// On iWARP the caller must speak first, and soft-iWARP may overlook what comes while the other end
+/// is still accepting, until more comes.
+void BarePair::meet_as_caller() {
+  signal();
+  for (double again_ns = now_ns() + kAgainNs; !has_signalled();) {
+    if (now_ns() < again_ns) continue;
+    write(sizeof(std::uint64_t), 1);
+    again_ns = now_ns() + kAgainNs;
+  }
 }
 
 /// The next request, from a place of our buffer to a place of the peer's.
@@ -243,6 +282,23 @@ void BarePair::reap_received() {
     throw Error("bench: a bare connection broke");
 }
 
+/// Takes a signal that is there.
+bool BarePair::has_signalled() {
+  if (!sends_) {
+    if (memory::load(buffer_->arriving) <= signals_seen_) return false;
+    ++signals_seen_;
+    return true;
+  }
+  ibv_wc completion{};
+  const int count = ibv_poll_cq(received_.get(), 1, &completion);
+  if (count == 0) return false;
+  if (count < 0 || completion.status != IBV_WC_SUCCESS)
+    throw Error("bench: a bare connection broke");
+  post_receive();
+  ++signals_seen_;
+  return true;
+}
+
 void BarePair::await() {
   ++signals_seen_;
   if (sends_) {
@@ -263,16 +319,23 @@ BareListener::BareListener(const std::string& address)
 
 int BareListener::port() const { return ntohs(rdma_get_src_port(id_.get())); }
 
+void BarePair::answer(rdma_cm_id* caller, rdma_event_channel* events) {
+  prepare(verbs::Id(caller));
+  rdma_conn_param ours = parameters();
+  done(rdma_accept(caller, &ours), "accepting");
+  expect(events, RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
+  await();
+  signal();
+}
+
 BarePair BareListener::accept(Signals signals) {
-  BarePair pair(signals);
-  rdma_cm_id* const id =
-      expect(events_.get(), RDMA_CM_EVENT_CONNECT_REQUEST, &pair.theirs_, sizeof pair.theirs_);
-  pair.prepare(verbs::Id(id));
-  rdma_conn_param ours = pair.parameters();
-  done(rdma_accept(id, &ours), "accepting");
-  expect(events_.get(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
-  pair.await();
-  return pair;
+  return until_connected([&] {
+    BarePair pair(signals);
+    rdma_cm_id* const caller =
+        expect(events_.get(), RDMA_CM_EVENT_CONNECT_REQUEST, &pair.theirs_, sizeof pair.theirs_);
+    pair.answer(caller, events_.get());
+    return pair;
+  });
 }
 
 }  // namespace dunlin::bench

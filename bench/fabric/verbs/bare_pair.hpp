@@ -20,8 +20,10 @@ class BarePair {
  public:
   static constexpr std::size_t kRoomBytes = std::size_t{1} << 20;
 
-  /// Calls who listens there.
-  BarePair(const std::string& address, int port, Signals signals = Signals::cheapest);
+  /// Calls who listens there, again and again for some seconds: software devices fail to connect
+  /// now and then. Throws Error.
+  [[nodiscard]] static BarePair call(const std::string& address, int port,
+                                     Signals signals = Signals::cheapest);
   BarePair(BarePair&&) noexcept = default;
 
   /// So many bytes into the peer's memory, and a signal behind them.
@@ -49,6 +51,8 @@ class BarePair {
   };
 
   explicit BarePair(Signals signals) : signals_(signals) {}
+  void connect(const std::string& address, int port);
+  void answer(rdma_cm_id* caller, rdma_event_channel* events);
   void prepare(verbs::Id id);
   void prepare_queues();
   [[nodiscard]] rdma_conn_param parameters();
@@ -59,6 +63,8 @@ class BarePair {
   void post_receive();
   void reap_sent();
   void reap_received();
+  [[nodiscard]] bool has_signalled();
+  void meet_as_caller();
 
   Signals signals_;
   std::unique_ptr<Buffer, FreeBuffer> buffer_;

@@ -146,7 +146,8 @@ std::string Endpoint::text() const {
 
 std::string address_text(std::span<const std::byte> socket_address) {
   Endpoint endpoint;
-  if (socket_address.size() > sizeof endpoint.address) return {};
+  if (socket_address.size() < sizeof(sockaddr) || socket_address.size() > sizeof endpoint.address)
+    return {};
   std::memcpy(&endpoint.address, socket_address.data(), socket_address.size());
   endpoint.bytes = static_cast<socklen_t>(socket_address.size());
   const auto family = endpoint.address.ss_family;
