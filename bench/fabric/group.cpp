@@ -1,8 +1,8 @@
 #include "bench/fabric/group.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <thread>
+
+#include "bench/harness/join_many.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -51,24 +51,7 @@ std::unique_ptr<Fabric> Group::join(Rank rank, std::uint32_t silence_timeout_ms)
 }
 
 std::vector<std::unique_ptr<Fabric>> Group::join_many(Rank first, std::uint32_t count) const {
-  std::vector<std::unique_ptr<Fabric>> fabrics(count);
-  std::vector<std::exception_ptr> failures(count);
-  {
-    std::vector<std::jthread> threads;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      threads.emplace_back([&, i] {
-        try {
-          fabrics[i] = join(first + i);
-        } catch (...) {
-          failures[i] = std::current_exception();
-        }
-      });
-    }
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
-  return fabrics;
+  return bench::join_many(first, count, [this](Rank rank) { return join(rank); });
 }
 
 std::unique_ptr<Bare> Group::bare(Member& me, const Fabric* fabric) const {
