@@ -37,7 +37,8 @@ Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate,
     Table<Row>& table = *tables[0];
     std::uint64_t seen = 0;
     auto all_set = table.when(all(&Row::a) == 1).recurrent([&] { ++seen; });
-    while (seen == 0) {
+    const auto has_fired = [&] { return seen > 0; };
+    while (!has_fired()) {
       for (const auto& node : tables) node->poll();
     }
     all_set.remove();
