@@ -116,7 +116,7 @@ int other_end(Parent& parent, const std::string& group, const std::string& devic
   stay_on(1);
   FabricEnd ours(group, device, 1);
   const std::string port = parent.hear();
-  BareEnd bare{bench::BarePair::call(address_of(device), std::stoi(port))};
+  BareEnd bare{bench::BarePair(address_of(device), std::stoi(port))};
   play_all(ours, bare, 1);
   return 0;
 }

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
-#include <functional>
-#include <thread>
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -25,8 +22,6 @@ constexpr std::uint32_t kMostSlots = 512;
 constexpr std::uint32_t kReceives = 16;  // one signal is under way at a time
 constexpr std::uint32_t kInlineBytes = 64;
 constexpr int kCallers = 16;
-constexpr double kPatienceNs = 60e9;  // soft-iWARP takes ten seconds to find an attempt failed
-constexpr std::chrono::milliseconds kPause{20};
 constexpr double kAgainNs = 50e6;
 
 struct AddressInfo {
@@ -54,18 +49,6 @@ rdma_cm_id* expect(rdma_event_channel* events, rdma_cm_event_type wanted, void* 
   rdma_ack_cm_event(event);
   if (what != wanted) throw Error(std::string("unexpected: ") + rdma_event_str(what));
   return id;
-}
-
-/// Neither end knows whether the other one was content, so both try again.
-BarePair until_connected(const std::function<BarePair()>& attempt) {
-  for (const double give_up_ns = now_ns() + kPatienceNs;;) {
-    try {
-      return attempt();
-    } catch (const Error&) {
-      if (now_ns() > give_up_ns) throw;
-    }
-    std::this_thread::sleep_for(kPause);
-  }
 }
 
 }  // namespace
@@ -130,15 +113,7 @@ rdma_conn_param BarePair::parameters() {
   return ours;
 }
 
-BarePair BarePair::call(const std::string& address, int port, Signals signals) {
-  return until_connected([&] {
-    BarePair pair(signals);
-    pair.connect(address, port);
-    return pair;
-  });
-}
-
-void BarePair::connect(const std::string& address, int port) {
+BarePair::BarePair(const std::string& address, int port, Signals signals) : signals_(signals) {
   events_.reset(made(rdma_create_event_channel(), "listening to events"));
   verbs::Id id = verbs::new_id(events_.get());
   const AddressInfo to(address, port);
@@ -319,23 +294,17 @@ BareListener::BareListener(const std::string& address)
 
 int BareListener::port() const { return ntohs(rdma_get_src_port(id_.get())); }
 
-void BarePair::answer(rdma_cm_id* caller, rdma_event_channel* events) {
-  prepare(verbs::Id(caller));
-  rdma_conn_param ours = parameters();
-  done(rdma_accept(caller, &ours), "accepting");
-  expect(events, RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
-  await();
-  signal();
-}
-
 BarePair BareListener::accept(Signals signals) {
-  return until_connected([&] {
-    BarePair pair(signals);
-    rdma_cm_id* const caller =
-        expect(events_.get(), RDMA_CM_EVENT_CONNECT_REQUEST, &pair.theirs_, sizeof pair.theirs_);
-    pair.answer(caller, events_.get());
-    return pair;
-  });
+  BarePair pair(signals);
+  rdma_cm_id* const id =
+      expect(events_.get(), RDMA_CM_EVENT_CONNECT_REQUEST, &pair.theirs_, sizeof pair.theirs_);
+  pair.prepare(verbs::Id(id));
+  rdma_conn_param ours = pair.parameters();
+  done(rdma_accept(id, &ours), "accepting");
+  expect(events_.get(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
+  pair.await();
+  pair.signal();
+  return pair;
 }
 
 }  // namespace dunlin::bench

@@ -20,10 +20,8 @@ class BarePair {
  public:
   static constexpr std::size_t kRoomBytes = std::size_t{1} << 20;
 
-  /// Calls who listens there, again and again for some seconds: software devices fail to connect
-  /// now and then. Throws Error.
-  [[nodiscard]] static BarePair call(const std::string& address, int port,
-                                     Signals signals = Signals::cheapest);
+  /// Calls who listens there.
+  BarePair(const std::string& address, int port, Signals signals = Signals::cheapest);
   BarePair(BarePair&&) noexcept = default;
 
   /// So many bytes into the peer's memory, and a signal behind them.
@@ -51,8 +49,6 @@ class BarePair {
   };
 
   explicit BarePair(Signals signals) : signals_(signals) {}
-  void connect(const std::string& address, int port);
-  void answer(rdma_cm_id* caller, rdma_event_channel* events);
   void prepare(verbs::Id id);
   void prepare_queues();
   [[nodiscard]] rdma_conn_param parameters();

@@ -25,8 +25,8 @@ class BareVerbs final : public Bare {
     const std::size_t space = word.find(' ');
     const std::string there = word.substr(0, space);
     const int port = std::stoi(word.substr(space + 1));
-    while (pairs_.size() < kConnections) pairs_.push_back(BarePair::call(there, port));
-    sleeper_.push_back(BarePair::call(there, port, Signals::wake));
+    while (pairs_.size() < kConnections) pairs_.emplace_back(there, port);
+    sleeper_.emplace_back(there, port, Signals::wake);
   }
 
   Time one_way(Member& me, const Batches& plan, std::size_t bytes) override {
