@@ -273,6 +273,12 @@ class Fabric {
   [[nodiscard]] bool failed(Rank r) const noexcept { return r < peers_.size() && peers_[r].failed; }
   /// How the peer's failure was noticed; empty while it is alive.
   [[nodiscard]] const std::string& failure_text(Rank r) const { return peers_.at(r).failure; }
+  /// From now on this peer has failed, as seen from here, and `why` is how it was noticed: nothing
+  /// is told to it, or taken from it, any more, and what was posted to it fails. The event comes in
+  /// the next poll(). Its connection is closed, so that it learns of it, too; but where memory is
+  /// shared, it can still write into regions that it has mapped. Does nothing for the own rank, nor
+  /// for a peer that has failed already. Throws Error if there is no such rank.
+  void expel(Rank peer, std::string why);
 
   // --- memory (set-up; may throw Error) ----------------------------------------------------------
   /// Allocate zeroed memory. Peers cannot reach it before announce().
@@ -340,6 +346,8 @@ class Fabric {
     std::string name;
     bool failed = false;
     std::string failure;
+    bool announced = false;  // its failure
+    bool expelled = false;
   };
 
   Fabric() = default;
@@ -350,6 +358,13 @@ class Fabric {
   virtual void do_announce(RegionId id) = 0;
   virtual void do_release(RegionId id) noexcept = 0;
   virtual void channel_opened(std::uint32_t) noexcept {}
+  /// The peer was expelled, perhaps by a handler: parts from it, and sees to it that the next
+  /// poll() calls tell_expelled(). Its messages go nowhere by themselves.
+  virtual void part_with_expelled(Rank peer) noexcept = 0;
+  /// Emits the events of those who were expelled since; returns how many.
+  std::size_t tell_expelled();
+  [[nodiscard]] bool expelled(Rank r) const noexcept { return peers_[r].expelled; }
+  [[nodiscard]] bool must_tell_expelled() const noexcept { return !untold_.empty(); }
 
   /// Only from within poll() (F5).
   void emit(const Event& event);
@@ -358,7 +373,8 @@ class Fabric {
   [[nodiscard]] Refusal refuse(const Operation& operation) const noexcept;
   /// Marks the peer as failed and emits the event, once.
   void fail_peer(Rank peer, std::string how);
-  /// Hands a message to the channel's handler; false if it has none yet, then it must wait.
+  /// Hands a message to the channel's handler; false if it has none yet, then it must wait. What
+  /// comes from somebody who was expelled goes nowhere.
   [[nodiscard]] bool deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message);
   static void begin(Completion& c) noexcept { ++c.pending_; }
   static void finish(Completion& c) noexcept { --c.pending_; }
@@ -398,6 +414,7 @@ class Fabric {
   std::uint64_t next_subscriber_ = 1;
   std::vector<std::shared_ptr<const MessageHandler>> handlers_;
   std::uint32_t handler_depth_ = 0;
+  std::vector<Rank> untold_;  // were expelled, and no event has said so
   std::vector<Slot> slots_;
   std::uint32_t next_slot_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name

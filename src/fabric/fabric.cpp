@@ -177,10 +177,28 @@ void Fabric::emit(const Event& event) {
 
 void Fabric::fail_peer(Rank peer, std::string how) {
   Peer& failing = peers_.at(peer);
-  if (failing.failed) return;
+  if (!failing.failed) failing.failure = std::move(how);
   failing.failed = true;
-  failing.failure = std::move(how);
+  if (std::exchange(failing.announced, true)) return;
   emit({.kind = Event::Kind::peer_failed, .peer = peer, .region = {}, .text = failing.failure});
+}
+
+void Fabric::expel(Rank peer, std::string why) {
+  if (peer >= size())
+    throw Error("there is no member of rank " + std::to_string(peer) + " to expel from group '" +
+                group_ + "': it has ranks 0 to " + std::to_string(size() - 1));
+  Peer& failing = peers_[peer];
+  if (peer == rank_ || failing.failed) return;
+  failing.failed = failing.expelled = true;
+  failing.failure = std::move(why);
+  untold_.push_back(peer);
+  part_with_expelled(peer);
+}
+
+std::size_t Fabric::tell_expelled() {
+  const std::vector<Rank> expelled = std::exchange(untold_, {});
+  for (const Rank peer : expelled) fail_peer(peer, {});
+  return expelled.size();
 }
 
 // --- messages ------------------------------------------------------------------------------------
@@ -196,6 +214,7 @@ void Fabric::receive(std::uint32_t channel, MessageHandler handler) {
 }
 
 bool Fabric::deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message) {
+  if (peers_[from].expelled) return true;
   if (channel >= handlers_.size() || !handlers_[channel]) return false;
   const auto handler = handlers_[channel];  // it may replace itself
   (*handler)(from, message);

@@ -49,6 +49,7 @@ class FakeFabric final : public Fabric {
   void do_announce(RegionId) override {}
   void do_release(RegionId id) noexcept override { released.push_back(id); }
   void channel_opened(std::uint32_t channel) noexcept override { opened.push_back(channel); }
+  void part_with_expelled(Rank) noexcept override {}
 
  private:
   std::list<std::vector<std::byte>> memory_;

@@ -44,6 +44,7 @@ void ShmFabric::read_control() {
   }
   if (outgoing_ > 0) flush_control();
   for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
+  handled_ += tell_expelled();
   if (must_match_) match_offers();
   if (prepared_) set_alarm();  // it may have gone off in this last poll
 }

@@ -48,6 +48,7 @@ class ShmFabric final : public Fabric {
   void do_announce(RegionId id) override;
   void do_release(RegionId id) noexcept override;
   void channel_opened(std::uint32_t channel) noexcept override;
+  void part_with_expelled(Rank peer) noexcept override;
 
  private:
   /// Memory of a peer that operations may reach; no bytes: none.
@@ -136,7 +137,8 @@ class ShmFabric final : public Fabric {
   void watch(std::uint64_t now_ns);
   void beat(std::uint64_t now_ns) noexcept;
   void check_silence();
-  void fail(Rank peer, std::string how);
+  void fail(Rank peer, const std::string& how);
+  void part_with(Rank peer) noexcept;
   void fail_soon(Rank peer, std::string how);
   void tell(const Event& event);
   [[nodiscard]] std::string who(Rank peer) const;

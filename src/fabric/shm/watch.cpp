@@ -77,14 +77,25 @@ void ShmFabric::check_silence() {
 
 /// First comes what it has still said. Closing the control socket tells the peer as well, should it
 /// come back to life.
-void ShmFabric::fail(Rank peer, std::string how) {
+void ShmFabric::fail(Rank peer, const std::string& how) {
   Contact& contact = contacts_[peer];
   if (peer == rank_ || contact.failing) return;
   contact.failing = true;
   drain_messages(peer);
+  part_with(peer);
+  ++handled_;
+  fail_peer(peer, who(peer) + " failed: " + how);
+}
+
+void ShmFabric::part_with_expelled(Rank peer) noexcept {
+  attend_soon();
+  if (!std::exchange(contacts_[peer].failing, true)) part_with(peer);
+}
+
+void ShmFabric::part_with(Rank peer) noexcept {
+  Contact& contact = contacts_[peer];
   doors_[peer] = Door{};
   contact.messages_until = std::min(contact.messages_until, memory::load(own_->ring(peer).head));
-  const std::string text = who(peer) + " failed: " + how;
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
   outgoing_ -= contact.outgoing.size();
   contact.outgoing.clear();
@@ -96,8 +107,6 @@ void ShmFabric::fail(Rank peer, std::string how) {
   contact.link = Link{.pid = contact.link.pid};
   --living_;
   memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
-  ++handled_;
-  fail_peer(peer, text);
 }
 
 void ShmFabric::fail_soon(Rank peer, std::string how) {

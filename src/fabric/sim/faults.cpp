@@ -30,6 +30,8 @@ void Network::retire_all(FlightList flights) {
   while (!flights.empty()) retire(flights.pop_front());
 }
 
+void Network::drop(Flight& flight) { flight.is_atomic() ? stall(flight) : retire(flight); }
+
 void Network::on_retry(std::uint64_t link_index) {
   Link& wire = *links_[link_index];
   wire.retrying = false;
@@ -172,10 +174,7 @@ void Network::crash(Rank node) {
   drop_unsent(node);
   stall_all(nic(node).responses.take_all());
   FlightList inbox = world_.fabric(node).take_inbox();
-  while (!inbox.empty()) {
-    Flight& flight = inbox.pop_front();
-    flight.is_atomic() ? stall(flight) : retire(flight);
-  }
+  while (!inbox.empty()) drop(inbox.pop_front());
   for (Rank other = 0; other < nodes_; ++other) stall_all(link(other, node).held.take_all());
   cpu_changed(node);
 }

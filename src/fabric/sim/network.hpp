@@ -72,6 +72,8 @@ class Network {
   void message_handled(Flight& message, Ticks at);
   void execute_atomic(Flight& atomic);
   void retire(Flight& flight);
+  /// Retires what has arrived and is not to be looked at; who waits for its result hears nothing.
+  void drop(Flight& flight);
   /// Books an amount of one of the link's budgets as returned at some moment.
   void give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at);
   void abandon(Rank owner, const Completion& completion);

@@ -167,6 +167,13 @@ void SimFabric::channel_opened(std::uint32_t) noexcept {
   world_.cpu(rank_).wake(world_.timeline.now);
 }
 
+void SimFabric::part_with_expelled(Rank peer) noexcept {
+  channels_opened_ = true;  // what it said, and nobody has heard, is dropped
+  world_.network.close(rank_, peer);
+  forget(peer);
+  world_.cpu(rank_).wake(world_.timeline.now);
+}
+
 std::size_t SimFabric::poll() noexcept {
   Cpu& cpu = world_.cpu(rank_);
   if (polling_) return 0;
@@ -181,6 +188,7 @@ std::size_t SimFabric::poll() noexcept {
   if (channels_opened_) handled += handle_unheard();
   if (!inbox_.empty()) handled += handle_inbox();
   if (!failures_.empty()) handled += handle_failures();
+  if (must_tell_expelled()) handled += tell_expelled();
   if (!matches_.empty()) handled += handle_matches();
   if (!finished_.empty()) handled += handle_finished();
   polling_ = false;
@@ -226,6 +234,10 @@ std::size_t SimFabric::handle_inbox() {
 
 std::size_t SimFabric::handle(Flight& flight) {
   Network& network = world_.network;
+  if (expelled(flight.from)) {
+    network.drop(flight);
+    return 0;
+  }
   switch (flight.kind) {
     case FlightKind::announcement:
       return hear_announcement(flight);

@@ -88,6 +88,7 @@ class SimFabric final : public Fabric {
   void do_announce(RegionId id) override;
   void do_release(RegionId id) noexcept override;
   void channel_opened(std::uint32_t channel) noexcept override;
+  void part_with_expelled(Rank peer) noexcept override;
 
   [[nodiscard]] const LocalRegion* find(RegionId id) const noexcept;
   void tell_peers(FlightKind kind, const std::shared_ptr<const Announcement>& what);

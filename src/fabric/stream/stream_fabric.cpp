@@ -177,6 +177,7 @@ std::size_t StreamFabric::poll() noexcept {
   if (!letting_go_.empty()) let_go_of_theirs();
   if (dozing_) stay_awake();
   for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
+  if (must_tell_expelled()) handled_ += tell_expelled();
   if (looks) watch();
   if (!unsent_.empty()) send_all();
   polling_ = false;

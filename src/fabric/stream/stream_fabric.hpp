@@ -80,6 +80,7 @@ class StreamFabric final : public Fabric, private Receiver {
   void do_announce(RegionId id) override;
   void do_release(RegionId id) noexcept override;
   void channel_opened(std::uint32_t channel) noexcept override;
+  void part_with_expelled(Rank peer) noexcept override;
 
  private:
   /// Why what a peer sent cannot be; null if it can.
@@ -282,6 +283,7 @@ class StreamFabric final : public Fabric, private Receiver {
   void beat() noexcept;
   void check_silence();
   void fail(Rank peer, const std::string& how);
+  void part_with(Rank peer) noexcept;
   void fail_soon(Rank peer, std::string how);
   void tell(const Event& event);
   [[nodiscard]] std::string who(Rank peer) const;

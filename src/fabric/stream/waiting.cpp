@@ -27,7 +27,7 @@ std::uint64_t StreamFabric::now_ns() const noexcept { return read_clock_ns(CLOCK
 
 /// Whether the next poll() has something to do that no descriptor tells of.
 bool StreamFabric::has_work() const noexcept {
-  return must_drain_ || must_match_ || !doomed_.empty();
+  return must_drain_ || must_match_ || !doomed_.empty() || must_tell_expelled();
 }
 
 std::uint64_t StreamFabric::next_duty_ns() const noexcept {

@@ -66,16 +66,24 @@ void StreamFabric::fail(Rank peer, const std::string& how) {
   if (contact.failing) return;
   contact.failing = true;
   drain(peer);
+  part_with(peer);
+  ++handled_;
+  fail_peer(peer, who(peer) + " failed: " + how);
+}
+
+void StreamFabric::part_with_expelled(Rank peer) noexcept {
+  if (!std::exchange(contacts_[peer].failing, true)) part_with(peer);
+}
+
+void StreamFabric::part_with(Rank peer) noexcept {
+  Contact& contact = contacts_[peer];
   transport_->close(peer);
   if (reach_ != nullptr) forget_device_of(peer);
   contact.outbox.clear();
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
   contact.offers.clear();
-  ++handled_;
-  const std::string text = who(peer) + " failed: " + how;
   fail_all(contact, peer);
   presence_.show_failed(peer);
-  fail_peer(peer, text);
 }
 
 void StreamFabric::fail_soon(Rank peer, std::string how) {

@@ -166,6 +166,7 @@ class Limits : public Conformance {};
 class Refusals : public Conformance {};
 class Regions : public Conformance {};
 class Death : public Conformance {};
+class Expulsion : public Conformance {};
 class Handlers : public Conformance {};
 class Waiting : public Conformance {};
 class Misuse : public Conformance {};
@@ -193,6 +194,7 @@ inline std::string variant_name(const testing::TestParamInfo<Backend>& info) {
   DUNLIN_CONFORMANCE_SUITE(Name, Refusals, backends);    \
   DUNLIN_CONFORMANCE_SUITE(Name, Regions, backends);     \
   DUNLIN_CONFORMANCE_SUITE(Name, Death, backends);       \
+  DUNLIN_CONFORMANCE_SUITE(Name, Expulsion, backends);   \
   DUNLIN_CONFORMANCE_SUITE(Name, Handlers, backends);    \
   DUNLIN_CONFORMANCE_SUITE(Name, Waiting, backends);     \
   DUNLIN_CONFORMANCE_SUITE(Name, Misuse, backends);      \
