@@ -7,6 +7,7 @@
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/fabric/verbs.hpp>
+#include <dunlin/group.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>

@@ -34,6 +34,12 @@ inline constexpr std::size_t kMaxPredicates = 4096;             // of one table,
 inline constexpr std::size_t kMaxShownPredicates = 64;          // that `dunlin top` can see
 inline constexpr std::size_t kMaxPredicateNameBytes = 64;       // longer ones are shown shortened
 
+// group
+inline constexpr std::uint32_t kMaxViewMembers = 64;      // of one view: one word says which
+inline constexpr std::size_t kMaxSubgroups = 64;          // of one group
+inline constexpr std::size_t kMaxSubgroupNameBytes = 40;  // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxJoinersAtOnce = 16;      // in one view change; others come next
+
 static_assert(kMaxHostMembers <= kMaxMembers);
 static_assert(kMaxStreamMembers <= kMaxMembers);
 static_assert(kCacheLineBytes % kWordBytes == 0);

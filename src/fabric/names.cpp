@@ -43,6 +43,11 @@ void check_member_name(std::string_view name) {
   check("member", name, kMaxMemberNameBytes, plain, "A-Z a-z 0-9 . _ - (kMaxMemberNameBytes)");
 }
 
+void check_subgroup_name(std::string_view name) {
+  check("subgroup", name, kMaxSubgroupNameBytes, plain,
+        "A-Z a-z 0-9 . _ - (kMaxSubgroupNameBytes)");
+}
+
 void check_region_name(std::string_view name) {
   check("region", name, kMaxRegionNameBytes, printable, "printable ASCII (kMaxRegionNameBytes)");
 }

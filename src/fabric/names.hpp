@@ -7,6 +7,7 @@ namespace dunlin {
 
 void check_group_name(std::string_view name);
 void check_member_name(std::string_view name);
+void check_subgroup_name(std::string_view name);
 void check_region_name(std::string_view name);
 
 }  // namespace dunlin

@@ -7,8 +7,6 @@
 
 namespace dunlin::group {
 
-inline constexpr std::uint32_t kMaxViewMembers = 64;
-
 /// Members of one view, by rank: one word, so that it is published at once.
 class MemberSet {
  public:

@@ -1,0 +1,113 @@
+#include "group/row_format.hpp"
+
+#include <algorithm>
+
+#include <dunlin/fabric/memory.hpp>
+
+namespace dunlin::group {
+namespace {
+
+/// The single words at the beginning of a row, in order of declaration.
+enum Word : std::size_t {
+  kBegun,
+  kSuspects,
+  kLeaving,
+  kPromised,
+  kAccepted,
+  kEnded,
+  kSurvivors,
+  kJoiners
+};
+
+[[nodiscard]] std::byte* at(std::byte* row, std::size_t word) noexcept {
+  return row + word * kWordBytes;
+}
+[[nodiscard]] const std::byte* at(const std::byte* row, std::size_t word) noexcept {
+  return row + word * kWordBytes;
+}
+void store(std::byte* to, std::uint64_t value) noexcept {
+  memory::store(*reinterpret_cast<std::uint64_t*>(to), value);
+}
+
+}  // namespace
+
+RowFormat::RowFormat(std::uint32_t members, std::size_t counts, const std::string& text)
+    : members_(members), counts_(counts) {
+  for (const char* const name :
+       {"begun", "suspects", "leaving", "promised", "accepted", "ended", "survivors"})
+    add(name, 1);
+  add("joiners", 1 + kMaxJoinersAtOnce);
+  if (counts > 0) {
+    received_at_ = add("received:" + text, counts);
+    trim_at_ = add("trim", counts);
+  }
+  end_at_ = add("revision", 1);
+}
+
+std::size_t RowFormat::add(const std::string& name, std::size_t count) {
+  const std::size_t offset = layout_.row_bytes;
+  layout_.columns.push_back({.name = name,
+                             .kind = ColumnKind::word,
+                             .type = EntryType::u64,
+                             .offset = offset,
+                             .count = count,
+                             .entry_bytes = kWordBytes,
+                             .stride_bytes = kWordBytes,
+                             .bytes = count * kWordBytes});
+  layout_.row_bytes += count * kWordBytes;
+  return offset;
+}
+
+std::uint64_t RowFormat::load(const std::byte* from) noexcept {
+  return memory::load(*reinterpret_cast<const std::uint64_t*>(from));
+}
+
+void RowFormat::write(std::byte* to, const Row& row, std::uint64_t revision) const noexcept {
+  store(at(to, kBegun), revision);
+  store(at(to, kSuspects), row.suspects.bits());
+  store(at(to, kLeaving), row.leaving ? 1 : 0);
+  store(at(to, kPromised), row.promised);
+  store(at(to, kAccepted), row.accepted);
+  store(at(to, kEnded), row.ended ? 1 : 0);
+  store(at(to, kSurvivors), row.proposal.survivors.bits());
+  const std::size_t joiners = std::min(row.proposal.joiners.size(), kMaxJoinersAtOnce);
+  store(at(to, kJoiners), joiners);
+  for (std::size_t i = 0; i < joiners; ++i)
+    store(at(to, kJoiners + 1 + i), row.proposal.joiners[i]);
+  for (std::size_t i = 0; i < std::min(counts_, row.received.size()); ++i)
+    store(to + received_at_ + i * kWordBytes, row.received[i]);
+  for (std::size_t i = 0; i < std::min(counts_, row.proposal.trim.size()); ++i)
+    store(to + trim_at_ + i * kWordBytes, row.proposal.trim[i]);
+  store(to + end_at_, revision);
+}
+
+bool RowFormat::read(const std::byte* from, Row& row) const {
+  const std::uint64_t revision = load(from + end_at_);
+  const MemberSet all = MemberSet::first(members_);
+  const auto set = [&](Word word) { return all - (all - MemberSet(load(at(from, word)))); };
+  const auto ballot = [&](Word word) {
+    return static_cast<Ballot>(std::min<std::uint64_t>(load(at(from, word)), members_));
+  };
+  Row found{.suspects = set(kSuspects),
+            .leaving = load(at(from, kLeaving)) != 0,
+            .received = std::vector<std::uint64_t>(counts_),
+            .promised = ballot(kPromised),
+            .proposal = {.survivors = set(kSurvivors),
+                         .joiners = {},
+                         .trim = std::vector<std::uint64_t>(counts_)},
+            .accepted = ballot(kAccepted),
+            .ended = load(at(from, kEnded)) != 0};
+  const std::size_t joiners = std::min<std::size_t>(load(at(from, kJoiners)), kMaxJoinersAtOnce);
+  for (std::size_t i = 0; i < joiners; ++i)
+    found.proposal.joiners.push_back(load(at(from, kJoiners + 1 + i)));
+  for (std::size_t i = 0; i < counts_; ++i) {
+    found.received[i] = load(from + received_at_ + i * kWordBytes);
+    found.proposal.trim[i] = load(from + trim_at_ + i * kWordBytes);
+  }
+  // An acquire at each step: whoever has changed any of this has changed `begun` before.
+  if (load(at(from, kBegun)) != revision) return false;
+  row = std::move(found);
+  return true;
+}
+
+}  // namespace dunlin::group

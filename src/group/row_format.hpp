@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <dunlin/table/layout.hpp>
+
+#include "group/view_change.hpp"
+
+/// How the rows of a view change lie in a table: words only, the lengths are the view's. A row is
+/// published as a whole, between two equal revisions, so it is read as it was at one moment, or not
+/// at all; who dies in the middle of publishing has not published.
+namespace dunlin::group {
+
+class RowFormat {
+ public:
+  /// `counts`: how many senders there are in the view, over all subgroups. `text` must be the same
+  /// for all members; a short one.
+  RowFormat(std::uint32_t members, std::size_t counts, const std::string& text);
+
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  /// To the owner's own row.
+  void write(std::byte* to, const Row& row, std::uint64_t revision) const noexcept;
+  [[nodiscard]] std::uint64_t revision(const std::byte* from) const noexcept {
+    return load(from + end_at_);
+  }
+  /// False, and nothing done, while the row is being changed. Nothing that stands there is trusted
+  /// to fit this view.
+  [[nodiscard]] bool read(const std::byte* from, Row& row) const;
+
+ private:
+  [[nodiscard]] static std::uint64_t load(const std::byte* at) noexcept;
+  std::size_t add(const std::string& name, std::size_t count);
+
+  Layout layout_;
+  std::uint32_t members_;
+  std::size_t counts_;
+  std::size_t received_at_ = 0;
+  std::size_t trim_at_ = 0;
+  std::size_t end_at_ = 0;
+};
+
+}  // namespace dunlin::group

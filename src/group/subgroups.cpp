@@ -1,0 +1,82 @@
+#include "group/subgroups.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "fabric/hash.hpp"
+#include "fabric/names.hpp"
+
+namespace dunlin::group {
+namespace {
+
+[[nodiscard]] bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check(const SubgroupSpec& spec) {
+  check_subgroup_name(spec.name);
+  const std::string who = "subgroup '" + spec.name + "': ";
+  for (const auto* const names : {&spec.members, &spec.senders}) {
+    std::set<std::string> seen;
+    for (const std::string& name : *names)
+      if (!seen.insert(name).second) throw Error(who + "'" + name + "' is listed twice");
+  }
+  if (spec.members.empty()) return;
+  for (const std::string& sender : spec.senders)
+    if (!has(spec.members, sender))
+      throw Error(who + "the sender '" + sender + "' is not one of its members; add it to them");
+}
+
+}  // namespace
+
+Subgroups::Subgroups(std::vector<SubgroupSpec> specs) : specs_(std::move(specs)) {
+  if (specs_.size() > kMaxSubgroups)
+    throw Error("group: " + std::to_string(specs_.size()) + " subgroups; at most " +
+                std::to_string(kMaxSubgroups) + " (kMaxSubgroups) are allowed");
+  std::set<std::string> names;
+  for (const SubgroupSpec& spec : specs_) {
+    check(spec);
+    if (!names.insert(spec.name).second)
+      throw Error("group: there are two subgroups '" + spec.name + "'; give one another name");
+  }
+}
+
+std::vector<Subgroups::Place> Subgroups::in_view(const View& view,
+                                                 const std::vector<Rank>& ranks) const {
+  std::vector<Place> places;
+  std::size_t counts = 0;
+  for (const SubgroupSpec& spec : specs_) {
+    Place place{.subgroup = {.name = spec.name, .view = view.number, .members = {}, .senders = {}},
+                .first_count = counts};
+    for (std::uint32_t i = 0; i < ranks.size(); ++i) {
+      const std::string& name = view.members[i];
+      if (!spec.members.empty() && !has(spec.members, name)) continue;
+      if (i == view.me) place.ours = true;
+      if (spec.senders.empty() || has(spec.senders, name))
+        place.subgroup.senders.push_back(static_cast<std::uint32_t>(place.subgroup.members.size()));
+      place.subgroup.members.push_back(ranks[i]);
+    }
+    counts += place.subgroup.senders.size();
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+std::size_t Subgroups::counts(const std::vector<Place>& places) noexcept {
+  if (places.empty()) return 0;
+  return places.back().first_count + places.back().subgroup.senders.size();
+}
+
+std::string Subgroups::fingerprint() const {
+  std::string all;
+  for (const SubgroupSpec& spec : specs_) {
+    all += spec.name + ':';
+    for (const std::string& member : spec.members) all += member + ',';
+    all += '/';
+    for (const std::string& sender : spec.senders) all += sender + ',';
+    all += ';';
+  }
+  return std::to_string(fnv1a(all));
+}
+
+}  // namespace dunlin::group

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/group.hpp>
+
+/// Which subgroups there are, what becomes of them in a view, and where their senders' counts lie
+/// in a row. Pure.
+namespace dunlin::group {
+
+/// Of a sender of whom a member knows nothing, as it is not in the subgroup.
+inline constexpr std::uint64_t kNoOpinion = UINT64_MAX;
+
+class Subgroups {
+ public:
+  struct Place {
+    Subgroup subgroup;            // members empty: nobody of it is there
+    std::size_t first_count = 0;  // of its senders, in the order of `senders`
+    bool ours = false;
+  };
+
+  /// Throws Error for what cannot be.
+  explicit Subgroups(std::vector<SubgroupSpec> specs);
+
+  [[nodiscard]] const std::vector<SubgroupSpec>& specs() const noexcept { return specs_; }
+  /// Members of a view: names, and ranks in its fabric.
+  [[nodiscard]] std::vector<Place> in_view(const View& view, const std::vector<Rank>& ranks) const;
+  /// How many counts there are: the end of the last place.
+  [[nodiscard]] static std::size_t counts(const std::vector<Place>& places) noexcept;
+  /// The same for all that have declared the same.
+  [[nodiscard]] std::string fingerprint() const;
+
+ private:
+  std::vector<SubgroupSpec> specs_;
+};
+
+}  // namespace dunlin::group
