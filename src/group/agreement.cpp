@@ -58,6 +58,12 @@ MemberSet Agreement::failed() const noexcept {
   return failed;
 }
 
+bool Agreement::known_to_all() const noexcept {
+  for (Rank rank = 0; rank < table_.size(); ++rank)
+    if (rank != table_.my_row() && table_.alive(rank) && !seen_[rank].ended) return false;
+  return true;
+}
+
 void Agreement::step(Circumstances now) {
   due_ = false;
   now.failed = failed();

@@ -36,6 +36,8 @@ class Agreement {
   [[nodiscard]] const ViewChange& change() const noexcept { return change_; }
   /// All that are left have been sent what we know: the table may go.
   [[nodiscard]] bool settled() const noexcept { return table_.settled(); }
+  /// All that are left know how the view ended.
+  [[nodiscard]] bool known_to_all() const noexcept;
   void check() const { table_.check(); }
 
  private:

@@ -109,11 +109,10 @@ struct Group::State {
         return go_on();
       case group::Standing::excluded:
         if (has_all(counts)) finish();
-        return leaving ? stop("it has left the group", false)
-                       : stop("view " + std::to_string(view.number + 1) +
-                                  " goes on without this member: the others could not reach it, or "
-                                  "thought so; start it anew",
-                              true);
+        return stop("view " + std::to_string(view.number + 1) +
+                        " goes on without this member: the others could not reach it, or "
+                        "thought so; start it anew",
+                    true);
       case group::Standing::minority:
         return stop(
             "too few members of view " + std::to_string(view.number) + " are left to go on (" +
@@ -153,26 +152,42 @@ struct Group::State {
       next.members.push_back(view.members[rank]);
       next_ranks.push_back(ranks[rank]);
     }
+    const std::vector<Rank> before = std::exchange(ranks, std::move(next_ranks));
     view = std::move(next);
-    ranks = std::move(next_ranks);
     past.push_back(std::move(agreement));
+    expel_all_of(before, "view " + std::to_string(view.number + 1) + " goes on without it");
     enter();
   }
 
   void stop(const std::string& how, bool is_wrong) {
     stopped = true;
-    wrong = is_wrong;
-    why = "group '" + fabric.group() + "', member '" + view.members[view.me] + "': " + how;
-    // Who has no decision to tell gives up its row, so that nobody waits for it.
+    wrong = is_wrong && !leaving;
+    why = "group '" + fabric.group() + "', member '" + view.members[view.me] +
+          "': " + (leaving ? "it has left the group" : how);
+    // Who has a decision to tell tells it before it goes.
     if (standing() != group::Standing::minority) past.push_back(std::move(agreement));
     agreement.reset();
+  }
+
+  void part_from_all() { expel_all_of(std::exchange(ranks, {}), "we are in no view any more"); }
+
+  /// Of those, who is not in the view at hand: it must reach none of the memory that comes now, and
+  /// must not be waited for.
+  void expel_all_of(const std::vector<Rank>& before, const std::string& reason) {
+    for (const Rank rank : before)
+      if (rank != fabric.rank() && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
+        fabric.expel(rank, reason);
   }
 
   std::size_t poll() {
     std::size_t done = 0;
     for (const auto& old : past) done += old->poll();
-    std::erase_if(past, [](const auto& old) { return old->settled(); });
-    if (stopped) return done;
+    std::erase_if(
+        past, [this](const auto& old) { return stopped ? old->known_to_all() : old->settled(); });
+    if (stopped) {
+      if (past.empty() && !ranks.empty()) part_from_all();
+      return done + fabric.poll();
+    }
     if (!announced) announce();
     done += agreement->poll();
     if (agreement->due()) step();
@@ -212,7 +227,7 @@ void Group::leave() {
   if (state_->agreement) state_->agreement->ask_to_step();
 }
 
-bool Group::ended() const noexcept { return state_->stopped && state_->past.empty(); }
+bool Group::ended() const noexcept { return state_->stopped && state_->ranks.empty(); }
 const std::string& Group::why_ended() const noexcept { return state_->why; }
 
 std::size_t Group::poll() { return state_->poll(); }

@@ -1,0 +1,114 @@
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/group.hpp>
+#include <dunlin/run.hpp>
+
+#include "support/fresh_group.hpp"
+#include "support/ground.hpp"
+#include "support/process.hpp"
+
+/// Groups of real processes that are killed, stopped, or leave.
+namespace dunlin {
+namespace {
+
+using test::fresh_group;
+using test::Ground;
+using test::kPatienceMs;
+using test::Parent;
+using test::Process;
+
+std::string text_of(const View& view) {
+  std::string text = "view " + std::to_string(view.number) + ":";
+  for (const std::string& member : view.members) text += " " + member;
+  return text;
+}
+
+struct GroupOfProcesses : testing::TestWithParam<Ground> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+
+  std::string name = fresh_group();
+  std::uint32_t members = 3;
+  std::uint32_t silence_timeout_ms = 0;
+
+  /// Tells its views, and why it has ended. A leaver leaves at once.
+  [[nodiscard]] Process member(Rank rank, bool leaves = false) const {
+    return Process([=, this](Parent& parent) {
+      const auto fabric = GetParam().join({.group = name,
+                                           .nodes = members,
+                                           .rank = rank,
+                                           .silence_timeout_ms = silence_timeout_ms});
+      Group group(*fabric);
+      group.on_view([&](const View& view) {
+        parent.tell(text_of(view));
+        if (leaves) group.leave();
+      });
+      try {
+        if (!run_until(
+                group, [&] { return group.ended(); }, kPatienceMs))
+          return 1;
+        parent.tell("ended: " + group.why_ended());
+      } catch (const Error& error) {
+        parent.tell(std::string("ended: ") + error.what());
+      }
+      return 0;
+    });
+  }
+  [[nodiscard]] std::vector<Process> all_in_view_1() const {
+    std::vector<Process> all;
+    for (Rank rank = 0; rank < members; ++rank) all.push_back(member(rank));
+    for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
+    return all;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(On, GroupOfProcesses, testing::ValuesIn(test::grounds()),
+                         [](const auto& ground) { return ground.param.name; });
+
+TEST_P(GroupOfProcesses, GoesOnWithoutAMemberThatIsKilled) {
+  const std::vector<std::string> views{"view 2: 1 2", "view 2: 0 2", "view 2: 0 1"};
+  for (Rank dead = 0; dead < members; ++dead) {
+    name = fresh_group();
+    std::vector<Process> all = all_in_view_1();
+    all[dead].kill();
+    for (const Rank rank : {(dead + 1) % members, (dead + 2) % members})
+      EXPECT_EQ(all[rank].hear(), views[dead]);
+  }
+}
+
+TEST_P(GroupOfProcesses, StopsWhereAMinorityIsLeft) {
+  std::vector<Process> all = all_in_view_1();
+  all[0].signal(SIGSTOP);  // or it could still agree with rank 2 on a view of two
+  all[1].kill();
+  all[0].kill();
+  EXPECT_NE(all[2].hear().find("too few members of view 1 are left"), std::string::npos);
+  EXPECT_EQ(all[2].exit_code(), 0);
+}
+
+TEST_P(GroupOfProcesses, TellsAMemberThatWasStoppedThatItIsOut) {
+  silence_timeout_ms = 1'000;
+  std::vector<Process> all = all_in_view_1();
+  all[1].signal(SIGSTOP);
+  EXPECT_EQ(all[0].hear(), "view 2: 0 2");
+  EXPECT_EQ(all[2].hear(), "view 2: 0 2");
+  all[1].signal(SIGCONT);
+  EXPECT_TRUE(all[1].hear().starts_with("ended: group"));
+  EXPECT_EQ(all[1].exit_code(), 0);
+}
+
+TEST_P(GroupOfProcesses, LetsAMemberGo) {
+  std::vector<Process> all;
+  for (Rank rank = 0; rank < members; ++rank) all.push_back(member(rank, rank == 0));
+  for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
+  EXPECT_NE(all[0].hear().find("it has left the group"), std::string::npos);
+  EXPECT_EQ(all[0].exit_code(), 0);
+  EXPECT_EQ(all[1].hear(), "view 2: 1 2");
+  EXPECT_EQ(all[2].hear(), "view 2: 1 2");
+}
+
+}  // namespace
+}  // namespace dunlin
