@@ -98,7 +98,7 @@ class Group {
   [[nodiscard]] const std::string& why_ended() const noexcept;
 
   std::size_t poll();
-  /// Throws Error if we had to stop, and did not just leave; or if a peer's declarations differ.
+  /// Throws Error if we had to stop, and did not just leave.
   void check() const;
 
  private:

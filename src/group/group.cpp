@@ -114,15 +114,19 @@ struct Group::State {
                         "thought so; start it anew",
                     true);
       case group::Standing::minority:
-        return stop(
-            "too few members of view " + std::to_string(view.number) + " are left to go on (" +
-                std::to_string(view.members.size()) +
-                " members, of which more than half must be reached); what is left stops, so "
-                "that there are never two groups",
-            true);
+        return stop(too_few(), true);
       default:
         return;
     }
+  }
+
+  [[nodiscard]] std::string too_few() const {
+    const std::string refusal = agreement->refusal();
+    return "too few members of view " + std::to_string(view.number) + " are left to go on (of " +
+           std::to_string(view.members.size()) +
+           ", more than half must be reached); what is left stops, so that there are never two "
+           "groups" +
+           (refusal.empty() ? "" : "; members must declare the same subgroups: " + refusal);
   }
 
   /// Whoever was heard before the view ended has what counts of it; others may not.
@@ -234,7 +238,6 @@ std::size_t Group::poll() { return state_->poll(); }
 
 void Group::check() const {
   if (state_->wrong) throw Error(state_->why);
-  if (state_->agreement) state_->agreement->check();
 }
 
 }  // namespace dunlin

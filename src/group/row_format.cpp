@@ -8,16 +8,14 @@ namespace dunlin::group {
 namespace {
 
 /// The single words at the beginning of a row, in order of declaration.
-enum Word : std::size_t {
-  kBegun,
-  kSuspects,
-  kLeaving,
-  kPromised,
-  kAccepted,
-  kEnded,
-  kSurvivors,
-  kJoiners
-};
+constexpr std::size_t kBegun = 0;
+constexpr std::size_t kSuspects = 1;
+constexpr std::size_t kLeaving = 2;
+constexpr std::size_t kPromised = 3;
+constexpr std::size_t kAccepted = 4;
+constexpr std::size_t kEnded = 5;
+constexpr std::size_t kSurvivors = 6;
+constexpr std::size_t kJoiners = 7;
 
 [[nodiscard]] std::byte* at(std::byte* row, std::size_t word) noexcept {
   return row + word * kWordBytes;
@@ -84,8 +82,8 @@ void RowFormat::write(std::byte* to, const Row& row, std::uint64_t revision) con
 bool RowFormat::read(const std::byte* from, Row& row) const {
   const std::uint64_t revision = load(from + end_at_);
   const MemberSet all = MemberSet::first(members_);
-  const auto set = [&](Word word) { return all - (all - MemberSet(load(at(from, word)))); };
-  const auto ballot = [&](Word word) {
+  const auto set = [&](std::size_t word) { return all - (all - MemberSet(load(at(from, word)))); };
+  const auto ballot = [&](std::size_t word) {
     return static_cast<Ballot>(std::min<std::uint64_t>(load(at(from, word)), members_));
   };
   Row found{.suspects = set(kSuspects),

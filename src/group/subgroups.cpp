@@ -15,16 +15,18 @@ namespace {
 
 void check(const SubgroupSpec& spec) {
   check_subgroup_name(spec.name);
-  const std::string who = "subgroup '" + spec.name + "': ";
+  const auto refuse = [&](const std::string& why) {
+    throw Error("subgroup '" + spec.name + "': " + why);
+  };
   for (const auto* const names : {&spec.members, &spec.senders}) {
     std::set<std::string> seen;
     for (const std::string& name : *names)
-      if (!seen.insert(name).second) throw Error(who + "'" + name + "' is listed twice");
+      if (!seen.insert(name).second) refuse("'" + name + "' is listed twice");
   }
   if (spec.members.empty()) return;
   for (const std::string& sender : spec.senders)
     if (!has(spec.members, sender))
-      throw Error(who + "the sender '" + sender + "' is not one of its members; add it to them");
+      refuse("the sender '" + sender + "' is not one of its members; add it to them");
 }
 
 }  // namespace

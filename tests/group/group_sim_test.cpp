@@ -37,7 +37,7 @@ TEST(GroupInSimulator, GoesOnAsLongAsThereAreTwo) {
   SimGroups groups(5);
   std::vector<Rank> left{0, 1, 2, 3, 4};
   ASSERT_TRUE(groups.run_until_view_of(left));
-  for (const Rank dead : {0, 3, 1}) {
+  for (const Rank dead : {0U, 3U, 1U}) {
     groups.world.crash(dead);
     std::erase(left, dead);
     ASSERT_TRUE(groups.run_until_view_of(left)) << "without " << dead;
@@ -76,7 +76,7 @@ TEST(GroupInSimulator, TrimsToWhatAllSurvivorsHaveReceived) {
   groups[2].part.counts = {1, 1, 1};
   groups.world.crash(2);
   ASSERT_TRUE(groups.run_until_view_of({0, 1}));
-  for (const Rank rank : {0, 1}) {
+  for (const Rank rank : {0U, 1U}) {
     EXPECT_EQ(groups[rank].part.trims, (std::vector<std::vector<std::uint64_t>>{{10, 19, 30}}));
     ASSERT_EQ(groups[rank].part.begun.size(), 2U);
     EXPECT_EQ(groups[rank].part.begun[1].members, (std::vector<Rank>{0, 1}));

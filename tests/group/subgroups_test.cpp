@@ -1,0 +1,82 @@
+#include "group/subgroups.hpp"
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+
+#include "support/errors.hpp"
+
+namespace dunlin::group {
+namespace {
+
+using test::contains;
+using test::what_is_thrown_by;
+
+View view_of(std::vector<std::string> members, std::uint32_t me) {
+  return {.number = 3, .members = std::move(members), .me = me, .departed = {}};
+}
+
+TEST(Subgroups, HaveThoseOfTheirMembersThatAreInTheView) {
+  const Subgroups all({{.name = "all"},
+                       {.name = "some", .members = {"a", "c", "x"}, .senders = {"c"}},
+                       {.name = "none", .members = {"x"}},
+                       {.name = "fed", .senders = {"b"}}});
+  const auto places = all.in_view(view_of({"a", "b", "c"}, 1), {4, 6, 7});
+  ASSERT_EQ(places.size(), 4U);
+  EXPECT_EQ(places[0].subgroup.members, (std::vector<Rank>{4, 6, 7}));
+  EXPECT_EQ(places[0].subgroup.senders, (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(places[0].subgroup.view, 3U);
+  EXPECT_TRUE(places[0].ours);
+  EXPECT_EQ(places[1].subgroup.members, (std::vector<Rank>{4, 7}));
+  EXPECT_EQ(places[1].subgroup.senders, (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(places[1].first_count, 3U);
+  EXPECT_FALSE(places[1].ours);
+  EXPECT_TRUE(places[2].subgroup.members.empty());
+  EXPECT_EQ(places[3].first_count, 4U);
+  EXPECT_EQ(Subgroups::counts(places), 5U);
+}
+
+TEST(Subgroups, AreRefusedWithASentence) {
+  const auto refusal = [](std::vector<SubgroupSpec> specs) {
+    return what_is_thrown_by([&] { Subgroups refused(std::move(specs)); });
+  };
+  EXPECT_TRUE(contains(refusal({{.name = "a b"}}), "'a b'"));
+  EXPECT_TRUE(contains(refusal({{.name = "a"}, {.name = "a"}}), "two subgroups 'a'"));
+  EXPECT_TRUE(contains(refusal({{.name = "a", .members = {"x", "x"}}}), "listed twice"));
+  EXPECT_TRUE(contains(refusal({{.name = "a", .members = {"x"}, .senders = {"y"}}}), "sender 'y'"));
+  EXPECT_TRUE(contains(refusal(std::vector<SubgroupSpec>(kMaxSubgroups + 1)), "kMaxSubgroups"));
+}
+
+TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
+  sim::World world(sim::profile("ideal"), 2, 1);
+  Group here(world.fabric(0), {.subgroups = {{.name = "a"}}});
+  Group there(world.fabric(1), {.subgroups = {{.name = "b"}}});
+  world.attach(0, [&] { return here.poll(); });
+  world.attach(1, [&] { return there.poll(); });
+  world.run_for(1'000'000);
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { here.check(); }) + what_is_thrown_by([&] { there.check(); }),
+               "received:"));
+}
+
+TEST(Subgroups, CanBeAttachedToOnce) {
+  struct Idle final : SubgroupPart {
+    void begin(Fabric&, const Subgroup&) override {}
+    std::size_t poll() override { return 0; }
+    void wedge() noexcept override {}
+    std::span<const std::uint64_t> received() const noexcept override { return {}; }
+    void finish(std::span<const std::uint64_t>) override {}
+  };
+  sim::World world(sim::profile("ideal"), 1, 1);
+  Idle part;
+  Group group(world.fabric(0), {.subgroups = {{.name = "a"}, {.name = "b"}}});
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { group.attach("c", part); }), "was not declared"));
+  group.attach("a", part);
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { group.attach("a", part); }), "has a part"));
+  group.poll();
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { group.attach("b", part); }), "before the first poll"));
+}
+
+}  // namespace
+}  // namespace dunlin::group
