@@ -40,11 +40,20 @@ inline constexpr std::size_t kMaxSubgroups = 64;          // of one group
 inline constexpr std::size_t kMaxSubgroupNameBytes = 40;  // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxJoinersAtOnce = 16;      // in one view change; others come next
 
+// multicast
+inline constexpr std::size_t kMinRingBytes = 1024;  // of a sender
+inline constexpr std::size_t kMaxRingBytes = std::size_t{1} << 30;
+inline constexpr std::size_t kMaxCastBytes = std::size_t{1} << 30;  // of one message
+inline constexpr std::size_t kMaxBatchMessages = 256;               // handed up at once
+
 static_assert(kMaxHostMembers <= kMaxMembers);
 static_assert(kMaxStreamMembers <= kMaxMembers);
 static_assert(kCacheLineBytes % kWordBytes == 0);
 static_assert(kMessageRingBytes % kCacheLineBytes == 0);
 static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several of the largest");
 static_assert(kMaxShownPredicates <= kMaxPredicates);
+static_assert(kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes, "for \"cast:\" and \"ring:\"");
+static_assert(kMaxViewMembers * kMaxRingBytes <= kMaxRegionBytes);
+static_assert(kMaxRingBytes / 4 < std::size_t{1} << 31, "a record's length has 31 bits");
 
 }  // namespace dunlin

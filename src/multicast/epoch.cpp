@@ -1,0 +1,175 @@
+#include "multicast/epoch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/limits.hpp>
+
+#include "fabric/hash.hpp"
+#include "multicast/order.hpp"
+#include "multicast/row.hpp"
+
+/// Set-up, and what poll() calls in which order. The stages are in receiving.cpp, sending.cpp and
+/// delivering.cpp.
+namespace dunlin::multicast {
+namespace {
+
+[[noreturn]] void refuse(const EpochOptions& options, const std::string& what) {
+  throw Error("subgroup '" + options.name + "': " + what);
+}
+
+template <class Numbers>
+std::string list(const Numbers& numbers) {
+  std::string text;
+  for (const auto number : numbers) text += " " + std::to_string(number);
+  return text;
+}
+
+/// All that the members must agree on beside the table's layout.
+std::string describe(const EpochOptions& options) {
+  return std::string(options.mode == Mode::ordered ? "ordered" : "unordered") + "\nmembers" +
+         list(options.members) + "\nsenders" + list(options.senders) + "\nring " +
+         std::to_string(options.ring_bytes) + "\nslot " +
+         std::to_string(options.switches.used_bytes_only ? 0 : options.slot_bytes) + "\nwindow " +
+         std::to_string(options.window_messages) + "\n";
+}
+
+}  // namespace
+
+Epoch::Epoch(Fabric& fabric, EpochOptions options, Upcall upcall)
+    : fabric_(fabric),
+      options_(std::move(options)),
+      upcall_(std::move(upcall)),
+      shape_{.memory = nullptr,
+             .bytes = options_.ring_bytes,
+             .slot_bytes = options_.switches.used_bytes_only ? 0 : options_.slot_bytes},
+      writer_(shape_),
+      posting_(shape_) {
+  check_options();
+  const std::size_t members = options_.members.size();
+  const std::size_t senders = options_.senders.size();
+  me_ = static_cast<std::size_t>(std::ranges::find(options_.members, fabric_.rank()) -
+                                 options_.members.begin());
+  seat_of_.resize(members);
+  for (std::size_t seat = 0; seat < senders; ++seat) seat_of_[options_.senders[seat]] = seat;
+  seat_ = seat_of_[me_];
+
+  const std::string text = describe(options_);
+  rings_ = fabric_.allocate({.name = "ring:" + options_.name,
+                             .bytes = std::max<std::size_t>(senders * shape_.bytes, kWordBytes),
+                             .epoch = options_.epoch,
+                             .layout_hash = fnv1a(text),
+                             .layout_text = text});
+  for (std::size_t seat = 0; seat < senders; ++seat) cursors_.emplace_back(ring_of(seat));
+  if (seat_) {
+    writer_ = RingWriter(ring_of(*seat_), options_.window_messages);
+    posting_ = RingCursor(ring_of(*seat_));
+  }
+  posted_.resize(members);
+  others_received_.resize(members);
+  taken_.resize(senders);
+  real_.resize(senders);
+  next_turn_.assign(senders, kNoTurn);
+  assemblies_.resize(senders);
+  freed_.resize(senders);
+  said_freed_.resize(senders);
+  batch_.resize(kMaxBatchMessages);
+  make_table();
+  subscription_ = fabric_.subscribe([this](const Event& event) { handle(event); });
+  fabric_.announce(rings_);
+  connect_rings();
+}
+
+Epoch::~Epoch() = default;
+
+void Epoch::check_options() const {
+  const auto& [name, epoch, members, senders, mode, ring_bytes, window, switches, slot_bytes] =
+      options_;
+  if (name.size() > kMaxSubgroupNameBytes) {
+    refuse(options_, "the name has " + std::to_string(name.size()) + " bytes; at most " +
+                         std::to_string(kMaxSubgroupNameBytes) +
+                         " (kMaxSubgroupNameBytes) are allowed");
+  }
+  if (members.size() > kMaxViewMembers) {
+    refuse(options_, std::to_string(members.size()) + " members; at most " +
+                         std::to_string(kMaxViewMembers) +
+                         " (kMaxViewMembers) are allowed");
+  }
+  if (std::ranges::find(members, fabric_.rank()) == members.end()) {
+    refuse(options_, "this process (rank " + std::to_string(fabric_.rank()) +
+                         ") is not among its members (" + list(members).erase(0, 1) + ")");
+  }
+  for (std::size_t i = 0; i < senders.size(); ++i) {
+    if (senders[i] < members.size() && (i == 0 || senders[i - 1] < senders[i])) continue;
+    refuse(options_, "senders must be ascending indices below " + std::to_string(members.size()) +
+                         ", and are" + list(senders));
+  }
+  if (!std::has_single_bit(ring_bytes) || ring_bytes < kMinRingBytes ||
+      ring_bytes > kMaxRingBytes) {
+    refuse(options_, "ring_bytes is " + std::to_string(ring_bytes) +
+                         "; give a power of two from kMinRingBytes to kMaxRingBytes");
+  }
+  if (!switches.used_bytes_only && (slot_bytes % kWordBytes != 0 || slot_bytes > ring_bytes / 4)) {
+    refuse(options_, "slot_bytes is " + std::to_string(slot_bytes) +
+                         "; give a multiple of 8 up to a quarter of ring_bytes");
+  }
+}
+
+void Epoch::make_table() {
+  const Layout layout = row::layout(options_.senders.size(), ordered());
+  const std::size_t bytes = layout.row_bytes;
+  table_ = std::make_unique<TableCore>(
+      fabric_, layout, [bytes](std::byte* row) { std::memset(row, 0, bytes); },
+      TableOptions{
+          .name = "cast:" + options_.name, .members = options_.members, .epoch = options_.epoch});
+}
+
+RingShape Epoch::ring_of(std::size_t seat) const noexcept {
+  RingShape shape = shape_;
+  shape.memory = rings_.memory().data() + seat * shape_.bytes;
+  return shape;
+}
+
+void Epoch::handle(const Event& event) {
+  if (event.kind == Event::Kind::region_refused && event.region == rings_.id() && refusal_.empty())
+    refusal_ = event.text;
+  if (!rings_connected_) connect_rings();
+}
+
+void Epoch::connect_rings() noexcept {
+  rings_connected_ = std::ranges::all_of(options_.members, [&](Rank rank) {
+    return rank == fabric_.rank() || fabric_.failed(rank) || fabric_.connected(rank, rings_.id());
+  });
+}
+
+void Epoch::check() const {
+  if (!refusal_.empty()) refuse(options_, refusal_);
+  table_->check();
+}
+
+void Epoch::say(std::size_t offset, std::uint64_t value) noexcept {
+  memory::store(*reinterpret_cast<std::uint64_t*>(table_->mine() + offset), value);
+}
+
+/// On a simulated node: what was looked at, and called.
+void Epoch::spend(std::size_t entries, std::size_t upcalls) noexcept {
+  if (const CpuCosts* costs = fabric_.cpu_costs()) [[unlikely]] {
+    fabric_.spend(costs->entry_ns * static_cast<double>(entries) +
+                  costs->trigger_ns * static_cast<double>(upcalls));
+  }
+}
+
+std::size_t Epoch::poll() {
+  std::size_t done = table_->poll();
+  if (wedged_ || polling_ || options_.senders.empty()) return done;
+  spend(options_.senders.size() + options_.members.size(), 0);
+  done += receive_stage();
+  done += send_stage();
+  done += deliver_stage();
+  return done;
+}
+
+}  // namespace dunlin::multicast

@@ -1,0 +1,252 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/table.hpp>
+
+#include "multicast/long_messages.hpp"
+#include "multicast/ring.hpp"
+
+/// One subgroup in one view: its senders' messages, delivered by every member, in one order.
+/// docs/multicast.md gives what is promised (O1 to O6) and why it holds (B1 to B4). One thread at a
+/// time, that of the fabric; all progress is made in poll().
+///
+///     Epoch epoch(fabric, {.name = "log", .epoch = 1, .members = {0, 1, 2}, .senders = {0, 1}},
+///                 [](std::span<const Delivery> batch) { for (const Delivery& d : batch) ...; });
+///     if (const auto room = epoch.prepare(5); room.data() != nullptr) {
+///       std::memcpy(room.data(), "hello", 5);
+///       epoch.commit();
+///     }
+///     while (...) epoch.poll();
+///     epoch.wedge();                             // the view ends: say what was received, agree,
+///     const auto remains = epoch.finish(trim);   // deliver the rest, and send `again` in the next
+namespace dunlin::multicast {
+
+enum class Mode : std::uint8_t {
+  unordered,  // delivered as soon as it is received
+  ordered     // delivered in one order, once all members have received it
+};
+
+/// Optimizations, to measure what each is worth.
+struct Switches {
+  bool batch_receive = true;    // or: one message of each sender a poll
+  bool batch_send = true;       // or: one a poll
+  bool batch_deliver = true;    // or: one a poll
+  bool nulls = true;            // or: whoever has nothing to send holds up the others
+  bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
+  bool one_line = true;         // or: each column is pushed by itself
+  bool time_posting = false;    // look at the clock before and after
+  friend bool operator==(const Switches&, const Switches&) = default;
+};
+
+struct EpochOptions {
+  std::string name;                    // of the subgroup; names region and table
+  std::uint64_t epoch = 0;             // the view's number; 0: the how-many-th of this name here
+  std::vector<Rank> members;           // ranks of the fabric, in the view's order
+  std::vector<std::uint32_t> senders;  // indices into members, ascending
+  Mode mode = Mode::ordered;
+  std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender; a power of two
+  std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
+  Switches switches = {};
+  std::size_t slot_bytes = 0;  // without used_bytes_only
+};
+
+struct Delivery {
+  std::uint32_t sender;  // index into members
+  std::uint64_t turn;    // the sender's
+  std::span<const std::byte> message;
+};
+/// A batch, in place: valid until the upcall returns. It may send, and must not poll. What it
+/// throws comes out of poll(); the batch counts as delivered.
+using Upcall = std::function<void(std::span<const Delivery>)>;
+
+/// What has happened so far.
+struct Counters {
+  std::uint64_t messages_sent = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t messages_delivered = 0;
+  std::uint64_t bytes_delivered = 0;
+  std::uint64_t records_delivered = 0;
+  std::uint64_t nulls = 0;            // turns passed over here
+  std::uint64_t turns_received = 0;   // of others, nulls included,
+  std::uint64_t receive_batches = 0;  // in so many polls
+  std::uint64_t records_announced = 0;
+  std::uint64_t send_batches = 0;
+  std::uint64_t deliver_batches = 0;
+  std::uint64_t puts = 0;     // writes of messages posted, one a run and peer,
+  std::uint64_t pushes = 0;   // and of the line, one a peer
+  std::uint64_t no_room = 0;  // how often prepare() and send() had none
+  std::uint64_t posting_ns = 0;
+};
+
+class Epoch {
+ public:
+  /// Set-up; throws Error. Does not wait for the peers. `fabric` must outlive it.
+  Epoch(Fabric& fabric, EpochOptions options, Upcall upcall = {});
+  ~Epoch();
+  Epoch(const Epoch&) = delete;
+  Epoch& operator=(const Epoch&) = delete;
+
+  // --- sending -----------------------------------------------------------------------------------
+  /// Where to build a message. Its data() is null if there is no room now, and always for more than
+  /// largest_in_place(), for who is no sender, and once wedged. A later call replaces it.
+  [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
+  /// The prepared message is sent.
+  void commit() noexcept;
+  /// Copies, and splits what is larger. False: no room now, or wedged. Throws Error for what can
+  /// never be sent.
+  [[nodiscard]] bool send(std::span<const std::byte> message);
+  [[nodiscard]] std::size_t largest_in_place() const noexcept {
+    return shape_.most_message_bytes();
+  }
+
+  // --- progress ----------------------------------------------------------------------------------
+  /// Fabric, table, receive, send, deliver. Returns how much was done; 0 means that polling again
+  /// is pointless until something arrives or is sent.
+  std::size_t poll();
+  /// Delivery without upcall: the next message, which is valid until the next call.
+  [[nodiscard]] std::optional<Delivery> next();
+  [[nodiscard]] bool connected() const noexcept { return rings_connected_ && table_->connected(); }
+  /// Throws Error if a peer made another epoch of this name.
+  void check() const;
+
+  // --- the view's end ----------------------------------------------------------------------------
+  void wedge() noexcept { wedged_ = true; }
+  /// Turns received, by sender; final once wedged.
+  [[nodiscard]] std::span<const std::uint64_t> received() const noexcept { return taken_; }
+  struct Remains {
+    /// Own messages that the trim does not cover, in order: the first to send in the next view.
+    std::vector<std::vector<std::byte>> again;
+    /// Unordered: how many messages of each sender were delivered here beyond the trim, and must
+    /// be passed over when they come again.
+    std::vector<std::uint64_t> ahead;
+  };
+  /// Delivers the rest (without upcall: next() does), at most received() of each sender. Nothing
+  /// can be sent any more.
+  Remains finish(std::span<const std::uint64_t> trim);
+
+  [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] const EpochOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  using Seat = std::optional<std::size_t>;  // which sender a member is, if any
+  class Batching;
+
+  // epoch.cpp
+  void check_options() const;
+  void make_table();
+  void handle(const Event& event);
+  void connect_rings() noexcept;
+  [[nodiscard]] bool ordered() const noexcept { return options_.mode == Mode::ordered; }
+  [[nodiscard]] RingShape ring_of(std::size_t seat) const noexcept;
+  [[nodiscard]] const std::uint64_t& column(std::size_t member, std::size_t offset) const noexcept {
+    return *reinterpret_cast<const std::uint64_t*>(table_->row(member) + offset);
+  }
+  [[nodiscard]] std::uint64_t seen(std::size_t member, std::size_t offset) const noexcept {
+    return memory::load(column(member, offset));
+  }
+  void say(std::size_t offset, std::uint64_t value) noexcept;
+  void spend(std::size_t entries, std::size_t upcalls) noexcept;
+  // sending.cpp
+  void reclaim() noexcept;
+  void feed() noexcept;
+  std::size_t send_stage() noexcept;
+  void choose_goal() noexcept;
+  bool post_records() noexcept;
+  bool post_to(std::size_t member) noexcept;
+  bool announce() noexcept;
+  std::size_t publish(bool announced) noexcept;
+  void push(std::size_t offset, std::size_t bytes) noexcept;
+  void push_consumed() noexcept;
+  // receiving.cpp
+  std::size_t receive_stage() noexcept;
+  bool note_turns(std::size_t seat) noexcept;
+  void look_ahead(std::size_t seat) noexcept;
+  void find_stable() noexcept;
+  // delivering.cpp
+  std::size_t deliver_stage();
+  bool gather(std::size_t most);
+  void gather_in_order(std::size_t most);
+  void gather_any(std::size_t most);
+  void gather_rest(std::size_t most);
+  [[nodiscard]] std::uint64_t nearest_record() const noexcept;
+  bool take(std::size_t seat);
+  [[nodiscard]] bool full(std::size_t most) const noexcept;
+  void settle() noexcept;
+  [[nodiscard]] bool freed_enough(std::size_t seat) const noexcept;
+  [[nodiscard]] std::vector<std::vector<std::byte>> uncovered(std::uint64_t trim) const;
+
+  Fabric& fabric_;
+  const EpochOptions options_;
+  const Upcall upcall_;
+  std::size_t me_ = 0;         // index into members
+  Seat seat_;                  // our own, if we are a sender
+  std::vector<Seat> seat_of_;  // by member
+  RingShape shape_;            // without memory
+  Region rings_;
+  Subscription subscription_;
+  std::unique_ptr<TableCore> table_;
+  std::string refusal_;
+  bool rings_connected_ = false;
+  bool wedged_ = false;
+  bool over_ = false;
+  bool polling_ = false;
+
+  // Sending. Records are put to all peers up to a goal before it is announced (B1).
+  struct Goal {
+    std::uint64_t head = 0;
+    std::uint64_t real = 0;
+    std::uint64_t taken = 0;
+    std::uint64_t records = 0;
+  };
+  RingWriter writer_;
+  RingCursor posting_;  // without batch_send: the record to post next
+  Goal goal_;           // posted to some peers, or to all
+  Goal announced_;
+  std::vector<std::uint64_t> posted_;  // by member: position up to which it has the records
+  SentLong long_;
+
+  // Receiving, by sender.
+  std::vector<std::uint64_t> taken_;  // turns, as received() says
+  std::vector<std::uint64_t> real_;
+  std::vector<std::uint64_t> others_received_;  // by member
+  std::uint64_t received_ = 0;                  // the lowest number that we have not
+  std::uint64_t said_received_ = 0;
+  std::uint64_t stable_ = 0;  // below it all may be delivered
+  bool changed_ = false;      // of these, since stable_ was found
+
+  // Delivering, by sender.
+  std::vector<RingCursor> cursors_;
+  std::vector<std::uint64_t> next_turn_;  // of the record at the cursor; kNoTurn
+  std::vector<Assembly> assemblies_;
+  struct Freed {
+    std::uint64_t position = 0;
+    std::uint64_t records = 0;
+  };
+  std::vector<Freed> freed_;       // what nobody reads any more here, and
+  std::vector<Freed> said_freed_;  // how much of it the senders know
+  bool must_say_freed_ = false;
+  std::uint64_t round_ = 0;  // of the next number to deliver,
+  std::size_t turn_of_ = 0;  // and whose it is
+  std::uint64_t delivered_ = 0;
+  std::vector<std::uint64_t> trim_;
+  std::vector<Delivery> batch_;
+  std::size_t batched_ = 0;
+  std::size_t batched_bytes_ = 0;
+  std::size_t first_seat_ = 0;  // unordered: who comes first in the next batch
+  bool held_ = false;           // the batch has messages of several records
+
+  Counters counters_;
+};
+
+}  // namespace dunlin::multicast

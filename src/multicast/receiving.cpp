@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "multicast/epoch.hpp"
+#include "multicast/order.hpp"
+#include "multicast/row.hpp"
+
+namespace dunlin::multicast {
+
+/// First stage: what the rows say (B3), and the nulls that others wait for.
+std::size_t Epoch::receive_stage() noexcept {
+  std::uint64_t turns = 0;
+  bool found = false;
+  for (std::size_t seat = 0; seat < taken_.size(); ++seat) {
+    if (seat == seat_) continue;
+    const std::uint64_t before = taken_[seat];
+    if (!note_turns(seat)) continue;
+    found = true;
+    turns += taken_[seat] - before;
+  }
+  if (!ordered()) {
+    counters_.turns_received += turns;
+    counters_.receive_batches += found ? 1 : 0;
+    return turns;
+  }
+  for (std::size_t member = 0; member < others_received_.size(); ++member) {
+    if (member == me_) continue;
+    const std::uint64_t received = seen(member, row::kReceived);
+    if (received <= others_received_[member]) continue;
+    others_received_[member] = received;
+    changed_ = true;
+  }
+  if (!found) return changed_ ? 1 : 0;
+  changed_ = true;
+  counters_.turns_received += turns;
+  ++counters_.receive_batches;
+  received_ = order::received(taken_);
+  if (seat_ && options_.switches.nulls) {
+    const std::uint64_t due = order::turns_due(real_, *seat_);
+    if (due > writer_.taken()) counters_.nulls += writer_.pass_to(due);
+  }
+  return 1;
+}
+
+/// `sent` first, and then `real`: so of each turn below `sent` it is known whether it is a null.
+bool Epoch::note_turns(std::size_t seat) noexcept {
+  const std::size_t member = options_.senders[seat];
+  const std::uint64_t sent = seen(member, row::kSent);
+  if (sent <= taken_[seat]) return false;
+  taken_[seat] = options_.switches.batch_receive ? sent : taken_[seat] + 1;
+  real_[seat] = std::max(real_[seat], seen(member, row::kReal));
+  look_ahead(seat);
+  return true;
+}
+
+void Epoch::look_ahead(std::size_t seat) noexcept {
+  if (next_turn_[seat] == kNoTurn) next_turn_[seat] = cursors_[seat].next(real_[seat]);
+}
+
+/// Below this number, all members have received every message (O3).
+void Epoch::find_stable() noexcept {
+  changed_ = false;
+  stable_ = received_;
+  for (std::size_t member = 0; member < others_received_.size(); ++member) {
+    const std::uint64_t received = others_received_[member];
+    if (member == me_ || received >= stable_) continue;
+    stable_ = std::min(stable_, order::stable_below(received, seat_of_[member], taken_, real_));
+  }
+}
+
+}  // namespace dunlin::multicast

@@ -1,0 +1,68 @@
+#include "multicast/ring.hpp"
+
+namespace dunlin::multicast {
+
+std::uint64_t RingCursor::pass_to_record(std::uint64_t real) noexcept {
+  // No ring holds more of them, but one that a peer has spoilt (R3).
+  for (std::size_t left = shape_.bytes / kWordBytes; left > 0 && turns_ < real; --left) {
+    const std::size_t place = shape_.place(position_);
+    const RecordHeader header = RecordHeader::load(shape_.memory + place);
+    if (header.length < RecordHeader::kOnlyNulls) return turns_ + header.nulls;
+    const bool skip = header.length == RecordHeader::kSkip;
+    position_ += skip ? shape_.bytes - place : kWordBytes;
+    turns_ += skip ? 0 : header.nulls;
+  }
+  return kNoTurn;
+}
+
+std::byte* RingWriter::prepare(std::size_t message_bytes) noexcept {
+  prepared_.reset();
+  if (message_bytes > shape_.most_message_bytes()) return nullptr;
+  if (window_ != 0 && in_use() >= window_) return nullptr;
+  const std::size_t bytes = shape_.record_bytes(message_bytes);
+  const std::size_t place = shape_.place(head_);
+  const std::size_t to_the_end = shape_.bytes - place;
+  const std::size_t skip = bytes <= to_the_end ? 0 : to_the_end;
+  if (!room_for(skip + bytes)) return nullptr;
+  prepared_ = {.bytes = message_bytes, .skip = skip};
+  return shape_.memory + (skip == 0 ? place : 0) + kWordBytes;
+}
+
+std::size_t RingWriter::commit(bool continues) noexcept {
+  if (!prepared_) return 0;
+  if (prepared_->skip != 0) {
+    RecordHeader{RecordHeader::kSkip, 0}.store(shape_.memory + shape_.place(head_));
+    head_ += prepared_->skip;
+  }
+  const std::size_t bytes = prepared_->bytes;
+  const auto length = static_cast<std::uint32_t>(bytes);
+  RecordHeader{length | (continues ? RecordHeader::kContinues : 0),
+               static_cast<std::uint32_t>(taken_ - real_)}
+      .store(shape_.memory + shape_.place(head_));
+  head_ += shape_.record_bytes(bytes);
+  ++records_;
+  real_ = ++taken_;
+  prepared_.reset();
+  return bytes;
+}
+
+std::uint64_t RingWriter::pass_to(std::uint64_t turn) noexcept {
+  const std::uint64_t before = taken_;
+  while (taken_ < turn) {
+    const std::uint64_t left = real_ + UINT32_MAX - taken_;
+    taken_ += turn - taken_ < left ? turn - taken_ : left;
+    if (taken_ == turn || prepared_ || !room_for(kWordBytes)) break;
+    write_nulls();
+  }
+  return taken_ - before;
+}
+
+/// A record counts at most 2^32 - 1 nulls before it: these are more.
+void RingWriter::write_nulls() noexcept {
+  RecordHeader{RecordHeader::kOnlyNulls, static_cast<std::uint32_t>(taken_ - real_)}.store(
+      shape_.memory + shape_.place(head_));
+  head_ += kWordBytes;
+  real_ = taken_;
+}
+
+}  // namespace dunlin::multicast

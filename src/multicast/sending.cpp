@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <dunlin/error.hpp>
+#include <dunlin/limits.hpp>
+
+#include "multicast/epoch.hpp"
+#include "multicast/order.hpp"
+#include "multicast/row.hpp"
+
+namespace dunlin::multicast {
+
+std::span<std::byte> Epoch::prepare(std::size_t bytes) noexcept {
+  std::byte* at = nullptr;
+  if (seat_ && !wedged_ && !long_.feeding()) {
+    at = writer_.prepare(bytes);
+    if (at == nullptr) {
+      reclaim();
+      at = writer_.prepare(bytes);
+    }
+  }
+  if (at == nullptr) {
+    ++counters_.no_room;
+    return {};
+  }
+  return {at, bytes};
+}
+
+void Epoch::commit() noexcept {
+  if (!writer_.prepared() || over_) return;
+  counters_.bytes_sent += writer_.commit();
+  ++counters_.messages_sent;
+}
+
+bool Epoch::send(std::span<const std::byte> message) {
+  if (!seat_) {
+    throw Error("subgroup '" + options_.name + "': this process (rank " +
+                std::to_string(fabric_.rank()) + ") is not one of its senders");
+  }
+  if (message.size() > kMaxCastBytes) {
+    throw Error("subgroup '" + options_.name + "': a message of " + std::to_string(message.size()) +
+                " bytes; at most " + std::to_string(kMaxCastBytes) +
+                " (kMaxCastBytes) are allowed");
+  }
+  if (message.size() <= largest_in_place()) {
+    const std::span<std::byte> room = prepare(message.size());
+    if (room.data() == nullptr) return false;
+    if (!message.empty()) std::memcpy(room.data(), message.data(), message.size());
+    commit();
+    return true;
+  }
+  if (wedged_ || long_.feeding()) {
+    ++counters_.no_room;
+    return false;
+  }
+  long_.add(message);
+  ++counters_.messages_sent;
+  counters_.bytes_sent += message.size();
+  feed();
+  return true;
+}
+
+/// What all have delivered is free again (B2).
+void Epoch::reclaim() noexcept {
+  const std::size_t offset = ordered() ? row::kDelivered : row::kConsumed + *seat_ * kWordBytes;
+  std::uint64_t lowest = UINT64_MAX;
+  for (std::size_t member = 0; member < posted_.size(); ++member)
+    lowest = std::min(lowest, seen(member, offset));
+  const std::uint64_t turns =
+      ordered() ? order::turns_below(lowest, *seat_, taken_.size()) : lowest;
+  writer_.free_below(turns);
+  long_.free_below(turns);
+}
+
+/// Makes records of a long message, as there is room.
+void Epoch::feed() noexcept {
+  const std::size_t most = shape_.bytes / 8 - kWordBytes;
+  while (long_.feeding()) {
+    SentLong::Message& message = long_.last();
+    const std::size_t bytes = std::min(most, message.bytes.size() - message.fed);
+    std::byte* at = writer_.prepare(bytes);
+    if (at == nullptr) {
+      reclaim();
+      at = writer_.prepare(bytes);
+    }
+    if (at == nullptr) return;
+    std::memcpy(at, message.bytes.data() + message.fed, bytes);
+    if (message.fed == 0) message.first_turn = writer_.taken();
+    message.fed += bytes;
+    const bool last = message.fed == message.bytes.size();
+    if (last) message.last_turn = writer_.taken();
+    writer_.commit(!last);
+  }
+}
+
+/// Second stage: records to all peers, then one line that announces them and acknowledges others'.
+std::size_t Epoch::send_stage() noexcept {
+  bool announced = false;
+  if (seat_) {
+    if (long_.feeding()) [[unlikely]]
+      feed();
+    if (goal_.taken == announced_.taken) choose_goal();
+    if (goal_.taken != announced_.taken && post_records()) announced = announce();
+  }
+  return publish(announced);
+}
+
+void Epoch::choose_goal() noexcept {
+  if (options_.switches.batch_send || posting_.next(writer_.real()) == kNoTurn) {
+    goal_ = {writer_.head(), writer_.real(), writer_.taken(), writer_.records()};
+    return;
+  }
+  const std::uint64_t turns = posting_.take().turn + 1;
+  goal_ = {posting_.position(), turns, turns, posting_.records()};
+}
+
+/// Up to the goal; false if a queue is full, or a peer's ring is not there yet.
+bool Epoch::post_records() noexcept {
+  if (!rings_connected_) return false;
+  if (goal_.head == announced_.head) return true;
+  const bool timed = options_.switches.time_posting;
+  const std::uint64_t start = timed ? fabric_.now_ns() : 0;
+  bool all = true;
+  for (std::size_t member = 0; member < posted_.size(); ++member)
+    if (member != me_) all &= post_to(member);
+  if (timed) counters_.posting_ns += fabric_.now_ns() - start;
+  return all;
+}
+
+bool Epoch::post_to(std::size_t member) noexcept {
+  if (posted_[member] == goal_.head) return true;
+  const RingShape ring = ring_of(*seat_);
+  const std::size_t base = *seat_ * shape_.bytes;
+  std::array<Operation, 2> puts;
+  std::size_t runs = 0;
+  for (std::uint64_t at = posted_[member]; at != goal_.head; ++runs) {
+    const RingRun run = first_run(ring, at, goal_.head);
+    puts[runs] = put(options_.members[member], rings_.id(), base + run.place,
+                     ring.memory + run.place, run.bytes);
+    at += run.bytes;
+  }
+  const Posted posted = fabric_.post(std::span(puts).first(runs));
+  for (std::size_t i = 0; i < posted.accepted; ++i) posted_[member] += puts[i].bytes;
+  counters_.puts += posted.accepted;
+  return posted.all();
+}
+
+/// All peers have the records, or will before they see this (B1).
+bool Epoch::announce() noexcept {
+  counters_.records_announced += goal_.records - announced_.records;
+  counters_.send_batches += goal_.records != announced_.records ? 1 : 0;
+  announced_ = goal_;
+  say(row::kReal, announced_.real);
+  say(row::kSent, announced_.taken);
+  taken_[*seat_] = announced_.taken;
+  real_[*seat_] = announced_.real;
+  look_ahead(*seat_);
+  received_ = order::received(taken_);
+  changed_ = true;
+  return true;
+}
+
+std::size_t Epoch::publish(bool announced) noexcept {
+  if (!ordered()) {
+    if (announced) push(row::kReal, 2 * kWordBytes);
+    if (must_say_freed_) push_consumed();
+    return announced ? 1 : 0;
+  }
+  const bool said = announced || must_say_freed_ ||
+                    order::worth_saying(said_received_, received_, seat_, taken_, real_);
+  if (!said) return 0;
+  say(row::kReceived, received_);
+  if (options_.switches.one_line) {
+    push(row::kReal, row::kLineBytes);
+  } else {
+    if (announced) push(row::kReal, kWordBytes);
+    if (announced) push(row::kSent, kWordBytes);
+    if (said_received_ != received_) push(row::kReceived, kWordBytes);
+    if (must_say_freed_) push(row::kDelivered, kWordBytes);
+  }
+  // A line says what is freed, too, whatever it is pushed for.
+  if (options_.switches.one_line || must_say_freed_) said_freed_ = freed_;
+  said_received_ = received_;
+  must_say_freed_ = false;
+  return 1;
+}
+
+void Epoch::push(std::size_t offset, std::size_t bytes) noexcept {
+  const bool timed = options_.switches.time_posting;
+  const std::uint64_t start = timed ? fabric_.now_ns() : 0;
+  const PushItem item{static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(bytes)};
+  counters_.pushes += table_->push(std::span(&item, 1)).sent;
+  if (timed) counters_.posting_ns += fabric_.now_ns() - start;
+}
+
+/// Unordered: each sender alone has to know what is free of its ring.
+void Epoch::push_consumed() noexcept {
+  must_say_freed_ = false;
+  for (std::size_t seat = 0; seat < freed_.size(); ++seat) {
+    if (seat == seat_ || !freed_enough(seat)) continue;
+    const PushItem item{static_cast<std::uint32_t>(row::kConsumed + seat * kWordBytes), kWordBytes};
+    const std::uint32_t to = options_.senders[seat];
+    counters_.pushes += table_->push_to(std::span(&to, 1), std::span(&item, 1)).sent;
+    said_freed_[seat] = freed_[seat];
+  }
+}
+
+}  // namespace dunlin::multicast
