@@ -95,8 +95,7 @@ void Epoch::check_options() const {
   }
   if (members.size() > kMaxViewMembers) {
     refuse(options_, std::to_string(members.size()) + " members; at most " +
-                         std::to_string(kMaxViewMembers) +
-                         " (kMaxViewMembers) are allowed");
+                         std::to_string(kMaxViewMembers) + " (kMaxViewMembers) are allowed");
   }
   if (std::ranges::find(members, fabric_.rank()) == members.end()) {
     refuse(options_, "this process (rank " + std::to_string(fabric_.rank()) +
