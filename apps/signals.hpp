@@ -2,8 +2,8 @@
 
 namespace dunlin::app {
 
-/// Undoes what libraries did to the signals that end a process before main() was called: one that
-/// libfabric needs (libinfinipath) has handlers that exit with status 1. Ignored ones stay so.
+/// Undoes what libraries did to the signals that end a process before main() was called: their
+/// handlers may exit with status 1, as one does that libfabric needs. Ignored ones stay so.
 void take_back_signals() noexcept;
 
 }  // namespace dunlin::app

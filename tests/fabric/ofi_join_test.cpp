@@ -56,6 +56,21 @@ TEST(OfiJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
       contains(what_is_thrown_by([&] { static_cast<void>(ofi::join(options)); }), "203.0.113.7"));
 }
 
+/// Libraries that libfabric loads take some over.
+TEST(OfiJoin, LeavesTheSignalsOfTheProcessToIt) {
+  Process process([](Parent&) {
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, [](int) {});
+    struct sigaction before {};
+    sigaction(SIGTERM, nullptr, &before);
+    static_cast<void>(ofi::networks());
+    struct sigaction after {};
+    sigaction(SIGTERM, nullptr, &after);
+    return after.sa_handler == before.sa_handler && std::signal(SIGINT, SIG_DFL) == SIG_IGN ? 0 : 1;
+  });
+  EXPECT_EQ(process.exit_code(), 0);
+}
+
 TEST(OfiJoin, SaysWhichNetworkItChoseAndWhy) {
   const auto options = on_this_host(fresh_group(), 1);
   const auto fabric = ofi::join(options);

@@ -10,7 +10,8 @@
 
 /// The fabric over libfabric: members on several hosts, each with a connected, ordered stream to
 /// every other. What is posted to a peer travels in batches, and lands when the peer polls. Needs
-/// libfabric when it is built; without it join() says so.
+/// libfabric when it is built, and loads it at the first call, which takes 0.2 s with Debian's;
+/// without it join() says so.
 ///
 ///     auto fabric = dunlin::ofi::join({.group = "rack7", .members = 3,
 ///                                      .meeting = "10.0.0.1:7700", .secret = secret});
@@ -64,7 +65,8 @@ struct JoinOptions {
 /// nothing, if so.
 [[nodiscard]] std::vector<std::string> networks();
 
-/// What libfabric has besides, and why it is no use here: "provider: why", one a line.
+/// What libfabric has besides, and why it is no use here: "provider: why", one a line; if libfabric
+/// cannot be loaded, "libfabric: why".
 [[nodiscard]] std::vector<std::string> unfit_networks();
 
 }  // namespace dunlin::ofi

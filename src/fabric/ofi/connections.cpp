@@ -45,7 +45,7 @@ Fid<Object> open_queue(Open open, Domain* on, Attributes attributes, const char*
 OfiTransport::OfiTransport(Network& network, std::uint32_t members)
     : info_(std::move(network.info)), watches_buffers_(network.fills_in_order), links_(members) {
   fid_fabric* fabric = nullptr;
-  checked(fi_fabric(info_->fabric_attr, &fabric, nullptr), "opening libfabric's fabric");
+  checked(libfabric().fabric(info_->fabric_attr, &fabric, nullptr), "opening libfabric's fabric");
   fabric_.reset(fabric);
   fid_domain* domain = nullptr;
   checked(fi_domain(fabric, info_.get(), &domain, nullptr), "opening libfabric's domain");
@@ -149,7 +149,7 @@ bool OfiTransport::take_connection_event(std::span<const stream::Proof> theirs) 
     checked(fi_eq_readerr(events_.get(), &error, 0), "reading libfabric's event queue");
     const Rank peer = peer_of(error.fid);
     if (peer >= links_.size()) return true;  // a stranger's
-    throw Error("connecting to " + who(peer) + " failed: " + fi_strerror(error.err));
+    throw Error("connecting to " + who(peer) + " failed: " + libfabric().strerror(error.err));
   }
   checked(bytes, "reading libfabric's event queue");
   if (kind == FI_CONNREQ) {

@@ -12,6 +12,8 @@
 
 #include <dunlin/error.hpp>
 
+#include "fabric/ofi/libfabric.hpp"
+
 /// libfabric's objects, owned: closed at destruction, in the reverse order of their members.
 namespace dunlin::ofi {
 
@@ -25,14 +27,14 @@ template <class T>
 using Fid = std::unique_ptr<T, CloseFid>;
 
 struct FreeInfo {
-  void operator()(fi_info* info) const noexcept { fi_freeinfo(info); }
+  void operator()(fi_info* info) const noexcept { libfabric().freeinfo(info); }
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
 /// A call's result (which is negative if it failed), or an Error that says what failed and why.
 inline long checked(long result, const std::string& what) {
   if (result >= 0) return result;
-  throw Error(what + " failed: " + fi_strerror(static_cast<int>(-result)));
+  throw Error(what + " failed: " + libfabric().strerror(static_cast<int>(-result)));
 }
 
 }  // namespace dunlin::ofi

@@ -56,8 +56,13 @@ std::string description(const Fabric& fabric) {
   return made == nullptr || fabric.kind() != "ofi" ? std::string() : made->description();
 }
 
-std::vector<std::string> networks() { return list_networks(); }
+std::vector<std::string> networks() {
+  return why_not_loaded().empty() ? list_networks() : std::vector<std::string>();
+}
 
-std::vector<std::string> unfit_networks() { return list_unfit_networks(); }
+std::vector<std::string> unfit_networks() {
+  const std::string why = why_not_loaded();
+  return why.empty() ? list_unfit_networks() : std::vector{"libfabric: " + why};
+}
 
 }  // namespace dunlin::ofi

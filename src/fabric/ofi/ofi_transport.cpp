@@ -224,7 +224,8 @@ void OfiTransport::end(Rank peer, std::string why) noexcept {
 
 void OfiTransport::fail(Rank peer, const char* what, int error) noexcept {
   const std::string& at = links_[peer].at;
-  end(peer, std::string(what) + (at.empty() ? "" : ", at " + at) + ": " + fi_strerror(error));
+  end(peer,
+      std::string(what) + (at.empty() ? "" : ", at " + at) + ": " + libfabric().strerror(error));
 }
 
 /// Its buffers stay, for completions that are still to come (T1).

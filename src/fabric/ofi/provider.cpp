@@ -12,7 +12,7 @@ constexpr std::array kProviders{&kTcp};
 
 /// What we need: connected endpoints with ordered messages; and what we can do for the provider.
 Info hints() {
-  Info wanted(fi_allocinfo());
+  Info wanted(libfabric().dupinfo(nullptr));
   if (!wanted) throw Error("libfabric has no memory");
   wanted->caps = FI_MSG;
   wanted->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -34,8 +34,8 @@ char* copied(const std::string& text) {
 Info find(const Info& wanted, const std::string& address) {
   fi_info* found = nullptr;
   const char* const node = address.empty() ? nullptr : address.c_str();
-  const int result = fi_getinfo(FI_VERSION(1, 17), node, nullptr, node == nullptr ? 0 : FI_SOURCE,
-                                wanted.get(), &found);
+  const int result = libfabric().getinfo(FI_VERSION(1, 17), node, nullptr,
+                                         node == nullptr ? 0 : FI_SOURCE, wanted.get(), &found);
   if (result != 0 && result != -FI_ENODATA) checked(result, "asking libfabric for its networks");
   return Info(found);
 }
@@ -123,7 +123,7 @@ Network choose_network(const Choice& choice) {
     chosen = chosen->next;
   if (chosen == nullptr) none_such(choice, address);
   Network network;
-  network.info.reset(fi_dupinfo(chosen));
+  network.info.reset(libfabric().dupinfo(chosen));
   if (!network.info) throw Error("libfabric has no memory");
   network.description = "libfabric " + std::string(choice.provider) + " on " +
                         network.info->domain_attr->name +

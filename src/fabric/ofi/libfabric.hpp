@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include <rdma/fabric.h>
+
+/// What libfabric exports; everything else hangs on the objects that these give.
+namespace dunlin::ofi {
+
+/// Loaded when it is first needed, and not linked: Debian's brings libinfinipath and libpsm2, whose
+/// constructors measure the clock for 0.2 s and install signal handlers, in every process that has
+/// them from its start, whether it ever joins such a group or not.
+struct Libfabric {
+  decltype(&fi_getinfo) getinfo;
+  decltype(&fi_freeinfo) freeinfo;
+  decltype(&fi_dupinfo) dupinfo;
+  decltype(&fi_fabric) fabric;
+  decltype(&fi_strerror) strerror;
+};
+
+/// Loads it if nobody has. Error that says why it cannot be loaded. From any thread.
+[[nodiscard]] const Libfabric& libfabric();
+
+/// Empty if it is loaded, or could be now.
+[[nodiscard]] std::string why_not_loaded();
+
+}  // namespace dunlin::ofi
