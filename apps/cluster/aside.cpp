@@ -11,6 +11,7 @@
 
 #include <dunlin/error.hpp>
 
+#include "cluster/child.hpp"
 #include "fabric/system.hpp"
 
 namespace dunlin::app {
@@ -55,7 +56,7 @@ std::vector<std::string> asked_aside(const std::function<std::vector<std::string
   std::fflush(nullptr);  // or the child would write it, too
   const pid_t child = fork();
   if (child == 0) answer(ask, input.get());
-  checked(child, "fork");
+  if (child < 0) throw Error("cannot start a process: " + fork_fault());
   input = Descriptor();
   const std::string text = read_all(output.get());
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

@@ -163,7 +163,7 @@ std::string place_text(const Job& job, const Cluster& cluster, const std::string
 }
 
 RunRecord play(const Job& job, const Options& options, const Cluster& cluster,
-               const std::string& profile) {
+               const std::string& profile, Watch& watch) {
   RunRecord run;
   run.topology = job.topology;
   run.fabric = cluster.fabric();
@@ -188,20 +188,22 @@ RunRecord play(const Job& job, const Options& options, const Cluster& cluster,
     say(fmt::format("  network: {}\n", network));
   };
   const Plan plan(job.topology, job.events, cluster.hosts());
-  const Finish finish = cluster.simulated() ? run_on_sim(plan, profile, options.seed, listener)
-                                            : run_on_processes(plan, cluster, listener, on_network);
+  const Finish finish = cluster.simulated()
+                            ? run_on_sim(plan, profile, options.seed, listener)
+                            : run_on_processes(plan, cluster, listener, on_network, &watch);
   run.verdict = routing::check(
       job.topology, costs_after(job.topology, job.events, job.events.size()), finish.tables);
   say(conclusion(run));
   return run;
 }
 
-void serve(const Job& job, const Cluster& cluster) {
+void serve(const Job& job, const Cluster& cluster, Watch& watch) {
   say(heading(job.topology, place_text(job, cluster, {}), job.events.size()));
   const Plan plan(job.topology, job.events, cluster.hosts());
-  serve_on_processes(plan, cluster, [](const std::string& network) {
+  const auto on_network = [](const std::string& network) {
     say(fmt::format("  network: {}\n", network));
-  });
+  };
+  serve_on_processes(plan, cluster, on_network, &watch);
   say(fmt::format("  Host {} has done its part; host 0 has the results.\n", cluster.host()));
 }
 
@@ -213,16 +215,18 @@ void run_routing(const Options& options) {
   const std::vector<Job> jobs = load_jobs(options, cluster);  // all is read before anything runs
   std::vector<Plan> plans;
   for (const Job& job : jobs) plans.emplace_back(job.topology, job.events, cluster.hosts());
-  agree(plans, cluster);
+  const std::unique_ptr<Watch> watch = agree(plans, cluster);
   std::vector<RunRecord> runs;
-  for (const Job& job : jobs) {
-    if (&job != &jobs.front()) say("\n");
-    if (cluster.host() > 0) {
-      serve(job, cluster);
-    } else {
-      runs.push_back(play(job, options, cluster, profile));
+  watch->guard([&] {
+    for (const Job& job : jobs) {
+      if (&job != &jobs.front()) say("\n");
+      if (cluster.host() > 0) {
+        serve(job, cluster, *watch);
+      } else {
+        runs.push_back(play(job, options, cluster, profile, *watch));
+      }
     }
-  }
+  });
   if (cluster.host() > 0) return;
   if (!options.json_file.empty()) write_file(options.json_file, to_json(runs, 1) + "\n");
   if (!options.report_file.empty()) write_file(options.report_file, html_report(runs));

@@ -13,11 +13,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cluster/child.hpp"
 #include "command.hpp"
 
 namespace dunlin::routing {
@@ -119,21 +119,15 @@ void Processes::start(const std::function<void()>& work) {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) {
-    throw Error(
-        fmt::format("cannot start process {}: {}", running_.size() + 1, std::strerror(errno)));
+    const std::string fault = app::fork_fault();
+    throw Error(fmt::format("cannot start process {}: {}", running_.size() + 1, fault));
   }
   if (child == 0) run_child(parent, work);
   running_.push_back(child);
 }
 
 void Processes::run_child(pid_t parent, const std::function<void()>& work) noexcept {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-  // Ctrl-C reaches the whole process group; the parent decides what becomes of us.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);
-  const sigset_t set = set_of({SIGTERM, SIGINT, SIGHUP, SIGCHLD});
-  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  app::belong_to(parent);
   int status = 0;
   const auto say = [&](char kind, const char* what) {
     const std::string line = kind + std::string(what).substr(0, kMostComplaintBytes - 2) + '\0';

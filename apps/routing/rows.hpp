@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -12,6 +11,7 @@
 #include "routing/events.hpp"
 #include "routing/record.hpp"
 #include "routing/topology.hpp"
+#include "text_cells.hpp"
 
 /// The table of the application, and how a run proceeds on it. Rows 0 to n-1 belong to the routers,
 /// row n to the station, which plays the events and collects what the routers report.
@@ -22,29 +22,9 @@
 /// end, and says why.
 namespace dunlin::routing {
 
-/// A sentence in a row, cut off at its size.
-template <std::size_t Parts>
-using Text = std::array<Cell<std::array<char, 48>>, Parts>;
-
-template <std::size_t Parts>
-void store_text(Text<Parts>& cells, const std::string& text) {
-  std::size_t at = 0;
-  for (auto& cell : cells) {
-    std::array<char, 48> part{};
-    at += text.copy(part.data(), part.size(), std::min(at, text.size()));
-    cell = part;
-  }
-}
-
-template <std::size_t Parts>
-[[nodiscard]] std::string load_text(const Text<Parts>& cells) {
-  std::string text;
-  for (const auto& cell : cells) {
-    const std::array<char, 48> part = cell.load();
-    text.append(part.begin(), std::find(part.begin(), part.end(), '\0'));
-  }
-  return text;
-}
+using app::load_text;
+using app::store_text;
+using app::Text;
 
 struct Row {
   // Of a router: what others compute with. The costs come before the stage that announces them.

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cluster/cluster.hpp"
+#include "cluster/watch.hpp"
 #include "routing/record.hpp"
 #include "routing/rows.hpp"
 
@@ -21,22 +23,25 @@ using Listener = std::function<void(const EventRecord&)>;
 /// Told of the network, in one line, as soon as all are connected.
 using NetworkListener = std::function<void(const std::string&)>;
 
-/// What all hosts do first: tell each other their plans. BadInput, with the same sentence on each
-/// of them, if they differ; Error if they do not all come, or on a signal. One host agrees.
-void agree(const std::vector<Plan>& plans, const app::Cluster& cluster);
+/// What all hosts do first: tell each other their plans, and watch each other from then on.
+/// BadInput, with the same sentence on each of them, if they differ; Error if they do not all come,
+/// or on a signal. One host agrees.
+[[nodiscard]] std::unique_ptr<app::Watch> agree(const std::vector<Plan>& plans,
+                                                const app::Cluster& cluster);
 
 /// What host 0 does: forks a process for each of its routers, and one for the station; this process
 /// passes on what the station tells. Returns or throws with no process left. Throws Error if a
-/// router fails, as soon as it does, or on SIGINT, SIGTERM and SIGHUP.
+/// router fails, as soon as it does, if a host that is watched has ended, or on SIGINT, SIGTERM and
+/// SIGHUP.
 [[nodiscard]] Finish run_on_processes(const Plan& plan, const app::Cluster& cluster,
-                                      const Listener& listener,
-                                      const NetworkListener& network = {});
+                                      const Listener& listener, const NetworkListener& network = {},
+                                      app::Watch* watch = nullptr);
 
 /// What every other host does: forks a process for each of its routers, and waits for their end.
 /// Throws as run_on_processes() does there, and with the same sentence; on a signal to this host
 /// alone the others say that its routers are lost.
 void serve_on_processes(const Plan& plan, const app::Cluster& cluster,
-                        const NetworkListener& network);
+                        const NetworkListener& network, app::Watch* watch);
 
 /// All members in this thread, in virtual time.
 [[nodiscard]] Finish run_on_sim(const Plan& plan, const std::string& profile, std::uint64_t seed,

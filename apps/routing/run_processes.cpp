@@ -1,7 +1,9 @@
+#include <array>
 #include <chrono>
 #include <memory>
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <dunlin/run.hpp>
 
@@ -104,15 +106,24 @@ void Crew::see_routers_off(Table<Row>& table, std::uint32_t timeout_ms) const {
   static_cast<void>(run_until(table, gone, timeout_ms));
 }
 
+/// poll() takes no notice of -1.
+int descriptor_of(const app::Watch* watch) { return watch == nullptr ? -1 : watch->descriptor(); }
+
+void sleep_until_either(int one, int other) {
+  std::array<pollfd, 2> watched{{{one, POLLIN, 0}, {other, POLLIN, 0}}};
+  static_cast<void>(poll(watched.data(), watched.size(), -1));
+}
+
 std::string stopped_by(const char* signal) { return fmt::format("stopped by {}", signal); }
 
 /// Until all have ended well.
-void supervise(Processes& processes, SignalGuard& signals) {
+void supervise(Processes& processes, SignalGuard& signals, app::Watch* watch) {
   while (true) {
     processes.demand_health();
     if (const char* signal = signals.caught()) throw Error(stopped_by(signal));
     if (processes.all_ended()) return;
-    processes.await_news({signals.descriptor()});
+    if (watch != nullptr) watch->demand_others();
+    processes.await_news({signals.descriptor(), descriptor_of(watch)});
   }
 }
 
@@ -122,7 +133,7 @@ constexpr auto kNever = Clock::time_point::max();
 /// Until the station has shown how it ended; what it tells is passed on.
 std::vector<Installed> supervise_station(Processes& processes, SignalGuard& signals,
                                          StationLine& line, const Listener& listener,
-                                         const NetworkListener& network) {
+                                         const NetworkListener& network, app::Watch* watch) {
   std::string stop;
   Clock::time_point give_up = kNever;
   while (!line.take_news(listener, network)) {
@@ -130,6 +141,7 @@ std::vector<Installed> supervise_station(Processes& processes, SignalGuard& sign
     if (processes.all_ended() && !line.take_news(listener, network)) {
       throw Error("the station has ended without a result");
     }
+    if (watch != nullptr) watch->demand_others();
     if (const char* signal = signals.caught()) {
       const bool again = !stop.empty();
       stop = stopped_by(signal);
@@ -139,7 +151,8 @@ std::vector<Installed> supervise_station(Processes& processes, SignalGuard& sign
     }
     if (Clock::now() >= give_up) throw Error(stop);
     const int timeout_ms = give_up == kNever ? -1 : static_cast<int>(kLookUpMs);
-    processes.await_news({signals.descriptor(), line.descriptor()}, timeout_ms);
+    processes.await_news({signals.descriptor(), line.descriptor(), descriptor_of(watch)},
+                         timeout_ms);
   }
   processes.finish(kLeaveTimeoutMs);
   if (const char* signal = signals.caught(); signal != nullptr && stop.empty()) {
@@ -152,7 +165,7 @@ std::vector<Installed> supervise_station(Processes& processes, SignalGuard& sign
 }  // namespace
 
 Finish run_on_processes(const Plan& plan, const app::Cluster& cluster, const Listener& listener,
-                        const NetworkListener& network) {
+                        const NetworkListener& network, app::Watch* watch) {
   SignalGuard signals;
   StationLine line(plan);
   Processes processes;
@@ -160,7 +173,7 @@ Finish run_on_processes(const Plan& plan, const app::Cluster& cluster, const Lis
   crew.start_routers(processes, {});
   crew.start_station(processes, line);
   try {
-    return {supervise_station(processes, signals, line, listener, network)};
+    return {supervise_station(processes, signals, line, listener, network, watch)};
   } catch (const Error& error) {
     // Nobody waits for a station that is still joining; otherwise it tells the other hosts why.
     line.ask_to_stop(error.what());
@@ -170,25 +183,28 @@ Finish run_on_processes(const Plan& plan, const app::Cluster& cluster, const Lis
 }
 
 void serve_on_processes(const Plan& plan, const app::Cluster& cluster,
-                        const NetworkListener& network) {
+                        const NetworkListener& network, app::Watch* watch) {
   SignalGuard signals;
   Processes processes;
   const Crew crew(plan, cluster);
   crew.start_routers(processes, network);
-  supervise(processes, signals);
+  supervise(processes, signals, watch);
 }
 
-void agree(const std::vector<Plan>& plans, const app::Cluster& cluster) {
-  if (cluster.hosts() == 1) return;
+std::unique_ptr<app::Watch> agree(const std::vector<Plan>& plans, const app::Cluster& cluster) {
   app::Intent intent{.what = "routing", .besides = "links, costs or events"};
   for (const Plan& plan : plans) {
     intent.text += (intent.text.empty() ? "" : "; ") + plan.text();
     intent.hash = intent.hash * kHashFactor + plan.hash();
   }
   SignalGuard signals;
-  Processes processes;
-  processes.start([&] { cluster.agree(intent, kAgreeTimeoutMs); });
-  supervise(processes, signals);
+  auto watch = std::make_unique<app::Watch>(cluster, intent, kAgreeTimeoutMs);
+  while (true) {
+    watch->demand_others();
+    if (const char* signal = signals.caught()) throw Error(stopped_by(signal));
+    if (watch->all_here()) return watch;
+    sleep_until_either(signals.descriptor(), watch->descriptor());
+  }
 }
 
 }  // namespace dunlin::routing

@@ -24,6 +24,7 @@ Group::Group(const RealNetwork& network, const Effort& effort, std::optional<std
     : network_(network),
       cluster_(cluster_on(network, effort)),
       timeout_(effort.timeout),
+      watch_(effort.watch),
       members_(members.value_or(processes_on(cluster_))),
       name_(cluster_.group("bench")) {}
 
@@ -33,6 +34,7 @@ TeamOptions Group::team(std::uint32_t processes) const {
   options.timeout += std::chrono::milliseconds(kJoinTimeoutOfHostsMs);
   options.hosts = cluster_.hosts();
   options.host = cluster_.host();
+  options.watch = watch_;
   options.meeting = [this, processes](std::uint32_t rank) {
     return meeting_on(cluster_.join({.group = name_ + "-meet",
                                      .members = processes,

@@ -56,6 +56,7 @@ class Group {
   const RealNetwork& network_;
   app::Cluster cluster_;
   std::chrono::milliseconds timeout_;
+  app::Watch* watch_;
   std::uint32_t members_;
   std::string name_;
 };

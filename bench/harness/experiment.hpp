@@ -11,6 +11,10 @@
 #include "bench/harness/result.hpp"
 #include "cluster/fabric_options.hpp"
 
+namespace dunlin::app {
+class Watch;
+}
+
 /// An Experiment measures one figure, at one or several settings of its parameters.
 namespace dunlin::bench {
 
@@ -21,6 +25,7 @@ struct Effort {
   std::chrono::milliseconds timeout{120'000};
   std::string profile = {};         // of simulated networks; empty: each figure's own
   app::FabricOptions network = {};  // of real ones: provider, device, address, hosts
+  app::Watch* watch = nullptr;      // of the other hosts, once all have come
 
   /// The full amount of something, or a hundredth of it.
   [[nodiscard]] std::uint32_t scaled(std::uint32_t full) const noexcept {

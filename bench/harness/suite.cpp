@@ -8,11 +8,14 @@
 #include "bench/harness/cores.hpp"
 #include "bench/harness/report.hpp"
 #include "cluster/cluster.hpp"
+#include "cluster/watch.hpp"
 #include "command.hpp"
 #include "output_file.hpp"
 
 namespace dunlin::bench {
 namespace {
+
+constexpr std::uint32_t kUntilAllHaveComeMs = 60'000;  // somebody starts them by hand
 
 bool wanted(const Experiment& experiment, const SuiteOptions& options) {
   const bool by_name = options.only.empty() ||
@@ -106,19 +109,24 @@ void check(const SuiteOptions& options, const std::vector<const Experiment*>& se
   if (!options.plot_folder.empty()) prepare_plots(options.plot_folder);
 }
 
-/// Where this host of several has its part; once all are there, and are to measure the same.
-std::string preface_of_hosts(const app::Cluster& cluster, const Effort& effort,
-                             const std::vector<const Experiment*>& selected) {
-  constexpr std::uint32_t kUntilAllHaveComeMs = 60'000;  // somebody starts them by hand
+std::string names_over_fabrics(const std::vector<const Experiment*>& selected) {
   std::string figures;
   for (const Experiment* experiment : selected) {
     figures += fmt::format("{}{} over {}", figures.empty() ? "" : ", ", experiment->name,
                            experiment->fabric);
   }
+  return figures;
+}
+
+/// What all hosts must be about to do.
+app::Intent intent_of(const std::string& figures, const Effort& effort) {
   const std::string all =
       fmt::format("{}; {} rounds{}", figures, effort.rounds, effort.quick ? ", quick" : "");
-  cluster.agree({.what = "bench", .text = all, .hash = std::hash<std::string>()(all)},
-                kUntilAllHaveComeMs);
+  return {.what = "bench", .text = all, .hash = std::hash<std::string>()(all)};
+}
+
+/// Where this host of several has its part.
+std::string preface_of_hosts(const app::Cluster& cluster, const std::string& figures) {
   return fmt::format(
       "Host {} of {}: {}. {}\n", cluster.host(), cluster.hosts(), figures,
       cluster.host() == 0 ? "All else is measured on one host." : "The results are at host 0.");
@@ -177,20 +185,22 @@ void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& o
     return;
   }
   const app::Cluster cluster = cluster_for(options, selected);
-  if (cluster.hosts() > 1) {
-    keep_for_hosts(options, selected);
-    if (cluster.host() == 0) check(options, selected);
-    say(preface_of_hosts(cluster, options.effort, selected));
-  } else {
-    check(options, selected);
-  }
+  if (cluster.hosts() > 1) keep_for_hosts(options, selected);
+  if (cluster.host() == 0) check(options, selected);
+  const std::string figures = names_over_fabrics(selected);
+  app::Watch watch(cluster, intent_of(figures, options.effort), kUntilAllHaveComeMs);
+  watch.await_others();
+  if (cluster.hosts() > 1) say(preface_of_hosts(cluster, figures));
   if (cluster.host() == 0) say(preface(options.effort));
+  Effort effort = options.effort;
+  effort.watch = &watch;
   std::vector<Finding> findings;
-  for (const Experiment* experiment : selected) {
-    findings.push_back({experiment, experiment->run(options.effort)});
-    if (cluster.host() != 0) continue;
-    say(text_report(findings.back()) + "\n");
-  }
+  watch.guard([&] {
+    for (const Experiment* experiment : selected) {
+      findings.push_back({experiment, experiment->run(effort)});
+      if (cluster.host() == 0) say(text_report(findings.back()) + "\n");
+    }
+  });
   if (cluster.host() != 0) return;
   say(summary(findings));
   if (!options.json_file.empty()) app::write_file(options.json_file, json_report(findings));

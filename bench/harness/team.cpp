@@ -22,6 +22,7 @@
 
 #include "bench/harness/clock.hpp"
 #include "bench/harness/cores.hpp"
+#include "cluster/child.hpp"
 
 namespace dunlin::bench {
 
@@ -186,7 +187,7 @@ void Team::run(const std::function<void(Member&)>& body) {
     if (process.pid == 0) become_member(rank, parent, body);
     if (process.pid > 0) process.fd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
     if (process.pid < 0 || process.fd < 0) {
-      throw Error(std::string("bench: cannot start a process: ") + strerror(errno));
+      throw Error("bench: cannot start a process: " + app::fork_fault());
     }
   }
   await(processes);
@@ -236,6 +237,7 @@ void Team::await(std::vector<Process>& processes) {
   const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
   std::vector<pollfd> waits;
   for (const Process& process : processes) waits.push_back({process.fd, POLLIN, 0});
+  waits.push_back({options_.watch == nullptr ? -1 : options_.watch->descriptor(), POLLIN, 0});
   auto left = std::ranges::count_if(processes, [](const Process& p) { return p.pid > 0; });
   std::string loss;  // how another ended says more
   while (left > 0) {
@@ -251,6 +253,7 @@ void Team::await(std::vector<Process>& processes) {
                   " processes did not finish within " + std::to_string(options_.timeout.count()) +
                   " ms; all were ended");
     }
+    if (waits.back().revents != 0) options_.watch->demand_others();
     for (std::uint32_t rank = 0; rank < processes.size(); ++rank) {
       if ((waits[rank].revents & POLLIN) == 0) continue;
       int status = 0;

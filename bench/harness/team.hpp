@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/harness/meeting.hpp"
+#include "cluster/watch.hpp"
 
 /// A Team is a handful of processes that measure together: forked, pinned to a core each where
 /// there are enough, and never left behind, whether they finish, throw, crash or hang. On one host
@@ -106,6 +107,7 @@ struct TeamOptions {
   /// Process r belongs to host r % hosts, and is started by that host's Team.
   std::uint32_t hosts = 1;
   std::uint32_t host = 0;
+  app::Watch* watch = nullptr;  // of the other hosts
   /// Between hosts: called in each process.
   std::function<std::unique_ptr<Meeting>(std::uint32_t rank)> meeting = {};
 };

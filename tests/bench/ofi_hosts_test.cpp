@@ -1,8 +1,11 @@
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -23,6 +26,8 @@ using test::Parent;
 using test::Process;
 
 constexpr std::uint32_t kHosts = 3;
+/// Eight of the bare limit alone: then the members have met, and measure.
+constexpr std::size_t kConnectionsMidway = 9;
 
 std::string content_of(const std::string& file) {
   std::ostringstream text;
@@ -65,6 +70,8 @@ class BenchOverHosts : public testing::Test {
                                        Hosts::address(0) + ":7700",
                                        "--secret-file",
                                        folder_ + "/secret",
+                                       "--join-timeout",
+                                       "60",
                                        "--json",
                                        json_of(host)};
         words.insert(words.end(), more.begin(), more.end());
@@ -82,13 +89,26 @@ class BenchOverHosts : public testing::Test {
   [[nodiscard]] std::string json_of(std::uint32_t host) const {
     return folder_ + "/json" + std::to_string(host);
   }
-  /// Connections of that host, as its kernel counts them.
+  /// Connections from and to that host's address, as its kernel counts them. (Until it has entered
+  /// its namespace, they are those of ours.)
   [[nodiscard]] std::size_t connections_of(std::uint32_t host) const {
+    in_addr address{};
+    inet_pton(AF_INET, Hosts::address(host).c_str(), &address);
+    char own[16];
+    std::snprintf(own, sizeof own, ": %08X:", address.s_addr);
     std::ifstream lines("/proc/" + std::to_string(commands_[host].pid()) + "/net/tcp");
     std::size_t count = 0;
     for (std::string line; std::getline(lines, line);)
-      count += contains(line, " 01 ") ? 1 : 0;  // established
+      count += contains(line, own) && contains(line, " 01 ") ? 1 : 0;  // established
     return count;
+  }
+
+  void expect_loss(std::uint32_t host) const {
+    const std::string said = content_of(said_by(host));
+    const auto tells = [&](const char* text) { return contains(said, text); };
+    EXPECT_TRUE(tells("is gone: ") || tells("is lost: ") || tells("connection has closed") ||
+                tells("recv failed") || tells("send failed"))
+        << said;
   }
 
   std::string folder_;
@@ -117,16 +137,34 @@ TEST_F(BenchOverHosts, MeasuresOnAllAndReportsAtTheFirst) {
 
 TEST_F(BenchOverHosts, EndsEverywhereWithASentenceWhenAHostDiesMidway) {
   start({"--only", "detection", "--rounds", "1000"});
-  // Eight of the bare limit alone: then the members have met, and measure.
-  while (connections_of(1) < 9) std::this_thread::yield();
+  while (connections_of(1) < kConnectionsMidway) std::this_thread::yield();
   commands_[1].kill();
   for (const std::uint32_t host : {0U, 2U}) {
     EXPECT_EQ(commands_[host].exit_code(), static_cast<int>(app::Status::could_not_run));
-    const std::string said = content_of(said_by(host));
-    EXPECT_TRUE(contains(said, "is gone: ") || contains(said, "connection has closed") ||
-                contains(said, "recv failed") || contains(said, "send failed"))
-        << said;
+    expect_loss(host);
   }
+}
+
+TEST_F(BenchOverHosts, EndsEverywhereWithASentenceWhenACableIsCutMidway) {
+  start({"--only", "detection", "--rounds", "1000"});
+  while (connections_of(1) < kConnectionsMidway) std::this_thread::yield();
+  hosts_->cut(1);
+  for (std::uint32_t host = 0; host < kHosts; ++host) {
+    EXPECT_EQ(commands_[host].exit_code(), static_cast<int>(app::Status::could_not_run));
+    expect_loss(host);
+  }
+}
+
+TEST_F(BenchOverHosts, PushesAndIdlesBetweenThem) {
+  start({"--only", "push", "idle", "--quick", "--rounds", "2"});
+  for (std::uint32_t host = 0; host < kHosts; ++host)
+    EXPECT_EQ(commands_[host].exit_code(), 0) << content_of(said_by(host));
+  std::map<std::string, int> counts;
+  for (const auto& result : nlohmann::json::parse(content_of(json_of(0)))) {
+    EXPECT_GE(result["value"], 0);
+    ++counts[result["name"]];
+  }
+  EXPECT_EQ(counts, (std::map<std::string, int>{{"idle", 2}, {"push", 4}}));
 }
 
 TEST_F(BenchOverHosts, RefusesFiguresOfOneHost) {

@@ -26,27 +26,30 @@ using dunlin::test::Process;
 
 constexpr std::uint32_t kHosts = 3;
 
-std::size_t count_children() {
-  std::ifstream list("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  std::size_t count = 0;
-  for (pid_t pid = 0; list >> pid;) ++count;
-  return count;
-}
-
-pid_t first_child_of(pid_t parent) {
+/// The children of a process in the order in which they were forked.
+std::vector<pid_t> children_of(pid_t parent) {
   std::ifstream list("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) +
                      "/children");
-  pid_t child = 0;
-  list >> child;
-  return child;
+  std::vector<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.push_back(child);
+  return children;
 }
+
+std::size_t count_children() { return children_of(getpid()).size(); }
+
+pid_t watcher_of(pid_t host) { return children_of(host).at(0); }
+pid_t first_router_of(pid_t host) { return children_of(host).at(1); }
 
 /// Each host's part of a run; `events` may differ from host to host.
 class Hosts {
  public:
   using Events = std::function<std::vector<LinkEvent>(std::uint32_t host, const Topology&)>;
+  /// What a host does when all have come, before its routers join.
+  using Accident = std::function<void(std::uint32_t host)>;
 
-  Hosts(const Topology& net, const Events& events) {
+  Hosts(
+      const Topology& net, const Events& events, Accident accident = [](std::uint32_t) {})
+      : accident_(std::move(accident)) {
     std::ofstream(secret_) << "a secret of the tests of routing\n";
     std::filesystem::permissions(secret_, std::filesystem::perms::owner_read);
     for (std::uint32_t host = 0; host < kHosts; ++host) {
@@ -82,7 +85,8 @@ class Hosts {
                     .meeting = "unix:" + meeting_,
                     .secret_file = secret_,
                     .hosts = kHosts,
-                    .host = host});
+                    .host = host,
+                    .join_timeout_s = 60});
   }
 
   int take_part(Parent& parent, const Topology& net, const std::vector<LinkEvent>& events,
@@ -91,8 +95,12 @@ class Hosts {
       const std::vector<Plan> plans{Plan(net, events, kHosts)};
       const Plan& plan = plans.front();
       const Cluster here = cluster(host);
-      agree(plans, here);
-      host == 0 ? play(parent, plan, here, events) : serve_on_processes(plan, here, {});
+      const auto watch = agree(plans, here);
+      watch->guard([&] {
+        accident_(host);
+        host == 0 ? play(parent, plan, here, events, *watch)
+                  : serve_on_processes(plan, here, {}, watch.get());
+      });
       parent.tell("done");
       return 0;
     } catch (const BadInput& error) {
@@ -104,11 +112,13 @@ class Hosts {
   }
 
   static void play(Parent& parent, const Plan& plan, const Cluster& here,
-                   const std::vector<LinkEvent>& events) {
-    const Finish finish = run_on_processes(plan, here, [&](const EventRecord& record) {
+                   const std::vector<LinkEvent>& events, dunlin::app::Watch& watch) {
+    const auto listener = [&](const EventRecord& record) {
       if (record.event) return;
-      parent.tell(std::to_string(count_children() - 1) + " routers here");  // and the station
-    });
+      // And the station, and the one that watches the other hosts.
+      parent.tell(std::to_string(count_children() - 2) + " routers here");
+    };
+    const Finish finish = run_on_processes(plan, here, listener, {}, &watch);
     const Topology& net = plan.topology();
     const Verdict verdict = check(net, costs_after(net, events, events.size()), finish.tables);
     if (!verdict.agrees()) throw dunlin::Error(verdict.differences.front());
@@ -119,6 +129,7 @@ class Hosts {
     return count++;
   }
 
+  Accident accident_;
   std::string meeting_ =
       "test-routing-" + std::to_string(getpid()) + "-" + std::to_string(fresh_number());
   std::string secret_ = testing::TempDir() + meeting_;
@@ -182,7 +193,7 @@ TEST(OfiRun, NamesARouterThatIsKilledOnAllHosts) {
   const Topology net = hub_ring(6, {});
   Hosts hosts(net, same_everywhere(10'000));
   hosts.await(0, "2 routers here");
-  kill(first_child_of(hosts[1].pid()), SIGKILL);
+  kill(first_router_of(hosts[1].pid()), SIGKILL);
   for (std::size_t host = 0; host < kHosts; ++host) {
     EXPECT_TRUE(contains(hosts.end_of(host), "router 1 on host 1 is lost: "));
     EXPECT_EQ(hosts[host].exit_code(), 3);
@@ -231,6 +242,46 @@ TEST(OfiRun, EndsOnAllHostsIfOneOfThemIsStopped) {
   for (const std::size_t host : {0U, 2U}) {
     EXPECT_TRUE(contains(hosts.end_of(host), "on host 1 is lost: "));
   }
+  for (std::size_t host = 0; host < kHosts; ++host) EXPECT_EQ(hosts[host].exit_code(), 3);
+}
+
+TEST(OfiRun, EndsOnAllHostsIfOneCannotEvenJoin) {
+  const Topology net = hub_ring(6, {});
+  for (const std::uint32_t unlucky : {0U, 2U}) {
+    Hosts hosts(net, same_everywhere(10), [unlucky](std::uint32_t host) {
+      if (host == unlucky) throw dunlin::Error("out of luck");
+    });
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+      const std::string end = hosts.end_of(host);
+      EXPECT_TRUE(contains(end, "out of luck")) << end;
+      EXPECT_EQ(contains(end, "gave up: "), host != unlucky) << end;
+      EXPECT_EQ(hosts[host].exit_code(), 3);
+    }
+  }
+}
+
+TEST(OfiRun, EndsOnTheOtherHostsIfOneDiesBeforeItJoins) {
+  const Topology net = hub_ring(6, {});
+  for (const std::uint32_t doomed : {0U, 1U}) {
+    Hosts hosts(net, same_everywhere(10), [doomed](std::uint32_t host) {
+      if (host == doomed) kill(getpid(), SIGKILL);
+    });
+    const std::string lost = "host " + std::to_string(doomed) + " is lost: ";
+    for (std::uint32_t host = 0; host < kHosts; ++host) {
+      if (host == doomed) continue;
+      const std::string end = hosts.end_of(host);
+      EXPECT_TRUE(contains(end, lost)) << end;
+      EXPECT_EQ(hosts[host].exit_code(), 3);
+    }
+  }
+}
+
+TEST(OfiRun, DoesNotGoOnUnwatched) {
+  const Topology net = hub_ring(6, {});
+  Hosts hosts(net, same_everywhere(10'000));
+  hosts.await(0, "2 routers here");
+  kill(watcher_of(hosts[1].pid()), SIGKILL);
+  EXPECT_EQ(hosts.end_of(1), "the process of this host that watches the others has ended");
   for (std::size_t host = 0; host < kHosts; ++host) EXPECT_EQ(hosts[host].exit_code(), 3);
 }
 
