@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "fabric/meeting_group.hpp"
+#include "support/hosts.hpp"
 #include "support/process.hpp"
 
 /// Who does not fit, does not come or does not stay: what each of them is told, and that the others
@@ -10,6 +11,7 @@ namespace dunlin::meeting {
 namespace {
 
 using namespace test;
+using dunlin::test::Hosts;
 using dunlin::test::Parent;
 using dunlin::test::Process;
 
@@ -225,6 +227,31 @@ TEST(MeetingFaults, AHostThatGivesUpTellsItsGuestsWhy) {
     fault = guest.fault();
   }
   EXPECT_TRUE(contains(fault, "2 of 3 members have come; missing: rank 2"));
+}
+
+TEST(MeetingFaults, AGuestThatCannotTakeItsPlaceRemembersWhyTheHostGaveUp) {
+  if (!Hosts::why_not().empty()) GTEST_SKIP() << Hosts::why_not();
+  const Hosts hosts(2);
+  std::string fault;
+  for (std::uint32_t ms = kSoonMs; ms < kLongMs && !contains(fault, "Before that"); ms *= 2) {
+    std::thread host([&] {  // until the guest was there in time, and tried again
+      hosts.enter(0);
+      Options options = ranked(Hosts::address(0) + ":7700", 3, 0);
+      options.timeout_ms = ms;
+      static_cast<void>(fault_of(options));
+    });
+    std::thread guest([&] {
+      hosts.enter(1);
+      Options options = ranked(Hosts::address(0) + ":7700", 3, 1);
+      options.timeout_ms = 2 * ms;
+      fault = fault_of(options);
+    });
+    host.join();
+    guest.join();
+  }
+  EXPECT_TRUE(contains(fault, "nobody can be reached")) << fault;
+  EXPECT_TRUE(contains(fault, "Before that, its host gave up: ")) << fault;
+  EXPECT_TRUE(contains(fault, "2 of 3 members have come; missing: rank 2")) << fault;
 }
 
 TEST(MeetingFaults, TellsWhatIsWrongWithAnAddressThatCannotBeReached) {

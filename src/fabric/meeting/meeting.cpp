@@ -118,6 +118,7 @@ void Seeker::pause() {
 Error Seeker::failure(const std::string& why) const {
   std::string text = plan_.group_text() + " " + why + " at " + plan_.address + ": " + note_;
   if (!claim_note_.empty()) text += "; and " + claim_note_;
+  if (!before_.empty() && before_ != note_) text += ". Before that, " + before_;
   return Error(text);
 }
 
