@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,10 +16,15 @@ namespace {
 Finding shm(const Host& host) {
   Finding finding{.subject = "shm", .text = "between processes of this host"};
   finding.facts = {{"built", true}};
-  if (host.shm_space()) return finding;
+  const std::optional<Space> space = host.shm_space();
+  if (space && space->fault == 0) return finding;
   finding.state = State::problem;
   finding.text = "has no /dev/shm";
   finding.mend = "mount -t tmpfs -o mode=1777,size=1G tmpfs /dev/shm";
+  if (!space) return finding;
+  finding.text = fmt::format("cannot make memory in /dev/shm: {}", std::strerror(space->fault));
+  if (space->fault == EROFS) finding.mend = "mount -o remount,rw /dev/shm";
+  if (space->fault == EACCES) finding.mend = "chmod 1777 /dev/shm";
   return finding;
 }
 

@@ -1,10 +1,12 @@
 #include "doctor/host.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <memory>
 #include <sstream>
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/membarrier.h>
 #include <net/if.h>
@@ -26,7 +28,13 @@ std::string trimmed(const std::string& text) {
 std::optional<Space> shm_space() {
   struct statvfs space {};
   if (statvfs("/dev/shm", &space) != 0) return std::nullopt;
-  return Space{space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize};
+  // As segments are made: without a name, so nothing is left.
+  const int file = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int error = file < 0 ? errno : 0;
+  const bool of_the_place = error != ENOSPC && error != EMFILE && error != ENFILE;
+  if (file >= 0) close(file);
+  return Space{space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize,
+               of_the_place ? error : 0};
 }
 
 std::vector<Interface> interfaces() {

@@ -14,6 +14,7 @@ namespace dunlin::doctor {
 struct Space {
   std::uint64_t size_bytes;
   std::uint64_t free_bytes;
+  int fault = 0;  // errno: why nothing can be made there
 };
 
 /// A network device.

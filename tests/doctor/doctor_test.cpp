@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -153,6 +154,15 @@ TEST_F(Doctor, AdvisesOnLittleSharedMemory) {
   space_.reset();
   expect("/dev/shm", State::problem, "not there", "mount -t tmpfs");
   expect("shm", State::problem, "no /dev/shm", "mount -t tmpfs");
+}
+
+TEST_F(Doctor, FindsSharedMemoryThatNothingCanBeMadeIn) {
+  space_->fault = EROFS;
+  expect("shm", State::problem, "Read-only file system", "mount -o remount,rw /dev/shm");
+  space_->fault = EACCES;
+  expect("shm", State::problem, "Permission denied", "chmod 1777 /dev/shm");
+  space_->fault = EOPNOTSUPP;
+  expect("shm", State::problem, "not supported", "mount -t tmpfs");
 }
 
 TEST_F(Doctor, AdvisesOnASlowClock) {
