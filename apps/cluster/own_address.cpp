@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,6 +39,14 @@ std::string addresses_of_this_host() {
   return text.empty() ? "none, as no device is up" : text;
 }
 
+/// Of a link alone, with nothing that says of which.
+bool lacks_its_device(const addrinfo& found) {
+  if (found.ai_family != AF_INET6) return false;
+  sockaddr_in6 address{};
+  std::memcpy(&address, found.ai_addr, sizeof address);
+  return IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr) && address.sin6_scope_id == 0;
+}
+
 }  // namespace
 
 void demand_own_address(const std::string& option, const std::string& address) {
@@ -49,6 +59,10 @@ void demand_own_address(const std::string& option, const std::string& address) {
                                in_quotes(address)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
+  if (lacks_its_device(*found)) {
+    throw BadInput(fmt::format("{} {}: every device has such an address: say which, as in {}%eth0",
+                               option, in_quotes(address), address));
+  }
   const int probe = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return;
   const bool own = bind(probe, found->ai_addr, found->ai_addrlen) == 0 || errno != EADDRNOTAVAIL;

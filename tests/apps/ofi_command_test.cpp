@@ -131,6 +131,7 @@ TEST(OfiCommand, RefusesBeforehandWhatCannotWork) {
   EXPECT_TRUE(contains(refusal_of({.meeting = "[::]:7700"}), "every machine has it"));
   EXPECT_TRUE(contains(refusal_of({.address = "10.0.0"}), "--address \"10.0.0\": not an"));
   EXPECT_TRUE(contains(refusal_of({.address = "eth0"}), "--address \"eth0\": not an address such"));
+  EXPECT_TRUE(contains(refusal_of({.address = "fe80::7"}), "say which, as in fe80::7%eth0"));
   const std::string foreign = refusal_of({.address = "192.0.2.7"});  // nobody's: RFC 5737
   EXPECT_TRUE(contains(foreign, "--address \"192.0.2.7\": not an address of this host, which has"));
   EXPECT_TRUE(contains(foreign, "127.0.0.1 (lo)"));
