@@ -280,6 +280,7 @@ class StreamFabric final : public Fabric, private Receiver {
   void take_end(Rank from, std::string why) override;
   void look_at_clock(std::uint64_t ticks) noexcept;
   void watch();
+  [[nodiscard]] std::uint64_t beat_interval_ns() const noexcept;
   void beat() noexcept;
   void check_silence();
   void fail(Rank peer, const std::string& how);
@@ -327,7 +328,7 @@ class StreamFabric final : public Fabric, private Receiver {
   std::uint64_t silence_timeout_ns_;
   std::uint64_t formed_by_ns_;
   std::uint64_t beat_interval_ns_ = UINT64_MAX;
-  std::uint64_t next_beat_ns_ = UINT64_MAX;
+  std::uint64_t next_beat_ns_ = 0;
   std::uint64_t next_silence_check_ns_ = 0;
   FailureDetector detector_;
   TickTimer look_timer_;  // until the next look at the clock

@@ -1,9 +1,13 @@
+#include <algorithm>
+
 #include "fabric/stream/stream_fabric.hpp"
 
 namespace dunlin::stream {
 namespace {
 
 constexpr std::uint64_t kSilenceChecksPerTimeout = 8;
+/// While a peer has not said who it is.
+constexpr std::uint64_t kGreetingIntervalNs = 50'000'000;
 
 }  // namespace
 
@@ -25,9 +29,21 @@ void StreamFabric::watch() {
   if (recent_ns_ >= next_silence_check_ns_) check_silence();
 }
 
+/// The transport may have overlooked what was said first, until more comes. So whoever has not
+/// answered hears us again, also if nobody counts silence.
+std::uint64_t StreamFabric::beat_interval_ns() const noexcept {
+  std::uint64_t interval_ns = beat_interval_ns_;
+  for (Rank peer = 0; peer < size(); ++peer)
+    if (peer != rank_ && !contacts_[peer].greeted && !contacts_[peer].failing)
+      interval_ns = std::min(interval_ns, kGreetingIntervalNs);
+  return interval_ns;
+}
+
 /// To each peer that has heard nothing else from us since the last time.
 void StreamFabric::beat() noexcept {
-  next_beat_ns_ = recent_ns_ + beat_interval_ns_;
+  const std::uint64_t interval_ns = beat_interval_ns();
+  next_beat_ns_ = interval_ns == UINT64_MAX ? UINT64_MAX : recent_ns_ + interval_ns;
+  if (interval_ns == UINT64_MAX) return;
   for (Rank peer = 0; peer < size(); ++peer) {
     Contact& contact = contacts_[peer];
     Outbox& outbox = contact.outbox;

@@ -297,6 +297,17 @@ TEST(StreamFabric, BeatsForAPeerThatCountsSilenceAndForNoOther) {
   EXPECT_FALSE(peer.fabric->failed(1));
 }
 
+/// What it said first may have been overlooked.
+TEST(StreamFabric, BeatsUntilThePeerHasSaidWhoItIsThoughNobodyCountsSilence) {
+  ScriptedPeer peer(false);
+  while (peer.heard(EntryKind::beat).size() < 2) peer.fabric->poll();
+  peer.say(ScriptedPeer::hello());
+  const std::size_t beats = peer.heard(EntryKind::beat).size();
+  const std::uint64_t begun_ns = peer.fabric->recent_ns();
+  while (peer.fabric->recent_ns() - begun_ns < 120'000'000) peer.fabric->poll();
+  EXPECT_EQ(peer.heard(EntryKind::beat).size(), beats);
+}
+
 TEST(StreamFabric, TellsALeaveFromADeath) {
   ScriptedPeer leaves;
   leaves.say({.kind = EntryKind::leave});
