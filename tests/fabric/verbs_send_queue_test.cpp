@@ -16,9 +16,7 @@ class SendQueueTest : public testing::Test {
   SendQueueTest() { queue_.open(nullptr, 64, staging_, 7); }
 
   void add(const Record& record, ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE) {
-    ibv_send_wr request{};
-    request.opcode = opcode;
-    queue_.add(request, {}, record, 0);
+    queue_.add(opcode, {}, record, 0);
     EXPECT_EQ(queue_.ring(), 0);
   }
 

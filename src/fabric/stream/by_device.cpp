@@ -36,13 +36,13 @@ StreamFabric::Way StreamFabric::way_of(const Contact& contact,
     if (!able.atomics) return Way::frames;
     return waits_for_answers(contact) ? Way::later : Way::device;  // B3
   }
-  if (operation.bytes == 0 || !reach_->can(operation)) return Way::frames;
-  if (operation.kind == OperationKind::put) return Way::device;
+  const bool is_put = operation.kind == OperationKind::put;
   const bool able_to =
       operation.kind == OperationKind::read
           ? able.reads
-          : able.ordered_writes && (able.partial_words || is_whole_words(operation));
-  return able_to && !waits_for_answers(contact) ? Way::device : Way::frames;  // R1, B1
+          : is_put || (able.ordered_writes && (able.partial_words || is_whole_words(operation)));
+  if (!able_to || operation.bytes == 0 || !reach_->can(operation)) return Way::frames;  // R1
+  return is_put || !waits_for_answers(contact) ? Way::device : Way::frames;             // B1
 }
 
 Refusal StreamFabric::start_by_device(Contact& contact, const Remote& target,

@@ -20,6 +20,13 @@ std::size_t least_room(const EntryHead& head, std::size_t bytes) noexcept {
          whole_words(lead_of(head.kind, head.value) + std::min(bytes, kSmallestPieceBytes));
 }
 
+/// Requires that there is room for it.
+void copy_entry(Outbox& outbox, const EntryHead& head, const void* from) noexcept {
+  std::byte* const payload = begin_entry(outbox.take(entry_bytes(head)), head);
+  head.kind == EntryKind::put ? memory::copy_unwatched(payload, from, head.bytes)
+                              : memory::place(payload, from, head.bytes);
+}
+
 void give_former(void* local, std::uint64_t value) noexcept {
   if (local != nullptr) std::memcpy(local, &value, sizeof value);
 }
@@ -113,18 +120,24 @@ Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
   const bool asks = told || awaits_answers_;
   if (asks && contact.unplaced.full()) return Refusal::queue_full;
   const bool is_put = operation.kind == OperationKind::put;
+  EntryHead head{.kind = is_put ? EntryKind::put : EntryKind::write,
+                 .flags = asks ? kAsks : std::uint8_t{0},
+                 .region = target.number,
+                 .value = operation.offset};
+  if (contact.outbox.offer(least_room(head, operation.bytes)) == 0) return Refusal::queue_full;
+  if (told) begin(*operation.completion);
+  if (operation.bytes <= kSmallestPieceBytes) {  // it fits, then
+    head.bytes = static_cast<std::uint32_t>(operation.bytes);
+    copy_entry(contact.outbox, head, operation.local);
+    if (asks) contact.unplaced.push(told ? operation.completion : nullptr);
+    return Refusal::none;
+  }
   Writing writing = {.completion = operation.completion,
                      .when = operation.when,
                      .at_once = operation.bytes <= kMaxCopiedBytes,
-                     .head = {.kind = is_put ? EntryKind::put : EntryKind::write,
-                              .flags = asks ? kAsks : std::uint8_t{0},
-                              .region = target.number,
-                              .value = operation.offset},
+                     .head = head,
                      .from = static_cast<const std::byte*>(operation.local),
                      .left = operation.bytes};
-  if (contact.outbox.offer(least_room(writing.head, operation.bytes)) == 0)
-    return Refusal::queue_full;
-  if (told) begin(*operation.completion);
   if (copy_into_frames(contact.outbox, writing)) {
     if (asks) contact.unplaced.push(told ? operation.completion : nullptr);
     return Refusal::none;
@@ -148,9 +161,7 @@ bool StreamFabric::copy_into_frames(Outbox& outbox, Writing& writing) {
     const std::size_t piece = last ? writing.left : most - (head.value + most) % kCacheLineBytes;
     head.bytes = static_cast<std::uint32_t>(piece);
     if (!last) head.flags = 0;
-    std::byte* const payload = begin_entry(outbox.take(entry_bytes(head)), head);
-    head.kind == EntryKind::put ? memory::copy_unwatched(payload, writing.from, piece)
-                                : memory::place(payload, writing.from, piece);
+    copy_entry(outbox, head, writing.from);
     if (last) return true;
     writing.left -= piece;
     writing.from += piece;

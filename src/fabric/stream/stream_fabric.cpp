@@ -169,14 +169,18 @@ std::size_t StreamFabric::poll() noexcept {
   handled_ = 0;
   const std::uint64_t ticks = read_ticks();
   const bool looks = look_timer_.over(ticks);
-  if (looks) look_at_clock(ticks);
+  if (looks) {
+    look_at_clock(ticks);
+    transport_->look_around(recent_ns_);
+  }
   transport_->progress(*this);
   if (must_drain_) drain_all();
   if (must_match_) match_offers();
   if (!retired_.empty()) free_retired();
   if (!letting_go_.empty()) let_go_of_theirs();
   if (dozing_) stay_awake();
-  for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
+  if (!doomed_.empty())
+    for (auto& [peer, how] : std::exchange(doomed_, {})) fail(peer, how);
   if (must_tell_expelled()) handled_ += tell_expelled();
   if (looks) watch();
   if (!unsent_.empty()) send_all();

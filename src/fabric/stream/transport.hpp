@@ -39,6 +39,9 @@ class Transport {
   virtual void commit(Rank to, std::size_t bytes) noexcept = 0;
   /// No frame to the peer is under way: another would leave at once.
   [[nodiscard]] virtual bool idle(Rank to) const noexcept = 0;
+  /// For what is rare and costs a system call to look at: called before progress() whenever the
+  /// time is known, which is so some ten thousand times a second, and after each sleep.
+  virtual void look_around(std::uint64_t /*now_ns*/) noexcept {}
   /// Moves on what is under way, and hands over what has arrived: a bounded amount. The receiver
   /// may lend, commit and close meanwhile.
   virtual void progress(Receiver& receiver) noexcept = 0;

@@ -41,6 +41,8 @@ VerbsTransport::VerbsTransport(const Network& network, std::uint32_t members)
     : network_(network),
       events_(made(rdma_create_event_channel(), "asking the kernel for RDMA connections")),
       links_(members) {
+  spent_.reserve(std::size_t{members} * kFrames);
+  owed_.reserve(std::size_t{2} * members);
   listen(static_cast<int>(2 * members));
   make_nonblocking(events_->fd);
   traits_ = examine(*listener_->verbs, listener_->port_num);
@@ -135,7 +137,7 @@ void VerbsTransport::open_link(Link& link, rdma_cm_id& id) {
       rdma_set_option(&id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout));
   create_pair(id, slots_, kReceives);
   const Rank peer = static_cast<Rank>(&link - links_.data());
-  constexpr std::size_t kFramesBytes = (kFrames + kReceives) * kFrameBytes;
+  constexpr std::size_t kFramesBytes = (kFrames + kReceives) * kBufferBytes;
   if (!link.pages) {
     const std::size_t bytes = kFramesBytes + kStagingBytes;
     void* const at =
@@ -158,7 +160,7 @@ void VerbsTransport::open_link(Link& link, rdma_cm_id& id) {
                   link.staging->lkey);
   link.free.clear();
   for (std::uint32_t i = 0; i < kFrames; ++i)
-    link.free.push_back(link.pages.get() + i * kFrameBytes);
+    link.free.push_back(link.pages.get() + i * kBufferBytes);
   static_cast<void>(link.id.release());  // it may be this one already
   link.id.reset(&id);
   for (std::uint32_t i = 0; i < kReceives; ++i) post_receive(peer, i);

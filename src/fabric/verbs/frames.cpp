@@ -10,10 +10,22 @@ namespace dunlin::verbs {
 namespace {
 
 constexpr std::size_t kMaxCompletionsPerRound = 64;
-/// Events are deaths only, and looking for them is a system call.
-constexpr std::uint32_t kRoundsPerLookAtEvents = 64;
+constexpr std::uint64_t kLookIntervalNs = 1'000'000;
 constexpr int kRoundsBeforeAnEnd = 8;
 constexpr std::uint64_t kLastWordsNs = 100'000'000;
+/// So many are told of with the next frame, and alone if there is none.
+constexpr std::uint32_t kWorthTelling = kFrames / 4;
+constexpr std::uint32_t kMustBeTold = kFrames / 2;
+constexpr std::size_t kCountBytes = sizeof(std::uint32_t);
+
+/// A frame is whole words, and so tells by its length whether a count follows it (V1).
+bool has_count(const ibv_wc& completion) noexcept {
+  return completion.byte_len % kWordBytes == kCountBytes;
+}
+
+bool is_count_alone(const ibv_wc& completion) noexcept {
+  return completion.byte_len == kCountBytes;
+}
 
 }  // namespace
 
@@ -55,13 +67,16 @@ void VerbsTransport::commit(Rank to, std::size_t bytes) noexcept {
   link.free.pop_back();
   ++link.sent;
   ++link.under_way;
-  ibv_send_wr request{};
-  request.opcode = IBV_WR_SEND;
-  if (bytes <= inline_bytes_) request.send_flags = IBV_SEND_INLINE;
-  link.queue.add(request,
+  if (link.received - link.told >= kWorthTelling) {
+    link.told = link.received;
+    std::memcpy(buffer + bytes, &link.told, sizeof link.told);
+    bytes += sizeof link.told;
+  }
+  link.queue.add(IBV_WR_SEND,
                  {reinterpret_cast<std::uintptr_t>(buffer), static_cast<std::uint32_t>(bytes),
                   link.frames->lkey},
-                 {.kind = Record::Kind::frame, .to = buffer}, link.tag);
+                 {.kind = Record::Kind::frame, .to = buffer}, link.tag,
+                 bytes <= inline_bytes_ ? IBV_SEND_INLINE : 0);
   ring(to);
 }
 
@@ -73,12 +88,12 @@ void VerbsTransport::ring(Rank peer) noexcept {
 }
 
 std::byte* VerbsTransport::receive_buffer(const Link& link, std::uint32_t buffer) const noexcept {
-  return link.pages.get() + (kFrames + buffer) * kFrameBytes;
+  return link.pages.get() + (kFrames + buffer) * kBufferBytes;
 }
 
 void VerbsTransport::post_receive(Rank peer, std::uint32_t buffer) noexcept {
   Link& link = links_[peer];
-  ibv_sge piece{reinterpret_cast<std::uintptr_t>(receive_buffer(link, buffer)), kFrameBytes,
+  ibv_sge piece{reinterpret_cast<std::uintptr_t>(receive_buffer(link, buffer)), kBufferBytes,
                 link.frames->lkey};
   ibv_recv_wr request{};
   request.wr_id = link.tag | kReceiveBit | buffer;
@@ -92,40 +107,47 @@ void VerbsTransport::post_receive(Rank peer, std::uint32_t buffer) noexcept {
 /// V1. There are slots for it, so it waits for some only if the device is slow.
 void VerbsTransport::tell_received(Rank peer) noexcept {
   Link& link = links_[peer];
-  if (link.ended || link.told == link.received) return;
+  if (link.ended || link.received - link.told < kMustBeTold) return;
   if (link.queue.room() == 0) {
     owed_.push_back(peer);
     return;
   }
-  link.told = link.received;
-  ibv_send_wr request{};
-  request.opcode = IBV_WR_SEND;
-  std::uint32_t* said = &link.told;
-  std::uint32_t key = 0;
-  if (inline_bytes_ >= sizeof *said) {
-    request.send_flags = IBV_SEND_INLINE;
-  } else {
-    const SendQueue::Staged copy = link.queue.stage(sizeof *said);
-    if (copy.memory == nullptr) {
-      --link.told;
-      owed_.push_back(peer);
-      return;
-    }
-    std::memcpy(copy.memory, said, sizeof *said);
-    said = reinterpret_cast<std::uint32_t*>(copy.memory);
-    key = link.queue.staging_key();
-    link.queue.add(request, {reinterpret_cast<std::uintptr_t>(said), sizeof *said, key},
-                   {.kind = Record::Kind::credit, .staged_bytes = copy.bytes}, link.tag);
-    return ring(peer);
+  const bool is_inline = inline_bytes_ >= sizeof link.told;
+  SendQueue::Staged copy;
+  if (!is_inline) copy = link.queue.stage(sizeof link.told);
+  if (!is_inline && copy.memory == nullptr) {
+    owed_.push_back(peer);
+    return;
   }
-  link.queue.add(request, {reinterpret_cast<std::uintptr_t>(said), sizeof *said, key},
-                 {.kind = Record::Kind::credit}, link.tag);
+  link.told = link.received;
+  const void* said = &link.told;
+  if (!is_inline) said = std::memcpy(copy.memory, &link.told, sizeof link.told);
+  link.queue.add(IBV_WR_SEND,
+                 {reinterpret_cast<std::uintptr_t>(said), sizeof link.told,
+                  is_inline ? 0 : link.queue.staging_key()},
+                 {.kind = Record::Kind::credit, .staged_bytes = copy.bytes}, link.tag,
+                 is_inline ? IBV_SEND_INLINE : 0);
   ring(peer);
 }
 
+/// The buffers of frames that were handled since the last time: later than at once, so that whoever
+/// answers does so first, and says of them in the answer.
+void VerbsTransport::return_buffers() noexcept {
+  for (const Spent& spent : spent_) {
+    Link& link = links_[spent.peer];
+    if (link.ended || !link.id) continue;
+    post_receive(spent.peer, spent.buffer);
+    if (++link.received - link.told == kMustBeTold) owed_.push_back(spent.peer);
+  }
+  spent_.clear();
+  const auto owed = static_cast<std::ptrdiff_t>(owed_.size());
+  for (std::ptrdiff_t i = 0; i < owed; ++i) tell_received(owed_[static_cast<std::size_t>(i)]);
+  owed_.erase(owed_.begin(), owed_.begin() + owed);
+}
+
 void VerbsTransport::progress(stream::Receiver& receiver) noexcept {
+  if (!spent_.empty() || !owed_.empty()) return_buffers();
   drain(receiver);
-  if (--rounds_until_events_ == 0) take_events();
   if (!ended_.empty()) {
     // What they said before their end: no more than the buffers that were posted to them.
     for (int i = 0; i < kRoundsBeforeAnEnd && drain(receiver) > 0; ++i) {
@@ -133,8 +155,6 @@ void VerbsTransport::progress(stream::Receiver& receiver) noexcept {
     for (const Rank peer : std::exchange(ended_, {}))
       if (links_[peer].id) receiver.take_end(peer, links_[peer].why);
   }
-  if (!owed_.empty())
-    for (const Rank peer : std::exchange(owed_, {})) tell_received(peer);
 }
 
 std::size_t VerbsTransport::drain(stream::Receiver& receiver) {
@@ -152,17 +172,22 @@ std::size_t VerbsTransport::drain(stream::Receiver& receiver) {
     if (count <= 0) break;
     for (int i = 0; i < count; ++i) take_completion(found[static_cast<std::size_t>(i)], receiver);
     total += static_cast<std::size_t>(count);
+    if (static_cast<std::size_t>(count) < found.size()) break;
   }
   return total;
 }
 
-/// Frames wait for progress(), in their order; there are no more of them than buffers that were
-/// posted. All else is taken in its order, first what may_wait() has found.
+/// Frames wait for progress(), in their order, but for the counts behind them; there are no more of
+/// them than buffers that were posted. All else is taken in its order, first what may_wait() has
+/// found.
 void VerbsTransport::relieve(stream::Receiver& receiver) noexcept {
   const auto take = [&](const ibv_wc& one) {
-    const bool is_frame = one.status == IBV_WC_SUCCESS && (one.wr_id & kReceiveBit) != 0 &&
-                          one.byte_len != sizeof(Link::received_there);
-    is_frame ? held_.push_back(one) : take_completion(one, receiver);
+    const bool is_frame =
+        one.status == IBV_WC_SUCCESS && (one.wr_id & kReceiveBit) != 0 && !is_count_alone(one);
+    if (!is_frame) return take_completion(one, receiver);
+    const Rank peer = peer_of(one);
+    if (peer < links_.size()) static_cast<void>(take_count(peer, one));
+    held_.push_back(one);
   };
   for (const ibv_wc& early : std::exchange(held_, {})) take(early);
   std::array<ibv_wc, 16> found;
@@ -171,10 +196,8 @@ void VerbsTransport::relieve(stream::Receiver& receiver) noexcept {
 }
 
 void VerbsTransport::take_completion(const ibv_wc& completion, stream::Receiver& receiver) {
-  const auto peer = static_cast<Rank>(completion.wr_id >> kPeerShift);
-  if (peer >= links_.size() || !links_[peer].id ||
-      (completion.wr_id & kTagMask) != links_[peer].tag)
-    return;  // of a connection that is closed
+  const Rank peer = peer_of(completion);
+  if (peer >= links_.size()) return;
   if (completion.status != IBV_WC_SUCCESS)
     return end(peer, "its connection broke, at " + links_[peer].at + ": " +
                          ibv_wc_status_str(completion.status));
@@ -183,26 +206,46 @@ void VerbsTransport::take_completion(const ibv_wc& completion, stream::Receiver&
                             [&](const Record& record) { take_record(peer, record, receiver); });
 }
 
+/// None if its connection is closed.
+Rank VerbsTransport::peer_of(const ibv_wc& completion) const noexcept {
+  const auto peer = static_cast<Rank>(completion.wr_id >> kPeerShift);
+  const bool open =
+      peer < links_.size() && links_[peer].id && (completion.wr_id & kTagMask) == links_[peer].tag;
+  return open ? peer : UINT32_MAX;
+}
+
+/// False if it cannot be. A frame that relieve() has put aside is taken twice, and may say less
+/// than what came since.
+bool VerbsTransport::take_count(Rank peer, const ibv_wc& completion) noexcept {
+  Link& link = links_[peer];
+  std::uint32_t received = 0;
+  if (!has_count(completion)) return true;
+  const std::byte* const bytes =
+      receive_buffer(link, static_cast<std::uint32_t>(completion.wr_id % kReceiveBit));
+  std::memcpy(&received, bytes + completion.byte_len - sizeof received, sizeof received);
+  const std::uint32_t more = received - link.received_there;
+  if (more > UINT32_MAX / 2) return true;
+  if (more > link.sent - link.received_there) {
+    end(peer, "it received frames that were not sent");
+    return false;
+  }
+  link.received_there = received;
+  return true;
+}
+
 void VerbsTransport::take_received(Rank peer, const ibv_wc& completion,
                                    stream::Receiver& receiver) {
   Link& link = links_[peer];
   const auto buffer = static_cast<std::uint32_t>(completion.wr_id % kReceiveBit);
-  const std::byte* const bytes = receive_buffer(link, buffer);
   link.may_speak = true;
-  if (completion.byte_len == sizeof link.received_there) {
-    std::uint32_t received = 0;
-    std::memcpy(&received, bytes, sizeof received);
-    if (received - link.received_there > link.sent - link.received_there)
-      return end(peer, "it received frames that were not sent");
-    link.received_there = received;
+  if (!take_count(peer, completion)) return;
+  if (is_count_alone(completion)) {
     if (!link.ended) post_receive(peer, buffer);
     return;
   }
-  receiver.take_frame(peer, {bytes, completion.byte_len});
-  if (link.ended || !link.id) return;
-  post_receive(peer, buffer);
-  ++link.received;
-  if (link.received - link.told >= kFrames / 2) tell_received(peer);
+  const std::size_t bytes = completion.byte_len - (has_count(completion) ? kCountBytes : 0);
+  spent_.push_back({peer, buffer});
+  receiver.take_frame(peer, {receive_buffer(link, buffer), bytes});
 }
 
 void VerbsTransport::take_record(Rank peer, const Record& record, stream::Receiver& receiver) {
@@ -216,8 +259,10 @@ void VerbsTransport::take_record(Rank peer, const Record& record, stream::Receiv
   if (record.completion != nullptr) receiver.take_finished(peer, *record.completion, true);
 }
 
-void VerbsTransport::take_events() noexcept {
-  rounds_until_events_ = kRoundsPerLookAtEvents;
+/// Events are deaths only, and looking for them is a system call.
+void VerbsTransport::look_around(std::uint64_t now_ns) noexcept {
+  if (now_ns < next_look_ns_) return;
+  next_look_ns_ = now_ns + kLookIntervalNs;
   Happening event;
   while (next_happening(event)) {
     const Rank peer = peer_of(event.id);
@@ -263,7 +308,8 @@ void VerbsTransport::watch(int epoll) {
 
 /// Asks to be told of the next completion, and looks whether one came before that.
 bool VerbsTransport::may_wait() noexcept {
-  rounds_until_events_ = 1;  // what woke us may be an event
+  next_look_ns_ = 0;  // what wakes us may be an event
+  return_buffers();
   if (!ended_.empty() || !owed_.empty() || !held_.empty()) return false;
   ibv_cq* queue = nullptr;
   void* context = nullptr;

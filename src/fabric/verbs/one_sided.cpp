@@ -34,12 +34,9 @@ std::uint32_t whole_lines(std::uint32_t bytes) noexcept {
                                     kCacheLineBytes);
 }
 
-ibv_send_wr request_of(ibv_wr_opcode opcode, const stream::Key& region, std::uint64_t offset) {
-  ibv_send_wr request{};
-  request.opcode = opcode;
+void aim(ibv_send_wr& request, const stream::Key& region, std::uint64_t offset) noexcept {
   request.wr.rdma.remote_addr = region.address + offset;
   request.wr.rdma.rkey = region.key;
-  return request;
 }
 
 }  // namespace
@@ -88,12 +85,12 @@ stream::Reach::Started VerbsTransport::start_write(const Operation& operation,
   const auto pieces =
       own == nullptr ? 1 : static_cast<std::uint32_t>((operation.bytes + most - 1) / most);
   if (!has_room(link, pieces + (placed ? 1 : 0))) return Started::full;
-  ibv_send_wr request = request_of(IBV_WR_RDMA_WRITE, region, operation.offset);
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(operation.local),
                 static_cast<std::uint32_t>(operation.bytes), 0};
   Record record;
+  unsigned flags = 0;
   if (is_inline) {
-    request.send_flags = IBV_SEND_INLINE;
+    flags = IBV_SEND_INLINE;
   } else if (own != nullptr) {
     piece.lkey = own->registration->lkey;
   } else {
@@ -109,6 +106,7 @@ stream::Reach::Started VerbsTransport::start_write(const Operation& operation,
     record.staged_bytes = copy.bytes;
   }
   std::uint64_t left = operation.bytes;
+  std::uint64_t offset = operation.offset;
   const bool waits = own != nullptr && operation.completion != nullptr && !placed;
   for (std::uint32_t i = 0; i < pieces; ++i) {
     piece.length = static_cast<std::uint32_t>(std::min(left, most));
@@ -117,8 +115,8 @@ stream::Reach::Started VerbsTransport::start_write(const Operation& operation,
       record.kind = Record::Kind::done;
       record.completion = operation.completion;
     }
-    link.queue.add(request, piece, record, link.tag);
-    request.wr.rdma.remote_addr += piece.length;
+    aim(link.queue.add(IBV_WR_RDMA_WRITE, piece, record, link.tag, flags), region, offset);
+    offset += piece.length;
     piece.addr += piece.length;
   }
   if (placed) add_proof_of_placement(operation, region, region_bytes);
@@ -136,8 +134,9 @@ void VerbsTransport::add_proof_of_placement(const Operation& operation, const st
   // It is thrown away, so it may lie where others do.
   const ibv_sge piece{reinterpret_cast<std::uintptr_t>(link.queue.scrap()), bytes,
                       link.queue.staging_key()};
-  link.queue.add(request_of(IBV_WR_RDMA_READ, region, last), piece,
-                 {.kind = Record::Kind::done, .completion = operation.completion}, link.tag);
+  aim(link.queue.add(IBV_WR_RDMA_READ, piece,
+                     {.kind = Record::Kind::done, .completion = operation.completion}, link.tag),
+      region, last);
 }
 
 /// A device made of software fetches a line word by word in ascending order, where F2 wants the
@@ -154,23 +153,21 @@ stream::Reach::Started VerbsTransport::start_read(const Operation& operation,
   const std::uint32_t stride = whole_lines(words.bytes);
   const SendQueue::Staged space = link.queue.stage(std::size_t{copies} * stride);
   if (space.memory == nullptr) return Started::full;
-  const ibv_send_wr request = request_of(IBV_WR_RDMA_READ, region, words.begin);
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(space.memory), words.bytes,
                 link.queue.staging_key()};
   for (std::uint32_t i = 1; i < copies; ++i) {
-    link.queue.add(request, piece, {}, link.tag);
+    aim(link.queue.add(IBV_WR_RDMA_READ, piece, {}, link.tag), region, words.begin);
     piece.addr += stride;
   }
-  link.queue.add(request, piece,
-                 {.kind = thrice ? Record::Kind::sandwich : Record::Kind::result,
-                  .staged_bytes = space.bytes,
-                  .at = space.at,
-                  .lead = static_cast<std::uint32_t>(operation.offset - words.begin),
-                  .bytes = static_cast<std::uint32_t>(operation.bytes),
-                  .offset = words.begin,
-                  .to = static_cast<std::byte*>(operation.local),
-                  .completion = operation.completion},
-                 link.tag);
+  const Record record{.kind = thrice ? Record::Kind::sandwich : Record::Kind::result,
+                      .staged_bytes = space.bytes,
+                      .at = space.at,
+                      .lead = static_cast<std::uint32_t>(operation.offset - words.begin),
+                      .bytes = static_cast<std::uint32_t>(operation.bytes),
+                      .offset = words.begin,
+                      .to = static_cast<std::byte*>(operation.local),
+                      .completion = operation.completion};
+  aim(link.queue.add(IBV_WR_RDMA_READ, piece, record, link.tag), region, words.begin);
   return Started::pending;
 }
 
@@ -199,14 +196,8 @@ stream::Reach::Started VerbsTransport::start_atomic(const Operation& operation,
   const SendQueue::Staged space = link.queue.stage(kWordBytes);
   if (space.memory == nullptr) return Started::full;
   const bool swaps = operation.kind == OperationKind::compare_swap;
-  ibv_send_wr request{};
-  request.opcode = swaps ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
-  request.wr.atomic.remote_addr = region.address + operation.offset;
-  request.wr.atomic.rkey = region.key;
-  request.wr.atomic.compare_add = operation.operand;
-  request.wr.atomic.swap = operation.desired;
-  link.queue.add(
-      request,
+  ibv_send_wr& request = link.queue.add(
+      swaps ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD,
       {reinterpret_cast<std::uintptr_t>(space.memory), kWordBytes, link.queue.staging_key()},
       {.kind = Record::Kind::result,
        .staged_bytes = space.bytes,
@@ -215,6 +206,10 @@ stream::Reach::Started VerbsTransport::start_atomic(const Operation& operation,
        .to = static_cast<std::byte*>(operation.local),
        .completion = operation.completion},
       link.tag);
+  request.wr.atomic.remote_addr = region.address + operation.offset;
+  request.wr.atomic.rkey = region.key;
+  request.wr.atomic.compare_add = operation.operand;
+  request.wr.atomic.swap = operation.desired;
   return Started::pending;
 }
 

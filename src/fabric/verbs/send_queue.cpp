@@ -24,8 +24,8 @@ SendQueue::Staged SendQueue::stage(std::size_t bytes) noexcept {
           static_cast<std::uint32_t>(skipped + lines)};
 }
 
-void SendQueue::add(ibv_send_wr request, ibv_sge piece, const Record& record,
-                    std::uint64_t tag) noexcept {
+ibv_send_wr& SendQueue::add(ibv_wr_opcode opcode, const ibv_sge& piece, const Record& record,
+                            std::uint64_t tag, unsigned flags) noexcept {
   if (chained_ == kMaxChain) {
     const int error = ring();
     if (error_ == 0) error_ = error;
@@ -35,22 +35,23 @@ void SendQueue::add(ibv_send_wr request, ibv_sge piece, const Record& record,
   unsignalled_bytes_ += record.staged_bytes;
   const bool long_ago = unsignalled_ >= slots_ / 4 || unsignalled_bytes_ >= kRingBytes / 4;  // Q2
   if (told || record.completion != nullptr || long_ago) {
-    request.send_flags |= IBV_SEND_SIGNALED;
+    flags |= IBV_SEND_SIGNALED;
     unsignalled_ = 0;
     unsignalled_bytes_ = 0;
   }
-  request.wr_id = tag | static_cast<std::uint32_t>(records_.pushed());
-  records_.push(record);
-  if (request.opcode != IBV_WR_SEND && request.opcode != IBV_WR_RDMA_WRITE)
-    fetches_ = records_.pushed();
   pieces_[chained_] = piece;
-  ibv_send_wr& added = chain_[chained_];
-  added = request;
-  added.sg_list = &pieces_[chained_];
-  added.num_sge = piece.length == 0 ? 0 : 1;
-  added.next = nullptr;
-  if (chained_ > 0) chain_[chained_ - 1].next = &added;
+  ibv_send_wr& request = chain_[chained_];
+  request.wr_id = tag | static_cast<std::uint32_t>(records_.pushed());
+  request.next = nullptr;
+  request.sg_list = &pieces_[chained_];
+  request.num_sge = piece.length == 0 ? 0 : 1;
+  request.opcode = opcode;
+  request.send_flags = flags;
+  if (chained_ > 0) chain_[chained_ - 1].next = &request;
   ++chained_;
+  records_.push(record);
+  if (opcode != IBV_WR_SEND && opcode != IBV_WR_RDMA_WRITE) fetches_ = records_.pushed();
+  return request;
 }
 
 /// Some providers answer with a negative number.

@@ -72,7 +72,9 @@ class SendQueue {
   [[nodiscard]] std::uint32_t staging_key() const noexcept { return staging_key_; }
 
   /// Requires room(). `tag` is what its completion will carry above the lowest 32 bits.
-  void add(ibv_send_wr request, ibv_sge piece, const Record& record, std::uint64_t tag) noexcept;
+  /// The caller says of an operation on memory where that is (request.wr).
+  ibv_send_wr& add(ibv_wr_opcode opcode, const ibv_sge& piece, const Record& record,
+                   std::uint64_t tag, unsigned flags = 0) noexcept;
   /// Rings the doorbell for what was added: an error number, or 0.
   [[nodiscard]] int ring() noexcept;
 

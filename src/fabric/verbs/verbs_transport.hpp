@@ -16,13 +16,16 @@
 /// The Transport over RDMA devices, and their Reach: a reliable connected queue pair to each peer,
 /// one completion queue, one protection domain. connections.cpp makes the queue pairs, frames.cpp
 /// moves frames, one_sided.cpp does what needs no peer, memory.cpp registers.
-///  V1  A frame is sent only when the peer has a buffer posted for it: it says how many of them it
-///      has used in a message of four bytes, for which there are buffers besides.
+///  V1  A frame is sent only when the peer has a buffer posted for it. How many of them were used
+///      and posted again is said in four bytes behind a frame that is sent anyway, or else alone;
+///      for such messages there are buffers besides.
 ///  V2  Queue pairs are destroyed before the memory that they may still touch is let go.
 ///  V3  The accepting side of a connection sends nothing before it has received something.
 namespace dunlin::verbs {
 
 inline constexpr std::size_t kFrameBytes = stream::kMinFrameBytes;
+/// With the count behind it (V1).
+inline constexpr std::size_t kBufferBytes = kFrameBytes + kCacheLineBytes;
 inline constexpr std::uint32_t kFrames = 8;  // under way to a peer
 inline constexpr std::uint32_t kReceives = kFrames + 2;
 /// Of a send queue, for frames and for saying how many were received.
@@ -62,6 +65,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   [[nodiscard]] std::byte* lend(Rank to) noexcept override;
   void commit(Rank to, std::size_t bytes) noexcept override;
   [[nodiscard]] bool idle(Rank to) const noexcept override;
+  void look_around(std::uint64_t now_ns) noexcept override;
   void progress(stream::Receiver& receiver) noexcept override;
   void relieve(stream::Receiver& receiver) noexcept override;
   void close(Rank peer) noexcept override;
@@ -126,11 +130,10 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
     bool has_ticket = false;
     Depths offered{};
   };
-  struct Span {
-    const std::byte* from;
-    std::uint64_t address;
-    std::uint32_t bytes;
-    std::uint32_t key;
+  /// A buffer whose frame was handled.
+  struct Spent {
+    Rank peer;
+    std::uint32_t buffer;
   };
 
   // connections.cpp
@@ -155,13 +158,15 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   void post_receive(Rank peer, std::uint32_t buffer) noexcept;
   [[nodiscard]] std::byte* receive_buffer(const Link& link, std::uint32_t buffer) const noexcept;
   void tell_received(Rank peer) noexcept;
+  void return_buffers() noexcept;
   std::size_t drain(stream::Receiver& receiver);
   void take_completion(const ibv_wc& completion, stream::Receiver& receiver);
   void take_received(Rank peer, const ibv_wc& completion, stream::Receiver& receiver);
+  [[nodiscard]] bool take_count(Rank peer, const ibv_wc& completion) noexcept;
   void take_record(Rank peer, const Record& record, stream::Receiver& receiver);
-  void take_events() noexcept;
   void end(Rank peer, std::string why) noexcept;
   [[nodiscard]] Rank peer_of(const rdma_cm_id* id) const noexcept;
+  [[nodiscard]] Rank peer_of(const ibv_wc& completion) const noexcept;
 
   // one_sided.cpp
   [[nodiscard]] Started start_write(const Operation& operation, const stream::Key& region,
@@ -193,11 +198,12 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
 
   Rank rank_ = UINT32_MAX;  // not known yet
   std::vector<Opened> opened_;
-  std::vector<Link> links_;  // by rank; our own: for atomics
-  Id mirror_;                // the answering end of our own
-  std::vector<Rank> ended_;  // not told yet
-  std::vector<Rank> owed_;   // are to be told how many of their frames were received
-  std::uint32_t rounds_until_events_ = 1;
+  std::vector<Link> links_;         // by rank; our own: for atomics
+  Id mirror_;                       // the answering end of our own
+  std::vector<Rank> ended_;         // not told yet
+  std::vector<Rank> owed_;          // are to be told how many of their frames were received
+  std::uint64_t next_look_ns_ = 0;  // at events
+  std::vector<Spent> spent_;
   std::deque<ibv_wc> held_;  // completions that progress() has not taken yet
 };
 
