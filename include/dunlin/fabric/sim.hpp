@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/formation.hpp>
 
 /// The simulated fabric: many nodes in one thread under a virtual clock. The same tables and
 /// protocols run on it unchanged, as fast as they can be computed, and a run is a pure function of
@@ -63,8 +64,22 @@ class World {
   World& operator=(const World&) = delete;
 
   [[nodiscard]] const Profile& profile() const noexcept;
+  /// How many nodes there are.
   [[nodiscard]] std::uint32_t size() const noexcept;
+  /// Of the world's own fabric, in which the nodes are that it began with; their ranks are theirs.
   [[nodiscard]] Fabric& fabric(Rank node);
+
+  /// One more node, which is in no fabric yet; returns its number.
+  Rank add_node();
+  /// The node takes part in forming a fabric of these nodes, beside what it does otherwise: a
+  /// node's rank there is its place in the list, which all must give alike. Two nodes need a round
+  /// trip once both have begun, so polling takes a while; it throws Error if one of the nodes gives
+  /// up, cannot be reached, or does not come in time. A node's fabrics share its CPU, NIC, clock
+  /// and faults. Fabrics and formations must not outlive the world. Destroying a fabric takes
+  /// leave.
+  [[nodiscard]] std::unique_ptr<Formation> form(Rank node, const std::string& name,
+                                                const std::vector<Rank>& nodes,
+                                                std::uint64_t timeout_ns = 100'000'000);
 
   /// A part of a node's program: called whenever the node polls; returns whether it did something
   /// (a node that does nothing is skipped until something arrives for it or a timer is due, at the

@@ -42,7 +42,8 @@ void Network::on_retry(std::uint64_t link_index) {
     return world_.timeline.schedule(timeout, Happening::retry, link_index);
   }
   close(wire.from, wire.to);
-  world_.fabric(wire.from).lost(
+  if (seats_[wire.from].fabric == nullptr) return;
+  seats_[wire.from].fabric->lost(
       wire.to, "an operation was not acknowledged within " +
                    std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us");
 }
@@ -53,7 +54,7 @@ void Network::retry_stalled(Link& wire) {
   FlightList flights = wire.stalled.take_all();
   while (!flights.empty()) {
     Flight& flight = flights.pop_front();
-    const bool blocked = flight.delivered ? back.cut : wire.cut || !wire.stalled.empty();
+    const bool blocked = flight.delivered ? back.path.cut : wire.path.cut || !wire.stalled.empty();
     if (blocked) {
       stall(flight);
     } else if (flight.kind == FlightKind::message && flight.delivered) {
@@ -75,13 +76,13 @@ void Network::fail(Flight& flight) {
   const bool heard = flight.delivered && !flight.is_operation();
   if (flight.dead || heard) return;
   if (flight.completion != nullptr)
-    world_.fabric(flight.from).finished(*flight.completion, flight.to, true);
+    seats_[flight.from].fabric->finished(*flight.completion, flight.to, true);
   flight.completion = nullptr;
   flight.local = nullptr;
   flight.dead = true;
 }
 
-void Network::close(Rank observer, Rank peer) {
+void Network::close(Seat observer, Seat peer) {
   Link& out = link(observer, peer);
   if (out.closed) return;
   out.closed = out.broken = true;
@@ -97,7 +98,7 @@ void Network::close(Rank observer, Rank peer) {
   update_silence(out);
 }
 
-void Network::abandon(Rank owner, const Completion& completion) {
+void Network::abandon(Seat owner, const Completion& completion) {
   pool_.for_each([&](Flight& flight) {
     if (flight.from != owner || flight.completion != &completion) return;
     flight.completion = nullptr;
@@ -106,7 +107,7 @@ void Network::abandon(Rank owner, const Completion& completion) {
   });
 }
 
-void Network::forget_memory(Rank owner, std::span<const std::byte> memory) {
+void Network::forget_memory(Seat owner, std::span<const std::byte> memory) {
   pool_.for_each([&](Flight& flight) {
     const bool inside =
         flight.local >= memory.data() && flight.local < memory.data() + memory.size();
@@ -119,12 +120,13 @@ void Network::forget_memory(Rank owner, std::span<const std::byte> memory) {
 // --- silence -------------------------------------------------------------------------------------
 
 void Network::cpu_changed(Rank node) {
-  for (Rank other = 0; other < nodes_; ++other)
-    if (other != node) update_silence(link(node, other));
+  for (const Seat seat : seats_of_[node])
+    for_each_peer(seat, [&](Seat peer) { update_silence(link(seat, peer)); });
 }
 
 void Network::update_silence(Link& wire) {
-  const bool silent = !world_.cpu(wire.from).computes() || wire.cut || wire.broken;
+  const bool silent =
+      !cpu(wire.from).computes() || wire.path.cut || wire.broken || seats_[wire.from].gone;
   if (silent == wire.silent) return;
   wire.silent = silent;
   ++wire.silence_epoch;
@@ -141,68 +143,88 @@ void Network::on_silence(std::uint64_t subject) {
   const Link& wire = *links_[subject >> 32];
   const auto epoch = static_cast<std::uint32_t>(subject);
   if (wire.silence_epoch != epoch || link(wire.to, wire.from).closed) return;
-  world_.fabric(wire.to).suspect(wire.from, epoch);
+  if (SimFabric* const observer = seats_[wire.to].fabric) observer->suspect(wire.from, epoch);
 }
 
 // --- faults --------------------------------------------------------------------------------------
 
 /// What the CPU would have posted after this moment.
 void Network::drop_unsent(Rank node) {
-  FlightList unsent = nic(node).outbox.take_all();
+  Nic& sender = nics_[node];
+  FlightList unsent = sender.outbox.take_all();
   while (!unsent.empty()) {
     Flight& flight = unsent.pop_front();
-    if (flight.ready > now() || nic(node).dead()) {
+    if (flight.ready > now() || sender.dead()) {
       retire(flight);
     } else {
-      nic(node).outbox.push_back(flight);
+      sender.outbox.push_back(flight);
     }
   }
 }
 
 void Network::delay_unsent(Rank node, Ticks by) {
-  FlightList unsent = nic(node).outbox.take_all();
+  FlightList unsent = nics_[node].outbox.take_all();
   while (!unsent.empty()) {
     Flight& flight = unsent.pop_front();
     if (flight.ready > now()) flight.ready = saturating_add(flight.ready, by);
-    nic(node).outbox.push_back(flight);
+    nics_[node].outbox.push_back(flight);
   }
 }
 
 void Network::crash(Rank node) {
-  if (nic(node).dead()) return;
-  nic(node).died_at = now();
+  Nic& dying = nics_[node];
+  if (dying.dead()) return;
+  dying.died_at = now();
   drop_unsent(node);
-  stall_all(nic(node).responses.take_all());
-  FlightList inbox = world_.fabric(node).take_inbox();
-  while (!inbox.empty()) drop(inbox.pop_front());
-  for (Rank other = 0; other < nodes_; ++other) stall_all(link(other, node).held.take_all());
+  stall_all(dying.responses.take_all());
+  for (const Seat seat : seats_of_[node]) {
+    drop_arrived(seat);
+    for_each_peer(seat, [&](Seat peer) { stall_all(link(peer, seat).held.take_all()); });
+  }
   cpu_changed(node);
 }
 
+/// What nobody has looked at yet.
+void Network::drop_arrived(Seat seat) {
+  SeatFacts& facts = seats_[seat];
+  FlightList inbox = facts.fabric != nullptr ? facts.fabric->take_inbox() : facts.early.take_all();
+  while (!inbox.empty()) drop(inbox.pop_front());
+}
+
+template <class Visit>
+void Network::for_each_link(Rank from, Rank to, Visit visit) {
+  for (const Seat seat : seats_of_[from])
+    for_each_peer(seat, [&](Seat peer) {
+      if (node_of(peer) == to) visit(link(seat, peer));
+    });
+}
+
 void Network::cut(Rank from, Rank to) {
-  link(from, to).cut = true;
-  update_silence(link(from, to));
+  path(from, to).cut = true;
+  for_each_link(from, to, [&](Link& wire) { update_silence(wire); });
 }
 
 void Network::heal(Rank from, Rank to) {
-  link(from, to).cut = false;
-  update_silence(link(from, to));
-  retry_stalled(link(from, to));
-  retry_stalled(link(to, from));
+  path(from, to).cut = false;
+  for_each_link(from, to, [&](Link& wire) {
+    update_silence(wire);
+    retry_stalled(wire);
+    retry_stalled(link(wire.to, wire.from));
+  });
 }
 
 void Network::slow_link(Rank from, Rank to, double factor) {
-  Link& wire = link(from, to);
+  Path& slowed = path(from, to);
   const Profile& profile = world_.profile;
   const bool same_rack = from % profile.racks == to % profile.racks;
-  wire.distance = factor * (same_rack ? 1.0 : profile.cross_rack_latency);
-  wire.pace = factor / (same_rack ? 1.0 : profile.cross_rack_bandwidth);
+  slowed.distance = factor * (same_rack ? 1.0 : profile.cross_rack_latency);
+  slowed.pace = factor / (same_rack ? 1.0 : profile.cross_rack_bandwidth);
 }
 
 /// Without a way back its sender does not hear of it, as of an operation that is not acknowledged.
 void Network::message_handled(Flight& message, Ticks at) {
   Link& wire = link(message.from, message.to);
-  if (link(message.to, message.from).cut) {
+  if (link(message.to, message.from).path.cut) {
     message.sent = now();
     return stall(message);
   }

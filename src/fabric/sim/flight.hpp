@@ -33,7 +33,8 @@ enum class FlightKind : std::uint8_t {
   message,
   announcement,
   withdrawal,
-  notice  // a completion on its own way back, ahead of its operation's
+  notice,   // a completion on its own way back, ahead of its operation's
+  farewell  // the sender's fabric is gone
 };
 
 /// What is known of a flight, apart from the bytes that it carries.
@@ -47,8 +48,8 @@ struct FlightFacts {
   bool responding = false;  // a read or atomic on its way back
   bool delivered = false;   // done at the target; only its acknowledgement is missing
   bool failed = false;      // the target had no such memory
-  Rank from = 0;
-  Rank to = 0;
+  std::uint32_t from = 0;   // seats
+  std::uint32_t to = 0;
 
   std::uint32_t region_index = 0;  // the target's
   std::uint32_t region_serial = 0;

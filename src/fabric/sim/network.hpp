@@ -12,27 +12,36 @@
 #include "fabric/sim/budget.hpp"
 #include "fabric/sim/flight.hpp"
 #include "fabric/sim/ring.hpp"
+#include "fabric/sim/seat.hpp"
+#include "fabric/sim/sim_fabric.hpp"
 
 namespace dunlin::sim {
 
 struct Simulation;
+class Cpu;
 
-/// One direction between two nodes.
-struct Link {
-  Rank from = 0;
-  Rank to = 0;
+/// One direction between two nodes, whatever fabrics they share.
+struct Path {
   double distance = 1.0;  // latency, as a multiple of the profile's
   double pace = 1.0;      // time for a byte, as a multiple of a port's
   bool cut = false;
+  Ticks wire_free = 0;
+  Ticks last_arrival = 0;  // nothing arrives before it, where placement is ordered
+  Ticks receive_free = 0;
+};
+
+/// One direction between two members of a fabric.
+struct Link {
+  Link(Seat sender, Seat receiver, Path& between) : from(sender), to(receiver), path(between) {}
+
+  Seat from;
+  Seat to;
+  Path& path;
   bool broken = false;  // for good: one end has given the other up
   bool closed = false;  // it was the sender that has
   bool silent = false;  // no heartbeat comes through
   bool retrying = false;
   std::uint32_t silence_epoch = 0;
-
-  Ticks wire_free = 0;
-  Ticks last_arrival = 0;  // nothing arrives before it, where placement is ordered
-  Ticks receive_free = 0;
 
   FlightList stalled;  // not acknowledged, and no acknowledgement on its way
   FlightList held;     // signals that arrived before something posted earlier
@@ -63,7 +72,19 @@ class Network {
  public:
   explicit Network(Simulation& world);
 
-  [[nodiscard]] Link& link(Rank from, Rank to);
+  void add_node();
+  /// For a fabric of these nodes; returns the first.
+  [[nodiscard]] Seat add_seats(const std::vector<Rank>& nodes);
+  /// From now on the fabric sits there; late, it gets what has arrived already.
+  void seat(Seat seat, SimFabric& fabric);
+  void seat_late(Seat seat, SimFabric& fabric);
+  /// The fabric goes, or was never formed; its peers are told.
+  void leave(Seat seat);
+  [[nodiscard]] Rank node_of(Seat seat) const noexcept { return seats_[seat].node; }
+  [[nodiscard]] const std::vector<Rank>& left_early(Seat seat) const { return seats_[seat].left; }
+
+  [[nodiscard]] Link& link(Seat from, Seat to);
+  [[nodiscard]] Path& path(Rank from, Rank to);
   [[nodiscard]] Flight& new_flight() { return pool_.take(); }
 
   // --- for fabrics -------------------------------------------------------------------------------
@@ -76,11 +97,16 @@ class Network {
   void drop(Flight& flight);
   /// Books an amount of one of the link's budgets as returned at some moment.
   void give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at);
-  void abandon(Rank owner, const Completion& completion);
+  void abandon(Seat owner, const Completion& completion);
   /// The owner's memory is about to be freed.
-  void forget_memory(Rank owner, std::span<const std::byte> memory);
+  void forget_memory(Seat owner, std::span<const std::byte> memory);
   /// The observer gives the peer up: nothing passes between them any more.
-  void close(Rank observer, Rank peer);
+  void close(Seat observer, Seat peer);
+
+  // --- for fabrics that are being formed ---------------------------------------------------------
+  /// Both NICs work, and nothing between them is cut.
+  [[nodiscard]] bool can_meet(Rank one, Rank other);
+  [[nodiscard]] Ticks round_trip(Rank one, Rank other);
 
   // --- faults ------------------------------------------------------------------------------------
   void crash(Rank node);
@@ -106,8 +132,23 @@ class Network {
 
   void schedule(Ticks at, Happening what, Flight& flight);
   void schedule_transmit(Rank node);
-  [[nodiscard]] Nic& nic(Rank node) { return nics_[node]; }
-  [[nodiscard]] Rank heading_for(const Flight& f) const noexcept {
+  [[nodiscard]] Nic& nic(Seat seat) { return nics_[seats_[seat].node]; }
+  [[nodiscard]] Cpu& cpu(Seat seat);
+  template <class Visit>
+  void for_each_peer(Seat seat, Visit visit) {
+    const Seat first = seats_[seat].first;
+    const Seat end = first + seats_[seat].members;
+    for (Seat peer = first; peer < end; ++peer)
+      if (peer != seat) visit(peer);
+  }
+  /// For each link between the two nodes in this direction, of whatever fabric.
+  template <class Visit>
+  void for_each_link(Rank from, Rank to, Visit visit);
+  [[nodiscard]] bool unreachable(const Flight& flight);
+  void say_farewell(Seat from, Seat to);
+  void hand_over(Flight& flight);
+  [[nodiscard]] SimFabric::Reach target_of(const Flight& flight) const noexcept;
+  [[nodiscard]] Seat heading_for(const Flight& f) const noexcept {
     return f.responding ? f.from : f.to;
   }
   [[nodiscard]] Link& wire_of(const Flight& f) {
@@ -115,14 +156,14 @@ class Network {
   }
   [[nodiscard]] std::uint64_t index_of(const Link& l) const noexcept;
   [[nodiscard]] Ticks now() const noexcept;
-  void wake(Rank node);
+  void wake(Seat seat);
 
   // nic.cpp
   void launch(Flight& flight);
   void respond(Flight& flight);
   void travel(Flight& flight, Ticks latency);
   [[nodiscard]] Ticks latency_of(const Flight& flight) const noexcept;
-  [[nodiscard]] Ticks jittered(Ticks latency, const Link& wire);
+  [[nodiscard]] Ticks jittered(Ticks latency, const Path& path);
   void capture(Flight& flight);
   void arrive(Flight& flight);
   [[nodiscard]] Ticks way_back(const Flight& flight);
@@ -151,18 +192,21 @@ class Network {
   // faults.cpp
   void stall(Flight& flight);
   void stall_all(FlightList flights);
+  void drop_arrived(Seat seat);
   void retry_stalled(Link& link);
   void retire_all(FlightList flights);
   void fail(Flight& flight);
   void update_silence(Link& link);
 
   Simulation& world_;
-  std::uint32_t nodes_;
   bool ordered_;  // placement, by the network itself
   bool gated_;    // the target's NIC holds signals back until their turn
   FlightPool pool_;
-  std::vector<Nic> nics_;
-  std::vector<std::unique_ptr<Link>> links_;  // by from * nodes_ + to, made when first used
+  std::vector<Nic> nics_;                                  // by node
+  std::vector<std::vector<std::unique_ptr<Path>>> paths_;  // by nodes, made when first used
+  std::vector<std::vector<Seat>> seats_of_;                // by node: all but those that are gone
+  std::vector<SeatFacts> seats_;
+  std::vector<std::unique_ptr<Link>> links_;  // made when first used
 };
 
 }  // namespace dunlin::sim

@@ -10,33 +10,12 @@ namespace dunlin::sim {
 
 Network::Network(Simulation& world)
     : world_(world),
-      nodes_(static_cast<std::uint32_t>(world.nodes.size())),
       ordered_(world.profile.ordered_placement),
-      gated_(!world.profile.ordered_placement || !world.profile.native_atomics),
-      nics_(world.nodes.size()),
-      links_(world.nodes.size() * world.nodes.size()) {}
-
-Link& Network::link(Rank from, Rank to) {
-  std::unique_ptr<Link>& slot = links_[std::size_t{from} * nodes_ + to];
-  if (slot) return *slot;
-  slot = std::make_unique<Link>();
-  slot->from = from;
-  slot->to = to;
-  const Profile& profile = world_.profile;
-  if (from % profile.racks != to % profile.racks) {
-    slot->distance = profile.cross_rack_latency;
-    slot->pace = 1.0 / profile.cross_rack_bandwidth;
-  }
-  return *slot;
-}
-
-std::uint64_t Network::index_of(const Link& l) const noexcept {
-  return std::uint64_t{l.from} * nodes_ + l.to;
-}
+      gated_(!world.profile.ordered_placement || !world.profile.native_atomics) {}
 
 Ticks Network::now() const noexcept { return world_.timeline.now; }
 
-void Network::wake(Rank node) { world_.cpu(node).wake(now()); }
+void Network::wake(Seat seat) { cpu(seat).wake(now()); }
 
 void Network::schedule(Ticks at, Happening what, Flight& flight) {
   ++flight.pending;
@@ -69,10 +48,10 @@ void Network::on_flight(Happening what, Flight& flight) {
 
 void Network::post(Flight& flight) {
   Nic& sender = nic(flight.from);
-  if (sender.dead() || world_.cpu(flight.from).stopped()) return retire(flight);
+  if (sender.dead() || cpu(flight.from).stopped()) return retire(flight);
   if (flight.wire_bytes() <= world_.profile.max_inline_bytes) capture(flight);
   sender.outbox.push_back(flight);
-  schedule_transmit(flight.from);
+  schedule_transmit(node_of(flight.from));
 }
 
 /// The source's bytes; a message's are there already.
@@ -88,7 +67,7 @@ void Network::capture(Flight& flight) {
 }
 
 void Network::schedule_transmit(Rank node) {
-  Nic& sender = nic(node);
+  Nic& sender = nics_[node];
   Ticks ready = kNever;
   if (!sender.outbox.empty()) ready = sender.outbox.front().ready;
   if (!sender.responses.empty()) ready = std::min(ready, sender.responses.front().ready);
@@ -100,7 +79,7 @@ void Network::schedule_transmit(Rank node) {
 }
 
 void Network::on_transmit(Rank node) {
-  Nic& sender = nic(node);
+  Nic& sender = nics_[node];
   if (sender.transmit_at != now()) return;  // an earlier one has done its work
   sender.transmit_at = kNever;
   const auto due = [this](const FlightList& list) {
@@ -120,13 +99,13 @@ void Network::launch(Flight& flight) {
   number(flight);
   flight.sent = now();
   Link& wire = link(flight.from, flight.to);
-  if (wire.cut || wire.broken || !wire.stalled.empty()) return stall(flight);
+  if (wire.path.cut || wire.broken || !wire.stalled.empty()) return stall(flight);
   travel(flight, latency_of(flight));
 }
 
 void Network::respond(Flight& flight) {
   if (flight.dead) return retire(flight);
-  if (link(flight.to, flight.from).cut) return stall(flight);
+  if (link(flight.to, flight.from).path.cut) return stall(flight);
   flight.ready = now();
   fetch(flight);
   travel(flight, world_.costs.read_half);
@@ -140,8 +119,8 @@ Ticks Network::latency_of(const Flight& flight) const noexcept {
   return costs.write_latency;
 }
 
-Ticks Network::jittered(Ticks latency, const Link& wire) {
-  double factor = wire.distance;
+Ticks Network::jittered(Ticks latency, const Path& path) {
+  double factor = path.distance;
   if (world_.costs.jitter > 0)
     factor *= 1.0 + world_.costs.jitter * (2.0 * world_.network_random.fraction() - 1.0);
   return scaled(latency, factor);
@@ -151,7 +130,7 @@ Ticks Network::jittered(Ticks latency, const Link& wire) {
 void Network::travel(Flight& flight, Ticks latency) {
   const Costs& costs = world_.costs;
   Nic& sender = nic(flight.responding ? flight.to : flight.from);
-  Link& wire = wire_of(flight);
+  Path& wire = wire_of(flight).path;
   const std::size_t bytes = flight.wire_bytes();
   sender.transmit_free = now() + std::max(costs.nic_gap, costs.on_wire(bytes));
 
@@ -173,9 +152,9 @@ void Network::travel(Flight& flight, Ticks latency) {
 
 /// Waits for the port, where others may be arriving, and for the atomic unit.
 void Network::arrive(Flight& flight) {
+  if (unreachable(flight)) return stall(flight);
   Nic& receiver = nic(heading_for(flight));
-  Link& wire = wire_of(flight);
-  if (receiver.dead() || wire.broken) return stall(flight);
+  Path& wire = wire_of(flight).path;
   const Costs& costs = world_.costs;
   const std::size_t bytes = flight.wire_bytes();
   const Ticks to_first = bytes == 0 ? 0 : costs.to_last(run(flight, 0).end, wire.pace);
@@ -203,13 +182,13 @@ void Network::give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks 
   budget.give_back_at(at, amount);
   if (!budget.wanted()) return;
   budget.told();
-  world_.timeline.schedule(at, Happening::wake, link.from);
+  world_.timeline.schedule(at, Happening::wake, node_of(link.from));
 }
 
 Ticks Network::way_back(const Flight& flight) {
   const Costs& costs = world_.costs;
   const Ticks half = flight.is_atomic() ? costs.atomic_half : costs.read_half;
-  return scaled(half, link(flight.to, flight.from).distance);
+  return scaled(half, link(flight.to, flight.from).path.distance);
 }
 
 /// Where a signal may have to wait for its turn at the target, a local completion does not.
@@ -217,7 +196,7 @@ void Network::acknowledge_early(Flight& flight) {
   if (!flight.places_bytes() || flight.completion == nullptr || flight.when != Notify::locally)
     return;
   const Link& back = link(flight.to, flight.from);
-  if (back.cut || back.broken) return;
+  if (back.path.cut || back.broken) return;
   Flight& notice = pool_.take();
   notice.kind = FlightKind::notice;
   notice.from = flight.from;
@@ -234,7 +213,7 @@ void Network::acknowledge_later(Flight& flight) {
   if (nic(flight.from).dead()) return retire(flight);
   Link& wire = link(flight.from, flight.to);
   Link& back = link(flight.to, flight.from);
-  if (back.cut || back.broken) return stall(flight);
+  if (back.path.cut || back.broken) return stall(flight);
   const Ticks at = now() + way_back(flight);
   give_back(wire, wire.slots, 1, at);
   const bool has_result = flight.is_atomic() && flight.local != nullptr;
@@ -246,7 +225,7 @@ void Network::complete(Flight& flight) {
   if (flight.is_atomic() && flight.local != nullptr && !flight.failed)
     memory::place(flight.local, &flight.result, sizeof(flight.result));
   if (flight.completion != nullptr)
-    world_.fabric(flight.from).finished(*flight.completion, flight.to, flight.failed);
+    seats_[flight.from].fabric->finished(*flight.completion, flight.to, flight.failed);
   wake(flight.from);
   retire(flight);
 }

@@ -90,8 +90,7 @@ void Network::settled(Flight& flight) {
 // --- at the target -------------------------------------------------------------------------------
 
 void Network::step(Flight& flight) {
-  const Nic& receiver = nic(heading_for(flight));
-  if (receiver.dead() || wire_of(flight).broken) return stall(flight);
+  if (unreachable(flight)) return stall(flight);
   if (flight.responding) return step_at_reader(flight);
   if (must_wait(flight)) return;
   step_at_target(flight);
@@ -112,8 +111,7 @@ void Network::step_at_target(Flight& flight) {
       flight.delivered = true;
       settled(flight);
   }
-  world_.fabric(flight.to).arrived(flight);
-  wake(flight.to);
+  hand_over(flight);
 }
 
 void Network::place_run(Flight& flight) {
@@ -122,21 +120,21 @@ void Network::place_run(Flight& flight) {
   const std::uint32_t runs = runs_of(flight);
   for (;;) {
     const Run due = run(flight, shuffled(flight, flight.steps_done));
-    if (flight.left + costs.to_last(due.end, wire.pace) > nic(flight.from).died_at)
+    if (flight.left + costs.to_last(due.end, wire.path.pace) > nic(flight.from).died_at)
       return retire(flight);  // these bytes were never sent
     place(flight, due);
     if (++flight.steps_done == runs || flight.failed) {
       settled(flight);
       return acknowledge_later(flight);
     }
-    const Ticks next = flight.begin + costs.to_last(run(flight, flight.steps_done).end, wire.pace);
+    const Ticks next =
+        flight.begin + costs.to_last(run(flight, flight.steps_done).end, wire.path.pace);
     if (next > now()) return schedule(next, Happening::step, flight);
   }
 }
 
 void Network::place(Flight& flight, Run due) {
-  const SimFabric::Reach reach =
-      world_.fabric(flight.to).reach(flight.region_index, flight.region_serial);
+  const SimFabric::Reach reach = target_of(flight);
   flight.failed = reach.memory == nullptr || reach.bytes < flight.offset + flight.bytes;
   if (flight.failed || due.end == due.begin) return;
   const auto copy = flight.kind == FlightKind::put ? memory::copy_unwatched : memory::place;
@@ -145,8 +143,7 @@ void Network::place(Flight& flight, Run due) {
 }
 
 void Network::execute_atomic(Flight& flight) {
-  const SimFabric::Reach reach =
-      world_.fabric(flight.to).reach(flight.region_index, flight.region_serial);
+  const SimFabric::Reach reach = target_of(flight);
   flight.failed = reach.memory == nullptr || reach.bytes < flight.offset + flight.bytes;
   if (!flight.failed) {
     std::byte* word = reach.memory + flight.offset;
@@ -168,7 +165,7 @@ void Network::accept_read(Flight& flight) {
   flight.ready = now();
   flight.make_room();
   nic(flight.to).responses.push_back(flight);
-  schedule_transmit(flight.to);
+  schedule_transmit(node_of(flight.to));
 }
 
 /// The target's NIC reads a run of lines when it is their turn to be sent.
@@ -178,14 +175,13 @@ void Network::fetch(Flight& flight) {
   if (flight.failed || flight.steps_fetched == runs_of(flight)) return;
   const Link& back = link(flight.to, flight.from);
   const Run next = run(flight, flight.steps_fetched);
-  const Ticks due = flight.ready + world_.costs.on_wire(next.begin, back.pace);
+  const Ticks due = flight.ready + world_.costs.on_wire(next.begin, back.path.pace);
   schedule(due, Happening::fetch, flight);
 }
 
 void Network::fetch_run(Flight& flight) {
   if (flight.steps_fetched == runs_of(flight)) return;
-  const SimFabric::Reach reach =
-      world_.fabric(flight.to).reach(flight.region_index, flight.region_serial);
+  const SimFabric::Reach reach = target_of(flight);
   flight.failed = reach.memory == nullptr || reach.bytes < flight.offset + flight.bytes;
   if (flight.failed) return;
   const Run due = run(flight, shuffled(flight, flight.steps_fetched++));
@@ -207,7 +203,7 @@ void Network::step_at_reader(Flight& flight) {
   if (!flight.failed && ++flight.steps_done < runs_of(flight)) {
     const Link& back = link(flight.to, flight.from);
     const Run next = run(flight, flight.steps_done);
-    const Ticks due = flight.begin + world_.costs.to_last(next.end, back.pace);
+    const Ticks due = flight.begin + world_.costs.to_last(next.end, back.path.pace);
     return schedule(due, Happening::step, flight);
   }
   give_back(wire, wire.slots, 1, now());

@@ -29,7 +29,7 @@ std::span<std::byte> SimFabric::do_allocate(RegionId id, const RegionSpec& spec,
   // calloc: the system's zeroed pages cost nothing until touched.
   region.block.reset(static_cast<std::byte*>(std::calloc(spec.bytes + kCacheLineBytes, 1)));
   if (!region.block)
-    throw Error("region '" + spec.name + "' of simulated node " + std::to_string(rank_) +
+    throw Error("region '" + spec.name + "' of simulated node " + std::to_string(node_) +
                 ": no memory for " + std::to_string(spec.bytes) + " bytes; simulate fewer nodes");
   const auto address = reinterpret_cast<std::uintptr_t>(region.block.get());
   const std::size_t skip = (kCacheLineBytes - address % kCacheLineBytes) % kCacheLineBytes;
@@ -44,7 +44,7 @@ std::span<std::byte> SimFabric::do_allocate(RegionId id, const RegionSpec& spec,
     for (const auto& heard : heard_[peer])
       if (heard->spec.epoch == spec.epoch && heard->spec.name == spec.name)
         matches_.emplace_back(peer, heard);
-  if (!matches_.empty()) world_.cpu(rank_).wake(world_.timeline.now);
+  if (!matches_.empty()) poll_soon();
   return region.memory;
 }
 
@@ -59,7 +59,7 @@ void SimFabric::do_announce(RegionId id) {
 
 void SimFabric::do_release(RegionId id) noexcept {
   LocalRegion& region = regions_[id.index];
-  world_.network.forget_memory(rank_, region.memory);
+  world_.network.forget_memory(seat_of(rank_), region.memory);
   if (region.announced) {
     tell_peers(FlightKind::withdrawal,
                std::make_shared<const Announcement>(
@@ -70,11 +70,11 @@ void SimFabric::do_release(RegionId id) noexcept {
 
 void SimFabric::tell_peers(FlightKind kind, const std::shared_ptr<const Announcement>& what) {
   for (Rank peer = 0; peer < size(); ++peer) {
-    if (peer == rank_ || world_.network.link(rank_, peer).closed) continue;
+    if (peer == rank_ || link_to(peer).closed) continue;
     Flight& flight = world_.network.new_flight();
     flight.kind = kind;
-    flight.from = rank_;
-    flight.to = peer;
+    flight.from = seat_of(rank_);
+    flight.to = seat_of(peer);
     flight.announcement = what;
     launch(flight);
   }
@@ -83,7 +83,7 @@ void SimFabric::tell_peers(FlightKind kind, const std::shared_ptr<const Announce
 // --- what peers tell -----------------------------------------------------------------------------
 
 std::size_t SimFabric::hear_announcement(Flight& flight) {
-  const Rank peer = flight.from;
+  const Rank peer = rank_of(flight.from);
   const auto announcement = flight.announcement;
   world_.network.retire(flight);
   heard_[peer].push_back(announcement);
@@ -123,7 +123,7 @@ void SimFabric::match(Rank peer, const std::shared_ptr<const Announcement>& anno
 }
 
 std::size_t SimFabric::hear_withdrawal(Flight& flight) {
-  const Rank peer = flight.from;
+  const Rank peer = rank_of(flight.from);
   const Announcement gone = *flight.announcement;
   world_.network.retire(flight);
   std::erase_if(heard_[peer], [&](const auto& heard) {

@@ -9,17 +9,23 @@
 
 #include "fabric/sim/flight.hpp"
 #include "fabric/sim/ring.hpp"
+#include "fabric/sim/seat.hpp"
 
 namespace dunlin::sim {
 
 struct Simulation;
 struct Link;
 class Budget;
+class Cpu;
 
 /// A simulated node's attachment. What the network brings is queued here, and handled in poll().
 class SimFabric final : public Fabric {
  public:
-  SimFabric(Simulation& world, Rank rank);
+  /// Who is to sit on the seat of this rank, among these nodes. One that is not the world's own
+  /// leaves when it is destroyed.
+  SimFabric(Simulation& world, std::string group, const std::vector<Rank>& nodes, Seat first_seat,
+            Rank rank, bool leaves);
+  ~SimFabric() override;
 
   [[nodiscard]] std::string_view kind() const noexcept override { return "sim"; }
   [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept override;
@@ -47,11 +53,11 @@ class SimFabric final : public Fabric {
   /// The memory that a peer knows by these numbers; null if it is no longer that.
   [[nodiscard]] Reach reach(std::uint32_t index, std::uint32_t serial) const noexcept;
   void arrived(Flight& flight) { inbox_.push_back(flight); }
-  void finished(Completion& completion, Rank peer, bool failed);
+  void finished(Completion& completion, Seat peer, bool failed);
   /// The connection to the peer is closed already.
-  void lost(Rank peer, std::string how);
+  void lost(Seat peer, std::string how);
   /// Nothing was heard of the peer for too long, unless that changes before the next poll.
-  void suspect(Rank peer, std::uint32_t silence_epoch);
+  void suspect(Seat peer, std::uint32_t silence_epoch);
   [[nodiscard]] FlightList take_inbox() noexcept { return inbox_.take_all(); }
   /// What a message takes of its ring: a header, and its bytes rounded up.
   [[nodiscard]] static constexpr std::uint64_t ring_bytes(std::size_t message) noexcept {
@@ -90,11 +96,16 @@ class SimFabric final : public Fabric {
   void channel_opened(std::uint32_t channel) noexcept override;
   void part_with_expelled(Rank peer) noexcept override;
 
+  [[nodiscard]] Cpu& cpu() const;
+  [[nodiscard]] Seat seat_of(Rank rank) const noexcept { return first_seat_ + rank; }
+  [[nodiscard]] Rank rank_of(Seat seat) const noexcept { return seat - first_seat_; }
+  [[nodiscard]] Link& link_to(Rank peer) const;
+  [[nodiscard]] Link& link_from(Rank peer) const;
+  void poll_soon();
   [[nodiscard]] const LocalRegion* find(RegionId id) const noexcept;
   void tell_peers(FlightKind kind, const std::shared_ptr<const Announcement>& what);
   [[nodiscard]] Refusal check(const Operation& operation) const noexcept;
-  [[nodiscard]] bool take(Link& link, Budget& budget, std::uint64_t amount,
-                          std::uint64_t capacity) noexcept;
+  [[nodiscard]] bool take(Budget& budget, std::uint64_t amount, std::uint64_t capacity) noexcept;
   void start(const Operation& operation) noexcept;
   void launch(Flight& flight) noexcept;
 
@@ -106,12 +117,16 @@ class SimFabric final : public Fabric {
   std::size_t handle(Flight& flight);
   std::size_t hear_announcement(Flight& flight);
   std::size_t hear_withdrawal(Flight& flight);
+  std::size_t hear_farewell(Flight& flight);
   void forget(Rank peer);
   void match(Rank peer, const std::shared_ptr<const Announcement>& announcement);
   [[nodiscard]] std::string refusal_text(const LocalRegion& here, Rank peer,
                                          const Announcement& there) const;
 
   Simulation& world_;
+  Rank node_;
+  Seat first_seat_;
+  bool leaves_;
   std::vector<LocalRegion> regions_;  // by index
   std::uint32_t last_serial_ = 0;
   /// What each peer has announced and not withdrawn: at most its kMaxRegions.

@@ -33,17 +33,38 @@ Ticks least_round(const Profile& profile) {
 
 }  // namespace
 
-Node::Node(Simulation& world, Rank rank)
-    : cpu(world.timeline, rank, least_round(world.profile)), fabric(world, rank) {}
+Node::Node(Simulation& world, Rank node) : cpu(world.timeline, node, least_round(world.profile)) {}
 
 Simulation::Simulation(Profile with_profile, std::uint32_t count, std::uint64_t seed)
     : profile(std::move(with_profile)),
       costs(profile),
       network_random(scramble(seed ^ 0x6e65'7477)),
       program_random(scramble(seed ^ 0x7072'6f67)),
-      nodes(count),
-      network(*this) {
-  for (Rank r = 0; r < count; ++r) nodes[r] = std::make_unique<Node>(*this, r);
+      network(*this),
+      meetings(*this) {
+  std::vector<Rank> all;
+  while (all.size() < count) all.push_back(add_node());
+  const Seat first = network.add_seats(all);
+  for (const Rank node : all) {
+    nodes[node]->fabric = std::make_unique<SimFabric>(*this, "sim", all, first, node, false);
+    network.seat(first + node, *nodes[node]->fabric);
+  }
+}
+
+Rank Simulation::add_node() {
+  const auto node = static_cast<Rank>(nodes.size());
+  nodes.push_back(std::make_unique<Node>(*this, node));
+  network.add_node();
+  return node;
+}
+
+bool Simulation::begin_poll(Rank node) {
+  Cpu& processor = cpu(node);
+  const double cost = profile.cpu.poll_ns;
+  catch_up(saturating_add(processor.clock(), std::max(processor.cost(cost), kTicksPerNs)));
+  if (processor.stopped()) return false;
+  processor.spend(cost);
+  return true;
 }
 
 bool Simulation::step(Ticks until) {

@@ -9,6 +9,7 @@
 
 #include "fabric/sim/costs.hpp"
 #include "fabric/sim/cpu.hpp"
+#include "fabric/sim/forming.hpp"
 #include "fabric/sim/network.hpp"
 #include "fabric/sim/random.hpp"
 #include "fabric/sim/sim_fabric.hpp"
@@ -17,9 +18,9 @@
 namespace dunlin::sim {
 
 struct Node {
-  Node(Simulation& world, Rank rank);
+  Node(Simulation& world, Rank node);
   Cpu cpu;
-  SimFabric fabric;
+  std::unique_ptr<SimFabric> fabric;  // the world's own; null: it is not in it
 };
 
 /// All parts of a world; each knows the others through it.
@@ -27,7 +28,7 @@ struct Simulation {
   Simulation(Profile with_profile, std::uint32_t nodes, std::uint64_t seed);
 
   [[nodiscard]] Cpu& cpu(Rank node) { return nodes[node]->cpu; }
-  [[nodiscard]] SimFabric& fabric(Rank node) { return nodes[node]->fabric; }
+  Rank add_node();
 
   /// Run the next occurrence if it is not later than `until`.
   bool step(Ticks until);
@@ -35,6 +36,9 @@ struct Simulation {
   void catch_up(Ticks until);
   void pause(Rank node, Ticks duration);
   void set_timer(Ticks at, std::function<void()> action);
+  /// Charges the node for a poll, before which a program outside of run_until() lets the world run;
+  /// false if the node computes no more.
+  [[nodiscard]] bool begin_poll(Rank node);
 
   const Profile profile;
   const Costs costs;
@@ -43,6 +47,7 @@ struct Simulation {
   Random program_random;
   std::vector<std::unique_ptr<Node>> nodes;
   Network network;
+  Meetings meetings;
   bool running = false;
 
  private:

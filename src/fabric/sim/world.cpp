@@ -53,7 +53,22 @@ std::uint32_t World::size() const noexcept {
 
 Fabric& World::fabric(Rank node) {
   impl_->check_node(node);
-  return impl_->simulation.fabric(node);
+  SimFabric* const fabric = impl_->simulation.nodes[node]->fabric.get();
+  if (fabric == nullptr)
+    throw Error("simulated node " + std::to_string(node) +
+                " was added later: it is not in the world's own fabric, so form() one with it");
+  return *fabric;
+}
+
+Rank World::add_node() { return impl_->simulation.add_node(); }
+
+std::unique_ptr<Formation> World::form(Rank node, const std::string& name,
+                                       const std::vector<Rank>& nodes, std::uint64_t timeout_ns) {
+  impl_->check_node(node);
+  for (const Rank member : nodes) impl_->check_node(member);
+  Simulation& simulation = impl_->simulation;
+  return std::make_unique<SimFormation>(simulation, simulation.meetings.enter(node, name, nodes),
+                                        node, ticks_of_ns(timeout_ns));
 }
 
 void World::attach(Rank node, std::function<std::size_t()> poll) {

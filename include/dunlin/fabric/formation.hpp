@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include <dunlin/fabric.hpp>
+
+namespace dunlin {
+
+/// A fabric that is being formed step by step, beside whatever else its thread does. It has no
+/// thread of its own: one thread at a time calls it, and all progress is made in poll().
+///
+///     auto formation = dunlin::shm::begin_join({.group = "rack7", .members = 4});
+///     std::unique_ptr<dunlin::Fabric> next;
+///     while (!(next = formation->poll())) fabric->poll();  // the one that we have
+class Formation {
+ public:
+  Formation() = default;
+  Formation(const Formation&) = delete;
+  Formation& operator=(const Formation&) = delete;
+  /// Gives up, unless the fabric is formed; the others learn of it as of a member that has died.
+  virtual ~Formation() = default;
+
+  /// Goes on, and does not wait. Returns the fabric once all members are there and this one can
+  /// reach them; null before. Throws Error where join() does. After a fabric or an Error it is
+  /// over, and may not be polled again.
+  [[nodiscard]] virtual std::unique_ptr<Fabric> poll() = 0;
+  /// To wait on between two polls: the same at all times, readable when poll() can go on or its
+  /// time is up. -1 if there is none: a simulated node is polled when there is something to do.
+  [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
+};
+
+}  // namespace dunlin

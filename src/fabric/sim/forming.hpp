@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/formation.hpp>
+
+#include "fabric/sim/seat.hpp"
+#include "fabric/sim/ticks.hpp"
+
+/// Fabrics that are formed while the world runs. Two nodes meet by a round trip once both have
+/// begun; a member whose node has met all others has its fabric.
+namespace dunlin::sim {
+
+struct Simulation;
+
+/// What the members of a fabric that is being formed share.
+struct Forming {
+  struct Member {
+    bool begun = false;
+    bool given_up = false;
+    std::vector<bool> has_met;  // by rank
+    std::string fault;          // why it cannot go on
+  };
+  std::string name;
+  std::vector<Rank> nodes;  // by rank
+  Seat first_seat = 0;
+  std::vector<Member> members;  // by rank
+
+  [[nodiscard]] std::string who(Rank rank) const { return "node" + std::to_string(nodes[rank]); }
+};
+
+/// All that are not complete yet.
+class Meetings {
+ public:
+  explicit Meetings(Simulation& world) : world_(world) {}
+
+  /// The node takes its place; the first of them makes the meeting. Throws Error.
+  [[nodiscard]] std::shared_ptr<Forming> enter(Rank node, const std::string& name,
+                                               const std::vector<Rank>& nodes);
+
+ private:
+  void introduce(const std::shared_ptr<Forming>& forming, Rank rank);
+  void try_to_meet(const std::shared_ptr<Forming>& forming, Rank one, Rank other, Ticks since);
+
+  Simulation& world_;
+  std::vector<std::shared_ptr<Forming>> open_;
+};
+
+class SimFormation final : public Formation {
+ public:
+  SimFormation(Simulation& world, std::shared_ptr<Forming> forming, Rank rank, Ticks patience);
+  ~SimFormation() override;
+  [[nodiscard]] std::unique_ptr<Fabric> poll() override;
+
+ private:
+  [[nodiscard]] std::string why_not() const;
+  [[nodiscard]] std::string missing() const;
+  void give_up();
+
+  Simulation& world_;
+  std::shared_ptr<Forming> forming_;
+  Rank rank_;
+  Ticks patience_;
+  Ticks deadline_;
+  bool over_ = false;
+};
+
+}  // namespace dunlin::sim
