@@ -3,6 +3,7 @@
 /// All of Dunlin; each header can also be included alone.
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/formation.hpp>
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>

@@ -19,7 +19,6 @@
 #include "fabric/meeting/meeting.hpp"
 #include "fabric/meeting/plan.hpp"
 #include "fabric/meeting/visit.hpp"
-#include "fabric/meeting/waiting.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin::meeting::test {
@@ -134,15 +133,13 @@ inline Descriptor connect_to(const std::string& address) {
   while (true) {
     Descriptor socket = begin_to_connect(endpoints.at(0), fault);
     if (!socket) continue;
-    std::vector<pollfd> watched{{socket.get(), POLLOUT, 0}};
-    sleep_in_poll(watched, UINT64_MAX);
+    Awaited{.descriptors = {{socket.get(), POLLOUT, 0}}}.wait();
     if (connection_fault(socket).empty()) return socket;
   }
 }
 
 inline void wait_for_news_of(const Descriptor& socket) {
-  std::vector<pollfd> watched{{socket.get(), POLLIN, 0}};
-  sleep_in_poll(watched, UINT64_MAX);
+  Awaited{.descriptors = {{socket.get(), POLLIN, 0}}}.wait();
 }
 
 /// A guest that does only what the test says, and may stop anywhere.

@@ -71,6 +71,29 @@ TEST(OfiJoin, LeavesTheSignalsOfTheProcessToIt) {
   EXPECT_EQ(process.exit_code(), 0);
 }
 
+TEST(OfiJoin, StepByStepNamesTheMissingWhenTheTimeIsUp) {
+  ofi::JoinOptions options = on_this_host(fresh_group(), 2);
+  options.timeout_ms = 20;
+  const auto formation = ofi::begin_join(options);
+  const auto poll = [&] {
+    while (!formation->poll()) std::this_thread::yield();
+  };
+  EXPECT_TRUE(contains(what_is_thrown_by(poll), "did not meet within 20 ms"));
+  EXPECT_TRUE(contains(what_is_thrown_by(poll), "is over"));
+}
+
+TEST(OfiJoin, StepByStepMeetsThoseWhoJoin) {
+  const auto options = on_this_host(fresh_group(), 2);
+  std::unique_ptr<Fabric> blocking;
+  std::thread thread([&] { blocking = ofi::join(options); });
+  const auto formation = ofi::begin_join(options);
+  std::unique_ptr<Fabric> stepwise;
+  while (!(stepwise = formation->poll())) std::this_thread::yield();
+  thread.join();
+  EXPECT_NE(stepwise->rank(), blocking->rank());
+  EXPECT_EQ(ofi::description(*stepwise), ofi::description(*blocking));
+}
+
 TEST(OfiJoin, SaysWhichNetworkItChoseAndWhy) {
   const auto options = on_this_host(fresh_group(), 1);
   const auto fabric = ofi::join(options);

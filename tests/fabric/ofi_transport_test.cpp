@@ -40,8 +40,10 @@ TEST(OfiTransport, NamesThePeerThatCannotBeReachedAndItsAddress) {
     card = OfiTransport(theirs, 2).card();  // where nobody listens any more
   }
   const std::vector<std::vector<std::byte>> cards{transport.card(), card};
-  const std::string text =
-      what_is_thrown_by([&] { transport.connect(0, cards, proofs, proofs, UINT64_MAX); });
+  const std::string text = what_is_thrown_by([&] {
+    transport.connect(0, cards, proofs, proofs, UINT64_MAX);
+    while (!transport.connected()) transport.awaited().wait();
+  });
   EXPECT_TRUE(contains(text, "connecting to member 1 at " + card_text("tcp", card) + " failed: "));
   EXPECT_TRUE(contains(card_text("tcp", card), "127.0.0.1:"));
 }

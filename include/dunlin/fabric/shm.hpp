@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/formation.hpp>
 
 /// The shared-memory fabric: processes (or threads) of one host, each with segments of memory that
 /// its peers map. A write is a store, an atomic is a CPU atomic, a dead peer is noticed from the
@@ -40,5 +41,8 @@ struct JoinOptions {
 
 /// Join a group: returns when every member is there and all can reach each other. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
+
+/// The same beside other work: poll() it. Error, here or from poll().
+[[nodiscard]] std::unique_ptr<Formation> begin_join(const JoinOptions& options);
 
 }  // namespace dunlin::shm

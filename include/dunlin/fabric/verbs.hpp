@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/formation.hpp>
 #include <dunlin/fabric/tls.hpp>
 
 /// The fabric over RDMA devices: InfiniBand, RoCE and iWARP. A device writes into and reads from a
@@ -50,6 +51,10 @@ struct JoinOptions {
 
 /// Join a group: returns when every member is there and all are connected. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
+
+/// The same beside other work: poll() it. Error, here or from poll(). A meeting whose host has a
+/// name and no address keeps poll() while the system resolves it.
+[[nodiscard]] std::unique_ptr<Formation> begin_join(const JoinOptions& options);
 
 /// Device and address of a fabric that join() made, why these, what the device promises, and what
 /// was taken from the environment, in one line; empty for others.

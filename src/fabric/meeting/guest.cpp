@@ -7,7 +7,6 @@
 
 #include "fabric/meeting/connection.hpp"
 #include "fabric/meeting/visit.hpp"
-#include "fabric/meeting/waiting.hpp"
 
 namespace dunlin::meeting {
 namespace {
@@ -18,18 +17,21 @@ constexpr std::uint64_t kPatienceNs = 2'000'000'000;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
-class Guest {
+}  // namespace
+
+/// With whoever took our connection.
+class Guest::Talk {
  public:
-  Guest(const Plan& plan, Bytes card, std::string where, Descriptor socket,
-        std::uint64_t deadline_ns)
-      : plan_(plan),
-        where_(std::move(where)),
+  Talk(const Plan& plan, Bytes card, std::string where, Descriptor socket,
+       std::uint64_t deadline_ns)
+      : where_(std::move(where)),
         deadline_ns_(deadline_ns),
         patience_ns_(std::min(deadline_ns, now() + kPatienceNs)),
         connection_(std::move(socket), Side::guest, plan.secret, plan.tls.get()),
         visit_(plan, card, connection_.channel()) {}
 
-  Attempt run();
+  [[nodiscard]] std::optional<Attempt> go_on();
+  [[nodiscard]] Awaited awaited() const;
 
  private:
   [[nodiscard]] std::optional<Attempt> listen();
@@ -39,7 +41,6 @@ class Guest {
   [[nodiscard]] Attempt unproved() const;
   [[nodiscard]] Attempt without_tls();
 
-  const Plan& plan_;
   std::string where_;
   std::uint64_t deadline_ns_;
   std::uint64_t patience_ns_;
@@ -48,23 +49,26 @@ class Guest {
   bool introduced_ = false;
 };
 
-Attempt Guest::run() {
-  while (true) {
-    if (!connection_.write()) {  // but perhaps it said why, before it hung up
-      std::optional<Attempt> end = listen();
-      return end ? std::move(*end) : broken();
-    }
-    const std::uint64_t until_ns = introduced_ ? deadline_ns_ : patience_ns_;
-    if (now() >= until_ns) return too_late();
-    const int wanted = connection_.all_is_sent() ? POLLIN : POLLIN | POLLOUT;
-    std::vector<pollfd> watched{{connection_.socket().get(), static_cast<short>(wanted), 0}};
-    sleep_in_poll(watched, until_ns);
-    if ((watched[0].revents & ~POLLOUT) == 0) continue;
-    if (std::optional<Attempt> end = listen()) return std::move(*end);
+std::optional<Attempt> Guest::Talk::go_on() {
+  pollfd look{connection_.socket().get(), POLLIN, 0};
+  if (::poll(&look, 1, 0) > 0)
+    if (std::optional<Attempt> end = listen()) return end;
+  if (!connection_.write()) {  // but perhaps it said why, before it hung up
+    std::optional<Attempt> end = listen();
+    return end ? std::move(*end) : broken();
   }
+  if (now() >= (introduced_ ? deadline_ns_ : patience_ns_)) return too_late();
+  return std::nullopt;
 }
 
-std::optional<Attempt> Guest::listen() {
+Awaited Guest::Talk::awaited() const {
+  Awaited news;
+  news.by(introduced_ ? deadline_ns_ : patience_ns_);
+  news.add(connection_.socket(), connection_.all_is_sent() ? POLLIN : POLLIN | POLLOUT);
+  return news;
+}
+
+std::optional<Attempt> Guest::Talk::listen() {
   const bool open = connection_.read();
   Channel& channel = connection_.channel();
   if (channel.proved() && !introduced_) {
@@ -79,7 +83,7 @@ std::optional<Attempt> Guest::listen() {
   return std::nullopt;
 }
 
-std::optional<Attempt> Guest::listen_to(const Frame& frame) {
+std::optional<Attempt> Guest::Talk::listen_to(const Frame& frame) {
   switch (visit_.hear(frame)) {
     case Visit::Outcome::waiting:
       return std::nullopt;
@@ -95,13 +99,13 @@ std::optional<Attempt> Guest::listen_to(const Frame& frame) {
   return std::nullopt;
 }
 
-Attempt Guest::broken() const {
+Attempt Guest::Talk::broken() const {
   const std::string news = visit_.text().empty() ? "" : ". Its last news: " + visit_.text();
   if (introduced_) return {Attempt::End::lost, "the host at " + where_ + " left or died" + news};
   return {Attempt::End::unanswered, "somebody at " + where_ + " hung up on us before a proof"};
 }
 
-Attempt Guest::too_late() const {
+Attempt Guest::Talk::too_late() const {
   if (!introduced_)
     return {Attempt::End::unproved, "somebody at " + where_ +
                                         " takes connections and does not answer: is it stopped, or "
@@ -109,7 +113,7 @@ Attempt Guest::too_late() const {
   return {Attempt::End::lost, visit_.text() + ". This member waited as a guest at " + where_};
 }
 
-Attempt Guest::without_tls() {
+Attempt Guest::Talk::without_tls() {
   static_cast<void>(connection_.write());  // it may want to know
   const std::string text = "whoever holds the meeting at " + where_ + " " +
                            connection_.tls_fault() +
@@ -117,7 +121,7 @@ Attempt Guest::without_tls() {
   return {introduced_ ? Attempt::End::lost : Attempt::End::unproved, text};
 }
 
-Attempt Guest::unproved() const {
+Attempt Guest::Talk::unproved() const {
   const Channel& channel = connection_.channel();
   const std::string host = "the host of the meeting at " + where_;
   switch (channel.fault()) {
@@ -139,20 +143,42 @@ Attempt Guest::unproved() const {
                                       "service?"};
 }
 
-}  // namespace
+Guest::Guest(const Plan& plan, Bytes card, const Endpoint& endpoint, std::uint64_t deadline_ns)
+    : plan_(plan),
+      card_(card),
+      where_(endpoint.text()),
+      deadline_ns_(deadline_ns),
+      patience_ns_(std::min(deadline_ns, now() + kPatienceNs)),
+      connecting_(begin_to_connect(endpoint, fault_)) {}
 
-Attempt visit(const Plan& plan, Bytes card, const Endpoint& endpoint, std::uint64_t deadline_ns) {
-  const std::string where = endpoint.text();
-  std::string fault;
-  Descriptor socket = begin_to_connect(endpoint, fault);
-  if (socket) {
-    std::vector<pollfd> watched{{socket.get(), POLLOUT, 0}};
-    sleep_in_poll(watched, std::min(deadline_ns, now() + kPatienceNs));
-    fault = watched[0].revents == 0 ? "no answer" : connection_fault(socket);
+Guest::~Guest() = default;
+
+std::optional<Attempt> Guest::poll() {
+  if (!talk_)
+    if (std::optional<Attempt> end = finish_connecting()) return end;
+  return talk_ ? talk_->go_on() : std::nullopt;
+}
+
+std::optional<Attempt> Guest::finish_connecting() {
+  if (connecting_) {
+    pollfd look{connecting_.get(), POLLOUT, 0};
+    const bool answered = ::poll(&look, 1, 0) > 0;
+    if (!answered && now() < patience_ns_) return std::nullopt;
+    fault_ = answered ? connection_fault(connecting_) : "no answer";
   }
-  if (!fault.empty())
-    return {Attempt::End::unanswered, "nobody can be reached at " + where + " (" + fault + ")"};
-  return Guest(plan, card, where, std::move(socket), deadline_ns).run();
+  if (!fault_.empty())
+    return Attempt{Attempt::End::unanswered,
+                   "nobody can be reached at " + where_ + " (" + fault_ + ")"};
+  talk_ = std::make_unique<Talk>(plan_, card_, where_, std::move(connecting_), deadline_ns_);
+  return std::nullopt;
+}
+
+Awaited Guest::awaited() const {
+  if (talk_) return talk_->awaited();
+  Awaited news;
+  news.by(patience_ns_);
+  news.add(connecting_, POLLOUT);
+  return news;
 }
 
 }  // namespace dunlin::meeting

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "fabric/meeting/address.hpp"
 #include "fabric/meeting/plan.hpp"
+#include "fabric/stepped_formation.hpp"
 
 namespace dunlin::meeting {
 
@@ -22,9 +24,28 @@ struct Attempt {
   std::optional<Roster> roster = {};
 };
 
-/// Visits whoever is there, until it ends in one way or another. Error if the host refuses us and
-/// has proved that it may.
-[[nodiscard]] Attempt visit(const Plan& plan, Bytes card, const Endpoint& endpoint,
-                            std::uint64_t deadline_ns);
+/// Visits whoever is there, until it ends in one way or another.
+class Guest {
+ public:
+  Guest(const Plan& plan, Bytes card, const Endpoint& endpoint, std::uint64_t deadline_ns);
+  ~Guest();
+  /// Goes on; how it ended, once it has. Error if the host refuses us and has proved that it may.
+  [[nodiscard]] std::optional<Attempt> poll();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
+
+ private:
+  class Talk;
+  [[nodiscard]] std::optional<Attempt> finish_connecting();
+
+  const Plan& plan_;
+  Bytes card_;
+  std::string where_;
+  std::uint64_t deadline_ns_;
+  std::uint64_t patience_ns_;
+  Descriptor connecting_;
+  std::string fault_;           // why there is nothing to connect
+  std::unique_ptr<Talk> talk_;  // once there is a connection
+};
 
 }  // namespace dunlin::meeting

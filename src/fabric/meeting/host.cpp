@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fabric/meeting/bytes.hpp"
-#include "fabric/meeting/waiting.hpp"
 
 namespace dunlin::meeting {
 namespace {
@@ -35,22 +34,21 @@ Host::Host(const Plan& plan, Bytes card, Claim claim, std::uint64_t deadline_ns)
   ensure_descriptors(plan.members() + kMaxStrangers + kOtherDescriptors, plan.members());
 }
 
-Roster Host::run() {
-  while (true) {
-    const std::uint64_t now_ns = now();
-    for (auto& visitor : visitors_)
-      if (visitor->readable) hear(*visitor);
-    accept_strangers(now_ns);
-    advance();
-    tell_news(now_ns);
-    for (auto& visitor : visitors_) speak(*visitor);
-    sweep(now_ns);
-    if (over() || (told_go_ && now_ns >= deadline_ns_)) return roster();
-    if (!refused_all_.empty() && (visitors_.empty() || now_ns >= deadline_ns_))
-      throw Refused(refused_all_);
-    if (now_ns >= deadline_ns_) give_up();
-    wait(now_ns);
-  }
+std::optional<Roster> Host::poll() {
+  const std::uint64_t now_ns = now();
+  look();
+  for (auto& visitor : visitors_)
+    if (visitor->readable) hear(*visitor);
+  accept_strangers(now_ns);
+  advance();
+  tell_news(now_ns);
+  for (auto& visitor : visitors_) speak(*visitor);
+  sweep(now_ns);
+  if (over() || (told_go_ && now_ns >= deadline_ns_)) return roster();
+  if (!refused_all_.empty() && (visitors_.empty() || now_ns >= deadline_ns_))
+    throw Refused(refused_all_);
+  if (now_ns >= deadline_ns_) give_up();
+  return std::nullopt;
 }
 
 // --- who comes and goes --------------------------------------------------------------------------
@@ -268,24 +266,30 @@ void Host::tell_go() {
     if (visitor->ticket) visitor->connection.channel().send(FrameType::go, body);
 }
 
-// --- the loop ------------------------------------------------------------------------------------
+// --- step by step --------------------------------------------------------------------------------
 
-void Host::wait(std::uint64_t now_ns) {
-  std::uint64_t until_ns = deadline_ns_;
-  if (news_) until_ns = std::min(until_ns, next_news_ns_);
-  const bool accepting = now_ns >= next_accept_ns_;
-  if (!accepting) until_ns = std::min(until_ns, next_accept_ns_);
-  std::vector<pollfd> watched{{accepting ? claim_.listener.get() : -1, POLLIN, 0}};
+/// The listener comes first, then the visitors.
+Awaited Host::awaited() const {
+  const bool accepting = now() >= next_accept_ns_;
+  Awaited news;
+  news.by(deadline_ns_);
+  if (news_) news.by(next_news_ns_);
+  if (!accepting) news.by(next_accept_ns_);
+  news.descriptors.push_back({accepting ? claim_.listener.get() : -1, POLLIN, 0});
   for (const auto& visitor : visitors_) {
     const bool more_to_tell = visitor->ticket && gathering_.complete() && !visitor->told_all;
     const bool nothing_to_send = visitor->connection.all_is_sent() && !more_to_tell;
-    const int wanted = nothing_to_send ? POLLIN : POLLIN | POLLOUT;
-    watched.push_back({visitor->connection.socket().get(), static_cast<short>(wanted), 0});
-    if (!visitor->ticket) until_ns = std::min(until_ns, visitor->until_ns);
+    news.add(visitor->connection.socket(), nothing_to_send ? POLLIN : POLLIN | POLLOUT);
+    if (!visitor->ticket) news.by(visitor->until_ns);
   }
-  sleep_in_poll(watched, until_ns);
+  return news;
+}
+
+void Host::look() {
+  Awaited news = awaited();
+  static_cast<void>(news.is_here());
   for (std::size_t i = 0; i < visitors_.size(); ++i)
-    visitors_[i]->readable = (watched[i + 1].revents & ~POLLOUT) != 0;
+    visitors_[i]->readable = (news.descriptors[i + 1].revents & ~POLLOUT) != 0;
 }
 
 bool Host::over() const {

@@ -9,18 +9,21 @@
 #include "fabric/meeting/address.hpp"
 #include "fabric/meeting/connection.hpp"
 #include "fabric/meeting/gathering.hpp"
+#include "fabric/stepped_formation.hpp"
 
 namespace dunlin::meeting {
 
-/// Serves a meeting at a claimed address, from one thread that sleeps in poll() only.
+/// Serves a meeting at a claimed address, step by step.
 ///
 /// Whoever connects is a *stranger* until it has proved that it knows the secret and has introduced
 /// itself; then it is a *guest*. Strangers are few, small and short-lived (N4).
 class Host {
  public:
   Host(const Plan& plan, Bytes card, Claim claim, std::uint64_t deadline_ns);
-  /// Returns when all have met; Error says who is missing.
-  [[nodiscard]] Roster run();
+  /// Goes on; the roster when all have met. Error says who is missing.
+  [[nodiscard]] std::optional<Roster> poll();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
 
  private:
   struct Visitor {
@@ -57,7 +60,7 @@ class Host {
   void tell_go();
   void advance();
 
-  void wait(std::uint64_t now_ns);
+  void look();
   [[nodiscard]] bool over() const;
   [[nodiscard]] Roster roster() const;
   [[noreturn]] void give_up();

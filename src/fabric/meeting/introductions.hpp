@@ -37,25 +37,18 @@ struct Introductions {
 };
 [[nodiscard]] Introductions introduce(const Roster& roster);
 
-/// Meets as the options of a network's join() say. `place` is what a launcher said, for the error.
+/// To meet as the options of a network's join() say.
 template <class JoinOptions>
-[[nodiscard]] Roster meet_as(const JoinOptions& options, const std::string& place,
-                             std::span<const std::byte> card) {
-  try {
-    return meet({.address = options.meeting,
-                 .secret = options.secret,
-                 .tls = options.tls,
-                 .group = options.group,
-                 .members = options.members,
-                 .names = options.names,
-                 .name = options.name,
-                 .rank = options.rank,
-                 .timeout_ms = options.timeout_ms},
-                card);
-  } catch (const Error& error) {
-    if (place.empty()) throw;
-    throw Error(std::string(error.what()) + ". This member's place: " + place);
-  }
+[[nodiscard]] Options meeting_of(const JoinOptions& options) {
+  return {.address = options.meeting,
+          .secret = options.secret,
+          .tls = options.tls,
+          .group = options.group,
+          .members = options.members,
+          .names = options.names,
+          .name = options.name,
+          .rank = options.rank,
+          .timeout_ms = options.timeout_ms};
 }
 
 }  // namespace dunlin::meeting

@@ -8,7 +8,6 @@
 
 #include "fabric/meeting/guest.hpp"
 #include "fabric/meeting/host.hpp"
-#include "fabric/meeting/waiting.hpp"
 
 namespace dunlin::meeting {
 namespace {
@@ -24,30 +23,39 @@ constexpr int kComplaintsToBelieve = 20;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
-/// Goes to the address of the meeting, again and again, until it is the host or has met one.
-class Seeker {
- public:
-  Seeker(const Plan& plan, Bytes card)
-      : plan_(plan),
-        card_(card),
-        address_(parse_address(plan.address)),
-        deadline_ns_(now() + plan.timeout_ms * kNsPerMs) {}
+}  // namespace
 
-  Roster run();
+/// Goes to the address of the meeting, again and again, until it is the host or has met one.
+class Meeting::Seeker {
+ public:
+  Seeker(const Options& options, Bytes card)
+      : plan_(plan_from(options, card)),
+        card_(card.begin(), card.end()),
+        address_(parse_address(plan_.address)),
+        deadline_ns_(now() + plan_.timeout_ms * kNsPerMs) {}
+
+  [[nodiscard]] std::optional<Roster> poll();
+  [[nodiscard]] Awaited awaited() const;
 
  private:
-  [[nodiscard]] Roster serve(Claim claim);
+  void begin_round();
+  [[nodiscard]] std::optional<Roster> serve();
   void resolve_again();
-  [[nodiscard]] std::optional<Roster> visit_all();
+  void visit_next();
+  [[nodiscard]] std::optional<Roster> go_on_visiting();
   void judge(const Attempt& attempt);
   void pause();
   [[nodiscard]] Error failure(const std::string& why) const;
 
-  const Plan& plan_;
-  Bytes card_;
+  const Plan plan_;
+  const std::vector<std::byte> card_;
   Address address_;
   std::uint64_t deadline_ns_;
   std::vector<Endpoint> endpoints_;
+  std::size_t visited_ = 0;     // of them, in this round
+  std::optional<Guest> guest_;  // at the last of those
+  std::optional<Host> host_;
+  std::uint64_t resume_ns_ = 0;  // with the next round
   std::uint64_t next_resolve_ns_ = 0;
   std::uint64_t pause_ns_ = kShortestPauseNs;
   int complaints_ = 0;      // of those who proved nothing, since somebody did
@@ -56,29 +64,66 @@ class Seeker {
   std::string claim_note_;  // why we are not the host
 };
 
-Roster Seeker::run() {
-  while (true) {
-    resolve_again();
-    Claim mine = claim(endpoints_);
-    if (mine.listener) return serve(std::move(mine));
-    claim_note_ = mine.fault;
-    if (std::optional<Roster> roster = visit_all()) return std::move(*roster);
-    if (now() >= deadline_ns_)
-      throw failure("did not meet within " + std::to_string(plan_.timeout_ms) + " ms");
-    pause();
+std::optional<Roster> Meeting::Seeker::poll() {
+  if (!host_ && !guest_) {
+    if (now() < resume_ns_) return std::nullopt;
+    begin_round();
   }
+  return host_ ? serve() : go_on_visiting();
 }
 
-Roster Seeker::serve(Claim claim) {
+Awaited Meeting::Seeker::awaited() const {
+  if (host_) return host_->awaited();
+  if (guest_) return guest_->awaited();
+  return {.until_ns = resume_ns_};
+}
+
+void Meeting::Seeker::begin_round() {
+  resolve_again();
+  Claim mine = claim(endpoints_);
+  if (mine.listener) {
+    host_.emplace(plan_, card_, std::move(mine), deadline_ns_);
+    return;
+  }
+  claim_note_ = mine.fault;
+  visited_ = 0;
+  visit_next();
+}
+
+std::optional<Roster> Meeting::Seeker::serve() {
   try {
-    return Host(plan_, card_, std::move(claim), deadline_ns_).run();
+    return host_->poll();
   } catch (const Error& error) {
     if (before_.empty()) throw;
     throw Error(std::string(error.what()) + ". Before that, " + before_);
   }
 }
 
-void Seeker::resolve_again() {
+/// The next endpoint; if there is none, the next round.
+void Meeting::Seeker::visit_next() {
+  guest_.reset();
+  if (visited_ < endpoints_.size()) {
+    guest_.emplace(plan_, card_, endpoints_[visited_++], deadline_ns_);
+    return;
+  }
+  if (now() >= deadline_ns_)
+    throw failure("did not meet within " + std::to_string(plan_.timeout_ms) + " ms");
+  pause();
+}
+
+std::optional<Roster> Meeting::Seeker::go_on_visiting() {
+  while (guest_) {
+    std::optional<Attempt> attempt = guest_->poll();
+    if (!attempt || attempt->roster) return attempt ? std::move(attempt->roster) : std::nullopt;
+    judge(*attempt);
+    if (attempt->end != Attempt::End::unanswered)
+      visited_ = endpoints_.size();  // there is somebody
+    visit_next();
+  }
+  return std::nullopt;
+}
+
+void Meeting::Seeker::resolve_again() {
   if (now() < next_resolve_ns_ || (address_.is_unix() && !endpoints_.empty())) return;
   std::string fault;
   std::vector<Endpoint> found = resolve(address_, fault);
@@ -87,17 +132,7 @@ void Seeker::resolve_again() {
   if (!found.empty()) endpoints_ = std::move(found);
 }
 
-std::optional<Roster> Seeker::visit_all() {
-  for (const Endpoint& endpoint : endpoints_) {
-    Attempt attempt = visit(plan_, card_, endpoint, deadline_ns_);
-    if (attempt.roster) return std::move(attempt.roster);
-    judge(attempt);
-    if (attempt.end != Attempt::End::unanswered) break;  // there is somebody
-  }
-  return std::nullopt;
-}
-
-void Seeker::judge(const Attempt& attempt) {
+void Meeting::Seeker::judge(const Attempt& attempt) {
   note_ = attempt.note;
   if (attempt.end != Attempt::End::unanswered) claim_note_.clear();  // it has its host
   if (attempt.end == Attempt::End::lost) {
@@ -109,24 +144,32 @@ void Seeker::judge(const Attempt& attempt) {
     throw failure("cannot meet");
 }
 
-void Seeker::pause() {
-  std::vector<pollfd> nothing;
-  sleep_in_poll(nothing, std::min(deadline_ns_, now() + pause_ns_));
+void Meeting::Seeker::pause() {
+  resume_ns_ = std::min(deadline_ns_, now() + pause_ns_);
   pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
 }
 
-Error Seeker::failure(const std::string& why) const {
+Error Meeting::Seeker::failure(const std::string& why) const {
   std::string text = plan_.group_text() + " " + why + " at " + plan_.address + ": " + note_;
   if (!claim_note_.empty()) text += "; and " + claim_note_;
   if (!before_.empty() && before_ != note_) text += ". Before that, " + before_;
   return Error(text);
 }
 
-}  // namespace
+Meeting::Meeting(const Options& options, std::span<const std::byte> card)
+    : seeker_(std::make_unique<Seeker>(options, card)) {}
+
+Meeting::~Meeting() = default;
+
+std::optional<Roster> Meeting::poll() { return seeker_->poll(); }
+
+Awaited Meeting::awaited() const { return seeker_->awaited(); }
 
 Roster meet(const Options& options, std::span<const std::byte> card) {
-  const Plan plan = plan_from(options, card);
-  return Seeker(plan, card).run();
+  for (Meeting meeting(options, card);;) {
+    if (std::optional<Roster> roster = meeting.poll()) return std::move(*roster);
+    meeting.awaited().wait();
+  }
 }
 
 void check(const Options& options) {

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/tls.hpp>
+
+#include "fabric/stepped_formation.hpp"
 
 /// Where the members of a group on several hosts find and come to trust each other; docs/cluster.md
 /// gives N1 to N5, docs/formats/meeting.md the bytes. Used once, before there is a fabric.
@@ -55,8 +59,24 @@ struct Roster {
 
 inline constexpr std::size_t kMaxCardBytes = 4096;
 
-/// Returns when every member has come and knows all others. Throws Error, which names who is
-/// missing, what does not fit, or what is wrong with the options.
+/// A member's way to the others, step by step. All of it may throw Error, which names who is
+/// missing, what does not fit, or what is wrong with the options. A name that must be resolved can
+/// keep poll() for as long as the system's resolver takes.
+class Meeting {
+ public:
+  Meeting(const Options& options, std::span<const std::byte> card);
+  ~Meeting();
+  /// Goes on; the roster, once every member has come and knows all others.
+  [[nodiscard]] std::optional<Roster> poll();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
+
+ private:
+  class Seeker;
+  std::unique_ptr<Seeker> seeker_;
+};
+
+/// The same for those who have nothing else to do.
 [[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> card);
 
 /// Throws what meet() would before it goes anywhere: what is wrong with the options.

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kEventQueueSlots = 64;
 constexpr std::size_t kMaxAddressBytes = 256;
-constexpr int kPatienceMs = 20;  // of one look at the event queue
+/// Between two looks at the event queue, whatever its descriptor says.
+constexpr std::uint64_t kPatienceNs = 20'000'000;
 
 struct Ticket {
   std::uint32_t from = 0;
@@ -123,13 +124,12 @@ void OfiTransport::call(Rank peer, const std::vector<std::byte>& card, const str
           "connecting to " + who(peer));
 }
 
-void OfiTransport::answer(fi_info* info, std::span<const std::byte> data,
-                          std::span<const stream::Proof> theirs) {
+void OfiTransport::answer(fi_info* info, std::span<const std::byte> data) {
   Ticket ticket;
   if (data.size() >= sizeof ticket) std::memcpy(&ticket, data.data(), sizeof ticket);
   const bool welcome = data.size() >= sizeof ticket && ticket.from < rank_ &&
                        !links_[ticket.from].endpoint &&
-                       stream::same_proof(ticket.proof, theirs[ticket.from]);
+                       stream::same_proof(ticket.proof, theirs_[ticket.from]);
   if (!welcome) {
     static_cast<void>(fi_reject(listener_.get(), info->handle, nullptr, 0));
     return;
@@ -137,13 +137,12 @@ void OfiTransport::answer(fi_info* info, std::span<const std::byte> data,
   checked(fi_accept(open_endpoint(ticket.from, info), nullptr, 0), "accepting " + who(ticket.from));
 }
 
-/// False if there was none within a short time.
-bool OfiTransport::take_connection_event(std::span<const stream::Proof> theirs) {
+/// False if there was none.
+bool OfiTransport::take_connection_event() {
   std::uint32_t kind = 0;
   ConnectionEvent event;
-  const ssize_t bytes =
-      fi_eq_sread(events_.get(), &kind, event.bytes.data(), event.bytes.size(), kPatienceMs, 0);
-  if (bytes == -FI_EAGAIN || bytes == -FI_EINTR || bytes == -FI_ETIMEDOUT) return false;
+  const ssize_t bytes = fi_eq_read(events_.get(), &kind, event.bytes.data(), event.bytes.size(), 0);
+  if (bytes == -FI_EAGAIN || bytes == -FI_EINTR) return false;
   if (bytes == -FI_EAVAIL) {
     fi_eq_err_entry error{};
     checked(fi_eq_readerr(events_.get(), &error, 0), "reading libfabric's event queue");
@@ -154,7 +153,7 @@ bool OfiTransport::take_connection_event(std::span<const stream::Proof> theirs) 
   checked(bytes, "reading libfabric's event queue");
   if (kind == FI_CONNREQ) {
     const Info info(event.entry().info);
-    answer(info.get(), event.sent_along(static_cast<std::size_t>(bytes)), theirs);
+    answer(info.get(), event.sent_along(static_cast<std::size_t>(bytes)));
     return true;
   }
   const Rank peer = peer_of(event.entry().fid);
@@ -180,20 +179,38 @@ void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> ca
                            std::span<const stream::Proof> ours,
                            std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
   rank_ = rank;
+  theirs_.assign(theirs.begin(), theirs.end());
+  deadline_ns_ = deadline_ns;
   for (Rank peer = 0; peer < links_.size(); ++peer) {
     links_[peer].sent = Marks(ours[peer]);
     links_[peer].received = Marks(theirs[peer]);
     links_[peer].at = card_text(info_->fabric_attr->prov_name, cards[peer]);
   }
   for (Rank peer = rank_ + 1; peer < links_.size(); ++peer) call(peer, cards[peer], ours[peer]);
+}
+
+bool OfiTransport::connected() {
   while (!missing().empty()) {
-    if (take_connection_event(theirs)) continue;
-    if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns) continue;
+    if (take_connection_event()) continue;
+    if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns_) return false;
     throw Error("the members have met, but there is no connection to " + missing() +
                 ": is a firewall in between, or did one of us give an address that others cannot "
                 "reach (JoinOptions::address)?");
   }
   listener_.reset();  // nobody else is expected
+  theirs_.clear();
+  return true;
+}
+
+Awaited OfiTransport::awaited() const {
+  Awaited news;
+  std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
+  const bool may_wait =
+      fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) == FI_SUCCESS;
+  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  news.by(std::min(deadline_ns_, may_wait ? now_ns + kPatienceNs : now_ns));
+  for (const int descriptor : descriptors()) news.descriptors.push_back({descriptor, POLLIN, 0});
+  return news;
 }
 
 }  // namespace dunlin::ofi

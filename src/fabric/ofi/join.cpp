@@ -1,16 +1,14 @@
 #include <dunlin/fabric/ofi.hpp>
 
 #include "fabric/launch/complete.hpp"
-#include "fabric/meeting/introductions.hpp"
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
-#include "fabric/stream/stream_fabric.hpp"
-#include "fabric/system.hpp"
+#include "fabric/stream/joining.hpp"
 
 namespace dunlin::ofi {
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
+using Joining = stream::Joining<OfiTransport>;
 
 std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members) {
   try {
@@ -20,35 +18,35 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
   }
 }
 
-}  // namespace
-
-std::unique_ptr<Fabric> join(const JoinOptions& given) {
+Joining::Parts parts(const JoinOptions& given) {
   JoinOptions options = given;
-  const std::string place = launch::complete(options);
+  std::string place = launch::complete(options);
   const std::uint32_t members = meeting::count_members(options);
   Network network = choose_network({.provider = options.provider,
                                     .device = options.device,
                                     .address = options.address,
                                     .meeting = options.meeting});
   std::unique_ptr<OfiTransport> transport = listen_on(network, members);
-  if (!place.empty()) network.description += "; " + place;
-  const meeting::Roster roster = meeting::meet_as(options, place, transport->card());
-  meeting::Introductions all = meeting::introduce(roster);
-  // All are there, so this takes no time worth mentioning; but the meeting may have taken it all.
-  const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + options.timeout_ms * kNsPerMs;
-  transport->connect(roster.rank, all.cards, all.our_proofs, all.their_proofs, deadline_ns);
-  return std::make_unique<stream::StreamFabric>(stream::Attachment{
-      .kind = "ofi",
-      .description = std::move(network.description),
-      .group = options.group,
-      .rank = roster.rank,
-      .names = std::move(all.names),
-      .host_members = count_on_this_host(options.provider, all.cards, roster.rank),
-      .silence_timeout_ms = options.silence_timeout_ms,
-      .formed_by_ns = deadline_ns,
-      .our_proofs = std::move(all.our_proofs),
-      .their_proofs = std::move(all.their_proofs),
-      .transport = std::move(transport)});
+  const std::string description =
+      network.description + (place.empty() ? std::string() : "; " + place);
+  return {.network = std::move(transport),
+          .meeting = meeting::meeting_of(options),
+          .place = std::move(place),
+          .silence_timeout_ms = options.silence_timeout_ms,
+          .describe = [description, provider = options.provider](
+                          stream::Attachment& made, const meeting::Introductions& all) {
+            made.kind = "ofi";
+            made.description = description;
+            made.host_members = count_on_this_host(provider, all.cards, made.rank);
+          }};
+}
+
+}  // namespace
+
+std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(parts(options)).run(); }
+
+std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
+  return std::make_unique<Joining>(parts(options));
 }
 
 std::string description(const Fabric& fabric) {

@@ -239,10 +239,16 @@ void OfiTransport::close(Rank peer) noexcept {
   link.endpoint.reset();
 }
 
+std::array<int, 2> OfiTransport::descriptors() const {
+  std::array<int, 2> numbers{-1, -1};
+  const std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
+  for (std::size_t i = 0; i < queues.size(); ++i)
+    checked(fi_control(queues[i], FI_GETWAIT, &numbers[i]), "asking libfabric for a descriptor");
+  return numbers;
+}
+
 void OfiTransport::watch(int epoll) {
-  for (fid* const queue : {&completions_->fid, &events_->fid}) {
-    int descriptor = -1;
-    checked(fi_control(queue, FI_GETWAIT, &descriptor), "asking libfabric for a descriptor");
+  for (const int descriptor : descriptors()) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) checked(-errno, "epoll_ctl");

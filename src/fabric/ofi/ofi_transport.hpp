@@ -12,6 +12,7 @@
 #include "fabric/ofi/envelope.hpp"
 #include "fabric/ofi/handles.hpp"
 #include "fabric/ofi/provider.hpp"
+#include "fabric/stepped_formation.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/transport.hpp"
 
@@ -42,11 +43,16 @@ class OfiTransport final : public stream::Transport {
 
   /// Where we listen: what a peer needs to connect.
   [[nodiscard]] std::vector<std::byte> card() const;
-  /// Connects to all ranks above ours, and waits for all below. `ours` and `theirs` are the proofs
-  /// of S7, by peer. Error when the time is up, which names who is missing.
+  /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
+  /// are the proofs of S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
+  /// is missing.
+  [[nodiscard]] bool connected();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
 
   [[nodiscard]] std::size_t frame_bytes() const noexcept override { return kFrameBytes; }
   [[nodiscard]] std::byte* lend(Rank to) noexcept override;
@@ -87,14 +93,14 @@ class OfiTransport final : public stream::Transport {
   // connections.cpp
   [[nodiscard]] fid_ep* open_endpoint(Rank peer, fi_info* info);
   void call(Rank peer, const std::vector<std::byte>& card, const stream::Proof& proof);
-  void answer(fi_info* info, std::span<const std::byte> ticket,
-              std::span<const stream::Proof> theirs);
-  [[nodiscard]] bool take_connection_event(std::span<const stream::Proof> theirs);
+  void answer(fi_info* info, std::span<const std::byte> ticket);
+  [[nodiscard]] bool take_connection_event();
   [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
 
   // ofi_transport.cpp
   [[nodiscard]] void* descriptor_of(const Link& link) const noexcept;
+  [[nodiscard]] std::array<int, 2> descriptors() const;
   void post_receive(Buffer& buffer) noexcept;
   [[nodiscard]] bool inject(Link& link, const Buffer& buffer) noexcept;
   void post_send(Buffer& buffer) noexcept;
@@ -120,8 +126,10 @@ class OfiTransport final : public stream::Transport {
   Fid<fid_eq> events_;
   Fid<fid_cq> completions_;
   Fid<fid_pep> listener_;
-  std::vector<Link> links_;  // by rank
-  std::vector<Rank> ended_;  // not told yet
+  std::vector<stream::Proof> theirs_;  // by rank, while we connect
+  std::uint64_t deadline_ns_ = 0;      // for that
+  std::vector<Link> links_;            // by rank
+  std::vector<Rank> ended_;            // not told yet
   std::uint64_t round_ = 1;
   bool idle_round_ = false;  // nothing has moved in the last one, nor since
   std::uint32_t rounds_until_events_ = 1;

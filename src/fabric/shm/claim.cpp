@@ -3,7 +3,6 @@
 #include <fstream>
 #include <sstream>
 
-#include <poll.h>
 #include <sys/eventfd.h>
 
 #include "fabric/shm/rendezvous.hpp"
@@ -14,7 +13,8 @@ namespace {
 /// A killed process holds its address until the kernel has torn it down, and it takes a moment
 /// until it is seen to be dying.
 constexpr std::uint64_t kGraceForTheDyingNs = 250'000'000;
-constexpr int kRetryMs = 5;
+constexpr std::uint64_t kRetryNs = 5'000'000;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 /// Whether the kernel is tearing it down (PF_EXITING, a flag that /proc shows).
 bool is_exiting(pid_t pid) {
@@ -35,43 +35,47 @@ Rendezvous::Rendezvous(const JoinOptions& options)
     : self_(identity_from(options)),
       access_(access_for(options.access_group)),
       timeout_ms_(options.timeout_ms),
+      deadline_ns_(read_clock_ns(CLOCK_MONOTONIC) + timeout_ms_ * kNsPerMs),
+      wanted_(wanted_ranks(self_)),
+      grace_until_ns_(std::min(read_clock_ns(CLOCK_MONOTONIC) + kGraceForTheDyingNs, deadline_ns_)),
       links_(self_.members()),
       notes_(self_.members()),
       probes_(self_.members()),
       try_interval_ns_(1'000'000) {
   ensure_descriptors(3 * self_.members() + 2 * kMaxRegions + 64, self_.members());
-  claim_rank(options);
-  make_base();
-  formation_.emplace(self_.rank, self_.incarnation, self_.members());
 }
 
-void Rendezvous::claim_rank(const JoinOptions& options) {
-  const std::vector<Rank> wanted = wanted_ranks(self_);
+/// False if that must be tried again.
+bool Rendezvous::claim_rank() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
-  const std::uint64_t deadline_ns = now_ns + std::uint64_t{options.timeout_ms} * 1'000'000;
-  const std::uint64_t give_up_ns = std::min(now_ns + kGraceForTheDyingNs, deadline_ns);
-  while (!claim_one_of(wanted)) {
-    if (read_clock_ns(CLOCK_MONOTONIC) >= give_up_ns) return outlast_the_dying(wanted, deadline_ns);
-    ::poll(nullptr, 0, kRetryMs);
+  if (now_ns < next_claim_ns_) return false;
+  if (claim_one_of_those_wanted()) {
+    deadline_ns_ = now_ns + timeout_ms_ * kNsPerMs;
+    make_base();
+    agreement_.emplace(self_.rank, self_.incarnation, self_.members());
+    return true;
   }
+  if (now_ns >= grace_until_ns_) outlast_the_dying(now_ns);
+  next_claim_ns_ = now_ns + kRetryNs;
+  return false;
 }
 
 /// The kernel frees a process's memory before it closes its sockets: some 100 ms a gigabyte.
-void Rendezvous::outlast_the_dying(const std::vector<Rank>& wanted, std::uint64_t deadline_ns) {
-  std::vector<pid_t> holders;
-  for (Rank rank : wanted)
-    if (const auto socket = shm::connect_to(address_of(access_, self_.group, rank)))
-      holders.push_back(counterpart_of(*socket, access_).pid);
-  bool dying = true;  // and once it is not, its place may be free
-  while (!claim_one_of(wanted)) {
-    if (!dying || read_clock_ns(CLOCK_MONOTONIC) >= deadline_ns) throw_taken(wanted);
-    dying = std::any_of(holders.begin(), holders.end(), is_exiting);
-    ::poll(nullptr, 0, kRetryMs);
+void Rendezvous::outlast_the_dying(std::uint64_t now_ns) {
+  if (!holders_) {
+    holders_.emplace();
+    for (const Rank rank : wanted_)
+      if (const auto socket = shm::connect_to(address_of(access_, self_.group, rank)))
+        holders_->push_back(counterpart_of(*socket, access_).pid);
+  } else if (!some_are_dying_ || now_ns >= deadline_ns_) {
+    throw_taken();
   }
+  // Once none is, its place may be free.
+  some_are_dying_ = std::any_of(holders_->begin(), holders_->end(), is_exiting);
 }
 
-bool Rendezvous::claim_one_of(const std::vector<Rank>& wanted) {
-  for (Rank rank : wanted) {
+bool Rendezvous::claim_one_of_those_wanted() {
+  for (const Rank rank : wanted_) {
     std::optional<Descriptor> listener = claim(address_of(access_, self_.group, rank));
     if (!listener) continue;
     listener_ = std::move(*listener);
@@ -81,9 +85,9 @@ bool Rendezvous::claim_one_of(const std::vector<Rank>& wanted) {
   return false;
 }
 
-void Rendezvous::throw_taken(const std::vector<Rank>& wanted) const {
+void Rendezvous::throw_taken() const {
   std::string holders;
-  for (Rank rank : wanted) {
+  for (const Rank rank : wanted_) {
     const std::optional<Descriptor> socket =
         shm::connect_to(address_of(access_, self_.group, rank));
     if (!holders.empty()) holders += ", ";
@@ -94,7 +98,7 @@ void Rendezvous::throw_taken(const std::vector<Rank>& wanted) const {
     else
       holders += holder.admitted ? "pid " + std::to_string(holder.pid) : stranger(holder);
   }
-  const std::string all = wanted.size() > 1 ? "all its ranks are taken" : "this place is taken";
+  const std::string all = wanted_.size() > 1 ? "all its ranks are taken" : "this place is taken";
   throw Error(group_text() + " is already running, or others are forming it: " + all + " (" +
               holders + "). Stop those processes first, or choose another group name");
 }

@@ -96,12 +96,12 @@ void Rendezvous::connect_to(Rank rank) {
 void Rendezvous::lose(Rank rank, const std::string& why) {
   notes_[rank] =
       "pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + " came, but " + why;
-  formation_->lost(rank);
+  agreement_->lost(rank);
   links_[rank] = Link{};
 }
 
 void Rendezvous::read_link(Rank rank) {
-  while (links_[rank].socket && !formation_->decided()) {
+  while (links_[rank].socket && !agreement_->decided()) {
     Received received = receive_packet(links_[rank].socket.get());
     if (received.kind == Received::Kind::nothing_yet) return;
     if (received.kind == Received::Kind::other_version)
@@ -122,8 +122,8 @@ void Rendezvous::handle(Rank rank, Received& received) {
   if (packet.type == PacketType::refuse) throw Error(packet.text.data());
   if (packet.type == PacketType::hello && !met(rank)) return greet(rank, received);
   if (packet.type == PacketType::ready && met(rank))
-    return formation_->heard_ready(rank, packet.value);
-  if (packet.type == PacketType::go && met(rank)) return formation_->heard_go(packet.value);
+    return agreement_->heard_ready(rank, packet.value);
+  if (packet.type == PacketType::go && met(rank)) return agreement_->heard_go(packet.value);
   lose(rank, "did not keep to the protocol");
 }
 
@@ -149,7 +149,7 @@ void Rendezvous::greet(Rank rank, Received& hello) {
   link.incarnation = hello.packet.incarnation;
   link.silence_timeout_ms = hello.packet.silence_timeout_ms;
   link.needs_fence = hello.packet.needs_fence != 0 || !self_.has_barriers;
-  formation_->met(rank, link.incarnation);
+  agreement_->met(rank, link.incarnation);
 }
 
 // --- from higher ranks ---------------------------------------------------------------------------

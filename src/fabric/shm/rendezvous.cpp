@@ -2,26 +2,13 @@
 
 #include <algorithm>
 
-#include <poll.h>
-
 namespace dunlin::shm {
-namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-pollfd readable(const Descriptor& descriptor) { return {descriptor.get(), POLLIN, 0}; }
-
-}  // namespace
-
-Attachment Rendezvous::run() {
-  const std::uint64_t deadline_ns =
-      read_clock_ns(CLOCK_MONOTONIC) + std::uint64_t{timeout_ms_} * kNsPerMs;
-  while (true) {
-    step();
-    if (formation_->decided()) return finish();
-    if (read_clock_ns(CLOCK_MONOTONIC) >= deadline_ns) throw_incomplete();
-    wait_for_news(deadline_ns);
-  }
+std::optional<Attachment> Rendezvous::poll() {
+  if (!agreement_ && !claim_rank()) return std::nullopt;
+  step();
+  if (agreement_->decided()) return finish();
+  if (read_clock_ns(CLOCK_MONOTONIC) >= deadline_ns_) throw_incomplete();
+  return std::nullopt;
 }
 
 void Rendezvous::step() {
@@ -31,12 +18,12 @@ void Rendezvous::step() {
   accept_arrivals();
   read_arrivals();
   // Once the group runs, what else its members say is for poll() to read.
-  for (Rank rank = 0; rank < self_.members() && !formation_->decided(); ++rank) read_link(rank);
+  for (Rank rank = 0; rank < self_.members() && !agreement_->decided(); ++rank) read_link(rank);
   advance();
 }
 
 void Rendezvous::advance() {
-  const std::optional<std::uint64_t> round = formation_->take_report();
+  const std::optional<std::uint64_t> round = agreement_->take_report();
   if (round && self_.rank != 0) {
     Packet ready;
     ready.type = PacketType::ready;
@@ -44,38 +31,39 @@ void Rendezvous::advance() {
     if (send_packet(links_[0].socket.get(), ready) != Sent::whole)
       lose(0, "it died while the group was forming");
   }
-  if (formation_->decided()) tell_everyone_to_go();
+  if (agreement_->decided()) tell_everyone_to_go();
 }
 
 /// Before join() returns, so that a member which runs cannot die without having told (G3).
 void Rendezvous::tell_everyone_to_go() {
   Packet go;
   go.type = PacketType::go;
-  go.value = formation_->decided_round();
+  go.value = agreement_->decided_round();
   for (const Link& link : links_)
     if (link.socket) static_cast<void>(send_packet(link.socket.get(), go));
 }
 
-void Rendezvous::wait_for_news(std::uint64_t deadline_ns) {
-  std::vector<pollfd> watched{readable(listener_)};
+Awaited Rendezvous::awaited() const {
+  Awaited news;
+  if (!agreement_) {
+    news.by(next_claim_ns_);
+    return news;
+  }
+  news.by(deadline_ns_);
+  news.add(listener_);
   for (const Link& link : links_)
-    if (link.socket) watched.push_back(readable(link.socket));
-  for (const Arrival& arrival : arrivals_) watched.push_back(readable(arrival.socket));
+    if (link.socket) news.add(link.socket);
+  for (const Arrival& arrival : arrivals_) news.add(arrival.socket);
   for (const Descriptor& probe : probes_)
-    if (probe) watched.push_back(readable(probe));
-
-  std::uint64_t until_ns = deadline_ns;
+    if (probe) news.add(probe);
   for (Rank rank = 0; rank < self_.members(); ++rank)
     if (!links_[rank].socket && rank != self_.rank)
-      until_ns = std::min(until_ns, rank < self_.rank ? next_try_ns_ : next_probe_ns_);
-  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
-  const std::uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-  const auto wait_ms = static_cast<int>((wait_ns + kNsPerMs - 1) / kNsPerMs);
-  ::poll(watched.data(), watched.size(), wait_ms);
+      news.by(rank < self_.rank ? next_try_ns_ : next_probe_ns_);
+  return news;
 }
 
 Attachment Rendezvous::finish() {
-  const Formation::Incarnations& members = *formation_->decided();
+  const Agreement::Incarnations& members = *agreement_->decided();
   for (Rank rank = 0; rank < self_.members(); ++rank) {
     Link& link = links_[rank];
     if (link.incarnation == members[rank]) continue;

@@ -7,13 +7,14 @@
 
 #include "fabric/segments/segment.hpp"
 #include "fabric/shm/address.hpp"
+#include "fabric/shm/agreement.hpp"
 #include "fabric/shm/base_segment.hpp"
-#include "fabric/shm/formation.hpp"
 #include "fabric/shm/identity.hpp"
 #include "fabric/shm/packet.hpp"
+#include "fabric/stepped_formation.hpp"
 
 /// Finding the other members on this host. Each claims its rank's address and listens there,
-/// connects to all lower ranks, and lets Formation decide when the group is complete.
+/// connects to all lower ranks, and lets Agreement decide when the group is complete.
 namespace dunlin::shm {
 
 using segments::create_segment;
@@ -48,8 +49,11 @@ struct Attachment {
 class Rendezvous {
  public:
   explicit Rendezvous(const JoinOptions& options);
-  /// Waits for all members; Error says who did not come.
-  [[nodiscard]] Attachment run();
+  /// Goes on; the attachment once all members are here, and nothing after that. Error says who did
+  /// not come in time.
+  [[nodiscard]] std::optional<Attachment> poll();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
 
  private:
   struct Arrival {
@@ -58,17 +62,16 @@ class Rendezvous {
   };
 
   // Claiming a rank (claim.cpp).
-  void claim_rank(const JoinOptions& options);
-  void outlast_the_dying(const std::vector<Rank>& wanted, std::uint64_t deadline_ns);
-  [[nodiscard]] bool claim_one_of(const std::vector<Rank>& wanted);
-  [[noreturn]] void throw_taken(const std::vector<Rank>& wanted) const;
+  [[nodiscard]] bool claim_rank();
+  void outlast_the_dying(std::uint64_t now_ns);
+  [[nodiscard]] bool claim_one_of_those_wanted();
+  [[noreturn]] void throw_taken() const;
   void make_base();
 
-  // The loop (rendezvous.cpp).
+  // All together (rendezvous.cpp).
   void step();
   void advance();
   void tell_everyone_to_go();
-  void wait_for_news(std::uint64_t deadline_ns);
   [[nodiscard]] Attachment finish();
   [[noreturn]] void throw_incomplete() const;
   [[nodiscard]] std::string missing_members() const;
@@ -97,14 +100,21 @@ class Rendezvous {
   Identity self_;
   Access access_;
   std::uint32_t timeout_ms_;
+  std::uint64_t deadline_ns_;  // for a rank; once we have one, for the others
+
+  std::vector<Rank> wanted_;
+  std::uint64_t grace_until_ns_;
+  std::uint64_t next_claim_ns_ = 0;
+  std::optional<std::vector<pid_t>> holders_;  // of the wanted ranks, when the grace was over
+  bool some_are_dying_ = true;
   Descriptor listener_;
   Descriptor bell_;
   OwnSegment base_;
   std::vector<Link> links_;
-  std::vector<std::string> notes_;  // by rank: what became of one who came and is not here
-  std::vector<Arrival> arrivals_;   // connected, and have not said who they are
-  std::vector<Descriptor> probes_;  // by rank
-  std::optional<Formation> formation_;
+  std::vector<std::string> notes_;      // by rank: what became of one who came and is not here
+  std::vector<Arrival> arrivals_;       // connected, and have not said who they are
+  std::vector<Descriptor> probes_;      // by rank
+  std::optional<Agreement> agreement_;  // once we have a rank
   std::uint64_t next_try_ns_ = 0;
   std::uint64_t try_interval_ns_;
   std::uint64_t next_probe_ns_ = 0;

@@ -21,11 +21,26 @@ constexpr Properties kProperties{.passive_target = true,
                                  .max_peers = kMaxHostMembers,
                                  .queue_slots = UINT32_MAX};
 
+class Joining final : public SteppedFormation {
+ public:
+  explicit Joining(const JoinOptions& options) : rendezvous_(options) {}
+
+ private:
+  std::unique_ptr<Fabric> step() override {
+    std::optional<Attachment> attachment = rendezvous_.poll();
+    return attachment ? std::make_unique<ShmFabric>(std::move(*attachment)) : nullptr;
+  }
+  Awaited awaited() override { return rendezvous_.awaited(); }
+
+  Rendezvous rendezvous_;
+};
+
 }  // namespace
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) {
-  Rendezvous rendezvous(options);
-  return std::make_unique<ShmFabric>(rendezvous.run());
+std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(options).run(); }
+
+std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
+  return std::make_unique<Joining>(options);
 }
 
 ShmFabric::ShmFabric(Attachment attachment)

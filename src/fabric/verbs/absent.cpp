@@ -13,6 +13,8 @@ constexpr const char* kWhy =
 
 std::unique_ptr<Fabric> join(const JoinOptions&) { throw Error(kWhy); }
 
+std::unique_ptr<Formation> begin_join(const JoinOptions&) { throw Error(kWhy); }
+
 std::string description(const Fabric&) { return {}; }
 
 std::vector<std::string> devices() { return {kWhy}; }

@@ -177,23 +177,23 @@ rdma_conn_param VerbsTransport::parameters(const Depths& depths, const Ticket* t
   return made_parameters;
 }
 
-void VerbsTransport::call(Rank peer, const Call& all) {
+void VerbsTransport::call(Rank peer) {
   Link& link = links_[peer];
   link.call_again_ns = 0;
   link.id = new_id(events_.get());
   sockaddr_storage from = network_.place.socket_address;
   sockaddr_storage to{};
-  std::memcpy(&to, all.cards[peer].data(), std::min(all.cards[peer].size(), sizeof to));
+  std::memcpy(&to, call_.cards[peer].data(), std::min(call_.cards[peer].size(), sizeof to));
   done(rdma_resolve_addr(link.id.get(), reinterpret_cast<sockaddr*>(&from),
                          reinterpret_cast<sockaddr*>(&to), kResolveMs),
        "looking for the way to " + who(peer));
 }
 
-void VerbsTransport::answer(const Happening& event, const Call& all) {
+void VerbsTransport::answer(const Happening& event) {
   Id id(event.id);
   const Rank from = event.ticket.from;
   const bool known = event.has_ticket && from <= rank_ && from < links_.size() &&
-                     stream::same_proof(event.ticket.proof, all.theirs[from]);
+                     stream::same_proof(event.ticket.proof, call_.theirs[from]);
   const bool mirrored = known && from == rank_;
   if (!known || (!mirrored && links_[from].connected)) {
     static_cast<void>(rdma_reject(id.get(), nullptr, 0));
@@ -224,10 +224,10 @@ void VerbsTransport::not_yet(Rank peer, std::string why) {
   if (peer >= rank_) link.call_again_ns = read_clock_ns(CLOCK_MONOTONIC) + kPauseNs;
 }
 
-void VerbsTransport::call_again(const Call& all) {
+void VerbsTransport::call_again() {
   const std::uint64_t now = read_clock_ns(CLOCK_MONOTONIC);
   for (Rank peer = rank_; peer < links_.size(); ++peer)
-    if (links_[peer].call_again_ns != 0 && links_[peer].call_again_ns <= now) call(peer, all);
+    if (links_[peer].call_again_ns != 0 && links_[peer].call_again_ns <= now) call(peer);
 }
 
 /// False if nothing has happened.
@@ -246,24 +246,17 @@ bool VerbsTransport::next_happening(Happening& event) {
   return true;
 }
 
-bool VerbsTransport::wait_for_happening(std::uint64_t until_ns) const {
-  const std::uint64_t now = read_clock_ns(CLOCK_MONOTONIC);
-  const std::uint64_t wait_ns = std::min(until_ns > now ? until_ns - now : 0, kPatienceNs);
-  pollfd look{events_->fd, POLLIN, 0};
-  return poll(&look, 1, static_cast<int>(wait_ns / 1'000'000) + 1) > 0;
-}
-
-void VerbsTransport::take(const Happening& event, const Call& all) {
-  if (event.what == RDMA_CM_EVENT_CONNECT_REQUEST) return answer(event, all);
+void VerbsTransport::take(const Happening& event) {
+  if (event.what == RDMA_CM_EVENT_CONNECT_REQUEST) return answer(event);
   if (mirror_ && event.id == mirror_.get()) return;
   const Rank peer = peer_of(event.id);
-  if (peer < links_.size()) go_on(peer, event, all);
+  if (peer < links_.size()) go_on(peer, event);
 }
 
-void VerbsTransport::go_on(Rank peer, const Happening& event, const Call& all) {
+void VerbsTransport::go_on(Rank peer, const Happening& event) {
   Link& link = links_[peer];
   const bool we_call = peer >= rank_;
-  const Ticket ticket{rank_, we_call ? all.ours[peer] : stream::Proof{}};
+  const Ticket ticket{rank_, we_call ? call_.ours[peer] : stream::Proof{}};
   switch (event.what) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       done(rdma_resolve_route(event.id, kResolveMs), "looking for the route to " + who(peer));
@@ -312,23 +305,37 @@ void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> 
                              std::span<const stream::Proof> ours,
                              std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
   rank_ = rank;
-  const Call all{cards, ours, theirs};
+  call_ = {.cards = {cards.begin(), cards.end()},
+           .ours = {ours.begin(), ours.end()},
+           .theirs = {theirs.begin(), theirs.end()},
+           .deadline_ns = deadline_ns};
   const bool needs_mirror = abilities_.atomics && !abilities_.atomics_coherent_with_cpu;
   if (!needs_mirror) links_[rank_].connected = true;
   for (Rank peer = 0; peer < links_.size(); ++peer)
     links_[peer].at = meeting::address_text(cards[peer]);
-  for (Rank peer = needs_mirror ? rank_ : rank_ + 1; peer < links_.size(); ++peer) call(peer, all);
-  while (!missing().empty()) {
-    Happening event;
-    while (next_happening(event)) take(event, all);
-    call_again(all);
-    if (missing().empty() || wait_for_happening(deadline_ns)) continue;
-    if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns) continue;
-    throw Error("the members have met, but there is no connection to " + missing() +
-                ": are all on the same RDMA network, and did nobody choose a device or address "
-                "(JoinOptions) that the others cannot reach?");
+  for (Rank peer = needs_mirror ? rank_ : rank_ + 1; peer < links_.size(); ++peer) call(peer);
+}
+
+bool VerbsTransport::connected() {
+  Happening event;
+  while (next_happening(event)) take(event);
+  call_again();
+  if (missing().empty()) {
+    listener_.reset();  // nobody else is expected
+    call_ = {};
+    return true;
   }
-  listener_.reset();  // nobody else is expected
+  if (read_clock_ns(CLOCK_MONOTONIC) < call_.deadline_ns) return false;
+  throw Error("the members have met, but there is no connection to " + missing() +
+              ": are all on the same RDMA network, and did nobody choose a device or address "
+              "(JoinOptions) that the others cannot reach?");
+}
+
+Awaited VerbsTransport::awaited() const {
+  Awaited news;
+  news.by(std::min(call_.deadline_ns, read_clock_ns(CLOCK_MONOTONIC) + kPatienceNs));
+  news.descriptors.push_back({events_->fd, POLLIN, 0});
+  return news;
 }
 
 }  // namespace dunlin::verbs

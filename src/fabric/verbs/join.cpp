@@ -3,14 +3,13 @@
 #include <dunlin/fabric/verbs.hpp>
 
 #include "fabric/launch/complete.hpp"
-#include "fabric/meeting/introductions.hpp"
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/joining.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
 namespace dunlin::verbs {
 namespace {
 
-constexpr std::uint64_t kNsPerMs = 1'000'000;
+using Joining = stream::Joining<VerbsTransport>;
 
 std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t members) {
   try {
@@ -21,36 +20,35 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
   }
 }
 
-}  // namespace
-
-std::unique_ptr<Fabric> join(const JoinOptions& given) {
+Joining::Parts parts(const JoinOptions& given) {
   JoinOptions options = given;
   const std::string place = launch::complete(options);
   const std::uint32_t members = meeting::count_members(options);
   const Network network = choose_network({.device = options.device, .address = options.address});
   std::unique_ptr<VerbsTransport> transport = listen_on(network, members);
-  const meeting::Roster roster = meeting::meet_as(options, place, transport->card());
-  meeting::Introductions all = meeting::introduce(roster);
-  // All are there, so this takes no time worth mentioning; but the meeting may have taken it all.
-  const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + options.timeout_ms * kNsPerMs;
-  transport->connect(roster.rank, all.cards, all.our_proofs, all.their_proofs, deadline_ns);
-  std::string description = transport->description();
-  if (!place.empty()) description += "; " + place;
-  const auto here = std::count_if(
-      all.cards.begin(), all.cards.end(),
-      [&](const std::vector<std::byte>& card) { return same_host(card, all.cards[roster.rank]); });
-  return std::make_unique<stream::StreamFabric>(
-      stream::Attachment{.kind = "verbs",
-                         .description = std::move(description),
-                         .group = options.group,
-                         .rank = roster.rank,
-                         .names = std::move(all.names),
-                         .host_members = static_cast<std::uint32_t>(here),
-                         .silence_timeout_ms = options.silence_timeout_ms,
-                         .formed_by_ns = deadline_ns,
-                         .our_proofs = std::move(all.our_proofs),
-                         .their_proofs = std::move(all.their_proofs),
-                         .transport = std::move(transport)});
+  const VerbsTransport* const made_transport = transport.get();
+  return {.network = std::move(transport),
+          .meeting = meeting::meeting_of(options),
+          .place = place,
+          .silence_timeout_ms = options.silence_timeout_ms,
+          .describe = [place, made_transport](stream::Attachment& made,
+                                              const meeting::Introductions& all) {
+            const auto here = std::count_if(all.cards.begin(), all.cards.end(),
+                                            [&](const std::vector<std::byte>& card) {
+                                              return same_host(card, all.cards[made.rank]);
+                                            });
+            made.kind = "verbs";
+            made.description = made_transport->description() + (place.empty() ? "" : "; " + place);
+            made.host_members = static_cast<std::uint32_t>(here);
+          }};
+}
+
+}  // namespace
+
+std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(parts(options)).run(); }
+
+std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
+  return std::make_unique<Joining>(parts(options));
 }
 
 std::string description(const Fabric& fabric) {

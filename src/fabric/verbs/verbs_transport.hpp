@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/stepped_formation.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/transport.hpp"
 #include "fabric/verbs/device.hpp"
@@ -55,11 +56,16 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   [[nodiscard]] std::string description() const;
   /// Where we listen: what a peer needs to connect.
   [[nodiscard]] std::vector<std::byte> card() const;
-  /// Connects to all ranks above ours, and waits for all below. `ours` and `theirs` are the proofs
-  /// of S7, by peer. Error when the time is up, which names who is missing.
+  /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
+  /// are the proofs of S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
+  /// is missing.
+  [[nodiscard]] bool connected();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
 
   [[nodiscard]] std::size_t frame_bytes() const noexcept override { return kFrameBytes; }
   [[nodiscard]] std::byte* lend(Rank to) noexcept override;
@@ -112,10 +118,12 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
     std::string at;  // "10.0.0.7:40112"
     Id id;           // last, so that the queue pair goes first (V2)
   };
+  /// What is known of the others, while we connect.
   struct Call {
-    std::span<const std::vector<std::byte>> cards;
-    std::span<const stream::Proof> ours;
-    std::span<const stream::Proof> theirs;
+    std::vector<std::vector<std::byte>> cards;
+    std::vector<stream::Proof> ours;
+    std::vector<stream::Proof> theirs;
+    std::uint64_t deadline_ns = 0;
   };
   struct Ticket {
     std::uint32_t from = 0;
@@ -141,14 +149,13 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   void make_queues(std::uint32_t members);
   void open_link(Link& link, rdma_cm_id& id);
   void create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives);
-  void call(Rank peer, const Call& all);
-  void answer(const Happening& event, const Call& all);
+  void call(Rank peer);
+  void answer(const Happening& event);
   void not_yet(Rank peer, std::string why);
-  void call_again(const Call& all);
-  void take(const Happening& event, const Call& all);
-  void go_on(Rank peer, const Happening& event, const Call& all);
+  void call_again();
+  void take(const Happening& event);
+  void go_on(Rank peer, const Happening& event);
   [[nodiscard]] bool next_happening(Happening& event);
-  [[nodiscard]] bool wait_for_happening(std::uint64_t until_ns) const;
   [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
   [[nodiscard]] static rdma_conn_param parameters(const Depths& depths,
@@ -197,6 +204,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   std::uint32_t pairs_ = 0;
 
   Rank rank_ = UINT32_MAX;  // not known yet
+  Call call_;
   std::vector<Opened> opened_;
   std::vector<Link> links_;         // by rank; our own: for atomics
   Id mirror_;                       // the answering end of our own

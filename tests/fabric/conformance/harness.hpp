@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/formation.hpp>
 #include <dunlin/fabric/memory.hpp>
 
 /// The conformance suite: what every backend of Fabric must do. A test talks to a Group of nodes
@@ -86,6 +87,10 @@ struct Backend {
   /// Attaches this process to a group; null where nodes are not processes.
   std::function<std::unique_ptr<Fabric>(const std::string& group, Rank rank, std::uint32_t nodes)>
       join = nullptr;
+  /// The same step by step; for those who are held to the suite Forming, too.
+  std::function<std::unique_ptr<Formation>(const std::string& group, Rank rank,
+                                           std::uint32_t nodes)>
+      begin = nullptr;
 };
 void PrintTo(const Backend& backend, std::ostream* out);
 
@@ -167,6 +172,7 @@ class Refusals : public Conformance {};
 class Regions : public Conformance {};
 class Death : public Conformance {};
 class Expulsion : public Conformance {};
+class Forming : public Conformance {};
 class Handlers : public Conformance {};
 class Waiting : public Conformance {};
 class Misuse : public Conformance {};

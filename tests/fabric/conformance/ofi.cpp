@@ -4,24 +4,36 @@
 
 namespace dunlin::conformance {
 
+namespace {
+
+/// Silence is not counted: a test polls when it likes, on a machine that has other work.
+ofi::JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
+  return {.group = group,
+          .members = nodes,
+          .rank = rank,
+          .timeout_ms = 60'000,
+          .silence_timeout_ms = 0,
+          .meeting = "unix:" + group,
+          .secret = "only these tests know it",
+          .provider = "tcp"};
+}
+
+}  // namespace
+
 /// Over loopback; the members meet at a Unix socket, and libfabric finds the ports.
 std::vector<Backend> ofi_backends() {
   Backend tcp{.variant = "tcp"};
   tcp.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    // Silence is not counted: a test polls when it likes, on a machine that has other work.
-    return ofi::join({.group = group,
-                      .members = nodes,
-                      .rank = rank,
-                      .timeout_ms = 60'000,
-                      .silence_timeout_ms = 0,
-                      .meeting = "unix:" + group,
-                      .secret = "only these tests know it",
-                      .provider = "tcp"});
+    return ofi::join(options_for(group, rank, nodes));
+  };
+  tcp.begin = [](const std::string& group, Rank rank, std::uint32_t nodes) {
+    return ofi::begin_join(options_for(group, rank, nodes));
   };
   tcp.start = [tcp](std::uint32_t nodes) { return start_real_group(tcp, nodes); };
   return {tcp};
 }
 
 DUNLIN_CONFORMANCE(Ofi, ofi_backends);
+DUNLIN_CONFORMANCE_SUITE(Ofi, Forming, ofi_backends);
 
 }  // namespace dunlin::conformance

@@ -6,6 +6,23 @@
 
 namespace dunlin::conformance {
 
+namespace {
+
+/// Silence is not counted: a test polls when it likes, on a machine that has other work.
+verbs::JoinOptions options_for(const std::string& device, const std::string& group, Rank rank,
+                               std::uint32_t nodes) {
+  return {.group = group,
+          .members = nodes,
+          .rank = rank,
+          .timeout_ms = 60'000,
+          .silence_timeout_ms = 0,
+          .meeting = "unix:" + group,
+          .secret = "only these tests know it",
+          .device = device};
+}
+
+}  // namespace
+
 /// On the devices that DUNLIN_VERBS_DEVICES names, and on none if it names none: devices are the
 /// emulated machine's (tests/verbs), or someone's own.
 std::vector<Backend> verbs_backends() {
@@ -19,15 +36,10 @@ std::vector<Backend> verbs_backends() {
     if (device.empty()) continue;
     Backend backend{.variant = device};
     backend.join = [device](const std::string& group, Rank rank, std::uint32_t nodes) {
-      // Silence is not counted: a test polls when it likes, on a machine that has other work.
-      return verbs::join({.group = group,
-                          .members = nodes,
-                          .rank = rank,
-                          .timeout_ms = 60'000,
-                          .silence_timeout_ms = 0,
-                          .meeting = "unix:" + group,
-                          .secret = "only these tests know it",
-                          .device = device});
+      return verbs::join(options_for(device, group, rank, nodes));
+    };
+    backend.begin = [device](const std::string& group, Rank rank, std::uint32_t nodes) {
+      return verbs::begin_join(options_for(device, group, rank, nodes));
     };
     backend.start = [backend](std::uint32_t nodes) { return start_real_group(backend, nodes); };
     backends.push_back(std::move(backend));
@@ -36,5 +48,6 @@ std::vector<Backend> verbs_backends() {
 }
 
 DUNLIN_CONFORMANCE(Verbs, verbs_backends);
+DUNLIN_CONFORMANCE_SUITE(Verbs, Forming, verbs_backends);
 
 }  // namespace dunlin::conformance

@@ -1,15 +1,15 @@
-#include "fabric/shm/formation.hpp"
-
 #include <array>
 #include <optional>
 
 #include <gtest/gtest.h>
 
+#include "fabric/shm/agreement.hpp"
+
 namespace dunlin::shm {
 namespace {
 
-/// Members that meet and tell each other what Formation asks them to, in the order of the test.
-class Formations : public testing::Test {
+/// Members that meet and tell each other what Agreement asks them to, in the order of the test.
+class Agreements : public testing::Test {
  protected:
   static constexpr std::uint32_t kMembers = 3;
 
@@ -20,7 +20,7 @@ class Formations : public testing::Test {
     incarnations_[rank] = incarnation;
     members_[rank].emplace(rank, incarnation, kMembers);
   }
-  Formation& member(Rank rank) { return *members_[rank]; }
+  Agreement& member(Rank rank) { return *members_[rank]; }
   void meet(Rank a, Rank b) {
     member(a).met(b, incarnations_[b]);
     member(b).met(a, incarnations_[a]);
@@ -39,21 +39,21 @@ class Formations : public testing::Test {
     for (Rank rank = 0; rank < kMembers; ++rank) report(rank);
   }
 
-  std::array<std::optional<Formation>, kMembers> members_;
+  std::array<std::optional<Agreement>, kMembers> members_;
   std::array<std::uint64_t, kMembers> incarnations_{};
 };
 
-TEST_F(Formations, DecidesWhenAllHaveReported) {
+TEST_F(Agreements, DecidesWhenAllHaveReported) {
   meet_all();
   report(1);
   report(2);
   EXPECT_EQ(member(0).decided(), nullptr);
   report(0);
   ASSERT_NE(member(0).decided(), nullptr);
-  EXPECT_EQ(*member(0).decided(), (Formation::Incarnations{10, 11, 12}));
+  EXPECT_EQ(*member(0).decided(), (Agreement::Incarnations{10, 11, 12}));
 }
 
-TEST_F(Formations, ReportsOnlyWhenConnectedToAllAndOnlyOnce) {
+TEST_F(Agreements, ReportsOnlyWhenConnectedToAllAndOnlyOnce) {
   meet(1, 0);
   EXPECT_FALSE(member(1).take_report().has_value());
   meet(1, 2);
@@ -61,7 +61,7 @@ TEST_F(Formations, ReportsOnlyWhenConnectedToAllAndOnlyOnce) {
   EXPECT_FALSE(member(1).take_report().has_value());
 }
 
-TEST_F(Formations, NobodyButRankZeroDecidesByItself) {
+TEST_F(Agreements, NobodyButRankZeroDecidesByItself) {
   meet_all();
   report_all();
   EXPECT_EQ(member(1).decided(), nullptr);
@@ -69,13 +69,13 @@ TEST_F(Formations, NobodyButRankZeroDecidesByItself) {
   EXPECT_NE(member(1).decided(), nullptr);
 }
 
-TEST_F(Formations, ALoneMemberDecidesAtOnce) {
-  Formation alone(0, 7, 1);
+TEST_F(Agreements, ALoneMemberDecidesAtOnce) {
+  Agreement alone(0, 7, 1);
   EXPECT_TRUE(alone.take_report().has_value());
   EXPECT_NE(alone.decided(), nullptr);
 }
 
-TEST_F(Formations, AMemberThatDiedBeforeTheDecisionIsReplaced) {
+TEST_F(Agreements, AMemberThatDiedBeforeTheDecisionIsReplaced) {
   meet_all();
   report(1);
   report(2);
@@ -87,10 +87,10 @@ TEST_F(Formations, AMemberThatDiedBeforeTheDecisionIsReplaced) {
   meet(1, 2);
   report_all();
   ASSERT_NE(member(0).decided(), nullptr);
-  EXPECT_EQ(*member(0).decided(), (Formation::Incarnations{10, 21, 12}));
+  EXPECT_EQ(*member(0).decided(), (Agreement::Incarnations{10, 21, 12}));
 }
 
-TEST_F(Formations, AReportOfAnEarlierRoundDoesNotCountForALaterOne) {
+TEST_F(Agreements, AReportOfAnEarlierRoundDoesNotCountForALaterOne) {
   meet_all();
   report(1);
   report(2);
@@ -103,14 +103,14 @@ TEST_F(Formations, AReportOfAnEarlierRoundDoesNotCountForALaterOne) {
   EXPECT_EQ(member(0).decided(), nullptr) << "rank 2 has not reported the new rank 1";
 }
 
-TEST_F(Formations, AnUnknownGoIsNotFollowed) {
+TEST_F(Agreements, AnUnknownGoIsNotFollowed) {
   meet_all();
   report(1);
   member(1).heard_go(12345);
   EXPECT_EQ(member(1).decided(), nullptr);
 }
 
-TEST_F(Formations, AnEarlierRoundThatWasDecidedHoldsEvenIfWeHaveMovedOn) {
+TEST_F(Agreements, AnEarlierRoundThatWasDecidedHoldsEvenIfWeHaveMovedOn) {
   meet_all();
   report_all();
   const std::uint64_t round = member(0).decided_round();
@@ -123,7 +123,7 @@ TEST_F(Formations, AnEarlierRoundThatWasDecidedHoldsEvenIfWeHaveMovedOn) {
   EXPECT_EQ((*member(2).decided())[1], 11u) << "the one that died, not the one that came";
 }
 
-TEST_F(Formations, RankZeroReplacedAfterItsDeathDecidesAnew) {
+TEST_F(Agreements, RankZeroReplacedAfterItsDeathDecidesAnew) {
   meet_all();
   report(1);
   report(2);
@@ -134,11 +134,11 @@ TEST_F(Formations, RankZeroReplacedAfterItsDeathDecidesAnew) {
   meet(0, 2);
   report_all();
   ASSERT_NE(member(0).decided(), nullptr);
-  EXPECT_EQ(*member(0).decided(), (Formation::Incarnations{20, 11, 12}));
+  EXPECT_EQ(*member(0).decided(), (Agreement::Incarnations{20, 11, 12}));
 }
 
-TEST_F(Formations, RoundsOfDifferentMembersHaveDifferentHashes) {
-  Formation a(1, 5, 2), b(1, 5, 2);
+TEST_F(Agreements, RoundsOfDifferentMembersHaveDifferentHashes) {
+  Agreement a(1, 5, 2), b(1, 5, 2);
   a.met(0, 1);
   b.met(0, 2);
   EXPECT_NE(a.take_report(), b.take_report());

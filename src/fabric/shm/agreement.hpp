@@ -20,11 +20,11 @@
 ///      that replaced it is refused.
 namespace dunlin::shm {
 
-class Formation {
+class Agreement {
  public:
   using Incarnations = std::vector<std::uint64_t>;  // by rank; 0: not here
 
-  Formation(Rank self, std::uint64_t incarnation, std::uint32_t members);
+  Agreement(Rank self, std::uint64_t incarnation, std::uint32_t members);
 
   void met(Rank rank, std::uint64_t incarnation);
   void lost(Rank rank);

@@ -1,4 +1,4 @@
-#include "fabric/shm/formation.hpp"
+#include "fabric/shm/agreement.hpp"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@ namespace {
 /// Each round that was reported and came to nothing cost the life of a member; far fewer matter.
 constexpr std::size_t kRememberedRounds = 64;
 
-std::uint64_t hash_of(const Formation::Incarnations& incarnations) noexcept {
+std::uint64_t hash_of(const Agreement::Incarnations& incarnations) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words, with a final mix
   for (std::uint64_t incarnation : incarnations) hash = (hash ^ incarnation) * 0x100000001b3;
   hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15;
@@ -17,32 +17,32 @@ std::uint64_t hash_of(const Formation::Incarnations& incarnations) noexcept {
 
 }  // namespace
 
-Formation::Formation(Rank self, std::uint64_t incarnation, std::uint32_t members)
+Agreement::Agreement(Rank self, std::uint64_t incarnation, std::uint32_t members)
     : self_(self), present_(members, 0), reports_(members, 0) {
   present_[self] = incarnation;
 }
 
-void Formation::met(Rank rank, std::uint64_t incarnation) { present_[rank] = incarnation; }
+void Agreement::met(Rank rank, std::uint64_t incarnation) { present_[rank] = incarnation; }
 
-void Formation::lost(Rank rank) {
+void Agreement::lost(Rank rank) {
   present_[rank] = 0;
   reports_[rank] = 0;
   report_is_out_ = false;
 }
 
-void Formation::heard_ready(Rank from, std::uint64_t round) {
+void Agreement::heard_ready(Rank from, std::uint64_t round) {
   reports_[from] = round;
   decide_if_possible();
 }
 
-void Formation::heard_go(std::uint64_t round) {
+void Agreement::heard_go(std::uint64_t round) {
   if (decided_) return;
   const auto known = std::find_if(reported_.begin(), reported_.end(),
                                   [&](const Round& r) { return r.hash == round; });
   if (known != reported_.end()) decided_ = *known;
 }
 
-std::optional<std::uint64_t> Formation::take_report() {
+std::optional<std::uint64_t> Agreement::take_report() {
   if (decided_ || !complete()) return std::nullopt;
   if (report_is_out_) return std::nullopt;
   report_is_out_ = true;
@@ -54,22 +54,22 @@ std::optional<std::uint64_t> Formation::take_report() {
   return round;
 }
 
-const Formation::Incarnations* Formation::decided() const noexcept {
+const Agreement::Incarnations* Agreement::decided() const noexcept {
   return decided_ ? &decided_->incarnations : nullptr;
 }
 
-std::uint64_t Formation::decided_round() const noexcept { return decided_ ? decided_->hash : 0; }
+std::uint64_t Agreement::decided_round() const noexcept { return decided_ ? decided_->hash : 0; }
 
-bool Formation::complete() const noexcept {
+bool Agreement::complete() const noexcept {
   return std::find(present_.begin(), present_.end(), 0) == present_.end();
 }
 
-bool Formation::all_reported(std::uint64_t round) const noexcept {
+bool Agreement::all_reported(std::uint64_t round) const noexcept {
   return std::all_of(reports_.begin(), reports_.end(),
                      [&](std::uint64_t report) { return report == round; });
 }
 
-void Formation::decide_if_possible() {
+void Agreement::decide_if_possible() {
   if (self_ != 0 || decided_ || !complete() || reported_.empty()) return;
   if (reported_.back().incarnations == present_ && all_reported(reported_.back().hash))
     decided_ = reported_.back();

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fabric/meeting/introductions.hpp"
+#include "fabric/stepped_formation.hpp"
+#include "fabric/stream/stream_fabric.hpp"
+
+namespace dunlin::stream {
+
+/// Forms a fabric over streams: its members meet, and then connect.
+///
+/// `Network` is a Transport that besides has card(), connect(), connected() and awaited().
+template <class Network>
+class Joining final : public SteppedFormation {
+ public:
+  struct Parts {
+    std::unique_ptr<Network> network;
+    meeting::Options meeting;
+    std::string place;  // what a launcher said; empty: nothing
+    std::uint32_t silence_timeout_ms;
+    /// Fills in what the network knows: kind, description, host_members.
+    std::function<void(Attachment&, const meeting::Introductions&)> describe;
+  };
+  explicit Joining(Parts parts) : parts_(std::move(parts)) {
+    saying_where([this] { meeting_.emplace(parts_.meeting, parts_.network->card()); });
+  }
+
+ private:
+  std::unique_ptr<Fabric> step() override {
+    if (meeting_ && !meet()) return nullptr;
+    if (!parts_.network->connected()) return nullptr;
+    Attachment attachment{.kind = {},
+                          .description = {},
+                          .group = parts_.meeting.group,
+                          .rank = rank_,
+                          .names = all_.names,
+                          .silence_timeout_ms = parts_.silence_timeout_ms,
+                          .formed_by_ns = deadline_ns_,
+                          .our_proofs = all_.our_proofs,
+                          .their_proofs = all_.their_proofs,
+                          .transport = nullptr};
+    parts_.describe(attachment, all_);
+    attachment.transport = std::move(parts_.network);
+    return std::make_unique<StreamFabric>(std::move(attachment));
+  }
+
+  Awaited awaited() override { return meeting_ ? meeting_->awaited() : parts_.network->awaited(); }
+
+  /// All are there then, so connecting takes no time worth mentioning; but the meeting may have
+  /// taken it all.
+  bool meet() {
+    std::optional<meeting::Roster> roster;
+    saying_where([&] { roster = meeting_->poll(); });
+    if (!roster) return false;
+    meeting_.reset();
+    rank_ = roster->rank;
+    all_ = meeting::introduce(*roster);
+    deadline_ns_ = read_clock_ns(CLOCK_MONOTONIC) + parts_.meeting.timeout_ms * kNsPerMs;
+    parts_.network->connect(rank_, all_.cards, all_.our_proofs, all_.their_proofs, deadline_ns_);
+    return true;
+  }
+
+  template <class Action>
+  void saying_where(Action action) const {
+    try {
+      action();
+    } catch (const Error& error) {
+      if (parts_.place.empty()) throw;
+      throw Error(std::string(error.what()) + ". This member's place: " + parts_.place);
+    }
+  }
+
+  static constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+  Parts parts_;
+  std::optional<meeting::Meeting> meeting_;  // until all have met
+  Rank rank_ = 0;
+  meeting::Introductions all_;
+  std::uint64_t deadline_ns_ = 0;
+};
+
+}  // namespace dunlin::stream
