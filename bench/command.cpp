@@ -1,6 +1,7 @@
 #include "command.hpp"
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/multicast/experiments.hpp"
 #include "bench/routing/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
@@ -12,6 +13,7 @@ void add_bench(CLI::App& program) {
   bench->require_subcommand(1);
   bench::add_fabric_suite(*bench);
   bench::add_table_suite(*bench);
+  bench::add_multicast_suite(*bench);
   bench::add_routing_suite(*bench);
 }
 

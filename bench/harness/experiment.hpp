@@ -23,6 +23,7 @@ struct Effort {
   std::uint32_t rounds = 11;
   bool quick = false;  // a fraction of the work: to see that everything runs, not to quote
   std::chrono::milliseconds timeout{120'000};
+  std::uint32_t members = 2;        // of a group, where a figure can have more
   std::string profile = {};         // of simulated networks; empty: each figure's own
   app::FabricOptions network = {};  // of real ones: provider, device, address, hosts
   app::Watch* watch = nullptr;      // of the other hosts, once all have come

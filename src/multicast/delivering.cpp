@@ -28,6 +28,7 @@ class Epoch::Batching {
 /// Third stage: a batch of what may be delivered.
 std::size_t Epoch::deliver_stage() {
   const bool more = std::exchange(changed_, false);
+  if (more) look_ahead();
   if (more && ordered()) find_stable();
   if (!upcall_) return more ? 1 : 0;  // next() delivers
   if (!gather(options_.switches.batch_deliver ? kMaxBatchMessages : 1)) return 0;
@@ -47,6 +48,39 @@ std::optional<Delivery> Epoch::next() {
   return batch_.front();
 }
 
+/// The sender's next record into the batch; false if the batch must be handed up before.
+inline bool Epoch::take(std::size_t seat) {
+  Source& source = sources_[seat];
+  if (source.assembly.held()) [[unlikely]]
+    return false;
+  const Record record = source.cursor.take();
+  source.next_turn = source.cursor.next(real_[seat]);
+  if (record.continues || source.assembly.open()) [[unlikely]]
+    return take_part(seat, record);
+  batch_[batched_++] = {source.member, record.turn, record.message};
+  batched_bytes_ += record.message.size();
+  return true;
+}
+
+bool Epoch::take_part(std::size_t seat, const Record& record) {
+  Source& source = sources_[seat];
+  parts_ = true;
+  if (!source.assembly.add(record)) return true;
+  batch_[batched_++] = {source.member, record.turn, source.assembly.message()};
+  batched_bytes_ += record.message.size();
+  counters_.bytes_delivered += source.assembly.message().size() - record.message.size();
+  return true;
+}
+
+/// For the next record of each sender. Not while receiving: it may have to be fetched from another
+/// core, and receipts must not wait for that.
+void Epoch::look_ahead() noexcept {
+  for (std::size_t seat = 0; seat < sources_.size(); ++seat) {
+    Source& source = sources_[seat];
+    if (source.next_turn == kNoTurn) source.next_turn = source.cursor.next(real_[seat]);
+  }
+}
+
 /// Returns whether anything was passed, be it a null.
 bool Epoch::gather(std::size_t most) {
   if (over_) {
@@ -58,44 +92,48 @@ bool Epoch::gather(std::size_t most) {
     gather_in_order(most);
     return order::number_of(round_, turn_of_, taken_.size()) != delivered_;
   }
-  const std::uint64_t before = counters_.records_delivered;
   gather_any(most);
-  return counters_.records_delivered != before;
+  return batched_ > 0 || parts_;
 }
 
 /// Enough for one upcall: others wait to hear what is free again.
-bool Epoch::full(std::size_t most) const noexcept {
+inline bool Epoch::full(std::size_t most) const noexcept {
   return batched_ >= most || batched_bytes_ >= shape_.bytes / 8;
 }
 
 void Epoch::gather_in_order(std::size_t most) {
   const std::size_t senders = taken_.size();
+  const std::uint64_t stable = stable_;
   std::uint64_t number = order::number_of(round_, turn_of_, senders);
+  std::uint64_t round = round_;
+  std::size_t seat = turn_of_;
   std::size_t nulls = 0;  // in a row
-  while (number < stable_ && !full(most)) {
-    if (next_turn_[turn_of_] == round_) {
-      if (!take(turn_of_)) break;
+  while (number < stable && !full(most)) {
+    if (sources_[seat].next_turn == round) {
+      if (!take(seat)) break;
       nulls = 0;
     } else if (++nulls > senders) {  // silence: on to the next message
-      number = std::min(stable_, nearest_record());
-      round_ = number / senders;
-      turn_of_ = number % senders;
+      number = std::min(stable, nearest_record());
+      round = number / senders;
+      seat = number % senders;
       nulls = 0;
       continue;
     }
     ++number;
-    if (++turn_of_ == senders) {
-      turn_of_ = 0;
-      ++round_;
+    if (++seat == senders) {
+      seat = 0;
+      ++round;
     }
   }
+  round_ = round;
+  turn_of_ = seat;
 }
 
 void Epoch::gather_any(std::size_t most) {
   const std::size_t senders = taken_.size();
   for (std::size_t i = 0; i < senders && !full(most); ++i) {
     const std::size_t seat = (first_seat_ + i) % senders;
-    while (next_turn_[seat] < taken_[seat] && !full(most))
+    while (sources_[seat].next_turn < taken_[seat] && !full(most))
       if (!take(seat)) break;
   }
   first_seat_ = (first_seat_ + 1) % senders;
@@ -112,63 +150,47 @@ void Epoch::gather_rest(std::size_t most) {
 /// The lowest number of a record that is there, and that the trim counts, if there is one.
 std::uint64_t Epoch::nearest_record() const noexcept {
   std::uint64_t lowest = kNoTurn;
-  for (std::size_t seat = 0; seat < next_turn_.size(); ++seat) {
-    const std::uint64_t turn = next_turn_[seat];
+  for (std::size_t seat = 0; seat < sources_.size(); ++seat) {
+    const std::uint64_t turn = sources_[seat].next_turn;
     if (turn == kNoTurn || (over_ && turn >= trim_[seat])) continue;
-    lowest = std::min(lowest, order::number_of(turn, seat, next_turn_.size()));
+    lowest = std::min(lowest, order::number_of(turn, seat, sources_.size()));
   }
   return lowest;
 }
 
-/// The sender's next record into the batch; false if the batch must be handed up before.
-bool Epoch::take(std::size_t seat) {
-  if (assemblies_[seat].held()) [[unlikely]]
-    return false;
-  const Record record = cursors_[seat].take();
-  next_turn_[seat] = cursors_[seat].next(real_[seat]);
-  ++counters_.records_delivered;
-  std::span<const std::byte> message = record.message;
-  if (record.continues || assemblies_[seat].open()) [[unlikely]] {
-    if (!assemblies_[seat].add(record)) return true;
-    message = assemblies_[seat].message();
-    held_ = true;
-  }
-  batch_[batched_++] = {options_.senders[seat], record.turn, message};
-  batched_bytes_ += record.message.size();
-  ++counters_.messages_delivered;
-  counters_.bytes_delivered += message.size();
-  return true;
-}
-
 /// What was handed up is not read any more.
 void Epoch::settle() noexcept {
+  counters_.messages_delivered += batched_;
+  counters_.bytes_delivered += batched_bytes_;
   batched_ = 0;
   batched_bytes_ = 0;
-  if (held_) [[unlikely]] {
-    for (Assembly& assembly : assemblies_) assembly.let_go();
-    held_ = false;
+  if (parts_) [[unlikely]] {
+    for (Source& source : sources_) source.assembly.let_go();
+    parts_ = false;
   }
-  if (over_ || options_.senders.empty()) return;
-  for (std::size_t seat = 0; seat < freed_.size(); ++seat) {
-    const RingCursor& cursor = cursors_[seat];
-    if (freed_[seat].position == cursor.position()) continue;
-    freed_[seat] = {cursor.position(), cursor.records()};
+  if (over_ || sources_.empty()) return;
+  for (std::size_t seat = 0; seat < sources_.size(); ++seat) {
+    Source& source = sources_[seat];
+    const RingCursor& cursor = source.cursor;
+    if (source.freed.records == cursor.records()) continue;
+    counters_.records_delivered += cursor.records() - source.freed.records;
+    source.freed = {cursor.position(), cursor.records()};
     if (!ordered()) {
       say(row::kConsumed + seat * kWordBytes, cursor.turns());
-      assemblies_[seat].forget_parts_below(
+      source.assembly.forget_parts_below(
           cursor.turns() - std::min<std::uint64_t>(cursor.turns(), shape_.bytes / kWordBytes));
     }
     if (seat != seat_ && freed_enough(seat)) must_say_freed_ = true;
   }
   if (!ordered()) return;
-  delivered_ = order::number_of(round_, turn_of_, freed_.size());
+  delivered_ = order::number_of(round_, turn_of_, sources_.size());
   say(row::kDelivered, delivered_);
 }
 
 /// An eighth of the ring or of the window: less is not worth a write.
 bool Epoch::freed_enough(std::size_t seat) const noexcept {
-  const Freed& freed = freed_[seat];
-  const Freed& said = said_freed_[seat];
+  const Freed& freed = sources_[seat].freed;
+  const Freed& said = sources_[seat].said_freed;
   if (freed.position - said.position >= shape_.bytes / 8) return true;
   const std::uint32_t window = options_.window_messages;
   return window != 0 && freed.records - said.records >= std::max(window / 8, 1U);
@@ -184,12 +206,13 @@ Epoch::Remains Epoch::finish(std::span<const std::uint64_t> trim) {
   }
   wedge();
   settle();
+  look_ahead();
   Remains remains;
   if (!ordered()) {
     for (std::size_t seat = 0; seat < trim.size(); ++seat) {
-      const std::uint64_t turns = cursors_[seat].turns();
+      const std::uint64_t turns = sources_[seat].cursor.turns();
       const std::uint64_t beyond = turns - std::min(turns, trim[seat]);
-      remains.ahead.push_back(beyond - assemblies_[seat].parts_from(trim[seat]));
+      remains.ahead.push_back(beyond - sources_[seat].assembly.parts_from(trim[seat]));
     }
   }
   over_ = true;

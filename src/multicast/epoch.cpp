@@ -63,7 +63,8 @@ Epoch::Epoch(Fabric& fabric, EpochOptions options, Upcall upcall)
                              .epoch = options_.epoch,
                              .layout_hash = fnv1a(text),
                              .layout_text = text});
-  for (std::size_t seat = 0; seat < senders; ++seat) cursors_.emplace_back(ring_of(seat));
+  for (std::size_t seat = 0; seat < senders; ++seat)
+    sources_.push_back({.cursor = RingCursor(ring_of(seat)), .member = options_.senders[seat]});
   if (seat_) {
     writer_ = RingWriter(ring_of(*seat_), options_.window_messages);
     posting_ = RingCursor(ring_of(*seat_));
@@ -72,10 +73,6 @@ Epoch::Epoch(Fabric& fabric, EpochOptions options, Upcall upcall)
   others_received_.resize(members);
   taken_.resize(senders);
   real_.resize(senders);
-  next_turn_.assign(senders, kNoTurn);
-  assemblies_.resize(senders);
-  freed_.resize(senders);
-  said_freed_.resize(senders);
   batch_.resize(kMaxBatchMessages);
   make_table();
   subscription_ = fabric_.subscribe([this](const Event& event) { handle(event); });

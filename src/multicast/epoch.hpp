@@ -171,9 +171,9 @@ class Epoch {
   // receiving.cpp
   std::size_t receive_stage() noexcept;
   bool note_turns(std::size_t seat) noexcept;
-  void look_ahead(std::size_t seat) noexcept;
   void find_stable() noexcept;
   // delivering.cpp
+  void look_ahead() noexcept;
   std::size_t deliver_stage();
   bool gather(std::size_t most);
   void gather_in_order(std::size_t most);
@@ -181,6 +181,7 @@ class Epoch {
   void gather_rest(std::size_t most);
   [[nodiscard]] std::uint64_t nearest_record() const noexcept;
   bool take(std::size_t seat);
+  bool take_part(std::size_t seat, const Record& record);
   [[nodiscard]] bool full(std::size_t most) const noexcept;
   void settle() noexcept;
   [[nodiscard]] bool freed_enough(std::size_t seat) const noexcept;
@@ -226,15 +227,19 @@ class Epoch {
   bool changed_ = false;      // of these, since stable_ was found
 
   // Delivering, by sender.
-  std::vector<RingCursor> cursors_;
-  std::vector<std::uint64_t> next_turn_;  // of the record at the cursor; kNoTurn
-  std::vector<Assembly> assemblies_;
   struct Freed {
     std::uint64_t position = 0;
     std::uint64_t records = 0;
   };
-  std::vector<Freed> freed_;       // what nobody reads any more here, and
-  std::vector<Freed> said_freed_;  // how much of it the senders know
+  struct Source {
+    RingCursor cursor;
+    std::uint64_t next_turn = kNoTurn;  // of the record at the cursor
+    std::uint32_t member = 0;
+    Assembly assembly = {};
+    Freed freed = {};       // what nobody reads any more here, and
+    Freed said_freed = {};  // how much of it the sender knows
+  };
+  std::vector<Source> sources_;
   bool must_say_freed_ = false;
   std::uint64_t round_ = 0;  // of the next number to deliver,
   std::size_t turn_of_ = 0;  // and whose it is
@@ -244,7 +249,7 @@ class Epoch {
   std::size_t batched_ = 0;
   std::size_t batched_bytes_ = 0;
   std::size_t first_seat_ = 0;  // unordered: who comes first in the next batch
-  bool held_ = false;           // the batch has messages of several records
+  bool parts_ = false;          // records of several a message were taken
 
   Counters counters_;
 };

@@ -18,6 +18,7 @@ std::size_t Epoch::receive_stage() noexcept {
     turns += taken_[seat] - before;
   }
   if (!ordered()) {
+    changed_ |= found;
     counters_.turns_received += turns;
     counters_.receive_batches += found ? 1 : 0;
     return turns;
@@ -48,12 +49,7 @@ bool Epoch::note_turns(std::size_t seat) noexcept {
   if (sent <= taken_[seat]) return false;
   taken_[seat] = options_.switches.batch_receive ? sent : taken_[seat] + 1;
   real_[seat] = std::max(real_[seat], seen(member, row::kReal));
-  look_ahead(seat);
   return true;
-}
-
-void Epoch::look_ahead(std::size_t seat) noexcept {
-  if (next_turn_[seat] == kNoTurn) next_turn_[seat] = cursors_[seat].next(real_[seat]);
 }
 
 /// Below this number, all members have received every message (O3).

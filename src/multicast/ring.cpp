@@ -6,11 +6,11 @@ std::uint64_t RingCursor::pass_to_record(std::uint64_t real) noexcept {
   // No ring holds more of them, but one that a peer has spoilt (R3).
   for (std::size_t left = shape_.bytes / kWordBytes; left > 0 && turns_ < real; --left) {
     const std::size_t place = shape_.place(position_);
-    const RecordHeader header = RecordHeader::load(shape_.memory + place);
-    if (header.length < RecordHeader::kOnlyNulls) return turns_ + header.nulls;
-    const bool skip = header.length == RecordHeader::kSkip;
+    header_ = RecordHeader::load(shape_.memory + place);
+    if (header_.length < RecordHeader::kOnlyNulls) return turns_ + header_.nulls;
+    const bool skip = header_.length == RecordHeader::kSkip;
     position_ += skip ? shape_.bytes - place : kWordBytes;
-    turns_ += skip ? 0 : header.nulls;
+    turns_ += skip ? 0 : header_.nulls;
   }
   return kNoTurn;
 }

@@ -81,26 +81,25 @@ class RingCursor {
   /// between turns() and it are nulls. kNoTurn: there is none.
   [[nodiscard]] std::uint64_t next(std::uint64_t real) noexcept {
     if (turns_ >= real) return kNoTurn;
-    const RecordHeader header = RecordHeader::load(shape_.memory + shape_.place(position_));
-    if (header.length < RecordHeader::kOnlyNulls) [[likely]]
-      return turns_ + header.nulls;
+    header_ = RecordHeader::load(shape_.memory + shape_.place(position_));
+    if (header_.length < RecordHeader::kOnlyNulls) [[likely]]
+      return turns_ + header_.nulls;
     return pass_to_record(real);
   }
   /// The record that next() has found; the cursor is behind it then.
   Record take() noexcept {
     const std::size_t place = shape_.place(position_);
-    const RecordHeader header = RecordHeader::load(shape_.memory + place);
-    std::size_t length = header.length & ~RecordHeader::kContinues;
+    std::size_t length = header_.length & ~RecordHeader::kContinues;
     const std::size_t room = shape_.bytes - place - kWordBytes;
     if (length > room) [[unlikely]]  // R3: a peer has spoilt it
       length = room;
-    const std::uint64_t turn = turns_ + header.nulls;
+    const std::uint64_t turn = turns_ + header_.nulls;
     turns_ = turn + 1;
     position_ += shape_.record_bytes(length);
     ++records_;
     return {.message = {shape_.memory + place + kWordBytes, length},
             .turn = turn,
-            .continues = (header.length & RecordHeader::kContinues) != 0};
+            .continues = (header_.length & RecordHeader::kContinues) != 0};
   }
 
   /// How many turns lie before the cursor, how many bytes, and how many records.
@@ -112,6 +111,7 @@ class RingCursor {
   std::uint64_t pass_to_record(std::uint64_t real) noexcept;
 
   RingShape shape_;
+  RecordHeader header_{};  // of the record that next() has found
   std::uint64_t position_ = 0;
   std::uint64_t turns_ = 0;
   std::uint64_t records_ = 0;

@@ -155,7 +155,6 @@ bool Epoch::announce() noexcept {
   say(row::kSent, announced_.taken);
   taken_[*seat_] = announced_.taken;
   real_[*seat_] = announced_.real;
-  look_ahead(*seat_);
   received_ = order::received(taken_);
   changed_ = true;
   return true;
@@ -180,7 +179,8 @@ std::size_t Epoch::publish(bool announced) noexcept {
     if (must_say_freed_) push(row::kDelivered, kWordBytes);
   }
   // A line says what is freed, too, whatever it is pushed for.
-  if (options_.switches.one_line || must_say_freed_) said_freed_ = freed_;
+  if (options_.switches.one_line || must_say_freed_)
+    for (Source& source : sources_) source.said_freed = source.freed;
   said_received_ = received_;
   must_say_freed_ = false;
   return 1;
@@ -197,12 +197,12 @@ void Epoch::push(std::size_t offset, std::size_t bytes) noexcept {
 /// Unordered: each sender alone has to know what is free of its ring.
 void Epoch::push_consumed() noexcept {
   must_say_freed_ = false;
-  for (std::size_t seat = 0; seat < freed_.size(); ++seat) {
+  for (std::size_t seat = 0; seat < sources_.size(); ++seat) {
     if (seat == seat_ || !freed_enough(seat)) continue;
     const PushItem item{static_cast<std::uint32_t>(row::kConsumed + seat * kWordBytes), kWordBytes};
-    const std::uint32_t to = options_.senders[seat];
+    const std::uint32_t to = sources_[seat].member;
     counters_.pushes += table_->push_to(std::span(&to, 1), std::span(&item, 1)).sent;
-    said_freed_[seat] = freed_[seat];
+    sources_[seat].said_freed = sources_[seat].freed;
   }
 }
 

@@ -1,0 +1,133 @@
+#include "bench/multicast/cast.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "bench/multicast/look.hpp"
+#include "bench/multicast/patience.hpp"
+#include "bench/table/nodes.hpp"
+
+namespace dunlin::bench {
+
+using multicast::Delivery;
+using multicast::Epoch;
+using multicast::EpochOptions;
+using multicast::Mode;
+
+template <class Condition>
+void Cast::poll_until(Condition&& condition) {
+  for (Patience patience; !condition();) patience.after(poll() > 0);
+}
+
+Cast::Cast(Member& me, const std::string& group, std::uint32_t senders)
+    : me_(me), senders_(senders), fabric_(join(group, me.size(), me.rank())) {
+  subscription_ = fabric_->subscribe([this](const Event& event) {
+    if (event.kind == Event::Kind::peer_failed) me_.lost(event.peer, event.text);
+  });
+  EpochOptions options;
+  options.name = "ordered";
+  options.epoch = 1;
+  options.ring_bytes = kRingBytes;
+  options.members.resize(me.size());
+  std::iota(options.members.begin(), options.members.end(), 0);
+  options.senders.resize(senders);
+  std::iota(options.senders.begin(), options.senders.end(), 0);
+  for (Subgroup& subgroup : subgroups_) {
+    subgroup.epoch = std::make_unique<Epoch>(*fabric_, options,
+                                             [this, &subgroup](std::span<const Delivery> batch) {
+                                               for (const Delivery& delivery : batch)
+                                                 if (delivery.sender != me_.rank())
+                                                   look_at(delivery.message);
+                                               subgroup.delivered += batch.size();
+                                             });
+    options.name = "unordered";
+    options.mode = Mode::unordered;
+  }
+  poll_until([&] { return ordered().epoch->connected() && unordered().epoch->connected(); });
+  me.meet([&] { poll(); });
+}
+
+std::size_t Cast::poll() { return subgroups_[0].epoch->poll() + subgroups_[1].epoch->poll(); }
+
+std::optional<double> Cast::stream(Subgroup& subgroup, std::size_t bytes, std::uint64_t messages) {
+  subgroup.goal += messages * senders_;
+  return take_turn(
+      me_, [&] { poll(); },
+      [&]() -> std::optional<double> {
+        Epoch& epoch = *subgroup.epoch;
+        std::uint64_t left = me_.rank() < senders_ ? messages : 0;
+        const double start = now_ns();
+        Patience patience;
+        while (left > 0 || subgroup.delivered < subgroup.goal) {
+          bool some = false;
+          for (; left > 0 && epoch.prepare(bytes).data() != nullptr; --left) {
+            epoch.commit();
+            some = true;
+          }
+          some |= epoch.poll() > 0;
+          patience.after(some);
+        }
+        const double seconds = (now_ns() - start) / 1e9;
+        if (me_.rank() != 0) return std::nullopt;
+        return static_cast<double>(messages * senders_) / seconds;
+      });
+}
+
+void Cast::send(Epoch& epoch, std::size_t bytes) {
+  poll_until([&] { return epoch.prepare(bytes).data() != nullptr; });
+  epoch.commit();
+}
+
+std::optional<double> Cast::one_by_one(Subgroup& subgroup, std::uint32_t sender, std::size_t bytes,
+                                       const Batches& plan) {
+  const std::uint64_t before = subgroup.goal;
+  subgroup.goal += plan.total();
+  return take_turn(
+      me_, [&] { poll(); },
+      [&]() -> std::optional<double> {
+        Epoch& epoch = *subgroup.epoch;
+        Patience patience;
+        if (me_.rank() != sender) {
+          while (subgroup.delivered < subgroup.goal) patience.after(epoch.poll() > 0);
+          return std::nullopt;
+        }
+        std::uint64_t next = before;
+        return batch_ns(plan, [&] {
+          send(epoch, bytes);
+          ++next;
+          while (subgroup.delivered < next) patience.after(epoch.poll() > 0);
+        });
+      });
+}
+
+std::optional<double> Cast::ping_pong(Subgroup& subgroup, std::size_t bytes, const Batches& plan) {
+  std::uint64_t next = subgroup.goal;
+  subgroup.goal += 2 * plan.total();
+  return take_turn(
+      me_, [&] { poll(); },
+      [&]() -> std::optional<double> {
+        Epoch& epoch = *subgroup.epoch;
+        Patience patience;
+        const auto await = [&](std::uint64_t count) {
+          while (subgroup.delivered < count) patience.after(epoch.poll() > 0);
+        };
+        if (me_.rank() == 0) {
+          return batch_ns(plan,
+                          [&] {
+                            send(epoch, bytes);
+                            await(next += 2);
+                          }) /
+                 2;
+        }
+        if (me_.rank() == 1) {
+          for (; next < subgroup.goal; next += 2) {
+            await(next + 1);
+            send(epoch, bytes);
+          }
+        }
+        await(subgroup.goal);
+        return std::nullopt;
+      });
+}
+
+}  // namespace dunlin::bench

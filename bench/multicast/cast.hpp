@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/harness/experiment.hpp"
+#include "bench/harness/team.hpp"
+#include "multicast/epoch.hpp"
+
+/// A member of a group to measure a multicast with: an ordered and an unordered subgroup, both of
+/// all members and with the first so many as senders.
+namespace dunlin::bench {
+
+inline constexpr std::size_t kRingBytes = std::size_t{256} << 10;
+
+class Cast {
+ public:
+  /// Returns when all members of the team are connected.
+  Cast(Member& me, const std::string& group, std::uint32_t senders);
+
+  /// One of the two, and what was delivered in it so far.
+  struct Subgroup {
+    std::unique_ptr<multicast::Epoch> epoch;
+    std::uint64_t delivered = 0;
+    std::uint64_t goal = 0;  // of this turn: counts are from the beginning, for all members alike
+  };
+  [[nodiscard]] Subgroup& ordered() noexcept { return subgroups_[0]; }
+  [[nodiscard]] Subgroup& unordered() noexcept { return subgroups_[1]; }
+
+  /// All of it: a peer may be in need of either.
+  std::size_t poll();
+
+  /// Each sender sends so many. Member 0 gets how many a second it delivers.
+  [[nodiscard]] std::optional<double> stream(Subgroup& subgroup, std::size_t bytes,
+                                             std::uint64_t messages);
+  /// `sender` sends one at a time in an otherwise idle group; it gets ns until it delivers it.
+  [[nodiscard]] std::optional<double> one_by_one(Subgroup& subgroup, std::uint32_t sender,
+                                                 std::size_t bytes, const Batches& plan);
+  /// Members 0 and 1 answer each other's messages; member 0 gets half a round trip.
+  [[nodiscard]] std::optional<double> ping_pong(Subgroup& subgroup, std::size_t bytes,
+                                                const Batches& plan);
+
+ private:
+  template <class Condition>
+  void poll_until(Condition&& condition);
+  void send(multicast::Epoch& epoch, std::size_t bytes);
+
+  Member& me_;
+  std::uint32_t senders_;
+  std::unique_ptr<Fabric> fabric_;
+  Subscription subscription_;
+  std::array<Subgroup, 2> subgroups_;
+};
+
+}  // namespace dunlin::bench

@@ -1,0 +1,28 @@
+#include "bench/multicast/experiments.hpp"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/harness/suite.hpp"
+#include "bench/multicast/bare_stream.hpp"
+#include "standard_output.hpp"
+
+namespace dunlin::bench {
+
+const std::vector<Experiment>& multicast_experiments() {
+  static const std::vector<Experiment> experiments{cast_throughput(), cast_latency()};
+  return experiments;
+}
+
+void add_multicast_suite(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand(
+      "multicast", "Messages to all members of a view, in one order: throughput and latency");
+  const auto options = std::make_shared<SuiteOptions>();
+  add_options(*command, *options);
+  command->add_option("--members", options->effort.members, "Of the group; 2 if not given")
+      ->check(CLI::Range(2U, kMostStreamMembers));
+  command->callback([options] { run_suite(multicast_experiments(), *options, app::say); });
+}
+
+}  // namespace dunlin::bench

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/harness/experiment.hpp"
+
+namespace CLI {
+class App;
+}
+
+/// The figures of the multicast of one view, one function and one file each.
+namespace dunlin::bench {
+
+[[nodiscard]] Experiment cast_throughput();
+[[nodiscard]] Experiment cast_latency();
+
+[[nodiscard]] const std::vector<Experiment>& multicast_experiments();
+
+/// `dunlin bench multicast`
+void add_multicast_suite(CLI::App& bench);
+
+}  // namespace dunlin::bench
