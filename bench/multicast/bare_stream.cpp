@@ -17,8 +17,9 @@ using Word = std::atomic_ref<std::uint64_t>;
 constexpr std::size_t kWords = std::size_t{512} << 10;
 constexpr std::size_t kRings = std::size_t{1} << 20;
 constexpr std::size_t kPitch = 128;
-/// Messages between two looks at the other side.
-constexpr int kAtOnce = 16;
+/// Between two looks at the other side; counted once.
+constexpr std::size_t kBytesAtOnce = 16'384;
+constexpr std::uint64_t kMostAtOnce = 256;
 
 static_assert(kWords + 2 * kMostStreamMembers * kMostStreamMembers * kPitch <= kRings);
 
@@ -34,7 +35,7 @@ BareStream::BareStream(Member& me, std::uint32_t senders, std::size_t bytes, std
       bytes_(bytes),
       slots_(ring_share(ring_bytes, me.size()) / bytes),
       ring_bytes_(ring_share(ring_bytes, me.size())),
-      source_(bytes, std::byte{1}),
+      source_(ring_bytes_, std::byte{1}),
       seen_(me.size()) {}
 
 std::uint64_t& BareStream::written(std::uint32_t from, std::uint32_t to) const noexcept {
@@ -59,14 +60,17 @@ bool BareStream::send(std::uint64_t goal) noexcept {
     const std::uint64_t done = Word(taken(me_.rank(), to)).load(std::memory_order_acquire);
     free = std::min(free, slots_ - (sent_ - done));
   }
-  const std::uint64_t now = std::min({free, goal - sent_, std::uint64_t{kAtOnce}});
+  const std::uint64_t at_once = std::clamp(kBytesAtOnce / bytes_, std::size_t{1}, kMostAtOnce);
+  const std::uint64_t now = std::min({free, goal - sent_, at_once});
   for (std::uint64_t i = 0; i < now; ++i, ++sent_) {
     for (std::uint32_t to = 0; to < me_.size(); ++to) {
       if (to == me_.rank()) continue;
-      std::memcpy(ring(me_.rank(), to) + sent_ % slots_ * bytes_, source_.data(), bytes_);
-      Word(written(me_.rank(), to)).store(sent_ + 1, std::memory_order_release);
+      const std::size_t at = sent_ % slots_ * bytes_;
+      std::memcpy(ring(me_.rank(), to) + at, source_.data() + at, bytes_);
     }
   }
+  for (std::uint32_t to = 0; to < me_.size() && now > 0; ++to)
+    if (to != me_.rank()) Word(written(me_.rank(), to)).store(sent_, std::memory_order_release);
   return now > 0;
 }
 

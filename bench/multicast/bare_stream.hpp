@@ -9,7 +9,7 @@
 
 /// The limit of a multicast's throughput: senders copy messages into rings of the receivers'
 /// memory, one ring for each pair, and count them there; receivers look at what the counts say is
-/// there, and say how far they are. There is no order.
+/// there, and say how far they are. Each message comes from a place of its own. There is no order.
 namespace dunlin::bench {
 
 inline constexpr std::uint32_t kMostStreamMembers = 16;

@@ -14,7 +14,7 @@
 /// all members and with the first so many as senders.
 namespace dunlin::bench {
 
-inline constexpr std::size_t kRingBytes = std::size_t{256} << 10;
+inline constexpr std::size_t kRingBytes = std::size_t{512} << 10;
 
 class Cast {
  public:

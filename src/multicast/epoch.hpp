@@ -157,6 +157,7 @@ class Epoch {
   }
   void say(std::size_t offset, std::uint64_t value) noexcept;
   void spend(std::size_t entries, std::size_t upcalls) noexcept;
+  [[nodiscard]] bool has_to_send() const noexcept;
   // sending.cpp
   void reclaim() noexcept;
   void feed() noexcept;
@@ -202,6 +203,7 @@ class Epoch {
   bool wedged_ = false;
   bool over_ = false;
   bool polling_ = false;
+  bool rested_ = false;  // nothing was done when the stages were last passed
 
   // Sending. Records are put to all peers up to a goal before it is announced (B1).
   struct Goal {
