@@ -243,6 +243,7 @@ std::vector<std::vector<std::byte>> Epoch::uncovered(std::uint64_t trim) const {
   }
   std::ranges::sort(found, {}, &std::pair<std::uint64_t, Message>::first);
   std::vector<Message> messages;
+  messages.reserve(found.size());
   for (auto& [turn, message] : found) messages.push_back(std::move(message));
   return messages;
 }

@@ -312,7 +312,7 @@ struct Drawn {
     plan.in_place = random() % 2 == 0;
     if (!plan.in_place && random() % 2 == 0) plan.longest_bytes = 3 * options.ring_bytes;
     plan.burst = static_cast<std::uint32_t>(1 + random() % 20);
-    plan.gap_ns = std::array{0, 100, 3'000, 50'000}[random() % 4];
+    plan.gap_ns = std::array{0U, 100U, 3'000U, 50'000U}[random() % 4];
   }
 
   sim::Profile draw_profile() {
