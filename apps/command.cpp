@@ -60,6 +60,7 @@ void add_commands(CLI::App& program) {
   add_bench(program);
   add_top(program);
   add_doctor(program);
+  add_sim(program);
 }
 
 Status run(CLI::App& program, int argc, const char* const* argv) {

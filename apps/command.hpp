@@ -35,6 +35,7 @@ class VerificationFailed : public Error {
 void add_bench(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_routing(CLI::App& program);
+void add_sim(CLI::App& program);
 void add_top(CLI::App& program);
 
 /// All commands of the program, with their help. Used by main() and by the tests.

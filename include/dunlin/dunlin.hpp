@@ -10,5 +10,6 @@
 #include <dunlin/fabric/verbs.hpp>
 #include <dunlin/group.hpp>
 #include <dunlin/limits.hpp>
+#include <dunlin/multicast.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>

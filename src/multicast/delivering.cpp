@@ -30,7 +30,7 @@ std::size_t Epoch::deliver_stage() {
   const bool more = std::exchange(changed_, false);
   if (more) look_ahead();
   if (more && ordered()) find_stable();
-  if (!upcall_) return more ? 1 : 0;  // next() delivers
+  if (!upcall_) return gather_for_next() || more ? 1 : 0;
   if (!gather(options_.switches.batch_deliver ? kMaxBatchMessages : 1)) return 0;
   const Batching batching(*this);
   if (batched_ == 0) return 1;
@@ -41,11 +41,21 @@ std::size_t Epoch::deliver_stage() {
 }
 
 std::optional<Delivery> Epoch::next() {
-  settle();
-  gather(1);
+  if (handed_) settle();
+  gather_for_next();
   if (batched_ == 0) return std::nullopt;
+  handed_ = true;
   ++counters_.deliver_batches;
   return batch_.front();
+}
+
+/// What next() will return is looked for in poll(), too: the parts of a long message are put
+/// together as they come, or its sender would wait for room, and we for its last part.
+bool Epoch::gather_for_next() {
+  if (batched_ > 0) return false;
+  const bool any = gather(1);
+  if (any && batched_ == 0) settle();
+  return any;
 }
 
 /// The sender's next record into the batch; false if the batch must be handed up before.
@@ -83,6 +93,7 @@ void Epoch::look_ahead() noexcept {
 
 /// Returns whether anything was passed, be it a null.
 bool Epoch::gather(std::size_t most) {
+  if (sources_.empty()) return false;
   if (over_) {
     gather_rest(most);
     return batched_ > 0;
@@ -160,6 +171,7 @@ std::uint64_t Epoch::nearest_record() const noexcept {
 
 /// What was handed up is not read any more.
 void Epoch::settle() noexcept {
+  handed_ = false;
   counters_.messages_delivered += batched_;
   counters_.bytes_delivered += batched_bytes_;
   batched_ = 0;
@@ -205,7 +217,7 @@ Epoch::Remains Epoch::finish(std::span<const std::uint64_t> trim) {
                 "have received");
   }
   wedge();
-  settle();
+  if (upcall_ || handed_) settle();  // or next() still hands up what was found
   look_ahead();
   Remains remains;
   if (!ordered()) {

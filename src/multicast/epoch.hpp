@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/multicast.hpp>
 #include <dunlin/table.hpp>
 
 #include "multicast/long_messages.hpp"
@@ -31,23 +32,6 @@
 ///     const auto remains = epoch.finish(trim);   // deliver the rest, and send `again` in the next
 namespace dunlin::multicast {
 
-enum class Mode : std::uint8_t {
-  unordered,  // delivered as soon as it is received
-  ordered     // delivered in one order, once all members have received it
-};
-
-/// Optimizations, to measure what each is worth.
-struct Switches {
-  bool batch_receive = true;    // or: one message of each sender a poll
-  bool batch_send = true;       // or: one a poll
-  bool batch_deliver = true;    // or: one a poll
-  bool nulls = true;            // or: whoever has nothing to send holds up the others
-  bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
-  bool one_line = true;         // or: each column is pushed by itself
-  bool time_posting = false;    // look at the clock before and after
-  friend bool operator==(const Switches&, const Switches&) = default;
-};
-
 struct EpochOptions {
   std::string name;                    // of the subgroup; names region and table
   std::uint64_t epoch = 0;             // the view's number; 0: the how-many-th of this name here
@@ -58,34 +42,6 @@ struct EpochOptions {
   std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
   Switches switches = {};
   std::size_t slot_bytes = 0;  // without used_bytes_only
-};
-
-struct Delivery {
-  std::uint32_t sender;  // index into members
-  std::uint64_t turn;    // the sender's
-  std::span<const std::byte> message;
-};
-/// A batch, in place: valid until the upcall returns. It may send, and must not poll. What it
-/// throws comes out of poll(); the batch counts as delivered.
-using Upcall = std::function<void(std::span<const Delivery>)>;
-
-/// What has happened so far.
-struct Counters {
-  std::uint64_t messages_sent = 0;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t messages_delivered = 0;
-  std::uint64_t bytes_delivered = 0;
-  std::uint64_t records_delivered = 0;
-  std::uint64_t nulls = 0;            // turns passed over here
-  std::uint64_t turns_received = 0;   // of others, nulls included,
-  std::uint64_t receive_batches = 0;  // in so many polls
-  std::uint64_t records_announced = 0;
-  std::uint64_t send_batches = 0;
-  std::uint64_t deliver_batches = 0;
-  std::uint64_t puts = 0;     // writes of messages posted, one a run and peer,
-  std::uint64_t pushes = 0;   // and of the line, one a peer
-  std::uint64_t no_room = 0;  // how often prepare() and send() had none
-  std::uint64_t posting_ns = 0;
 };
 
 class Epoch {
@@ -177,6 +133,7 @@ class Epoch {
   void look_ahead() noexcept;
   std::size_t deliver_stage();
   bool gather(std::size_t most);
+  bool gather_for_next();
   void gather_in_order(std::size_t most);
   void gather_any(std::size_t most);
   void gather_rest(std::size_t most);
@@ -249,6 +206,7 @@ class Epoch {
   std::vector<std::uint64_t> trim_;
   std::vector<Delivery> batch_;
   std::size_t batched_ = 0;
+  bool handed_ = false;  // to who called next()
   std::size_t batched_bytes_ = 0;
   std::size_t first_seat_ = 0;  // unordered: who comes first in the next batch
   bool parts_ = false;          // records of several a message were taken

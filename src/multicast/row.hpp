@@ -35,7 +35,7 @@ static_assert(kLineBytes <= kCacheLineBytes && kConsumed % kCacheLineBytes == 0)
   if (ordered) {
     layout.columns.push_back(words("received", kReceived, 1));
     layout.columns.push_back(words("delivered", kDelivered, 1));
-  } else {
+  } else if (senders > 0) {
     layout.columns.push_back(words("consumed", kConsumed, senders));
     layout.row_bytes = kConsumed + senders * kWordBytes;
   }

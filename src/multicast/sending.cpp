@@ -103,7 +103,9 @@ std::size_t Epoch::send_stage() noexcept {
     if (goal_.taken == announced_.taken) choose_goal();
     if (goal_.taken != announced_.taken && post_records()) announced = announce();
   }
-  return publish(announced);
+  // A queue that is full says nothing when it has room again.
+  const bool refused = seat_ && rings_connected_ && goal_.taken != announced_.taken;
+  return publish(announced) + (refused ? 1 : 0);
 }
 
 void Epoch::choose_goal() noexcept {

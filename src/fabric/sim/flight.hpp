@@ -67,6 +67,7 @@ struct FlightFacts {
   Ticks sent = 0;           // when the NIC took it: retries count from here
   Ticks left = 0;           // when its first byte entered the path to the other end
   Ticks begin = 0;          // when its first byte reached the NIC there
+  double pace = 1.0;        // of its path when it left: all its bytes keep it
   std::uint64_t order = 0;  // its place among the sender's operations to that peer
 
   std::uint32_t steps_done = 0;     // runs of lines placed

@@ -107,6 +107,7 @@ void Network::respond(Flight& flight) {
   if (flight.dead) return retire(flight);
   if (link(flight.to, flight.from).path.cut) return stall(flight);
   flight.ready = now();
+  flight.pace = wire_of(flight).path.pace;
   fetch(flight);
   travel(flight, world_.costs.read_half);
 }
@@ -135,10 +136,11 @@ void Network::travel(Flight& flight, Ticks latency) {
   sender.transmit_free = now() + std::max(costs.nic_gap, costs.on_wire(bytes));
 
   flight.left = std::max(now(), wire.wire_free);
-  wire.wire_free = flight.left + costs.on_wire(bytes, wire.pace);
+  flight.pace = wire.pace;
+  wire.wire_free = flight.left + costs.on_wire(bytes, flight.pace);
   const std::size_t first = bytes == 0 ? 0 : run(flight, 0).end;
-  Ticks arrival =
-      flight.left + jittered(latency, wire) + costs.on_bus(bytes) + costs.to_last(first, wire.pace);
+  Ticks arrival = flight.left + jittered(latency, wire) + costs.on_bus(bytes) +
+                  costs.to_last(first, flight.pace);
   if (ordered_) {
     arrival = std::max(arrival, wire.last_arrival);
     wire.last_arrival = arrival;
@@ -157,7 +159,7 @@ void Network::arrive(Flight& flight) {
   Path& wire = wire_of(flight).path;
   const Costs& costs = world_.costs;
   const std::size_t bytes = flight.wire_bytes();
-  const Ticks to_first = bytes == 0 ? 0 : costs.to_last(run(flight, 0).end, wire.pace);
+  const Ticks to_first = bytes == 0 ? 0 : costs.to_last(run(flight, 0).end, flight.pace);
   Ticks begin = std::max(now() - std::min(now(), to_first), receiver.receive_free);
   if (ordered_) begin = std::max(begin, wire.receive_free);
   receiver.receive_free = begin + std::max(costs.nic_gap, costs.on_wire(bytes));
@@ -166,8 +168,8 @@ void Network::arrive(Flight& flight) {
     receiver.atomic_free = begin + costs.nic_gap;
   }
   // What follows on this wire is placed strictly later, however fast the wire.
-  const Ticks last_due = begin + costs.to_last(bytes, wire.pace);
-  wire.receive_free = std::max(begin + costs.on_wire(bytes, wire.pace), last_due + 1);
+  const Ticks last_due = begin + costs.to_last(bytes, flight.pace);
+  wire.receive_free = std::max(begin + costs.on_wire(bytes, flight.pace), last_due + 1);
   if (last_due <= now()) wire.receive_free = now();
   flight.begin = begin;
   if (gated_) acknowledge_early(flight);

@@ -116,11 +116,10 @@ void Network::step_at_target(Flight& flight) {
 
 void Network::place_run(Flight& flight) {
   const Costs& costs = world_.costs;
-  const Link& wire = link(flight.from, flight.to);
   const std::uint32_t runs = runs_of(flight);
   for (;;) {
     const Run due = run(flight, shuffled(flight, flight.steps_done));
-    if (flight.left + costs.to_last(due.end, wire.path.pace) > nic(flight.from).died_at)
+    if (flight.left + costs.to_last(due.end, flight.pace) > nic(flight.from).died_at)
       return retire(flight);  // these bytes were never sent
     place(flight, due);
     if (++flight.steps_done == runs || flight.failed) {
@@ -128,7 +127,7 @@ void Network::place_run(Flight& flight) {
       return acknowledge_later(flight);
     }
     const Ticks next =
-        flight.begin + costs.to_last(run(flight, flight.steps_done).end, wire.path.pace);
+        flight.begin + costs.to_last(run(flight, flight.steps_done).end, flight.pace);
     if (next > now()) return schedule(next, Happening::step, flight);
   }
 }
@@ -173,9 +172,8 @@ void Network::fetch(Flight& flight) {
   if (!flight.responding || nic(flight.to).dead()) return;
   fetch_run(flight);
   if (flight.failed || flight.steps_fetched == runs_of(flight)) return;
-  const Link& back = link(flight.to, flight.from);
   const Run next = run(flight, flight.steps_fetched);
-  const Ticks due = flight.ready + world_.costs.on_wire(next.begin, back.path.pace);
+  const Ticks due = flight.ready + world_.costs.on_wire(next.begin, flight.pace);
   schedule(due, Happening::fetch, flight);
 }
 
@@ -201,9 +199,8 @@ void Network::step_at_reader(Flight& flight) {
       memory::place(flight.local + due.begin, flight.data() + due.begin, due.end - due.begin);
   }
   if (!flight.failed && ++flight.steps_done < runs_of(flight)) {
-    const Link& back = link(flight.to, flight.from);
     const Run next = run(flight, flight.steps_done);
-    const Ticks due = flight.begin + world_.costs.to_last(next.end, back.path.pace);
+    const Ticks due = flight.begin + world_.costs.to_last(next.end, flight.pace);
     return schedule(due, Happening::step, flight);
   }
   give_back(wire, wire.slots, 1, now());

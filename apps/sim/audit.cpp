@@ -1,0 +1,163 @@
+#include "sim/audit.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace dunlin::app::sim {
+namespace {
+
+using Entries = std::span<const SubgroupLog::Entry>;
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string text_of(const View& view) {
+  return fmt::format("view {} of {}", view.number, fmt::join(view.members, " "));
+}
+
+/// Numbers go up by one, everybody is in its own views, and views shrink.
+std::string fault_in_views(const NodeLog& node) {
+  for (std::size_t i = 0; i < node.views.size(); ++i) {
+    const View& view = node.views[i];
+    if (view.number != i + 1)
+      return fmt::format("{} came to {} after {} views", node.name, text_of(view), i);
+    if (!has(view.members, node.name))
+      return fmt::format("{} is not in its own {}", node.name, text_of(view));
+    for (const std::string& member : view.members)
+      if (i > 0 && !has(node.views[i - 1].members, member))
+        return fmt::format("{} saw {} come back in {}", node.name, member, text_of(view));
+  }
+  return "";
+}
+
+/// There is one view of each number.
+std::string fault_between_views(const NodeLog& one, const NodeLog& other) {
+  const std::size_t both = std::min(one.views.size(), other.views.size());
+  for (std::size_t i = 0; i < both; ++i)
+    if (one.views[i].members != other.views[i].members)
+      return fmt::format("{} has {}, {} has {}", one.name, text_of(one.views[i]), other.name,
+                         text_of(other.views[i]));
+  return "";
+}
+
+/// Of each sender every message, once, in order.
+std::string fault_in_order_of_senders(const NodeLog& node, const SubgroupLog& log,
+                                      const std::string& subgroup) {
+  std::map<std::uint32_t, std::uint64_t> next;
+  for (const SubgroupLog::Entry& entry : log.delivered) {
+    std::uint64_t& expected = next[entry.message.node];
+    if (entry.message.index != expected)
+      return fmt::format("{} delivered message {} of node {} in '{}', and not {}", node.name,
+                         entry.message.index, entry.message.node, subgroup, expected);
+    ++expected;
+  }
+  return "";
+}
+
+Entries of_view(const SubgroupLog& log, std::uint64_t view) {
+  const auto before = [](const SubgroupLog::Entry& entry, std::uint64_t number) {
+    return entry.view < number;
+  };
+  const auto first = std::lower_bound(log.delivered.begin(), log.delivered.end(), view, before);
+  const auto last = std::lower_bound(first, log.delivered.end(), view + 1, before);
+  return {first, last};
+}
+
+bool is_prefix(Entries shorter, Entries longer) {
+  return shorter.size() <= longer.size() &&
+         std::equal(shorter.begin(), shorter.end(), longer.begin());
+}
+
+/// Whoever went on from a view has delivered in it what anybody has, in the same order.
+std::string fault_of_virtual_synchrony(const NodeLog& survivor, const NodeLog& other,
+                                       std::size_t subgroup, const std::string& name) {
+  const SubgroupLog& theirs = other.subgroups[subgroup];
+  const SubgroupLog& ours = survivor.subgroups[subgroup];
+  if (!theirs.member || !ours.member) return "";
+  for (std::uint64_t view = 1; view <= other.views.size() && view <= survivor.views.size();
+       ++view) {
+    const Entries here = of_view(ours, view);
+    const Entries there = of_view(theirs, view);
+    const bool went_on = view < survivor.views.size();
+    const bool fits = is_prefix(there, here) || (!went_on && is_prefix(here, there));
+    if (!fits)
+      return fmt::format("in view {}, '{}', {} delivered {} messages, and {} {}, which is not {}",
+                         view, name, survivor.name, here.size(), other.name, there.size(),
+                         went_on ? "the beginning of that" : "the same order");
+  }
+  return "";
+}
+
+/// Everybody that is left is in the last view, which has nobody else.
+std::string fault_of_membership(const Record& record) {
+  std::size_t last = 0;
+  for (const NodeLog& node : record.nodes)
+    if (!node.dead && !node.ended) last = std::max(last, node.views.size());
+  for (const NodeLog& node : record.nodes) {
+    if (node.dead || node.ended) continue;
+    if (node.views.size() != last)
+      return fmt::format("{} stays in view {}, and others are in view {}", node.name,
+                         node.views.size(), last);
+    for (const NodeLog& other : record.nodes)
+      if ((other.dead || other.ended) && has(node.views.back().members, other.name))
+        return fmt::format("{} waits in {} for {}, which is gone", node.name,
+                           text_of(node.views.back()), other.name);
+  }
+  return "";
+}
+
+/// What a member that is left has sent, all that are left have delivered.
+std::string fault_of_progress(const Record& record, std::size_t subgroup, const std::string& name) {
+  const auto takes_part = [&](const NodeLog& node) {
+    return !node.dead && !node.ended && node.subgroups[subgroup].member;
+  };
+  for (std::uint32_t from = 0; from < record.nodes.size(); ++from) {
+    const NodeLog& sender = record.nodes[from];
+    if (!takes_part(sender)) continue;
+    for (const NodeLog& node : record.nodes) {
+      if (!takes_part(node)) continue;
+      const auto count = static_cast<std::uint64_t>(std::count_if(
+          node.subgroups[subgroup].delivered.begin(), node.subgroups[subgroup].delivered.end(),
+          [&](const auto& entry) { return entry.message.node == from; }));
+      if (count != sender.subgroups[subgroup].accepted)
+        return fmt::format("{} delivered {} of the {} messages of {} in '{}'", node.name, count,
+                           sender.subgroups[subgroup].accepted, sender.name, name);
+    }
+  }
+  return "";
+}
+
+std::string fault_of_node(const Record& record, const NodeLog& node) {
+  std::string fault = fault_in_views(node);
+  for (std::size_t i = 0; i < record.subgroups.size() && fault.empty(); ++i)
+    fault = fault_in_order_of_senders(node, node.subgroups[i], record.subgroups[i].name);
+  return fault;
+}
+
+std::string fault_of_pair(const Record& record, const NodeLog& one, const NodeLog& other) {
+  std::string fault = fault_between_views(one, other);
+  for (std::size_t i = 0; i < record.subgroups.size() && fault.empty(); ++i)
+    if (record.subgroups[i].mode == multicast::Mode::ordered)
+      fault = fault_of_virtual_synchrony(one, other, i, record.subgroups[i].name);
+  return fault;
+}
+
+}  // namespace
+
+std::string find_fault(const Record& record, bool at_rest) {
+  for (const NodeLog& node : record.nodes)
+    if (std::string fault = fault_of_node(record, node); !fault.empty()) return fault;
+  for (const NodeLog& one : record.nodes)
+    for (const NodeLog& other : record.nodes)
+      if (std::string fault = fault_of_pair(record, one, other); !fault.empty()) return fault;
+  if (!at_rest) return "";
+  std::string fault = fault_of_membership(record);
+  for (std::size_t i = 0; i < record.subgroups.size() && fault.empty(); ++i)
+    fault = fault_of_progress(record, i, record.subgroups[i].name);
+  return fault;
+}
+
+}  // namespace dunlin::app::sim

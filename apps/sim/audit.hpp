@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <dunlin/group.hpp>
+#include <dunlin/multicast.hpp>
+
+/// What the members of a simulated group saw, held against what docs/group.md and docs/multicast.md
+/// promise. Pure.
+namespace dunlin::app::sim {
+
+/// A message says whose it is, and the how-many-th of that member in its subgroup.
+struct MessageId {
+  std::uint32_t node = 0;
+  std::uint64_t index = 0;
+  friend auto operator<=>(const MessageId&, const MessageId&) = default;
+};
+
+/// One subgroup as one member saw it.
+struct SubgroupLog {
+  struct Entry {
+    std::uint64_t view;
+    MessageId message;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  std::vector<Entry> delivered;
+  std::uint64_t accepted = 0;  // messages of its own that were taken
+  bool member = false;
+  bool sender = false;
+};
+
+struct NodeLog {
+  std::string name;
+  std::vector<View> views;
+  std::vector<SubgroupLog> subgroups;
+  bool dead = false;   // crashed, or hung
+  bool ended = false;  // in no view any more, and knows it
+};
+
+struct SubgroupPlan {
+  std::string name;
+  multicast::Mode mode;
+};
+
+struct Record {
+  std::vector<SubgroupPlan> subgroups;
+  std::vector<NodeLog> nodes;
+};
+
+/// The first promise that was broken, as a sentence; empty if none was. `at_rest`: the faults were
+/// mended, and there was time enough for everything to arrive.
+[[nodiscard]] std::string find_fault(const Record& record, bool at_rest);
+
+}  // namespace dunlin::app::sim

@@ -1,0 +1,140 @@
+#include "sim/node.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace dunlin::app::sim {
+namespace {
+
+struct Head {
+  std::uint64_t index;
+  std::uint32_t node;
+  std::uint32_t check;  // over the rest
+};
+
+/// Bytes that only this message has.
+std::vector<std::byte> make_message(MessageId id, std::size_t bytes) {
+  std::vector<std::byte> message(std::max(bytes, sizeof(Head)));
+  const Head head{
+      .index = id.index, .node = id.node, .check = static_cast<std::uint32_t>(message.size())};
+  std::memcpy(message.data(), &head, sizeof head);
+  for (std::size_t i = sizeof head; i < message.size(); ++i)
+    message[i] = static_cast<std::byte>(id.index * 31 + id.node * 7 + i);
+  return message;
+}
+
+}  // namespace
+
+Node::Node(Fabric& fabric, const std::vector<SubgroupSpec>& specs,
+           const std::vector<MulticastOptions>& options, const Habits& habits, std::uint64_t seed,
+           Trace trace)
+    : fabric_(fabric),
+      group_(fabric, {.subgroups = specs}),
+      logs_(specs.size()),
+      habits_(habits),
+      random_(seed * 1'000 + fabric.rank()),
+      trace_(std::move(trace)) {
+  const std::string& name = fabric.member_name(fabric.rank());
+  const auto named = [&](const std::vector<std::string>& names) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    logs_[i].member = named(specs[i].members);
+    logs_[i].sender = logs_[i].member && named(specs[i].senders);
+    multicasts_.push_back(std::make_unique<Multicast>(group_, specs[i].name, options[i]));
+    if (habits_.polls) continue;
+    multicasts_[i]->on_delivery([this, i](std::span<const multicast::Delivery> batch) {
+      for (const multicast::Delivery& delivery : batch) take(i, delivery);
+    });
+  }
+  group_.on_view([this](const View& view) {
+    views_.push_back(view);
+    std::ostringstream text;
+    text << view;
+    say(text.str());
+  });
+}
+
+void Node::say(const std::string& what) const {
+  if (trace_) trace_(fabric_.now_ns(), fabric_.member_name(fabric_.rank()) + ": " + what);
+}
+
+std::size_t Node::poll() {
+  std::size_t done = group_.poll();
+  for (std::size_t i = 0; habits_.polls && i < multicasts_.size(); ++i) {
+    while (const auto delivery = multicasts_[i]->next()) {
+      take(i, *delivery);
+      ++done;
+    }
+  }
+  const bool sends = !quiet_ && !views_.empty() && group_.why_ended().empty();
+  return done + (sends ? send_some() : 0);
+}
+
+/// Between bursts the node sleeps, if nothing arrives. Returns how many messages the next poll()
+/// has to send.
+std::size_t Node::send_some() {
+  std::size_t sent = 0;
+  const std::uint64_t now = fabric_.now_ns();
+  if (now >= next_burst_ns_) {
+    const std::size_t subgroup = random_() % multicasts_.size();
+    while (sent < habits_.burst && send_one(subgroup)) ++sent;
+    next_burst_ns_ = now + 1 + random_() % habits_.gap_ns;
+  }
+  fabric_.wake_at(next_burst_ns_);
+  return sent;
+}
+
+bool Node::send_one(std::size_t subgroup) {
+  SubgroupLog& log = logs_[subgroup];
+  if (!log.sender) return false;
+  const std::vector<std::byte> message =
+      make_message({fabric_.rank(), log.accepted}, random_() % habits_.most_bytes);
+  Multicast& multicast = *multicasts_[subgroup];
+  if (habits_.in_place && message.size() <= multicast.largest_in_place()) {
+    const std::span<std::byte> room = multicast.prepare(message.size());
+    if (room.data() == nullptr) return false;
+    std::memcpy(room.data(), message.data(), message.size());
+    multicast.commit();
+  } else if (!multicast.send(message)) {
+    return false;
+  }
+  ++log.accepted;
+  return true;
+}
+
+void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
+  Head head{};
+  if (delivery.message.size() >= sizeof head)
+    std::memcpy(&head, delivery.message.data(), sizeof head);
+  const MessageId id{head.node, head.index};
+  if (!std::ranges::equal(delivery.message, make_message(id, delivery.message.size())) &&
+      corruption_.empty())
+    corruption_ = fmt::format("{} was given {} bytes that nobody sent",
+                              fabric_.member_name(fabric_.rank()), delivery.message.size());
+  logs_[subgroup].delivered.push_back({multicasts_[subgroup]->subgroup().view, id});
+  if (trace_)
+    say(fmt::format("delivers message {} of node {} in '{}', {} bytes, turn {} of member {}",
+                    id.index, id.node, multicasts_[subgroup]->subgroup().name,
+                    delivery.message.size(), delivery.turn, delivery.sender));
+}
+
+std::uint64_t Node::writes() const {
+  std::uint64_t writes = 0;
+  for (const auto& multicast : multicasts_)
+    writes += multicast->counters().puts + multicast->counters().pushes;
+  return writes;
+}
+
+NodeLog Node::log() const {
+  return {.name = fabric_.member_name(fabric_.rank()),
+          .views = views_,
+          .subgroups = logs_,
+          .dead = false,
+          .ended = !group_.why_ended().empty()};
+}
+
+}  // namespace dunlin::app::sim

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/multicast.hpp>
+
+#include "sim/audit.hpp"
+#include "sim/scenario.hpp"
+
+namespace dunlin::app::sim {
+
+/// How a node sends, and how it takes what is delivered.
+struct Habits {
+  std::uint64_t gap_ns = 0;     // at most, between two bursts
+  std::uint32_t burst = 1;      // messages at once, if there is room
+  std::size_t most_bytes = 16;  // of a message
+  bool in_place = false;
+  bool polls = false;  // takes messages by next(), not by upcall
+};
+
+/// One member's program: it sends until it is told to be quiet, and writes down all that it sees.
+class Node {
+ public:
+  Node(Fabric& fabric, const std::vector<SubgroupSpec>& specs,
+       const std::vector<MulticastOptions>& options, const Habits& habits, std::uint64_t seed,
+       Trace trace);
+
+  std::size_t poll();
+  void leave() { group_.leave(); }
+  void be_quiet() { quiet_ = true; }
+  /// How many operations it has posted for its multicasts.
+  [[nodiscard]] std::uint64_t writes() const;
+  [[nodiscard]] const std::string& corruption() const noexcept { return corruption_; }
+  [[nodiscard]] NodeLog log() const;
+
+ private:
+  std::size_t send_some();
+  bool send_one(std::size_t subgroup);
+  void take(std::size_t subgroup, const multicast::Delivery& delivery);
+  void say(const std::string& what) const;
+
+  Fabric& fabric_;
+  Group group_;
+  std::vector<std::unique_ptr<Multicast>> multicasts_;
+  std::vector<SubgroupLog> logs_;
+  std::vector<View> views_;
+  Habits habits_;
+  std::mt19937_64 random_;
+  Trace trace_;
+  std::uint64_t next_burst_ns_ = 0;
+  bool quiet_ = false;
+  std::string corruption_;
+};
+
+}  // namespace dunlin::app::sim

@@ -1,0 +1,233 @@
+#include "sim/scenario.hpp"
+
+#include <memory>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "sim/node.hpp"
+
+namespace dunlin::app::sim {
+namespace {
+
+using dunlin::sim::Profile;
+using dunlin::sim::World;
+
+constexpr std::uint64_t kRestNs = 60'000'000;     // for everything to arrive that is under way
+constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be written
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  std::uint32_t between(std::uint32_t least, std::uint32_t most) {
+    return least + below(most - least + 1);
+  }
+  bool one_in(std::uint32_t n) { return below(n) == 0; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// Networks as they are, and as unkind as the rules allow.
+Profile draw_profile(Draw& draw) {
+  const std::vector<Profile>& all = dunlin::sim::profiles();
+  Profile profile = all[draw.below(static_cast<std::uint32_t>(all.size()))];
+  if (draw.one_in(2)) {
+    profile.jitter = 0.9;
+    profile.ordered_placement = false;
+  }
+  if (draw.one_in(3)) profile.queue_slots = draw.between(24, 64);
+  return profile;
+}
+
+class Scenario {
+ public:
+  Scenario(std::uint64_t seed, Trace trace)
+      : draw_(seed),
+        trace_(std::move(trace)),
+        members_(draw_.between(2, 6)),
+        world_(draw_profile(draw_), members_, seed),
+        dead_(members_) {
+    draw_subgroups();
+    const Habits habits{.gap_ns = draw_.between(1, 40) * 1'000,
+                        .burst = draw_.between(1, 20),
+                        .most_bytes = draw_.one_in(4) ? 6'000U : draw_.between(16, 400),
+                        .in_place = draw_.one_in(2),
+                        .polls = draw_.one_in(3)};
+    describe(habits);
+    for (Rank rank = 0; rank < members_; ++rank) {
+      nodes_.push_back(
+          std::make_unique<Node>(world_.fabric(rank), specs_, options_, habits, seed, trace_));
+      world_.attach(rank, [node = nodes_.back().get()] { return node->poll(); });
+    }
+  }
+
+  Outcome run() {
+    for (std::uint32_t troubles = draw_.below(7); troubles > 0; --troubles) {
+      world_.run_for(1 + draw_.below(2'000'000));
+      trouble();
+    }
+    world_.run_for(1'000'000);
+    std::string fault = audit(false);
+    mend();
+    world_.run_for(kRestNs);
+    if (fault.empty()) fault = audit(true);
+    if (fault.empty()) fault = fault_of_silence();
+    return outcome(std::move(fault));
+  }
+
+ private:
+  std::string name(Rank rank) { return world_.fabric(rank).member_name(rank); }
+
+  std::vector<std::string> some_of(const std::vector<std::string>& names) {
+    std::vector<std::string> some;
+    for (const std::string& each : names)
+      if (draw_.one_in(2)) some.push_back(each);
+    return some;  // none: all
+  }
+
+  void draw_subgroups() {
+    std::vector<std::string> all;
+    for (Rank rank = 0; rank < members_; ++rank) all.push_back(name(rank));
+    for (std::uint32_t i = draw_.between(1, 3); i > 0; --i) {
+      SubgroupSpec spec{.name = fmt::format("s{}", i), .members = {}, .senders = {}};
+      spec.members = draw_.one_in(2) ? some_of(all) : std::vector<std::string>();
+      if (draw_.one_in(2)) spec.senders = some_of(spec.members.empty() ? all : spec.members);
+      const bool ordered = !draw_.one_in(5);
+      plan_.push_back({spec.name, ordered ? multicast::Mode::ordered : multicast::Mode::unordered});
+      options_.push_back({.mode = plan_.back().mode,
+                          .ring_bytes = std::size_t{1024} << draw_.below(6),
+                          .window_messages = draw_.one_in(3) ? draw_.between(1, 30) : 0});
+      specs_.push_back(std::move(spec));
+    }
+  }
+
+  void describe(const Habits& habits) {
+    if (!trace_) return;
+    trace_(0,
+           fmt::format("{} members, network {}, {} slots in a queue; messages of up to {} bytes, "
+                       "{} at once, {}delivered by {}",
+                       members_, world_.profile().name, world_.profile().queue_slots,
+                       habits.most_bytes, habits.burst, habits.in_place ? "built in place, " : "",
+                       habits.polls ? "next()" : "upcalls"));
+    for (std::size_t i = 0; i < specs_.size(); ++i)
+      trace_(0,
+             fmt::format("subgroup '{}', {}: members {}; senders {}; rings of {} bytes, window {}",
+                         specs_[i].name,
+                         plan_[i].mode == multicast::Mode::ordered ? "ordered" : "unordered",
+                         fmt::join(specs_[i].members, " "), fmt::join(specs_[i].senders, " "),
+                         options_[i].ring_bytes, options_[i].window_messages));
+  }
+
+  void say(const std::string& what) {
+    ++faults_;
+    if (trace_) trace_(world_.now_ns(), what);
+  }
+
+  void trouble() {
+    const Rank rank = draw_.below(members_);
+    const Rank other = (rank + 1 + draw_.below(members_ - 1)) % members_;
+    switch (draw_.below(8)) {
+      case 0:
+        dead_[rank] = true;
+        say(name(rank) + " crashes");
+        return world_.crash(rank);
+      case 1:
+        dead_[rank] = true;
+        say(name(rank) + " hangs, its network card goes on");
+        return world_.hang(rank);
+      case 2: {
+        const std::uint64_t pause_ns = draw_.below(4'000'000);
+        say(fmt::format("{} is paused for {} ns", name(rank), pause_ns));
+        return world_.pause(rank, pause_ns);
+      }
+      case 3:
+        say(name(rank) + " gets slow");
+        return world_.slow(rank, draw_.between(2, 50));
+      case 4:
+        say(fmt::format("the link from {} to {} is cut", name(rank), name(other)));
+        return world_.cut(rank, other);
+      case 5:
+        say(fmt::format("{} and {} are cut off from each other", name(rank), name(other)));
+        world_.cut(rank, other);
+        return world_.cut(other, rank);
+      case 6:
+        say(fmt::format("the link from {} to {} gets slow", name(rank), name(other)));
+        return world_.slow_link(rank, other, draw_.between(2, 30));
+      default:
+        if (dead_[rank]) return;
+        say(name(rank) + " leaves");
+        world_.on(rank, [this, rank] { nodes_[rank]->leave(); });
+    }
+  }
+
+  /// No more faults, and no more messages.
+  void mend() {
+    for (Rank rank = 0; rank < members_; ++rank) {
+      for (Rank other = 0; other < members_; ++other) {
+        if (rank == other) continue;
+        world_.heal(rank, other);
+        world_.slow_link(rank, other, 1);
+      }
+      world_.slow(rank, 1);
+      if (!dead_[rank]) world_.on(rank, [this, rank] { nodes_[rank]->be_quiet(); });
+    }
+    if (trace_) trace_(world_.now_ns(), "all is mended, and nobody sends any more");
+  }
+
+  Record record() {
+    Record record{.subgroups = plan_, .nodes = {}};
+    for (Rank rank = 0; rank < members_; ++rank) {
+      record.nodes.push_back(nodes_[rank]->log());
+      record.nodes.back().dead = dead_[rank];
+    }
+    return record;
+  }
+
+  std::string audit(bool at_rest) {
+    for (const auto& node : nodes_)
+      if (!node->corruption().empty()) return node->corruption();
+    return find_fault(record(), at_rest);
+  }
+
+  std::uint64_t writes() {
+    std::uint64_t writes = 0;
+    for (const auto& node : nodes_) writes += node->writes();
+    return writes;
+  }
+  std::string fault_of_silence() {
+    const std::uint64_t before = writes();
+    world_.run_for(kSilenceNs);
+    const std::uint64_t more = writes() - before;
+    return more == 0 ? "" : fmt::format("nobody sends, and there were {} more writes", more);
+  }
+
+  Outcome outcome(std::string fault) {
+    Outcome outcome{.fault = std::move(fault), .faults = faults_, .digest = world_.digest()};
+    for (const NodeLog& node : record().nodes) {
+      outcome.views = std::max<std::uint64_t>(outcome.views, node.views.size());
+      for (const SubgroupLog& log : node.subgroups) outcome.deliveries += log.delivered.size();
+    }
+    return outcome;
+  }
+
+  Draw draw_;
+  Trace trace_;
+  std::uint32_t members_;
+  World world_;
+  std::vector<bool> dead_;
+  std::vector<SubgroupPlan> plan_;
+  std::vector<SubgroupSpec> specs_;
+  std::vector<MulticastOptions> options_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::uint64_t faults_ = 0;
+};
+
+}  // namespace
+
+Outcome run_multicast(std::uint64_t seed, const Trace& trace) {
+  return Scenario(seed, trace).run();
+}
+
+}  // namespace dunlin::app::sim

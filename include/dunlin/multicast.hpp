@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <dunlin/group.hpp>
+
+/// Multicast in a subgroup: messages of several senders, delivered by every member in one order,
+/// from view to view. One thread at a time, that of the group, whose poll() makes all progress.
+///
+///     dunlin::Group group(*fabric, {.subgroups = {{.name = "orders"}}});
+///     dunlin::Multicast orders(group, "orders");
+///     orders.on_delivery([](std::span<const dunlin::multicast::Delivery> batch) {
+///       for (const auto& delivery : batch) apply(delivery.message);
+///     });
+///     if (!orders.send(message)) ...;          // no room now: poll, and try again
+///     dunlin::run(group);
+///
+/// docs/multicast.md says what is promised (O1 to O6), how it is done, and from whom the ideas are.
+namespace dunlin::multicast {
+
+enum class Mode : std::uint8_t {
+  unordered,  // delivered as soon as it is received
+  ordered     // delivered in one order, once all members have received it
+};
+
+/// Optimizations, to measure what each is worth.
+struct Switches {
+  bool batch_receive = true;    // or: one message of each sender a poll
+  bool batch_send = true;       // or: one a poll
+  bool batch_deliver = true;    // or: one a poll
+  bool nulls = true;            // or: whoever has nothing to send holds up the others
+  bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
+  bool one_line = true;         // or: each column is pushed by itself
+  bool time_posting = false;    // look at the clock before and after
+  friend bool operator==(const Switches&, const Switches&) = default;
+};
+
+struct Delivery {
+  std::uint32_t sender;  // place in the subgroup's members
+  std::uint64_t turn;    // the sender's, in this view
+  std::span<const std::byte> message;
+};
+/// A batch, in place: valid until the upcall returns. It may send, and must not poll. What it
+/// throws comes out of poll(); the batch counts as delivered.
+using Upcall = std::function<void(std::span<const Delivery>)>;
+
+/// What has happened so far.
+struct Counters {
+  std::uint64_t messages_sent = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t messages_delivered = 0;
+  std::uint64_t bytes_delivered = 0;
+  std::uint64_t records_delivered = 0;
+  std::uint64_t nulls = 0;            // turns passed over here
+  std::uint64_t turns_received = 0;   // of others, nulls included,
+  std::uint64_t receive_batches = 0;  // in so many polls
+  std::uint64_t records_announced = 0;
+  std::uint64_t send_batches = 0;
+  std::uint64_t deliver_batches = 0;
+  std::uint64_t puts = 0;     // writes of messages posted, one a run and peer,
+  std::uint64_t pushes = 0;   // and of the line, one a peer
+  std::uint64_t no_room = 0;  // how often prepare() and send() had none
+  std::uint64_t posting_ns = 0;
+};
+
+}  // namespace dunlin::multicast
+
+namespace dunlin {
+
+struct MulticastOptions {
+  multicast::Mode mode = multicast::Mode::ordered;
+  std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender, at every member; a power of two
+  std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
+  multicast::Switches switches = {};
+  std::size_t slot_bytes = 0;  // without used_bytes_only
+};
+
+class Multicast {
+ public:
+  /// Does the work of that subgroup: before the group's first poll(). All its members must do so,
+  /// with the same options. Must outlive the group's last poll(). Throws Error.
+  Multicast(Group& group, const std::string& subgroup, MulticastOptions options = {});
+  ~Multicast();
+  Multicast(const Multicast&) = delete;
+  Multicast& operator=(const Multicast&) = delete;
+
+  // --- sending -----------------------------------------------------------------------------------
+  /// Where to build a message in place. Its data() is null if there is no room now (poll, and try
+  /// again), and always for more than largest_in_place() and for who is no sender. A later call,
+  /// and a new view, take it back: commit() before the next poll().
+  [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
+  /// The prepared message is sent.
+  void commit() noexcept;
+  /// Copies, also more than fits in place. False: no room now. Throws Error for what can never be
+  /// sent.
+  [[nodiscard]] bool send(std::span<const std::byte> message);
+  [[nodiscard]] std::size_t largest_in_place() const noexcept;
+
+  // --- delivery ----------------------------------------------------------------------------------
+  /// Called from the group's poll(), also by messages of a view that ends; before the first poll().
+  void on_delivery(multicast::Upcall upcall);
+  /// Without an upcall: the next message, which is valid until the next call and the next poll().
+  [[nodiscard]] std::optional<multicast::Delivery> next();
+
+  /// That of the view at hand; while a view ends, and next() has messages of it, still that one.
+  [[nodiscard]] const Subgroup& subgroup() const noexcept;
+  /// Of all views.
+  [[nodiscard]] multicast::Counters counters() const noexcept;
+
+ private:
+  class Part;
+  std::unique_ptr<Part> part_;
+};
+
+}  // namespace dunlin
