@@ -48,7 +48,11 @@ TEST(Scenario, IsAFunctionOfItsSeed) {
 struct Audit : testing::Test {
   Audit() {
     for (const char* const name : {"a", "b", "c"}) {
-      NodeLog node{.name = name, .views = {}, .subgroups = {1}, .dead = false, .ended = false};
+      NodeLog node{.name = name,
+                   .views = {},
+                   .subgroups = std::vector<SubgroupLog>(1),
+                   .dead = false,
+                   .ended = false};
       node.views.push_back({.number = 1, .members = {"a", "b", "c"}, .me = 0, .departed = {}});
       node.subgroups[0] = {.delivered = {{1, {0, 0}}, {1, {1, 0}}, {1, {0, 1}}, {1, {1, 1}}},
                            .accepted = 2,
