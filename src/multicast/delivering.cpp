@@ -52,7 +52,7 @@ std::optional<Delivery> Epoch::next() {
 /// What next() will return is looked for in poll(), too: the parts of a long message are put
 /// together as they come, or its sender would wait for room, and we for its last part.
 bool Epoch::gather_for_next() {
-  if (batched_ > 0) return false;
+  if (batched_ > 0 || taken_.empty()) return false;
   const bool any = gather(1);
   if (any && batched_ == 0) settle();
   return any;
@@ -93,7 +93,6 @@ void Epoch::look_ahead() noexcept {
 
 /// Returns whether anything was passed, be it a null.
 bool Epoch::gather(std::size_t most) {
-  if (sources_.empty()) return false;
   if (over_) {
     gather_rest(most);
     return batched_ > 0;
@@ -147,7 +146,7 @@ void Epoch::gather_any(std::size_t most) {
     while (sources_[seat].next_turn < taken_[seat] && !full(most))
       if (!take(seat)) break;
   }
-  first_seat_ = (first_seat_ + 1) % senders;
+  if (++first_seat_ >= senders) first_seat_ = 0;
 }
 
 /// After the end: what the trim still counts, in the order of its numbers.
