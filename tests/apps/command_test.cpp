@@ -70,8 +70,9 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   (void)run_real({"fly"});
   (void)run_real({"bench", "bogus", "--quick"});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor\n"
-            "dunlin: bench: there is no command \"bogus\"; there are fabric, table, routing\n");
+            "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim\n"
+            "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, "
+            "routing\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
