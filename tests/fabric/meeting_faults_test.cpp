@@ -1,5 +1,8 @@
+#include <cstddef>
 #include <functional>
 #include <memory>
+
+#include <sys/un.h>
 
 #include "fabric/meeting_group.hpp"
 #include "support/hosts.hpp"
@@ -258,6 +261,19 @@ TEST(MeetingFaults, TellsWhatIsWrongWithAnAddressThatCannotBeReached) {
   const std::string fault = fault_of(hurried(counted("192.0.2.1:4711", 2)));  // nobody's: RFC 5737
   EXPECT_TRUE(contains(fault, "nobody can be reached at 192.0.2.1:4711"));
   EXPECT_TRUE(contains(fault, "cannot be bound here"));
+}
+
+/// The first attempt to connect fails at once: nothing is awaited.
+TEST(MeetingFaults, TellsThatWhoHoldsTheAddressDoesNotListen) {
+  const std::string address = fresh_address(), name = address.substr(std::string("unix:").size());
+  const Descriptor deaf(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un abstract{.sun_family = AF_UNIX, .sun_path = {}};
+  name.copy(abstract.sun_path + 1, name.size());
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(bind(deaf.get(), reinterpret_cast<sockaddr*>(&abstract), bytes), 0);
+  const std::string fault = fault_of(hurried(counted(address, 2)));
+  EXPECT_TRUE(contains(fault, "nobody can be reached at " + address)) << fault;
+  EXPECT_TRUE(contains(fault, "Connection refused")) << fault;
 }
 
 TEST(MeetingFaults, TellsWhatIsWrongWithANameThatCannotBeResolved) {

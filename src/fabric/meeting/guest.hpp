@@ -43,8 +43,8 @@ class Guest {
   std::string where_;
   std::uint64_t deadline_ns_;
   std::uint64_t patience_ns_;
+  std::string fault_;  // why there is nothing to connect
   Descriptor connecting_;
-  std::string fault_;           // why there is nothing to connect
   std::unique_ptr<Talk> talk_;  // once there is a connection
 };
 
