@@ -1,0 +1,82 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// How a log lies in its files; docs/formats/log.md gives the offsets. Pure.
+namespace dunlin::log {
+
+static_assert(std::endian::native == std::endian::little, "logs are little-endian");
+
+inline constexpr std::size_t kMaxNameBytes = 88;
+
+/// In front of every segment.
+struct SegmentHeader {
+  static constexpr std::size_t kBytes = 128;
+  static constexpr std::uint64_t kMagic = 0x474F4C4E4C4E5544;  // "DUNLNLOG"
+  static constexpr std::uint32_t kVersion = 1;
+
+  std::uint64_t first = 0;  // number of its first record
+  std::uint64_t chain = 0;  // of the record before
+  std::string name;         // of the log
+
+  void write(std::span<std::byte, kBytes> to) const noexcept;
+  /// Or what is wrong, as the end of a sentence that begins with the file's name.
+  static std::optional<SegmentHeader> read(std::span<const std::byte, kBytes> from,
+                                           std::string& fault);
+};
+
+[[nodiscard]] std::string segment_name(std::uint64_t first);
+/// None if it is no segment's.
+[[nodiscard]] std::optional<std::uint64_t> first_of_segment(std::string_view file_name) noexcept;
+
+/// In front of every record.
+struct RecordHeader {
+  static constexpr std::size_t kBytes = 40;
+  static constexpr std::size_t kAlignment = 8;
+
+  std::uint32_t bytes = 0;  // of the payload
+  std::uint32_t kind = 0;   // the user's
+  std::uint64_t number = 0;
+  std::uint64_t previous = 0;  // chain of the record before
+  std::uint64_t chain = 0;     // over all records up to this one
+  std::uint32_t place = 0;     // how many records of its commit come before it
+  std::uint32_t check = 0;     // of this header
+
+  /// All but place and check go into the chain: so it is the same in all logs that have the same
+  /// records. `padded` is the payload with what fills it up.
+  [[nodiscard]] std::uint64_t chain_over(std::span<const std::byte> padded) const noexcept;
+  /// `name_sum`: the checksum of the log's name, so that no other log's record is taken for ours.
+  [[nodiscard]] std::uint32_t check_over(std::uint64_t name_sum) const noexcept;
+  void write(std::byte* to) const noexcept;
+  static RecordHeader read(const std::byte* from) noexcept;
+};
+static_assert(sizeof(RecordHeader) == RecordHeader::kBytes);
+
+[[nodiscard]] constexpr std::uint64_t padded_bytes(std::uint64_t payload_bytes) noexcept {
+  return (payload_bytes + RecordHeader::kAlignment - 1) / RecordHeader::kAlignment *
+         RecordHeader::kAlignment;
+}
+
+/// What is known to have been synced, in a file of its own: two places, written in turn.
+struct Mark {
+  static constexpr std::size_t kBytes = 48;
+  static constexpr std::size_t kPlaces = 2;
+  static constexpr std::uint64_t kStride = 4096;               // so that no sector has both
+  static constexpr std::uint64_t kMagic = 0x4B52414D4E4E5544;  // "DUNNMARK"
+
+  std::uint64_t revision = 0;
+  std::uint64_t first = 1;   // the lowest number that was not trimmed
+  std::uint64_t synced = 1;  // all records below it were
+
+  void write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept;
+  static std::optional<Mark> read(std::span<const std::byte, kBytes> from,
+                                  std::uint64_t name_sum) noexcept;
+};
+
+}  // namespace dunlin::log

@@ -1,0 +1,192 @@
+#include "log/log.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <dunlin/error.hpp>
+
+#include "log/checksum.hpp"
+
+namespace dunlin::log {
+
+std::string range(std::uint64_t first, std::uint64_t next) {
+  return next - first == 1 ? "record " + std::to_string(first)
+                           : "records " + std::to_string(first) + " to " + std::to_string(next - 1);
+}
+
+void Batch::append(std::uint32_t kind, std::span<const std::byte> head,
+                   std::span<const std::byte> payload) {
+  const std::size_t used = head.size() + payload.size();
+  if (used > UINT32_MAX)
+    throw Error("a log's record of " + std::to_string(used) +
+                " bytes; its length must fit in 32 bits");
+  const std::size_t at = bytes_.size();
+  bytes_.resize(at + RecordHeader::kBytes + static_cast<std::size_t>(padded_bytes(used)));
+  RecordHeader{.bytes = static_cast<std::uint32_t>(used), .kind = kind, .place = records_++}.write(
+      bytes_.data() + at);
+  std::byte* to = bytes_.data() + at + RecordHeader::kBytes;
+  if (!head.empty()) std::memcpy(to, head.data(), head.size());
+  if (!payload.empty()) std::memcpy(to + head.size(), payload.data(), payload.size());
+}
+
+Log::Log(std::unique_ptr<Directory> directory, LogOptions options)
+    : directory_(std::move(directory)),
+      options_(std::move(options)),
+      name_sum_(checksum(options_.name)),
+      chain_(name_sum_) {
+  if (options_.name.empty() || options_.name.size() > kMaxNameBytes)
+    refuse("a log's name has 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+  open();
+}
+Log::~Log() = default;
+
+void Log::refuse(const std::string& what) const {
+  throw Error("log '" + options_.name + "': " + what);
+}
+
+std::string Log::place(const Segment& segment, std::uint64_t offset) const {
+  return "'" + directory_->path() + "/" + segment_name(segment.first) + "' at offset " +
+         std::to_string(offset);
+}
+
+void Log::write_mark(bool sync) {
+  ++mark_.revision;
+  std::array<std::byte, Mark::kBytes> bytes{};
+  mark_.write(bytes, name_sum_);
+  mark_file_->write(mark_.revision % Mark::kPlaces * Mark::kStride, bytes);
+  if (sync) mark_file_->sync();
+}
+
+/// Numbers, chains and checks, which nobody knows before the records before them are on the disk.
+void Log::seal(Batch& batch) noexcept {
+  std::uint64_t number = next_;
+  std::uint64_t chain = chain_;
+  for (std::size_t at = 0; at < batch.bytes_.size();) {
+    std::byte* bytes = batch.bytes_.data() + at;
+    RecordHeader header = RecordHeader::read(bytes);
+    const auto padded = static_cast<std::size_t>(padded_bytes(header.bytes));
+    header.number = number++;
+    header.previous = chain;
+    header.chain = chain = header.chain_over({bytes + RecordHeader::kBytes, padded});
+    header.check = header.check_over(name_sum_);
+    header.write(bytes);
+    at += RecordHeader::kBytes + padded;
+  }
+}
+
+void Log::write_and_sync(std::span<const std::byte> bytes) {
+  last_->write(segments_.back().bytes, bytes);
+  last_->sync();
+}
+
+void Log::commit(Batch& batch) {
+  if (!failure_.empty()) throw Error(failure_);
+  if (batch.records() == 0) return;
+  const std::uint64_t records = batch.records();
+  try {
+    const std::uint64_t filled = segments_.back().bytes;
+    if (filled > SegmentHeader::kBytes && filled + batch.bytes() > options_.segment_bytes)
+      make_segment();
+    seal(batch);
+    write_and_sync(batch.bytes_);
+    const std::span<const std::byte> bytes = batch.bytes_;
+    std::size_t at = 0;
+    for (std::uint64_t i = 1; i < records; ++i)
+      at += RecordHeader::kBytes +
+            static_cast<std::size_t>(padded_bytes(RecordHeader::read(&bytes[at]).bytes));
+    chain_ = RecordHeader::read(&bytes[at]).chain;
+    segments_.back().bytes += bytes.size();
+    next_ += records;
+    mark_.synced = next_;
+    write_mark(false);  // a hint: the next opening trusts what it says, and needs none
+  } catch (const std::exception& error) {
+    // Never again: what a failed sync left in memory may look written, and not be.
+    failure_ = "log '" + options_.name + "': " + range(next_, next_ + records) +
+               " could not be made durable, and nothing is written any more: " + error.what();
+    throw Error(failure_);
+  }
+}
+
+const Log::Segment& Log::segment_of(std::uint64_t number) const noexcept {
+  const auto after = std::ranges::upper_bound(segments_, number, {}, &Segment::first);
+  return *std::prev(after == segments_.begin() ? std::next(after) : after);
+}
+
+std::uint64_t Log::chain_before(std::uint64_t number) {
+  if (number == next_) return chain_;
+  LogReader reader(*this, number);
+  return reader.chain();
+}
+
+void Log::truncate_from(std::uint64_t number) {
+  if (!failure_.empty()) throw Error(failure_);
+  if (number < first() || number > next_)
+    refuse("it cannot be cut off before record " + std::to_string(number) + ": it has " +
+           std::to_string(first()) + " to " + std::to_string(next_ - 1));
+  if (number == next_) return;
+  mark_.synced = std::min(mark_.synced, number);
+  for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);  // no older one says otherwise
+  while (segments_.size() > 1 && segments_.back().first >= number) {
+    directory_->remove(segment_name(segments_.back().first));
+    directory_->sync();
+    segments_.pop_back();
+  }
+  Segment& last = segments_.back();
+  last_ = directory_->open(segment_name(last.first));
+  SegmentCursor cursor(*last_, name_sum_, last.first, last.chain);
+  while (cursor.number() < number)
+    if (!cursor.next())
+      refuse(place(last, cursor.offset()) + ": record " + std::to_string(cursor.number()) +
+             " is damaged");
+  last_->truncate(cursor.offset());
+  last_->sync();
+  last.bytes = cursor.offset();
+  next_ = number;
+  chain_ = cursor.chain();
+}
+
+void Log::trim_before(std::uint64_t number) {
+  if (!failure_.empty()) throw Error(failure_);
+  const Segment& kept = segment_of(std::min(number, next_));
+  if (kept.first == segments_.front().first) return;
+  mark_.first = kept.first;
+  for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
+  while (segments_.front().first < mark_.first) {
+    directory_->remove(segment_name(segments_.front().first));
+    segments_.erase(segments_.begin());
+  }
+  directory_->sync();
+}
+
+LogReader::LogReader(Log& log, std::uint64_t from) : log_(log) {
+  if (from < log.first() || from > log.next())
+    log.refuse("it has no record " + std::to_string(from) + ", but " + std::to_string(log.first()) +
+               " to " + std::to_string(log.next() - 1));
+  const Log::Segment& segment = log.segment_of(from);
+  open(static_cast<std::size_t>(&segment - log.segments_.data()));
+  while (cursor_->number() < from && next()) {
+  }
+}
+
+void LogReader::open(std::size_t segment) {
+  segment_ = segment;
+  const Log::Segment& at = log_.segments_[segment];
+  file_ = log_.directory_->open(segment_name(at.first));
+  cursor_.emplace(*file_, log_.name_sum_, at.first, at.chain);
+}
+
+std::optional<Record> LogReader::next() {
+  if (cursor_->number() >= log_.next()) return std::nullopt;
+  if (segment_ + 1 < log_.segments_.size() &&
+      cursor_->number() == log_.segments_[segment_ + 1].first)
+    open(segment_ + 1);
+  std::optional<Record> record = cursor_->next();
+  if (!record)
+    log_.refuse(log_.place(log_.segments_[segment_], cursor_->offset()) + ": record " +
+                std::to_string(cursor_->number()) +
+                " is damaged; it was whole when the log was opened");
+  return record;
+}
+
+}  // namespace dunlin::log

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "log/disk.hpp"
+#include "log/format.hpp"
+#include "log/segment.hpp"
+
+/// A log: numbered records in segment files of one directory, appended, checked, and never changed.
+/// docs/log.md gives what is promised (D1 to D7) and what is said of what is found. One thread at a
+/// time; it waits for the disk. (GroupCommit does that beside the thread that has the records.)
+///
+///     Log log(disk.open("/var/lib/orders"), {.name = "rack7/orders"});
+///     for (const std::string& notice : log.notices()) ...;
+///     for (LogReader reader(log, log.first()); auto record = reader.next();) replay(*record);
+///     Batch batch;
+///     batch.append(kind, {}, payload);
+///     log.commit(batch);  // written and synced: records below log.next() survive
+namespace dunlin::log {
+
+/// "record 5", or "records 5 to 7".
+[[nodiscard]] std::string range(std::uint64_t first, std::uint64_t next);
+
+/// Records that are to be committed together.
+class Batch {
+ public:
+  /// The payload comes in two pieces.
+  void append(std::uint32_t kind, std::span<const std::byte> head,
+              std::span<const std::byte> payload);
+  [[nodiscard]] std::uint32_t records() const noexcept { return records_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size(); }
+  /// Keeps its memory.
+  void clear() noexcept {
+    bytes_.clear();
+    records_ = 0;
+  }
+
+ private:
+  friend class Log;
+  std::vector<std::byte> bytes_;  // headers without numbers, chains and checks
+  std::uint32_t records_ = 0;
+};
+
+struct LogOptions {
+  std::string name;                                       // at most kMaxNameBytes
+  std::uint64_t segment_bytes = std::uint64_t{64} << 20;  // a longer commit has one for itself
+};
+
+class Log {
+ public:
+  /// Opens what is there, and checks all of it; makes a log where there is none. Throws Error for
+  /// what cannot be trusted.
+  Log(std::unique_ptr<Directory> directory, LogOptions options);
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  /// What was found at opening and set right: sentences.
+  [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return notices_; }
+  [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
+  [[nodiscard]] std::string path() const { return directory_->path(); }
+
+  /// Number of the oldest record that is there; next() if there is none.
+  [[nodiscard]] std::uint64_t first() const noexcept { return segments_.front().first; }
+  /// Number of the record that comes next: all below are on the disk.
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  /// Of the records below next(): equal for equal records.
+  [[nodiscard]] std::uint64_t chain() const noexcept { return chain_; }
+  /// Likewise of the records below this number, which must be from first() to next(). Reads.
+  [[nodiscard]] std::uint64_t chain_before(std::uint64_t number);
+
+  /// Numbers them from next() on, writes and syncs. Throws Error; then none of them is on the disk
+  /// for certain, nothing can be committed any more, and every call says why.
+  void commit(Batch& batch);
+  /// Forgets records from this number on, which is from first() to next().
+  void truncate_from(std::uint64_t number);
+  /// Removes segments all of whose records are below this number.
+  void trim_before(std::uint64_t number);
+
+ private:
+  friend class LogReader;
+  struct Segment {
+    std::uint64_t first;
+    std::uint64_t chain;  // of the record before
+    std::uint64_t bytes = SegmentHeader::kBytes;
+  };
+
+  // open.cpp
+  void open();
+  [[nodiscard]] std::vector<std::uint64_t> find_segments();
+  void make_log();
+  void make_segment();
+  void make_mark();
+  bool read_mark();
+  void read_header(std::uint64_t first);
+  void check_against_before(std::uint64_t first, const SegmentHeader& header) const;
+  void scan(bool last);
+  void judge(SegmentCursor& cursor, bool last);
+  void expect_marked_end(const Segment& last) const;
+  void secure_tail();
+  // log.cpp
+  [[noreturn]] void refuse(const std::string& what) const;
+  [[nodiscard]] std::string place(const Segment& segment, std::uint64_t offset) const;
+  [[nodiscard]] const Segment& segment_of(std::uint64_t number) const noexcept;
+  void write_mark(bool sync);
+  void seal(Batch& batch) noexcept;
+  void write_and_sync(std::span<const std::byte> bytes);
+
+  std::unique_ptr<Directory> directory_;
+  LogOptions options_;
+  std::uint64_t name_sum_;
+  std::vector<std::string> notices_;
+  std::vector<Segment> segments_;  // ascending; never empty once it is open
+  std::unique_ptr<File> last_;     // file of the last one
+  std::unique_ptr<File> mark_file_;
+  Mark mark_;
+  std::uint64_t next_ = 1;
+  std::uint64_t chain_;
+  std::string failure_;
+};
+
+/// Reads a log's records in turn. It must not be changed meanwhile, but for commits.
+class LogReader {
+ public:
+  /// From this number on, which is from first() to next().
+  LogReader(Log& log, std::uint64_t from);
+  /// None behind the last. Valid until the next call. Throws Error for what is damaged by now.
+  [[nodiscard]] std::optional<Record> next();
+  /// Of all records that it has passed.
+  [[nodiscard]] std::uint64_t chain() const noexcept { return cursor_->chain(); }
+
+ private:
+  void open(std::size_t segment);
+
+  Log& log_;
+  std::size_t segment_ = 0;
+  std::unique_ptr<File> file_;
+  std::optional<SegmentCursor> cursor_;
+};
+
+}  // namespace dunlin::log

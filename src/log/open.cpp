@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <array>
+
+#include <dunlin/error.hpp>
+
+#include "log/log.hpp"
+
+/// Opening: what there is, whether it can be trusted, and what a crash may have left.
+namespace dunlin::log {
+namespace {
+
+constexpr const char* kMarkName = "mark";
+constexpr const char* kNewSuffix = ".new";
+constexpr const char* kWhatToDo =
+    "; restore it, or empty the directory and take the log from another member";
+
+}  // namespace
+
+void Log::open() {
+  for (const std::string& name : directory_->names())
+    if (name.ends_with(kNewSuffix)) directory_->remove(name);  // a crash came before it was done
+  const bool marked = read_mark();
+  const std::vector<std::uint64_t> firsts = find_segments();
+  if (!marked && !firsts.empty())
+    refuse("'" + directory_->path() + "/" + kMarkName +
+           "' is missing, which says how many records were synced" + kWhatToDo);
+  if (!marked) return make_log();
+  if (firsts.empty() && mark_.first == 1 && mark_.synced == 1) return make_segment();
+  const std::uint64_t lowest = firsts.empty() ? mark_.synced : firsts.front();
+  if (firsts.empty() || lowest > mark_.first)
+    refuse("'" + directory_->path() + "/" + segment_name(mark_.first) + "' is missing, with " +
+           range(mark_.first, std::max(lowest, mark_.first + 1)) + kWhatToDo);
+  next_ = lowest;
+  for (const std::uint64_t first : firsts) {
+    read_header(first);
+    scan(first == firsts.back());
+  }
+  secure_tail();
+}
+
+/// What was trimmed may still be there.
+std::vector<std::uint64_t> Log::find_segments() {
+  std::vector<std::uint64_t> firsts;
+  for (const std::string& name : directory_->names()) {
+    const std::optional<std::uint64_t> first = first_of_segment(name);
+    if (!first) continue;
+    if (*first < mark_.first) {
+      directory_->remove(name);
+    } else {
+      firsts.push_back(*first);
+    }
+  }
+  std::ranges::sort(firsts);
+  return firsts;
+}
+
+void Log::make_log() {
+  make_mark();
+  make_segment();
+}
+
+/// A file is complete before it has its name.
+void Log::make_segment() {
+  const std::string name = segment_name(next_);
+  std::array<std::byte, SegmentHeader::kBytes> header{};
+  SegmentHeader{.first = next_, .chain = chain_, .name = options_.name}.write(header);
+  last_ = directory_->create(name + kNewSuffix);
+  last_->write(0, header);
+  last_->sync();
+  directory_->rename(name + kNewSuffix, name);
+  directory_->sync();
+  last_ = directory_->open(name);
+  segments_.push_back({.first = next_, .chain = chain_});
+}
+
+void Log::make_mark() {
+  const std::string name = kMarkName;
+  mark_file_ = directory_->create(name + kNewSuffix);
+  for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
+  directory_->rename(name + kNewSuffix, name);
+  directory_->sync();
+  mark_file_ = directory_->open(name);
+}
+
+bool Log::read_mark() {
+  if (std::ranges::count(directory_->names(), kMarkName) == 0) return false;
+  mark_file_ = directory_->open(kMarkName);
+  std::optional<std::uint64_t> damaged;
+  bool found = false;
+  for (std::size_t i = 0; i < Mark::kPlaces; ++i) {
+    std::array<std::byte, Mark::kBytes> bytes{};
+    mark_file_->read(i * Mark::kStride, bytes);
+    const std::optional<Mark> mark = Mark::read(bytes, name_sum_);
+    if (!mark) damaged = i * Mark::kStride;
+    if (mark && (!found || mark->revision > mark_.revision)) mark_ = *mark;
+    found |= mark.has_value();
+  }
+  const std::string where = "'" + directory_->path() + "/" + kMarkName + "' at offset " +
+                            std::to_string(damaged.value_or(0));
+  if (!found) {
+    refuse(where + ": both copies of what was synced are damaged, or those of another log" +
+           kWhatToDo);
+  }
+  if (damaged)
+    notices_.push_back(where + ": a copy of what was synced is damaged; the other is used");
+  return true;
+}
+
+void Log::read_header(std::uint64_t first) {
+  last_ = directory_->open(segment_name(first));
+  std::array<std::byte, SegmentHeader::kBytes> bytes{};
+  const std::string file = "'" + directory_->path() + "/" + segment_name(first) + "' ";
+  if (last_->read(0, bytes) < bytes.size())
+    refuse(file + "is cut off within its header (offset " + std::to_string(last_->bytes()) + ")" +
+           kWhatToDo);
+  std::string fault;
+  const std::optional<SegmentHeader> header = SegmentHeader::read(bytes, fault);
+  if (!header) refuse(file + fault + kWhatToDo);
+  if (header->name != options_.name)
+    refuse(file + "belongs to the log '" + header->name +
+           "': give each log a directory of its own");
+  if (header->first != first)
+    refuse(file + "begins with record " + std::to_string(header->first) +
+           ": files of this log have been renamed" + kWhatToDo);
+  check_against_before(first, *header);
+  segments_.push_back({.first = first, .chain = header->chain});
+  chain_ = header->chain;
+}
+
+void Log::check_against_before(std::uint64_t first, const SegmentHeader& header) const {
+  if (segments_.empty()) return;
+  if (first > next_)
+    refuse(place(segments_.back(), segments_.back().bytes) + ": the file ends there, with " +
+           range(next_, first) + " missing, with the end of it or with '" + segment_name(next_) +
+           "'" + kWhatToDo);
+  if (first < next_ || header.chain != chain_)
+    refuse("'" + directory_->path() + "/" + segment_name(first) +
+           "' does not continue the segment before it: it is of another history of this log" +
+           kWhatToDo);
+}
+
+void Log::scan(bool last) {
+  Segment& segment = segments_.back();
+  SegmentCursor cursor(*last_, name_sum_, segment.first, segment.chain);
+  while (cursor.next()) {
+  }
+  segment.bytes = cursor.offset();
+  next_ = cursor.number();
+  chain_ = cursor.chain();
+  if (!cursor.at_end()) judge(cursor, last);
+  if (last && next_ < mark_.synced)
+    refuse(place(segment, segment.bytes) + ": the file ends there, though " +
+           range(next_, mark_.synced) + " had been synced" + kWhatToDo);
+}
+
+/// Something else lies where the next record should.
+void Log::judge(SegmentCursor& cursor, bool last) {
+  const std::string where = place(segments_.back(), cursor.offset()) + ": ";
+  const std::string record = "record " + std::to_string(next_);
+  const std::optional<std::uint64_t> later = cursor.find_later_commit();
+  if (!last || next_ < mark_.synced || later)
+    refuse(where + record + " is damaged, though it had been synced" +
+           (later ? ": the record at offset " + std::to_string(*later) + " came after it" : "") +
+           kWhatToDo);
+  notices_.push_back(where + record +
+                     " was not complete when a crash came, and had not been synced; " +
+                     std::to_string(cursor.file_bytes() - cursor.offset()) + " bytes are cut off");
+  last_->truncate(cursor.offset());
+}
+
+/// What lies behind the mark may only look written: a sync of it may have failed before we came. So
+/// it is written again.
+void Log::secure_tail() {
+  Segment& last = segments_.back();
+  SegmentCursor cursor(*last_, name_sum_, last.first, last.chain);
+  while (cursor.number() < mark_.synced && cursor.next()) {
+  }
+  if (cursor.number() < next_ || !notices_.empty()) {
+    Window window(*last_);
+    std::uint64_t at = cursor.offset();
+    while (at < last.bytes) {
+      const auto piece = window.view(at, std::size_t{1} << 20);
+      last_->write(at, piece);
+      at += piece.size();
+    }
+    last_->sync();
+  }
+  if (mark_.synced < next_) {
+    mark_.synced = next_;
+    write_mark(false);
+  }
+}
+
+}  // namespace dunlin::log

@@ -1,0 +1,55 @@
+#include "log/segment.hpp"
+
+#include <algorithm>
+
+namespace dunlin::log {
+namespace {
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+}
+
+std::span<const std::byte> Window::view(std::uint64_t offset, std::size_t bytes) {
+  const auto here = [&] { return offset >= start_ && offset + bytes <= start_ + buffer_.size(); };
+  if (offset >= bytes_) return {};
+  bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, bytes_ - offset));
+  if (!here()) {
+    buffer_.resize(static_cast<std::size_t>(
+        std::min<std::uint64_t>(std::max(bytes, kPieceBytes), bytes_ - offset)));
+    start_ = offset;
+    buffer_.resize(file_.read(offset, buffer_));
+    if (!here()) bytes = buffer_.size();
+  }
+  return std::span(buffer_).subspan(static_cast<std::size_t>(offset - start_), bytes);
+}
+
+/// A header whose check fits, and a payload that fits its chain.
+std::optional<RecordHeader> SegmentCursor::whole_at(std::uint64_t offset) {
+  const std::span<const std::byte> bytes = window_.view(offset, RecordHeader::kBytes);
+  if (bytes.size() < RecordHeader::kBytes) return std::nullopt;
+  const RecordHeader header = RecordHeader::read(bytes.data());
+  if (header.check != header.check_over(name_sum_)) return std::nullopt;
+  const auto padded = static_cast<std::size_t>(padded_bytes(header.bytes));
+  const std::span<const std::byte> payload = window_.view(offset + RecordHeader::kBytes, padded);
+  if (payload.size() < padded || header.chain != header.chain_over(payload)) return std::nullopt;
+  return header;
+}
+
+std::optional<Record> SegmentCursor::next() {
+  const std::optional<RecordHeader> header = whole_at(offset_);
+  if (!header || header->number != number_ || header->previous != chain_) return std::nullopt;
+  const std::span<const std::byte> payload =
+      window_.view(offset_ + RecordHeader::kBytes, header->bytes);
+  offset_ += RecordHeader::kBytes + padded_bytes(header->bytes);
+  chain_ = header->chain;
+  return Record{number_++, header->kind, payload};
+}
+
+std::optional<std::uint64_t> SegmentCursor::find_later_commit() {
+  for (std::uint64_t at = offset_; at + RecordHeader::kBytes <= window_.bytes();
+       at += RecordHeader::kAlignment) {
+    const std::optional<RecordHeader> header = whole_at(at);
+    if (header && header->number > number_ && header->number - header->place > number_) return at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace dunlin::log

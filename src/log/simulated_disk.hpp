@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "log/disk.hpp"
+
+/// Files in memory, whose machine crashes when it is told to. What was not synced is there
+/// afterwards, or is not, or is in part: each sector by itself, in any order; of what was done in
+/// a directory, the first things, up to some moment. All is drawn from a seed. One thread at a
+/// time.
+namespace dunlin::log {
+
+class SimulatedDisk final : public Disk {
+ public:
+  explicit SimulatedDisk(std::uint64_t seed, std::size_t sector_bytes = 512);
+  ~SimulatedDisk() override;
+
+  std::unique_ptr<Directory> open(const std::string& path) override;
+  /// Its work takes as long as latency() says, by the clock of the fabric that it wakes; without
+  /// one, no time.
+  std::unique_ptr<Worker> hire(std::function<void()> job) override;
+  void latency(std::uint64_t least_ns, std::uint64_t most_ns) noexcept;
+
+  /// Now. Everything that is open is useless from now on.
+  void crash();
+  /// After so many more operations that change something, of which the last may be done in part,
+  /// all that follow fail, until crash().
+  void crash_after(std::uint64_t operations) noexcept { left_ = operations; }
+  [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
+  [[nodiscard]] bool stopped() const noexcept { return left_ == 0; }
+
+  /// So many bytes in all files.
+  void capacity(std::uint64_t bytes) noexcept { capacity_ = bytes; }
+  /// The next sync of a file fails, and what it should have written stays in memory only, where
+  /// later ones take it for written.
+  void fail_next_sync() noexcept { fail_sync_ = true; }
+
+  /// What is in a directory, to be looked at and spoilt.
+  [[nodiscard]] std::vector<std::string> names(const std::string& path) const;
+  [[nodiscard]] std::vector<std::byte> content(const std::string& path, const std::string& name);
+  void replace(const std::string& path, const std::string& name, std::vector<std::byte> bytes);
+  void remove(const std::string& path, const std::string& name);
+
+ private:
+  class OpenFile;
+  class OpenDirectory;
+  class LateWorker;
+
+  struct Change {
+    std::uint64_t offset;
+    std::vector<std::byte> bytes;
+    bool truncates;
+  };
+  struct Inode {
+    std::vector<std::byte> now;
+    std::vector<std::byte> synced;
+    std::vector<Change> pending;
+  };
+  using Entries = std::map<std::string, std::shared_ptr<Inode>>;
+  struct Folder {
+    Entries now;
+    std::vector<Entries> pending;  // as it was before each change; the first one is synced
+    bool open = false;
+  };
+
+  /// One more operation. Returns whether it is the last one before a crash.
+  [[nodiscard]] bool count();
+  void expect_alive(std::uint64_t life) const;
+  [[nodiscard]] std::uint64_t room_left() const noexcept;
+  static void apply(std::vector<std::byte>& file, const Change& change);
+  [[nodiscard]] std::vector<std::byte> survives(const Inode& inode);
+  [[nodiscard]] std::uint64_t draw(std::uint64_t below) { return random_() % below; }
+
+  std::mt19937_64 random_;
+  std::size_t sector_bytes_;
+  std::map<std::string, Folder> folders_;
+  std::uint64_t life_ = 0;  // how many crashes there were
+  std::uint64_t operations_ = 0;
+  std::optional<std::uint64_t> left_;
+  std::uint64_t capacity_ = UINT64_MAX;
+  bool fail_sync_ = false;
+  std::uint64_t least_latency_ns_ = 0;
+  std::uint64_t most_latency_ns_ = 0;
+};
+
+}  // namespace dunlin::log

@@ -1,0 +1,218 @@
+#include <gtest/gtest.h>
+
+#include "log/checksum.hpp"
+#include "log/scribe.hpp"
+
+/// Logs that somebody has spoilt: every bit, every length, every file.
+namespace dunlin::log {
+namespace {
+
+constexpr std::uint64_t kRecords = 9;
+constexpr std::uint64_t kSegmentBytes = 400;
+
+/// Three segments of commits of one to three records.
+class Damage : public testing::Test {
+ protected:
+  Damage() {
+    Scribe scribe(disk, 7, kSegmentBytes);
+    scribe.open();
+    for (const std::uint32_t records : {3U, 2U, 1U, 1U, 2U}) scribe.commit(records, 60);
+    whole = scribe.written();
+    scribe.close();
+    names = disk.names("logs");
+    EXPECT_EQ(names.size(), 4) << "three segments and the mark";
+  }
+
+  /// As after a crash, which forgets what was said of the syncs.
+  void forget_the_mark() {
+    std::vector<std::byte> bytes(Mark::kStride + Mark::kBytes);
+    for (std::uint64_t i = 0; i < Mark::kPlaces; ++i) {
+      const std::span<std::byte, Mark::kBytes> to(bytes.data() + i * Mark::kStride, Mark::kBytes);
+      Mark{.revision = i + 1, .first = 1, .synced = 1}.write(to, checksum("group/test"));
+    }
+    disk.replace("logs", "mark", bytes);
+  }
+
+  struct Found {
+    std::string error;
+    std::vector<std::string> notices;
+    std::vector<Bytes> records;
+  };
+  Found open() {
+    Found found;
+    found.error = error_of([&] {
+      Log log(disk.open("logs"), {.name = "group/test", .segment_bytes = kSegmentBytes});
+      found.notices = log.notices();
+      found.records = read_all(log);
+    });
+    return found;
+  }
+  /// Opens it with the file like this, and puts everything back.
+  Found open_with(const std::string& name, const Bytes& bytes) {
+    std::vector<std::pair<std::string, Bytes>> before;
+    for (const std::string& each : names) before.emplace_back(each, disk.content("logs", each));
+    disk.replace("logs", name, bytes);
+    Found found = open();
+    if (!found.error.empty()) {
+      EXPECT_EQ(disk.content("logs", name), bytes) << "it is left for whoever repairs it";
+    }
+    for (const auto& [each, content] : before) disk.replace("logs", each, content);
+    return found;
+  }
+  void expect_all_or_why(const Found& found, const std::string& name) {
+    if (found.error.empty()) {
+      ASSERT_EQ(found.records, whole);
+    } else {
+      ASSERT_NE(found.error.find("'logs/" + name + "'"), std::string::npos) << found.error;
+    }
+  }
+  /// At least the records before the last commit, all as they were.
+  void expect_prefix(const Found& found) {
+    ASSERT_GE(found.records.size(), whole.size() - 2);
+    for (std::size_t i = 0; i < found.records.size(); ++i) {
+      ASSERT_EQ(found.records[i], whole[i]);
+    }
+    ASSERT_TRUE(found.records.size() == whole.size() || !found.notices.empty());
+  }
+
+  SimulatedDisk disk{1};
+  std::vector<Bytes> whole;
+  std::vector<std::string> names;
+};
+
+TEST_F(Damage, NothingIsWrongAtFirst) {
+  const Found found = open();
+  EXPECT_EQ(found.error, "");
+  EXPECT_TRUE(found.notices.empty());
+  EXPECT_EQ(found.records, whole);
+  EXPECT_EQ(whole.size(), kRecords);
+}
+
+TEST_F(Damage, OfAnyBitIsFoundWithFileAndOffset) {
+  for (const std::string& name : names) {
+    const Bytes before = disk.content("logs", name);
+    std::uint64_t harmless = 0;
+    for (std::size_t bit = 0; bit < before.size() * 8; ++bit) {
+      SCOPED_TRACE(name + ", bit " + std::to_string(bit));
+      Bytes bytes = before;
+      bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+      const Found found = open_with(name, bytes);
+      ASSERT_NO_FATAL_FAILURE(expect_all_or_why(found, name));
+      harmless += found.error.empty() && found.notices.empty() ? 1 : 0;
+      if (name != "mark") {
+        ASSERT_NE(found.error, "");
+      }
+    }
+    const bool mark = name == "mark";
+    EXPECT_EQ(harmless, mark ? (Mark::kStride - Mark::kBytes) * 8 : 0) << "between its copies";
+  }
+}
+
+TEST_F(Damage, OfAnyBitCostsAtMostTheLastCommitWhenTheMarkIsOld) {
+  forget_the_mark();
+  for (const std::string& name : names) {
+    if (name == "mark") continue;
+    const Bytes before = disk.content("logs", name);
+    for (std::size_t bit = 0; bit < before.size() * 8; ++bit) {
+      SCOPED_TRACE(name + ", bit " + std::to_string(bit));
+      Bytes bytes = before;
+      bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+      const Found found = open_with(name, bytes);
+      if (found.error.empty()) {
+        ASSERT_EQ(name, names[2]) << "only what comes last can be torn";
+        ASSERT_NO_FATAL_FAILURE(expect_prefix(found));
+      } else {
+        ASSERT_NO_FATAL_FAILURE(expect_all_or_why(found, name));
+      }
+    }
+  }
+}
+
+TEST_F(Damage, OfAnyLengthIsFound) {
+  for (const std::string& name : names) {
+    const Bytes before = disk.content("logs", name);
+    for (std::size_t bytes = 0; bytes < before.size(); ++bytes) {
+      SCOPED_TRACE(name + ", " + std::to_string(bytes) + " bytes");
+      const Found found =
+          open_with(name, {before.begin(), before.begin() + static_cast<std::ptrdiff_t>(bytes)});
+      if (name == "mark" && bytes >= Mark::kBytes) {
+        ASSERT_NO_FATAL_FAILURE(expect_all_or_why(found, name));
+        ASSERT_FALSE(found.notices.empty());
+      } else {
+        ASSERT_NE(found.error.find("'logs/" + name + "'"), std::string::npos) << found.error;
+        ASSERT_NE(found.error.find("offset"), std::string::npos) << found.error;
+      }
+    }
+  }
+}
+
+TEST_F(Damage, OfAMissingFileIsSaidWithItsName) {
+  for (const std::string& name : names) {
+    const Bytes before = disk.content("logs", name);
+    disk.remove("logs", name);
+    const Found found = open();
+    const bool last = name == names[2];
+    EXPECT_NE(found.error.find(last ? names[1] : name), std::string::npos) << found.error;
+    EXPECT_NE(found.error.find(last ? "had been synced" : "missing"), std::string::npos)
+        << found.error;
+    disk.replace("logs", name, before);
+  }
+  EXPECT_EQ(open().error, "");
+}
+
+TEST_F(Damage, OfFilesThatAreNotOursIsSaidWhoseTheyAre) {
+  SimulatedDisk other(3);
+  Scribe scribe(other, 8, kSegmentBytes);
+  scribe.open();
+  for (int i = 0; i < 6; ++i) scribe.commit(2, 60);
+  scribe.close();
+  const std::string& second = names[1];
+  Log foreign(disk.open("others"), {.name = "group/other"});
+  const std::string first = names[0];
+  EXPECT_NE(open_with(first, disk.content("others", first))
+                .error.find("belongs to the log 'group/other'"),
+            std::string::npos);
+  const Bytes of_another_history = other.content("logs", other.names("logs")[0]);
+  EXPECT_NE(
+      open_with(first, of_another_history).error.find("does not continue the segment before it"),
+      std::string::npos);
+  EXPECT_NE(open_with(second, disk.content("logs", first)).error.find("have been renamed"),
+            std::string::npos);
+}
+
+TEST_F(Damage, IsNotWhatANewerVersionWrites) {
+  Bytes bytes = disk.content("logs", names[0]);
+  bytes[8] = std::byte{2};
+  const std::string error = open_with(names[0], bytes).error;
+  EXPECT_NE(error.find("'logs/" + names[0] + "' is of version 2; this program reads version 1"),
+            std::string::npos)
+      << error;
+}
+
+/// A message may be a log itself.
+TEST_F(Damage, IsNotSeenInRecordsWithinRecords) {
+  Scribe scribe(disk, 9, 100'000);
+  scribe.open();
+  const Bytes inner = disk.content("logs", names[2]);
+  SimulatedDisk outer(4);
+  Bytes torn;
+  {
+    Log log(outer.open("logs"), {.name = "group/outer"});
+    Batch batch;
+    batch.append(1, {}, inner);
+    log.commit(batch);
+    torn = outer.content("logs", outer.names("logs")[0]);
+  }
+  SimulatedDisk again(5);
+  const Log fresh(again.open("logs"), {.name = "group/outer"});
+  SimulatedDisk damaged(6);
+  damaged.replace("logs", "mark", again.content("logs", "mark"));
+  torn[SegmentHeader::kBytes + 4] ^= std::byte{1};
+  damaged.replace("logs", outer.names("logs")[0], torn);
+  const Log log(damaged.open("logs"), {.name = "group/outer"});
+  EXPECT_EQ(log.next(), 1);
+  EXPECT_EQ(log.notices().size(), 1);
+}
+
+}  // namespace
+}  // namespace dunlin::log

@@ -1,0 +1,190 @@
+#include "log/posix_disk.hpp"
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "log/group_commit.hpp"
+#include "log/scribe.hpp"
+#include "support/errors.hpp"
+#include "support/own_directory.hpp"
+#include "support/private_shm.hpp"
+#include "support/process.hpp"
+
+/// Real files, and a thread that syncs them.
+namespace dunlin::log {
+namespace {
+
+using test::contains;
+using test::what_is_thrown_by;
+
+const LogOptions kOptions{.name = "group/test", .segment_bytes = 10'000};
+
+struct PosixDisk : testing::Test {
+  test::OwnDirectory directory;
+  std::shared_ptr<Disk> disk = posix_disk();
+  std::string path = directory / "log";
+};
+
+Batch batch_of(std::size_t records, std::size_t bytes) {
+  Batch batch;
+  for (std::size_t i = 0; i < records; ++i)
+    batch.append(static_cast<std::uint32_t>(bytes), {}, Bytes(bytes, static_cast<std::byte>(i)));
+  return batch;
+}
+
+TEST_F(PosixDisk, KeepsALog) {
+  {
+    Log log(disk->open(path), kOptions);
+    for (int i = 0; i < 30; ++i) {
+      Batch batch = batch_of(3, 500);
+      log.commit(batch);
+    }
+  }
+  Log log(disk->open(path + "/"), kOptions);
+  EXPECT_TRUE(log.notices().empty());
+  EXPECT_EQ(read_all(log).size(), 90);
+  log.truncate_from(50);
+  log.trim_before(30);
+  EXPECT_EQ(log.next(), 50);
+  EXPECT_GT(log.first(), 1);
+  EXPECT_EQ(read_all(log).size(), 50 - log.first());
+}
+
+TEST_F(PosixDisk, IsNotWaitedForByWhoAppends) {
+  Log log(disk->open(path), kOptions);
+  GroupCommit commit(*disk, log);
+  std::uint64_t last = 1;
+  while (commit.durable() < 2'000) {
+    if (commit.next() < 2'000) commit.append(4, {}, bytes_of("text"));
+    commit.poll();
+    ASSERT_GE(commit.durable(), last);
+    last = commit.durable();
+    if (commit.next() == 2'000) std::this_thread::yield();
+  }
+  EXPECT_LT(commit.commits(), 1'999) << "together, while the disk was busy";
+  commit.append(4, {}, bytes_of("text"));
+  commit.finish();
+  EXPECT_EQ(commit.durable(), 2'001);
+  EXPECT_EQ(read_all(log).size(), 2'000);
+}
+
+TEST_F(PosixDisk, IsLeftWhileACommitIsUnderWay) {
+  for (int i = 0; i < 20; ++i) {
+    Log log(disk->open(path), kOptions);
+    GroupCommit commit(*disk, log);
+    for (int j = 0; j < 5; ++j) commit.append(4, {}, bytes_of("text"));
+    commit.poll();
+  }
+  Log log(disk->open(path), kOptions);
+  EXPECT_EQ(log.next(), 101) << "what was started is done";
+}
+
+TEST_F(PosixDisk, IsUsedByOneLogAtATime) {
+  const Log log(disk->open(path), kOptions);
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)disk->open(path); }), path + "' is in use"));
+  test::Process other([&](test::Parent&) {
+    (void)disk->open(path);
+    return 0;
+  });
+  EXPECT_TRUE(contains(other.hear(), "is in use by another log"));
+}
+
+TEST_F(PosixDisk, SaysWhatIsNoDirectory) {
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)disk->open(directory / "no/log"); }),
+                       "no/log': making this directory failed: No such file or directory"));
+  std::ofstream(path) << "text";
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)disk->open(path); }),
+                       path + "': opening this directory failed: Not a directory"));
+}
+
+TEST_F(PosixDisk, SaysThatItMayNotWrite) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  { const Log log(disk->open(path), kOptions); }
+  std::filesystem::permissions(
+      path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  const std::string file = path + "/" + segment_name(1);
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read);
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { const Log log(disk->open(path), kOptions); }),
+                       "Permission denied; give this user the right"));
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+}
+
+TEST_F(PosixDisk, SaysWhereAFileMayGrowNoMore) {
+  test::Process writer([&](test::Parent& parent) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{5'000, 5'000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    Log log(disk->open(path), {.name = "group/test"});
+    parent.tell(what_is_thrown_by([&] {
+      for (;;) {
+        Batch batch = batch_of(1, 460);
+        log.commit(batch);
+      }
+    }));
+    return static_cast<int>(log.next());
+  });
+  const std::string error = writer.hear();
+  // 128 bytes of header, 9 records of 504, and what fits of the tenth.
+  EXPECT_TRUE(contains(
+      error, segment_name(1) + "': writing 168 bytes at offset 5000 failed: File too large"));
+  EXPECT_TRUE(contains(error, "record 10 could not be made durable"));
+  EXPECT_EQ(writer.exit_code(), 10);
+  Log log(disk->open(path), {.name = "group/test"});
+  ASSERT_EQ(log.notices().size(), 1);
+  EXPECT_TRUE(contains(log.notices()[0], "at offset 4664: record 10 was not complete"));
+  EXPECT_EQ(log.next(), 10);
+}
+
+/// A file system of 256 KB.
+TEST_F(PosixDisk, SaysWhereItIsFull) {
+  test::Process writer([&](test::Parent& parent) {
+    if (const auto why_not = test::mount_private_shm(256 << 10)) {
+      parent.tell("skip: " + *why_not);
+      return 0;
+    }
+    std::uint64_t acknowledged = 0;
+    {
+      Log log(disk->open("/dev/shm/log"), {.name = "group/test"});
+      parent.tell(what_is_thrown_by([&] {
+        for (;; acknowledged = log.next()) {
+          Batch batch = batch_of(3, 1'000);
+          log.commit(batch);
+        }
+      }));
+    }
+    Log log(disk->open("/dev/shm/log"), {.name = "group/test"});
+    parent.tell(log.next() >= acknowledged && log.next() < acknowledged + 3 ? "all" : "not all");
+    return 0;
+  });
+  const std::string error = writer.hear();
+  if (error.starts_with("skip")) GTEST_SKIP() << error;
+  EXPECT_TRUE(contains(error, "/dev/shm/log/" + segment_name(1) + "': writing "));
+  EXPECT_TRUE(contains(error, "failed: No space left on device; make room on this file system"));
+  EXPECT_EQ(writer.hear(), "all");
+}
+
+TEST_F(PosixDisk, TellsWhatAKillLeft) {
+  test::Process writer([&](test::Parent& parent) {
+    Log log(disk->open(path), kOptions);
+    for (std::uint64_t i = 0;; ++i) {
+      Batch batch = batch_of(1 + i % 7, 300);
+      log.commit(batch);
+      if (i % 64 == 63) parent.tell(std::to_string(log.next()));
+    }
+    return 0;
+  });
+  std::uint64_t acknowledged = 0;
+  for (int i = 0; i < 3; ++i) acknowledged = std::stoull(writer.hear());
+  writer.kill();
+  Log log(disk->open(path), kOptions);
+  EXPECT_GE(log.next(), acknowledged);
+  EXPECT_EQ(read_all(log).size(), log.next() - 1);
+}
+
+}  // namespace
+}  // namespace dunlin::log
