@@ -53,7 +53,8 @@ TEST(Log, HoldsRecordsLongerThanItsSegments) {
   SimulatedDisk disk(1);
   Scribe scribe(disk, 3);
   scribe.open();
-  for (const std::size_t bytes : {10, 5'000, 3'000'000, 10, 0}) scribe.commit(2, bytes);
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{10, 5'000, 3'000'000, 10, 0})
+    scribe.commit(2, bytes);
   scribe.open();
   ASSERT_NO_FATAL_FAILURE(scribe.check());
 }
