@@ -4,30 +4,40 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/meeting_place.hpp>
 
 /// A group moves through numbered views: ordered lists of members on which all its members agree.
-/// Crashes and leaves end a view and begin the next. Who goes on from one view to the next has seen
-/// the same of it (virtual synchrony); a minority stops, so there are never two groups where there
-/// was one. One thread at a time uses a group and its fabric; all progress is made in poll().
+/// Crashes, leaves and joiners end a view and begin the next. Who goes on from one view to the next
+/// has seen the same of it (virtual synchrony); a minority stops, so there are never two groups
+/// where there was one. One thread at a time uses a group and its fabric; all progress is made in
+/// poll().
 ///
 ///     auto fabric = dunlin::shm::join({.group = "rack7", .names = {"a", "b", "c"}, .name = "a"});
 ///     dunlin::Group group(*fabric);
 ///     group.on_view([](const dunlin::View& view) { std::cout << view << '\n'; });
 ///     dunlin::run(group);
 ///
+/// Others may join, if all give a meeting place:
+///
+///     const auto place = dunlin::shm::meeting_place({.group = "rack7"});
+///     dunlin::Group group(*fabric, {.meeting_place = place});
+///     auto late = dunlin::Group::join("d", {.meeting_place = place});   // in another process
+///
 /// docs/group.md says what is promised, by which protocol, and where its ideas come from.
 namespace dunlin {
 
 struct View {
-  std::uint64_t number = 0;           // the first one is 1
-  std::vector<std::string> members;   // by age: who was in the view before comes first
-  std::uint32_t me = 0;               // our place among them
-  std::vector<std::string> departed;  // members of the view before that are not in this one
+  std::uint64_t number = 0;                // the first one is 1
+  std::vector<std::string> members = {};   // by age: who was in the view before comes first
+  std::uint32_t me = 0;                    // our place among them
+  std::vector<std::string> departed = {};  // members of the view before that are not in this one
+  std::vector<std::string> joined = {};    // members that were not in the view before
   friend std::ostream& operator<<(std::ostream& out, const View& view);
 };
 
@@ -45,6 +55,7 @@ struct Subgroup {
   std::uint64_t view = 0;
   std::vector<Rank> members;           // ranks in the fabric, in the view's order
   std::vector<std::uint32_t> senders;  // places in `members`, ascending
+  bool lacks_state = false;            // nothing may be delivered here before take_state()
 };
 
 /// What a layer above does in a subgroup; called from the group's poll().
@@ -64,10 +75,23 @@ class SubgroupPart {
   [[nodiscard]] virtual std::span<const std::uint64_t> received() const noexcept = 0;
   /// How much of each sender counts, for all members that go on: deliver that, and no more.
   virtual void finish(std::span<const std::uint64_t> trim) = 0;
+
+  // --- for members that come into a group that works already -------------------------------------
+  /// Whether this part needs what the subgroup's members have before it delivers anything.
+  [[nodiscard]] virtual bool wants_state() const noexcept { return false; }
+  /// What a part elsewhere needs to go on from here; none while it cannot be said.
+  [[nodiscard]] virtual std::optional<std::vector<std::byte>> give_state() { return std::nullopt; }
+  /// That of another member, in the view at hand.
+  virtual void take_state(std::span<const std::byte>) {}
+  /// Whether it still uses memory of that fabric, on which the group has no view any more.
+  [[nodiscard]] virtual bool uses(const Fabric&) const noexcept { return false; }
 };
 
 struct GroupOptions {
   std::vector<SubgroupSpec> subgroups = {};
+  /// Where others may join: all members give one, or none does, and nobody can. It is of the
+  /// group's name.
+  std::shared_ptr<MeetingPlace> meeting_place = nullptr;
 };
 
 class Group {
@@ -77,10 +101,17 @@ class Group {
   /// The first view has all members of the fabric, which must outlive the group. Throws Error. Does
   /// not wait for the others.
   explicit Group(Fabric& fabric, GroupOptions options = {});
+  /// Comes into a group that works already, as a member of that name, and returns when it is in a
+  /// view: attach its parts, then poll(). Needs options.meeting_place. Throws Error if it is
+  /// refused, or not in within that time.
+  [[nodiscard]] static std::unique_ptr<Group> join(const std::string& name, GroupOptions options,
+                                                   std::uint32_t timeout_ms = 30'000);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  /// That of the view at hand; one that others have joined has a fabric of its own. What the group
+  /// began with lasts as long as the group.
   [[nodiscard]] Fabric& fabric() const noexcept;
   [[nodiscard]] const View& view() const noexcept;
   /// Called from poll() with every view, the first one too: after the last delivery of the view
@@ -98,8 +129,28 @@ class Group {
   [[nodiscard]] const std::string& why_ended() const noexcept;
 
   std::size_t poll();
+  /// For run(): what to wait for beside the fabric that it began with.
+  [[nodiscard]] Waits waits() const;
   /// Throws Error if we had to stop, and did not just leave.
   void check() const;
+
+ private:
+  friend class GroupEntry;
+  struct State;
+  explicit Group(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Group::join() step by step, beside whatever else its thread does.
+class GroupEntry {
+ public:
+  GroupEntry(const std::string& name, GroupOptions options, std::uint32_t timeout_ms = 30'000);
+  ~GroupEntry();
+  GroupEntry(const GroupEntry&) = delete;
+  GroupEntry& operator=(const GroupEntry&) = delete;
+  /// Goes on, and does not wait. The group, once we are in a view; null before. Throws as join().
+  [[nodiscard]] std::unique_ptr<Group> poll();
+  [[nodiscard]] Waits waits() const;
 
  private:
   struct State;

@@ -11,15 +11,16 @@ inline constexpr std::size_t kCacheLineBytes = 64;
 inline constexpr std::size_t kWordBytes = 8;
 
 // fabric
-inline constexpr std::uint32_t kMaxMembers = 1024;         // of a group on a simulated fabric
-inline constexpr std::uint32_t kMaxHostMembers = 256;      // of a shm group: one socket a pair
-inline constexpr std::uint32_t kMaxStreamMembers = 256;    // of a group on streams: likewise
-inline constexpr std::size_t kMaxGroupNameBytes = 40;      // [A-Za-z0-9._-]
-inline constexpr std::size_t kMaxMemberNameBytes = 40;     // [A-Za-z0-9._-]
-inline constexpr std::size_t kMaxRegionNameBytes = 64;     // printable ASCII
-inline constexpr std::size_t kMaxLayoutTextBytes = 16384;  // of a region's description
-inline constexpr std::uint32_t kMaxRegions = 256;          // of one fabric, at a time
-inline constexpr std::uint32_t kMaxRetiredRegions = 256;   // released, and not let go of by all
+inline constexpr std::uint32_t kMaxMembers = 1024;             // of a group on a simulated fabric
+inline constexpr std::uint32_t kMaxHostMembers = 256;          // of a shm group: one socket a pair
+inline constexpr std::uint32_t kMaxStreamMembers = 256;        // of a group on streams: likewise
+inline constexpr std::size_t kMaxGroupNameBytes = 40;          // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxJoinableGroupNameBytes = 22;  // of one that others may join
+inline constexpr std::size_t kMaxMemberNameBytes = 40;         // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxRegionNameBytes = 64;         // printable ASCII
+inline constexpr std::size_t kMaxLayoutTextBytes = 16384;      // of a region's description
+inline constexpr std::uint32_t kMaxRegions = 256;              // of one fabric, at a time
+inline constexpr std::uint32_t kMaxRetiredRegions = 256;       // released, and not let go of by all
 inline constexpr std::size_t kMaxRegionBytes = std::size_t{1} << 36;
 inline constexpr std::size_t kMaxMessageBytes = 256;    // of one active message
 inline constexpr std::size_t kMessageRingBytes = 4096;  // per pair and direction
@@ -39,6 +40,8 @@ inline constexpr std::uint32_t kMaxViewMembers = 64;      // of one view: one wo
 inline constexpr std::size_t kMaxSubgroups = 64;          // of one group
 inline constexpr std::size_t kMaxSubgroupNameBytes = 40;  // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxJoinersAtOnce = 16;      // in one view change; others come next
+inline constexpr std::uint32_t kGroupChannel = kMaxChannels - 1;     // of a group's own messages
+inline constexpr std::size_t kMaxStateBytes = std::size_t{1} << 30;  // of a subgroup, transferred
 
 // multicast
 inline constexpr std::size_t kMinRingBytes = 1024;  // of a sender

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <dunlin/group.hpp>
 
@@ -107,6 +108,15 @@ class Multicast {
   void on_delivery(multicast::Upcall upcall);
   /// Without an upcall: the next message, which is valid until the next call and the next poll().
   [[nodiscard]] std::optional<multicast::Delivery> next();
+
+  // --- members that come in ----------------------------------------------------------------------
+  /// What a member needs that comes into a group at work: `save` makes it of all that was
+  /// delivered so far, `load` takes it there, before anything is delivered. Both are called from
+  /// the group's poll(); set them, at all members, before the first one. Without them, a member
+  /// that comes in begins with what is delivered in its first view.
+  using Save = std::function<std::vector<std::byte>()>;
+  using Load = std::function<void(std::span<const std::byte> state)>;
+  void on_state(Save save, Load load);
 
   /// That of the view at hand; while a view ends, and next() has messages of it, still that one.
   [[nodiscard]] const Subgroup& subgroup() const noexcept;

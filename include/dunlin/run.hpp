@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/formation.hpp>
 
 /// The edge of the library: what owns a thread and its waiting. Layers only have poll(); these call
 /// it, and wait when there is nothing to do. A program with a loop of its own needs none of this.
@@ -38,13 +39,18 @@ class Loop {
   explicit Loop(Fabric& fabric, RunOptions options = {});
 
   /// A part is anything with `std::size_t poll()`; if it has `check()`, that is called now
-  /// and then, and may throw. It must outlive the loop.
+  /// and then, and may throw; if it has `waits()`, a sleep ends for those as well. It must outlive
+  /// the loop.
   template <class Part>
   Loop& add(Part& part) {
     parts_.push_back({&part, [](void* p) -> std::size_t { return static_cast<Part*>(p)->poll(); },
                       [](void* p) {
                         if constexpr (requires(Part & q) { q.check(); })
                           static_cast<Part*>(p)->check();
+                      },
+                      [](void* p, Waits& waits) {
+                        if constexpr (requires(Part & q) { q.waits(); })
+                          waits.add(static_cast<Part*>(p)->waits());
                       }});
     return *this;
   }
@@ -59,6 +65,7 @@ class Loop {
     void* object;
     std::size_t (*poll)(void*);
     void (*check)(void*);
+    void (*wait)(void*, Waits&);
   };
 
   std::size_t poll_parts();

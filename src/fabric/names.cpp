@@ -39,6 +39,11 @@ void check_group_name(std::string_view name) {
   check("group", name, kMaxGroupNameBytes, plain, "A-Z a-z 0-9 . _ - (kMaxGroupNameBytes)");
 }
 
+void check_joinable_group_name(std::string_view name) {
+  check("group", name, kMaxJoinableGroupNameBytes, plain,
+        "A-Z a-z 0-9 . _ -, if others may join it (kMaxJoinableGroupNameBytes)");
+}
+
 void check_member_name(std::string_view name) {
   check("member", name, kMaxMemberNameBytes, plain, "A-Z a-z 0-9 . _ - (kMaxMemberNameBytes)");
 }

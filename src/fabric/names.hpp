@@ -6,6 +6,8 @@
 namespace dunlin {
 
 void check_group_name(std::string_view name);
+/// A group whose views have fabrics of their own, which are called after it.
+void check_joinable_group_name(std::string_view name);
 void check_member_name(std::string_view name);
 void check_subgroup_name(std::string_view name);
 void check_region_name(std::string_view name);

@@ -3,13 +3,15 @@
 
 #include <dunlin/group.hpp>
 
-#include "group/agreement.hpp"
-#include "group/subgroups.hpp"
+#include "fabric/names.hpp"
+#include "group/joining.hpp"
+#include "group/views.hpp"
+#include "run/sleeping.hpp"
 
 namespace dunlin {
 namespace {
 
-[[nodiscard]] std::string join(const std::vector<std::string>& names) {
+[[nodiscard]] std::string join_names(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -18,194 +20,18 @@ namespace {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const View& view) {
-  out << "view " << view.number << ": " << join(view.members);
-  if (!view.departed.empty()) out << "; without " << join(view.departed);
+  out << "view " << view.number << ": " << join_names(view.members);
+  if (!view.departed.empty()) out << "; without " << join_names(view.departed);
+  if (!view.joined.empty()) out << "; with " << join_names(view.joined);
   return out;
 }
 
-struct Group::State {
-  using Places = std::vector<group::Subgroups::Place>;
-
-  Fabric& fabric;
-  group::Subgroups subgroups;
-  std::vector<SubgroupPart*> parts;  // by subgroup; null: nobody does its work here
-  View view;
-  std::vector<Rank> ranks;  // of the view's members, in the fabric
-  Places places;
-  std::unique_ptr<group::Agreement> agreement;
-  std::vector<std::unique_ptr<group::Agreement>> past;  // until all know what we know of them
-  std::shared_ptr<const ViewHandler> handler;
-  bool announced = false;  // the view, to the handler
-  bool wedged = false;
-  bool leaving = false;
-  bool stopped = false;  // in no view any more
-  bool wrong = false;    // ... and not because we wanted so
-  std::string why;
-
-  State(Fabric& f, GroupOptions options) : fabric(f), subgroups(std::move(options.subgroups)) {
-    if (fabric.size() > kMaxViewMembers)
-      throw Error("group '" + fabric.group() + "': " + std::to_string(fabric.size()) +
-                  " members; at most " + std::to_string(kMaxViewMembers) +
-                  " (kMaxViewMembers) can be in one view");
-    parts.resize(subgroups.specs().size());
-    view.me = fabric.rank();
-    for (Rank rank = 0; rank < fabric.size(); ++rank) {
-      const std::string& name = fabric.member_name(rank);
-      view.members.push_back(name.empty() ? std::to_string(rank) : name);
-      ranks.push_back(rank);
-    }
-    enter();
-  }
-
-  [[nodiscard]] group::Standing standing() const noexcept { return agreement->change().standing(); }
-
-  /// The view whose members are in `view` and `ranks`.
-  void enter() {
-    ++view.number;
-    places = subgroups.in_view(view, ranks);
-    agreement = std::make_unique<group::Agreement>(
-        fabric, group::Agreement::Options{.view = view.number,
-                                          .members = ranks,
-                                          .counts = group::Subgroups::counts(places),
-                                          .text = subgroups.fingerprint()});
-    announced = false;
-    wedged = false;
-  }
-
-  template <class Do>
-  void each_part(Do action) {
-    for (std::size_t i = 0; i < places.size(); ++i)
-      if (places[i].ours && parts[i] != nullptr) action(*parts[i], places[i]);
-  }
-
-  /// By sender, over all subgroups.
-  [[nodiscard]] std::vector<std::uint64_t> received() {
-    std::vector<std::uint64_t> counts(group::Subgroups::counts(places), group::kNoOpinion);
-    each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
-      const std::span<const std::uint64_t> theirs = part.received();
-      std::copy(theirs.begin(), theirs.end(),
-                counts.begin() + static_cast<std::ptrdiff_t>(place.first_count));
-    });
-    return counts;
-  }
-
-  void announce() {
-    announced = true;
-    if (const std::shared_ptr<const ViewHandler> kept = handler) (*kept)(view);
-    each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
-      part.begin(fabric, place.subgroup);
-    });
-  }
-
-  void step() {
-    const std::vector<std::uint64_t> counts = received();
-    agreement->step({.failed = {}, .wants_to_leave = leaving, .received = counts});
-    if (standing() == group::Standing::working) return;
-    if (!wedged) each_part([](SubgroupPart& part, const auto&) { part.wedge(); });
-    wedged = true;
-    switch (standing()) {
-      case group::Standing::decided:
-        finish();
-        return go_on();
-      case group::Standing::excluded:
-        if (has_all(counts)) finish();
-        return stop("view " + std::to_string(view.number + 1) +
-                        " goes on without this member: the others could not reach it, or "
-                        "thought so; start it anew",
-                    true);
-      case group::Standing::minority:
-        return stop(too_few(), true);
-      default:
-        return;
-    }
-  }
-
-  [[nodiscard]] std::string too_few() const {
-    const std::string refusal = agreement->refusal();
-    return "too few members of view " + std::to_string(view.number) + " are left to go on (of " +
-           std::to_string(view.members.size()) +
-           ", more than half must be reached); what is left stops, so that there are never two "
-           "groups" +
-           (refusal.empty() ? "" : "; members must declare the same subgroups: " + refusal);
-  }
-
-  /// Whoever was heard before the view ended has what counts of it; others may not.
-  [[nodiscard]] bool has_all(const std::vector<std::uint64_t>& counts) const noexcept {
-    const std::vector<std::uint64_t>& trim = agreement->change().decision().trim;
-    return std::equal(trim.begin(), trim.end(), counts.begin(), counts.end(),
-                      [](std::uint64_t least, std::uint64_t here) { return least <= here; });
-  }
-
-  void finish() {
-    const std::vector<std::uint64_t>& trim = agreement->change().decision().trim;
-    each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
-      part.finish(std::span(trim).subspan(place.first_count, place.subgroup.senders.size()));
-    });
-  }
-
-  void go_on() {
-    const group::MemberSet survivors = agreement->change().decision().survivors;
-    View next{.number = view.number, .members = {}, .me = 0, .departed = {}};
-    std::vector<Rank> next_ranks;
-    for (Rank rank = 0; rank < ranks.size(); ++rank) {
-      if (!survivors.has(rank)) {
-        next.departed.push_back(view.members[rank]);
-        continue;
-      }
-      if (rank == view.me) next.me = static_cast<std::uint32_t>(next_ranks.size());
-      next.members.push_back(view.members[rank]);
-      next_ranks.push_back(ranks[rank]);
-    }
-    const std::vector<Rank> before = std::exchange(ranks, std::move(next_ranks));
-    view = std::move(next);
-    past.push_back(std::move(agreement));
-    expel_all_of(before, "view " + std::to_string(view.number + 1) + " goes on without it");
-    enter();
-  }
-
-  void stop(const std::string& how, bool is_wrong) {
-    stopped = true;
-    wrong = is_wrong && !leaving;
-    why = "group '" + fabric.group() + "', member '" + view.members[view.me] +
-          "': " + (leaving ? "it has left the group" : how);
-    // Who has a decision to tell tells it before it goes.
-    if (standing() != group::Standing::minority) past.push_back(std::move(agreement));
-    agreement.reset();
-  }
-
-  void part_from_all() { expel_all_of(std::exchange(ranks, {}), "we are in no view any more"); }
-
-  /// Of those, who is not in the view at hand: it must reach none of the memory that comes now, and
-  /// must not be waited for.
-  void expel_all_of(const std::vector<Rank>& before, const std::string& reason) {
-    for (const Rank rank : before)
-      if (rank != fabric.rank() && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
-        fabric.expel(rank, reason);
-  }
-
-  std::size_t poll() {
-    std::size_t done = 0;
-    for (const auto& old : past) done += old->poll();
-    std::erase_if(
-        past, [this](const auto& old) { return stopped ? old->known_to_all() : old->settled(); });
-    if (stopped) {
-      if (past.empty() && !ranks.empty()) part_from_all();
-      return done + fabric.poll();
-    }
-    if (!announced) announce();
-    done += agreement->poll();
-    if (agreement->due()) step();
-    if (stopped || wedged || !announced) return done + 1;
-    each_part([&](SubgroupPart& part, const auto&) { done += part.poll(); });
-    return done;
-  }
-};
-
 Group::Group(Fabric& fabric, GroupOptions options)
-    : state_(std::make_unique<State>(fabric, std::move(options))) {}
+    : Group(std::make_unique<State>(fabric, std::move(options))) {}
+Group::Group(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Group::~Group() = default;
 
-Fabric& Group::fabric() const noexcept { return state_->fabric; }
+Fabric& Group::fabric() const noexcept { return state_->home; }
 const View& Group::view() const noexcept { return state_->view; }
 
 void Group::on_view(ViewHandler handler) {
@@ -216,7 +42,7 @@ void Group::attach(const std::string& subgroup, SubgroupPart& part) {
   const std::vector<SubgroupSpec>& specs = state_->subgroups.specs();
   const auto found = std::find_if(specs.begin(), specs.end(),
                                   [&](const SubgroupSpec& spec) { return spec.name == subgroup; });
-  const std::string who = "group '" + state_->fabric.group() + "': subgroup '" + subgroup + "' ";
+  const std::string who = "group '" + state_->name + "': subgroup '" + subgroup + "' ";
   if (found == specs.end())
     throw Error(who + "was not declared; add it to GroupOptions::subgroups of all members");
   SubgroupPart*& place = state_->parts[static_cast<std::size_t>(found - specs.begin())];
@@ -226,18 +52,69 @@ void Group::attach(const std::string& subgroup, SubgroupPart& part) {
   place = &part;
 }
 
-void Group::leave() {
-  state_->leaving = true;
-  if (state_->agreement) state_->agreement->ask_to_step();
-}
+void Group::leave() { state_->leave(); }
 
 bool Group::ended() const noexcept { return state_->stopped && state_->ranks.empty(); }
 const std::string& Group::why_ended() const noexcept { return state_->why; }
 
 std::size_t Group::poll() { return state_->poll(); }
+Waits Group::waits() const { return state_->waits(); }
 
 void Group::check() const {
   if (state_->wrong) throw Error(state_->why);
+}
+
+// --- coming in -----------------------------------------------------------------------------------
+
+struct GroupEntry::State {
+  GroupOptions options;
+  group::Joining joining;
+};
+
+namespace {
+
+constexpr std::uint64_t kJoinLookNs = 2'000'000;  // a knock in vain is followed by the next
+
+const GroupOptions& checked(const std::string& name, const GroupOptions& options) {
+  if (!options.meeting_place)
+    throw Error("member '" + name +
+                "' cannot join a group without GroupOptions::meeting_place: give that of the "
+                "group, such as shm::meeting_place()");
+  check_member_name(name);
+  return options;
+}
+
+}  // namespace
+
+GroupEntry::GroupEntry(const std::string& name, GroupOptions options, std::uint32_t timeout_ms)
+    : state_(new State{.options = checked(name, options),
+                       .joining = group::Joining(
+                           options.meeting_place, name,
+                           group::Subgroups(options.subgroups).fingerprint(true), timeout_ms)}) {}
+GroupEntry::~GroupEntry() = default;
+
+std::unique_ptr<Group> GroupEntry::poll() {
+  std::optional<group::Joining::Arrival> arrival = state_->joining.poll();
+  if (!arrival) return nullptr;
+  return std::unique_ptr<Group>(
+      new Group(std::make_unique<Group::State>(std::move(*arrival), state_->options)));
+}
+
+std::unique_ptr<Group> Group::join(const std::string& name, GroupOptions options,
+                                   std::uint32_t timeout_ms) {
+  GroupEntry entry(name, std::move(options), timeout_ms);
+  std::unique_ptr<Group> group;
+  const auto poll = [&] { return (group = entry.poll()) != nullptr; };
+  while (!poll() && !sleep_unless(
+                        poll, [&] { return entry.waits(); }, kJoinLookNs)) {
+  }
+  return group;
+}
+
+Waits GroupEntry::waits() const {
+  Waits waits;
+  state_->joining.collect(waits);
+  return waits;
 }
 
 }  // namespace dunlin

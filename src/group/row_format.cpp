@@ -15,7 +15,7 @@ constexpr std::size_t kPromised = 3;
 constexpr std::size_t kAccepted = 4;
 constexpr std::size_t kEnded = 5;
 constexpr std::size_t kSurvivors = 6;
-constexpr std::size_t kJoiners = 7;
+constexpr std::size_t kPlan = 7;
 
 [[nodiscard]] std::byte* at(std::byte* row, std::size_t word) noexcept {
   return row + word * kWordBytes;
@@ -32,9 +32,8 @@ void store(std::byte* to, std::uint64_t value) noexcept {
 RowFormat::RowFormat(std::uint32_t members, std::size_t counts, const std::string& text)
     : members_(members), counts_(counts) {
   for (const char* const name :
-       {"begun", "suspects", "leaving", "promised", "accepted", "ended", "survivors"})
+       {"begun", "suspects", "leaving", "promised", "accepted", "ended", "survivors", "plan"})
     add(name, 1);
-  add("joiners", 1 + kMaxJoinersAtOnce);
   if (counts > 0) {
     received_at_ = add("received:" + text, counts);
     trim_at_ = add("trim", counts);
@@ -68,10 +67,7 @@ void RowFormat::write(std::byte* to, const Row& row, std::uint64_t revision) con
   store(at(to, kAccepted), row.accepted);
   store(at(to, kEnded), row.ended ? 1 : 0);
   store(at(to, kSurvivors), row.proposal.survivors.bits());
-  const std::size_t joiners = std::min(row.proposal.joiners.size(), kMaxJoinersAtOnce);
-  store(at(to, kJoiners), joiners);
-  for (std::size_t i = 0; i < joiners; ++i)
-    store(at(to, kJoiners + 1 + i), row.proposal.joiners[i]);
+  store(at(to, kPlan), row.proposal.plan);
   for (std::size_t i = 0; i < std::min(counts_, row.received.size()); ++i)
     store(to + received_at_ + i * kWordBytes, row.received[i]);
   for (std::size_t i = 0; i < std::min(counts_, row.proposal.trim.size()); ++i)
@@ -91,13 +87,10 @@ bool RowFormat::read(const std::byte* from, Row& row) const {
             .received = std::vector<std::uint64_t>(counts_),
             .promised = ballot(kPromised),
             .proposal = {.survivors = set(kSurvivors),
-                         .joiners = {},
+                         .plan = load(at(from, kPlan)),
                          .trim = std::vector<std::uint64_t>(counts_)},
             .accepted = ballot(kAccepted),
             .ended = load(at(from, kEnded)) != 0};
-  const std::size_t joiners = std::min<std::size_t>(load(at(from, kJoiners)), kMaxJoinersAtOnce);
-  for (std::size_t i = 0; i < joiners; ++i)
-    found.proposal.joiners.push_back(load(at(from, kJoiners + 1 + i)));
   for (std::size_t i = 0; i < counts_; ++i) {
     found.received[i] = load(from + received_at_ + i * kWordBytes);
     found.proposal.trim[i] = load(from + trim_at_ + i * kWordBytes);

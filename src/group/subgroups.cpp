@@ -69,8 +69,8 @@ std::size_t Subgroups::counts(const std::vector<Place>& places) noexcept {
   return places.back().first_count + places.back().subgroup.senders.size();
 }
 
-std::string Subgroups::fingerprint() const {
-  std::string all;
+std::string Subgroups::fingerprint(bool joinable) const {
+  std::string all = joinable ? "joinable;" : "";
   for (const SubgroupSpec& spec : specs_) {
     all += spec.name + ':';
     for (const std::string& member : spec.members) all += member + ',';

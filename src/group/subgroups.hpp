@@ -30,8 +30,8 @@ class Subgroups {
   [[nodiscard]] std::vector<Place> in_view(const View& view, const std::vector<Rank>& ranks) const;
   /// How many counts there are: the end of the last place.
   [[nodiscard]] static std::size_t counts(const std::vector<Place>& places) noexcept;
-  /// The same for all that have declared the same.
-  [[nodiscard]] std::string fingerprint() const;
+  /// The same for all that have declared the same; whether others may join is part of it.
+  [[nodiscard]] std::string fingerprint(bool joinable) const;
 
  private:
   std::vector<SubgroupSpec> specs_;

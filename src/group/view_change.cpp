@@ -52,7 +52,7 @@ bool ViewChange::promise(const Rows& rows, const Circumstances& now) {
   const Ballot ballot = leads + 1;
   if (mine_.promised >= ballot) return false;
   if (leads == me_) {
-    const bool wanted = !mine_.suspects.empty() || somebody_leaves(rows) || !now.joiners.empty();
+    const bool wanted = !mine_.suspects.empty() || somebody_leaves(rows) || now.plan != kNoPlan;
     if (!wanted) return false;
   } else if (rows(leads).promised != ballot) {
     return false;
@@ -85,7 +85,7 @@ bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
     proposal = theirs.proposal;
   }
   if (best == 0) {
-    proposal.joiners.assign(now.joiners.begin(), now.joiners.end());
+    proposal.plan = now.plan;
     proposal.trim = mine_.received;
     for (const Rank rank : here) {
       const Row& theirs = row(rows, rank);

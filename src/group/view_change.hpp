@@ -13,13 +13,15 @@
 /// tests/group/view_change.pml.
 namespace dunlin::group {
 
-/// Whoever wants to become a member, as the leader's door names it; unique for each attempt.
-using JoinerId = std::uint64_t;
+/// Of a fabric that all members have formed with those that want to come in: unique for each
+/// attempt of each leader.
+using PlanId = std::uint64_t;
+inline constexpr PlanId kNoPlan = 0;  // the next view uses the fabric at hand
 
 /// What is decided.
 struct Decision {
   MemberSet survivors;              // of this view; they come first in the next, in the same order
-  std::vector<JoinerId> joiners;    // and these after them
+  PlanId plan = kNoPlan;            // and its joiners after them
   std::vector<std::uint64_t> trim;  // by sender: how many of its messages count
   friend bool operator==(const Decision&, const Decision&) = default;
 };
@@ -43,7 +45,7 @@ struct Circumstances {
   MemberSet failed;  // as the fabric says
   bool wants_to_leave = false;
   std::span<const std::uint64_t> received;  // by sender, so far
-  std::span<const JoinerId> joiners = {};   // at our door
+  PlanId plan = kNoPlan;                    // that we made, and all whom we hear have formed
 };
 
 enum class Standing {
@@ -70,10 +72,11 @@ class ViewChange {
   [[nodiscard]] const Decision& decision() const noexcept { return mine_.proposal; }
   /// Whom we follow: the lowest rank that we do not suspect.
   [[nodiscard]] Rank leader() const noexcept { return alive().lowest(); }
+  /// Whom we do not suspect.
+  [[nodiscard]] MemberSet alive() const noexcept { return all() - mine_.suspects; }
 
  private:
   [[nodiscard]] MemberSet all() const noexcept { return MemberSet::first(members_); }
-  [[nodiscard]] MemberSet alive() const noexcept { return all() - mine_.suspects; }
   [[nodiscard]] const Row& row(const Rows& rows, Rank rank) const {
     return rank == me_ ? mine_ : rows(rank);
   }

@@ -27,6 +27,8 @@ class Epoch::Batching {
 
 /// Third stage: a batch of what may be delivered.
 std::size_t Epoch::deliver_stage() {
+  if (held_) [[unlikely]]
+    return 0;
   const bool more = std::exchange(changed_, false);
   if (more) look_ahead();
   if (more && ordered()) find_stable();
@@ -41,12 +43,20 @@ std::size_t Epoch::deliver_stage() {
 }
 
 std::optional<Delivery> Epoch::next() {
+  if (held_) return std::nullopt;
   if (handed_) settle();
   gather_for_next();
   if (batched_ == 0) return std::nullopt;
   handed_ = true;
   ++counters_.deliver_batches;
   return batch_.front();
+}
+
+std::optional<std::vector<std::uint64_t>> Epoch::handed_up() const {
+  if (batched_ > 0 && !handed_) return std::nullopt;
+  std::vector<std::uint64_t> turns;
+  for (const Source& source : sources_) turns.push_back(source.cursor.turns());
+  return turns;
 }
 
 /// What next() will return is looked for in poll(), too: the parts of a long message are put

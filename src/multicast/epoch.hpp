@@ -71,6 +71,14 @@ class Epoch {
   std::size_t poll();
   /// Delivery without upcall: the next message, which is valid until the next call.
   [[nodiscard]] std::optional<Delivery> next();
+  /// Receives, and delivers nothing, until told otherwise.
+  void hold(bool held) noexcept {
+    held_ = held;
+    rested_ = false;
+  }
+  /// How many turns of each sender are behind what was handed up; none while next() has found a
+  /// message and not returned it.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const;
   [[nodiscard]] bool connected() const noexcept { return rings_connected_ && table_->connected(); }
   /// Throws Error if a peer made another epoch of this name.
   void check() const;
@@ -160,6 +168,7 @@ class Epoch {
   bool wedged_ = false;
   bool over_ = false;
   bool polling_ = false;
+  bool held_ = false;
   bool rested_ = false;  // nothing was done when the stages were last passed
 
   // Sending. Records are put to all peers up to a goal before it is announced (B1).

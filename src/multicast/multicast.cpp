@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/multicast.hpp>
 
+#include "fabric/bytes.hpp"
 #include "multicast/epoch.hpp"
 
 /// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
@@ -40,8 +41,20 @@ void add(Counters& sum, const Counters& more) noexcept {
 /// One view's.
 struct Term {
   Subgroup subgroup;
+  std::vector<std::string> names;  // of its members
   std::unique_ptr<Epoch> epoch;
+  std::vector<std::uint64_t> had = {};  // turns of each sender that the state taken holds already
 };
+
+[[nodiscard]] std::vector<std::string> names_of(const Fabric& fabric,
+                                                const std::vector<Rank>& members) {
+  std::vector<std::string> names;
+  for (const Rank rank : members) {
+    const std::string& name = fabric.member_name(rank);
+    names.push_back(name.empty() ? std::to_string(rank) : name);
+  }
+  return names;
+}
 
 class Multicast::Part final : public SubgroupPart {
  public:
@@ -49,7 +62,7 @@ class Multicast::Part final : public SubgroupPart {
 
   // --- what the group asks for -------------------------------------------------------------------
   void begin(Fabric& fabric, const Subgroup& subgroup) override {
-    if (upcall_) drop_past();
+    if (upcall_ || lacks_state_) drop_past();
     multicast::EpochOptions options{.name = subgroup.name,
                                     .epoch = subgroup.view,
                                     .members = subgroup.members,
@@ -62,7 +75,10 @@ class Multicast::Part final : public SubgroupPart {
     multicast::Upcall upcall;
     if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up(batch); };
     terms_.push_back({.subgroup = subgroup,
+                      .names = names_of(fabric, subgroup.members),
                       .epoch = std::make_unique<Epoch>(fabric, std::move(options), upcall)});
+    lacks_state_ = subgroup.lacks_state;
+    now().hold(lacks_state_);
     send_again();
   }
   std::size_t poll() override {
@@ -79,9 +95,57 @@ class Multicast::Part final : public SubgroupPart {
     // What has not been sent again yet comes behind what has.
     again_.insert(again_.begin(), std::make_move_iterator(remains.again.begin()),
                   std::make_move_iterator(remains.again.end()));
-    const Subgroup& subgroup = terms_.back().subgroup;
+    const Term& term = terms_.back();
     for (std::size_t seat = 0; seat < remains.ahead.size(); ++seat)
-      ahead_of_[subgroup.members[subgroup.senders[seat]]] += remains.ahead[seat];
+      if (remains.ahead[seat] > 0)
+        ahead_of_[term.names[term.subgroup.senders[seat]]] += remains.ahead[seat];
+  }
+
+  // --- members that come in ----------------------------------------------------------------------
+  bool wants_state() const noexcept override { return load_ != nullptr; }
+  std::optional<std::vector<std::byte>> give_state() override {
+    if (terms_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
+    const std::optional<std::vector<std::uint64_t>> had = now().handed_up();
+    if (!had) return std::nullopt;
+    std::vector<std::byte> state;
+    Writer writer(state);
+    writer.u32(static_cast<std::uint32_t>(had->size()));
+    for (const std::uint64_t turns : *had) writer.u64(turns);
+    writer.u32(static_cast<std::uint32_t>(ahead_of_.size()));
+    for (const auto& [name, ahead] : ahead_of_) {
+      writer.text(name);
+      writer.u64(ahead);
+    }
+    if (save_) writer.bytes(save_());
+    return state;
+  }
+  void take_state(std::span<const std::byte> state) override {
+    Reader reader(state);
+    Term& term = terms_.back();
+    std::vector<std::uint64_t> had(term.subgroup.members.size());
+    const std::uint32_t seats = reader.u32();
+    for (std::uint32_t seat = 0; seat < seats && seat < term.subgroup.senders.size(); ++seat)
+      had[term.subgroup.senders[seat]] = reader.u64();
+    ahead_of_.clear();
+    for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+      const std::string name = reader.text();
+      ahead_of_[name] = reader.u64();
+    }
+    if (!reader.good() || seats != term.subgroup.senders.size())
+      throw Error("subgroup '" + term.subgroup.name +
+                  "': another member gave a state that is none: do all use the same release?");
+    term.had = std::move(had);
+    lacks_state_ = false;
+    now().hold(false);
+    load_(reader.rest());
+  }
+  bool uses(const Fabric& fabric) const noexcept override {
+    return std::ranges::any_of(terms_,
+                               [&](const Term& term) { return &term.epoch->fabric() == &fabric; });
+  }
+  void on_state(Save save, Load load) {
+    save_ = std::move(save);
+    load_ = std::move(load);
   }
 
   // --- what the user asks for --------------------------------------------------------------------
@@ -102,10 +166,11 @@ class Multicast::Part final : public SubgroupPart {
   void on_delivery(multicast::Upcall upcall) { upcall_ = std::move(upcall); }
 
   [[nodiscard]] std::optional<Delivery> next() {
+    if (lacks_state_) return std::nullopt;
     while (!terms_.empty()) {
       Term& oldest = terms_.front();
       while (std::optional<Delivery> found = oldest.epoch->next())
-        if (!is_again(oldest, *found)) return found;
+        if (!is_known(oldest, *found)) return found;
       if (terms_.size() == 1) return std::nullopt;
       drop_oldest();
     }
@@ -141,21 +206,24 @@ class Multicast::Part final : public SubgroupPart {
     }
   }
 
-  /// What comes again of a sender, and was delivered here already, is passed over.
-  [[nodiscard]] bool is_again(const Term& term, const Delivery& delivery) {
+  /// What is in the state that we took, and what comes again of a sender and was delivered here
+  /// already, is passed over.
+  [[nodiscard]] bool is_known(const Term& term, const Delivery& delivery) {
+    if (!term.had.empty() && delivery.turn < term.had[delivery.sender]) return true;
     if (ahead_of_.empty()) [[likely]]
       return false;
-    const auto ahead = ahead_of_.find(term.subgroup.members[delivery.sender]);
-    if (ahead == ahead_of_.end() || ahead->second == 0) return false;
+    const auto ahead = ahead_of_.find(term.names[delivery.sender]);
+    if (ahead == ahead_of_.end()) return false;
     if (--ahead->second == 0) ahead_of_.erase(ahead);
     return true;
   }
   void hand_up(std::span<const Delivery> batch) {
-    if (ahead_of_.empty()) [[likely]]
+    if (ahead_of_.empty() && terms_.back().had.empty() && !lacks_state_) [[likely]]
       return upcall_(batch);
+    if (lacks_state_) return;  // the view ends, and whom we ask next has it all
     std::vector<Delivery> rest;
     for (const Delivery& delivery : batch)
-      if (!is_again(terms_.back(), delivery)) rest.push_back(delivery);
+      if (!is_known(terms_.back(), delivery)) rest.push_back(delivery);
     if (!rest.empty()) upcall_(rest);
   }
 
@@ -163,7 +231,11 @@ class Multicast::Part final : public SubgroupPart {
   multicast::Upcall upcall_;
   std::deque<Term> terms_;                    // the last one is the view at hand
   std::deque<std::vector<std::byte>> again_;  // own messages of views before
-  std::map<Rank, std::uint64_t> ahead_of_;    // unordered: delivered of a sender beyond its trim
+  /// Unordered: how many messages of a member were delivered beyond its trim.
+  std::map<std::string, std::uint64_t> ahead_of_;
+  Save save_;
+  Load load_;
+  bool lacks_state_ = false;
   std::uint64_t sent_again_ = 0;
   std::uint64_t bytes_sent_again_ = 0;
   Counters past_;
@@ -184,6 +256,9 @@ bool Multicast::send(std::span<const std::byte> message) { return part_->send(me
 std::size_t Multicast::largest_in_place() const noexcept { return part_->largest_in_place(); }
 void Multicast::on_delivery(multicast::Upcall upcall) { part_->on_delivery(std::move(upcall)); }
 std::optional<Delivery> Multicast::next() { return part_->next(); }
+void Multicast::on_state(Save save, Load load) {
+  part_->on_state(std::move(save), std::move(load));
+}
 const Subgroup& Multicast::subgroup() const noexcept { return part_->subgroup(); }
 Counters Multicast::counters() const noexcept { return part_->counters(); }
 

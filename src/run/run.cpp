@@ -9,6 +9,8 @@
 
 #include <dunlin/run.hpp>
 
+#include "run/sleeping.hpp"
+
 namespace dunlin {
 namespace {
 
@@ -35,18 +37,6 @@ std::uint32_t usable_processors() noexcept {
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return static_cast<std::uint32_t>(CPU_COUNT(&set));
 }
-
-/// The doorbell, armed for as long as this lives: a poll may throw.
-class Armed {
- public:
-  explicit Armed(Fabric& fabric) noexcept : fabric_(fabric) { fabric_.prepare_sleep(); }
-  Armed(const Armed&) = delete;
-  Armed& operator=(const Armed&) = delete;
-  ~Armed() { fabric_.cancel_sleep(); }
-
- private:
-  Fabric& fabric_;
-};
 
 void pin_to(int core) {
   cpu_set_t set;
@@ -127,11 +117,14 @@ bool Loop::spun_enough() {
 }
 
 void Loop::sleep(std::uint64_t deadline_ns) {
-  const Armed armed(fabric_);
-  // What came before the doorbell was armed is found by this poll; what comes after it rings.
-  if (poll_parts() > 0 || options_.stop.stop_requested()) return;
   const std::uint64_t now_ns = deadline_ns == UINT64_MAX ? 0 : fabric_.now_ns();
-  fabric_.sleep(deadline_ns - std::min(now_ns, deadline_ns));
+  const auto poll = [this] { return poll_parts() > 0 || options_.stop.stop_requested(); };
+  const auto collect = [this] {
+    Waits waits{.fabrics = {&fabric_}};
+    for (const Part& part : parts_) part.wait(part.object, waits);
+    return waits;
+  };
+  if (sleep_unless(poll, collect, deadline_ns - std::min(now_ns, deadline_ns))) return;
   // Whoever slept looks at the clock again, and need not spin as if something had just happened.
   fruitless_ = (fruitless_ / kPollsPerClock + 1) * kPollsPerClock;
 }

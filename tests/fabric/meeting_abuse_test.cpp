@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 #include "fabric/meeting_group.hpp"
 #include "support/process.hpp"
 

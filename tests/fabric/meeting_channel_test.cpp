@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 #include "fabric/meeting/channel.hpp"
 
 namespace dunlin::meeting {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 #include "fabric/meeting/channel.hpp"
 #include "fabric/meeting/gathering.hpp"
 #include "fabric/meeting/visit.hpp"

@@ -21,7 +21,7 @@ struct RowFormatTest : testing::Test {
             .leaving = true,
             .received = {7, UINT64_MAX},
             .promised = 2,
-            .proposal = {.survivors = MemberSet(0b011), .joiners = {5, 6}, .trim = {4, 1}},
+            .proposal = {.survivors = MemberSet(0b011), .plan = 56, .trim = {4, 1}},
             .accepted = 1,
             .ended = true};
   }
@@ -64,14 +64,13 @@ TEST_F(RowFormatTest, DoesNotReadARowThatIsBeingChanged) {
 
 TEST_F(RowFormatTest, CutsWhatDoesNotFitThisView) {
   format.write(memory.data(), some_row(), 1);
-  for (const char* const column : {"suspects", "promised", "accepted", "survivors", "joiners"})
+  for (const char* const column : {"suspects", "promised", "accepted", "survivors"})
     spoil(column, UINT64_MAX);
   ASSERT_TRUE(format.read(memory.data(), read));
   EXPECT_EQ(read.suspects, MemberSet::first(kMembers));
   EXPECT_EQ(read.proposal.survivors, MemberSet::first(kMembers));
   EXPECT_EQ(read.promised, kMembers);
   EXPECT_EQ(read.accepted, kMembers);
-  EXPECT_EQ(read.proposal.joiners.size(), kMaxJoinersAtOnce);
 }
 
 TEST_F(RowFormatTest, DoesWithoutSenders) {

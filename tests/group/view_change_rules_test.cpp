@@ -12,7 +12,7 @@ namespace {
 /// All members of a view; what one says reaches whom `hears` lets hear it.
 class Table {
  public:
-  explicit Table(std::uint32_t members) : received(members), joiners(members), leaves(members) {
+  explicit Table(std::uint32_t members) : received(members), plans(members), leaves(members) {
     for (Rank rank = 0; rank < members; ++rank) {
       changes_.emplace_back(members, rank);
       copies_.emplace_back(members);
@@ -29,7 +29,7 @@ class Table {
                                {.failed = failed[rank],
                                 .wants_to_leave = leaves[rank],
                                 .received = received[rank],
-                                .joiners = joiners[rank]});
+                                .plan = plans[rank]});
   }
   /// Until nothing changes; who is `deaf` to a member hears nothing of it.
   void settle(MemberSet running) {
@@ -45,7 +45,7 @@ class Table {
   [[nodiscard]] const ViewChange& at(Rank rank) const { return changes_[rank]; }
 
   std::vector<std::vector<std::uint64_t>> received;
-  std::vector<std::vector<JoinerId>> joiners;
+  std::vector<PlanId> plans;
   std::vector<bool> leaves;
   std::vector<MemberSet> failed;
   std::vector<MemberSet> deaf;
@@ -72,9 +72,9 @@ TEST(ViewChangeRules, CrashLeaveAndJoinersAreOneChange) {
   view.received = {{5, 1, 0, 9}, {4, 2, 0, 7}, {5, 2, 0, 8}, {9, 9, 9, 9}};
   for (const Rank rank : {0U, 1U, 2U}) view.failed[rank] = set_of({3});
   view.leaves[2] = true;
-  view.joiners[0] = {77, 78};
+  view.plans[0] = 77;
   view.settle(MemberSet::first(3));
-  const Decision expected{.survivors = set_of({0, 1}), .joiners = {77, 78}, .trim = {4, 1, 0, 7}};
+  const Decision expected{.survivors = set_of({0, 1}), .plan = 77, .trim = {4, 1, 0, 7}};
   for (const Rank rank : {0U, 1U, 2U}) EXPECT_EQ(view.at(rank).decision(), expected);
   EXPECT_EQ(view.at(1).standing(), Standing::decided);
   EXPECT_EQ(view.at(2).standing(), Standing::excluded);
@@ -122,7 +122,7 @@ TEST(ViewChangeRules, TheLeaderGoesOnWithoutWhoSuspectsIt) {
 /// Member 2 knows of a quorum for what member 0 has proposed, and both die of it.
 TEST(ViewChangeRules, ALeaderProposesWhatMayBeDecidedAlready) {
   Table view(5);
-  view.joiners[0] = {42};
+  view.plans[0] = 42;
   view.step(0);
   for (const Rank rank : {1U, 2U, 3U, 4U}) {
     view.hear(rank, 0);
@@ -160,10 +160,10 @@ TEST(ViewChangeRules, WhatIsReceivedAfterThePromiseDoesNotCount) {
 
 TEST(ViewChangeRules, OneMemberAloneTakesInJoiners) {
   Table view(1);
-  view.joiners[0] = {7};
+  view.plans[0] = 7;
   view.settle(MemberSet::first(1));
   EXPECT_EQ(view.at(0).standing(), Standing::decided);
-  EXPECT_EQ(view.at(0).decision().joiners, std::vector<JoinerId>{7});
+  EXPECT_EQ(view.at(0).decision().plan, 7U);
 }
 
 }  // namespace

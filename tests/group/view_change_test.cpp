@@ -25,7 +25,7 @@ struct Node {
   MemberSet detects;  // links that are broken, and of which it will hear
   std::vector<std::uint64_t> received;
   std::vector<std::uint64_t> delivered;
-  std::vector<JoinerId> joiners;
+  PlanId plan = kNoPlan;
   bool leaves = false;
   bool crashed = false;
 
@@ -120,7 +120,7 @@ class OldView {
     const bool changed = node.change.step(rows, {.failed = node.failed,
                                                  .wants_to_leave = node.leaves,
                                                  .received = node.received,
-                                                 .joiners = node.joiners});
+                                                 .plan = node.plan});
     if (changed) publish(rank);
     if (changed && deaths_ > 0 && below(3) == 0) {  // what it says last is what matters most
       --deaths_;
@@ -151,8 +151,7 @@ class OldView {
         nodes_[one].leaves = true;
         return;
       case 3:
-        for (Node& node : nodes_) node.joiners.push_back(joiners_ + 1);
-        ++joiners_;
+        nodes_[one].plan = ++plans_;
         return;
       default:  // slow, and so taken for dead by some
         if (one != other) cut(one, other, true);
@@ -234,7 +233,7 @@ class OldView {
   std::minstd_rand random_;
   std::vector<Node> nodes_;
   std::array<bool, kMostMembers * kMostMembers> cut_{};
-  JoinerId joiners_ = 0;
+  PlanId plans_ = 0;
   std::uint32_t deaths_ = 0;  // that may still come at a bad moment
 };
 

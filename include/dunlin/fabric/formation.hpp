@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <dunlin/fabric.hpp>
 
@@ -27,6 +28,17 @@ class Formation {
   /// To wait on between two polls: the same at all times, readable when poll() can go on or its
   /// time is up. -1 if there is none: a simulated node is polled when there is something to do.
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
+};
+
+/// What someone who sleeps must be woken for, besides what its own fabric rings for.
+struct Waits {
+  std::vector<Fabric*> fabrics = {};
+  std::vector<const Formation*> formations = {};
+  void add(const Waits& more) {
+    fabrics.insert(fabrics.end(), more.fabrics.begin(), more.fabrics.end());
+    formations.insert(formations.end(), more.formations.begin(), more.formations.end());
+  }
+  friend bool operator==(const Waits&, const Waits&) = default;
 };
 
 }  // namespace dunlin

@@ -9,6 +9,7 @@
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/formation.hpp>
+#include <dunlin/fabric/meeting_place.hpp>
 
 /// The simulated fabric: many nodes in one thread under a virtual clock. The same tables and
 /// protocols run on it unchanged, as fast as they can be computed, and a run is a pure function of
@@ -80,6 +81,9 @@ class World {
   [[nodiscard]] std::unique_ptr<Formation> form(Rank node, const std::string& name,
                                                 const std::vector<Rank>& nodes,
                                                 std::uint64_t timeout_ns = 100'000'000);
+
+  /// Where the node meets others of that group: `node0` is the name of node 0.
+  [[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place(Rank node, const std::string& group);
 
   /// A part of a node's program: called whenever the node polls; returns whether it did something
   /// (a node that does nothing is skipped until something arrives for it or a timer is due, at the

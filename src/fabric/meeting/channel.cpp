@@ -5,7 +5,7 @@
 
 #include <dunlin/error.hpp>
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 
 namespace dunlin::meeting {
 namespace {

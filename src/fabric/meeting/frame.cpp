@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 
 namespace dunlin::meeting {
 namespace {

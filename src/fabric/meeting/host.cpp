@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 
 namespace dunlin::meeting {
 namespace {

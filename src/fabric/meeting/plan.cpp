@@ -5,7 +5,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 #include "fabric/meeting/frame.hpp"
 #include "fabric/names.hpp"
 #include "fabric/private_file.hpp"

@@ -1,6 +1,6 @@
 #include "fabric/meeting/visit.hpp"
 
-#include "fabric/meeting/bytes.hpp"
+#include "fabric/bytes.hpp"
 
 namespace dunlin::meeting {
 namespace {

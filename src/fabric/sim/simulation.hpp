@@ -10,6 +10,7 @@
 #include "fabric/sim/costs.hpp"
 #include "fabric/sim/cpu.hpp"
 #include "fabric/sim/forming.hpp"
+#include "fabric/sim/meeting_place.hpp"
 #include "fabric/sim/network.hpp"
 #include "fabric/sim/random.hpp"
 #include "fabric/sim/sim_fabric.hpp"
@@ -48,6 +49,7 @@ struct Simulation {
   std::vector<std::unique_ptr<Node>> nodes;
   Network network;
   Meetings meetings;
+  Doors doors;
   bool running = false;
 
  private:

@@ -71,6 +71,11 @@ std::unique_ptr<Formation> World::form(Rank node, const std::string& name,
                                         node, ticks_of_ns(timeout_ns));
 }
 
+std::shared_ptr<MeetingPlace> World::meeting_place(Rank node, const std::string& group) {
+  impl_->check_node(node);
+  return make_meeting_place(impl_->simulation, node, group);
+}
+
 void World::attach(Rank node, std::function<std::size_t()> poll) {
   impl_->check_node(node);
   impl_->simulation.cpu(node).attach(std::move(poll));

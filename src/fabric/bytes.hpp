@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Little-endian numbers and byte strings, written to and taken from flat memory.
-namespace dunlin::meeting {
+namespace dunlin {
 
 class Writer {
  public:
@@ -19,6 +19,7 @@ class Writer {
 
   void u16(std::uint16_t value) { number(value, 2); }
   void u32(std::uint32_t value) { number(value, 4); }
+  void u64(std::uint64_t value) { number(value, 8); }
   void bytes(std::span<const std::byte> content) {
     to_.insert(to_.end(), content.begin(), content.end());
   }
@@ -27,9 +28,14 @@ class Writer {
     bytes(std::as_bytes(std::span(content.data(), content.size())));
     to_.resize(to_.size() + width - content.size());
   }
+  /// Of any length, which stands before it.
+  void text(std::string_view content) {
+    u32(static_cast<std::uint32_t>(content.size()));
+    bytes(std::as_bytes(std::span(content.data(), content.size())));
+  }
 
  private:
-  void number(std::uint32_t value, int width) {
+  void number(std::uint64_t value, int width) {
     for (int i = 0; i < width; ++i) to_.push_back(static_cast<std::byte>(value >> (8 * i)));
   }
 
@@ -42,7 +48,8 @@ class Reader {
   explicit Reader(std::span<const std::byte> from) : from_(from) {}
 
   std::uint16_t u16() { return static_cast<std::uint16_t>(number(2)); }
-  std::uint32_t u32() { return number(4); }
+  std::uint32_t u32() { return static_cast<std::uint32_t>(number(4)); }
+  std::uint64_t u64() { return number(8); }
   std::span<const std::byte> bytes(std::size_t count) {
     good_ = good_ && count <= from_.size();
     if (!good_) return {};
@@ -67,14 +74,19 @@ class Reader {
     return {reinterpret_cast<const char*>(field.data()),
             static_cast<std::size_t>(end - field.begin())};
   }
+  /// A text behind its length.
+  std::string text() {
+    const auto found = bytes(u32());
+    return {reinterpret_cast<const char*>(found.data()), found.size()};
+  }
   [[nodiscard]] bool good() const noexcept { return good_; }
 
  private:
-  std::uint32_t number(std::size_t width) {
-    std::uint32_t value = 0;
+  std::uint64_t number(std::size_t width) {
+    std::uint64_t value = 0;
     const auto found = bytes(width);
     for (std::size_t i = 0; i < found.size(); ++i)
-      value |= static_cast<std::uint32_t>(found[i]) << (8 * i);
+      value |= std::uint64_t{std::to_integer<std::uint8_t>(found[i])} << (8 * i);
     return value;
   }
 
@@ -82,4 +94,4 @@ class Reader {
   bool good_ = true;
 };
 
-}  // namespace dunlin::meeting
+}  // namespace dunlin

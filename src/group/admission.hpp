@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/meeting_place.hpp>
+#include <dunlin/group.hpp>
+
+#include "group/letters.hpp"
+#include "group/mail.hpp"
+#include "group/member_set.hpp"
+
+/// How a view gets members: the leader's door, the plan of a fabric for those who are in and those
+/// who come, and forming it while the view works. docs/group.md gives the rules J1 to J5. One
+/// thread at a time, that of the group.
+namespace dunlin::group {
+
+class Admission {
+ public:
+  Admission(std::shared_ptr<MeetingPlace> place, std::string declaration)
+      : place_(std::move(place)), declaration_(std::move(declaration)) {}
+
+  /// A view begins, whose members have these ranks in the fabric of `mail`. Whatever was planned
+  /// for another one is void.
+  void enter(const View& view, const std::vector<Rank>& ranks, Mail& mail);
+  /// Goes on. `working`: the view is not about to end; `alive`: whom we do not suspect.
+  std::size_t poll(bool working, MemberSet alive);
+  /// What another member says.
+  void hear(Rank from, const Letter& letter);
+  /// That the leader may propose: all who are alive have formed it, and all who come.
+  [[nodiscard]] PlanId ready() const noexcept;
+  /// The view has ended with this plan, and we go on.
+  struct Formed {
+    Plan plan;
+    std::unique_ptr<Fabric> fabric;
+  };
+  [[nodiscard]] Formed take(PlanId id);
+  /// Nobody comes in any more.
+  void close();
+
+  /// What a sleeper must wait for besides the group's own fabric.
+  void collect(Waits& waits) const;
+
+ private:
+  /// Somebody at the door, with a fabric for the two of us.
+  struct Guest {
+    std::unique_ptr<Fabric> fabric;
+    std::unique_ptr<Mail> mail;
+    std::string name = {};  // once it has said hello
+    std::string news = {};  // what it was told
+    bool planned = false;   // the plan at hand counts on it,
+    bool formed = false;    // and it has formed the fabric
+    bool gone = false;
+    std::uint64_t until_ns = UINT64_MAX;  // then it is gone at the latest
+  };
+
+  std::size_t open_door();
+  std::size_t serve_guests();
+  void hear_guest(Guest& guest, const Letter& letter);
+  void refuse(Guest& guest, const std::string& why);
+  void tell(Guest& guest, const std::string& news);
+  [[nodiscard]] bool fits(Guest& guest);
+  void make_plan();
+  void drop_plan(const std::string& why);
+  void begin(const Plan& plan);
+  std::size_t go_on_forming();
+  void report(Letter letter);
+  void heard_failure(const std::string& text);
+  [[nodiscard]] bool leads() const noexcept { return alive_.lowest() == view_.me; }
+
+  std::shared_ptr<MeetingPlace> place_;
+  std::string declaration_;
+  View view_;
+  std::vector<Rank> ranks_;
+  Mail* mail_ = nullptr;
+  MemberSet alive_;
+  bool working_ = false;
+
+  std::unique_ptr<Formation> door_;
+  std::uint64_t next_door_ns_ = 0;
+  std::vector<std::unique_ptr<Guest>> guests_;
+  std::uint32_t attempts_ = 0;  // of ours, in this view
+  std::uint64_t next_plan_ns_ = 0;
+
+  Plan plan_;  // that we follow; none: id is kNoPlan
+  std::unique_ptr<Formation> forming_;
+  std::unique_ptr<Fabric> formed_;
+  MemberSet have_formed_;  // of the view's members, as the leader has heard
+};
+
+}  // namespace dunlin::group

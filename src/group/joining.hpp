@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/fabric/meeting_place.hpp>
+#include <dunlin/group.hpp>
+
+#include "group/letters.hpp"
+#include "group/mail.hpp"
+
+/// The way of one who comes in: knock, say hello, form what the leader plans, and be welcomed by
+/// any member of the next view. Whatever fails on the way begins anew, until the time is up.
+namespace dunlin::group {
+
+class Joining {
+ public:
+  Joining(std::shared_ptr<MeetingPlace> place, std::string name, std::string declaration,
+          std::uint32_t timeout_ms);
+
+  /// The view that has us, and the fabric that it is on.
+  struct Arrival {
+    View view;
+    std::vector<Rank> ranks;  // of its members, in that fabric
+    std::unique_ptr<Fabric> fabric;
+    std::unique_ptr<Mail> mail;                    // on it,
+    std::vector<std::pair<Rank, Letter>> letters;  // and what has come by it since the welcome
+  };
+  /// Throws Error if we are refused, or in vain for too long.
+  [[nodiscard]] std::optional<Arrival> poll();
+  void collect(Waits& waits) const;
+  [[nodiscard]] std::uint64_t next_ns() const noexcept { return resume_ns_; }
+
+ private:
+  void knock();
+  void at_the_door();
+  void hear_door(const Letter& letter);
+  void begin(const Plan& plan);
+  void go_on_forming();
+  [[nodiscard]] std::optional<Arrival> wait_for_welcome();
+  [[nodiscard]] bool is_welcome(const Letter& letter) const;
+  [[nodiscard]] Arrival arrive();
+  void start_anew(const std::string& why);
+  void say(Letter letter);
+
+  std::shared_ptr<MeetingPlace> place_;
+  std::string name_;
+  std::string declaration_;
+  std::uint32_t timeout_ms_;
+  std::uint64_t deadline_ns_;
+  std::uint64_t resume_ns_ = 0;
+  std::string news_ = "nobody has opened";
+
+  std::unique_ptr<Formation> knocking_;
+  std::unique_ptr<Fabric> door_;
+  std::unique_ptr<Mail> door_mail_;
+  Plan plan_;
+  std::unique_ptr<Formation> forming_;
+  std::unique_ptr<Fabric> formed_;
+  std::unique_ptr<Mail> mail_;  // on it
+  std::optional<Letter> welcome_;
+  std::vector<std::pair<Rank, Letter>> letters_;  // from others, who are in the view already
+};
+
+}  // namespace dunlin::group

@@ -1,0 +1,112 @@
+#include "group/state_transfer.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace dunlin::group {
+
+void StateTransfer::begin(const Parts& parts) {
+  lacking_.assign(parts.size(), false);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    lacking_[i] = parts[i] != nullptr && parts[i]->wants_state();
+}
+
+/// Those who came with us know no more than we do, unless they were told: so they are asked last.
+void StateTransfer::enter(const View& view, const Places& places, Mail& mail) {
+  view_ = view.number;
+  mail_ = &mail;
+  questions_.assign(places.size(), {});
+  names_.clear();
+  lacking_.resize(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const Subgroup& subgroup = places[i].subgroup;
+    names_.push_back(subgroup.name);
+    if (!places[i].ours) lacking_[i] = false;
+    if (!lacking_[i]) continue;
+    std::vector<Rank>& whom = questions_[i].whom;
+    whom = subgroup.members;
+    std::erase(whom, mail.fabric().rank());
+    std::ranges::stable_partition(whom, [&](Rank rank) {
+      return std::ranges::find(view.joined, mail.fabric().member_name(rank)) == view.joined.end();
+    });
+    if (whom.empty()) lacking_[i] = false;  // we are the first
+  }
+  states_.clear();
+}
+
+void StateTransfer::hear(Rank from, Letter letter) {
+  if (letter.kind == Letter::Kind::want)
+    requests_.push_back({.from = from, .view = letter.view, .subgroup = letter.count});
+  else if (letter.view == view_ && lacks(letter.count) && !letter.good)
+    questions_[letter.count].refused = true;
+  else if (letter.view == view_ && lacks(letter.count))
+    states_.push_back(std::move(letter));
+}
+
+std::size_t StateTransfer::poll(const Parts& parts) { return take(parts) + ask() + answer(parts); }
+
+std::size_t StateTransfer::take(const Parts& parts) {
+  std::size_t done = 0;
+  for (; !states_.empty(); ++done) {
+    const Letter letter = std::move(states_.front());
+    states_.pop_front();
+    if (!lacks(letter.count)) continue;
+    lacking_[letter.count] = false;
+    parts[letter.count]->take_state(letter.bytes);
+  }
+  return done;
+}
+
+std::size_t StateTransfer::ask() {
+  std::size_t done = 0;
+  for (std::uint32_t i = 0; i < questions_.size(); ++i) {
+    if (!lacking_[i]) [[likely]]
+      continue;
+    Question& question = questions_[i];
+    if (question.asked && (question.refused || has_failed(question.whom[question.next]))) {
+      ++question.next;
+      question.asked = question.refused = false;
+    }
+    if (question.next == question.whom.size()) {
+      const bool some_fail =
+          std::ranges::any_of(question.whom, [&](Rank rank) { return has_failed(rank); });
+      if (!some_fail) lost_ = names_[i];  // otherwise another view comes, and is asked again
+      continue;
+    }
+    if (question.asked) continue;
+    question.asked = true;
+    mail_->send(question.whom[question.next],
+                encode({.kind = Letter::Kind::want, .view = view_, .count = i}));
+    ++done;
+  }
+  return done;
+}
+
+/// Of the view at hand; those of a later one wait for it.
+std::size_t StateTransfer::answer(const Parts& parts) {
+  std::size_t done = 0;
+  for (std::size_t left = requests_.size(); left > 0; --left) {
+    const Request request = requests_.front();
+    requests_.pop_front();
+    if (request.view < view_ || request.subgroup >= parts.size()) continue;
+    SubgroupPart* const part = parts[request.subgroup];
+    const bool has_it = part != nullptr && !lacks(request.subgroup);
+    std::optional<std::vector<std::byte>> state;
+    if (request.view == view_ && has_it) state = part->give_state();
+    if (request.view > view_ || (has_it && !state)) {
+      requests_.push_back(request);
+      continue;
+    }
+    ++done;
+    mail_->send(request.from,
+                encode({.kind = Letter::Kind::state,
+                        .view = view_,
+                        .count = request.subgroup,
+                        .good = has_it,
+                        .bytes = state ? std::move(*state) : std::vector<std::byte>()}));
+  }
+  return done;
+}
+
+}  // namespace dunlin::group

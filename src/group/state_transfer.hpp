@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <dunlin/group.hpp>
+
+#include "group/letters.hpp"
+#include "group/mail.hpp"
+#include "group/subgroups.hpp"
+
+/// What a new member needs of its subgroups: it asks the others in them, one after the other, in
+/// every view anew, until it has it. docs/group.md gives the rules S1 to S3. One thread at a time.
+namespace dunlin::group {
+
+class StateTransfer {
+ public:
+  using Places = std::vector<Subgroups::Place>;
+  using Parts = std::vector<SubgroupPart*>;
+
+  /// We have just come: what parts want a state, does not have it.
+  void begin(const Parts& parts);
+  /// A view begins.
+  void enter(const View& view, const Places& places, Mail& mail);
+  [[nodiscard]] bool lacks(std::size_t subgroup) const noexcept {
+    return subgroup < lacking_.size() && lacking_[subgroup];
+  }
+  void hear(Rank from, Letter letter);
+  /// Asks, and answers.
+  std::size_t poll(const Parts& parts);
+  /// The subgroup whose state nobody has any more; empty if there is none.
+  [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
+
+ private:
+  struct Question {
+    std::vector<Rank> whom;
+    std::size_t next = 0;
+    bool asked = false;
+    bool refused = false;  // by the one who was asked
+  };
+  struct Request {
+    Rank from;
+    std::uint64_t view;
+    std::uint32_t subgroup;
+  };
+
+  std::size_t ask();
+  std::size_t answer(const Parts& parts);
+  std::size_t take(const Parts& parts);
+  [[nodiscard]] bool has_failed(Rank rank) const { return mail_->fabric().failed(rank); }
+
+  std::vector<bool> lacking_;        // by subgroup
+  std::vector<Question> questions_;  // by subgroup, in the view at hand
+  std::vector<std::string> names_;   // by subgroup
+  std::deque<Request> requests_;     // of others
+  std::deque<Letter> states_;        // that have come for us
+  std::uint64_t view_ = 0;
+  Mail* mail_ = nullptr;
+  std::string lost_;
+};
+
+}  // namespace dunlin::group

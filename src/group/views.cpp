@@ -1,0 +1,308 @@
+#include "group/views.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace dunlin {
+Group::State::State(GroupOptions options, Fabric& at_home)
+    : home(at_home),
+      name(options.meeting_place ? options.meeting_place->group() : at_home.group()),
+      subgroups(std::move(options.subgroups)),
+      parts(subgroups.specs().size()),
+      fabric_(&at_home),
+      meeting_place_(std::move(options.meeting_place)) {
+  if (meeting_place_)
+    admission_ = std::make_unique<group::Admission>(
+        meeting_place_, subgroups.fingerprint(meeting_place_ != nullptr));
+}
+
+Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(options), fabric) {
+  if (fabric.size() > kMaxViewMembers)
+    throw Error("group '" + name + "': " + std::to_string(fabric.size()) + " members; at most " +
+                std::to_string(kMaxViewMembers) + " (kMaxViewMembers) can be in one view");
+  if (meeting_place_ && fabric.kind() != "sim" && fabric.group() != name)
+    throw Error("group '" + fabric.group() + "': its meeting place is that of group '" + name +
+                "'; give both the same name");
+  view.me = fabric.rank();
+  for (Rank rank = 0; rank < fabric.size(); ++rank) {
+    const std::string& member = fabric.member_name(rank);
+    view.members.push_back(member.empty() ? std::to_string(rank) : member);
+    ranks.push_back(rank);
+  }
+  view.number = 1;
+  enter();
+}
+
+Group::State::State(group::Joining::Arrival arrival, GroupOptions options)
+    : State(std::move(options), *arrival.fabric) {
+  owned_.push_back(std::move(arrival.fabric));
+  view = std::move(arrival.view);
+  ranks = std::move(arrival.ranks);
+  mail_ = std::move(arrival.mail);
+  early_ = std::move(arrival.letters);
+  came_in_ = true;
+  expel_others(*fabric_, ranks, "view " + std::to_string(view.number) + " goes on without it");
+  enter();
+}
+
+/// The view whose members are in `view` and `ranks`.
+void Group::State::enter() {
+  places_ = subgroups.in_view(view, ranks);
+  agreement_ = std::make_unique<group::Agreement>(
+      *fabric_,
+      group::Agreement::Options{.view = view.number,
+                                .members = ranks,
+                                .counts = group::Subgroups::counts(places_),
+                                .text = subgroups.fingerprint(meeting_place_ != nullptr)});
+  if (admission_ && !mail_) mail_ = std::make_unique<group::Mail>(*fabric_);
+  if (admission_) admission_->enter(view, ranks, *mail_);
+  announced = false;
+  wedged_ = false;
+}
+
+/// By sender, over all subgroups.
+std::vector<std::uint64_t> Group::State::received() {
+  std::vector<std::uint64_t> counts(group::Subgroups::counts(places_), group::kNoOpinion);
+  each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
+    const std::span<const std::uint64_t> theirs = part.received();
+    std::copy(theirs.begin(), theirs.end(),
+              counts.begin() + static_cast<std::ptrdiff_t>(place.first_count));
+  });
+  return counts;
+}
+
+void Group::State::announce() {
+  announced = true;
+  if (const std::shared_ptr<const ViewHandler> kept = handler) (*kept)(view);
+  if (std::exchange(came_in_, false)) transfer_.begin(parts);
+  if (admission_) transfer_.enter(view, places_, *mail_);
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (!places_[i].ours || parts[i] == nullptr) continue;
+    places_[i].subgroup.lacks_state = transfer_.lacks(i);
+    parts[i]->begin(*fabric_, places_[i].subgroup);
+  }
+  for (auto& [from, letter] : std::exchange(early_, {})) hear(from, std::move(letter));
+}
+
+void Group::State::step() {
+  const std::vector<std::uint64_t> counts = received();
+  agreement_->step({.failed = {},
+                    .wants_to_leave = leaving_,
+                    .received = counts,
+                    .plan = admission_ ? admission_->ready() : group::kNoPlan});
+  if (standing() == group::Standing::working) return;
+  if (!wedged_) each_part([](SubgroupPart& part, const auto&) { part.wedge(); });
+  wedged_ = true;
+  switch (standing()) {
+    case group::Standing::decided:
+      finish();
+      return go_on();
+    case group::Standing::excluded:
+      if (has_all(counts)) finish();
+      return stop("view " + std::to_string(view.number + 1) +
+                      " goes on without this member: the others could not reach it, or "
+                      "thought so; start it anew",
+                  true);
+    case group::Standing::minority:
+      return stop(too_few(), true);
+    default:
+      return;
+  }
+}
+
+std::string Group::State::too_few() const {
+  const std::string refusal = agreement_->refusal();
+  return "too few members of view " + std::to_string(view.number) + " are left to go on (of " +
+         std::to_string(view.members.size()) +
+         ", more than half must be reached); what is left stops, so that there are never two "
+         "groups" +
+         (refusal.empty() ? "" : "; members must declare the same subgroups: " + refusal);
+}
+
+/// Whoever was heard before the view ended has what counts of it; others may not.
+bool Group::State::has_all(const std::vector<std::uint64_t>& counts) const noexcept {
+  const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
+  return std::equal(trim.begin(), trim.end(), counts.begin(), counts.end(),
+                    [](std::uint64_t least, std::uint64_t here) { return least <= here; });
+}
+
+void Group::State::finish() {
+  const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
+  each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
+    part.finish(std::span(trim).subspan(place.first_count, place.subgroup.senders.size()));
+  });
+}
+
+void Group::State::go_on() {
+  const group::Decision decision = agreement_->change().decision();
+  View next{.number = view.number + 1};
+  std::vector<Rank> next_ranks;
+  for (std::uint32_t place = 0; place < ranks.size(); ++place) {
+    if (!decision.survivors.has(place)) {
+      next.departed.push_back(view.members[place]);
+      continue;
+    }
+    if (place == view.me) next.me = static_cast<std::uint32_t>(next_ranks.size());
+    next.members.push_back(view.members[place]);
+    // A plan lists the members of this view in their order: in its fabric that is their rank.
+    next_ranks.push_back(decision.plan == group::kNoPlan ? ranks[place] : place);
+  }
+  past_.push_back({std::move(agreement_), fabric_});
+  if (decision.plan != group::kNoPlan) {
+    const auto old = static_cast<Rank>(ranks.size());
+    if (!change_fabric(decision.plan, next.joined))
+      return stop("view " + std::to_string(next.number) +
+                      " begins on a fabric that this member has not; start it anew",
+                  true);
+    for (Rank i = 0; i < next.joined.size(); ++i) {
+      next.members.push_back(next.joined[i]);
+      next_ranks.push_back(old + i);
+    }
+  }
+  ranks = std::move(next_ranks);
+  view = std::move(next);
+  expel_others(*fabric_, ranks, "view " + std::to_string(view.number) + " goes on without it");
+  enter();
+  if (decision.plan != group::kNoPlan) welcome();
+}
+
+/// To that of the plan. False if it is not here, which C3 and J4 exclude.
+bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& joined) {
+  group::Admission::Formed formed =
+      admission_ ? admission_->take(plan) : group::Admission::Formed{};
+  if (!formed.fabric) return false;
+  joined.assign(formed.plan.members.end() - formed.plan.joiners, formed.plan.members.end());
+  mail_.reset();
+  owned_.push_back(std::move(formed.fabric));
+  fabric_ = owned_.back().get();
+  return true;
+}
+
+/// All members of the view say the same to those that came in, as any may fail.
+void Group::State::welcome() {
+  const group::Letter letter{.kind = group::Letter::Kind::welcome,
+                             .view = view.number,
+                             .count = static_cast<std::uint32_t>(view.joined.size()),
+                             .ranks = ranks};
+  for (std::size_t i = ranks.size() - view.joined.size(); i < ranks.size(); ++i)
+    mail_->send(ranks[i], encode(letter));
+}
+
+void Group::State::stop(const std::string& how, bool is_wrong) {
+  stopped = true;
+  wrong = is_wrong && !leaving_;
+  why = "group '" + name + "', member '" + view.members[view.me] +
+        "': " + (leaving_ ? "it has left the group" : how);
+  if (admission_) admission_->close();
+  if (!agreement_) return;
+  // Who has a decision to tell tells it before it goes.
+  const bool decided =
+      standing() == group::Standing::decided || standing() == group::Standing::excluded;
+  if (decided) past_.push_back({std::move(agreement_), fabric_});
+  agreement_.reset();
+}
+
+void Group::State::leave() {
+  leaving_ = true;
+  if (agreement_) agreement_->ask_to_step();
+}
+
+void Group::State::part_from_all() {
+  ranks.clear();
+  mail_.reset();
+  expel_others(*fabric_, {fabric_->rank()}, "we are in no view any more");
+}
+
+/// Who is not in the view at hand must reach none of the memory that comes now, and must not be
+/// waited for.
+void Group::State::expel_others(Fabric& from, const std::vector<Rank>& stay,
+                                const std::string& reason) {
+  for (Rank rank = 0; rank < from.size(); ++rank)
+    if (rank != from.rank() && std::ranges::find(stay, rank) == stay.end())
+      from.expel(rank, reason);
+}
+
+std::size_t Group::State::poll_past() {
+  std::size_t done = 0;
+  for (const Past& past : past_) done += past.agreement->poll();
+  const std::size_t before = past_.size();
+  std::erase_if(past_, [this](const Past& past) {
+    return stopped ? past.agreement->known_to_all() : past.agreement->settled();
+  });
+  if (past_.size() != before) retire_fabrics();
+  return done;
+}
+
+/// Those of views that nobody has to hear of any more, and whose messages were taken.
+void Group::State::retire_fabrics() {
+  const auto in_use = [this](Fabric& fabric) {
+    if (&fabric == fabric_) return true;
+    if (std::ranges::any_of(past_, [&](const Past& past) { return past.fabric == &fabric; }))
+      return true;
+    return std::ranges::any_of(
+        parts, [&](const SubgroupPart* part) { return part != nullptr && part->uses(fabric); });
+  };
+  std::erase_if(owned_,
+                [&](const auto& fabric) { return fabric.get() != &home && !in_use(*fabric); });
+  if (!in_use(home)) expel_others(home, {home.rank()}, "later views have another fabric");
+}
+
+std::size_t Group::State::poll() {
+  std::size_t done = past_.empty() ? 0 : poll_past();
+  if (owned_.size() > 1 && done == 0) [[unlikely]]
+    retire_fabrics();
+  if (stopped) {
+    if (past_.empty() && !ranks.empty()) part_from_all();
+    return done + fabric_->poll();
+  }
+  done += poll_view();
+  if (done == 0 && fabric_ != &home) done += home.poll();
+  return done;
+}
+
+std::size_t Group::State::poll_view() {
+  if (!announced) announce();
+  std::size_t done = agreement_->poll();
+  if (admission_) done += poll_newcomers();
+  if (stopped) return done + 1;
+  if (agreement_->due()) step();
+  if (stopped || wedged_ || !announced) return done + 1;
+  each_part([&](SubgroupPart& part, const auto&) { done += part.poll(); });
+  return done;
+}
+
+std::size_t Group::State::poll_newcomers() {
+  std::size_t done = mail_->poll([this](Rank from, std::span<const std::byte> bytes) {
+    if (std::optional<group::Letter> letter = group::decode(bytes)) hear(from, std::move(*letter));
+  });
+  done += admission_->poll(!wedged_, agreement_->change().alive());
+  if (!wedged_ && admission_->ready() != group::kNoPlan) agreement_->ask_to_step();
+  if (wedged_) return done;
+  done += transfer_.poll(parts);
+  if (!transfer_.lost().empty())
+    stop("all who had the state of subgroup '" + transfer_.lost() +
+             "' have failed before this member had it; start the group anew",
+         true);
+  return done;
+}
+
+void Group::State::hear(Rank from, group::Letter letter) {
+  using Kind = group::Letter::Kind;
+  if (letter.kind == Kind::want || letter.kind == Kind::state)
+    transfer_.hear(from, std::move(letter));
+  else
+    admission_->hear(from, letter);
+}
+
+Waits Group::State::waits() const {
+  Waits waits;
+  if (fabric_ != &home) waits.fabrics.push_back(fabric_);
+  for (const Past& past : past_)
+    if (past.fabric != &home &&
+        std::ranges::find(waits.fabrics, past.fabric) == waits.fabrics.end())
+      waits.fabrics.push_back(past.fabric);
+  if (admission_) admission_->collect(waits);
+  return waits;
+}
+
+}  // namespace dunlin

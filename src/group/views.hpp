@@ -1,0 +1,93 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/group.hpp>
+
+#include "group/admission.hpp"
+#include "group/agreement.hpp"
+#include "group/joining.hpp"
+#include "group/mail.hpp"
+#include "group/state_transfer.hpp"
+#include "group/subgroups.hpp"
+
+/// A member's way from one view to the next (V1 to V4 of docs/group.md).
+namespace dunlin {
+
+struct Group::State {
+  using Places = std::vector<group::Subgroups::Place>;
+
+  /// The first view of a fabric's members.
+  State(Fabric& fabric, GroupOptions options);
+  /// The first one of a member that comes in.
+  State(group::Joining::Arrival arrival, GroupOptions options);
+
+  std::size_t poll();
+  [[nodiscard]] Waits waits() const;
+  void leave();
+
+  Fabric& home;  // that we began with
+  std::string name;
+  group::Subgroups subgroups;
+  std::vector<SubgroupPart*> parts;  // by subgroup; null: nobody does its work here
+  View view;
+  std::vector<Rank> ranks;  // of the view's members, in its fabric
+  std::shared_ptr<const ViewHandler> handler;
+  std::string why;
+  bool announced = false;  // the view, to the handler
+  bool stopped = false;    // in no view any more
+  bool wrong = false;      // ... and not because we wanted so
+
+ private:
+  struct Past {
+    std::unique_ptr<group::Agreement> agreement;
+    Fabric* fabric;
+  };
+
+  State(GroupOptions options, Fabric& at_home);
+  [[nodiscard]] group::Standing standing() const noexcept {
+    return agreement_->change().standing();
+  }
+  void enter();
+  void announce();
+  void step();
+  [[nodiscard]] bool has_all(const std::vector<std::uint64_t>& counts) const noexcept;
+  void finish();
+  void go_on();
+  [[nodiscard]] bool change_fabric(group::PlanId plan, std::vector<std::string>& joined);
+  void welcome();
+  void stop(const std::string& how, bool is_wrong);
+  [[nodiscard]] std::string too_few() const;
+  [[nodiscard]] std::vector<std::uint64_t> received();
+  void part_from_all();
+  void expel_others(Fabric& from, const std::vector<Rank>& stay, const std::string& reason);
+  std::size_t poll_past();
+  void retire_fabrics();
+  std::size_t poll_view();
+  std::size_t poll_newcomers();
+  void hear(Rank from, group::Letter letter);
+  template <class Do>
+  void each_part(Do action) {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      if (places_[i].ours && parts[i] != nullptr) action(*parts[i], places_[i]);
+  }
+
+  std::vector<std::unique_ptr<Fabric>> owned_;  // the last one is the view's, unless that is `home`
+  Fabric* fabric_;                              // of the view at hand
+  std::unique_ptr<group::Mail> mail_;           // on it
+  Places places_;
+  std::unique_ptr<group::Agreement> agreement_;
+  std::vector<Past> past_;  // until all know what we know of them
+  std::shared_ptr<MeetingPlace> meeting_place_;
+  std::unique_ptr<group::Admission> admission_;
+  group::StateTransfer transfer_;
+  std::vector<std::pair<Rank, group::Letter>> early_;  // that came before the view was begun
+  bool came_in_ = false;                               // and has begun nothing yet
+  bool wedged_ = false;
+  bool leaving_ = false;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,60 @@
+#include "run/sleeping.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <time.h>
+
+namespace dunlin {
+namespace {
+
+/// The doorbells, armed for as long as this lives: a poll may throw.
+class Armed {
+ public:
+  explicit Armed(const std::function<Waits()>& collect) : collect_(collect), waits_(collect()) {
+    for (Fabric* const fabric : waits_.fabrics) fabric->prepare_sleep();
+  }
+  Armed(const Armed&) = delete;
+  Armed& operator=(const Armed&) = delete;
+  ~Armed() {
+    const Waits now = collect_();
+    for (Fabric* const fabric : now.fabrics)
+      if (std::ranges::find(waits_.fabrics, fabric) != waits_.fabrics.end()) fabric->cancel_sleep();
+  }
+
+  [[nodiscard]] bool unchanged() const { return collect_() == waits_; }
+
+  void sleep(std::uint64_t timeout_ns) const {
+    if (waits_.formations.empty() && waits_.fabrics.size() == 1)
+      return waits_.fabrics.front()->sleep(timeout_ns);
+    std::vector<pollfd> bells;
+    for (const Fabric* const fabric : waits_.fabrics)
+      bells.push_back({fabric->wait_descriptor(), POLLIN, 0});
+    for (const Formation* const formation : waits_.formations)
+      bells.push_back({formation->wait_descriptor(), POLLIN, 0});
+    constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+    const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
+                           .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};
+    // Interrupted, or without memory: whoever sleeps looks again.
+    static_cast<void>(
+        ppoll(bells.data(), bells.size(), timeout_ns == UINT64_MAX ? nullptr : &timeout, nullptr));
+  }
+
+ private:
+  const std::function<Waits()>& collect_;
+  Waits waits_;
+};
+
+}  // namespace
+
+bool sleep_unless(const std::function<bool()>& poll, const std::function<Waits()>& collect,
+                  std::uint64_t timeout_ns) {
+  const Armed armed(collect);
+  if (poll()) return true;
+  if (armed.unchanged()) armed.sleep(timeout_ns);
+  return false;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/multicast.hpp>
+
+/// Groups in the simulator that others join, with a history as their state.
+namespace dunlin::test {
+
+/// One node's program: all that was delivered, in order.
+class Citizen {
+ public:
+  explicit Citizen(sim::World& world, Rank node, MulticastOptions options = {})
+      : world_(world), node_(node), options_(options) {
+    world.attach(node, [this] { return poll(); });
+  }
+  Citizen(const Citizen&) = delete;
+  Citizen& operator=(const Citizen&) = delete;
+
+  [[nodiscard]] GroupOptions group_options() {
+    return {.subgroups = {{.name = "log"}}, .meeting_place = world_.meeting_place(node_, "town")};
+  }
+  void found() { settle(std::make_unique<Group>(world_.fabric(node_), group_options())); }
+  void come() { come(group_options()); }
+  void come(GroupOptions options) {
+    world_.on(node_,
+              [this, options] { entry = std::make_unique<GroupEntry>(name(), options, 1'000); });
+  }
+  [[nodiscard]] std::string name() const { return "node" + std::to_string(node_); }
+  /// Counts how many are left to send.
+  void send(std::uint32_t messages) {
+    to_send_ += messages;
+    world_.on(node_, [] {});  // looks
+  }
+  [[nodiscard]] bool idle() const noexcept { return to_send_ == 0; }
+  void by_next() { takes_next_ = true; }
+
+  std::size_t poll() {
+    std::size_t done = 0;
+    if (entry) done += enter();
+    if (!group) return done;
+    done += group->poll();
+    while (takes_next_) {
+      const auto delivery = multicast->next();
+      if (!delivery) break;
+      take(*delivery);
+      ++done;
+    }
+    while (to_send_ > 0) {
+      const std::string text = name() + ":" + std::to_string(sent_);
+      if (!multicast->send(std::as_bytes(std::span(text)))) break;
+      ++sent_;
+      --to_send_;
+      ++done;
+    }
+    return done;
+  }
+
+  std::unique_ptr<GroupEntry> entry;
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Multicast> multicast;
+  std::vector<View> views;
+  std::vector<std::string> history;
+  std::uint32_t loads = 0;
+  std::string error;
+
+ private:
+  std::size_t enter() {
+    try {
+      std::unique_ptr<Group> made = entry->poll();
+      if (!made) return 0;
+      settle(std::move(made));
+    } catch (const Error& e) {
+      error = e.what();
+    }
+    entry.reset();
+    return 1;
+  }
+  void settle(std::unique_ptr<Group> made) {
+    group = std::move(made);
+    multicast = std::make_unique<Multicast>(*group, "log", options_);
+    if (!takes_next_)
+      multicast->on_delivery([this](std::span<const multicast::Delivery> batch) {
+        for (const multicast::Delivery& delivery : batch) take(delivery);
+      });
+    multicast->on_state([this] { return save(); },
+                        [this](std::span<const std::byte> state) { load(state); });
+    group->on_view([this](const View& view) { views.push_back(view); });
+  }
+  void take(const multicast::Delivery& delivery) {
+    history.emplace_back(reinterpret_cast<const char*>(delivery.message.data()),
+                         delivery.message.size());
+  }
+  [[nodiscard]] std::vector<std::byte> save() const {
+    std::string all;
+    for (const std::string& text : history) all += text + '\n';
+    const auto bytes = std::as_bytes(std::span(all));
+    return {bytes.begin(), bytes.end()};
+  }
+  void load(std::span<const std::byte> state) {
+    ++loads;
+    EXPECT_TRUE(history.empty());
+    std::string line;
+    for (const std::byte b : state) {
+      if (const char c = static_cast<char>(b); c != '\n') {
+        line += c;
+      } else {
+        history.push_back(std::exchange(line, {}));
+      }
+    }
+  }
+
+  sim::World& world_;
+  Rank node_;
+  MulticastOptions options_;
+  std::uint32_t to_send_ = 0;
+  std::uint32_t sent_ = 0;
+  bool takes_next_ = false;
+};
+
+/// Founders, and nodes that may come.
+class Town {
+ public:
+  Town(std::uint32_t founders, std::uint32_t others, std::uint64_t seed = 1,
+       MulticastOptions options = {})
+      : world(sim::profile("ib100"), founders, seed) {
+    for (std::uint32_t i = 0; i < others; ++i) world.add_node();
+    for (Rank node = 0; node < founders + others; ++node)
+      citizens.push_back(std::make_unique<Citizen>(world, node, options));
+    for (Rank node = 0; node < founders; ++node) citizens[node]->found();
+  }
+  ~Town() { citizens.clear(); }
+  Town(const Town&) = delete;
+  Town& operator=(const Town&) = delete;
+
+  Citizen& operator[](Rank node) { return *citizens[node]; }
+  bool until(const std::function<bool()>& condition, std::uint64_t limit_ns = 1'000'000'000) {
+    return world.run_until(condition, limit_ns);
+  }
+  /// Until these are alone in one view, all with the same history of at least so many messages.
+  bool until_view_of(const std::vector<Rank>& nodes, std::size_t messages = 0) {
+    std::vector<std::string> names;
+    for (const Rank node : nodes) names.push_back(citizens[node]->name());
+    return until([&] {
+      return std::ranges::all_of(nodes, [&](Rank node) {
+        const Citizen& citizen = *citizens[node];
+        return !citizen.views.empty() && citizen.views.back().members == names && citizen.idle() &&
+               citizen.history.size() >= messages &&
+               citizen.history == citizens[nodes.front()]->history;
+      });
+    });
+  }
+
+  /// What is where, for a failure's message.
+  [[nodiscard]] std::string text() const {
+    std::ostringstream text;
+    for (const auto& citizen : citizens) {
+      text << "  " << citizen->name() << ": ";
+      if (!citizen->views.empty()) text << citizen->views.back();
+      text << "; " << citizen->history.size() << " messages; " << citizen->error
+           << (citizen->group ? citizen->group->why_ended() : "")
+           << (citizen->idle() ? "" : " sending") << "\n";
+    }
+    return text.str();
+  }
+
+  sim::World world;
+  std::vector<std::unique_ptr<Citizen>> citizens;
+};
+
+}  // namespace dunlin::test
