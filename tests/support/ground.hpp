@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/meeting_place.hpp>
 
 /// Where the real nodes of a test are: in this host's shared memory, on a network of this host's
 /// own, on several hosts, or on an RDMA device. One test, on every ground.
@@ -27,6 +28,9 @@ struct Ground {
   std::function<std::string()> why_not;
   /// The calling thread belongs to the node from then on.
   std::function<std::unique_ptr<Fabric>(const Seat&)> join;
+  /// Where that node can be found, and finds the other nodes of its group, of whom there are so
+  /// many in the end.
+  std::function<std::shared_ptr<MeetingPlace>(const Seat&)> meeting_place;
 
   friend void PrintTo(const Ground& ground, std::ostream* out) { *out << ground.name; }
 };

@@ -7,6 +7,7 @@
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/formation.hpp>
+#include <dunlin/fabric/meeting_place.hpp>
 #include <dunlin/fabric/tls.hpp>
 
 /// The fabric over libfabric: members on several hosts, each with a connected, ordered stream to
@@ -42,6 +43,8 @@ struct JoinOptions {
   /// Where the members meet: "host:port", "[v6]:port" or "unix:NAME". Whoever can bind it serves
   /// the others.
   std::string meeting = {};
+  /// Whether this member may be the one who serves.
+  bool may_serve = true;
   /// What all members know and nobody else does; at least 16 bytes.
   std::string secret = {};
   /// TLS 1.3 for the meeting; what travels later is not hidden by it.
@@ -61,6 +64,13 @@ struct JoinOptions {
 /// The same beside other work: poll() it. Error, here or from poll(). A meeting whose host has a
 /// name and no address keeps poll() while the system resolves it.
 [[nodiscard]] std::unique_ptr<Formation> begin_join(const JoinOptions& options);
+
+/// Where processes on several hosts form the fabrics of a group's later views (docs/group.md).
+/// `options` are as for join(), without members, names and ranks; their `meeting` is an address of
+/// this process alone, where who joins the group knocks, and which others use when this process
+/// leads. Who joins knocks at all of `doors`, addresses of those that may be there. Throws Error.
+[[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options,
+                                                          std::vector<std::string> doors = {});
 
 /// Provider, device and address of a fabric that join() made, and what it took from the
 /// environment, in one line; empty for others.

@@ -48,7 +48,8 @@ template <class JoinOptions>
           .names = options.names,
           .name = options.name,
           .rank = options.rank,
-          .timeout_ms = options.timeout_ms};
+          .timeout_ms = options.timeout_ms,
+          .may_host = options.may_serve};
 }
 
 }  // namespace dunlin::meeting

@@ -80,7 +80,7 @@ Awaited Meeting::Seeker::awaited() const {
 
 void Meeting::Seeker::begin_round() {
   resolve_again();
-  Claim mine = claim(endpoints_);
+  Claim mine = plan_.may_host ? claim(endpoints_) : Claim{};
   if (mine.listener) {
     host_.emplace(plan_, card_, std::move(mine), deadline_ns_);
     return;

@@ -35,6 +35,8 @@ struct Options {
   static constexpr Rank kAnyRank = UINT32_MAX;
   Rank rank = kAnyRank;
   std::uint32_t timeout_ms = 10'000;
+  /// Whether this member may be the host; who knocks at somebody's address may not.
+  bool may_host = true;
   /// A member of the group that does not fit ends the meeting for all, and not for itself alone.
   bool all_must_fit = false;
 };

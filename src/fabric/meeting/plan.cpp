@@ -41,6 +41,7 @@ Plan plan_from(const Options& options, Bytes card) {
   if (!options.names.empty()) plan.names_hash = hash_of(options.names);
   plan.rank = list.rank;
   plan.timeout_ms = options.timeout_ms;
+  plan.may_host = options.may_host;
   plan.all_must_fit = options.all_must_fit;
   if (plan.counted() && !options.name.empty())
     throw Error(plan.group_text() + " is joined by count, and by the name '" + options.name +

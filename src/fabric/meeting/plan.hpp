@@ -24,6 +24,7 @@ struct Plan {
   Digest names_hash{};             // zeros: counted
   Rank rank = kAnyRank;            // that we ask for
   std::uint32_t timeout_ms = 0;
+  bool may_host = true;
   bool all_must_fit = false;
 
   [[nodiscard]] std::uint32_t members() const noexcept {

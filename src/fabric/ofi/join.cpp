@@ -4,6 +4,7 @@
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
 #include "fabric/stream/joining.hpp"
+#include "fabric/stream/meeting_place.hpp"
 
 namespace dunlin::ofi {
 namespace {
@@ -47,6 +48,11 @@ std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(parts(
 
 std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
   return std::make_unique<Joining>(parts(options));
+}
+
+std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options, std::vector<std::string> doors) {
+  return std::make_shared<stream::StreamMeetingPlace<JoinOptions>>(std::move(options),
+                                                                   std::move(doors), begin_join);
 }
 
 std::string description(const Fabric& fabric) {

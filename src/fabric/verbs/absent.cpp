@@ -15,6 +15,10 @@ std::unique_ptr<Fabric> join(const JoinOptions&) { throw Error(kWhy); }
 
 std::unique_ptr<Formation> begin_join(const JoinOptions&) { throw Error(kWhy); }
 
+std::shared_ptr<MeetingPlace> meeting_place(JoinOptions, std::vector<std::string>) {
+  throw Error(kWhy);
+}
+
 std::string description(const Fabric&) { return {}; }
 
 std::vector<std::string> devices() { return {kWhy}; }

@@ -4,6 +4,7 @@
 
 #include "fabric/launch/complete.hpp"
 #include "fabric/stream/joining.hpp"
+#include "fabric/stream/meeting_place.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
 namespace dunlin::verbs {
@@ -49,6 +50,11 @@ std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(parts(
 
 std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
   return std::make_unique<Joining>(parts(options));
+}
+
+std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options, std::vector<std::string> doors) {
+  return std::make_shared<stream::StreamMeetingPlace<JoinOptions>>(std::move(options),
+                                                                   std::move(doors), begin_join);
 }
 
 std::string description(const Fabric& fabric) {
