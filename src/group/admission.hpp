@@ -15,7 +15,7 @@
 #include "group/member_set.hpp"
 
 /// How a view gets members: the leader's door, the plan of a fabric for those who are in and those
-/// who come, and forming it while the view works. docs/group.md gives the rules J1 to J5. One
+/// who come, and forming it while the view works. docs/group.md gives the rules N1 to N6. One
 /// thread at a time, that of the group.
 namespace dunlin::group {
 

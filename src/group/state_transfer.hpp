@@ -13,7 +13,7 @@
 #include "group/subgroups.hpp"
 
 /// What a new member needs of its subgroups: it asks the others in them, one after the other, in
-/// every view anew, until it has it. docs/group.md gives the rules S1 to S3. One thread at a time.
+/// every view anew, until it has it. docs/group.md gives the rules S1 to S4. One thread at a time.
 namespace dunlin::group {
 
 class StateTransfer {

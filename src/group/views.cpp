@@ -166,7 +166,7 @@ void Group::State::go_on() {
   if (decision.plan != group::kNoPlan) welcome();
 }
 
-/// To that of the plan. False if it is not here, which C3 and J4 exclude.
+/// To that of the plan. False if it is not here, which N4 excludes.
 bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& joined) {
   group::Admission::Formed formed =
       admission_ ? admission_->take(plan) : group::Admission::Formed{};

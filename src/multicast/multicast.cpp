@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <dunlin/error.hpp>
+#include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
 
 #include "fabric/bytes.hpp"
@@ -117,6 +118,10 @@ class Multicast::Part final : public SubgroupPart {
       writer.u64(ahead);
     }
     if (save_) writer.bytes(save_());
+    if (state.size() > kMaxStateBytes)
+      throw Error("subgroup '" + terms_.back().subgroup.name + "': its state has " +
+                  std::to_string(state.size()) + " bytes; at most " +
+                  std::to_string(kMaxStateBytes) + " (kMaxStateBytes) can be given to a new member");
     return state;
   }
   void take_state(std::span<const std::byte> state) override {
