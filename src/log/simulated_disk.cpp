@@ -66,8 +66,7 @@ class SimulatedDisk::OpenFile final : public File {
     if (disk_.count()) crashed();
     const std::vector<Change> pending = std::exchange(inode_->pending, {});
     if (std::exchange(disk_.fail_sync_, false))
-      throw Error("'" + path_ +
-                  "': syncing it to the disk (fdatasync) failed: Input/output error");
+      throw Error("'" + path_ + "': syncing it to the disk (fdatasync) failed: Input/output error");
     for (const Change& change : pending) apply(inode_->synced, change);
   }
 

@@ -121,7 +121,8 @@ class Multicast::Part final : public SubgroupPart {
     if (state.size() > kMaxStateBytes)
       throw Error("subgroup '" + terms_.back().subgroup.name + "': its state has " +
                   std::to_string(state.size()) + " bytes; at most " +
-                  std::to_string(kMaxStateBytes) + " (kMaxStateBytes) can be given to a new member");
+                  std::to_string(kMaxStateBytes) +
+                  " (kMaxStateBytes) can be given to a new member");
     return state;
   }
   void take_state(std::span<const std::byte> state) override {
