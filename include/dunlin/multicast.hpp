@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dunlin/group.hpp>
@@ -23,11 +24,16 @@
 ///     dunlin::run(group);
 ///
 /// docs/multicast.md says what is promised (O1 to O6), how it is done, and from whom the ideas are.
+namespace dunlin::log {
+class Disk;
+}
+
 namespace dunlin::multicast {
 
 enum class Mode : std::uint8_t {
   unordered,  // delivered as soon as it is received
-  ordered     // delivered in one order, once all members have received it
+  ordered,    // delivered in one order, once all members have received it
+  durable     // likewise, once it is in the logs of all members, on their disks
 };
 
 /// Optimizations, to measure what each is worth.
@@ -51,6 +57,13 @@ struct Delivery {
 /// throws comes out of poll(); the batch counts as delivered.
 using Upcall = std::function<void(std::span<const Delivery>)>;
 
+/// What a log holds of a message that was stable in some view.
+struct Logged {
+  std::uint64_t view;       // counted over all restarts
+  std::string_view sender;  // its name
+  std::span<const std::byte> message;
+};
+
 /// What has happened so far.
 struct Counters {
   std::uint64_t messages_sent = 0;
@@ -64,9 +77,10 @@ struct Counters {
   std::uint64_t records_announced = 0;
   std::uint64_t send_batches = 0;
   std::uint64_t deliver_batches = 0;
-  std::uint64_t puts = 0;     // writes of messages posted, one a run and peer,
-  std::uint64_t pushes = 0;   // and of the line, one a peer
-  std::uint64_t no_room = 0;  // how often prepare() and send() had none
+  std::uint64_t puts = 0;         // writes of messages posted, one a run and peer,
+  std::uint64_t pushes = 0;       // and of the line, one a peer
+  std::uint64_t log_commits = 0;  // durable: so many syncs have been begun
+  std::uint64_t no_room = 0;      // how often prepare() and send() had none
   std::uint64_t posting_ns = 0;
 };
 
@@ -80,6 +94,10 @@ struct MulticastOptions {
   std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
   multicast::Switches switches = {};
   std::size_t slot_bytes = 0;  // without used_bytes_only
+  /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
+  /// it is not there; its parent must be.
+  std::string log_directory = {};
+  std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
 };
 
 class Multicast {
@@ -117,6 +135,13 @@ class Multicast {
   using Save = std::function<std::vector<std::byte>()>;
   using Load = std::function<void(std::span<const std::byte> state)>;
   void on_state(Save save, Load load);
+
+  // --- the log, in the durable mode --------------------------------------------------------------
+  /// Hands up what the log held when it was opened, in order; returns how many messages. Before the
+  /// group's first poll(): what is delivered then comes behind it.
+  std::uint64_t replay(const std::function<void(const multicast::Logged&)>& upcall);
+  /// What was found when the log was opened, and set right: sentences for whoever looks after it.
+  [[nodiscard]] std::vector<std::string> log_notices() const;
 
   /// That of the view at hand; while a view ends, and next() has messages of it, still that one.
   [[nodiscard]] const Subgroup& subgroup() const noexcept;

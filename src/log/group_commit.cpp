@@ -1,5 +1,6 @@
 #include "log/group_commit.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -7,6 +8,7 @@ namespace dunlin::log {
 
 GroupCommit::GroupCommit(Disk& disk, Log& log)
     : log_(log),
+      first_waiting_(log.next()),
       started_(log.next()),
       durable_(log.next()),
       worker_(disk.hire([this] { work(); })) {}
@@ -18,10 +20,20 @@ void GroupCommit::append(std::uint32_t kind, std::span<const std::byte> head,
 
 void GroupCommit::work() noexcept {
   try {
+    if (cutting_) log_.truncate_from(*cutting_);
     log_.commit(writing_);
   } catch (const std::exception& error) {
     worker_failure_ = error.what();
   }
+}
+
+void GroupCommit::cut(std::uint64_t records) noexcept {
+  if (records <= waiting_.records())
+    return waiting_.keep(waiting_.records() - static_cast<std::uint32_t>(records));
+  first_waiting_ = next() - records;
+  waiting_.clear();
+  cut_ = first_waiting_;
+  durable_ = std::min(durable_, first_waiting_);
 }
 
 bool GroupCommit::poll() {
@@ -29,12 +41,14 @@ bool GroupCommit::poll() {
   const bool news = std::exchange(working_, false);
   if (news) {
     if (failure_.empty()) failure_ = worker_failure_;
-    if (failure_.empty()) durable_ = started_;
+    if (failure_.empty()) durable_ = std::min(started_, first_waiting_);
     writing_.clear();
   }
-  if (waiting_.records() > 0 && failure_.empty()) {
+  if ((waiting_.records() > 0 || cut_) && failure_.empty()) {
     std::swap(waiting_, writing_);
-    started_ += writing_.records();
+    cutting_ = std::exchange(cut_, std::nullopt);
+    started_ = first_waiting_ + writing_.records();
+    first_waiting_ = started_;
     ++commits_;
     working_ = true;
     worker_->start();

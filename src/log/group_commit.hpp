@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,7 +22,9 @@ class GroupCommit {
   /// Gets number next(). The payload comes in two pieces, and is copied.
   void append(std::uint32_t kind, std::span<const std::byte> head,
               std::span<const std::byte> payload);
-  [[nodiscard]] std::uint64_t next() const noexcept { return started_ + waiting_.records(); }
+  [[nodiscard]] std::uint64_t next() const noexcept { return first_waiting_ + waiting_.records(); }
+  /// Takes back the last ones, durable or not.
+  void cut(std::uint64_t records) noexcept;
   /// All records below this one are on the disk.
   [[nodiscard]] std::uint64_t durable() const noexcept { return durable_; }
   /// Why nothing more will be: a sentence that names file and offset. Empty while all is well.
@@ -40,7 +43,11 @@ class GroupCommit {
 
   Log& log_;
   Batch waiting_;
-  Batch writing_;  // the worker's, while it works
+  std::uint64_t first_waiting_;       // number of its first record
+  std::optional<std::uint64_t> cut_;  // from here on the log is cut off before they are written
+  // The worker's, while it works.
+  Batch writing_;
+  std::optional<std::uint64_t> cutting_;
   std::string worker_failure_;
   std::uint64_t started_;  // number behind those that are written, or have been
   std::uint64_t durable_;

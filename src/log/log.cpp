@@ -30,6 +30,15 @@ void Batch::append(std::uint32_t kind, std::span<const std::byte> head,
   if (!payload.empty()) std::memcpy(to + head.size(), payload.data(), payload.size());
 }
 
+void Batch::keep(std::uint32_t records) noexcept {
+  std::size_t at = 0;
+  for (std::uint32_t i = 0; i < records; ++i)
+    at += RecordHeader::kBytes +
+          static_cast<std::size_t>(padded_bytes(RecordHeader::read(&bytes_[at]).bytes));
+  bytes_.resize(at);
+  records_ = records;
+}
+
 Log::Log(std::unique_ptr<Directory> directory, LogOptions options)
     : directory_(std::move(directory)),
       options_(std::move(options)),

@@ -35,6 +35,8 @@ class Batch {
               std::span<const std::byte> payload);
   [[nodiscard]] std::uint32_t records() const noexcept { return records_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size(); }
+  /// Forgets all but the first ones.
+  void keep(std::uint32_t records) noexcept;
   /// Keeps its memory.
   void clear() noexcept {
     bytes_.clear();

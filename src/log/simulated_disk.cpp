@@ -234,6 +234,7 @@ std::vector<std::byte> SimulatedDisk::survives(const Inode& inode) {
 void SimulatedDisk::crash() {
   ++life_;
   left_.reset();
+  fail_sync_ = false;
   for (auto& [path, folder] : folders_) {
     folder.open = false;
     const std::size_t kept = static_cast<std::size_t>(draw(folder.pending.size() + 1));

@@ -32,6 +32,7 @@ std::size_t Epoch::deliver_stage() {
   const bool more = std::exchange(changed_, false);
   if (more) look_ahead();
   if (more && ordered()) find_stable();
+  if (more && durable()) find_persisted();
   if (!upcall_) return gather_for_next() || more ? 1 : 0;
   if (!gather(options_.switches.batch_deliver ? kMaxBatchMessages : 1)) return 0;
   const Batching batching(*this);
@@ -123,7 +124,7 @@ inline bool Epoch::full(std::size_t most) const noexcept {
 
 void Epoch::gather_in_order(std::size_t most) {
   const std::size_t senders = taken_.size();
-  const std::uint64_t stable = stable_;
+  const std::uint64_t stable = deliverable_;
   std::uint64_t number = order::number_of(round_, turn_of_, senders);
   std::uint64_t round = round_;
   std::size_t seat = turn_of_;
@@ -219,7 +220,8 @@ bool Epoch::freed_enough(std::size_t seat) const noexcept {
 
 Epoch::Remains Epoch::finish(std::span<const std::uint64_t> trim) {
   bool fits = !over_ && trim.size() == taken_.size();
-  for (std::size_t seat = 0; fits && seat < trim.size(); ++seat) fits = trim[seat] <= taken_[seat];
+  for (std::size_t seat = 0; fits && seat < trim.size(); ++seat)
+    fits = trim[seat] <= received()[seat];
   if (!fits) {
     throw Error("subgroup '" + options_.name +
                 "': finish() is called once, with as many turns of each sender as all survivors "
@@ -236,6 +238,7 @@ Epoch::Remains Epoch::finish(std::span<const std::uint64_t> trim) {
       remains.ahead.push_back(beyond - sources_[seat].assembly.parts_from(trim[seat]));
     }
   }
+  if (durable()) cut_log(trim);
   over_ = true;
   trim_.assign(trim.begin(), trim.end());
   if (seat_) remains.again = uncovered(trim_[*seat_]);

@@ -9,6 +9,7 @@
 #include <dunlin/limits.hpp>
 
 #include "fabric/hash.hpp"
+#include "multicast/journal.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
 
@@ -28,13 +29,24 @@ std::string list(const Numbers& numbers) {
   return text;
 }
 
+std::string name_of(Mode mode) {
+  switch (mode) {
+    case Mode::unordered:
+      return "unordered";
+    case Mode::ordered:
+      return "ordered";
+    default:
+      return "durable";
+  }
+}
+
 /// All that the members must agree on beside the table's layout.
 std::string describe(const EpochOptions& options) {
-  return std::string(options.mode == Mode::ordered ? "ordered" : "unordered") + "\nmembers" +
-         list(options.members) + "\nsenders" + list(options.senders) + "\nring " +
-         std::to_string(options.ring_bytes) + "\nslot " +
+  return name_of(options.mode) + "\nmembers" + list(options.members) + "\nsenders" +
+         list(options.senders) + "\nring " + std::to_string(options.ring_bytes) + "\nslot " +
          std::to_string(options.switches.used_bytes_only ? 0 : options.slot_bytes) + "\nwindow " +
-         std::to_string(options.window_messages) + "\n";
+         std::to_string(options.window_messages) + "\n" +
+         (options.log_state.empty() ? "" : "log " + options.log_state + "\n");
 }
 
 }  // namespace
@@ -71,6 +83,11 @@ Epoch::Epoch(Fabric& fabric, EpochOptions options, Upcall upcall)
   }
   posted_.resize(members);
   others_received_.resize(members);
+  others_persisted_.resize(members);
+  persisted_turns_.resize(senders);
+  journal_ = options_.journal;
+  for (const Source& source : sources_) logging_.push_back({.cursor = source.cursor});
+  if (durable()) committing_.records = journal_->next();
   taken_.resize(senders);
   real_.resize(senders);
   batch_.resize(kMaxBatchMessages);
@@ -83,8 +100,8 @@ Epoch::Epoch(Fabric& fabric, EpochOptions options, Upcall upcall)
 Epoch::~Epoch() = default;
 
 void Epoch::check_options() const {
-  const auto& [name, epoch, members, senders, mode, ring_bytes, window, switches, slot_bytes] =
-      options_;
+  const auto& [name, epoch, members, senders, mode, ring_bytes, window, switches, slot_bytes,
+               journal, log_state] = options_;
   if (name.size() > kMaxSubgroupNameBytes) {
     refuse(options_, "the name has " + std::to_string(name.size()) + " bytes; at most " +
                          std::to_string(kMaxSubgroupNameBytes) +
@@ -108,6 +125,8 @@ void Epoch::check_options() const {
     refuse(options_, "ring_bytes is " + std::to_string(ring_bytes) +
                          "; give a power of two from kMinRingBytes to kMaxRingBytes");
   }
+  if (durable() != (journal != nullptr))
+    refuse(options_, "a durable subgroup has a log, and no other has one");
   if (!switches.used_bytes_only && (slot_bytes % kWordBytes != 0 || slot_bytes > ring_bytes / 4)) {
     refuse(options_, "slot_bytes is " + std::to_string(slot_bytes) +
                          "; give a multiple of 8 up to a quarter of ring_bytes");
@@ -115,7 +134,7 @@ void Epoch::check_options() const {
 }
 
 void Epoch::make_table() {
-  const Layout layout = row::layout(options_.senders.size(), ordered());
+  const Layout layout = row::layout(options_.senders.size(), options_.mode);
   const std::size_t bytes = layout.row_bytes;
   table_ = std::make_unique<TableCore>(
       fabric_, layout, [bytes](std::byte* row) { std::memset(row, 0, bytes); },
@@ -162,13 +181,14 @@ std::size_t Epoch::poll() {
   std::size_t done = table_->poll();
   if (wedged_ || polling_ || options_.senders.empty()) return done;
   spend(options_.senders.size() + options_.members.size(), 0);
-  const std::size_t received = receive_stage();
+  const std::size_t received = receive_stage() + (durable() ? note_persisted() : 0);
   // Most polls find nothing, and how long they take is how late the others are.
   if (received == 0 && rested_ && !has_to_send()) return done;
   const std::size_t sent = send_stage();
+  const std::size_t logged = durable() ? log_stage() : 0;
   const std::size_t delivered = deliver_stage();
-  rested_ = received + sent + delivered == 0;
-  return done + received + sent + delivered;
+  rested_ = received + sent + logged + delivered == 0;
+  return done + received + sent + logged + delivered;
 }
 
 bool Epoch::has_to_send() const noexcept {

@@ -32,6 +32,8 @@
 ///     const auto remains = epoch.finish(trim);   // deliver the rest, and send `again` in the next
 namespace dunlin::multicast {
 
+class Journal;
+
 struct EpochOptions {
   std::string name;                    // of the subgroup; names region and table
   std::uint64_t epoch = 0;             // the view's number; 0: the how-many-th of this name here
@@ -42,6 +44,8 @@ struct EpochOptions {
   std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
   Switches switches = {};
   std::size_t slot_bytes = 0;  // without used_bytes_only
+  Journal* journal = nullptr;  // of the durable mode, which needs one; outlives the epoch
+  std::string log_state = {};  // what the members' logs must have in common; theirs must be equal
 };
 
 class Epoch {
@@ -86,7 +90,10 @@ class Epoch {
   // --- the view's end ----------------------------------------------------------------------------
   void wedge() noexcept { wedged_ = true; }
   /// Turns received, by sender; final once wedged.
-  [[nodiscard]] std::span<const std::uint64_t> received() const noexcept { return taken_; }
+  /// In the durable mode only what is in the log here counts.
+  [[nodiscard]] std::span<const std::uint64_t> received() const noexcept {
+    return durable() ? persisted_turns_ : taken_;
+  }
   struct Remains {
     /// Own messages that the trim does not cover, in order: the first to send in the next view.
     std::vector<std::vector<std::byte>> again;
@@ -111,7 +118,8 @@ class Epoch {
   void make_table();
   void handle(const Event& event);
   void connect_rings() noexcept;
-  [[nodiscard]] bool ordered() const noexcept { return options_.mode == Mode::ordered; }
+  [[nodiscard]] bool ordered() const noexcept { return options_.mode != Mode::unordered; }
+  [[nodiscard]] bool durable() const noexcept { return options_.mode == Mode::durable; }
   [[nodiscard]] RingShape ring_of(std::size_t seat) const noexcept;
   [[nodiscard]] const std::uint64_t& column(std::size_t member, std::size_t offset) const noexcept {
     return *reinterpret_cast<const std::uint64_t*>(table_->row(member) + offset);
@@ -137,6 +145,12 @@ class Epoch {
   std::size_t receive_stage() noexcept;
   bool note_turns(std::size_t seat) noexcept;
   void find_stable() noexcept;
+  // logging.cpp
+  std::size_t note_persisted();
+  [[nodiscard]] bool must_say_persisted() const noexcept;
+  std::size_t log_stage();
+  void find_persisted() noexcept;
+  void cut_log(std::span<const std::uint64_t> trim) noexcept;
   // delivering.cpp
   void look_ahead() noexcept;
   std::size_t deliver_stage();
@@ -191,8 +205,27 @@ class Epoch {
   std::vector<std::uint64_t> others_received_;  // by member
   std::uint64_t received_ = 0;                  // the lowest number that we have not
   std::uint64_t said_received_ = 0;
-  std::uint64_t stable_ = 0;  // below it all may be delivered
-  bool changed_ = false;      // of these, since stable_ was found
+  std::uint64_t stable_ = 0;       // below it all members have every message,
+  std::uint64_t deliverable_ = 0;  // and below it all may be delivered
+  bool changed_ = false;           // of these, since they were found
+
+  // Logging: what is stable, by sender; and how far the logs are.
+  struct ToLog {
+    RingCursor cursor;
+    std::uint64_t next_turn = kNoTurn;
+  };
+  struct Committing {
+    std::uint64_t records = 0;  // once the log has so many,
+    std::uint64_t number = 0;   // everything below this number is in it
+  };
+  Journal* journal_ = nullptr;
+  std::vector<ToLog> logging_;
+  std::uint64_t logged_ = 0;
+  Committing committing_;
+  std::uint64_t persisted_ = 0;
+  std::uint64_t said_persisted_ = 0;
+  std::vector<std::uint64_t> persisted_turns_;   // by sender
+  std::vector<std::uint64_t> others_persisted_;  // by member
 
   // Delivering, by sender.
   struct Freed {

@@ -9,7 +9,9 @@
 #include <dunlin/multicast.hpp>
 
 #include "fabric/bytes.hpp"
+#include "log/posix_disk.hpp"
 #include "multicast/epoch.hpp"
+#include "multicast/journal.hpp"
 
 /// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
 namespace dunlin {
@@ -33,6 +35,7 @@ void add(Counters& sum, const Counters& more) noexcept {
   sum.deliver_batches += more.deliver_batches;
   sum.puts += more.puts;
   sum.pushes += more.pushes;
+  sum.log_commits += more.log_commits;
   sum.no_room += more.no_room;
   sum.posting_ns += more.posting_ns;
 }
@@ -59,7 +62,24 @@ struct Term {
 
 class Multicast::Part final : public SubgroupPart {
  public:
-  explicit Part(MulticastOptions options) : options_(options) {}
+  Part(Group& group, const std::string& subgroup, MulticastOptions options)
+      : group_(group), options_(std::move(options)) {
+    const bool durable = options_.mode == multicast::Mode::durable;
+    if (durable == options_.log_directory.empty())
+      throw Error("subgroup '" + subgroup + "': " +
+                  (durable ? "a durable one needs a directory for its log: give log_directory"
+                           : "log_directory is for the mode durable only"));
+    if (!durable) return;
+    if (!options_.log_disk) options_.log_disk = log::posix_disk();
+    journal_ = std::make_unique<multicast::Journal>(options_.log_disk, options_.log_directory,
+                                                    group.fabric().group() + "/" + subgroup);
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  ~Part() override {
+    terms_.clear();
+    if (journal_) journal_->finish();
+  }
 
   // --- what the group asks for -------------------------------------------------------------------
   void begin(Fabric& fabric, const Subgroup& subgroup) override {
@@ -72,7 +92,9 @@ class Multicast::Part final : public SubgroupPart {
                                     .ring_bytes = options_.ring_bytes,
                                     .window_messages = options_.window_messages,
                                     .switches = options_.switches,
-                                    .slot_bytes = options_.slot_bytes};
+                                    .slot_bytes = options_.slot_bytes,
+                                    .journal = journal_.get()};
+    if (journal_) begin_in_log(fabric, subgroup, options);
     multicast::Upcall upcall;
     if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up(batch); };
     terms_.push_back({.subgroup = subgroup,
@@ -85,6 +107,7 @@ class Multicast::Part final : public SubgroupPart {
   std::size_t poll() override {
     if (!again_.empty()) [[unlikely]]
       send_again();
+    if (journal_) check_log();
     return now().poll();
   }
   void wedge() noexcept override { now().wedge(); }
@@ -185,9 +208,17 @@ class Multicast::Part final : public SubgroupPart {
   [[nodiscard]] const Subgroup& subgroup() const noexcept {
     return terms_.empty() ? none_ : terms_.front().subgroup;
   }
+  std::uint64_t replay(const std::function<void(const multicast::Logged&)>& upcall) {
+    if (!terms_.empty()) throw Error("a log is replayed before the first poll() of the group");
+    return journal_ ? journal_->replay(upcall) : 0;
+  }
+  [[nodiscard]] std::vector<std::string> log_notices() const {
+    return journal_ ? journal_->notices() : std::vector<std::string>();
+  }
   [[nodiscard]] Counters counters() const noexcept {
     Counters all = past_;
     for (const Term& term : terms_) add(all, term.epoch->counters());
+    if (journal_) all.log_commits = journal_->commits();
     all.messages_sent -= sent_again_;
     all.bytes_sent -= bytes_sent_again_;
     return all;
@@ -195,6 +226,28 @@ class Multicast::Part final : public SubgroupPart {
 
  private:
   [[nodiscard]] Epoch& now() noexcept { return *terms_.back().epoch; }
+
+  /// Views of a log are counted over all restarts.
+  void begin_in_log(Fabric& fabric, const Subgroup& subgroup, multicast::EpochOptions& options) {
+    const multicast::JournalState& before = journal_->state();
+    // Those that start anew must have the same log.
+    in_log_ |= subgroup.view == 1;
+    if (subgroup.view == 1)
+      options.log_state = std::to_string(before.next - 1) + " records, checksum " +
+                          std::to_string(before.chain) + ", view " + std::to_string(before.view);
+    if (subgroup.view > 1 && !std::exchange(in_log_, true))
+      throw Error("subgroup '" + subgroup.name +
+                  "': nobody can join a durable one at work; its members start together");
+    journal_->begin_view(before.view + subgroup.view, names_of(fabric, subgroup.members));
+    journal_->wake(&fabric);
+  }
+  /// Without its log, this member cannot go on; the others can, without it.
+  void check_log() {
+    now().check();
+    if (journal_->failure().empty()) return;
+    group_.leave();
+    throw Error("this member leaves the group: " + journal_->failure());
+  }
 
   void drop_oldest() {
     add(past_, terms_.front().epoch->counters());
@@ -233,7 +286,10 @@ class Multicast::Part final : public SubgroupPart {
     if (!rest.empty()) upcall_(rest);
   }
 
+  Group& group_;
   MulticastOptions options_;
+  std::unique_ptr<multicast::Journal> journal_;  // durable
+  bool in_log_ = false;                          // a view is
   multicast::Upcall upcall_;
   std::deque<Term> terms_;                    // the last one is the view at hand
   std::deque<std::vector<std::byte>> again_;  // own messages of views before
@@ -249,7 +305,7 @@ class Multicast::Part final : public SubgroupPart {
 };
 
 Multicast::Multicast(Group& group, const std::string& subgroup, MulticastOptions options)
-    : part_(std::make_unique<Part>(options)) {
+    : part_(std::make_unique<Part>(group, subgroup, std::move(options))) {
   group.attach(subgroup, *part_);
 }
 Multicast::~Multicast() = default;
@@ -266,6 +322,10 @@ void Multicast::on_state(Save save, Load load) {
   part_->on_state(std::move(save), std::move(load));
 }
 const Subgroup& Multicast::subgroup() const noexcept { return part_->subgroup(); }
+std::uint64_t Multicast::replay(const std::function<void(const multicast::Logged&)>& upcall) {
+  return part_->replay(upcall);
+}
+std::vector<std::string> Multicast::log_notices() const { return part_->log_notices(); }
 Counters Multicast::counters() const noexcept { return part_->counters(); }
 
 }  // namespace dunlin

@@ -25,6 +25,11 @@ std::size_t Epoch::receive_stage() noexcept {
   }
   for (std::size_t member = 0; member < others_received_.size(); ++member) {
     if (member == me_) continue;
+    if (durable()) {
+      const std::uint64_t persisted = seen(member, row::kPersisted);
+      changed_ |= persisted > others_persisted_[member];
+      others_persisted_[member] = std::max(others_persisted_[member], persisted);
+    }
     const std::uint64_t received = seen(member, row::kReceived);
     if (received <= others_received_[member]) continue;
     others_received_[member] = received;
@@ -54,13 +59,13 @@ bool Epoch::note_turns(std::size_t seat) noexcept {
 
 /// Below this number, all members have received every message (O3).
 void Epoch::find_stable() noexcept {
-  changed_ = false;
   stable_ = received_;
   for (std::size_t member = 0; member < others_received_.size(); ++member) {
     const std::uint64_t received = others_received_[member];
     if (member == me_ || received >= stable_) continue;
     stable_ = std::min(stable_, order::stable_below(received, seat_of_[member], taken_, real_));
   }
+  deliverable_ = stable_;
 }
 
 }  // namespace dunlin::multicast

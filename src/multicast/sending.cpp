@@ -169,21 +169,25 @@ std::size_t Epoch::publish(bool announced) noexcept {
     return announced ? 1 : 0;
   }
   const bool said = announced || must_say_freed_ ||
-                    order::worth_saying(said_received_, received_, seat_, taken_, real_);
+                    order::worth_saying(said_received_, received_, seat_, taken_, real_) ||
+                    (durable() && must_say_persisted());
   if (!said) return 0;
   say(row::kReceived, received_);
+  if (durable()) say(row::kPersisted, persisted_);
   if (options_.switches.one_line) {
-    push(row::kReal, row::kLineBytes);
+    push(row::kReal, durable() ? row::kDurableLineBytes : row::kLineBytes);
   } else {
     if (announced) push(row::kReal, kWordBytes);
     if (announced) push(row::kSent, kWordBytes);
     if (said_received_ != received_) push(row::kReceived, kWordBytes);
     if (must_say_freed_) push(row::kDelivered, kWordBytes);
+    if (said_persisted_ != persisted_) push(row::kPersisted, kWordBytes);
   }
   // A line says what is freed, too, whatever it is pushed for.
   if (options_.switches.one_line || must_say_freed_)
     for (Source& source : sources_) source.said_freed = source.freed;
   said_received_ = received_;
+  said_persisted_ = persisted_;
   must_say_freed_ = false;
   return 1;
 }

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/multicast.hpp>
+
+#include "log/simulated_disk.hpp"
+#include "multicast/journal.hpp"
+
+namespace dunlin::test {
+
+/// One member: its disk outlives its program.
+struct DurableMember {
+  log::SimulatedDisk* disk = nullptr;
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Multicast> cast;
+  std::vector<std::string> replayed;
+  std::vector<std::string> delivered;  // by upcall
+  std::vector<View> views;
+  std::string error;  // what poll() threw
+  std::uint64_t accepted = 0;
+  std::uint64_t to_send = 0;
+  bool dead = false;
+};
+
+/// A group with one durable subgroup in the simulator. Messages are texts of which each is sent
+/// once, also over restarts on the same disks.
+class DurableGroup {
+ public:
+  using Disks = std::vector<std::unique_ptr<log::SimulatedDisk>>;
+  static Disks make_disks(std::uint32_t members, std::uint64_t seed) {
+    Disks disks;
+    for (std::uint32_t i = 0; i < members; ++i) {
+      disks.push_back(std::make_unique<log::SimulatedDisk>(seed * 100 + i, 64));
+      disks.back()->latency(5'000, 200'000);
+    }
+    return disks;
+  }
+
+  DurableGroup(Disks& disks, std::uint64_t seed, std::string run = "a",
+               sim::Profile profile = sim::profile("ib100"))
+      : world(std::move(profile), static_cast<std::uint32_t>(disks.size()), seed),
+        members(disks.size()),
+        random_(seed),
+        run_(std::move(run)) {
+    for (Rank rank = 0; rank < members.size(); ++rank) {
+      members[rank].disk = disks[rank].get();
+      start(rank);
+    }
+  }
+
+  static MulticastOptions options(log::SimulatedDisk* disk) {
+    return {.mode = multicast::Mode::durable,
+            .ring_bytes = 4096,
+            .log_directory = "log",
+            // The disk is the test's.
+            .log_disk = std::shared_ptr<log::Disk>(std::shared_ptr<void>(), disk)};
+  }
+
+  void send(std::uint64_t messages_each) {
+    for (DurableMember& member : members) member.to_send = messages_each;
+    for (Rank rank = 0; rank < members.size(); ++rank) world.on(rank, [] {});
+  }
+  [[nodiscard]] std::uint64_t accepted() const {
+    std::uint64_t sum = 0;
+    for (const DurableMember& member : members) sum += member.accepted;
+    return sum;
+  }
+  bool run_until_all_delivered(std::uint64_t messages) {
+    return world.run_until(
+        [&] {
+          return std::ranges::all_of(members, [&](const DurableMember& member) {
+            return member.dead || !member.error.empty() || member.delivered.size() >= messages;
+          });
+        },
+        1'000'000'000);
+  }
+  void crash(Rank rank) {
+    members[rank].dead = true;
+    world.crash(rank);
+  }
+  std::uint64_t draw(std::uint64_t below) { return random_() % below; }
+
+  sim::World world;
+  std::vector<DurableMember> members;
+
+ private:
+  void start(Rank rank) {
+    DurableMember& member = members[rank];
+    member.group = std::make_unique<Group>(world.fabric(rank),
+                                           GroupOptions{.subgroups = {{.name = "orders"}}});
+    member.cast = std::make_unique<Multicast>(*member.group, "orders", options(member.disk));
+    member.cast->replay([&](const multicast::Logged& logged) {
+      member.replayed.push_back(text_of(logged.message));
+    });
+    member.cast->on_delivery([&member](std::span<const multicast::Delivery> batch) {
+      for (const auto& delivery : batch) member.delivered.push_back(text_of(delivery.message));
+    });
+    member.group->on_view([&member](const View& view) { member.views.push_back(view); });
+    world.attach(rank, [this, rank] { return step(rank); });
+  }
+  static std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  std::size_t step(Rank rank) {
+    DurableMember& member = members[rank];
+    std::size_t done = 0;
+    while (member.to_send > 0 && member.error.empty() && send_one(rank)) ++done;
+    try {
+      done += member.group->poll();
+    } catch (const Error& error) {
+      if (member.error.empty()) ++done;
+      member.error = error.what();
+    }
+    return done;
+  }
+  bool send_one(Rank rank) {
+    DurableMember& member = members[rank];
+    std::string text = run_ + ":" + std::to_string(rank) + ":" + std::to_string(member.accepted);
+    text +=
+        std::string((member.accepted * 37 + rank) % (member.accepted % 16 == 7 ? 6'000 : 150), '.');
+    if (!member.cast->send(std::as_bytes(std::span(text)))) return false;
+    ++member.accepted;
+    --member.to_send;
+    return true;
+  }
+
+  std::mt19937_64 random_;
+  std::string run_;
+};
+
+/// What is in a log, after a crash.
+struct FoundLog {
+  multicast::JournalState state;
+  std::vector<std::string> messages;
+};
+inline FoundLog read_log(log::SimulatedDisk& disk) {
+  multicast::Journal journal(std::shared_ptr<log::Disk>(std::shared_ptr<void>(), &disk), "log",
+                             "sim/orders");
+  FoundLog found{.state = journal.state(), .messages = {}};
+  journal.replay([&](const multicast::Logged& logged) {
+    found.messages.emplace_back(reinterpret_cast<const char*>(logged.message.data()),
+                                logged.message.size());
+  });
+  return found;
+}
+
+[[nodiscard]] inline bool is_prefix(const std::vector<std::string>& shorter,
+                                    const std::vector<std::string>& longer) {
+  return shorter.size() <= longer.size() &&
+         std::equal(shorter.begin(), shorter.end(), longer.begin());
+}
+
+}  // namespace dunlin::test

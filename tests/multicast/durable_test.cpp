@@ -1,0 +1,213 @@
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "multicast/durable_group.hpp"
+#include "support/errors.hpp"
+#include "support/own_directory.hpp"
+
+/// The durable mode, on simulated networks and disks.
+namespace dunlin {
+namespace {
+
+using test::contains;
+using test::DurableGroup;
+using test::DurableMember;
+using test::FoundLog;
+using test::is_prefix;
+using test::what_is_thrown_by;
+
+TEST(Durable, DeliversEverywhereInOneOrderAndLogsIt) {
+  auto disks = DurableGroup::make_disks(3, 1);
+  DurableGroup group(disks, 1);
+  group.send(40);
+  ASSERT_TRUE(group.run_until_all_delivered(120));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(group.members[i].delivered, group.members[0].delivered);
+    disks[i]->crash();  // at the very moment of the last delivery
+    EXPECT_EQ(test::read_log(*disks[i]).messages, group.members[0].delivered);
+  }
+}
+
+TEST(Durable, CommitsTogetherWhatComesWhileTheDiskIsBusy) {
+  auto disks = DurableGroup::make_disks(2, 1);
+  DurableGroup group(disks, 1);
+  group.send(200);
+  ASSERT_TRUE(group.run_until_all_delivered(400));
+  for (const DurableMember& member : group.members)
+    EXPECT_LT(member.cast->counters().log_commits, 100);
+}
+
+TEST(Durable, IsQuietWhenNobodySends) {
+  auto disks = DurableGroup::make_disks(3, 1);
+  DurableGroup group(disks, 1);
+  group.send(5);
+  ASSERT_TRUE(group.run_until_all_delivered(15));
+  group.world.run_for(10'000'000);
+  const auto writes = [&] {
+    std::uint64_t sum = 0;
+    for (const DurableMember& member : group.members)
+      sum += member.cast->counters().pushes + member.cast->counters().log_commits;
+    return sum;
+  };
+  const std::uint64_t before = writes();
+  group.world.run_for(50'000'000);
+  EXPECT_EQ(writes(), before);
+}
+
+TEST(Durable, WaitsForTheSlowestDisk) {
+  auto disks = DurableGroup::make_disks(3, 1);
+  disks[2]->latency(3'000'000, 3'000'000);
+  DurableGroup group(disks, 1);
+  group.send(1);
+  group.world.run_for(2'900'000);
+  for (const DurableMember& member : group.members) EXPECT_TRUE(member.delivered.empty());
+  ASSERT_TRUE(group.run_until_all_delivered(3));
+}
+
+TEST(Durable, GoesOnWithoutAMemberWhoseDiskIsFull) {
+  auto disks = DurableGroup::make_disks(3, 1);
+  disks[1]->capacity(9'000);
+  DurableGroup group(disks, 1);
+  group.send(60);
+  ASSERT_TRUE(group.world.run_until(
+      [&] { return group.members[0].views.size() == 2 && !group.members[1].error.empty(); },
+      1'000'000'000));
+  EXPECT_TRUE(contains(group.members[1].error, "this member leaves the group: log 'sim/orders': "));
+  EXPECT_TRUE(contains(group.members[1].error, "'log/0000000000000001.log': writing "));
+  EXPECT_TRUE(contains(group.members[1].error, "No space left on device"));
+  ASSERT_TRUE(group.run_until_all_delivered(120));
+  EXPECT_EQ(group.members[0].delivered, group.members[2].delivered);
+  EXPECT_TRUE(is_prefix(group.members[1].delivered, group.members[0].delivered));
+  disks[1]->crash();
+  const FoundLog full = test::read_log(*disks[1]);
+  EXPECT_TRUE(is_prefix(group.members[1].delivered, full.messages));
+}
+
+TEST(Durable, StopsAtAFailedSync) {
+  auto disks = DurableGroup::make_disks(3, 2);
+  DurableGroup group(disks, 2);
+  group.send(10);
+  ASSERT_TRUE(group.run_until_all_delivered(30));
+  disks[0]->fail_next_sync();
+  group.send(10);
+  ASSERT_TRUE(
+      group.world.run_until([&] { return group.members[1].views.size() == 2; }, 1'000'000'000));
+  EXPECT_TRUE(contains(group.members[0].error, "fdatasync"));
+  ASSERT_TRUE(group.run_until_all_delivered(50));
+}
+
+/// After everybody has crashed: the longest log of the last view has what anybody has delivered.
+void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& views) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const auto members = static_cast<std::uint32_t>(2 + seed % 4);
+  auto disks = DurableGroup::make_disks(members, seed);
+  DurableGroup group(disks, seed);
+  group.send(20 + group.draw(60));
+  for (std::uint64_t faults = group.draw(3); faults > 0; --faults) {
+    group.world.run_for(1 + group.draw(1'500'000));
+    const auto victim = static_cast<Rank>(group.draw(members));
+    if (group.draw(2) == 0) {
+      group.crash(victim);
+    } else {
+      disks[victim]->fail_next_sync();
+    }
+  }
+  group.world.run_for(1 + group.draw(3'000'000));
+  std::vector<FoundLog> logs;
+  const FoundLog* longest = nullptr;
+  for (auto& disk : disks) {
+    disk->crash();
+    logs.push_back(test::read_log(*disk));
+  }
+  for (const FoundLog& log : logs)
+    if (longest == nullptr || std::pair(log.state.view, log.state.next) >
+                                  std::pair(longest->state.view, longest->state.next))
+      longest = &log;
+  for (std::uint32_t i = 0; i < members; ++i) {
+    const DurableMember& member = group.members[i];
+    ASSERT_TRUE(is_prefix(member.delivered, logs[i].messages)) << "not in its own log: " << i;
+    ASSERT_TRUE(is_prefix(member.delivered, longest->messages)) << "lost, of member " << i;
+    if (logs[i].state.view == longest->state.view) {
+      ASSERT_TRUE(is_prefix(logs[i].messages, longest->messages)) << "another order: " << i;
+    }
+    delivered += member.delivered.size();
+    views += member.views.size();
+  }
+  const std::set<std::string> different(longest->messages.begin(), longest->messages.end());
+  ASSERT_EQ(different.size(), longest->messages.size()) << "twice";
+}
+
+TEST(Durable, LosesNothingThatWasDeliveredWhenAllCrash) {
+  std::uint64_t delivered = 0;
+  std::uint64_t views = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(crash_all(seed, delivered, views));
+  }
+  EXPECT_GT(delivered, 20'000);
+  EXPECT_GT(views, 1'600);
+}
+
+TEST(Durable, ReplaysItsLogAndGoesOnBehindIt) {
+  auto disks = DurableGroup::make_disks(3, 1);
+  std::vector<std::string> all;
+  for (const std::string run : {"a", "b", "c"}) {
+    DurableGroup group(disks, 1, run);
+    group.send(20);
+    ASSERT_TRUE(group.run_until_all_delivered(60));
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(group.members[i].replayed, all);
+      EXPECT_EQ(group.members[i].delivered, group.members[0].delivered);
+    }
+    all.insert(all.end(), group.members[0].delivered.begin(), group.members[0].delivered.end());
+    for (auto& disk : disks) disk->crash();
+  }
+  EXPECT_EQ(test::read_log(*disks[0]).state.view, 3);
+}
+
+TEST(Durable, NeedsADirectoryForItsLog) {
+  sim::World world(sim::profile("ideal"), 1, 1);
+  Group group(world.fabric(0), {.subgroups = {{.name = "orders"}}});
+  EXPECT_TRUE(contains(
+      what_is_thrown_by([&] { Multicast(group, "orders", {.mode = multicast::Mode::durable}); }),
+      "subgroup 'orders': a durable one needs a directory for its log"));
+  EXPECT_TRUE(contains(
+      what_is_thrown_by([&] { Multicast(group, "orders", {.log_directory = "somewhere"}); }),
+      "log_directory is for the mode durable only"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] {
+                         Multicast(
+                             group, "orders",
+                             {.mode = multicast::Mode::durable, .log_directory = "/proc/no/such"});
+                       }),
+                       "/proc/no/such"));
+}
+
+/// On real files, with a thread that syncs them.
+TEST(Durable, KeepsItsLogInFiles) {
+  const test::OwnDirectory directory;
+  for (int run = 0; run < 2; ++run) {
+    sim::World world(sim::profile("ideal"), 1, 1);
+    Group group(world.fabric(0), {.subgroups = {{.name = "orders"}}});
+    Multicast orders(group, "orders",
+                     {.mode = multicast::Mode::durable, .log_directory = directory / "log"});
+    std::uint64_t before = orders.replay([](const multicast::Logged& logged) {
+      EXPECT_EQ(logged.message.size(), 3);
+      EXPECT_EQ(logged.sender, "node0");
+      EXPECT_EQ(logged.view, 1);
+    });
+    EXPECT_EQ(before, run * 100);
+    std::uint64_t delivered = 0;
+    orders.on_delivery(
+        [&](std::span<const multicast::Delivery> batch) { delivered += batch.size(); });
+    std::uint64_t sent = 0;
+    while (delivered < 100) {
+      if (sent < 100 && orders.send(std::as_bytes(std::span("abc", 3)))) ++sent;
+      world.on(0, [&] { group.poll(); });
+      world.run_for(1'000);
+    }
+    EXPECT_THROW(orders.replay({}), Error);
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
