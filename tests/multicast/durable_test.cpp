@@ -165,6 +165,24 @@ TEST(Durable, ReplaysItsLogAndGoesOnBehindIt) {
   EXPECT_EQ(test::read_log(*disks[0]).state.view, 3);
 }
 
+TEST(Durable, DoesNotStartFromLogsThatDiffer) {
+  auto disks = DurableGroup::make_disks(2, 1);
+  {
+    DurableGroup group(disks, 1);
+    group.send(3);
+    ASSERT_TRUE(group.run_until_all_delivered(6));
+  }
+  disks[1] = std::make_unique<log::SimulatedDisk>(7);
+  DurableGroup group(disks, 1, "b");
+  group.send(1);
+  EXPECT_TRUE(group.run_until_all_delivered(7)) << "or refused";
+  for (const DurableMember& member : group.members) {
+    EXPECT_TRUE(contains(member.error, "log 7 records, checksum ")) << member.error;
+    EXPECT_TRUE(contains(member.error, "log 0 records, checksum ")) << member.error;
+    EXPECT_TRUE(member.delivered.empty());
+  }
+}
+
 TEST(Durable, NeedsADirectoryForItsLog) {
   sim::World world(sim::profile("ideal"), 1, 1);
   Group group(world.fabric(0), {.subgroups = {{.name = "orders"}}});
