@@ -15,12 +15,22 @@ constexpr std::uint64_t kDoorPauseNs = 20'000'000;  // if it could not be opened
 constexpr std::uint64_t kPlanPauseNs = 1'000'000;   // after a plan that came to nothing
 constexpr std::uint64_t kFarewellNs = 100'000'000;  // to hear why it was refused
 
-/// The leader's place in the view, and which attempt of it.
-[[nodiscard]] PlanId plan_id(std::uint32_t leader, std::uint32_t attempt) noexcept {
-  return std::uint64_t{leader + 1} << 32 | attempt;
+/// The view, the leader's place in it, and which attempt of it: later leaders have higher ones.
+constexpr int kViewShift = 32;
+constexpr int kLeaderShift = 26;
+static_assert(kMaxViewMembers <= 1U << (kViewShift - kLeaderShift));
+
+[[nodiscard]] PlanId plan_id(std::uint64_t view, std::uint32_t leader,
+                             std::uint32_t attempt) noexcept {
+  return view << kViewShift | std::uint64_t{leader} << kLeaderShift |
+         (attempt & ((1U << kLeaderShift) - 1));
 }
 [[nodiscard]] std::uint32_t planner(PlanId id) noexcept {
-  return static_cast<std::uint32_t>(id >> 32) - 1;
+  return static_cast<std::uint32_t>(id >> kLeaderShift) % (1U << (kViewShift - kLeaderShift));
+}
+/// Its lower half.
+[[nodiscard]] std::uint32_t view_of(PlanId id) noexcept {
+  return static_cast<std::uint32_t>(id >> kViewShift);
 }
 
 [[nodiscard]] std::string hex(std::uint64_t number) {
@@ -43,6 +53,7 @@ void Admission::enter(const View& view, const std::vector<Rank>& ranks, Mail& ma
   // Those of the last plan are in by now, or knock again.
   for (const auto& guest : guests_)
     if (guest->planned || !leads()) guest->gone = true;
+  for (const auto& [from, letter] : std::exchange(early_, {})) hear(from, letter);
 }
 
 std::size_t Admission::poll(bool working, MemberSet alive) {
@@ -179,8 +190,7 @@ void Admission::make_plan() {
   }
   if (names.empty()) return;
   door_.reset();  // where we meet, nobody knocks (MeetingPlace)
-  Plan plan{.id = plan_id(view_.me, ++attempts_),
-            .view = view_.number,
+  Plan plan{.id = plan_id(view_.number, view_.me, ++attempts_),
             .fabric = {},
             .address = place_->address(),
             .members = view_.members,
@@ -262,12 +272,14 @@ void Admission::hear(Rank from, const Letter& letter) {
   const auto place = std::ranges::find(ranks_, from);
   if (place == ranks_.end()) return;
   const auto member = static_cast<std::uint32_t>(place - ranks_.begin());
+  const PlanId id = letter.kind == Letter::Kind::plan ? letter.plan.id : letter.id;
+  const std::uint32_t ahead = view_of(id) - static_cast<std::uint32_t>(view_.number);
+  if (ahead == 1) early_.emplace_back(from, letter);  // it is in the next view, and we shall be
+  if (ahead != 0) return;
   switch (letter.kind) {
     case Letter::Kind::plan:
       // Leaders come in the order of the view; whoever was before is dead, or taken for it.
-      if (letter.plan.view != view_.number || letter.plan.id <= plan_.id ||
-          planner(letter.plan.id) != member)
-        return;
+      if (letter.plan.id <= plan_.id || planner(letter.plan.id) != member) return;
       return begin(letter.plan);
     case Letter::Kind::void_plan:
       if (letter.id != plan_.id || planner(letter.id) != member) return;

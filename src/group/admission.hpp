@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dunlin/fabric/meeting_place.hpp>
@@ -89,7 +90,8 @@ class Admission {
   Plan plan_;  // that we follow; none: id is kNoPlan
   std::unique_ptr<Formation> forming_;
   std::unique_ptr<Fabric> formed_;
-  MemberSet have_formed_;  // of the view's members, as the leader has heard
+  std::vector<std::pair<Rank, Letter>> early_;  // of the next view
+  MemberSet have_formed_;                       // of the view's members, as the leader has heard
 };
 
 }  // namespace dunlin::group

@@ -12,7 +12,6 @@ std::vector<std::byte> encode(const Letter& letter) {
   writer.text(letter.name);
   writer.text(letter.text);
   writer.u64(letter.plan.id);
-  writer.u64(letter.plan.view);
   writer.text(letter.plan.fabric);
   writer.text(letter.plan.address);
   writer.u32(static_cast<std::uint32_t>(letter.plan.members.size()));
@@ -36,7 +35,6 @@ std::optional<Letter> decode(std::span<const std::byte> bytes) {
   letter.name = reader.text();
   letter.text = reader.text();
   letter.plan.id = reader.u64();
-  letter.plan.view = reader.u64();
   letter.plan.fabric = reader.text();
   letter.plan.address = reader.text();
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)

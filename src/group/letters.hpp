@@ -18,7 +18,6 @@ namespace dunlin::group {
 /// A fabric for the next view, and who is to be in it.
 struct Plan {
   PlanId id = kNoPlan;
-  std::uint64_t view = 0;  // that it is to follow
   std::string fabric;
   std::string address;               // where its first member is found
   std::vector<std::string> members;  // of the view at hand, in order, and then those that come in

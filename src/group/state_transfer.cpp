@@ -27,7 +27,7 @@ void StateTransfer::enter(const View& view, const Places& places, Mail& mail) {
     std::vector<Rank>& whom = questions_[i].whom;
     whom = subgroup.members;
     std::erase(whom, mail.fabric().rank());
-    std::ranges::stable_partition(whom, [&](Rank rank) {
+    std::stable_partition(whom.begin(), whom.end(), [&](Rank rank) {
       return std::ranges::find(view.joined, mail.fabric().member_name(rank)) == view.joined.end();
     });
     if (whom.empty()) lacking_[i] = false;  // we are the first

@@ -131,8 +131,8 @@ class Citizen {
 class Town {
  public:
   Town(std::uint32_t founders, std::uint32_t others, std::uint64_t seed = 1,
-       MulticastOptions options = {})
-      : world(sim::profile("ib100"), founders, seed) {
+       MulticastOptions with_options = {})
+      : options(with_options), world(sim::profile("ib100"), founders, seed) {
     for (std::uint32_t i = 0; i < others; ++i) world.add_node();
     for (Rank node = 0; node < founders + others; ++node)
       citizens.push_back(std::make_unique<Citizen>(world, node, options));
@@ -173,6 +173,7 @@ class Town {
     return text.str();
   }
 
+  const MulticastOptions options;
   sim::World world;
   std::vector<std::unique_ptr<Citizen>> citizens;
 };

@@ -1,0 +1,140 @@
+#include <random>
+
+#include "group/joining_groups.hpp"
+
+/// Groups that members join, leave and lose, in ways drawn from a seed: whoever is left at the end
+/// is in one view, and has the same history.
+namespace dunlin {
+namespace {
+
+using test::Citizen;
+using test::Town;
+
+constexpr std::uint64_t kSeeds = 300;
+
+class JoiningSeed {
+ public:
+  explicit JoiningSeed(std::uint64_t seed)
+      : random_(seed),
+        founders_(1 + below(4)),
+        nodes_(founders_ + 1 + below(4)),
+        town_(founders_, nodes_ - founders_, seed,
+              {.mode = below(4) == 0 ? multicast::Mode::unordered : multicast::Mode::ordered,
+               .ring_bytes = std::size_t{1024} << below(4)}),
+        gone_(nodes_) {
+    if (below(3) == 0)
+      for (const auto& citizen : town_.citizens) citizen->by_next();
+  }
+
+  void run() {
+    for (Rank node = founders_; node < nodes_; ++node) waiting_.push_back(node);
+    for (std::uint32_t steps = 3 + below(10); steps > 0; --steps) {
+      town_.world.run_for(1 + below(300'000));
+      trouble();
+    }
+    mend();
+    town_.world.run_for(60'000'000);
+    check();
+  }
+
+ private:
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+
+  void trouble() {
+    const Rank one = below(nodes_);
+    const Rank other = below(nodes_);
+    switch (below(10)) {
+      case 0:
+        gone_[one] = true;
+        return town_.world.crash(one);
+      case 1:
+        return town_.world.pause(one, below(3'000'000));
+      case 2:
+        if (one != other) town_.world.cut(one, other);
+        return;
+      case 3:
+        if (town_[one].group && !gone_[one]) {
+          gone_[one] = true;
+          town_.world.on(one, [this, one] { town_[one].group->leave(); });
+        }
+        return;
+      case 4:
+        return town_.world.slow(one, 2 + below(20));
+      case 5:
+      case 6:
+        return town_[one].send(below(60));
+      default:
+        if (waiting_.empty()) return;
+        town_[waiting_.back()].come();
+        waiting_.pop_back();
+    }
+  }
+
+  void mend() {
+    for (Rank one = 0; one < nodes_; ++one) {
+      town_.world.slow(one, 1);
+      for (Rank other = 0; other < nodes_; ++other)
+        if (one != other) town_.world.heal(one, other);
+    }
+  }
+
+  [[nodiscard]] bool is_in(Rank node) {
+    return !gone_[node] && town_[node].group && town_[node].group->why_ended().empty();
+  }
+
+  void check() {
+    const Citizen* first = nullptr;
+    for (Rank node = 0; node < nodes_; ++node) {
+      if (town_[node].group) {
+        EXPECT_EQ(town_[node].group->why_ended().find("this member has not"), std::string::npos)
+            << town_.text();
+      }
+      if (!is_in(node)) continue;
+      const Citizen& citizen = town_[node];
+      ASSERT_FALSE(citizen.views.empty()) << citizen.name() << "\n" << town_.text();
+      EXPECT_TRUE(citizen.idle()) << citizen.name() << "\n" << town_.text();
+      if (first == nullptr) first = &citizen;
+      ASSERT_EQ(citizen.views.back().members, first->views.back().members) << town_.text();
+      ASSERT_EQ(what_counts(citizen), what_counts(*first)) << town_.text();
+      for (const std::string& member : citizen.views.back().members)
+        ASSERT_TRUE(is_in(node_of(member))) << member << " is gone\n" << town_.text();
+    }
+    if (first == nullptr) return;
+    for (Rank node = founders_; node < nodes_; ++node)
+      ASSERT_TRUE(gone_[node] || !town_[node].entry) << "still knocking\n" << town_.text();
+  }
+  /// Unordered, of those who are gone some may have more than others.
+  [[nodiscard]] std::vector<std::string> what_counts(const Citizen& citizen) {
+    std::vector<std::string> history = citizen.history;
+    if (!unordered()) return history;
+    std::erase_if(history, [&](const std::string& text) { return !is_in(node_of(text)); });
+    std::ranges::sort(history);
+    return history;
+  }
+  [[nodiscard]] static Rank node_of(const std::string& name) {
+    return static_cast<Rank>(std::stoul(name.substr(4)));
+  }
+  [[nodiscard]] bool unordered() const { return town_.options.mode == multicast::Mode::unordered; }
+
+  std::mt19937_64 random_;
+  std::uint32_t founders_;
+  std::uint32_t nodes_;
+  Town town_;
+  std::vector<bool> gone_;
+  std::vector<Rank> waiting_;
+};
+
+TEST(JoiningFromSeeds, LeavesAllInOneViewWithOneHistory) {
+  const char* const first = std::getenv("DUNLIN_FIRST_SEED");
+  const char* const last = std::getenv("DUNLIN_LAST_SEED");
+  const std::uint64_t from = first == nullptr ? 1 : std::stoull(first);
+  const std::uint64_t to = last == nullptr ? kSeeds : std::stoull(last);
+  for (std::uint64_t seed = from; seed <= to; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    JoiningSeed(seed).run();
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
