@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Whose log a durable subgroup goes on with, and what of it the others need. Pure;
+/// docs/multicast.md ("The durable mode") says why nothing is lost that anybody has delivered.
+namespace dunlin::multicast {
+
+/// A report names no more views than these, the last ones.
+inline constexpr std::size_t kMaxLoggedViews = 1'000;
+
+/// A place in a log: what comes before it.
+struct LogPlace {
+  std::uint64_t number = 1;  // of the record that comes next
+  std::uint64_t chain = 0;   // over all before it
+  friend bool operator==(const LogPlace&, const LogPlace&) = default;
+};
+
+struct LoggedView {
+  LogPlace place;  // where it begins
+  std::uint64_t number = 0;
+  std::vector<std::string> members = {};  // of the subgroup
+  friend bool operator==(const LoggedView&, const LoggedView&) = default;
+};
+
+/// What a member says of its log.
+struct LogReport {
+  std::string member;
+  bool live = false;  // it has gone on from an earlier view, with this log
+  LogPlace end;
+  std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
+  std::vector<std::string> given_up = {};  // members whose logs are lost, says who runs this
+  friend bool operator==(const LogReport&, const LogReport&) = default;
+};
+
+struct LogChoice {
+  std::size_t source = 0;
+  std::string refusal;  // why none can be chosen: a sentence; empty if all is well
+};
+/// All that have the same reports choose the same.
+[[nodiscard]] LogChoice choose_log(std::span<const LogReport> reports);
+
+/// From which record on a member needs those of the source instead of its own. `chain_before`: of
+/// the source's log, for numbers up to its end.
+[[nodiscard]] std::uint64_t common_part(
+    const LogReport& source, const LogReport& member,
+    const std::function<std::uint64_t(std::uint64_t)>& chain_before);
+
+}  // namespace dunlin::multicast

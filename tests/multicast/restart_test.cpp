@@ -1,0 +1,285 @@
+#include "multicast/restart.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "support/errors.hpp"
+
+namespace dunlin::multicast {
+namespace {
+
+using test::contains;
+
+// --- the rules, one by one
+// --------------------------------------------------------------------------
+
+LogReport report(std::string member, std::vector<LoggedView> views, std::uint64_t next) {
+  return {.member = std::move(member),
+          .end = {.number = next, .chain = next * 10},
+          .views = std::move(views)};
+}
+LoggedView view(std::uint64_t number, std::vector<std::string> members, std::uint64_t place) {
+  return {.place = {place, place * 10}, .number = number, .members = std::move(members)};
+}
+
+TEST(Restart, BeginsWithEmptyLogs) {
+  const std::vector<LogReport> reports = {report("a", {}, 1), report("b", {}, 1)};
+  EXPECT_EQ(choose_log(reports).refusal, "");
+}
+
+TEST(Restart, TakesTheLongestLogOfTheLastView) {
+  const LoggedView third = view(3, {"a", "b", "c"}, 40);
+  const LoggedView fourth = view(4, {"b", "c"}, 60);
+  const std::vector<LogReport> reports = {
+      report("a", {third}, 90), report("b", {third, fourth}, 70), report("c", {third, fourth}, 75)};
+  const LogChoice choice = choose_log(reports);
+  EXPECT_EQ(choice.refusal, "");
+  EXPECT_EQ(choice.source, 2);
+}
+
+TEST(Restart, WaitsForTheOthersOfTheLastView) {
+  const LoggedView third = view(3, {"a", "b", "c", "d"}, 40);
+  const LoggedView fourth = view(4, {"a", "b", "c"}, 60);
+  std::vector<LogReport> reports = {report("a", {third, fourth}, 70)};
+  EXPECT_TRUE(contains(choose_log(reports).refusal, "also had 'b', 'c', whose log may have more"));
+  reports.push_back(report("b", {third, fourth}, 65));
+  EXPECT_TRUE(contains(choose_log(reports).refusal, "also had 'c', whose log may have more"));
+  reports[1].given_up = {"c"};
+  EXPECT_EQ(choose_log(reports).refusal, "") << "c is lost, and d was gone before";
+}
+
+/// A member was alone in having begun it, so nothing was delivered in it; the others went on.
+TEST(Restart, DoesNotCountAViewThatNotAllOfItsMembersHave) {
+  const LoggedView third = view(3, {"b", "c"}, 40);
+  const LoggedView vain = view(4, {"b", "c"}, 50);
+  const LoggedView vainer = view(5, {"b", "c"}, 51);
+  const LoggedView fourth = view(4, {"a", "c"}, 50);
+  const std::vector<LogReport> reports = {report("a", {third, fourth}, 60),
+                                          report("b", {third, vain, vainer}, 52),
+                                          report("c", {third, fourth}, 58)};
+  const LogChoice choice = choose_log(reports);
+  EXPECT_EQ(choice.refusal, "");
+  EXPECT_EQ(choice.source, 0);
+}
+
+TEST(Restart, TakesTheLogOfWhoWentOnWhateverOthersHave) {
+  std::vector<LogReport> reports = {report("a", {view(9, {"a", "b", "c"}, 80)}, 90),
+                                    report("b", {view(4, {"b", "c"}, 60)}, 70)};
+  reports[1].live = true;
+  const LogChoice choice = choose_log(reports);
+  EXPECT_EQ(choice.refusal, "");
+  EXPECT_EQ(choice.source, 1);
+}
+
+TEST(Restart, KeepsWhatIsAlike) {
+  const auto chain = [](std::uint64_t number) { return number * 10; };
+  const LogReport source = report("a", {}, 70);
+  LogReport other = report("b", {}, 60);
+  EXPECT_EQ(common_part(source, other, chain), 60);
+  other.end.chain = 1;
+  EXPECT_EQ(common_part(source, other, chain), 1);
+  other.views = {view(1, {}, 20), view(2, {}, 40), view(3, {}, 50)};
+  other.views[2].place.chain = 7;
+  EXPECT_EQ(common_part(source, other, chain), 40);
+  other = report("b", {view(2, {}, 30)}, 80);  // longer than what counted
+  EXPECT_EQ(common_part(source, other, chain), 30);
+}
+
+// --- histories of crashes
+// ---------------------------------------------------------------------------
+
+/// A subgroup as the protocol has it, without a network: logs grow in one order, some faster than
+/// others; views end; everything crashes, and some of it starts again.
+class History {
+ public:
+  explicit History(std::uint64_t seed) : random_(seed), members_(2 + draw(4)) {}
+
+  void run() {
+    for (std::uint32_t i = 0; i < members_.size(); ++i)
+      members_[i].name = std::string(1, static_cast<char>('a' + i));
+    for (int runs = 0; runs < 12; ++runs) {
+      std::vector<std::size_t> here;
+      for (std::size_t i = 0; i < members_.size(); ++i)
+        if (runs == 0 || draw(5) != 0) here.push_back(i);
+      // Members that have nothing begin a new history: so they never come alone.
+      if (runs > 0 &&
+          std::ranges::all_of(here, [&](std::size_t i) { return members_[i].log.empty(); }))
+        continue;
+      if (!start(here)) continue;
+      ++started;
+      for (std::uint64_t views = 1 + draw(4); views > 0 && !view_.empty(); --views) {
+        work();
+        if (testing::Test::HasFatalFailure() || view_.size() <= 1 || draw(3) == 0) break;
+        end_view();
+      }
+      for (Member& member : members_) member.live = false;
+    }
+  }
+  std::uint64_t started = 0;
+  std::uint64_t delivered() const { return delivered_.size(); }
+  std::uint64_t cuts = 0;
+
+ private:
+  struct Entry {
+    std::uint64_t message;             // 0: a view
+    std::vector<std::string> members;  // of that view
+    std::uint64_t view;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  struct Member {
+    std::string name;
+    std::vector<Entry> log;
+    bool live = false;
+  };
+
+  std::uint64_t draw(std::uint64_t below) { return random_() % below; }
+
+  /// Stands for a chain: equal for equal logs.
+  static std::uint64_t chain(const std::vector<Entry>& log, std::uint64_t number) {
+    std::uint64_t sum = 7;
+    for (std::uint64_t i = 0; i + 1 < number; ++i) {
+      sum = (sum ^ log[i].message ^ (log[i].view << 40)) * 0x9E37'79B9'7F4A'7C15;
+      for (const std::string& name : log[i].members)
+        sum = (sum ^ static_cast<std::uint64_t>(name[0])) * 31;
+    }
+    return sum;
+  }
+  static LogReport report_of(const Member& member) {
+    const std::uint64_t next = member.log.size() + 1;
+    LogReport report{
+        .member = member.name, .live = member.live, .end = {next, chain(member.log, next)}};
+    for (std::uint64_t i = 0; i < member.log.size(); ++i) {
+      if (member.log[i].message != 0) continue;
+      report.views.push_back({.place = {i + 1, chain(member.log, i + 1)},
+                              .number = member.log[i].view,
+                              .members = member.log[i].members});
+    }
+    return report;
+  }
+
+  static std::uint64_t last_view(const std::vector<Entry>& log) {
+    std::uint64_t last = 0;
+    for (const Entry& entry : log) last = std::max(last, entry.view);
+    return last;
+  }
+
+  /// A view of those begins; false if their logs do not suffice.
+  bool start(const std::vector<std::size_t>& here) {
+    std::vector<LogReport> reports;
+    for (const std::size_t i : here) reports.push_back(report_of(members_[i]));
+    const LogChoice choice = choose_log(reports);
+    if (!choice.refusal.empty()) return false;
+    const std::vector<Entry> source = members_[here[choice.source]].log;
+    view_ = here;
+    Entry view{.message = 0, .members = {}, .view = last_view(source) + 1};
+    for (const std::size_t i : here) view.members.push_back(members_[i].name);
+    bool interrupted = false;
+    for (std::size_t k = 0; k < here.size(); ++k) {
+      Member& member = members_[here[k]];
+      const std::uint64_t from =
+          common_part(reports[choice.source], reports[k],
+                      [&](std::uint64_t number) { return chain(source, number); });
+      if (interrupted) return false;
+      cuts += from <= member.log.size() ? 1 : 0;
+      member.log.resize(from - 1);
+      for (std::uint64_t i = from - 1; i < source.size(); ++i) {
+        member.log.push_back(source[i]);
+        if (draw(40) == 0) interrupted = true;
+        if (interrupted) break;
+      }
+      if (interrupted) continue;
+      EXPECT_EQ(member.log, source);
+      if (draw(40) == 0) return false;  // all crash again, before this one has the view
+      member.log.push_back(view);
+    }
+    if (interrupted) return false;
+    for (const std::size_t i : here) members_[i].live = true;
+    expect_all_delivered(source);
+    order_.assign(members_[here[0]].log.begin(), members_[here[0]].log.end());
+    return true;
+  }
+
+  void expect_all_delivered(const std::vector<Entry>& log) {
+    std::size_t at = 0;
+    for (const Entry& entry : log)
+      if (at < delivered_.size() && entry.message == delivered_[at]) ++at;
+    ASSERT_EQ(at, delivered_.size()) << "something that was delivered is not in the log";
+  }
+
+  /// Messages become stable, get into logs, and are delivered once they are in all.
+  void work() {
+    for (std::uint64_t steps = draw(60); steps > 0; --steps) {
+      Member& member = members_[view_[draw(view_.size())]];
+      if (member.log.size() == order_.size())
+        order_.push_back({.message = ++last_message_, .members = {}, .view = 0});
+      member.log.push_back(order_[member.log.size()]);
+      deliver(shortest());
+    }
+  }
+  std::uint64_t shortest() {
+    std::uint64_t least = UINT64_MAX;
+    for (const std::size_t i : view_)
+      least = std::min<std::uint64_t>(least, members_[i].log.size());
+    return least;
+  }
+  void deliver(std::uint64_t records) {
+    std::size_t at = 0;
+    for (std::uint64_t i = 0; i < records; ++i) {
+      if (order_[i].message == 0) continue;
+      if (at < delivered_.size() && delivered_[at] == order_[i].message) {
+        ++at;
+      } else if (at == delivered_.size()) {
+        delivered_.push_back(order_[i].message);
+        ++at;
+      }
+    }
+  }
+  /// Some crash; the others cut their logs at what all of them have, deliver it, and go on.
+  void end_view() {
+    std::vector<std::size_t> survivors;
+    for (const std::size_t i : view_)
+      if (draw(4) != 0) survivors.push_back(i);
+    for (const std::size_t i : view_)
+      if (std::ranges::find(survivors, i) == survivors.end()) members_[i].live = false;
+    if (survivors.empty()) survivors = {view_[0]};
+    members_[survivors[0]].live = true;
+    view_ = survivors;
+    const std::uint64_t trim = shortest();
+    deliver(trim);
+    for (const std::size_t i : view_) members_[i].log.resize(trim);
+    std::vector<std::size_t> next = survivors;
+    for (std::size_t i = 0; i < members_.size(); ++i)  // and some come back
+      if (std::ranges::find(survivors, i) == survivors.end() && draw(4) == 0) next.push_back(i);
+    if (!start(next)) view_ = {};  // everything crashed
+  }
+
+  std::mt19937_64 random_;
+  std::vector<Member> members_;
+  std::vector<std::size_t> view_;
+  std::vector<Entry> order_;  // the log that the view's members write
+  std::vector<std::uint64_t> delivered_;
+  std::uint64_t last_message_ = 0;
+};
+
+TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
+  std::uint64_t started = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t cuts = 0;
+  for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    History history(seed);
+    history.run();
+    ASSERT_FALSE(testing::Test::HasFailure());
+    started += history.started;
+    delivered += history.delivered();
+    cuts += history.cuts;
+  }
+  EXPECT_GT(started, 6'000);
+  EXPECT_GT(delivered, 100'000);
+  EXPECT_GT(cuts, 300);
+}
+
+}  // namespace
+}  // namespace dunlin::multicast
