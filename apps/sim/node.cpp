@@ -70,8 +70,18 @@ std::size_t Node::poll() {
       ++done;
     }
   }
+  ++polls_;
+  look();
   const bool sends = !quiet_ && !views_.empty() && group_.why_ended().empty();
   return done + (sends ? send_some() : 0);
+}
+
+/// At all rows that it has.
+void Node::look() {
+  if (views_.empty()) return;
+  const auto look = [this](const TableCore& table) { watch_.look(table, views_.back()); };
+  group_.each_table(look);
+  for (const auto& multicast : multicasts_) multicast->each_table(look);
 }
 
 /// Between bursts the node sleeps, if nothing arrives. Returns how many messages the next poll()
@@ -106,6 +116,12 @@ bool Node::send_one(std::size_t subgroup) {
   return true;
 }
 
+std::size_t Node::send_one_each() {
+  std::size_t sent = 0;
+  for (std::size_t i = 0; i < multicasts_.size(); ++i) sent += send_one(i) ? 1 : 0;
+  return sent;
+}
+
 void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
   Head head{};
   if (delivery.message.size() >= sizeof head)
@@ -120,13 +136,6 @@ void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
     say(fmt::format("delivers message {} of node {} in '{}', {} bytes, turn {} of member {}",
                     id.index, id.node, multicasts_[subgroup]->subgroup().name,
                     delivery.message.size(), delivery.turn, delivery.sender));
-}
-
-std::uint64_t Node::writes() const {
-  std::uint64_t writes = 0;
-  for (const auto& multicast : multicasts_)
-    writes += multicast->counters().puts + multicast->counters().pushes;
-  return writes;
 }
 
 NodeLog Node::log() const {

@@ -13,6 +13,7 @@
 #include <dunlin/multicast.hpp>
 
 #include "sim/audit.hpp"
+#include "sim/row_watch.hpp"
 #include "sim/scenario.hpp"
 
 namespace dunlin::app::sim {
@@ -36,12 +37,19 @@ class Node {
   std::size_t poll();
   void leave() { group_.leave(); }
   void be_quiet() { quiet_ = true; }
-  /// How many operations it has posted for its multicasts.
-  [[nodiscard]] std::uint64_t writes() const;
-  [[nodiscard]] const std::string& corruption() const noexcept { return corruption_; }
+  /// One more message in each subgroup in which it may send; returns for how many there was room.
+  std::size_t send_one_each();
+  [[nodiscard]] std::uint64_t polls() const noexcept { return polls_; }
+  /// It has promised to end its view, and does not know yet how.
+  [[nodiscard]] bool agreeing() const noexcept { return watch_.agreeing(); }
+  /// The first that it was given, or saw, and should not have; empty if there was nothing.
+  [[nodiscard]] const std::string& oddity() const noexcept {
+    return corruption_.empty() ? watch_.fault() : corruption_;
+  }
   [[nodiscard]] NodeLog log() const;
 
  private:
+  void look();
   std::size_t send_some();
   bool send_one(std::size_t subgroup);
   void take(std::size_t subgroup, const multicast::Delivery& delivery);
@@ -57,7 +65,9 @@ class Node {
   Trace trace_;
   std::uint64_t next_burst_ns_ = 0;
   bool quiet_ = false;
+  std::uint64_t polls_ = 0;
   std::string corruption_;
+  RowWatch watch_;
 };
 
 }  // namespace dunlin::app::sim

@@ -1,5 +1,7 @@
 #include "sim/scenario.hpp"
 
+#include <algorithm>
+#include <exception>
 #include <memory>
 #include <random>
 
@@ -13,8 +15,11 @@ namespace {
 using dunlin::sim::Profile;
 using dunlin::sim::World;
 
-constexpr std::uint64_t kRestNs = 60'000'000;     // for everything to arrive that is under way
-constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be written
+// Bounds, in virtual time. The first one includes noticing failures, which takes a millisecond.
+constexpr std::uint64_t kRestNs = 60'000'000;     // from the last fault until everybody has all
+constexpr std::uint64_t kLastNs = 2'000'000;      // for one more message of each sender, in
+constexpr std::uint64_t kLastPolls = 1'000;       // ... so many polls of each member
+constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be posted
 
 class Draw {
  public:
@@ -64,8 +69,17 @@ class Scenario {
   }
 
   Outcome run() {
+    try {
+      return outcome(fault_of_run());
+    } catch (const std::exception& error) {
+      return outcome(fmt::format("a member met what cannot be: {}", error.what()));
+    }
+  }
+
+ private:
+  std::string fault_of_run() {
     for (std::uint32_t troubles = draw_.below(7); troubles > 0; --troubles) {
-      world_.run_for(1 + draw_.below(2'000'000));
+      wait_for_trouble();
       trouble();
     }
     world_.run_for(1'000'000);
@@ -73,11 +87,19 @@ class Scenario {
     mend();
     world_.run_for(kRestNs);
     if (fault.empty()) fault = audit(true);
-    if (fault.empty()) fault = fault_of_silence();
-    return outcome(std::move(fault));
+    if (fault.empty()) fault = fault_of_last_messages();
+    return fault.empty() ? fault_of_silence() : fault;
   }
 
- private:
+  /// Some of it comes while members agree on a view.
+  void wait_for_trouble() {
+    const std::uint64_t most_ns = 1 + draw_.below(2'000'000);
+    if (!draw_.one_in(3)) return world_.run_for(most_ns);
+    const auto agreeing = [](const auto& node) { return node->agreeing(); };
+    world_.run_until([&] { return std::ranges::any_of(nodes_, agreeing); }, most_ns);
+    world_.run_for(draw_.below(3'000));
+  }
+
   std::string name(Rank rank) { return world_.fabric(rank).member_name(rank); }
 
   std::vector<std::string> some_of(const std::vector<std::string>& names) {
@@ -187,20 +209,39 @@ class Scenario {
 
   std::string audit(bool at_rest) {
     for (const auto& node : nodes_)
-      if (!node->corruption().empty()) return node->corruption();
+      if (!node->oddity().empty()) return node->oddity();
     return find_fault(record(), at_rest);
   }
 
-  std::uint64_t writes() {
-    std::uint64_t writes = 0;
-    for (const auto& node : nodes_) writes += node->writes();
-    return writes;
+  /// Who is left can still send, and is heard, in time.
+  std::string fault_of_last_messages() {
+    std::vector<std::uint64_t> polls;
+    std::string refused;
+    for (Rank rank = 0; rank < members_; ++rank) {
+      Node& node = *nodes_[rank];
+      const NodeLog log = node.log();
+      polls.push_back(node.polls());
+      if (dead_[rank] || log.ended) continue;
+      const auto sends = std::ranges::count_if(log.subgroups, &SubgroupLog::sender);
+      world_.on(rank, [&node, &refused, sends] {
+        if (node.send_one_each() == static_cast<std::size_t>(sends)) return;
+        refused = node.log().name + " has no room for another message, and all have delivered all";
+      });
+    }
+    world_.run_for(kLastNs);
+    if (!refused.empty()) return refused;
+    for (Rank rank = 0; rank < members_; ++rank)
+      if (nodes_[rank]->polls() - polls[rank] > kLastPolls)
+        return fmt::format("{} polled {} times for one message of each", name(rank),
+                           nodes_[rank]->polls() - polls[rank]);
+    return audit(true);
   }
+
   std::string fault_of_silence() {
-    const std::uint64_t before = writes();
+    const std::uint64_t before = world_.operations();
     world_.run_for(kSilenceNs);
-    const std::uint64_t more = writes() - before;
-    return more == 0 ? "" : fmt::format("nobody sends, and there were {} more writes", more);
+    const std::uint64_t more = world_.operations() - before;
+    return more == 0 ? "" : fmt::format("nobody sends, and {} more operations were posted", more);
   }
 
   Outcome outcome(std::string fault) {

@@ -32,6 +32,8 @@
 /// docs/group.md says what is promised, by which protocol, and where its ideas come from.
 namespace dunlin {
 
+class TableCore;
+
 struct View {
   std::uint64_t number = 0;                // the first one is 1
   std::vector<std::string> members = {};   // by age: who was in the view before comes first
@@ -133,6 +135,9 @@ class Group {
   [[nodiscard]] Waits waits() const;
   /// Throws Error if we had to stop, and did not just leave.
   void check() const;
+
+  /// The tables on which views are agreed, those of past views too: to look at, not to keep.
+  void each_table(const std::function<void(const TableCore&)>& look) const;
 
  private:
   friend class GroupEntry;

@@ -147,6 +147,8 @@ class Multicast {
   [[nodiscard]] const Subgroup& subgroup() const noexcept;
   /// Of all views.
   [[nodiscard]] multicast::Counters counters() const noexcept;
+  /// The tables of the views at hand: to look at, not to keep.
+  void each_table(const std::function<void(const TableCore&)>& look) const;
 
  private:
   class Part;

@@ -33,6 +33,7 @@ class Agreement {
   /// What the view change makes of it all. `now.failed` is filled in here.
   void step(Circumstances now);
 
+  [[nodiscard]] const TableCore& table() const noexcept { return table_; }
   [[nodiscard]] const ViewChange& change() const noexcept { return change_; }
   /// All that are left have been sent what we know: the table may go.
   [[nodiscard]] bool settled() const noexcept { return table_.settled(); }

@@ -117,4 +117,8 @@ Waits GroupEntry::waits() const {
   return waits;
 }
 
+void Group::each_table(const std::function<void(const TableCore&)>& look) const {
+  state_->each_table(look);
+}
+
 }  // namespace dunlin

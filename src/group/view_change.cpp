@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "flaw.hpp"
+
 namespace dunlin::group {
 
 ViewChange::ViewChange(std::uint32_t members, Rank me) : members_(members), me_(me) {}
@@ -16,13 +18,18 @@ bool ViewChange::step(const Rows& rows, const Circumstances& now) {
   changed |= accept(rows);
   decide(rows);
   if (standing_ >= Standing::decided) return true;
-  if (!is_quorum(alive(), members_)) standing_ = Standing::minority;  // C8
+  if (!enough(alive())) standing_ = Standing::minority;  // C8
   return changed;
+}
+
+bool ViewChange::enough(MemberSet some) const noexcept {
+  if (flawed(Flaw::any_number_is_a_quorum)) return !some.empty();
+  return is_quorum(some, members_);
 }
 
 /// C1, and what only a leader does: C2. A suspicion is never taken back.
 bool ViewChange::suspect(const Rows& rows, const Circumstances& now) {
-  MemberSet suspects = mine_.suspects;
+  MemberSet suspects = flawed(Flaw::suspicion_is_taken_back) ? MemberSet() : mine_.suspects;
   for (const Rank rank : now.failed)
     if (rank != me_ && rank < members_) suspects.add(rank);
   if (!(all() - suspects).empty() && (all() - suspects).lowest() == me_)
@@ -74,13 +81,13 @@ bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
   const Ballot ballot = me_ + 1;
   if (mine_.promised != ballot || mine_.accepted >= ballot) return false;
   const MemberSet here = alive();
-  if (!is_quorum(here, members_)) return false;
+  if (!enough(here)) return false;
   Ballot best = 0;
   Decision proposal;
   for (const Rank rank : here) {
     const Row& theirs = row(rows, rank);
     if (theirs.promised != ballot) return false;
-    if (theirs.accepted <= best) continue;
+    if (theirs.accepted <= best || flawed(Flaw::accepted_is_forgotten)) continue;
     best = theirs.accepted;
     proposal = theirs.proposal;
   }
@@ -90,6 +97,7 @@ bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
     for (const Rank rank : here) {
       const Row& theirs = row(rows, rank);
       if (!theirs.leaving) proposal.survivors.add(rank);
+      if (flawed(Flaw::trim_is_the_leaders)) continue;
       for (std::size_t sender = 0; sender < proposal.trim.size(); ++sender)
         proposal.trim[sender] = std::min(proposal.trim[sender], theirs.received[sender]);
     }
@@ -120,7 +128,7 @@ void ViewChange::decide(const Rows& rows) {
     MemberSet accepted;
     for (const Rank rank : all())
       if (row(rows, rank).accepted == leads + 1) accepted.add(rank);
-    if (is_quorum(accepted, members_)) return end(row(rows, accepted.lowest()));
+    if (enough(accepted)) return end(row(rows, accepted.lowest()));
   }
 }
 

@@ -81,6 +81,7 @@ class ViewChange {
     return rank == me_ ? mine_ : rows(rank);
   }
 
+  [[nodiscard]] bool enough(MemberSet some) const noexcept;
   bool suspect(const Rows& rows, const Circumstances& now);
   void part_accusers(const Rows& rows, MemberSet& suspects) const;
   bool promise(const Rows& rows, const Circumstances& now);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "flaw.hpp"
+
 namespace dunlin {
 Group::State::State(GroupOptions options, Fabric& at_home)
     : home(at_home),
@@ -91,8 +93,7 @@ void Group::State::step() {
                     .received = counts,
                     .plan = admission_ ? admission_->ready() : group::kNoPlan});
   if (standing() == group::Standing::working) return;
-  if (!wedged_) each_part([](SubgroupPart& part, const auto&) { part.wedge(); });
-  wedged_ = true;
+  wedge();
   switch (standing()) {
     case group::Standing::decided:
       finish();
@@ -108,6 +109,12 @@ void Group::State::step() {
     default:
       return;
   }
+}
+
+void Group::State::wedge() {
+  if (wedged_ || flawed(Flaw::promise_does_not_wedge)) return;
+  wedged_ = true;
+  each_part([](SubgroupPart& part, const auto&) { part.wedge(); });
 }
 
 std::string Group::State::too_few() const {
@@ -135,7 +142,8 @@ void Group::State::finish() {
 
 void Group::State::go_on() {
   const group::Decision decision = agreement_->change().decision();
-  View next{.number = view.number + 1};
+  const bool stays = view.me == 0 && flawed(Flaw::number_stays);
+  View next{.number = view.number + (stays ? 0 : 1)};
   std::vector<Rank> next_ranks;
   for (std::uint32_t place = 0; place < ranks.size(); ++place) {
     if (!decision.survivors.has(place)) {
@@ -207,6 +215,11 @@ void Group::State::leave() {
   if (agreement_) agreement_->ask_to_step();
 }
 
+void Group::State::each_table(const std::function<void(const TableCore&)>& look) const {
+  for (const Past& past : past_) look(past.agreement->table());
+  if (agreement_) look(agreement_->table());
+}
+
 void Group::State::part_from_all() {
   ranks.clear();
   mail_.reset();
@@ -217,6 +230,7 @@ void Group::State::part_from_all() {
 /// waited for.
 void Group::State::expel_others(Fabric& from, const std::vector<Rank>& stay,
                                 const std::string& reason) {
+  if (flawed(Flaw::dead_are_not_expelled)) return;
   for (Rank rank = 0; rank < from.size(); ++rank)
     if (rank != from.rank() && std::ranges::find(stay, rank) == stay.end())
       from.expel(rank, reason);

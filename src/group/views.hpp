@@ -28,6 +28,7 @@ struct Group::State {
   std::size_t poll();
   [[nodiscard]] Waits waits() const;
   void leave();
+  void each_table(const std::function<void(const TableCore&)>& look) const;
 
   Fabric& home;  // that we began with
   std::string name;
@@ -54,6 +55,7 @@ struct Group::State {
   void enter();
   void announce();
   void step();
+  void wedge();
   [[nodiscard]] bool has_all(const std::vector<std::uint64_t>& counts) const noexcept;
   void finish();
   void go_on();

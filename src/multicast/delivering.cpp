@@ -4,6 +4,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
 
+#include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
@@ -202,7 +203,7 @@ void Epoch::settle() noexcept {
       source.assembly.forget_parts_below(
           cursor.turns() - std::min<std::uint64_t>(cursor.turns(), shape_.bytes / kWordBytes));
     }
-    if (seat != seat_ && freed_enough(seat)) must_say_freed_ = true;
+    if (seat != seat_ && freed_enough(seat)) must_say_freed_ = !flawed(Flaw::room_is_not_told);
   }
   if (!ordered()) return;
   delivered_ = order::number_of(round_, turn_of_, sources_.size());
@@ -231,7 +232,7 @@ Epoch::Remains Epoch::finish(std::span<const std::uint64_t> trim) {
   if (upcall_ || handed_) settle();  // or next() still hands up what was found
   look_ahead();
   Remains remains;
-  if (!ordered()) {
+  if (!ordered() && !flawed(Flaw::ahead_is_forgotten)) {
     for (std::size_t seat = 0; seat < trim.size(); ++seat) {
       const std::uint64_t turns = sources_[seat].cursor.turns();
       const std::uint64_t beyond = turns - std::min(turns, trim[seat]);
@@ -262,7 +263,8 @@ std::vector<std::vector<std::byte>> Epoch::uncovered(std::uint64_t trim) const {
     const auto holds = [&](const SentLong::Message& message) {
       return message.first_turn <= record.turn && record.turn <= message.last_turn;
     };
-    if (record.turn < trim || std::ranges::any_of(long_.messages(), holds)) continue;
+    const bool covered = record.turn < trim && !flawed(Flaw::delivered_is_sent_again);
+    if (covered || std::ranges::any_of(long_.messages(), holds)) continue;
     found.emplace_back(record.turn, Message(record.message.begin(), record.message.end()));
   }
   std::ranges::sort(found, {}, &std::pair<std::uint64_t, Message>::first);

@@ -9,6 +9,7 @@
 #include <dunlin/limits.hpp>
 
 #include "fabric/hash.hpp"
+#include "flaw.hpp"
 #include "multicast/journal.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
@@ -192,7 +193,8 @@ std::size_t Epoch::poll() {
 }
 
 bool Epoch::has_to_send() const noexcept {
-  return must_say_freed_ || writer_.taken() != announced_.taken || long_.feeding();
+  return must_say_freed_ || writer_.taken() != announced_.taken ||
+         (long_.feeding() && !flawed(Flaw::long_message_sleeps));
 }
 
 }  // namespace dunlin::multicast

@@ -106,6 +106,7 @@ class Epoch {
   Remains finish(std::span<const std::uint64_t> trim);
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] const TableCore& table() const noexcept { return *table_; }
   [[nodiscard]] const EpochOptions& options() const noexcept { return options_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 

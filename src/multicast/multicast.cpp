@@ -9,6 +9,7 @@
 #include <dunlin/multicast.hpp>
 
 #include "fabric/bytes.hpp"
+#include "flaw.hpp"
 #include "log/posix_disk.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/journal.hpp"
@@ -94,6 +95,7 @@ class Multicast::Part final : public SubgroupPart {
                                     .switches = options_.switches,
                                     .slot_bytes = options_.slot_bytes,
                                     .journal = journal_.get()};
+    if (flawed(Flaw::epoch_is_not_the_views)) options.epoch = 1;
     if (journal_) begin_in_log(fabric, subgroup, options);
     multicast::Upcall upcall;
     if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up(batch); };
@@ -116,6 +118,7 @@ class Multicast::Part final : public SubgroupPart {
   }
   void finish(std::span<const std::uint64_t> trim) override {
     Epoch::Remains remains = now().finish(trim);
+    if (flawed(Flaw::unsent_is_lost)) remains.again.clear();
     // What has not been sent again yet comes behind what has.
     again_.insert(again_.begin(), std::make_move_iterator(remains.again.begin()),
                   std::make_move_iterator(remains.again.end()));
@@ -223,6 +226,9 @@ class Multicast::Part final : public SubgroupPart {
     all.bytes_sent -= bytes_sent_again_;
     return all;
   }
+  void each_table(const std::function<void(const TableCore&)>& look) const {
+    for (const Term& term : terms_) look(term.epoch->table());
+  }
 
  private:
   [[nodiscard]] Epoch& now() noexcept { return *terms_.back().epoch; }
@@ -327,5 +333,8 @@ std::uint64_t Multicast::replay(const std::function<void(const multicast::Logged
 }
 std::vector<std::string> Multicast::log_notices() const { return part_->log_notices(); }
 Counters Multicast::counters() const noexcept { return part_->counters(); }
+void Multicast::each_table(const std::function<void(const TableCore&)>& look) const {
+  part_->each_table(look);
+}
 
 }  // namespace dunlin

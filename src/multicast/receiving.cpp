@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
@@ -41,7 +42,8 @@ std::size_t Epoch::receive_stage() noexcept {
   ++counters_.receive_batches;
   received_ = order::received(taken_);
   if (seat_ && options_.switches.nulls) {
-    const std::uint64_t due = order::turns_due(real_, *seat_);
+    std::uint64_t due = order::turns_due(real_, *seat_);
+    if (flawed(Flaw::nulls_cause_nulls)) due = std::ranges::max(taken_) + 1;
     if (due > writer_.taken()) counters_.nulls += writer_.pass_to(due);
   }
   return 1;
@@ -62,7 +64,7 @@ void Epoch::find_stable() noexcept {
   stable_ = received_;
   for (std::size_t member = 0; member < others_received_.size(); ++member) {
     const std::uint64_t received = others_received_[member];
-    if (member == me_ || received >= stable_) continue;
+    if (member == me_ || received >= stable_ || flawed(Flaw::stable_too_early)) continue;
     stable_ = std::min(stable_, order::stable_below(received, seat_of_[member], taken_, real_));
   }
   deliverable_ = stable_;

@@ -1,5 +1,7 @@
 #include "multicast/ring.hpp"
 
+#include "flaw.hpp"
+
 namespace dunlin::multicast {
 
 std::uint64_t RingCursor::pass_to_record(std::uint64_t real) noexcept {
@@ -36,8 +38,9 @@ std::size_t RingWriter::commit(bool continues) noexcept {
   }
   const std::size_t bytes = prepared_->bytes;
   const auto length = static_cast<std::uint32_t>(bytes);
-  RecordHeader{length | (continues ? RecordHeader::kContinues : 0),
-               static_cast<std::uint32_t>(taken_ - real_)}
+  RecordHeader{
+      length | (continues ? RecordHeader::kContinues : 0),
+      static_cast<std::uint32_t>(taken_ - real_) * (flawed(Flaw::null_counts_twice) ? 2 : 1)}
       .store(shape_.memory + shape_.place(head_));
   head_ += shape_.record_bytes(bytes);
   ++records_;

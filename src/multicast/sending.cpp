@@ -5,6 +5,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
 
+#include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
@@ -66,11 +67,12 @@ void Epoch::reclaim() noexcept {
   const std::size_t offset = ordered() ? row::kDelivered : row::kConsumed + *seat_ * kWordBytes;
   std::uint64_t lowest = UINT64_MAX;
   for (std::size_t member = 0; member < posted_.size(); ++member)
-    lowest = std::min(lowest, seen(member, offset));
+    if (member == me_ || !flawed(Flaw::ring_reused_too_early))
+      lowest = std::min(lowest, seen(member, offset));
   const std::uint64_t turns =
       ordered() ? order::turns_below(lowest, *seat_, taken_.size()) : lowest;
   writer_.free_below(turns);
-  long_.free_below(turns);
+  long_.free_below(flawed(Flaw::copy_freed_too_early) ? announced_.taken : turns);
 }
 
 /// Makes records of a long message, as there is room.
@@ -127,7 +129,7 @@ bool Epoch::post_records() noexcept {
   for (std::size_t member = 0; member < posted_.size(); ++member)
     if (member != me_) all &= post_to(member);
   if (timed) counters_.posting_ns += fabric_.now_ns() - start;
-  return all;
+  return all || flawed(Flaw::announced_too_early);
 }
 
 bool Epoch::post_to(std::size_t member) noexcept {
@@ -169,7 +171,8 @@ std::size_t Epoch::publish(bool announced) noexcept {
     return announced ? 1 : 0;
   }
   const bool said = announced || must_say_freed_ ||
-                    order::worth_saying(said_received_, received_, seat_, taken_, real_) ||
+                    (!flawed(Flaw::receipts_are_not_told) &&
+                     order::worth_saying(said_received_, received_, seat_, taken_, real_)) ||
                     (durable() && must_say_persisted());
   if (!said) return 0;
   say(row::kReceived, received_);

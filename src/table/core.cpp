@@ -5,6 +5,7 @@
 
 #include <dunlin/table/core.hpp>
 
+#include "flaw.hpp"
 #include "table/board.hpp"
 #include "table/outbox.hpp"
 #include "table/puller.hpp"
@@ -301,7 +302,7 @@ void TableCore::freeze(std::size_t row) {
   auto at = reinterpret_cast<std::uintptr_t>(frozen_[row].data());
   std::byte* to = frozen_[row].data() + (round_up(at, kCacheLineBytes) - at);
   initial_(to);
-  row_copy::copy_row(layout_, to, rows_[row]);
+  if (!flawed(Flaw::frozen_row_is_emptied)) row_copy::copy_row(layout_, to, rows_[row]);
   rows_[row] = to;
   unfrozen_ = nullptr;
 }

@@ -51,8 +51,11 @@ class OldView {
 
   /// Faults and wishes, as many as the seed likes, and then only what must happen by itself.
   void run() {
-    const std::uint32_t troubles = below(4) + 1;
+    late_deaths_ = below(2) == 0;
+    const std::uint32_t troubles = late_deaths_ ? 1 : below(4) + 1;
     deaths_ = below(2) == 0 ? below(size()) : 0;
+    if (late_deaths_) deaths_ = (size() - 1) / 2;
+    for (bool& slow : slow_) slow = below(2) == 0;
     for (std::uint32_t i = 0; i < troubles; ++i) {
       for (std::uint32_t steps = below(40); steps > 0; --steps) anything();
       trouble();
@@ -91,6 +94,8 @@ class OldView {
   void hear(Rank rank, Rank from) {
     Node& node = nodes_[rank];
     if (node.arriving[from].empty() || node.change.mine().suspects.has(from)) return;
+    const bool accepted = node.arriving[from].front().accepted != 0;
+    if (accepted && slow_[from * kMostMembers + rank] && below(20) != 0) return;
     node.copies[from] = node.arriving[from].front();
     node.arriving[from].pop_front();
   }
@@ -117,12 +122,15 @@ class OldView {
   void step(Rank rank) {
     Node& node = nodes_[rank];
     const auto rows = [&](Rank other) -> const Row& { return node.copies[other]; };
+    const Ballot accepted = node.change.mine().accepted;
     const bool changed = node.change.step(rows, {.failed = node.failed,
                                                  .wants_to_leave = node.leaves,
                                                  .received = node.received,
                                                  .plan = node.plan});
     if (changed) publish(rank);
-    if (changed && deaths_ > 0 && below(3) == 0) {  // what it says last is what matters most
+    const bool late = node.change.mine().ended || node.change.mine().accepted != accepted;
+    // What it says last is what matters most.
+    if (changed && deaths_ > 0 && (late || !late_deaths_) && below(2) == 0) {
       --deaths_;
       return crash(rank);
     }
@@ -141,17 +149,17 @@ class OldView {
   void trouble() {
     const Rank one = below(size());
     const Rank other = below(size());
-    switch (below(5)) {
+    switch (below(late_deaths_ ? 2 : 5)) {
       case 0:
-        return crash(one);
-      case 1:
-        if (one != other) cut(one, other);
-        return;
-      case 2:
         nodes_[one].leaves = true;
         return;
-      case 3:
+      case 1:
         nodes_[one].plan = ++plans_;
+        return;
+      case 2:
+        return crash(one);
+      case 3:
+        if (one != other) cut(one, other);
         return;
       default:  // slow, and so taken for dead by some
         if (one != other) cut(one, other, true);
@@ -161,8 +169,11 @@ class OldView {
   /// Of what it has said last some hear, and some do not.
   void crash(Rank rank) {
     nodes_[rank].crashed = true;
-    for (Node& node : nodes_)
-      node.arriving[rank].resize(below(static_cast<std::uint32_t>(node.arriving[rank].size()) + 1));
+    const bool unheard = below(2) == 0;
+    for (Node& node : nodes_) {
+      std::deque<Row>& rows = node.arriving[rank];
+      rows.resize(unheard ? 0 : below(static_cast<std::uint32_t>(rows.size()) + 1));
+    }
     lose(rank);
   }
   void lose(Rank rank) {
@@ -179,6 +190,7 @@ class OldView {
 
   /// Whether nothing more will happen, after letting everything happen that can.
   bool settle() {
+    slow_.fill(false);
     bool again = true;
     for (std::uint32_t rounds = 0; again && rounds < 100; ++rounds) {
       again = false;
@@ -233,8 +245,10 @@ class OldView {
   std::minstd_rand random_;
   std::vector<Node> nodes_;
   std::array<bool, kMostMembers * kMostMembers> cut_{};
+  std::array<bool, kMostMembers * kMostMembers> slow_{};
   PlanId plans_ = 0;
   std::uint32_t deaths_ = 0;  // that may still come at a bad moment
+  bool late_deaths_ = false;  // after something was accepted
 };
 
 TEST(ViewChange, AgreesWhateverHappens) {

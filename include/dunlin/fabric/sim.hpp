@@ -114,6 +114,8 @@ class World {
 
   /// A draw from the world's own generator, for programs that must be part of the replay.
   [[nodiscard]] std::uint64_t random();
+  /// How many operations and messages all nodes have posted so far.
+  [[nodiscard]] std::uint64_t operations() const noexcept;
   /// Digest of everything that happened so far: equal seeds give equal digests.
   [[nodiscard]] std::uint64_t digest() const noexcept;
 

@@ -89,6 +89,8 @@ class Network {
 
   // --- for fabrics -------------------------------------------------------------------------------
   void post(Flight& flight);
+  /// How many were, so far.
+  [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
   /// The target's CPU has done with it.
   void message_handled(Flight& message, Ticks at);
   void execute_atomic(Flight& atomic);
@@ -202,6 +204,7 @@ class Network {
   bool ordered_;  // placement, by the network itself
   bool gated_;    // the target's NIC holds signals back until their turn
   FlightPool pool_;
+  std::uint64_t posted_ = 0;
   std::vector<Nic> nics_;                                  // by node
   std::vector<std::vector<std::unique_ptr<Path>>> paths_;  // by nodes, made when first used
   std::vector<std::vector<Seat>> seats_of_;                // by node: all but those that are gone

@@ -47,6 +47,7 @@ void Network::on_flight(Happening what, Flight& flight) {
 // --- sending -------------------------------------------------------------------------------------
 
 void Network::post(Flight& flight) {
+  ++posted_;
   Nic& sender = nic(flight.from);
   if (sender.dead() || cpu(flight.from).stopped()) return retire(flight);
   if (flight.wire_bytes() <= world_.profile.max_inline_bytes) capture(flight);

@@ -159,6 +159,8 @@ void World::slow_link(Rank from, Rank to, double factor) {
 
 std::uint64_t World::random() { return impl_->simulation.program_random.next(); }
 
+std::uint64_t World::operations() const noexcept { return impl_->simulation.network.posted(); }
+
 std::uint64_t World::digest() const noexcept { return impl_->simulation.timeline.digest.value(); }
 
 }  // namespace dunlin::sim

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+/// Typical bugs, each at one place of the real code, for the auditor of `dunlin sim multicast` to
+/// find (docs/testing.md, tests/flaws). The library has none of them: there flawed() is a constant.
+/// A second build of some sources, with DUNLIN_FLAWS, can switch one on; only sources (*.cpp) ask,
+/// or both builds of a header would meet in one program.
+namespace dunlin {
+
+enum class Flaw : std::uint8_t {
+  none,
+  // group
+  trim_is_the_leaders,
+  accepted_is_forgotten,
+  any_number_is_a_quorum,
+  suspicion_is_taken_back,
+  promise_does_not_wedge,
+  dead_are_not_expelled,
+  epoch_is_not_the_views,
+  number_stays,
+  torn_row_is_read,
+  // multicast
+  stable_too_early,
+  announced_too_early,
+  ring_reused_too_early,
+  copy_freed_too_early,
+  unsent_is_lost,
+  delivered_is_sent_again,
+  ahead_is_forgotten,
+  null_counts_twice,
+  nulls_cause_nulls,
+  receipts_are_not_told,
+  room_is_not_told,
+  long_message_sleeps,
+  // table
+  frozen_row_is_emptied
+};
+
+#ifdef DUNLIN_FLAWS
+inline Flaw flaw_at_work = Flaw::none;
+[[nodiscard]] inline bool flawed(Flaw flaw) noexcept { return flaw == flaw_at_work; }
+#else
+[[nodiscard]] constexpr bool flawed(Flaw) noexcept { return false; }
+#endif
+
+}  // namespace dunlin
