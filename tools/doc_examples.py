@@ -10,6 +10,8 @@ Every ```cpp block is preceded by a comment that says what it is:
     <!-- compile: header -->             stands at namespace scope; later snippets see it
     <!-- compile: snippet -->            stands in a function, and sees the headers before it
     <!-- compile: none, REASON -->       is not compiled: pseudo code, another version, ...
+    <!-- compile: part of FILE -->       these very lines stand in that file, which has tests of
+                                         its own; its path is relative to the page
 
 Programs stand alone. What headers and snippets need but the reader does not want to see
 goes into a comment of its own:
@@ -28,9 +30,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 RUN_TIMEOUT_S = 60
-COMMENT = re.compile(r"<!-- compile: (program|header|snippet|none)"
+COMMENT = re.compile(r"<!-- compile: (program|header|snippet|none|part of (\S+))"
                      r"(?:, (?:(\d+) at once|(.+)))? -->$")
 
 
@@ -40,10 +43,11 @@ class PageError(Exception):
 
 @dataclasses.dataclass
 class Example:
-    kind: str  # program, header, snippet, none; or setup
+    kind: str  # program, header, snippet, part, none; or setup
     line: int  # of the first line of its text
     text: str
     copies: int = 1
+    file: str = ""  # of which it is a part
 
 
 def parse(page, name="page"):
@@ -73,11 +77,12 @@ def announcement(line, name, number):
     match = COMMENT.match(line.strip())
     if not match:
         raise PageError(f"{name}:{number}: cannot understand {line.strip()}")
-    kind, copies, remark = match.groups()
+    kind, file, copies, remark = match.groups()
+    kind = "part" if file else kind
     if (kind == "none") != bool(remark) or (copies and kind != "program"):
         raise PageError(f"{name}:{number}: 'none' and only it takes a reason, "
                         "'N at once' is for programs")
-    return Example(kind, number, "", int(copies or 1))
+    return Example(kind, number, "", int(copies or 1), file or "")
 
 
 def body(lines, end, name, start):
@@ -101,6 +106,20 @@ def translation_units(examples, name):
         elif example.kind in ("setup", "header"):
             before += source
             yield example, before
+
+
+def stands_in(example, folder):
+    """What is wrong with a part of a file, or None. It may be indented less than there."""
+    file = pathlib.Path(folder) / example.file
+    if not file.is_file():
+        return f"there is no file {file}"
+    lines = [line.rstrip() for line in file.read_text(encoding="utf-8").splitlines()]
+    part = example.text.rstrip("\n").split("\n")
+    for start in range(len(lines) - len(part) + 1):
+        there = "\n".join(lines[start:start + len(part)])
+        if textwrap.dedent(there) == textwrap.dedent("\n".join(part)):
+            return None
+    return f"these lines do not stand in {file}"
 
 
 class Checker:
@@ -141,12 +160,19 @@ class Checker:
         return "\n".join(problems) or None
 
 
-def check(page, name, command, library=None):
-    """How many examples were checked; raises PageError with everything that is wrong."""
+def check(page, name, command, library=None, folder="."):
+    """How many examples were checked; raises PageError with everything that is wrong. Files are
+    looked for in `folder`."""
     examples = parse(page, name)
     checked, problems = 0, []
-    with tempfile.TemporaryDirectory() as folder:
-        checker = Checker(name, command, library, folder)
+    for example in examples:
+        if example.kind != "part":
+            continue
+        checked += 1
+        if problem := stands_in(example, folder):
+            problems.append(f"{name}:{example.line}: {problem}")
+    with tempfile.TemporaryDirectory() as scratch:
+        checker = Checker(name, command, library, scratch)
         for example, source in translation_units(examples, name):
             problem = checker.problem(example, source)
             checked += example.kind != "setup"
@@ -166,7 +192,7 @@ def main():
     page = options.page
     try:
         checked = check(page.read_text(encoding="utf-8"), str(page), options.command,
-                        options.library)
+                        options.library, page.parent)
     except PageError as error:
         sys.exit(str(error))
     print(f"{page}: {checked} examples")

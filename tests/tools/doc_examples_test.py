@@ -1,6 +1,7 @@
 """The tool that checks the documents' examples notices what it is there for."""
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
@@ -52,6 +53,17 @@ class DocExamples(unittest.TestCase):
     def test_leaves_alone_what_gives_a_reason(self):
         self.assertEqual(check(page("none, a sketch", "not C++"), "page.md", COMPILER), 0)
         self.refused(page("none", "not C++"), "takes a reason")
+
+    def test_looks_for_parts_of_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "a.cpp").write_text("int f() {\n  int x = 1;\n\n  return x;\n}\n")
+            part = page("part of a.cpp", "int x = 1;\n\nreturn x;")
+            self.assertEqual(check(part, "page.md", COMPILER, folder=folder), 1)
+            for wrong in [page("part of a.cpp", "int x = 1;\nreturn x;"),
+                          page("part of b.cpp", "int x = 1;")]:
+                with self.assertRaises(PageError) as caught:
+                    check(wrong, "page.md", COMPILER, folder=folder)
+                self.assertIn("page.md:6:", str(caught.exception))
 
     def test_ignores_other_languages(self):
         self.assertEqual(parse("```sh\n./run test\n```\n"), [])
