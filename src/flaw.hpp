@@ -17,6 +17,7 @@ enum class Flaw : std::uint8_t {
   suspicion_is_taken_back,
   promise_does_not_wedge,
   dead_are_not_expelled,
+  leaver_tells_nobody,
   epoch_is_not_the_views,
   number_stays,
   torn_row_is_read,

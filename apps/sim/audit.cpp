@@ -109,6 +109,21 @@ std::string fault_of_membership(const Record& record) {
   return "";
 }
 
+/// Nobody stops as long as more than half of its view are there.
+std::string fault_of_stopping(const Record& record) {
+  for (const NodeLog& node : record.nodes) {
+    if (node.dead || node.left || !node.ended || node.views.empty()) continue;
+    const View& view = node.views.back();
+    const auto there = std::ranges::count_if(record.nodes, [&](const NodeLog& other) {
+      return !other.dead && has(view.members, other.name);
+    });
+    if (2 * static_cast<std::size_t>(there) > view.members.size())
+      return fmt::format("{} stopped in {}, of which {} were there", node.name, text_of(view),
+                         there);
+  }
+  return "";
+}
+
 /// What a member that is left has sent, all that are left have delivered.
 std::string fault_of_progress(const Record& record, std::size_t subgroup, const std::string& name) {
   const auto takes_part = [&](const NodeLog& node) {
@@ -155,6 +170,7 @@ std::string find_fault(const Record& record, bool at_rest) {
       if (std::string fault = fault_of_pair(record, one, other); !fault.empty()) return fault;
   if (!at_rest) return "";
   std::string fault = fault_of_membership(record);
+  if (fault.empty() && record.clear_cut) fault = fault_of_stopping(record);
   for (std::size_t i = 0; i < record.subgroups.size() && fault.empty(); ++i)
     fault = fault_of_progress(record, i, record.subgroups[i].name);
   return fault;

@@ -37,6 +37,7 @@ struct NodeLog {
   std::vector<View> views;
   std::vector<SubgroupLog> subgroups;
   bool dead = false;   // crashed, or hung
+  bool left = false;   // has asked to
   bool ended = false;  // in no view any more, and knows it
 };
 
@@ -48,6 +49,8 @@ struct SubgroupPlan {
 struct Record {
   std::vector<SubgroupPlan> subgroups;
   std::vector<NodeLog> nodes;
+  /// Nothing was injected but crashes, hung processes, and leaves: so only these were suspected.
+  bool clear_cut = false;
 };
 
 /// The first promise that was broken, as a sentence; empty if none was. `at_rest`: the faults were

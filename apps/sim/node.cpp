@@ -143,6 +143,7 @@ NodeLog Node::log() const {
           .views = views_,
           .subgroups = logs_,
           .dead = false,
+          .left = false,
           .ended = !group_.why_ended().empty()};
 }
 

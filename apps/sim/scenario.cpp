@@ -1,6 +1,7 @@
 #include "sim/scenario.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <memory>
 #include <random>
@@ -53,7 +54,9 @@ class Scenario {
         trace_(std::move(trace)),
         members_(draw_.between(2, 6)),
         world_(draw_profile(draw_), members_, seed),
-        dead_(members_) {
+        dead_(members_),
+        left_(members_),
+        clear_cut_(draw_.one_in(6)) {
     draw_subgroups();
     const Habits habits{.gap_ns = draw_.between(1, 40) * 1'000,
                         .burst = draw_.between(1, 20),
@@ -150,7 +153,7 @@ class Scenario {
   void trouble() {
     const Rank rank = draw_.below(members_);
     const Rank other = (rank + 1 + draw_.below(members_ - 1)) % members_;
-    switch (draw_.below(8)) {
+    switch (clear_cut_ ? std::array{0U, 1U, 7U}[draw_.below(3)] : draw_.below(8)) {
       case 0:
         dead_[rank] = true;
         say(name(rank) + " crashes");
@@ -180,6 +183,7 @@ class Scenario {
       default:
         if (dead_[rank]) return;
         say(name(rank) + " leaves");
+        left_[rank] = true;
         world_.on(rank, [this, rank] { nodes_[rank]->leave(); });
     }
   }
@@ -199,10 +203,11 @@ class Scenario {
   }
 
   Record record() {
-    Record record{.subgroups = plan_, .nodes = {}};
+    Record record{.subgroups = plan_, .nodes = {}, .clear_cut = clear_cut_};
     for (Rank rank = 0; rank < members_; ++rank) {
       record.nodes.push_back(nodes_[rank]->log());
       record.nodes.back().dead = dead_[rank];
+      record.nodes.back().left = left_[rank];
     }
     return record;
   }
@@ -258,6 +263,8 @@ class Scenario {
   std::uint32_t members_;
   World world_;
   std::vector<bool> dead_;
+  std::vector<bool> left_;
+  bool clear_cut_;  // nothing happens but crashes, hung processes, and leaves
   std::vector<SubgroupPlan> plan_;
   std::vector<SubgroupSpec> specs_;
   std::vector<MulticastOptions> options_;

@@ -241,7 +241,8 @@ std::size_t Group::State::poll_past() {
   for (const Past& past : past_) done += past.agreement->poll();
   const std::size_t before = past_.size();
   std::erase_if(past_, [this](const Past& past) {
-    return stopped ? past.agreement->known_to_all() : past.agreement->settled();
+    if (stopped) return past.agreement->known_to_all() || flawed(Flaw::leaver_tells_nobody);
+    return past.agreement->settled();
   });
   if (past_.size() != before) retire_fabrics();
   return done;

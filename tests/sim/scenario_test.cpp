@@ -52,6 +52,7 @@ struct Audit : testing::Test {
                    .views = {},
                    .subgroups = std::vector<SubgroupLog>(1),
                    .dead = false,
+                   .left = false,
                    .ended = false};
       node.views.push_back({.number = 1, .members = {"a", "b", "c"}, .me = 0, .departed = {}});
       node.subgroups[0] = {.delivered = {{1, {0, 0}}, {1, {1, 0}}, {1, {0, 1}}, {1, {1, 1}}},
@@ -131,6 +132,16 @@ TEST_F(Audit, FindsWhoIsLeftBehind) {
   expect_fault("b delivered 1 of the 2 messages of b", true);
   b().views.pop_back();
   expect_fault("b stays in view 1", true);
+}
+
+TEST_F(Audit, FindsWhoStopsWithoutNeed) {
+  b().ended = true;
+  a().views.push_back({.number = 3, .members = {"a"}, .me = 0, .departed = {"b"}});
+  EXPECT_EQ(find_fault(record, true), "");  // its link may have been cut
+  record.clear_cut = true;
+  expect_fault("b stopped in view 2 of a b, of which 2 were there", true);
+  b().left = true;
+  EXPECT_EQ(find_fault(record, true), "");
 }
 
 TEST_F(Audit, FindsWhoWaitsForTheDead) {
