@@ -115,6 +115,7 @@ class Group {
   /// That of the view at hand; one that others have joined has a fabric of its own. What the group
   /// began with lasts as long as the group.
   [[nodiscard]] Fabric& fabric() const noexcept;
+  [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const View& view() const noexcept;
   /// Called from poll() with every view, the first one too: after the last delivery of the view
   /// before, and before the first of this one. Replaces an earlier handler.

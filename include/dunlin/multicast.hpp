@@ -64,6 +64,8 @@ struct Logged {
   std::span<const std::byte> message;
 };
 
+using ReplayUpcall = std::function<void(const Logged&)>;
+
 /// What has happened so far.
 struct Counters {
   std::uint64_t messages_sent = 0;
@@ -97,6 +99,7 @@ struct MulticastOptions {
   /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
   /// it is not there; its parent must be.
   std::string log_directory = {};
+  std::vector<std::string> log_given_up = {};     // members whose logs are lost: go on without them
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
 };
 
@@ -137,9 +140,10 @@ class Multicast {
   void on_state(Save save, Load load);
 
   // --- the log, in the durable mode --------------------------------------------------------------
-  /// Hands up what the log held when it was opened, in order; returns how many messages. Before the
-  /// group's first poll(): what is delivered then comes behind it.
-  std::uint64_t replay(const std::function<void(const multicast::Logged&)>& upcall);
+  /// Called with what is in the log when this member begins, message by message: what it had, and
+  /// what others had of it. From the group's poll(), before anything is delivered; set it before
+  /// the first one. A member that takes a state (on_state) is given that instead.
+  void on_replay(multicast::ReplayUpcall upcall);
   /// What was found when the log was opened, and set right: sentences for whoever looks after it.
   [[nodiscard]] std::vector<std::string> log_notices() const;
 

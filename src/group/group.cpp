@@ -32,6 +32,7 @@ Group::Group(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Group::~Group() = default;
 
 Fabric& Group::fabric() const noexcept { return state_->home; }
+const std::string& Group::name() const noexcept { return state_->name; }
 const View& Group::view() const noexcept { return state_->view; }
 
 void Group::on_view(ViewHandler handler) {

@@ -30,6 +30,10 @@ class GroupCommit {
   /// Why nothing more will be: a sentence that names file and offset. Empty while all is well.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
 
+  /// Nothing waits, and nothing is under way: the log may be read.
+  [[nodiscard]] bool settled() const noexcept {
+    return !working_ && waiting_.records() == 0 && !cut_ && failure_.empty();
+  }
   /// Starts a commit of what waits, if none is under way. Returns whether there is news.
   bool poll();
   /// Whose sleeper to wake when there is news; null: nobody's.

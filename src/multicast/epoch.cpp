@@ -46,8 +46,7 @@ std::string describe(const EpochOptions& options) {
   return name_of(options.mode) + "\nmembers" + list(options.members) + "\nsenders" +
          list(options.senders) + "\nring " + std::to_string(options.ring_bytes) + "\nslot " +
          std::to_string(options.switches.used_bytes_only ? 0 : options.slot_bytes) + "\nwindow " +
-         std::to_string(options.window_messages) + "\n" +
-         (options.log_state.empty() ? "" : "log " + options.log_state + "\n");
+         std::to_string(options.window_messages) + "\n";
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ Epoch::~Epoch() = default;
 
 void Epoch::check_options() const {
   const auto& [name, epoch, members, senders, mode, ring_bytes, window, switches, slot_bytes,
-               journal, log_state] = options_;
+               journal] = options_;
   if (name.size() > kMaxSubgroupNameBytes) {
     refuse(options_, "the name has " + std::to_string(name.size()) + " bytes; at most " +
                          std::to_string(kMaxSubgroupNameBytes) +

@@ -45,7 +45,6 @@ struct EpochOptions {
   Switches switches = {};
   std::size_t slot_bytes = 0;  // without used_bytes_only
   Journal* journal = nullptr;  // of the durable mode, which needs one; outlives the epoch
-  std::string log_state = {};  // what the members' logs must have in common; theirs must be equal
 };
 
 class Epoch {

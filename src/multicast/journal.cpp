@@ -33,7 +33,7 @@ class Bytes {
 
  private:
   std::span<const std::byte> take(std::size_t bytes) {
-    if (bytes > rest_.size()) throw Error("it is too short");
+    if (bytes > rest_.size()) throw Error("a record of a multicast's log is too short");
     const std::span<const std::byte> taken = rest_.first(bytes);
     rest_ = rest_.subspan(bytes);
     return taken;
@@ -47,79 +47,88 @@ void put(std::vector<std::byte>& to, Number value) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-struct ReadView {
-  std::uint64_t number = 0;
-  std::vector<std::string> members;
-};
-
-ReadView read_view(std::span<const std::byte> payload) {
+LoggedView read_view(std::span<const std::byte> payload) {
   Bytes bytes(payload);
-  ReadView view{.number = bytes.number<std::uint64_t>(), .members = {}};
+  LoggedView view{.place = {}, .number = bytes.number<std::uint64_t>()};
   for (auto left = bytes.number<std::uint32_t>(); left > 0; --left)
     view.members.push_back(bytes.text(bytes.number<std::uint8_t>()));
   return view;
 }
 
-/// Calls for each record; what it throws gets the log's name and the record's number.
-template <class Do>
-void for_each(log::Log& log, Do action) {
-  log::LogReader reader(log, log.first());
-  while (const std::optional<log::Record> record = reader.next()) {
-    try {
-      action(*record);
-    } catch (const Error& error) {
-      throw Error("log '" + log.name() + "' in '" + log.path() + "': record " +
-                  std::to_string(record->number) +
-                  " is not what a multicast writes: " + error.what());
-    }
-  }
+[[nodiscard]] bool is(const log::Record& record, Entry kind) noexcept {
+  return record.kind == static_cast<std::uint32_t>(kind);
+}
+
+[[noreturn]] void refuse(const log::Log& log, std::uint64_t number, const std::string& why) {
+  throw Error("log '" + log.name() + "' in '" + log.path() + "': record " + std::to_string(number) +
+              " is not what a multicast writes: " + why);
 }
 
 }  // namespace
 
+Replay::Replay(log::Log& log, std::uint64_t but_for)
+    : log_(log), reader_(log, log.first()), but_for_(but_for) {}
+
+bool Replay::step(const std::function<void(const Logged&)>& upcall, std::size_t records) {
+  for (; records > 0; --records) {
+    const std::optional<log::Record> record = reader_.next();
+    if (!record) return false;
+    take(*record, upcall);
+  }
+  return true;
+}
+
+void Replay::take(const log::Record& record, const std::function<void(const Logged&)>& upcall) {
+  if (is(record, Entry::view)) {
+    LoggedView view = read_view(record.payload);
+    view_ = view.number;
+    members_ = std::move(view.members);
+    assemblies_.assign(members_.size(), {});  // what the view has not completed, comes again
+    return;
+  }
+  Bytes bytes(record.payload);
+  const auto turn = bytes.number<std::uint64_t>();
+  const auto sender = bytes.number<std::uint64_t>();
+  if (sender >= members_.size()) refuse(log_, record.number, "its view has no such sender");
+  Assembly& assembly = assemblies_[sender];
+  if (!assembly.add({.message = bytes.rest(), .turn = turn, .continues = is(record, Entry::part)}))
+    return;
+  if (but_for_ > 0) {
+    --but_for_;
+  } else {
+    upcall({.view = view_, .sender = members_[sender], .message = assembly.message()});
+  }
+  assembly.let_go();
+}
+
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
                  const std::string& name)
-    : disk_(std::move(disk)), log_(disk_->open(directory), {.name = name}) {
-  read_views();
-  commit_ = std::make_unique<log::GroupCommit>(*disk_, log_);
-}
+    : disk_(std::move(disk)),
+      log_(disk_->open(directory), {.name = name}),
+      commit_(std::make_unique<log::GroupCommit>(*disk_, log_)) {}
 
-void Journal::read_views() {
-  for_each(log_, [&](const log::Record& record) {
-    if (record.kind != static_cast<std::uint32_t>(Entry::view)) return;
-    ReadView view = read_view(record.payload);
-    state_.view = view.number;
-    state_.members = std::move(view.members);
-  });
-  state_.next = log_.next();
-  state_.chain = log_.chain();
-}
-
-std::uint64_t Journal::replay(const std::function<void(const Logged&)>& upcall) {
-  ReadView view;
-  std::vector<Assembly> assemblies;
-  std::uint64_t messages = 0;
-  for_each(log_, [&](const log::Record& record) {
-    if (record.kind == static_cast<std::uint32_t>(Entry::view)) {
-      view = read_view(record.payload);
-      assemblies.assign(view.members.size(), {});  // what the view has not completed, comes again
-      return;
-    }
-    Bytes bytes(record.payload);
-    const auto turn = bytes.number<std::uint64_t>();
-    const auto sender = bytes.number<std::uint64_t>();
-    if (sender >= view.members.size()) throw Error("there is no such sender in its view");
-    Assembly& assembly = assemblies[sender];
-    const bool continues = record.kind == static_cast<std::uint32_t>(Entry::part);
-    if (!assembly.add({.message = bytes.rest(), .turn = turn, .continues = continues})) return;
-    upcall({.view = view.number, .sender = view.members[sender], .message = assembly.message()});
-    assembly.let_go();
-    ++messages;
-  });
-  return messages;
+JournalState Journal::read_state(bool live) {
+  JournalState state{.end = {.number = log_.next(), .chain = log_.chain()}, .views = {}};
+  if (live) {
+    state.views.push_back({.place = {}, .number = last_view_});
+    return state;
+  }
+  log::LogReader reader(log_, log_.first());
+  for (;;) {
+    const std::uint64_t chain = reader.chain();
+    const std::optional<log::Record> record = reader.next();
+    if (!record) break;
+    if (!is(*record, Entry::view)) continue;
+    state.views.push_back(read_view(record->payload));
+    state.views.back().place = {.number = record->number, .chain = chain};
+  }
+  if (state.views.size() > kMaxLoggedViews)
+    state.views.erase(state.views.begin(), state.views.end() - kMaxLoggedViews);
+  return state;
 }
 
 void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& members) {
+  last_view_ = number;
   std::vector<std::byte> payload;
   put(payload, number);
   put(payload, static_cast<std::uint32_t>(members.size()));

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,20 +12,42 @@
 #include "log/disk.hpp"
 #include "log/group_commit.hpp"
 #include "log/log.hpp"
+#include "multicast/long_messages.hpp"
+#include "multicast/restart.hpp"
 #include "multicast/ring.hpp"
 
 /// A durable subgroup's log at one member: which views there were, and the records of the messages
 /// in each, in their one order. docs/multicast.md ("Durable") says why the members' logs agree. One
-/// thread at a time; nothing but the constructor, replay() and finish() waits for the disk.
+/// thread at a time.
 namespace dunlin::multicast {
 
-/// What a log is compared by when its members start again.
+/// What a log is compared by when members meet.
 struct JournalState {
-  std::uint64_t view = 0;            // the last one that is in it; 0: none
-  std::vector<std::string> members;  // of the subgroup in that view
-  std::uint64_t next = 1;            // number of the record that comes next
-  std::uint64_t chain = 0;           // over all records
-  friend bool operator==(const JournalState&, const JournalState&) = default;
+  LogPlace end;
+  std::vector<LoggedView> views;  // the last ones
+};
+
+using JournalReader = log::LogReader;
+
+inline constexpr std::size_t kRecordsAtOnce = 1'000;  // in one poll()
+
+/// Hands up the messages of a log, some at a time.
+class Replay {
+ public:
+  /// All but the first messages.
+  explicit Replay(log::Log& log, std::uint64_t but_for = 0);
+  /// At most so many records. Returns whether there may be more.
+  bool step(const std::function<void(const Logged&)>& upcall, std::size_t records);
+
+ private:
+  void take(const log::Record& record, const std::function<void(const Logged&)>& upcall);
+
+  log::Log& log_;
+  log::LogReader reader_;
+  std::uint64_t but_for_;
+  std::uint64_t view_ = 0;
+  std::vector<std::string> members_;
+  std::vector<Assembly> assemblies_;
 };
 
 /// Kinds of records.
@@ -43,18 +64,31 @@ class Journal {
 
   /// What was found and set right.
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return log_.notices(); }
-  /// As it was opened.
-  [[nodiscard]] const JournalState& state() const noexcept { return state_; }
-  /// Hands up all whole messages; returns how many. Before the first begin_view().
-  std::uint64_t replay(const std::function<void(const Logged&)>& upcall);
+  // --- only while it is settled(), as these read the disk
+  // -----------------------------------------
+  /// `live`: who has gone on with it needs no more than its end, and the last view's number.
+  [[nodiscard]] JournalState read_state(bool live);
+  [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, but_for); }
+  [[nodiscard]] std::unique_ptr<JournalReader> read_from(std::uint64_t number) {
+    return std::make_unique<JournalReader>(log_, number);
+  }
+  [[nodiscard]] std::uint64_t chain_before(std::uint64_t number) {
+    return log_.chain_before(number);
+  }
 
+  // --- appending
+  // ----------------------------------------------------------------------------------
   void begin_view(std::uint64_t number, const std::vector<std::string>& members);
   void append(std::uint32_t sender, const Record& record);
+  /// A record of another member's.
+  void append_again(std::uint32_t kind, std::span<const std::byte> payload) {
+    commit_->append(kind, {}, payload);
+  }
   /// Takes back the last records.
   void cut(std::uint64_t records) noexcept { commit_->cut(records); }
 
-  /// How often something was begun, in next() as it was then, or is done.
   bool poll() { return commit_->poll(); }
+  [[nodiscard]] bool settled() const noexcept { return commit_->settled(); }
   [[nodiscard]] std::uint64_t next() const noexcept { return commit_->next(); }
   [[nodiscard]] std::uint64_t durable() const noexcept { return commit_->durable(); }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commit_->commits(); }
@@ -63,11 +97,9 @@ class Journal {
   void finish() { commit_->finish(); }
 
  private:
-  void read_views();
-
   std::shared_ptr<log::Disk> disk_;
   log::Log log_;
-  JournalState state_;
+  std::uint64_t last_view_ = 0;  // that we have begun
   std::unique_ptr<log::GroupCommit> commit_;
 };
 

@@ -13,6 +13,7 @@
 #include "log/posix_disk.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/journal.hpp"
+#include "multicast/log_agreement.hpp"
 
 /// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
 namespace dunlin {
@@ -73,11 +74,12 @@ class Multicast::Part final : public SubgroupPart {
     if (!durable) return;
     if (!options_.log_disk) options_.log_disk = log::posix_disk();
     journal_ = std::make_unique<multicast::Journal>(options_.log_disk, options_.log_directory,
-                                                    group.fabric().group() + "/" + subgroup);
+                                                    group.name() + "/" + subgroup);
   }
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
   ~Part() override {
+    agreement_.reset();
     terms_.clear();
     if (journal_) journal_->finish();
   }
@@ -96,12 +98,19 @@ class Multicast::Part final : public SubgroupPart {
                                     .slot_bytes = options_.slot_bytes,
                                     .journal = journal_.get()};
     if (flawed(Flaw::epoch_is_not_the_views)) options.epoch = 1;
-    if (journal_) begin_in_log(fabric, subgroup, options);
     multicast::Upcall upcall;
     if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up(batch); };
     terms_.push_back({.subgroup = subgroup,
                       .names = names_of(fabric, subgroup.members),
                       .epoch = std::make_unique<Epoch>(fabric, std::move(options), upcall)});
+    begun_ = false;
+    if (journal_) {
+      journal_->wake(&fabric);
+      agreement_ = std::make_unique<multicast::LogAgreement>(
+          fabric, subgroup, *journal_,
+          multicast::LogAgreement::Member{
+              .names = terms_.back().names, .live = live_, .given_up = options_.log_given_up});
+    }
     lacks_state_ = subgroup.lacks_state;
     now().hold(lacks_state_);
     send_again();
@@ -109,14 +118,20 @@ class Multicast::Part final : public SubgroupPart {
   std::size_t poll() override {
     if (!again_.empty()) [[unlikely]]
       send_again();
-    if (journal_) check_log();
-    return now().poll();
+    std::size_t done = 0;
+    if (journal_) {
+      check_log();
+      if (!agree(done)) return done;
+    }
+    return done + now().poll();
   }
   void wedge() noexcept override { now().wedge(); }
   std::span<const std::uint64_t> received() const noexcept override {
     return terms_.back().epoch->received();
   }
   void finish(std::span<const std::uint64_t> trim) override {
+    agreement_.reset();
+    replay_.reset();
     Epoch::Remains remains = now().finish(trim);
     if (flawed(Flaw::unsent_is_lost)) remains.again.clear();
     // What has not been sent again yet comes behind what has.
@@ -211,10 +226,7 @@ class Multicast::Part final : public SubgroupPart {
   [[nodiscard]] const Subgroup& subgroup() const noexcept {
     return terms_.empty() ? none_ : terms_.front().subgroup;
   }
-  std::uint64_t replay(const std::function<void(const multicast::Logged&)>& upcall) {
-    if (!terms_.empty()) throw Error("a log is replayed before the first poll() of the group");
-    return journal_ ? journal_->replay(upcall) : 0;
-  }
+  void on_replay(multicast::ReplayUpcall upcall) { on_replay_ = std::move(upcall); }
   [[nodiscard]] std::vector<std::string> log_notices() const {
     return journal_ ? journal_->notices() : std::vector<std::string>();
   }
@@ -233,19 +245,35 @@ class Multicast::Part final : public SubgroupPart {
  private:
   [[nodiscard]] Epoch& now() noexcept { return *terms_.back().epoch; }
 
-  /// Views of a log are counted over all restarts.
-  void begin_in_log(Fabric& fabric, const Subgroup& subgroup, multicast::EpochOptions& options) {
-    const multicast::JournalState& before = journal_->state();
-    // Those that start anew must have the same log.
-    in_log_ |= subgroup.view == 1;
-    if (subgroup.view == 1)
-      options.log_state = std::to_string(before.next - 1) + " records, checksum " +
-                          std::to_string(before.chain) + ", view " + std::to_string(before.view);
-    if (subgroup.view > 1 && !std::exchange(in_log_, true))
-      throw Error("subgroup '" + subgroup.name +
-                  "': nobody can join a durable one at work; its members start together");
-    journal_->begin_view(before.view + subgroup.view, names_of(fabric, subgroup.members));
-    journal_->wake(&fabric);
+  /// Before a durable subgroup does anything in a view, its members' logs are made equal. Returns
+  /// whether they are.
+  bool agree(std::size_t& done) {
+    if (!agreement_) return true;
+    done += agreement_->poll();
+    if (begun_) {  // the others have it all when they can deliver
+      if (now().counters().records_delivered > 0) agreement_.reset();
+      return true;
+    }
+    if (!agreement_->done()) return false;
+    if (!live_ && !replay_some(done)) return false;
+    live_ = true;
+    begun_ = true;
+    journal_->begin_view(agreement_->last_view() + 1, terms_.back().names);
+    return true;
+  }
+  /// What the log held when we came, and what others had of it. Returns whether that was all.
+  bool replay_some(std::size_t& done) {
+    if (!journal_->settled()) return false;
+    if (!on_replay_ || lacks_state_) return true;
+    ++done;
+    if (!replay_) replay_.emplace(journal_->replay(replayed_));  // a view may have ended meanwhile
+    const auto hand_up = [this](const multicast::Logged& logged) {
+      ++replayed_;
+      on_replay_(logged);
+    };
+    if (replay_->step(hand_up, multicast::kRecordsAtOnce)) return false;
+    replay_.reset();
+    return true;
   }
   /// Without its log, this member cannot go on; the others can, without it.
   void check_log() {
@@ -295,7 +323,12 @@ class Multicast::Part final : public SubgroupPart {
   Group& group_;
   MulticastOptions options_;
   std::unique_ptr<multicast::Journal> journal_;  // durable
-  bool in_log_ = false;                          // a view is
+  std::unique_ptr<multicast::LogAgreement> agreement_;
+  bool live_ = false;   // an agreement has ended here, so this log is as good as any
+  bool begun_ = false;  // the view at hand is in it
+  multicast::ReplayUpcall on_replay_;
+  std::optional<multicast::Replay> replay_;
+  std::uint64_t replayed_ = 0;
   multicast::Upcall upcall_;
   std::deque<Term> terms_;                    // the last one is the view at hand
   std::deque<std::vector<std::byte>> again_;  // own messages of views before
@@ -328,9 +361,7 @@ void Multicast::on_state(Save save, Load load) {
   part_->on_state(std::move(save), std::move(load));
 }
 const Subgroup& Multicast::subgroup() const noexcept { return part_->subgroup(); }
-std::uint64_t Multicast::replay(const std::function<void(const multicast::Logged&)>& upcall) {
-  return part_->replay(upcall);
-}
+void Multicast::on_replay(multicast::ReplayUpcall upcall) { part_->on_replay(std::move(upcall)); }
 std::vector<std::string> Multicast::log_notices() const { return part_->log_notices(); }
 Counters Multicast::counters() const noexcept { return part_->counters(); }
 void Multicast::each_table(const std::function<void(const TableCore&)>& look) const {

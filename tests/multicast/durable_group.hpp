@@ -99,7 +99,8 @@ class DurableGroup {
     member.group = std::make_unique<Group>(world.fabric(rank),
                                            GroupOptions{.subgroups = {{.name = "orders"}}});
     member.cast = std::make_unique<Multicast>(*member.group, "orders", options(member.disk));
-    member.cast->replay([&](const multicast::Logged& logged) {
+    member.cast->on_replay([&member](const multicast::Logged& logged) {
+      EXPECT_TRUE(member.delivered.empty());
       member.replayed.push_back(text_of(logged.message));
     });
     member.cast->on_delivery([&member](std::span<const multicast::Delivery> batch) {
@@ -141,16 +142,22 @@ class DurableGroup {
 /// What is in a log, after a crash.
 struct FoundLog {
   multicast::JournalState state;
+  [[nodiscard]] std::uint64_t view() const {
+    return state.views.empty() ? 0 : state.views.back().number;
+  }
   std::vector<std::string> messages;
 };
 inline FoundLog read_log(log::SimulatedDisk& disk) {
   multicast::Journal journal(std::shared_ptr<log::Disk>(std::shared_ptr<void>(), &disk), "log",
                              "sim/orders");
-  FoundLog found{.state = journal.state(), .messages = {}};
-  journal.replay([&](const multicast::Logged& logged) {
+  FoundLog found{.state = journal.read_state(false), .messages = {}};
+  multicast::Replay replay = journal.replay();
+  const auto take = [&](const multicast::Logged& logged) {
     found.messages.emplace_back(reinterpret_cast<const char*>(logged.message.data()),
                                 logged.message.size());
-  });
+  };
+  while (replay.step(take, 100)) {
+  }
   return found;
 }
 

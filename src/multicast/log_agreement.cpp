@@ -1,0 +1,171 @@
+#include "multicast/log_agreement.hpp"
+
+#include <algorithm>
+
+#include <dunlin/error.hpp>
+
+#include "fabric/bytes.hpp"
+
+namespace dunlin::multicast {
+namespace {
+
+constexpr std::size_t kRingBytes = std::size_t{64} << 10;
+
+void write(Writer& writer, const LogPlace& place) {
+  writer.u64(place.number);
+  writer.u64(place.chain);
+}
+LogPlace read_place(Reader& reader) {
+  LogPlace place;
+  place.number = reader.u64();
+  place.chain = reader.u64();
+  return place;
+}
+void write(Writer& writer, const std::vector<std::string>& names) {
+  writer.u32(static_cast<std::uint32_t>(names.size()));
+  for (const std::string& name : names) writer.text(name);
+}
+std::vector<std::string> read_names(Reader& reader) {
+  std::vector<std::string> names;
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
+    names.push_back(reader.text());
+  return names;
+}
+
+EpochOptions options_of(const Subgroup& subgroup) {
+  EpochOptions options{.name = subgroup.name,
+                       .epoch = subgroup.view | std::uint64_t{1} << 63,  // beside the view's own
+                       .members = subgroup.members,
+                       .senders = {},
+                       .ring_bytes = kRingBytes};
+  for (std::uint32_t i = 0; i < subgroup.members.size(); ++i) options.senders.push_back(i);
+  return options;
+}
+
+}  // namespace
+
+LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& journal,
+                           Member member)
+    : journal_(journal),
+      name_(subgroup.name),
+      member_(std::move(member)),
+      me_(static_cast<std::uint32_t>(std::ranges::find(subgroup.members, fabric.rank()) -
+                                     subgroup.members.begin())),
+      reports_(subgroup.members.size()),
+      epoch_(fabric, options_of(subgroup), [this](std::span<const Delivery> batch) {
+        for (const Delivery& delivery : batch) take(delivery.sender, delivery.message);
+      }) {}
+
+std::size_t LogAgreement::poll() {
+  std::size_t done = journal_.poll() ? 1 : 0;
+  if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
+  if (chosen_ && source_ == me_ && !done_) done += send_records() ? 1 : 0;
+  done += epoch_.poll();
+  if (!refusal_.empty()) throw Error("subgroup '" + name_ + "': " + refusal_);
+  return done;
+}
+
+bool LogAgreement::send_report() {
+  std::vector<std::byte> message;
+  Writer writer(message);
+  const JournalState state = journal_.read_state(member_.live);
+  writer.u32(static_cast<std::uint32_t>(Kind::report));
+  writer.u32(member_.live ? 1 : 0);
+  write(writer, state.end);
+  writer.u32(static_cast<std::uint32_t>(state.views.size()));
+  for (const LoggedView& view : state.views) {
+    write(writer, view.place);
+    writer.u64(view.number);
+    write(writer, view.members);
+  }
+  write(writer, member_.given_up);
+  said_ = epoch_.send(message);
+  return said_;
+}
+
+void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message) {
+  Reader reader(message);
+  const auto kind = static_cast<Kind>(reader.u32());
+  if (kind == Kind::report) return take_report(sender, reader.rest());
+  if (sender != source_ || !chosen_) return;
+  if (kind == Kind::plan) return take_plan(reader.rest());
+  if (kind == Kind::end) done_ = true;
+  if (kind != Kind::record || source_ == me_) return;
+  const std::uint64_t number = reader.u64();
+  const std::uint32_t what = reader.u32();
+  if (number >= from_) journal_.append_again(what, reader.rest());
+}
+
+void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> message) {
+  Reader reader(message);
+  LogReport report{.member = member_.names[sender], .live = reader.u32() != 0, .end = {}};
+  report.end = read_place(reader);
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+    LoggedView view{.place = read_place(reader)};
+    view.number = reader.u64();
+    view.members = read_names(reader);
+    report.views.push_back(std::move(view));
+  }
+  report.given_up = read_names(reader);
+  reported_ += reports_[sender] ? 0 : 1;
+  reports_[sender] = std::move(report);
+  if (reported_ == reports_.size()) choose();
+}
+
+void LogAgreement::choose() {
+  std::vector<LogReport> reports;
+  for (const auto& report : reports_) reports.push_back(*report);
+  const LogChoice choice = choose_log(reports);
+  refusal_ = choice.refusal;
+  if (!refusal_.empty()) return;
+  chosen_ = true;
+  source_ = static_cast<std::uint32_t>(choice.source);
+  for (const LoggedView& view : reports[source_].views)
+    last_view_ = std::max(last_view_, view.number);
+  if (source_ == me_) make_plan();
+}
+
+/// From where on each needs our records.
+void LogAgreement::make_plan() {
+  Writer writer(to_say_);
+  writer.u32(static_cast<std::uint32_t>(Kind::plan));
+  std::uint64_t least = reports_[me_]->end.number;
+  for (const auto& report : reports_) {
+    const std::uint64_t from = common_part(*reports_[me_], *report, [&](std::uint64_t number) {
+      return journal_.chain_before(number);
+    });
+    writer.u64(from);
+    least = std::min(least, from);
+  }
+  reader_ = journal_.read_from(least);
+}
+
+/// As far as there is room. Returns whether anything was sent.
+bool LogAgreement::send_records() {
+  bool any = false;
+  while (!to_say_.empty() && epoch_.send(to_say_)) {
+    any = true;
+    to_say_.clear();
+    if (!reader_) break;
+    Writer writer(to_say_);
+    if (const std::optional<log::Record> record = reader_->next()) {
+      writer.u32(static_cast<std::uint32_t>(Kind::record));
+      writer.u64(record->number);
+      writer.u32(record->kind);
+      writer.bytes(record->payload);
+    } else {
+      writer.u32(static_cast<std::uint32_t>(Kind::end));
+      reader_.reset();
+    }
+  }
+  return any;
+}
+
+void LogAgreement::take_plan(std::span<const std::byte> message) {
+  Reader reader(message);
+  for (std::uint32_t member = 0; member <= me_; ++member) from_ = reader.u64();
+  const std::uint64_t end = reports_[me_]->end.number;
+  if (source_ != me_ && from_ < end) journal_.cut(end - from_);
+}
+
+}  // namespace dunlin::multicast

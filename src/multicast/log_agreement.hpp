@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/group.hpp>
+
+#include "multicast/epoch.hpp"
+#include "multicast/journal.hpp"
+#include "multicast/restart.hpp"
+
+/// At the beginning of a view, the members of a durable subgroup make their logs equal: each
+/// reports its own, all choose the same one (restart.hpp), and its owner sends the others what they
+/// lack. They talk by an ordered multicast of their own, in which all send. All progress is made
+/// in poll(); afterwards done() says whether the log here is the one chosen.
+namespace dunlin::multicast {
+
+class LogAgreement {
+ public:
+  struct Member {
+    std::vector<std::string> names;     // of the subgroup's members
+    bool live = false;                  // we have gone on from an earlier view
+    std::vector<std::string> given_up;  // whose logs are lost
+  };
+  LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& journal, Member member);
+
+  /// Throws Error if no log can be chosen.
+  std::size_t poll();
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  /// Number of the last view in that log.
+  [[nodiscard]] std::uint64_t last_view() const noexcept { return last_view_; }
+
+ private:
+  enum class Kind : std::uint32_t { report = 1, plan = 2, record = 3, end = 4 };
+
+  bool send_report();
+  void take(std::uint32_t sender, std::span<const std::byte> message);
+  void take_report(std::uint32_t sender, std::span<const std::byte> message);
+  void take_plan(std::span<const std::byte> message);
+  void choose();
+  void make_plan();
+  bool send_records();
+
+  Journal& journal_;
+  std::string name_;
+  Member member_;
+  std::uint32_t me_;
+  std::vector<std::optional<LogReport>> reports_;  // by member
+  std::size_t reported_ = 0;
+  bool said_ = false;    // our own
+  bool chosen_ = false;  // a source
+  std::string refusal_;
+  std::uint32_t source_ = 0;
+  std::uint64_t last_view_ = 0;
+  std::uint64_t from_ = 0;         // the first record that we lack
+  std::vector<std::byte> to_say_;  // the plan, and then record by record
+  std::unique_ptr<JournalReader> reader_;
+  bool done_ = false;
+  Epoch epoch_;
+};
+
+}  // namespace dunlin::multicast
