@@ -147,9 +147,9 @@ struct FoundLog {
   }
   std::vector<std::string> messages;
 };
-inline FoundLog read_log(log::SimulatedDisk& disk) {
+inline FoundLog read_log(log::SimulatedDisk& disk, const std::string& name = "sim/orders") {
   multicast::Journal journal(std::shared_ptr<log::Disk>(std::shared_ptr<void>(), &disk), "log",
-                             "sim/orders");
+                             name);
   FoundLog found{.state = journal.read_state(false), .messages = {}};
   multicast::Replay replay = journal.replay();
   const auto take = [&](const multicast::Logged& logged) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "group/joining_groups.hpp"
 #include "multicast/durable_group.hpp"
 #include "support/errors.hpp"
 #include "support/own_directory.hpp"
@@ -236,6 +237,43 @@ TEST(Durable, BringsAnEmptyLogUpToTheOthers) {
     disks[i]->crash();
     EXPECT_EQ(test::read_log(*disks[i]).messages.size(), 93);
     EXPECT_EQ(test::read_log(*disks[i]).state.end, test::read_log(*disks[0]).state.end);
+  }
+}
+
+/// Whoever comes in gets the log, and a state beside it.
+TEST(Durable, LetsMembersComeIn) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto disks = DurableGroup::make_disks(4, seed);
+    sim::World world(sim::profile("ib100"), 3, seed);
+    std::vector<std::unique_ptr<test::Citizen>> citizens;
+    const auto make = [&](Rank node) {
+      citizens.push_back(
+          std::make_unique<test::Citizen>(world, node, DurableGroup::options(disks[node].get())));
+    };
+    for (Rank node = 0; node < 3; ++node) make(node);
+    for (auto& citizen : citizens) citizen->found();
+    for (auto& citizen : citizens) citizen->send(30);
+    world.run_for(seed * 40'000);
+    make(world.add_node());
+    citizens[3]->come();
+    ASSERT_TRUE(world.run_until([&] { return citizens[3]->group != nullptr; }, 100'000'000))
+        << citizens[3]->error;
+    for (auto& citizen : citizens) citizen->send(5);
+    ASSERT_TRUE(world.run_until(
+        [&] {
+          return std::ranges::all_of(
+              citizens, [](const auto& citizen) { return citizen->history.size() == 110; });
+        },
+        1'000'000'000));
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(citizens[i]->history, citizens[0]->history);
+      disks[i]->crash();
+      const FoundLog log = test::read_log(*disks[i], "town/log");
+      EXPECT_EQ(log.messages, citizens[0]->history);
+      EXPECT_EQ(log.view(), 2);
+    }
+    EXPECT_EQ(citizens[3]->loads, 1);
   }
 }
 
