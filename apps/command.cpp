@@ -1,8 +1,12 @@
 #include "command.hpp"
 
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <sstream>
+
+#include <fmt/format.h>
 
 #include <dunlin/version.hpp>
 
@@ -52,6 +56,35 @@ CLI::Validator not_empty() {
   return {[](const std::string& text) { return text.empty() ? "must not be empty" : ""; }, ""};
 }
 
+CLI::Validator whole_number() {
+  return {[](const std::string& text) {
+            std::uint64_t number = 0;
+            const char* const past = text.data() + text.size();
+            const auto [end, failure] = std::from_chars(text.data(), past, number);
+            const bool right = failure == std::errc{} && end == past;
+            return right ? std::string()
+                         : fmt::format("must be a whole number from 0 to {}; it is {}", UINT64_MAX,
+                                       in_quotes(text));
+          },
+          ""};
+}
+
+CLI::Validator number_between(double least, double most, const std::string& what) {
+  return {[least, most, what](const std::string& text) {
+            double number = 0;
+            const bool right =
+                CLI::detail::lexical_cast(text, number) && number >= least && number <= most;
+            return right ? std::string()
+                         : fmt::format("must be a number of {} from {} to {}", what, least, most);
+          },
+          ""};
+}
+
+CLI::Validator seconds() {
+  constexpr double kMostSeconds = 3'600;
+  return number_between(0, kMostSeconds, "seconds");
+}
+
 void add_commands(CLI::App& program) {
   program.description("Dunlin shares state between nodes at the speed of memory.");
   program.set_version_flag("--version", "dunlin " + std::string(version()));
@@ -61,6 +94,7 @@ void add_commands(CLI::App& program) {
   add_top(program);
   add_doctor(program);
   add_sim(program);
+  add_multicast(program);
 }
 
 Status run(CLI::App& program, int argc, const char* const* argv) {

@@ -30,10 +30,18 @@ class VerificationFailed : public Error {
 
 /// For options whose value has no empty form: an empty one is a variable that was not set.
 [[nodiscard]] CLI::Validator not_empty();
+/// CLI11 would take -1 for a very large number, and a number that is too large for the largest.
+[[nodiscard]] CLI::Validator whole_number();
+/// A number from `least` to `most`; CLI::Range would let "nan" through, which is on neither side of
+/// any bound.
+[[nodiscard]] CLI::Validator number_between(double least, double most, const std::string& what);
+/// Of seconds, up to an hour.
+[[nodiscard]] CLI::Validator seconds();
 
 // One function a command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
 void add_doctor(CLI::App& program);
+void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);
 void add_top(CLI::App& program);

@@ -13,18 +13,6 @@
 namespace dunlin::app {
 namespace {
 
-constexpr double kMostSeconds = 3'600;
-
-/// CLI::Range would let "nan" through, which is on neither side of any bound.
-const CLI::Validator kSeconds(
-    [](const std::string& text) {
-      double seconds = 0;
-      const bool number = CLI::detail::lexical_cast(text, seconds);
-      const bool right = number && seconds >= 0 && seconds <= kMostSeconds;
-      return right ? std::string() : "must be a number of seconds from 0 to 3600";
-    },
-    "");
-
 /// CLI11 would take -1 for a very large number.
 const CLI::Validator kCount(
     [](const std::string& text) {
@@ -81,6 +69,16 @@ void add_fabric_options(CLI::App& command, FabricOptions& options, const std::st
 }
 
 void add_network_options(CLI::App& command, FabricOptions& options) {
+  add_reach_options(command, options);
+  command.add_option("--hosts", options.hosts, "How many hosts take part, with a command each")
+      ->check(kCount)
+      ->type_name("N");
+  command.add_option("--host", options.host, "Which of them this one is, from 0")
+      ->check(kCount)
+      ->type_name("I");
+}
+
+void add_reach_options(CLI::App& command, FabricOptions& options) {
   command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp)")
       ->check(not_empty())
       ->type_name("NAME");
@@ -104,20 +102,14 @@ void add_network_options(CLI::App& command, FabricOptions& options) {
                   "What all hosts know and nobody else does; or DUNLIN_SECRET_FILE names it")
       ->check(not_empty())
       ->type_name("FILE");
-  command.add_option("--hosts", options.hosts, "How many hosts take part, with a command each")
-      ->check(kCount)
-      ->type_name("N");
-  command.add_option("--host", options.host, "Which of them this one is, from 0")
-      ->check(kCount)
-      ->type_name("I");
   command
       .add_option("--join-timeout", options.join_timeout_s, "How long to wait until all are there")
-      ->check(kSeconds)
+      ->check(seconds())
       ->type_name("S");
   command
       .add_option("--silence-timeout", options.silence_timeout_s,
                   "Silence after which a process counts as dead; 0: never")
-      ->check(kSeconds)
+      ->check(seconds())
       ->type_name("S");
 }
 

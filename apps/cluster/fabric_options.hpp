@@ -28,6 +28,8 @@ struct FabricOptions {
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about);
 /// The same without `--fabric`.
 void add_network_options(CLI::App& command, FabricOptions& options);
+/// The same without `--hosts` and `--host`.
+void add_reach_options(CLI::App& command, FabricOptions& options);
 
 /// Throws BadInput unless there is such a fabric in this build, and all options belong to it.
 void check(const FabricOptions& options);

@@ -1,6 +1,5 @@
 #include "command.hpp"
 
-#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -68,19 +67,6 @@ struct Options {
   std::string json_file;
   std::string report_file;
 };
-
-/// CLI11 would take -1 for a very large number, and a number that is too large for the largest.
-const CLI::Validator kWholeNumber(
-    [](const std::string& text) {
-      std::uint64_t number = 0;
-      const char* const past = text.data() + text.size();
-      const auto [end, failure] = std::from_chars(text.data(), past, number);
-      const bool right = failure == std::errc{} && end == past;
-      return right ? std::string()
-                   : fmt::format("must be a whole number from 0 to {}; it is {}", UINT64_MAX,
-                                 in_quotes(text));
-    },
-    "");
 
 constexpr std::uint32_t kDefaultEvents = 10;
 constexpr const char* kDefaultProfile = "ib100";
@@ -250,13 +236,13 @@ void add_routing(CLI::App& program) {
       ->check(not_empty())
       ->type_name("RULE");
   command->add_option("--events", options->events, "How many random link events (default: 10)")
-      ->check(kWholeNumber)
+      ->check(whole_number())
       ->type_name("N");
   command->add_option("--script", options->script, "Events from a file instead")
       ->check(not_empty())
       ->type_name("FILE");
   command->add_option("--seed", options->seed, "Of the random events, and of the simulator")
-      ->check(kWholeNumber)
+      ->check(whole_number())
       ->type_name("S")
       ->capture_default_str();
   add_fabric_options(*command, options->fabric,

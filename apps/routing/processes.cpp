@@ -40,17 +40,6 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
-/// But those that we were started to ignore, as nohup does it.
-sigset_t ending_signals() {
-  sigset_t set = set_of({SIGINT, SIGTERM, SIGHUP});
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction now {};
-    sigaction(signal, nullptr, &now);
-    if (now.sa_handler == SIG_IGN) sigdelset(&set, signal);
-  }
-  return set;
-}
-
 std::uint64_t now_ms() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -59,35 +48,6 @@ std::uint64_t now_ms() {
 }
 
 }  // namespace
-
-SignalGuard::SignalGuard() {
-  const sigset_t set = ending_signals();
-  descriptor_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-  if (descriptor_ < 0) throw Error(fmt::format("signalfd: {}", std::strerror(errno)));
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-}
-
-SignalGuard::~SignalGuard() {
-  while (answered_ && caught() != nullptr) {  // an impatient user's second Ctrl-C adds nothing
-  }
-  const sigset_t set = ending_signals();
-  sigprocmask(SIG_UNBLOCK, &set, nullptr);
-  close(descriptor_);
-}
-
-const char* SignalGuard::caught() noexcept {
-  signalfd_siginfo info{};
-  if (read(descriptor_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return nullptr;
-  answered_ = true;
-  switch (info.ssi_signo) {
-    case SIGINT:
-      return "SIGINT";
-    case SIGTERM:
-      return "SIGTERM";
-    default:
-      return "SIGHUP";
-  }
-}
 
 Processes::Processes() {
   int ends[2];

@@ -7,28 +7,8 @@
 
 #include <sys/types.h>
 
-/// Child processes that never outlive their parent, and signals as something to ask for.
+/// Child processes that never outlive their parent.
 namespace dunlin::routing {
-
-/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process but are remembered, unless
-/// they are ignored (nohup). If nobody has asked for one when it goes, that one ends the process
-/// after all.
-class SignalGuard {
- public:
-  SignalGuard();
-  ~SignalGuard();
-  SignalGuard(const SignalGuard&) = delete;
-  SignalGuard& operator=(const SignalGuard&) = delete;
-
-  /// The name of a signal that has come; null if none has.
-  [[nodiscard]] const char* caught() noexcept;
-  /// Readable when one has come.
-  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-
- private:
-  int descriptor_;
-  bool answered_ = false;
-};
 
 class Processes {
  public:

@@ -13,10 +13,13 @@
 #include "routing/run.hpp"
 #include "routing/station.hpp"
 #include "routing/station_line.hpp"
+#include "signals.hpp"
 
 namespace dunlin::routing {
 
 namespace {
+
+using app::SignalGuard;
 
 constexpr std::uint32_t kJoinTimeoutMs = 10'000;  // and, as each connects to each, for a member:
 constexpr std::uint32_t kJoinTimeoutPerMemberMs = 400;

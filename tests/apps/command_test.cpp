@@ -70,7 +70,8 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   (void)run_real({"fly"});
   (void)run_real({"bench", "bogus", "--quick"});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim\n"
+            "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
+            "multicast\n"
             "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, "
             "routing\n");
 }

@@ -272,13 +272,13 @@ TEST(Run, EndsWithTheErrorOfARouterThatCannotJoin) {
 TEST(SignalGuard, LetsASignalThroughThatNobodyAskedFor) {
   dunlin::test::Process unasked([](dunlin::test::Parent&) {
     dunlin::app::take_back_signals();
-    SignalGuard signals;
+    dunlin::app::SignalGuard signals;
     raise(SIGHUP);
     return 0;
   });
   EXPECT_EQ(unasked.exit_code(), -SIGHUP);
   dunlin::test::Process asked([](dunlin::test::Parent&) {
-    SignalGuard signals;
+    dunlin::app::SignalGuard signals;
     raise(SIGINT);
     raise(SIGTERM);
     return signals.caught() == nullptr ? 1 : 0;
@@ -289,7 +289,7 @@ TEST(SignalGuard, LetsASignalThroughThatNobodyAskedFor) {
 TEST(SignalGuard, LeavesAnIgnoredSignalIgnored) {
   dunlin::test::Process process([](dunlin::test::Parent&) {
     signal(SIGHUP, SIG_IGN);
-    SignalGuard signals;
+    dunlin::app::SignalGuard signals;
     raise(SIGHUP);
     return signals.caught() == nullptr ? 0 : 1;
   });

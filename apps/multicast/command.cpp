@@ -1,0 +1,149 @@
+#include "command.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dunlin/group.hpp>
+#include <dunlin/limits.hpp>
+
+#include "multicast/member.hpp"
+#include "multicast/place.hpp"
+#include "standard_output.hpp"
+
+namespace dunlin::app {
+namespace {
+
+using cast::Course;
+using cast::Member;
+using cast::Place;
+using cast::PlaceOptions;
+
+constexpr const char* kDescription =
+    "Be a member of a group whose messages all deliver in one order, and print what all must "
+    "agree\n"
+    "on: the views, and a digest of the messages so far.";
+
+constexpr const char* kFooter = R"(
+Each member is one such process. The founders, --members, wait for each other; others --join at any
+time, and get the digest with the place in the order to which it belongs. Kill one, or stop one: the
+others go on, and their digests stay equal. A signal (Ctrl-C) lets a member leave.
+
+Lines printed begin with the member's name:
+  a: view 2: b, c; without a         who is in the group now
+  a: digest 20000 58f1c2d3e4a5b697   of the first 20000 messages; the same at all members
+  a: 3.0 s, 9000 messages, digest ...   every --interval: so far; how many a second; how long until
+                                     own messages came back; how often there was no room for one
+
+Exit status: 0 it has left the group; 2 wrong input; 3 it could not run, or the group had to stop,
+since too few members were left.
+
+Examples:
+  dunlin multicast --group g --members a,b,c --name a          # and as b, and as c
+  dunlin multicast --group g --join --name d --lines
+  dunlin multicast --group g --members a,b --name a --fabric ofi --secret-file secret
+                   --meeting 10.0.0.1:7700 --door 10.0.0.1:7701
+  dunlin multicast --group g --join --name c --fabric ofi --secret-file secret
+                   --door 10.0.0.3:7701 --doors 10.0.0.1:7701,10.0.0.2:7701)";
+
+struct Options {
+  PlaceOptions place;
+  Course course;
+};
+
+void check(const CLI::App& command, const Course& course) {
+  if (course.lines)
+    for (const char* option : {"--bytes", "--rate", "--count"})
+      if (command.count(option) > 0)
+        throw BadInput(fmt::format("{}: with --lines, standard input says what is sent", option));
+  if (course.bytes == 0 || course.bytes > kMaxCastBytes)
+    throw BadInput(fmt::format("--bytes {}: 1 to {} are possible (kMaxCastBytes)", course.bytes,
+                               kMaxCastBytes));
+  if (course.digest_every == 0) throw BadInput("--digest-every 0: must be at least 1");
+}
+
+void run_multicast(const CLI::App& command, const Options& options) {
+  check(command, options.course);
+  const Place place(options.place);
+  const std::string& name = options.place.name;
+  say(fmt::format("{}: process {}\n", name, getpid()));
+  const GroupOptions group_options{.subgroups = {{.name = cast::kSubgroup}},
+                                   .meeting_place = place.meeting_place()};
+  std::unique_ptr<Fabric> fabric;
+  if (!options.place.join) fabric = place.found();
+  const std::unique_ptr<Group> group = fabric
+                                           ? std::make_unique<Group>(*fabric, group_options)
+                                           : Group::join(name, group_options, place.timeout_ms());
+  Member(*group, name, options.course).run();
+}
+
+void add_place_options(CLI::App& command, PlaceOptions& place) {
+  command.add_option("--group", place.group, "Its name, the same for all")
+      ->required()
+      ->type_name("NAME");
+  command.add_option("--name", place.name, "That of this member")->required()->type_name("NAME");
+  command.add_option("--members", place.members, "The founders, the same for all of them")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command.add_flag("--join", place.join, "Or: come into a group of others");
+  command
+      .add_option("--fabric", place.fabric.fabric,
+                  "shm: processes of this host; ofi: over libfabric's networks; verbs: over\n"
+                  "RDMA devices")
+      ->capture_default_str();
+  add_reach_options(command, place.fabric);
+  command
+      .add_option("--door", place.door,
+                  "Networks: where this member alone is found, by those who join later")
+      ->check(not_empty())
+      ->type_name("HOST:PORT|unix:NAME");
+  command.add_option("--doors", place.doors, "To join: where members may be found")
+      ->delimiter(',')
+      ->type_name("DOOR,...");
+}
+
+void add_course_options(CLI::App& command, Course& course) {
+  command.add_flag("--lines", course.lines, "Send the lines of standard input; leave at its end");
+  command.add_option("--bytes", course.bytes, "Otherwise: send messages of so many")
+      ->check(whole_number())
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--rate", course.rate, "So many a second; 0: as many as there is room for")
+      ->check(number_between(0, 1e9, "messages a second"))
+      ->type_name("R")
+      ->capture_default_str();
+  command
+      .add_option("--count", course.count, "So many in all; then deliver only (default: no end)")
+      ->check(whole_number())
+      ->type_name("N");
+  command.add_option("--until", course.until, "Leave when so many have been delivered")
+      ->check(whole_number())
+      ->type_name("N");
+  command.add_option("--seconds", course.seconds, "Leave after so long")
+      ->check(seconds())
+      ->type_name("S");
+  command.add_option("--digest-every", course.digest_every, "Print the digest at each Nth message")
+      ->check(whole_number())
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--interval", course.interval_s, "Seconds between reports; 0: none")
+      ->check(seconds())
+      ->type_name("S")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_multicast(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand("multicast", kDescription);
+  command->footer(kFooter);
+  const auto options = std::make_shared<Options>();
+  add_place_options(*command, options->place);
+  add_course_options(*command, options->course);
+  command->callback([command, options] { run_multicast(*command, *options); });
+}
+
+}  // namespace dunlin::app

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dunlin/group.hpp>
+#include <dunlin/multicast.hpp>
+
+#include "multicast/input.hpp"
+#include "multicast/running_digest.hpp"
+#include "signals.hpp"
+
+namespace dunlin::app::cast {
+
+/// What the group's subgroup is called.
+inline constexpr const char* kSubgroup = "messages";
+
+/// What a member does while it is one.
+struct Course {
+  bool lines = false;       // sends those of standard input, until there are no more; or:
+  std::size_t bytes = 100;  // messages of so many,
+  double rate = 1'000;      // so many a second; 0: as many as there is room for,
+  std::optional<std::uint64_t> count = {};  // and so many in all
+  std::optional<std::uint64_t> until = {};  // leaves when so many have been delivered
+  std::optional<double> seconds = {};       // or after so long
+  std::uint64_t digest_every = 10'000;      // messages
+  double interval_s = 1;                    // between reports; 0: none
+};
+
+/// Sends, delivers, and prints what all members must agree on.
+class Member {
+ public:
+  /// Attaches itself to the group, which must not have been polled.
+  Member(Group& group, const std::string& name, const Course& course);
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  /// Until it has left, as the course says or because a signal has come. Throws Error if the group
+  /// had to stop.
+  void run();
+
+ private:
+  bool work();
+  bool send_some(std::uint64_t now_ns);
+  bool send_one(std::uint64_t now_ns);
+  bool send_line();
+  void take(std::span<const multicast::Delivery> batch);
+  void load(std::span<const std::byte> state);
+  [[nodiscard]] std::vector<std::byte> save() const;
+  void report(std::uint64_t now_ns);
+  void leave(SignalGuard& signals);
+  template <class Condition>
+  bool await(SignalGuard& signals, std::uint32_t timeout_ms, Condition condition);
+  void print(const std::string& text) const;
+  [[nodiscard]] std::string digest() const;
+  [[nodiscard]] double seconds_since_start(std::uint64_t now_ns) const noexcept;
+
+  Group& group_;
+  std::string name_;
+  Course course_;
+  Multicast multicast_;
+  Input input_;
+  RunningDigest so_far_;
+  std::vector<std::byte> message_;
+  std::uint64_t sent_ = 0;
+  std::uint64_t under_way_ = 0;  // sent, and not delivered here
+  std::uint64_t start_ns_ = 0;   // of the first view
+  std::uint64_t reported_ns_ = 0;
+  std::uint64_t reported_messages_ = 0;
+  std::uint64_t reported_no_room_ = 0;
+  std::vector<std::uint64_t> latencies_ns_;  // of own messages, since the last report
+};
+
+}  // namespace dunlin::app::cast

@@ -1,0 +1,146 @@
+#include "multicast/place.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/verbs.hpp>
+
+#include "command.hpp"
+#include "fabric/launch/environment.hpp"
+#include "fabric/names.hpp"
+#include "fabric/private_file.hpp"
+#include "text.hpp"
+
+namespace dunlin::app::cast {
+namespace {
+
+constexpr double kTimeoutS = 60;  // founders are started by hand
+constexpr double kSilenceS = 1;
+constexpr std::uint32_t kFormMs = 10'000;  // a fabric of those who are there
+
+std::uint32_t in_ms(double seconds) { return static_cast<std::uint32_t>(seconds * 1e3); }
+
+/// What the library says of a name, as this option's fault.
+template <class Check>
+void check_name(const char* option, const std::string& name, Check check) {
+  try {
+    check(name);
+  } catch (const Error& error) {
+    throw BadInput(fmt::format("{} {}: {}", option, in_quotes(name), error.what()));
+  }
+}
+
+}  // namespace
+
+Place::Place(PlaceOptions options) : options_(std::move(options)) {
+  check(options_.fabric);
+  if (options_.fabric.fabric == "sim")
+    throw BadInput("--fabric sim: members are processes; dunlin sim multicast has simulated ones");
+  check_names();
+  if (options_.fabric.fabric == "shm") {
+    if (!options_.door.empty() || !options_.doors.empty())
+      throw BadInput(
+          "--door and --doors: on one host the group's name is the door; use them with --fabric "
+          "ofi or verbs");
+    return;
+  }
+  check_doors();
+  const launch::Environment environment;
+  if (!options_.fabric.secret_file.empty()) {
+    check_name("--secret-file", options_.fabric.secret_file,
+               [this](const std::string& file) { secret_ = read_secret(file, "--secret-file"); });
+  } else if (!environment.has("DUNLIN_SECRET_FILE") && !environment.has("DUNLIN_SECRET")) {
+    throw BadInput(
+        "--secret-file is missing: members need a secret that nobody else knows, in a file; a good "
+        "one: openssl rand -hex 32");
+  }
+}
+
+void Place::check_names() const {
+  const std::vector<std::string>& founders = options_.members;
+  check_name("--group", options_.group, check_joinable_group_name);
+  check_name("--name", options_.name, check_member_name);
+  if (options_.join && !founders.empty())
+    throw BadInput("--join and --members: one who joins is no founder; give one of them");
+  if (!options_.join && founders.empty())
+    throw BadInput("--members is missing: name all founders, or --join a group of others");
+  for (const std::string& founder : founders) {
+    check_name("--members", founder, check_member_name);
+    if (std::ranges::count(founders, founder) > 1)
+      throw BadInput(fmt::format("--members: {} is there twice", founder));
+  }
+  if (!options_.join && std::ranges::count(founders, options_.name) == 0)
+    throw BadInput(fmt::format("--name {}: not one of --members {}; who comes later gives --join",
+                               options_.name, fmt::join(founders, ",")));
+}
+
+/// Without addresses, all are on this host.
+void Place::check_doors() {
+  const bool here = options_.fabric.meeting.empty() && options_.door.empty();
+  if (options_.join && options_.doors.empty())
+    throw BadInput("--doors is missing: where members may be found, as their --door says");
+  if (here) {
+    options_.fabric.meeting = "unix:" + options_.group;
+    options_.door = fmt::format("unix:{}.{}", options_.group, options_.name);
+  }
+  if (options_.door.empty())
+    throw BadInput("--door is missing: where this member, and nobody else, can be found");
+  if (options_.fabric.meeting.empty() && !options_.join)
+    throw BadInput("--meeting is missing: where the founders meet");
+}
+
+std::uint32_t Place::timeout_ms() const {
+  return in_ms(options_.fabric.join_timeout_s.value_or(kTimeoutS));
+}
+
+std::uint32_t Place::silence_ms() const {
+  return in_ms(options_.fabric.silence_timeout_s.value_or(kSilenceS));
+}
+
+template <class JoinOptions>
+JoinOptions Place::network_options() const {
+  JoinOptions options;
+  options.group = options_.group;
+  options.silence_timeout_ms = silence_ms();
+  options.secret = secret_;
+  options.device = options_.fabric.device;
+  options.address = options_.fabric.address;
+  if constexpr (requires { options.provider; })
+    if (!options_.fabric.provider.empty()) options.provider = options_.fabric.provider;
+  return options;
+}
+
+std::unique_ptr<Fabric> Place::found() const {
+  const auto founding = [this](auto options) {
+    options.names = options_.members;
+    options.name = options_.name;
+    options.timeout_ms = timeout_ms();
+    if constexpr (requires { options.meeting; }) options.meeting = options_.fabric.meeting;
+    return options;
+  };
+  if (options_.fabric.fabric == "ofi")
+    return ofi::join(founding(network_options<ofi::JoinOptions>()));
+  if (options_.fabric.fabric == "verbs")
+    return verbs::join(founding(network_options<verbs::JoinOptions>()));
+  return shm::join(
+      founding(shm::JoinOptions{.group = options_.group, .silence_timeout_ms = silence_ms()}));
+}
+
+std::shared_ptr<MeetingPlace> Place::meeting_place() const {
+  const auto later = [this](auto options) {
+    options.meeting = options_.door;
+    options.timeout_ms = kFormMs;
+    return options;
+  };
+  if (options_.fabric.fabric == "ofi")
+    return ofi::meeting_place(later(network_options<ofi::JoinOptions>()), options_.doors);
+  if (options_.fabric.fabric == "verbs")
+    return verbs::meeting_place(later(network_options<verbs::JoinOptions>()), options_.doors);
+  return shm::meeting_place({.group = options_.group, .silence_timeout_ms = silence_ms()});
+}
+
+}  // namespace dunlin::app::cast

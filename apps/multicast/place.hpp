@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/fabric/meeting_place.hpp>
+
+#include "cluster/fabric_options.hpp"
+
+/// Where a member of `dunlin multicast` finds the others.
+namespace dunlin::app::cast {
+
+struct PlaceOptions {
+  FabricOptions fabric = {};
+  std::string group = {};
+  std::string name = {};                  // of this member
+  std::vector<std::string> members = {};  // the founders
+  bool join = false;                      // or: comes into the group of others
+  std::string door = {};                  // networks: where this member is found
+  std::vector<std::string> doors = {};    // and, to join, where others may be
+};
+
+class Place {
+ public:
+  /// Throws BadInput that names the option.
+  explicit Place(PlaceOptions options);
+
+  /// With the other founders, when all are there. Throws Error.
+  [[nodiscard]] std::unique_ptr<Fabric> found() const;
+  /// For members that come later, and to be one. Throws Error.
+  [[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place() const;
+  /// How long to wait for others, which is this unless the user has said.
+  [[nodiscard]] std::uint32_t timeout_ms() const;
+
+ private:
+  void check_names() const;
+  void check_doors();
+  template <class JoinOptions>
+  [[nodiscard]] JoinOptions network_options() const;
+  [[nodiscard]] std::uint32_t silence_ms() const;
+
+  PlaceOptions options_;
+  std::string secret_ = {};
+};
+
+}  // namespace dunlin::app::cast
