@@ -136,13 +136,28 @@ TEST(OfiJoin, GivesNamedMembersTheRanksOfTheirNames) {
   EXPECT_EQ(south->member_name(0), "north");
 }
 
+/// Whose peers see by it who has come.
+Region box_of(Fabric& fabric) {
+  Region box = fabric.allocate({.name = "box", .bytes = 64});
+  fabric.announce(box);
+  return box;
+}
+
 TEST(OfiDeath, OfAStoppedProcessIsNoticedByItsSilence) {
   auto options = on_this_host(fresh_group(), 2);
   options.rank = 1;
-  const Process victim = polling_member(options);
+  const Process victim([options](Parent&) {
+    const auto fabric = ofi::join(options);
+    const Region box = box_of(*fabric);
+    while (!fabric->failed(0)) poll_politely(*fabric);
+    return 0;
+  });
   options.rank = 0;
   options.silence_timeout_ms = 500;
   const auto fabric = ofi::join(options);
+  const Region box = box_of(*fabric);
+  // Who has not said a word yet has all the time that joining may take.
+  while (!fabric->connected(1, box.id())) poll_politely(*fabric);
   victim.signal(SIGSTOP);
   while (!fabric->failed(1)) poll_politely(*fabric);
   EXPECT_TRUE(contains(fabric->failure_text(1), "500 ms"));
@@ -168,20 +183,15 @@ TEST(OfiDeath, OfAKilledProcessIsNoticedByASleeperWithoutASilenceTimeout) {
 
 TEST(OfiJoin, AForkedChildThatUnwindsSpeaksForNobody) {
   const auto options = on_this_host(fresh_group(), 2);
-  const auto boxed = [](Fabric& fabric) {
-    Region box = fabric.allocate({.name = "box", .bytes = 64});
-    fabric.announce(box);
-    return box;
-  };
   Process peer([&](Parent&) {
     const auto fabric = ofi::join(options);
-    const Region box = boxed(*fabric);
+    const Region box = box_of(*fabric);
     while (!fabric->failed(1 - fabric->rank())) poll_politely(*fabric);
     return 0;
   });
   auto fabric = ofi::join(options);
   const Rank other = 1 - fabric->rank();
-  Region box = boxed(*fabric);
+  Region box = box_of(*fabric);
   while (!fabric->connected(other, box.id())) poll_politely(*fabric);
   Process child([&](Parent&) {
     box = Region();
