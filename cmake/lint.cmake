@@ -1,6 +1,6 @@
 # The target `tidy`. One clang-tidy run a source, repeated only when that source or
-# any header has changed.
-find_program(CLANG_TIDY clang-tidy)
+# any header has changed. The one that ./run installs takes half of the time of Debian's.
+find_program(CLANG_TIDY clang-tidy HINTS ${PROJECT_SOURCE_DIR}/build/venv/bin)
 
 file(GLOB_RECURSE lint_sources CONFIGURE_DEPENDS
   src/*.cpp apps/*.cpp bench/*.cpp examples/*.cpp tests/*.cpp)

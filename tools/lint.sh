@@ -20,7 +20,8 @@ lint_format() {
 }
 
 lint_tidy() {
-  need clang-tidy clang++
+  [[ -e build/venv/bin/clang-tidy ]] || need clang-tidy
+  need clang++
   [[ -e build/lint/build.ninja ]] || cmake --preset lint
   cmake --build build/lint --target tidy --parallel "$(nproc)" -- -k 0
 }

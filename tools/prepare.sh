@@ -2,11 +2,13 @@
 # Sourced by ./run: find out what is missing, say so, install it.
 # shellcheck disable=SC2034  # used by ./run
 
+# Some come from PyPI, into build/venv: NAME@pypi, as tools/NAME.txt pins it.
+pypi_packages=(python3-venv ca-certificates)
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
   libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
-lint_packages=(clang clang-format clang-tidy shellcheck)
-data_packages=(python3-venv ca-certificates)
+lint_packages=(clang clang-format shellcheck "${pypi_packages[@]}" clang-tidy@pypi)
+data_packages=("${pypi_packages[@]}" topohub@pypi)
 hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
 model_packages=(spin) # explores models of protocols
@@ -15,7 +17,6 @@ machine_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils binutils mak
   ibverbs-providers iproute2)
 bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox)
 
-topohub_version=1.5.1
 topohub_data=build/topohub # a link into build/venv
 
 installed_something=0
@@ -35,21 +36,31 @@ missing_packages() { # PACKAGE...
   done
 }
 
-# Names what is missing in one line, then installs it. `topohub` stands for the data from PyPI.
-prepare() { # PACKAGE... [topohub]
+is_installed_from_pypi() { # NAME
+  case $1 in
+    topohub) [[ -e $topohub_data/topozoo/Abilene.json ]] ;;
+    *) [[ -e build/venv/bin/$1 ]] ;;
+  esac
+}
+
+# Names what is missing in one line, then installs it.
+prepare() { # PACKAGE...
   command -v dpkg-query >/dev/null || die "this is not Debian, so nothing can be installed for you." \
     "Install the equivalents of the packages in tools/prepare.sh, then use: cmake --preset release"
-  local wanted=() packages=() topohub=0 plan=()
+  local package name packages=() wanted=() from_pypi=() plan=()
   for package in "$@"; do
-    if [[ $package == topohub ]]; then
-      [[ -e $topohub_data/topozoo/Abilene.json ]] || topohub=1
-    else
+    name=${package%@pypi}
+    if [[ $name == "$package" ]]; then
       wanted+=("$package")
+    elif ! is_installed_from_pypi "$name"; then
+      from_pypi+=("$name")
     fi
   done
   mapfile -t packages < <(missing_packages "${wanted[@]}")
   if ((${#packages[@]})); then plan+=("apt packages ${packages[*]}"); fi
-  if ((topohub)); then plan+=("topohub $topohub_version from PyPI into build/venv"); fi
+  for name in "${from_pypi[@]}"; do
+    plan+=("$(pinned "$name") from PyPI into build/venv")
+  done
   if ((${#plan[@]} == 0)); then
     echo "Nothing to install."
     return
@@ -58,7 +69,7 @@ prepare() { # PACKAGE... [topohub]
   printf -v line '%s; ' "${plan[@]}"
   echo "Will install: ${line%; }"
   if ((${#packages[@]})); then install_packages "${packages[@]}"; fi
-  if ((topohub)); then install_topohub; fi
+  for name in "${from_pypi[@]}"; do install_from_pypi "$name"; done
   installed_something=1
 }
 
@@ -75,11 +86,23 @@ install_packages() { # PACKAGE...
     die "apt-get could not install these; is there a network? $*"
 }
 
-install_topohub() {
-  # Only its data is wanted, not what its Python code depends on.
+pinned() { # NAME
+  cut -d' ' -f1 "tools/$1.txt"
+}
+
+install_from_pypi() { # NAME
+  # Without what it depends on: of topohub, only the data is wanted.
   /usr/bin/python3 -m venv build/venv
   build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
-    --requirement tools/topohub.txt || die "pip could not fetch topohub $topohub_version from PyPI"
-  ln -sfn "$(cd build && echo venv/lib/python3*/site-packages/topohub/data)" "$topohub_data"
-  [[ -e $topohub_data/topozoo/Abilene.json ]] || die "topohub $topohub_version has no topozoo/Abilene"
+    --requirement "tools/$1.txt" || {
+    if [[ $1 == clang-tidy ]]; then # which only takes longer
+      install_packages clang-tidy
+      return
+    fi
+    die "pip could not fetch $(pinned "$1") from PyPI"
+  }
+  if [[ $1 == topohub ]]; then
+    ln -sfn "$(cd build && echo venv/lib/python3*/site-packages/topohub/data)" "$topohub_data"
+  fi
+  is_installed_from_pypi "$1" || die "$(pinned "$1") from PyPI is not what it was"
 }

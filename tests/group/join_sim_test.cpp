@@ -5,7 +5,6 @@
 namespace dunlin {
 namespace {
 
-using test::Citizen;
 using test::contains;
 using test::Town;
 using test::what_is_thrown_by;

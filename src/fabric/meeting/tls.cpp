@@ -120,7 +120,7 @@ void Tls::take_key() const {
 /// As those who listen would, and as those who call would: a member may be either.
 void Tls::check_own_certificate() const {
   STACK_OF(X509)* chain = nullptr;
-  SSL_CTX_get0_chain_certs(context_.get(), &chain);
+  SSL_CTX_get0_chain_certs(context_.get(), static_cast<void*>(&chain));
   for (const int purpose : {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT}) {
     const Verification verification(X509_STORE_CTX_new());
     check(verification != nullptr &&

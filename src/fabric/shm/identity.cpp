@@ -1,5 +1,6 @@
 #include "fabric/shm/identity.hpp"
 
+#include <numeric>
 #include <utility>
 
 #include <sys/random.h>
@@ -49,8 +50,8 @@ Identity identity_from(const JoinOptions& options) {
 
 std::vector<Rank> wanted_ranks(const Identity& self) {
   if (self.rank != kAnyRank) return {self.rank};
-  std::vector<Rank> all;
-  for (Rank rank = 0; rank < self.members(); ++rank) all.push_back(rank);
+  std::vector<Rank> all(self.members());
+  std::iota(all.begin(), all.end(), Rank{0});
   return all;
 }
 

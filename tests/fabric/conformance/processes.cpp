@@ -139,7 +139,7 @@ bool be_busy(Member& me) {
 TEST_P(Processes, KeepTheOrderOfAStream) {
   SKIP_IF_SIMULATED();
   constexpr std::uint64_t kRounds = 2'000;
-  const Backend backend = GetParam();
+  const Backend& backend = GetParam();
   const std::string group = fresh_group_name();
   Child writer([&] {
     Member me(backend, group, 1, 2);
@@ -168,7 +168,7 @@ TEST_P(Processes, KeepTheOrderOfAStream) {
 TEST_P(Processes, DrawEveryTicketOnce) {
   SKIP_IF_SIMULATED();
   constexpr std::uint64_t kEach = 5'000;
-  const Backend backend = GetParam();
+  const Backend& backend = GetParam();
   const std::string group = fresh_group_name();
   const auto draw = [&](Member& me) {
     bool well = me.connect();
@@ -205,7 +205,7 @@ TEST_P(Processes, DrawEveryTicketOnce) {
 
 TEST_P(Processes, LearnOfASigkillOnceAndGoOn) {
   SKIP_IF_SIMULATED();
-  const Backend backend = GetParam();
+  const Backend& backend = GetParam();
   const std::string group = fresh_group_name();
   const auto serve = [](Member& me) {
     me.fabric->receive(0, [](Rank, std::span<const std::byte>) {});
@@ -244,7 +244,7 @@ TEST_P(Processes, LearnOfASigkillOnceAndGoOn) {
 
 TEST_P(Processes, KilledAtAnyMomentDoNotHinderTheNextGroupOfThatName) {
   SKIP_IF_SIMULATED();
-  const Backend backend = GetParam();
+  const Backend& backend = GetParam();
   const std::string group = fresh_group_name();
   std::minstd_rand random(7);
   for (int round = 0; round < 25; ++round) {
@@ -267,7 +267,7 @@ TEST_P(Processes, KilledAtAnyMomentDoNotHinderTheNextGroupOfThatName) {
 
 TEST_P(Processes, DyingUnderOperationsLeaveNoneHanging) {
   SKIP_IF_SIMULATED();
-  const Backend backend = GetParam();
+  const Backend& backend = GetParam();
   const std::string group = fresh_group_name();
   Child victim([&] {
     Member me(backend, group, 1, 2);
