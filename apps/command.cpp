@@ -6,6 +6,7 @@
 #include <exception>
 #include <sstream>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <dunlin/version.hpp>
@@ -117,6 +118,12 @@ Status run(CLI::App& program, int argc, const char* const* argv) {
   } catch (const std::exception& error) {
     return complain(Status::could_not_run, error.what());
   }
+}
+
+Status run(int argc, const char* const* argv) {
+  CLI::App program;
+  add_commands(program);
+  return run(program, argc, argv);
 }
 
 }  // namespace dunlin::app

@@ -1,8 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <dunlin/error.hpp>
+
+// <CLI/CLI.hpp> takes the compiler two seconds: only for who defines options.
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
 
 /// The commands of `dunlin`. Each adds itself as a subcommand whose callback does the work; it
 /// returns when all went well, and throws otherwise.
@@ -50,5 +54,7 @@ void add_top(CLI::App& program);
 void add_commands(CLI::App& program);
 /// Parse and run; errors are printed to standard error as one sentence.
 Status run(CLI::App& program, int argc, const char* const* argv);
+/// The same, of a program that has all commands.
+Status run(int argc, const char* const* argv);
 
 }  // namespace dunlin::app

@@ -1,5 +1,7 @@
 #include "command.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/routing/experiments.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "doctor/examine.hpp"

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
 #include "top/output.hpp"
 #include "top/terminal.hpp"
 

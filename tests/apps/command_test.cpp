@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

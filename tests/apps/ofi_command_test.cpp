@@ -30,10 +30,8 @@ void write_privately(const std::string& file, const std::string& content) {
 }
 
 Status run_routing(std::vector<const char*> words) {
-  CLI::App program;
-  dunlin::app::add_commands(program);
   words.insert(words.begin(), {"dunlin", "routing", "--topology", "hub-ring:4", "--fabric", "ofi"});
-  return dunlin::app::run(program, static_cast<int>(words.size()), words.data());
+  return dunlin::app::run(static_cast<int>(words.size()), words.data());
 }
 
 TEST(OfiCommand, SaysWhichNetworkItHasChosenAndWhy) {

@@ -77,9 +77,7 @@ class BenchOverHosts : public testing::Test {
         words.insert(words.end(), more.begin(), more.end());
         std::vector<const char*> raw;
         for (const std::string& word : words) raw.push_back(word.c_str());
-        CLI::App program;
-        app::add_commands(program);
-        return static_cast<int>(app::run(program, static_cast<int>(raw.size()), raw.data()));
+        return static_cast<int>(app::run(static_cast<int>(raw.size()), raw.data()));
       });
     }
   }

@@ -270,9 +270,7 @@ TEST_F(Doctor, CountsProblemsAndAdvice) {
 /// Runs the command, and gives what it prints.
 std::string printed_by(const std::vector<const char*>& words, app::Status expected) {
   testing::internal::CaptureStdout();
-  CLI::App program;
-  app::add_commands(program);
-  const app::Status status = app::run(program, static_cast<int>(words.size()), words.data());
+  const app::Status status = app::run(static_cast<int>(words.size()), words.data());
   EXPECT_EQ(status, expected);
   return testing::internal::GetCapturedStdout();
 }

@@ -16,13 +16,11 @@ struct Ran {
 };
 
 Ran run_sim(const std::vector<const char*>& words) {
-  CLI::App program;
-  add_commands(program);
   std::vector<const char*> arguments = {"dunlin", "sim", "multicast"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  const Status status = run(program, static_cast<int>(arguments.size()), arguments.data());
+  const Status status = run(static_cast<int>(arguments.size()), arguments.data());
   return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
 }
 

@@ -32,11 +32,9 @@ struct LoadRow {
 };
 
 app::Status run_top(std::initializer_list<std::string> words) {
-  CLI::App program;
-  app::add_commands(program);
   std::vector<const char*> arguments = {"dunlin", "top"};
   for (const std::string& word : words) arguments.push_back(word.c_str());
-  return app::run(program, static_cast<int>(arguments.size()), arguments.data());
+  return app::run(static_cast<int>(arguments.size()), arguments.data());
 }
 
 int fresh_number() {

@@ -14,7 +14,5 @@ int main(int argc, char** argv) {
       std::printf("  %-26s (%s)\n", entry.name.c_str(), entry.rule.c_str());
     return 2;
   }
-  CLI::App program;
-  dunlin::app::add_commands(program);
-  return static_cast<int>(dunlin::app::run(program, argc - 1, argv + 1));
+  return static_cast<int>(dunlin::app::run(argc - 1, argv + 1));
 }
