@@ -2,6 +2,7 @@
 #include <random>
 
 #include "group/sim_groups.hpp"
+#include "support/rounds.hpp"
 
 namespace dunlin {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 using test::GroupNode;
 using test::SimGroups;
 
-constexpr std::uint64_t kSeeds = 1'000;
+constexpr std::uint64_t kSeeds = test::rounds(1'000);
 
 /// Groups to which everything happens that a seed can think of. What is checked: members install
 /// the same views, each has itself in them, numbers go up by one, and trims are the same; and when

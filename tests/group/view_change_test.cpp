@@ -8,13 +8,15 @@
 
 #include <gtest/gtest.h>
 
+#include "support/rounds.hpp"
+
 /// Views of up to seven members that end in every way that a seed can think of: crashes, mistaken
 /// suspicions, cut links, leaves, joiners, and rows that arrive late or only at some.
 namespace dunlin::group {
 namespace {
 
 constexpr std::uint32_t kMostMembers = 7;
-constexpr std::uint32_t kSeeds = 5'000;
+constexpr std::uint32_t kSeeds = test::rounds(5'000);
 
 /// One member with what it sees of the others.
 struct Node {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "multicast/cast_group.hpp"
+#include "support/rounds.hpp"
 
 /// Epochs in the simulator: the promises of docs/multicast.md (O1 to O6) under what a network and
 /// processors may do, over many seeds.
@@ -353,7 +354,7 @@ struct Drawn {
 };
 
 TEST(Epoch, KeepsItsPromisesUnderWhateverASeedDraws) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(400); ++seed) {
     Drawn drawn(seed);
     CastGroup group(drawn.nodes, drawn.profile, seed, drawn.options);
     drawn.disturb(group);
@@ -441,7 +442,7 @@ void end_the_view(std::uint64_t seed) {
 }
 
 TEST(Epoch, EndsAtAnyMomentWithTheSameMessagesForAllSurvivors) {
-  for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(1'500); ++seed) {
     ASSERT_NO_FATAL_FAILURE(end_the_view(seed)) << "seed " << seed;
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }

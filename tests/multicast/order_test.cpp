@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/rounds.hpp"
+
 /// The arithmetic, against what it means: number by number.
 namespace dunlin::multicast::order {
 namespace {
@@ -35,7 +37,7 @@ struct World {
 
 template <class Check>
 void for_many_worlds(Check check) {
-  for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(3'000); ++seed) {
     std::mt19937_64 random(seed);
     World world(random);
     check(world, random);

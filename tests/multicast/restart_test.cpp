@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/errors.hpp"
+#include "support/rounds.hpp"
 
 namespace dunlin::multicast {
 namespace {
@@ -267,7 +268,7 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t started = 0;
   std::uint64_t delivered = 0;
   std::uint64_t cuts = 0;
-  for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(3'000); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     History history(seed);
     history.run();

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/rounds.hpp"
+
 /// A sender's ring by itself: what is built is walked, whatever its lengths, nulls and wraps, and
 /// nothing in use is written over.
 namespace dunlin::multicast {
@@ -155,7 +157,7 @@ struct Expected {
 };
 
 TEST(Ring, KeepsEverythingInUseThroughManyRounds) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300); ++seed) {
     std::mt19937_64 random(seed);
     const std::size_t slot = seed % 3 == 0 ? 48 : 0;
     Memory memory(std::size_t{1024} << random() % 3, slot);

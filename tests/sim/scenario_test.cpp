@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "sim/audit.hpp"
+#include "support/rounds.hpp"
 
 namespace dunlin::app::sim {
 namespace {
 
 constexpr std::uint64_t kShards = 8;
-constexpr std::uint64_t kSeedsInShard = 250;
+constexpr std::uint64_t kSeedsInShard = test::rounds(250);
 
 /// In shards, so that they run beside each other.
 struct Seeds : testing::TestWithParam<std::uint64_t> {};

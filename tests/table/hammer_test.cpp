@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "support/rounds.hpp"
 #include "table/nodes.hpp"
 #include "table/witness.hpp"
 
@@ -182,7 +183,7 @@ struct Feed {
 };
 
 TEST_P(Hammer, AListThatIsTruncatedWhenAllHaveReadLosesNothing) {
-  constexpr std::uint64_t kEvents = 2'000;
+  constexpr std::uint64_t kEvents = test::rounds(2'000);
   run_nodes<Feed>(ground, 3, options, [&](Table<Feed>& table) {
     const std::size_t me = table.my_row();
     const auto one_round = [&] {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/rounds.hpp"
 #include "table/sim_group.hpp"
 #include "table/witness.hpp"
 
@@ -47,13 +48,13 @@ void run(const sim::Profile& profile, std::uint64_t seed, std::uint64_t steps,
 }
 
 TEST(Order, DataComesBeforeItsGuard) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300); ++seed) {
     ASSERT_NO_FATAL_FAILURE(run(rough_network(), seed, 40, 1)) << "seed " << seed;
   }
 }
 
 TEST(Order, DataComesBeforeItsGuardHoweverManyStoresAPushPublishes) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300); ++seed) {
     ASSERT_NO_FATAL_FAILURE(run(rough_network(), seed, 100, 4)) << "seed " << seed;
   }
 }
@@ -61,7 +62,7 @@ TEST(Order, DataComesBeforeItsGuardHoweverManyStoresAPushPublishes) {
 TEST(Order, HoldsWithFullQueues) {
   sim::Profile narrow = rough_network();
   narrow.queue_slots = 16;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(200); ++seed) {
     ASSERT_NO_FATAL_FAILURE(run(narrow, seed, 100, 3)) << "seed " << seed;
   }
 }
