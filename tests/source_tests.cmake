@@ -20,17 +20,21 @@ endforeach()
 
 # Mistakes that the compiler must refuse, with a sentence: tests/<layer>/compile_fail/*.cpp.
 file(GLOB_RECURSE mistakes CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */compile_fail/*.cpp)
-foreach(mistake IN LISTS mistakes)
-  add_test(NAME "refused.${mistake}"
-    COMMAND Python3::Interpreter ${tools}/must_not_compile.py
-            ${CMAKE_CURRENT_SOURCE_DIR}/${mistake} -- ${compile})
-  if(CLANGXX AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    list(SUBLIST compile 1 -1 flags)
-    add_test(NAME "refused.${mistake}.clang"
-      COMMAND Python3::Interpreter ${tools}/must_not_compile.py
-              ${CMAKE_CURRENT_SOURCE_DIR}/${mistake} -- ${CLANGXX} ${flags})
-  endif()
-endforeach()
+function(refuse suffix) # COMPILER FLAG...
+  set(check Python3::Interpreter ${tools}/must_not_compile.py)
+  foreach(mistake IN LISTS mistakes)
+    add_test(NAME "refused.${mistake}${suffix}"
+      COMMAND ${check} ${CMAKE_CURRENT_SOURCE_DIR}/${mistake} -- ${ARGN})
+  endforeach()
+  list(TRANSFORM mistakes PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  add_test(NAME "refused.not_without_mistakes${suffix}"
+    COMMAND ${check} --without-mistakes ${mistakes} -- ${ARGN})
+endfunction()
+refuse("" ${compile})
+if(CLANGXX AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(SUBLIST compile 1 -1 flags)
+  refuse(.clang ${CLANGXX} ${flags})
+endif()
 
 # The examples in the documents: one test a page. They may join groups of the same name: one page
 # at a time.
