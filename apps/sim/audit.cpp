@@ -155,7 +155,7 @@ std::string fault_of_node(const Record& record, const NodeLog& node) {
 std::string fault_of_pair(const Record& record, const NodeLog& one, const NodeLog& other) {
   std::string fault = fault_between_views(one, other);
   for (std::size_t i = 0; i < record.subgroups.size() && fault.empty(); ++i)
-    if (record.subgroups[i].mode == multicast::Mode::ordered)
+    if (record.subgroups[i].mode != multicast::Mode::unordered)
       fault = fault_of_virtual_synchrony(one, other, i, record.subgroups[i].name);
   return fault;
 }

@@ -17,8 +17,9 @@ namespace {
 constexpr const char* kFooter = R"(
 Each seed makes a group of 2 to 6 members, up to three subgroups that overlap, messages, and faults:
 crashes, hung processes behind live network cards, pauses, slow nodes, cut, one-way and slow links,
-members that leave. The real group and multicast run on a simulated network. What every member saw
-is held against docs/group.md and docs/multicast.md; the first fault ends the run, with its seed.
+members that leave. The real group and multicast run on a simulated network, and the logs of durable
+subgroups on simulated disks, whose machines all crash in the end. What every member saw is held
+against docs/group.md and docs/multicast.md; the first fault ends the run, with its seed.
 
 Exit status: 0 no fault was found; 1 one was; 2 wrong input; 3 it could not run.
 

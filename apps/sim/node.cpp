@@ -6,28 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "sim/messages.hpp"
+
 namespace dunlin::app::sim {
-namespace {
-
-struct Head {
-  std::uint64_t index;
-  std::uint32_t node;
-  std::uint32_t check;  // over the rest
-};
-
-/// Bytes that only this message has.
-std::vector<std::byte> make_message(MessageId id, std::size_t bytes) {
-  std::vector<std::byte> message(std::max(bytes, sizeof(Head)));
-  const Head head{
-      .index = id.index, .node = id.node, .check = static_cast<std::uint32_t>(message.size())};
-  std::memcpy(message.data(), &head, sizeof head);
-  for (std::size_t i = sizeof head; i < message.size(); ++i)
-    message[i] = static_cast<std::byte>(id.index * 31 + id.node * 7 + i);
-  return message;
-}
-
-}  // namespace
-
 Node::Node(Fabric& fabric, const std::vector<SubgroupSpec>& specs,
            const std::vector<MulticastOptions>& options, const Habits& habits, std::uint64_t seed,
            Trace trace)
@@ -123,10 +104,7 @@ std::size_t Node::send_one_each() {
 }
 
 void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
-  Head head{};
-  if (delivery.message.size() >= sizeof head)
-    std::memcpy(&head, delivery.message.data(), sizeof head);
-  const MessageId id{head.node, head.index};
+  const MessageId id = id_of(delivery.message);
   if (!std::ranges::equal(delivery.message, make_message(id, delivery.message.size())) &&
       corruption_.empty())
     corruption_ = fmt::format("{} was given {} bytes that nobody sent",

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/disks.hpp"
 #include "sim/node.hpp"
 
 namespace dunlin::app::sim {
@@ -20,6 +21,7 @@ using dunlin::sim::World;
 constexpr std::uint64_t kRestNs = 60'000'000;     // from the last fault until everybody has all
 constexpr std::uint64_t kLastNs = 2'000'000;      // for one more message of each sender, in
 constexpr std::uint64_t kLastPolls = 1'000;       // ... so many polls of each member
+constexpr std::uint64_t kDiskFactor = 10;         // ... so many times that, if there are logs
 constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be posted
 
 class Draw {
@@ -34,6 +36,17 @@ class Draw {
  private:
   std::mt19937_64 random_;
 };
+
+const char* name_of(multicast::Mode mode) {
+  switch (mode) {
+    case multicast::Mode::unordered:
+      return "unordered";
+    case multicast::Mode::ordered:
+      return "ordered";
+    default:
+      return "durable";
+  }
+}
 
 /// Networks as they are, and as unkind as the rules allow.
 Profile draw_profile(Draw& draw) {
@@ -56,7 +69,9 @@ class Scenario {
         world_(draw_profile(draw_), members_, seed),
         dead_(members_),
         left_(members_),
-        clear_cut_(draw_.one_in(6)) {
+        clear_cut_(draw_.one_in(6)),
+        disks_(members_, seed),
+        disk_draw_(seed + (std::uint64_t{1} << 40)) {
     draw_subgroups();
     const Habits habits{.gap_ns = draw_.between(1, 40) * 1'000,
                         .burst = draw_.between(1, 20),
@@ -65,8 +80,9 @@ class Scenario {
                         .polls = draw_.one_in(3)};
     describe(habits);
     for (Rank rank = 0; rank < members_; ++rank) {
-      nodes_.push_back(
-          std::make_unique<Node>(world_.fabric(rank), specs_, options_, habits, seed, trace_));
+      nodes_.push_back(std::make_unique<Node>(world_.fabric(rank), specs_,
+                                              disks_.options(rank, options_, plan_), habits, seed,
+                                              trace_));
       world_.attach(rank, [node = nodes_.back().get()] { return node->poll(); });
     }
   }
@@ -91,7 +107,9 @@ class Scenario {
     world_.run_for(kRestNs);
     if (fault.empty()) fault = audit(true);
     if (fault.empty()) fault = fault_of_last_messages();
-    return fault.empty() ? fault_of_silence() : fault;
+    if (fault.empty()) fault = fault_of_silence();
+    return fault.empty() ? disks_.crash_all_and_find_fault(record(), world_.fabric(0).group())
+                         : fault;
   }
 
   /// Some of it comes while members agree on a view.
@@ -121,6 +139,7 @@ class Scenario {
       if (draw_.one_in(2)) spec.senders = some_of(spec.members.empty() ? all : spec.members);
       const bool ordered = !draw_.one_in(5);
       plan_.push_back({spec.name, ordered ? multicast::Mode::ordered : multicast::Mode::unordered});
+      if (ordered && disk_draw_.one_in(4)) plan_.back().mode = multicast::Mode::durable;
       options_.push_back({.mode = plan_.back().mode,
                           .ring_bytes = std::size_t{1024} << draw_.below(6),
                           .window_messages = draw_.one_in(3) ? draw_.between(1, 30) : 0});
@@ -139,10 +158,9 @@ class Scenario {
     for (std::size_t i = 0; i < specs_.size(); ++i)
       trace_(0,
              fmt::format("subgroup '{}', {}: members {}; senders {}; rings of {} bytes, window {}",
-                         specs_[i].name,
-                         plan_[i].mode == multicast::Mode::ordered ? "ordered" : "unordered",
-                         fmt::join(specs_[i].members, " "), fmt::join(specs_[i].senders, " "),
-                         options_[i].ring_bytes, options_[i].window_messages));
+                         specs_[i].name, name_of(plan_[i].mode), fmt::join(specs_[i].members, " "),
+                         fmt::join(specs_[i].senders, " "), options_[i].ring_bytes,
+                         options_[i].window_messages));
   }
 
   void say(const std::string& what) {
@@ -233,10 +251,12 @@ class Scenario {
         refused = node.log().name + " has no room for another message, and all have delivered all";
       });
     }
-    world_.run_for(kLastNs);
+    const bool logs = std::ranges::count(plan_, multicast::Mode::durable, &SubgroupPlan::mode) > 0;
+    const std::uint64_t longer = logs ? kDiskFactor : 1;
+    world_.run_for(kLastNs * longer);
     if (!refused.empty()) return refused;
     for (Rank rank = 0; rank < members_; ++rank)
-      if (nodes_[rank]->polls() - polls[rank] > kLastPolls)
+      if (nodes_[rank]->polls() - polls[rank] > kLastPolls * longer)
         return fmt::format("{} polled {} times for one message of each", name(rank),
                            nodes_[rank]->polls() - polls[rank]);
     return audit(true);
@@ -269,6 +289,8 @@ class Scenario {
   std::vector<SubgroupSpec> specs_;
   std::vector<MulticastOptions> options_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  Disks disks_;
+  Draw disk_draw_;  // of its own, so that all else is as it would be without
   std::uint64_t faults_ = 0;
 };
 

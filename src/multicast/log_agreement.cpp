@@ -57,7 +57,7 @@ LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& jo
       }) {}
 
 std::size_t LogAgreement::poll() {
-  std::size_t done = journal_.poll() ? 1 : 0;
+  std::size_t done = !done_ && journal_.poll() ? 1 : 0;
   if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
   if (chosen_ && source_ == me_ && !done_) done += send_records() ? 1 : 0;
   done += epoch_.poll();

@@ -263,6 +263,7 @@ class Multicast::Part final : public SubgroupPart {
   }
   /// What the log held when we came, and what others had of it. Returns whether that was all.
   bool replay_some(std::size_t& done) {
+    done += journal_->poll() ? 1 : 0;
     if (!journal_->settled()) return false;
     if (!on_replay_ || lacks_state_) return true;
     ++done;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "sim/audit.hpp"
+
+/// What simulated members send: bytes that tell whose they are, and that only one message has.
+namespace dunlin::app::sim {
+
+struct MessageHead {
+  std::uint64_t index;
+  std::uint32_t node;
+  std::uint32_t check;  // over the rest
+};
+
+[[nodiscard]] inline std::vector<std::byte> make_message(MessageId id, std::size_t bytes) {
+  std::vector<std::byte> message(std::max(bytes, sizeof(MessageHead)));
+  const MessageHead head{
+      .index = id.index, .node = id.node, .check = static_cast<std::uint32_t>(message.size())};
+  std::memcpy(message.data(), &head, sizeof head);
+  for (std::size_t i = sizeof head; i < message.size(); ++i)
+    message[i] = static_cast<std::byte>(id.index * 31 + id.node * 7 + i);
+  return message;
+}
+
+[[nodiscard]] inline MessageId id_of(std::span<const std::byte> message) {
+  MessageHead head{};
+  if (message.size() >= sizeof head) std::memcpy(&head, message.data(), sizeof head);
+  return {head.node, head.index};
+}
+
+}  // namespace dunlin::app::sim
