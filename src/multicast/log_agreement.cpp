@@ -114,6 +114,7 @@ void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> 
 
 void LogAgreement::choose() {
   std::vector<LogReport> reports;
+  reports.reserve(reports_.size());
   for (const auto& report : reports_) reports.push_back(*report);
   const LogChoice choice = choose_log(reports);
   refusal_ = choice.refusal;

@@ -17,11 +17,9 @@ namespace dunlin::test {
 using Words = std::vector<std::string>;
 
 inline app::Status run_multicast(const Words& words) {
-  CLI::App program;
-  app::add_commands(program);
   std::vector<const char*> all{"dunlin", "multicast"};
   for (const std::string& word : words) all.push_back(word.c_str());
-  return app::run(program, static_cast<int>(all.size()), all.data());
+  return app::run(static_cast<int>(all.size()), all.data());
 }
 
 /// What it prints, and complains of, is heard; what it is told are lines for it.
