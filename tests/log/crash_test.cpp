@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "log/scribe.hpp"
+#include "support/rounds.hpp"
 
 /// A machine that crashes at every operation, and keeps any part of what was not synced.
 namespace dunlin::log {
@@ -62,7 +63,7 @@ std::uint64_t operations(std::uint64_t seed) {
 }
 
 TEST(Crashes, LoseNothingThatWasAcknowledgedAtAnyOperation) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(40); ++seed) {
     const std::uint64_t all = operations(seed);
     ASSERT_GT(all, 50);
     for (std::uint64_t operation = 1; operation <= all; ++operation) {

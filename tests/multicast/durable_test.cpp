@@ -6,6 +6,7 @@
 #include "multicast/durable_group.hpp"
 #include "support/errors.hpp"
 #include "support/own_directory.hpp"
+#include "support/rounds.hpp"
 
 /// The durable mode, on simulated networks and disks.
 namespace dunlin {
@@ -142,11 +143,12 @@ void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& view
 TEST(Durable, LosesNothingThatWasDeliveredWhenAllCrash) {
   std::uint64_t delivered = 0;
   std::uint64_t views = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  constexpr std::uint64_t kSeeds = test::rounds(400);
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(crash_all(seed, delivered, views));
   }
-  EXPECT_GT(delivered, 20'000);
-  EXPECT_GT(views, 1'600);
+  EXPECT_GT(delivered, 50 * kSeeds);
+  EXPECT_GT(views, 4 * kSeeds);
 }
 
 /// Run after run on the same disks, with faults, crashes of all, also while logs are made equal:
@@ -193,11 +195,12 @@ void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint
 TEST(Durable, KeepsWhatWasEverDeliveredOverManyRestarts) {
   std::uint64_t given = 0;
   std::uint64_t unequal = 0;
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  constexpr std::uint64_t kSeeds = test::rounds(150);
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(restart_again_and_again(seed, given, unequal));
   }
-  EXPECT_GT(given, 20'000);
-  EXPECT_GT(unequal, 100);
+  EXPECT_GT(given, 130 * kSeeds);
+  EXPECT_GT(unequal, kSeeds / 2);
 }
 
 TEST(Durable, ReplaysItsLogAndGoesOnBehindIt) {

@@ -268,7 +268,8 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t started = 0;
   std::uint64_t delivered = 0;
   std::uint64_t cuts = 0;
-  for (std::uint64_t seed = 1; seed <= test::rounds(3'000); ++seed) {
+  constexpr std::uint64_t kSeeds = test::rounds(3'000);
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     History history(seed);
     history.run();
@@ -277,9 +278,9 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
     delivered += history.delivered();
     cuts += history.cuts;
   }
-  EXPECT_GT(started, 6'000);
-  EXPECT_GT(delivered, 100'000);
-  EXPECT_GT(cuts, 300);
+  EXPECT_GT(started, 2 * kSeeds);
+  EXPECT_GT(delivered, 30 * kSeeds);
+  EXPECT_GT(cuts, kSeeds / 10);
 }
 
 }  // namespace
