@@ -11,7 +11,11 @@
 namespace dunlin::bench {
 
 const std::vector<Experiment>& multicast_experiments() {
-  static const std::vector<Experiment> experiments{cast_throughput(), cast_latency()};
+  static const std::vector<Experiment> experiments = [] {
+    std::vector<Experiment> all{cast_throughput(), cast_latency()};
+    for (Experiment& simulated : simulated_casts()) all.push_back(std::move(simulated));
+    return all;
+  }();
   return experiments;
 }
 

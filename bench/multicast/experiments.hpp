@@ -13,6 +13,7 @@ namespace dunlin::bench {
 
 [[nodiscard]] Experiment cast_throughput();
 [[nodiscard]] Experiment cast_latency();
+[[nodiscard]] std::vector<Experiment> simulated_casts();
 
 [[nodiscard]] const std::vector<Experiment>& multicast_experiments();
 

@@ -120,7 +120,7 @@ bool Epoch::gather(std::size_t most) {
 
 /// Enough for one upcall: others wait to hear what is free again.
 inline bool Epoch::full(std::size_t most) const noexcept {
-  return batched_ >= most || batched_bytes_ >= shape_.bytes / 8;
+  return batched_ >= most || batched_bytes_ >= sources_.size() * (shape_.bytes / 8);
 }
 
 void Epoch::gather_in_order(std::size_t most) {

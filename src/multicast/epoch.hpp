@@ -193,7 +193,7 @@ class Epoch {
     std::uint64_t records = 0;
   };
   RingWriter writer_;
-  RingCursor posting_;  // without batch_send: the record to post next
+  RingCursor posting_;  // at the first record beyond the goal
   Goal goal_;           // posted to some peers, or to all
   Goal announced_;
   std::vector<std::uint64_t> posted_;  // by member: position up to which it has the records

@@ -75,7 +75,9 @@ struct Record {
 /// Goes from record to record.
 class RingCursor {
  public:
-  explicit RingCursor(RingShape shape) noexcept : shape_(shape) {}
+  explicit RingCursor(RingShape shape, std::uint64_t position = 0, std::uint64_t turns = 0,
+                      std::uint64_t records = 0) noexcept
+      : shape_(shape), position_(position), turns_(turns), records_(records) {}
 
   /// The turn of the next record, if the sender's turns below `real` are all in the ring: those
   /// between turns() and it are nulls. kNoTurn: there is none.
@@ -145,6 +147,10 @@ class RingWriter {
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   /// Position behind the last record.
   [[nodiscard]] std::uint64_t head() const noexcept { return head_; }
+  /// Where the next record will be.
+  [[nodiscard]] RingCursor end() const noexcept {
+    return RingCursor(shape_, head_, real_, records_);
+  }
   /// The oldest record in use.
   [[nodiscard]] const RingCursor& tail() const noexcept { return tail_; }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }

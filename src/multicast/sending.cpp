@@ -11,6 +11,13 @@
 #include "multicast/row.hpp"
 
 namespace dunlin::multicast {
+namespace {
+
+/// Bytes that are put to each peer before it is said what was received meanwhile.
+constexpr std::size_t kLeastAtOnce = 4096;
+constexpr std::size_t kMostAtOnce = 65'536;
+
+}  // namespace
 
 std::span<std::byte> Epoch::prepare(std::size_t bytes) noexcept {
   std::byte* at = nullptr;
@@ -110,13 +117,24 @@ std::size_t Epoch::send_stage() noexcept {
   return publish(announced) + (refused ? 1 : 0);
 }
 
+/// As much as receipts may wait behind: they travel on the same queue.
 void Epoch::choose_goal() noexcept {
-  if (options_.switches.batch_send || posting_.next(writer_.real()) == kNoTurn) {
-    goal_ = {writer_.head(), writer_.real(), writer_.taken(), writer_.records()};
-    return;
+  const bool batch = options_.switches.batch_send;
+  const std::uint64_t most =
+      announced_.head + std::clamp(shape_.bytes / 16, kLeastAtOnce, kMostAtOnce);
+  if (!batch || writer_.head() > most) {
+    std::uint64_t turns = 0;
+    while (posting_.next(writer_.real()) != kNoTurn) {
+      turns = posting_.take().turn + 1;
+      if (!batch || posting_.position() >= most) break;
+    }
+    if (turns != 0 && posting_.next(writer_.real()) != kNoTurn) {
+      goal_ = {posting_.position(), turns, turns, posting_.records()};
+      return;
+    }
   }
-  const std::uint64_t turns = posting_.take().turn + 1;
-  goal_ = {posting_.position(), turns, turns, posting_.records()};
+  posting_ = writer_.end();
+  goal_ = {writer_.head(), writer_.real(), writer_.taken(), writer_.records()};
 }
 
 /// Up to the goal; false if a queue is full, or a peer's ring is not there yet.

@@ -1,0 +1,223 @@
+#include "bench/multicast/sim_cast.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "multicast/epoch.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+using multicast::Delivery;
+using multicast::Epoch;
+
+constexpr std::uint64_t kStuckNs = 100'000'000'000;
+constexpr std::size_t kStreamBytes = 100'000;
+
+std::size_t ring_bytes(const SimCast& cast) {
+  const std::size_t record = (cast.bytes + 15) / 8 * 8;
+  return std::max(std::bit_ceil(record * std::max(cast.window, 8U)), kMinRingBytes);
+}
+
+/// One member: sends into the active subgroups in turn, as fast as there is room.
+class Node {
+ public:
+  Node(sim::World& world, Rank rank, const SimCast& cast)
+      : fabric_(world.fabric(rank)), cast_(cast), rank_(rank) {
+    multicast::EpochOptions options;
+    options.epoch = 1;
+    options.members.resize(cast.members);
+    std::iota(options.members.begin(), options.members.end(), 0);
+    options.senders.resize(cast.senders);
+    std::iota(options.senders.begin(), options.senders.end(), 0);
+    options.ring_bytes = ring_bytes(cast);
+    options.window_messages = cast.window;
+    options.switches = cast.switches;
+    if (!cast.switches.used_bytes_only) options.slot_bytes = (cast.bytes + 15) / 8 * 8;
+    for (std::uint32_t i = 0; i < cast.subgroups; ++i) {
+      options.name = "s" + std::to_string(i);
+      epochs_.push_back(std::make_unique<Epoch>(
+          fabric_, options, [this](std::span<const Delivery> batch) { take(batch); }));
+    }
+    const bool delayed = rank < cast.senders && rank + cast.delayed >= cast.senders;
+    delay_ns_ = delayed ? cast.delay_ns : 0;
+    sends_ = rank < cast.senders && delay_ns_ != SimCast::kSilent;
+    world.attach(rank, [this] { return poll(); });
+  }
+
+  [[nodiscard]] bool connected() const {
+    return std::ranges::all_of(epochs_, [](const auto& epoch) { return epoch->connected(); });
+  }
+  void start() { started_ = true; }
+  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
+  [[nodiscard]] std::vector<double>& latencies() noexcept { return latencies_; }
+  [[nodiscard]] multicast::Counters counters() const {
+    multicast::Counters sum = epochs_.front()->counters();
+    for (std::uint32_t i = 1; i < cast_.active; ++i) {
+      const multicast::Counters more = epochs_[i]->counters();
+      sum.messages_sent += more.messages_sent;
+      sum.messages_delivered += more.messages_delivered;
+      sum.turns_received += more.turns_received;
+      sum.receive_batches += more.receive_batches;
+      sum.records_announced += more.records_announced;
+      sum.send_batches += more.send_batches;
+      sum.deliver_batches += more.deliver_batches;
+      sum.puts += more.puts;
+      sum.pushes += more.pushes;
+      sum.posting_ns += more.posting_ns;
+    }
+    return sum;
+  }
+
+ private:
+  std::size_t poll() {
+    std::size_t done = started_ && sends_ ? send() : 0;
+    for (const auto& epoch : epochs_) done += epoch->poll();
+    return done;
+  }
+
+  std::size_t send() {
+    std::size_t sent = 0;
+    while (true) {
+      if (delay_ns_ > 0 && fabric_.now_ns() < next_ns_) {
+        fabric_.wake_at(next_ns_);
+        break;
+      }
+      Epoch& epoch = *epochs_[next_++ % cast_.active];
+      if (epoch.prepare(cast_.bytes).data() == nullptr) break;
+      spend_copying(1);
+      epoch.commit();
+      committed_.push_back(fabric_.now_ns());
+      ++sent;
+      next_ns_ = fabric_.now_ns() + delay_ns_;
+    }
+    return sent;
+  }
+
+  void take(std::span<const Delivery> batch) {
+    delivered_ += batch.size();
+    for (const Delivery& delivery : batch) {
+      if (delivery.sender != rank_) continue;
+      latencies_.push_back(static_cast<double>(fabric_.now_ns() - committed_.front()));
+      committed_.pop_front();
+    }
+    spend_copying(batch.size());
+    if (cast_.upcall_ns > 0) fabric_.spend(static_cast<double>(cast_.upcall_ns));
+  }
+  void spend_copying(std::size_t messages) {
+    if (cast_.copy_ns_per_byte > 0)
+      fabric_.spend(cast_.copy_ns_per_byte * static_cast<double>(cast_.bytes * messages));
+  }
+
+  Fabric& fabric_;
+  const SimCast& cast_;
+  Rank rank_;
+  std::vector<std::unique_ptr<Epoch>> epochs_;
+  bool started_ = false;
+  bool sends_ = false;
+  std::uint64_t delay_ns_ = 0;
+  std::uint64_t next_ns_ = 0;
+  std::size_t next_ = 0;
+  std::uint64_t delivered_ = 0;
+  std::deque<std::uint64_t> committed_;  // of own messages that are not delivered
+  std::vector<double> latencies_;
+};
+
+void run_until(sim::World& world, const std::function<bool()>& condition) {
+  if (!world.run_until(condition, kStuckNs))
+    throw Error("bench: the multicast of " + std::to_string(world.size()) + " simulated nodes on " +
+                world.profile().name + " is stuck");
+}
+
+}  // namespace
+
+SimCastFigures run_sim_cast(const sim::Profile& profile, std::uint64_t seed, const SimCast& cast) {
+  sim::World world(profile, cast.members, seed);
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (Rank rank = 0; rank < cast.members; ++rank)
+    nodes.push_back(std::make_unique<Node>(world, rank, cast));
+  run_until(world, [&] {
+    return std::ranges::all_of(nodes, [](const auto& node) { return node->connected(); });
+  });
+  for (Rank rank = 0; rank < cast.members; ++rank)
+    world.on(rank, [node = nodes[rank].get()] { node->start(); });
+  const auto delivered = [&] {
+    std::uint64_t all = 0;
+    for (const auto& node : nodes) all += node->delivered();
+    return all / nodes.size();
+  };
+  run_until(world, [&] { return delivered() >= cast.messages / 4; });  // rings are full by then
+  const std::uint64_t start = world.now_ns(), before = delivered();
+  run_until(world, [&] { return delivered() >= before + cast.messages; });
+  const auto ns = static_cast<double>(world.now_ns() - start);
+  const multicast::Counters c = nodes.front()->counters();
+  const auto ratio = [](std::uint64_t of, std::uint64_t to) {
+    return to == 0 ? 0.0 : static_cast<double>(of) / static_cast<double>(to);
+  };
+  std::vector<double>& latencies = nodes.front()->latencies();
+  std::ranges::nth_element(latencies, latencies.begin() + std::ssize(latencies) / 2);
+  return {.bytes_per_ns = static_cast<double>((delivered() - before) * cast.bytes) / ns,
+          .latency_ns = latencies.empty() ? 0 : latencies[latencies.size() / 2],
+          .writes_per_message = ratio(c.puts + c.pushes, c.messages_sent),
+          .posting_share = static_cast<double>(c.posting_ns) / static_cast<double>(world.now_ns()),
+          .records_sent_at_once = ratio(c.records_announced, c.send_batches),
+          .turns_received_at_once = ratio(c.turns_received, c.receive_batches),
+          .delivered_at_once = ratio(c.messages_delivered, c.deliver_batches)};
+}
+
+double run_sim_stream(const sim::Profile& profile, std::uint64_t seed, const SimCast& cast) {
+  sim::World world(profile, cast.members, seed);
+  struct Streamer {
+    Region region;
+    std::vector<Completion> completions;
+    std::vector<std::uint64_t> left;  // by peer
+  };
+  std::vector<Streamer> streamers(cast.members);
+  const std::uint64_t writes =
+      std::max<std::uint64_t>(cast.messages / cast.senders * cast.bytes / kStreamBytes, 1);
+  for (Rank rank = 0; rank < cast.members; ++rank) {
+    Fabric& fabric = world.fabric(rank);
+    Streamer& streamer = streamers[rank];
+    streamer.region = fabric.allocate({.name = "stream", .bytes = kStreamBytes});
+    fabric.announce(streamer.region);
+    streamer.completions = std::vector<Completion>(cast.members);
+    streamer.left.assign(cast.members, rank < cast.senders ? writes : 0);
+    streamer.left[rank] = 0;
+    world.attach(rank, [&fabric, &streamer] {
+      std::size_t done = fabric.poll();
+      for (Rank peer = 0; peer < fabric.size(); ++peer) {
+        // The one under way, and the one behind it.
+        while (streamer.left[peer] > 0 && fabric.connected(peer, streamer.region.id()) &&
+               streamer.completions[peer].finished()) {
+          const Operation one =
+              put(peer, streamer.region.id(), 0, streamer.region.memory().data(), kStreamBytes);
+          const Operation last = one.notify(streamer.completions[peer], Notify::remotely);
+          const std::array both{one, last};
+          const bool two = streamer.left[peer] > 1;
+          if (!fabric.post(std::span(both).last(two ? 2 : 1)).all()) break;
+          streamer.left[peer] -= two ? 2 : 1;
+          ++done;
+        }
+      }
+      return done;
+    });
+  }
+  const auto over = [&] {
+    return std::ranges::all_of(streamers, [](const Streamer& streamer) {
+      return std::ranges::all_of(streamer.left, [](auto left) { return left == 0; }) &&
+             std::ranges::all_of(streamer.completions,
+                                 [](const Completion& c) { return c.finished(); });
+    });
+  };
+  const std::uint64_t start = world.now_ns();
+  run_until(world, over);
+  return static_cast<double>(writes * kStreamBytes * cast.senders) /
+         static_cast<double>(world.now_ns() - start);
+}
+
+}  // namespace dunlin::bench
