@@ -18,6 +18,7 @@ using multicast::Epoch;
 
 constexpr std::uint64_t kStuckNs = 100'000'000'000;
 constexpr std::size_t kStreamBytes = 100'000;
+constexpr std::uint32_t kUnderWay = 4;  // to each peer
 
 std::size_t ring_bytes(const SimCast& cast) {
   const std::size_t record = (cast.bytes + 15) / 8 * 8;
@@ -185,24 +186,20 @@ double run_sim_stream(const sim::Profile& profile, std::uint64_t seed, const Sim
     Streamer& streamer = streamers[rank];
     streamer.region = fabric.allocate({.name = "stream", .bytes = kStreamBytes});
     fabric.announce(streamer.region);
-    streamer.completions = std::vector<Completion>(cast.members);
+    streamer.completions = std::vector<Completion>(cast.members * kUnderWay);
     streamer.left.assign(cast.members, rank < cast.senders ? writes : 0);
     streamer.left[rank] = 0;
     world.attach(rank, [&fabric, &streamer] {
       std::size_t done = fabric.poll();
-      for (Rank peer = 0; peer < fabric.size(); ++peer) {
-        // The one under way, and the one behind it.
-        while (streamer.left[peer] > 0 && fabric.connected(peer, streamer.region.id()) &&
-               streamer.completions[peer].finished()) {
-          const Operation one =
-              put(peer, streamer.region.id(), 0, streamer.region.memory().data(), kStreamBytes);
-          const Operation last = one.notify(streamer.completions[peer], Notify::remotely);
-          const std::array both{one, last};
-          const bool two = streamer.left[peer] > 1;
-          if (!fabric.post(std::span(both).last(two ? 2 : 1)).all()) break;
-          streamer.left[peer] -= two ? 2 : 1;
-          ++done;
-        }
+      for (Completion& completion : streamer.completions) {
+        const auto peer = static_cast<Rank>(&completion - streamer.completions.data()) / kUnderWay;
+        if (streamer.left[peer] == 0 || !completion.finished()) continue;
+        if (!fabric.connected(peer, streamer.region.id())) continue;
+        const Operation one =
+            put(peer, streamer.region.id(), 0, streamer.region.memory().data(), kStreamBytes);
+        if (!fabric.post(one.notify(completion, Notify::remotely)).all()) continue;
+        --streamer.left[peer];
+        ++done;
       }
       return done;
     });

@@ -95,8 +95,10 @@ std::vector<Result> by_members(const Effort& effort) {
 std::vector<Result> by_size(const Effort& effort) {
   std::vector<Case> cases;
   for (const double bytes : {1.0, 100.0, 1'000.0, 10'000.0, 100'000.0}) {
-    SimCast cast = all_send(kMost, kAll, bytes < 100'000 ? 24'000 : 2'400);
+    const bool large = bytes >= 100'000;
+    SimCast cast = all_send(kMost, kAll, large ? 4'000 : 24'000);
     cast.bytes = static_cast<std::size_t>(bytes);
+    if (large) cast.window = 20;  // as much memory as 10 KB takes
     cases.push_back({{{"bytes", bytes}}, cast});
   }
   return measure_all(effort, "simulated size", std::move(cases));
