@@ -107,7 +107,7 @@ std::vector<Result> by_size(const Effort& effort) {
 std::vector<Result> by_window(const Effort& effort) {
   std::vector<Case> cases;
   for (const std::uint32_t window : {5U, 20U, 50U, 100U, 200U, 500U, 1'000U}) {
-    SimCast cast = all_send(kMost, kAll, std::max<std::uint64_t>(24'000, 64ULL * window));
+    SimCast cast = all_send(kMost / 2, kAll, std::max<std::uint64_t>(16'000, 48ULL * window));
     cast.window = window;
     cases.push_back({{{"window", double(window)}}, cast});
   }
