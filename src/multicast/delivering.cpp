@@ -192,6 +192,8 @@ void Epoch::settle() noexcept {
     parts_ = false;
   }
   if (over_ || sources_.empty()) return;
+  if (timed_.since_ns != 0) [[unlikely]]
+    note_own();
   for (std::size_t seat = 0; seat < sources_.size(); ++seat) {
     Source& source = sources_[seat];
     const RingCursor& cursor = source.cursor;

@@ -187,7 +187,10 @@ std::size_t Epoch::poll() {
   const std::size_t sent = send_stage();
   const std::size_t logged = durable() ? log_stage() : 0;
   const std::size_t delivered = deliver_stage();
-  rested_ = received + sent + logged + delivered == 0;
+  const bool rests = received + sent + logged + delivered == 0;
+  if ((rests && !rested_) || --until_shown_ == 0) [[unlikely]]
+    show();
+  rested_ = rests;
   return done + received + sent + logged + delivered;
 }
 

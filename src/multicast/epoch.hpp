@@ -130,6 +130,10 @@ class Epoch {
   void say(std::size_t offset, std::uint64_t value) noexcept;
   void spend(std::size_t entries, std::size_t upcalls) noexcept;
   [[nodiscard]] bool has_to_send() const noexcept;
+  // showing.cpp
+  void time_own() noexcept;
+  void note_own() noexcept;
+  void show() noexcept;
   // sending.cpp
   void reclaim() noexcept;
   void feed() noexcept;
@@ -252,6 +256,17 @@ class Epoch {
   std::size_t batched_bytes_ = 0;
   std::size_t first_seat_ = 0;  // unordered: who comes first in the next batch
   bool parts_ = false;          // records of several a message were taken
+
+  // For observers: an own message now and then is timed, one after the other.
+  struct Timed {
+    bool due = true;
+    std::uint64_t since_ns = 0;  // 0: none is under way
+    std::uint64_t turn = 0;
+    std::uint64_t last_ns = 0;
+    std::uint64_t count = 0;
+  };
+  Timed timed_;
+  std::uint32_t until_shown_ = 1;  // polls that find something
 
   Counters counters_;
 };

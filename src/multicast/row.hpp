@@ -1,12 +1,14 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include <dunlin/multicast.hpp>
 #include <dunlin/table/layout.hpp>
 
-/// A member's row, as docs/multicast.md says: one hot line, whose order matters (B1), and for
-/// unordered subgroups a word for each sender.
+/// A member's row, as docs/multicast.md says: one hot line, whose order matters (B1); for unordered
+/// subgroups a word for each sender; and lines that are for observers only, which nobody pushes by
+/// themselves.
 namespace dunlin::multicast::row {
 
 inline constexpr std::size_t kReal = 0;
@@ -18,7 +20,16 @@ inline constexpr std::size_t kPersisted = 32;  // durable
 inline constexpr std::size_t kDurableLineBytes = 40;
 inline constexpr std::size_t kConsumed = 64;  // [sender]
 
+/// What an observer is shown, on a line of its own: delivered here, in this view; turns passed
+/// over; polls that found something; announcements, upcalls; how often a sender had no room; from
+/// commit() until an own message was delivered here, of the last one that was timed, and how many
+/// were.
+inline constexpr std::array kShownNames{"messages",     "nulls",           "receive_batches",
+                                        "send_batches", "deliver_batches", "no_room",
+                                        "own_ns",       "own_timed"};
+
 static_assert(kDurableLineBytes <= kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
+static_assert(kShownNames.size() * kWordBytes <= kCacheLineBytes);
 
 [[nodiscard]] inline Column words(std::string name, std::size_t offset, std::size_t count) {
   return {.name = std::move(name),
@@ -31,21 +42,26 @@ static_assert(kDurableLineBytes <= kCacheLineBytes && kConsumed % kCacheLineByte
           .bytes = count * kWordBytes};
 }
 
+[[nodiscard]] constexpr std::size_t shown_offset(std::size_t senders, Mode mode) noexcept {
+  if (mode != Mode::unordered) return kCacheLineBytes;
+  const std::size_t end = kConsumed + senders * kWordBytes;
+  return (end + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+}
+
 [[nodiscard]] inline Layout layout(std::size_t senders, Mode mode) {
   Layout layout;
   layout.columns = {words("real", kReal, 1), words("sent", kSent, 1)};
-  layout.row_bytes = kLineBytes;
   if (mode != Mode::unordered) {
     layout.columns.push_back(words("received", kReceived, 1));
     layout.columns.push_back(words("delivered", kDelivered, 1));
-    if (mode == Mode::durable) {
-      layout.columns.push_back(words("persisted", kPersisted, 1));
-      layout.row_bytes = kDurableLineBytes;
-    }
+    if (mode == Mode::durable) layout.columns.push_back(words("persisted", kPersisted, 1));
   } else if (senders > 0) {
     layout.columns.push_back(words("consumed", kConsumed, senders));
-    layout.row_bytes = kConsumed + senders * kWordBytes;
   }
+  const std::size_t shown = shown_offset(senders, mode);
+  for (std::size_t i = 0; i < kShownNames.size(); ++i)
+    layout.columns.push_back(words(kShownNames[i], shown + i * kWordBytes, 1));
+  layout.row_bytes = shown + kShownNames.size() * kWordBytes;
   return layout;
 }
 

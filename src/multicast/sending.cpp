@@ -39,6 +39,8 @@ void Epoch::commit() noexcept {
   if (!writer_.prepared() || over_) return;
   counters_.bytes_sent += writer_.commit();
   ++counters_.messages_sent;
+  if (timed_.due) [[unlikely]]
+    time_own();
 }
 
 bool Epoch::send(std::span<const std::byte> message) {

@@ -24,10 +24,14 @@ std::string list_ranks(const std::vector<Rank>& ranks) {
   return text;
 }
 
-/// The most operations that publishing this column takes; what is too long to be taken inline may
+/// The most operations that publishing so many bytes takes; what is too long to be taken inline may
 /// take a second one, for the completion.
+std::size_t operations_of(std::size_t bytes, std::size_t inline_bytes) noexcept {
+  return bytes > inline_bytes ? 2 : 1;
+}
+
 std::size_t operations_of(const Column& column, std::size_t inline_bytes) noexcept {
-  const auto each = [&](std::size_t bytes) { return std::size_t{bytes > inline_bytes ? 2U : 1U}; };
+  const auto each = [&](std::size_t bytes) { return operations_of(bytes, inline_bytes); };
   switch (column.kind) {
     case ColumnKind::word:
       return each(column.bytes);
@@ -181,13 +185,16 @@ void TableCore::plan_whole_row() {
   if (layout_.row_bytes > inline_bytes_) outbox_ = std::make_unique<Outbox>(fabric_, stride_bytes_);
   for (std::uint32_t i = 0; i < layout_.columns.size(); ++i) {
     const Column& c = layout_.columns[i];
-    operations_per_row_ += operations_of(c, inline_bytes_);
+    if (c.kind != ColumnKind::word) operations_per_row_ += operations_of(c, inline_bytes_);
     if (c.kind == ColumnKind::list) list_columns_.push_back(i);
     first_stamped_.push_back(static_cast<std::uint32_t>(stamped_entries_));
     if (c.kind == ColumnKind::stamped) stamped_entries_ += c.count;
     whole_row_.push_back(item(c.offset, c.bytes, c.kind));
   }
   join_words();
+  for (const PushItem& each : whole_row_)
+    if (each.column == PushItem::kWords)
+      operations_per_row_ += operations_of(each.bytes, inline_bytes_);
   if (operations_per_row_ > fabric_.properties().queue_slots) {
     throw Error("table '" + options_.name + "': publishing a row takes up to " +
                 std::to_string(operations_per_row_) + " operations, and the fabric's queue holds " +

@@ -1,0 +1,46 @@
+#include <array>
+
+#include "multicast/epoch.hpp"
+#include "multicast/row.hpp"
+
+/// What `dunlin top` shows of a subgroup: columns of the own row, which are pushed to nobody for
+/// their own sake. Observers read each row in its owner's memory.
+namespace dunlin::multicast {
+namespace {
+
+/// A batch each, so that a message pays next to nothing.
+constexpr std::uint32_t kPollsPerShow = 64;
+
+}  // namespace
+
+void Epoch::time_own() noexcept {
+  timed_.due = false;
+  timed_.turn = writer_.taken();
+  timed_.since_ns = fabric_.now_ns();
+}
+
+void Epoch::note_own() noexcept {
+  if (!seat_ || sources_[*seat_].cursor.turns() < timed_.turn) return;
+  timed_.last_ns = fabric_.now_ns() - timed_.since_ns;
+  timed_.since_ns = 0;
+  ++timed_.count;
+}
+
+/// Now and then, and when there is nothing more to do.
+void Epoch::show() noexcept {
+  const std::array<std::uint64_t, row::kShownNames.size()> shown{counters_.messages_delivered,
+                                                                 counters_.nulls,
+                                                                 counters_.receive_batches,
+                                                                 counters_.send_batches,
+                                                                 counters_.deliver_batches,
+                                                                 counters_.no_room,
+                                                                 timed_.last_ns,
+                                                                 timed_.count};
+  const std::size_t offset = row::shown_offset(options_.senders.size(), options_.mode);
+  for (std::size_t i = 0; i < shown.size(); ++i) say(offset + i * kWordBytes, shown[i]);
+  if (until_shown_ != 0) return;
+  until_shown_ = kPollsPerShow;
+  timed_.due = timed_.since_ns == 0;
+}
+
+}  // namespace dunlin::multicast

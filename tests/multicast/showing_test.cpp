@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/memory.hpp>
+
+#include "multicast/cast_group.hpp"
+
+/// What an observer finds in a member's own row.
+namespace dunlin::test {
+namespace {
+
+using multicast::Counters;
+
+std::uint64_t shown(const Epoch& epoch, std::size_t row, const std::string& column) {
+  const std::vector<Column>& columns = epoch.table().layout().columns;
+  const auto found = std::ranges::find(columns, column, &Column::name);
+  if (found == columns.end()) return UINT64_MAX;
+  return memory::load(
+      *reinterpret_cast<const std::uint64_t*>(epoch.table().row(row) + found->offset));
+}
+
+void expect_shown(multicast::Mode mode) {
+  EpochOptions options{.name = "shown", .epoch = 1, .members = {0, 1}, .senders = {0, 1}};
+  options.mode = mode;
+  CastGroup group(2, sim::profile("ideal"), 1, options);
+  group.make_all();
+  group.work({});
+  ASSERT_NO_FATAL_FAILURE(group.run_to_the_end());
+  group.expect_silence();
+  for (std::size_t member = 0; member < 2; ++member) {
+    const Counters& counters = group[member].counters();
+    EXPECT_GT(counters.messages_delivered, 0U);
+    EXPECT_EQ(shown(group[member], member, "messages"), counters.messages_delivered);
+    EXPECT_EQ(shown(group[member], member, "nulls"), counters.nulls);
+    EXPECT_EQ(shown(group[member], member, "receive_batches"), counters.receive_batches);
+    EXPECT_EQ(shown(group[member], member, "send_batches"), counters.send_batches);
+    EXPECT_EQ(shown(group[member], member, "deliver_batches"), counters.deliver_batches);
+    EXPECT_GT(shown(group[member], member, "own_timed"), 0U);
+    EXPECT_GT(shown(group[member], member, "own_ns"), 0U);
+    EXPECT_EQ(shown(group[1 - member], member, "messages"), 0U) << "it is sent to nobody";
+  }
+}
+
+TEST(Showing, HasAllThatHappenedOnceNothingHappensAnyMore) {
+  expect_shown(multicast::Mode::ordered);
+  expect_shown(multicast::Mode::unordered);
+}
+
+}  // namespace
+}  // namespace dunlin::test
