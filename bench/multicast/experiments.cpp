@@ -12,7 +12,8 @@ namespace dunlin::bench {
 
 const std::vector<Experiment>& multicast_experiments() {
   static const std::vector<Experiment> experiments = [] {
-    std::vector<Experiment> all{cast_throughput(), cast_latency()};
+    std::vector<Experiment> all{cast_throughput(), cast_latency(), view_change(),
+                                simulated_view_change()};
     for (Experiment& simulated : simulated_casts()) all.push_back(std::move(simulated));
     return all;
   }();

@@ -13,6 +13,8 @@ namespace dunlin::bench {
 
 [[nodiscard]] Experiment cast_throughput();
 [[nodiscard]] Experiment cast_latency();
+[[nodiscard]] Experiment view_change();
+[[nodiscard]] Experiment simulated_view_change();
 [[nodiscard]] std::vector<Experiment> simulated_casts();
 
 [[nodiscard]] const std::vector<Experiment>& multicast_experiments();

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <vector>
+
+#include <unistd.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/multicast.hpp>
+
+#include "bench/harness/team.hpp"
+#include "bench/multicast/experiments.hpp"
+#include "bench/multicast/patience.hpp"
+#include "bench/table/nodes.hpp"
+#include "bench/table/simulation.hpp"
+
+/// How long a group stands still when a member ends.
+namespace dunlin::bench {
+namespace {
+
+constexpr std::uint32_t kMembers = 3;
+constexpr std::uint32_t kVictim = 2;
+constexpr std::uint64_t kWarmUp = 2'000;  // messages
+constexpr double kMostNs = 5e6;           // on shared memory, in 99 of 100 cases
+constexpr double kMostSimulatedNs = 1e6;  // from the first suspicion
+
+/// On memory that the processes share; moments are of the host's one clock.
+struct Scene {
+  std::atomic<double> died_ns{0};
+  std::array<std::atomic<double>, kMembers> in_view_ns{};
+  std::array<std::atomic<double>, kMembers> delivered_ns{};
+
+  [[nodiscard]] static double later(const std::array<std::atomic<double>, kMembers>& of) noexcept {
+    return std::max(of[0].load(), of[1].load());
+  }
+};
+
+/// A member that sends the next message when it has delivered its last one.
+class Speaker {
+ public:
+  explicit Speaker(Fabric& fabric)
+      : group_(fabric, {.subgroups = {{.name = "all"}}}), multicast_(group_, "all") {
+    multicast_.on_delivery([this](std::span<const multicast::Delivery> batch) {
+      for (const multicast::Delivery& delivery : batch) {
+        ++delivered_;
+        if (multicast_.subgroup().members[delivery.sender] == group_.fabric().rank()) own_ = true;
+      }
+      if (on_delivery) on_delivery(multicast_.subgroup().view);
+    });
+  }
+  std::size_t poll() {
+    if (own_ && multicast_.send(std::array<std::byte, 8>{})) own_ = false;
+    return group_.poll();
+  }
+  [[nodiscard]] Group& group() noexcept { return group_; }
+  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
+
+  std::function<void(std::uint64_t view)> on_delivery;
+
+ private:
+  Group group_;
+  Multicast multicast_;
+  bool own_ = true;
+  std::uint64_t delivered_ = 0;
+};
+
+void live(Member& me, const std::string& group) {
+  Scene& scene = *reinterpret_cast<Scene*>(me.arena().data());
+  const auto fabric = join(group, me.size(), me.rank());
+  Speaker speaker(*fabric);
+  if (me.rank() == kVictim) {
+    for (Patience patience; speaker.delivered() < kWarmUp;) patience.after(speaker.poll() > 0);
+    scene.died_ns = now_ns();
+    ::raise(SIGKILL);
+  }
+  speaker.group().on_view([&](const View& view) {
+    if (view.number == 2) scene.in_view_ns.at(me.rank()) = now_ns();
+  });
+  speaker.on_delivery = [&](std::uint64_t view) {
+    if (view == 2 && scene.delivered_ns.at(me.rank()) == 0)
+      scene.delivered_ns.at(me.rank()) = now_ns();
+  };
+  const auto over = [&] { return scene.delivered_ns[0] != 0 && scene.delivered_ns[1] != 0; };
+  for (Patience patience; !over();) patience.after(speaker.poll() > 0);
+  if (me.rank() != 0) return;
+  me.record(0, Scene::later(scene.in_view_ns) - scene.died_ns);
+  me.record(1, Scene::later(scene.delivered_ns) - scene.died_ns);
+}
+
+/// The median, and as a figure of its own the 99th percentile.
+void report(std::vector<Result>& results, const Result& of, std::vector<double> values,
+            double most) {
+  Result median = of;
+  median.params.emplace_back("of", "median");
+  median.value = summarize(values);
+  results.push_back(std::move(median));
+  Result high = of;
+  high.params.emplace_back("of", "99 %");
+  std::ranges::sort(values);
+  const auto place = static_cast<std::size_t>(0.99 * static_cast<double>(values.size() - 1) + 0.5);
+  high.value = summarize(std::span(&values[place], 1));
+  high.goal = Goal{.on = Goal::On::value, .bound = most};
+  results.push_back(std::move(high));
+}
+
+std::vector<Result> after_kill(const Effort& effort) {
+  const std::uint32_t kills = effort.quick ? 2 : 10 * effort.rounds;
+  std::array<std::vector<double>, 2> times;
+  for (std::uint32_t i = 0; i < kills; ++i) {
+    const std::string group = fresh_group();
+    Team team({.processes = kMembers, .timeout = effort.timeout, .doomed = kVictim});
+    team.run([&](Member& me) { live(me, group); });
+    for (std::uint32_t series = 0; series < times.size(); ++series)
+      times.at(series).push_back(team.series(series).front());
+  }
+  std::vector<Result> results;
+  const Result of{.name = "view change", .params = {{"members", double(kMembers)}}, .unit = "ns"};
+  Result in_view = of, delivered = of;
+  in_view.params.emplace_back("until", "both are in the next view");
+  delivered.params.emplace_back("until", "both have delivered a message in it");
+  report(results, in_view, times[0], kMostNs);
+  report(results, delivered, times[1], kMostNs);
+  return results;
+}
+
+/// From the first suspicion to the last member's first delivery in the next view.
+double simulated_ns(const sim::Profile& profile, std::uint64_t seed, std::uint32_t members) {
+  sim::World world(profile, members, seed);
+  std::vector<std::unique_ptr<Speaker>> speakers;
+  std::vector<Subscription> subscriptions;
+  std::uint64_t suspected_ns = 0;
+  std::uint32_t on = 0;
+  for (Rank rank = 0; rank < members; ++rank) {
+    Fabric& fabric = world.fabric(rank);
+    speakers.push_back(std::make_unique<Speaker>(fabric));
+    subscriptions.push_back(fabric.subscribe([&](const Event& event) {
+      if (event.kind == Event::Kind::peer_failed && suspected_ns == 0)
+        suspected_ns = fabric.now_ns();
+    }));
+    speakers.back()->on_delivery = [&on, first = true](std::uint64_t view) mutable {
+      if (view == 2 && std::exchange(first, false)) ++on;
+    };
+    world.attach(rank, [speaker = speakers.back().get()] { return speaker->poll(); });
+  }
+  const auto run_until = [&](const std::function<bool()>& condition) {
+    if (!world.run_until(condition, 10'000'000'000))
+      throw Error("bench: a simulated view change is stuck");
+  };
+  run_until([&] { return speakers.front()->delivered() >= kWarmUp; });
+  world.crash(static_cast<Rank>(seed % members));  // the leader's turn comes, too
+  run_until([&] { return on == members - 1; });
+  return static_cast<double>(world.now_ns() - suspected_ns);
+}
+
+std::vector<Result> simulated(const Effort& effort) {
+  const Network network(effort, "ib100");
+  std::vector<Result> results;
+  for (const std::uint32_t members : {3U, 8U, 16U}) {
+    const std::uint64_t crashes = effort.quick ? 2 : 10 * effort.rounds;
+    std::vector<double> times;
+    for (std::uint64_t seed = 1; seed <= crashes; ++seed)
+      times.push_back(simulated_ns(network.profile, seed, members));
+    report(
+        results,
+        {.name = "simulated view change", .params = {{"members", double(members)}}, .unit = "ns"},
+        times, kMostSimulatedNs);
+  }
+  return results;
+}
+
+}  // namespace
+
+Experiment view_change() {
+  return {.name = "view change",
+          .title = "from kill -9 of one of three members until the others go on",
+          .fabric = "shm",
+          .run = after_kill};
+}
+
+Experiment simulated_view_change() {
+  return {
+      .name = "simulated view change",
+      .title = "from the first suspicion of a crashed member to the last first delivery after it",
+      .fabric = "sim",
+      .x = "members",
+      .run = simulated};
+}
+
+}  // namespace dunlin::bench
