@@ -18,28 +18,35 @@ std::string text_of(const View& view) {
   return fmt::format("view {} of {}", view.number, fmt::join(view.members, " "));
 }
 
-/// Numbers go up by one, everybody is in its own views, and views shrink.
+/// Numbers go up by one, everybody is in its own views, and who is new in one is said to be.
 std::string fault_in_views(const NodeLog& node) {
   for (std::size_t i = 0; i < node.views.size(); ++i) {
     const View& view = node.views[i];
-    if (view.number != i + 1)
+    const std::uint64_t expected = node.founder ? i + 1 : node.views.front().number + i;
+    if (view.number != expected)
       return fmt::format("{} came to {} after {} views", node.name, text_of(view), i);
     if (!has(view.members, node.name))
       return fmt::format("{} is not in its own {}", node.name, text_of(view));
     for (const std::string& member : view.members)
-      if (i > 0 && !has(node.views[i - 1].members, member))
+      if (i > 0 && !has(node.views[i - 1].members, member) && !has(view.joined, member))
         return fmt::format("{} saw {} come back in {}", node.name, member, text_of(view));
   }
   return "";
 }
 
+const View* view_of(const NodeLog& node, std::uint64_t number) {
+  const auto found = std::ranges::find(node.views, number, &View::number);
+  return found == node.views.end() ? nullptr : &*found;
+}
+
 /// There is one view of each number.
 std::string fault_between_views(const NodeLog& one, const NodeLog& other) {
-  const std::size_t both = std::min(one.views.size(), other.views.size());
-  for (std::size_t i = 0; i < both; ++i)
-    if (one.views[i].members != other.views[i].members)
-      return fmt::format("{} has {}, {} has {}", one.name, text_of(one.views[i]), other.name,
-                         text_of(other.views[i]));
+  for (const View& view : one.views) {
+    const View* const theirs = view_of(other, view.number);
+    if (theirs != nullptr && theirs->members != view.members)
+      return fmt::format("{} has {}, {} has {}", one.name, text_of(view), other.name,
+                         text_of(*theirs));
+  }
   return "";
 }
 
@@ -77,11 +84,11 @@ std::string fault_of_virtual_synchrony(const NodeLog& survivor, const NodeLog& o
   const SubgroupLog& theirs = other.subgroups[subgroup];
   const SubgroupLog& ours = survivor.subgroups[subgroup];
   if (!theirs.member || !ours.member) return "";
-  for (std::uint64_t view = 1; view <= other.views.size() && view <= survivor.views.size();
-       ++view) {
+  const std::uint64_t last = std::min(other.last_view(), survivor.last_view());
+  for (std::uint64_t view = std::max(theirs.from_view, ours.from_view); view <= last; ++view) {
     const Entries here = of_view(ours, view);
     const Entries there = of_view(theirs, view);
-    const bool went_on = view < survivor.views.size();
+    const bool went_on = view < survivor.last_view();
     const bool fits = is_prefix(there, here) || (!went_on && is_prefix(here, there));
     if (!fits)
       return fmt::format("in view {}, '{}', {} delivered {} messages, and {} {}, which is not {}",
@@ -93,14 +100,16 @@ std::string fault_of_virtual_synchrony(const NodeLog& survivor, const NodeLog& o
 
 /// Everybody that is left is in the last view, which has nobody else.
 std::string fault_of_membership(const Record& record) {
-  std::size_t last = 0;
+  std::uint64_t last = 0;
   for (const NodeLog& node : record.nodes)
-    if (!node.dead && !node.ended) last = std::max(last, node.views.size());
+    if (!node.dead && !node.ended) last = std::max(last, node.last_view());
   for (const NodeLog& node : record.nodes) {
-    if (node.dead || node.ended) continue;
-    if (node.views.size() != last)
+    if (node.dead || node.ended || (last == 0 && node.waits)) continue;
+    if (node.waits) return fmt::format("{} waits to come in, and view {} goes on", node.name, last);
+    if (node.views.empty()) continue;  // it has not asked
+    if (node.last_view() != last)
       return fmt::format("{} stays in view {}, and others are in view {}", node.name,
-                         node.views.size(), last);
+                         node.last_view(), last);
     for (const NodeLog& other : record.nodes)
       if ((other.dead || other.ended) && has(node.views.back().members, other.name))
         return fmt::format("{} waits in {} for {}, which is gone", node.name,
@@ -112,10 +121,10 @@ std::string fault_of_membership(const Record& record) {
 /// Nobody stops as long as more than half of its view are there.
 std::string fault_of_stopping(const Record& record) {
   for (const NodeLog& node : record.nodes) {
-    if (node.dead || node.left || !node.ended || node.views.empty()) continue;
+    if (node.dead || node.left || node.lost_state || !node.ended || node.views.empty()) continue;
     const View& view = node.views.back();
     const auto there = std::ranges::count_if(record.nodes, [&](const NodeLog& other) {
-      return !other.dead && has(view.members, other.name);
+      return !other.dead && !other.lost_state && has(view.members, other.name);
     });
     if (2 * static_cast<std::size_t>(there) > view.members.size())
       return fmt::format("{} stopped in {}, of which {} were there", node.name, text_of(view),
@@ -127,7 +136,7 @@ std::string fault_of_stopping(const Record& record) {
 /// What a member that is left has sent, all that are left have delivered.
 std::string fault_of_progress(const Record& record, std::size_t subgroup, const std::string& name) {
   const auto takes_part = [&](const NodeLog& node) {
-    return !node.dead && !node.ended && node.subgroups[subgroup].member;
+    return !node.dead && !node.ended && !node.views.empty() && node.subgroups[subgroup].member;
   };
   for (std::uint32_t from = 0; from < record.nodes.size(); ++from) {
     const NodeLog& sender = record.nodes[from];

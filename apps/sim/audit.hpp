@@ -30,6 +30,10 @@ struct SubgroupLog {
   std::uint64_t accepted = 0;  // messages of its own that were taken
   bool member = false;
   bool sender = false;
+  /// What was delivered before is not in it. A member that came with the state has all; one that
+  /// waits for the state, nothing: kNothingYet.
+  std::uint64_t from_view = 1;
+  static constexpr std::uint64_t kNothingYet = UINT64_MAX;
 };
 
 struct NodeLog {
@@ -39,6 +43,13 @@ struct NodeLog {
   bool dead = false;   // crashed, or hung
   bool left = false;   // has asked to
   bool ended = false;  // in no view any more, and knows it
+  bool founder = true;
+  bool waits = false;       // to come in
+  bool lost_state = false;  // it has ended, because nobody is left that had the state
+  /// The last view that it was in; 0: none.
+  [[nodiscard]] std::uint64_t last_view() const noexcept {
+    return views.empty() ? 0 : views.back().number;
+  }
 };
 
 struct SubgroupPlan {

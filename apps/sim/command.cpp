@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kFooter = R"(
 Each seed makes a group of 2 to 6 members, up to three subgroups that overlap, messages, and faults:
 crashes, hung processes behind live network cards, pauses, slow nodes, cut, one-way and slow links,
-members that leave. The real group and multicast run on a simulated network, and the logs of durable
+members that leave, and in one seed of three members that come in. The real group and multicast run on a simulated network, and the logs of durable
 subgroups on simulated disks, whose machines all crash in the end. What every member saw is held
 against docs/group.md and docs/multicast.md; the first fault ends the run, with its seed.
 
@@ -35,6 +35,7 @@ struct Seeds {
 struct SimOptions {
   std::string seeds = "1..1000";
   bool trace = false;
+  bool no_joins = false;
 };
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -66,12 +67,12 @@ void run_sim(const SimOptions& options) {
   std::uint64_t faults = 0;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     if (options.trace) say(fmt::format("seed {}\n", seed));
-    const sim::Outcome outcome =
-        sim::run_multicast(seed, options.trace ? sim::Trace(print_line) : sim::Trace());
+    const sim::Outcome outcome = sim::run_multicast(
+        seed, options.trace ? sim::Trace(print_line) : sim::Trace(), !options.no_joins);
     if (!outcome.fault.empty())
       throw VerificationFailed(
-          fmt::format("seed {}: {}; see it happen: dunlin sim multicast --seeds {} --trace", seed,
-                      outcome.fault, seed));
+          fmt::format("seed {}: {}; see it happen: dunlin sim multicast --seeds {}{} --trace", seed,
+                      outcome.fault, seed, options.no_joins ? " --no-joins" : ""));
     views += outcome.views;
     deliveries += outcome.deliveries;
     faults += outcome.faults;
@@ -95,6 +96,7 @@ void add_sim(CLI::App& program) {
       ->capture_default_str()
       ->check(not_empty());
   command->add_flag("--trace", options->trace, "print what happens, line by line");
+  command->add_flag("--no-joins", options->no_joins, "nobody comes in later, in no seed");
   command->callback([options] { run_sim(*options); });
 }
 

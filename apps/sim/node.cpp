@@ -9,29 +9,55 @@
 #include "sim/messages.hpp"
 
 namespace dunlin::app::sim {
-Node::Node(Fabric& fabric, const std::vector<SubgroupSpec>& specs,
+Node::Node(const Place& place, const std::vector<SubgroupSpec>& specs,
            const std::vector<MulticastOptions>& options, const Habits& habits, std::uint64_t seed,
            Trace trace)
-    : fabric_(fabric),
-      group_(fabric, {.subgroups = specs}),
+    : place_(place),
+      name_(fmt::format("node{}", place.node)),
+      specs_(specs),
+      options_(options),
       logs_(specs.size()),
       habits_(habits),
-      random_(seed * 1'000 + fabric.rank()),
+      random_(seed * 1'000 + place.node),
       trace_(std::move(trace)) {
-  const std::string& name = fabric.member_name(fabric.rank());
   const auto named = [&](const std::vector<std::string>& names) {
-    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+    return names.empty() || std::find(names.begin(), names.end(), name_) != names.end();
   };
   for (std::size_t i = 0; i < specs.size(); ++i) {
     logs_[i].member = named(specs[i].members);
     logs_[i].sender = logs_[i].member && named(specs[i].senders);
-    multicasts_.push_back(std::make_unique<Multicast>(group_, specs[i].name, options[i]));
+  }
+}
+
+GroupOptions Node::group_options() const {
+  return {
+      .subgroups = specs_,
+      .meeting_place = place_.joinable ? place_.world.meeting_place(place_.node, "sim") : nullptr};
+}
+
+void Node::found() {
+  settle(std::make_unique<Group>(place_.world.fabric(place_.node), group_options()));
+}
+
+void Node::come() {
+  constexpr std::uint32_t kPatienceMs = 60'000;
+  for (SubgroupLog& log : logs_) log.from_view = SubgroupLog::kNothingYet;
+  entry_ = std::make_unique<GroupEntry>(name_, group_options(), kPatienceMs);
+}
+
+void Node::settle(std::unique_ptr<Group> group) {
+  group_ = std::move(group);
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    multicasts_.push_back(std::make_unique<Multicast>(*group_, specs_[i].name, options_[i]));
+    if (place_.joinable)
+      multicasts_[i]->on_state([this, i] { return save(i); },
+                               [this, i](std::span<const std::byte> state) { load(i, state); });
     if (habits_.polls) continue;
     multicasts_[i]->on_delivery([this, i](std::span<const multicast::Delivery> batch) {
       for (const multicast::Delivery& delivery : batch) take(i, delivery);
     });
   }
-  group_.on_view([this](const View& view) {
+  group_->on_view([this](const View& view) {
     views_.push_back(view);
     std::ostringstream text;
     text << view;
@@ -39,21 +65,55 @@ Node::Node(Fabric& fabric, const std::vector<SubgroupSpec>& specs,
   });
 }
 
+std::size_t Node::enter() {
+  std::unique_ptr<Group> group = entry_->poll();
+  if (!group) return 0;
+  entry_.reset();
+  settle(std::move(group));
+  return 1;
+}
+
+/// All that was delivered, and from which view on that is all there was.
+std::vector<std::byte> Node::save(std::size_t subgroup) const {
+  const SubgroupLog& log = logs_[subgroup];
+  std::vector<std::uint64_t> words{log.from_view};
+  for (const SubgroupLog::Entry& entry : log.delivered)
+    words.insert(words.end(), {entry.view, entry.message.node, entry.message.index});
+  const auto bytes = std::as_bytes(std::span(words));
+  return {bytes.begin(), bytes.end()};
+}
+
+void Node::load(std::size_t subgroup, std::span<const std::byte> state) {
+  SubgroupLog& log = logs_[subgroup];
+  if ((!log.delivered.empty() || log.from_view != SubgroupLog::kNothingYet) && corruption_.empty())
+    corruption_ = name_ + " was given a state, and had one";
+  std::vector<std::uint64_t> words(state.size() / sizeof(std::uint64_t));
+  std::memcpy(words.data(), state.data(), words.size() * sizeof(std::uint64_t));
+  log.from_view = words.at(0);
+  for (std::size_t i = 1; i + 2 < words.size(); i += 3)
+    log.delivered.push_back({words[i], {static_cast<std::uint32_t>(words[i + 1]), words[i + 2]}});
+  if (trace_)
+    say(fmt::format("has the state of '{}': {} messages", specs_[subgroup].name,
+                    log.delivered.size()));
+}
+
 void Node::say(const std::string& what) const {
-  if (trace_) trace_(fabric_.now_ns(), fabric_.member_name(fabric_.rank()) + ": " + what);
+  if (trace_) trace_(place_.world.now_ns(), name_ + ": " + what);
 }
 
 std::size_t Node::poll() {
-  std::size_t done = group_.poll();
+  ++polls_;
+  if (entry_) return enter();
+  if (!group_) return 0;
+  std::size_t done = group_->poll();
   for (std::size_t i = 0; habits_.polls && i < multicasts_.size(); ++i) {
     while (const auto delivery = multicasts_[i]->next()) {
       take(i, *delivery);
       ++done;
     }
   }
-  ++polls_;
   look();
-  const bool sends = !quiet_ && !views_.empty() && group_.why_ended().empty();
+  const bool sends = !quiet_ && !views_.empty() && group_->why_ended().empty();
   return done + (sends ? send_some() : 0);
 }
 
@@ -61,7 +121,7 @@ std::size_t Node::poll() {
 void Node::look() {
   if (views_.empty()) return;
   const auto look = [this](const TableCore& table) { watch_.look(table, views_.back()); };
-  group_.each_table(look);
+  group_->each_table(look);
   for (const auto& multicast : multicasts_) multicast->each_table(look);
 }
 
@@ -69,13 +129,14 @@ void Node::look() {
 /// has to send.
 std::size_t Node::send_some() {
   std::size_t sent = 0;
-  const std::uint64_t now = fabric_.now_ns();
+  Fabric& fabric = group_->fabric();
+  const std::uint64_t now = fabric.now_ns();
   if (now >= next_burst_ns_) {
     const std::size_t subgroup = random_() % multicasts_.size();
     while (sent < habits_.burst && send_one(subgroup)) ++sent;
     next_burst_ns_ = now + 1 + random_() % habits_.gap_ns;
   }
-  fabric_.wake_at(next_burst_ns_);
+  fabric.wake_at(next_burst_ns_);
   return sent;
 }
 
@@ -83,7 +144,7 @@ bool Node::send_one(std::size_t subgroup) {
   SubgroupLog& log = logs_[subgroup];
   if (!log.sender) return false;
   const std::vector<std::byte> message =
-      make_message({fabric_.rank(), log.accepted}, random_() % habits_.most_bytes);
+      make_message({place_.node, log.accepted}, random_() % habits_.most_bytes);
   Multicast& multicast = *multicasts_[subgroup];
   if (habits_.in_place && message.size() <= multicast.largest_in_place()) {
     const std::span<std::byte> room = multicast.prepare(message.size());
@@ -107,9 +168,13 @@ void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
   const MessageId id = id_of(delivery.message);
   if (!std::ranges::equal(delivery.message, make_message(id, delivery.message.size())) &&
       corruption_.empty())
-    corruption_ = fmt::format("{} was given {} bytes that nobody sent",
-                              fabric_.member_name(fabric_.rank()), delivery.message.size());
-  logs_[subgroup].delivered.push_back({multicasts_[subgroup]->subgroup().view, id});
+    corruption_ =
+        fmt::format("{} was given {} bytes that nobody sent", name_, delivery.message.size());
+  SubgroupLog& log = logs_[subgroup];
+  const std::uint64_t view = multicasts_[subgroup]->subgroup().view;
+  // The first of a subgroup in which there was nobody to ask.
+  if (log.from_view == SubgroupLog::kNothingYet) log.from_view = views_.front().number;
+  log.delivered.push_back({view, id});
   if (trace_)
     say(fmt::format("delivers message {} of node {} in '{}', {} bytes, turn {} of member {}",
                     id.index, id.node, multicasts_[subgroup]->subgroup().name,
@@ -117,12 +182,15 @@ void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
 }
 
 NodeLog Node::log() const {
-  return {.name = fabric_.member_name(fabric_.rank()),
+  return {.name = name_,
           .views = views_,
           .subgroups = logs_,
           .dead = false,
           .left = false,
-          .ended = !group_.why_ended().empty()};
+          .ended = group_ && !group_->why_ended().empty(),
+          .founder = place_.node < place_.world.fabric(0).size(),
+          .waits = entry_ != nullptr,
+          .lost_state = group_ && group_->why_ended().find("had the state") != std::string::npos};
 }
 
 }  // namespace dunlin::app::sim

@@ -30,12 +30,23 @@ struct Habits {
 /// One member's program: it sends until it is told to be quiet, and writes down all that it sees.
 class Node {
  public:
-  Node(Fabric& fabric, const std::vector<SubgroupSpec>& specs,
+  struct Place {
+    dunlin::sim::World& world;
+    Rank node;
+    bool joinable;  // by others, and by this one if it is no founder
+  };
+  Node(const Place& place, const std::vector<SubgroupSpec>& specs,
        const std::vector<MulticastOptions>& options, const Habits& habits, std::uint64_t seed,
        Trace trace);
 
+  /// It is in the first view.
+  void found();
+  /// It comes in later.
+  void come();
   std::size_t poll();
-  void leave() { group_.leave(); }
+  void leave() {
+    if (group_) group_->leave();
+  }
   void be_quiet() { quiet_ = true; }
   /// One more message in each subgroup in which it may send; returns for how many there was room.
   std::size_t send_one_each();
@@ -49,14 +60,23 @@ class Node {
   [[nodiscard]] NodeLog log() const;
 
  private:
+  [[nodiscard]] GroupOptions group_options() const;
+  void settle(std::unique_ptr<Group> group);
+  std::size_t enter();
+  [[nodiscard]] std::vector<std::byte> save(std::size_t subgroup) const;
+  void load(std::size_t subgroup, std::span<const std::byte> state);
   void look();
   std::size_t send_some();
   bool send_one(std::size_t subgroup);
   void take(std::size_t subgroup, const multicast::Delivery& delivery);
   void say(const std::string& what) const;
 
-  Fabric& fabric_;
-  Group group_;
+  Place place_;
+  std::string name_;
+  std::vector<SubgroupSpec> specs_;
+  std::vector<MulticastOptions> options_;
+  std::unique_ptr<GroupEntry> entry_;
+  std::unique_ptr<Group> group_;
   std::vector<std::unique_ptr<Multicast>> multicasts_;
   std::vector<SubgroupLog> logs_;
   std::vector<View> views_;

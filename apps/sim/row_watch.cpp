@@ -67,7 +67,8 @@ RowWatch::Seen& RowWatch::seen_of(const TableCore& table) {
 
 void RowWatch::look(const TableCore& table, const View& view) {
   Seen& seen = seen_of(table);
-  const bool other_view = seen.view != view.number;
+  // Its own view may not have begun yet: who comes in then is in no view before.
+  const bool other_view = seen.view != view.number && view.number >= seen.epoch;
   seen.view = view.number;
   for (std::size_t row = 0; row < table.size(); ++row) {
     compare(table, seen, row);

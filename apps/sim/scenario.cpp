@@ -20,7 +20,7 @@ using dunlin::sim::World;
 // Bounds, in virtual time. The first one includes noticing failures, which takes a millisecond.
 constexpr std::uint64_t kRestNs = 60'000'000;     // from the last fault until everybody has all
 constexpr std::uint64_t kLastNs = 2'000'000;      // for one more message of each sender, in
-constexpr std::uint64_t kLastPolls = 1'000;       // ... so many polls of each member
+constexpr std::uint64_t kLastPolls = 500;         // ... so many polls of each for each member
 constexpr std::uint64_t kDiskFactor = 10;         // ... so many times that, if there are logs
 constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be posted
 
@@ -62,16 +62,19 @@ Profile draw_profile(Draw& draw) {
 
 class Scenario {
  public:
-  Scenario(std::uint64_t seed, Trace trace)
+  Scenario(std::uint64_t seed, Trace trace, bool joins)
       : draw_(seed),
         trace_(std::move(trace)),
         members_(draw_.between(2, 6)),
         world_(draw_profile(draw_), members_, seed),
-        dead_(members_),
-        left_(members_),
-        clear_cut_(draw_.one_in(6)),
         disks_(members_, seed),
-        disk_draw_(seed + (std::uint64_t{1} << 40)) {
+        disk_draw_(seed + (std::uint64_t{1} << 40)),
+        late_draw_(seed + (std::uint64_t{1} << 41)),
+        late_(joins && late_draw_.one_in(3) ? late_draw_.between(1, 3) : 0),
+        dead_(members_ + late_),
+        left_(members_ + late_),
+        clear_cut_(draw_.one_in(6)) {
+    for (std::uint32_t i = 0; i < late_; ++i) world_.add_node();
     draw_subgroups();
     const Habits habits{.gap_ns = draw_.between(1, 40) * 1'000,
                         .burst = draw_.between(1, 20),
@@ -79,10 +82,12 @@ class Scenario {
                         .in_place = draw_.one_in(2),
                         .polls = draw_.one_in(3)};
     describe(habits);
-    for (Rank rank = 0; rank < members_; ++rank) {
-      nodes_.push_back(std::make_unique<Node>(world_.fabric(rank), specs_,
-                                              disks_.options(rank, options_, plan_), habits, seed,
-                                              trace_));
+    for (Rank rank = 0; rank < everybody(); ++rank) {
+      const bool founds = rank < members_;
+      nodes_.push_back(std::make_unique<Node>(
+          Node::Place{.world = world_, .node = rank, .joinable = late_ > 0}, specs_,
+          founds ? disks_.options(rank, options_, plan_) : options_, habits, seed, trace_));
+      if (founds) nodes_.back()->found();
       world_.attach(rank, [node = nodes_.back().get()] { return node->poll(); });
     }
   }
@@ -100,7 +105,9 @@ class Scenario {
     for (std::uint32_t troubles = draw_.below(7); troubles > 0; --troubles) {
       wait_for_trouble();
       trouble();
+      if (late_draw_.one_in(2)) let_one_come();
     }
+    while (come_ < late_) let_one_come();
     world_.run_for(1'000'000);
     std::string fault = audit(false);
     mend();
@@ -121,7 +128,16 @@ class Scenario {
     world_.run_for(draw_.below(3'000));
   }
 
-  std::string name(Rank rank) { return world_.fabric(rank).member_name(rank); }
+  [[nodiscard]] std::uint32_t everybody() const noexcept { return members_ + late_; }
+  static std::string name(Rank rank) { return fmt::format("node{}", rank); }
+
+  void let_one_come() {
+    if (come_ == late_) return;
+    const Rank rank = members_ + come_++;
+    if (dead_[rank]) return;
+    if (trace_) trace_(world_.now_ns(), name(rank) + " wants to come in");
+    world_.on(rank, [this, rank] { nodes_[rank]->come(); });
+  }
 
   std::vector<std::string> some_of(const std::vector<std::string>& names) {
     std::vector<std::string> some;
@@ -137,9 +153,13 @@ class Scenario {
       SubgroupSpec spec{.name = fmt::format("s{}", i), .members = {}, .senders = {}};
       spec.members = draw_.one_in(2) ? some_of(all) : std::vector<std::string>();
       if (draw_.one_in(2)) spec.senders = some_of(spec.members.empty() ? all : spec.members);
+      // An empty list has everybody in it.
+      for (Rank rank = members_; rank < everybody() && !spec.members.empty(); ++rank)
+        if (late_draw_.one_in(2)) spec.members.push_back(name(rank));
       const bool ordered = !draw_.one_in(5);
       plan_.push_back({spec.name, ordered ? multicast::Mode::ordered : multicast::Mode::unordered});
-      if (ordered && disk_draw_.one_in(4)) plan_.back().mode = multicast::Mode::durable;
+      if (ordered && disk_draw_.one_in(4) && late_ == 0)
+        plan_.back().mode = multicast::Mode::durable;
       options_.push_back({.mode = plan_.back().mode,
                           .ring_bytes = std::size_t{1024} << draw_.below(6),
                           .window_messages = draw_.one_in(3) ? draw_.between(1, 30) : 0});
@@ -149,12 +169,12 @@ class Scenario {
 
   void describe(const Habits& habits) {
     if (!trace_) return;
-    trace_(0,
-           fmt::format("{} members, network {}, {} slots in a queue; messages of up to {} bytes, "
-                       "{} at once, {}delivered by {}",
-                       members_, world_.profile().name, world_.profile().queue_slots,
-                       habits.most_bytes, habits.burst, habits.in_place ? "built in place, " : "",
-                       habits.polls ? "next()" : "upcalls"));
+    trace_(0, fmt::format(
+                  "{} members, {} that come later, network {}, {} slots in a queue; messages of up "
+                  "to {} bytes, {} at once, {}delivered by {}",
+                  members_, late_, world_.profile().name, world_.profile().queue_slots,
+                  habits.most_bytes, habits.burst, habits.in_place ? "built in place, " : "",
+                  habits.polls ? "next()" : "upcalls"));
     for (std::size_t i = 0; i < specs_.size(); ++i)
       trace_(0,
              fmt::format("subgroup '{}', {}: members {}; senders {}; rings of {} bytes, window {}",
@@ -169,8 +189,8 @@ class Scenario {
   }
 
   void trouble() {
-    const Rank rank = draw_.below(members_);
-    const Rank other = (rank + 1 + draw_.below(members_ - 1)) % members_;
+    const Rank rank = draw_.below(everybody());
+    const Rank other = (rank + 1 + draw_.below(everybody() - 1)) % everybody();
     switch (clear_cut_ ? std::array{0U, 1U, 7U}[draw_.below(3)] : draw_.below(8)) {
       case 0:
         dead_[rank] = true;
@@ -199,7 +219,7 @@ class Scenario {
         say(fmt::format("the link from {} to {} gets slow", name(rank), name(other)));
         return world_.slow_link(rank, other, draw_.between(2, 30));
       default:
-        if (dead_[rank]) return;
+        if (dead_[rank] || nodes_[rank]->log().views.empty()) return;
         say(name(rank) + " leaves");
         left_[rank] = true;
         world_.on(rank, [this, rank] { nodes_[rank]->leave(); });
@@ -208,8 +228,8 @@ class Scenario {
 
   /// No more faults, and no more messages.
   void mend() {
-    for (Rank rank = 0; rank < members_; ++rank) {
-      for (Rank other = 0; other < members_; ++other) {
+    for (Rank rank = 0; rank < everybody(); ++rank) {
+      for (Rank other = 0; other < everybody(); ++other) {
         if (rank == other) continue;
         world_.heal(rank, other);
         world_.slow_link(rank, other, 1);
@@ -222,7 +242,7 @@ class Scenario {
 
   Record record() {
     Record record{.subgroups = plan_, .nodes = {}, .clear_cut = clear_cut_};
-    for (Rank rank = 0; rank < members_; ++rank) {
+    for (Rank rank = 0; rank < everybody(); ++rank) {
       record.nodes.push_back(nodes_[rank]->log());
       record.nodes.back().dead = dead_[rank];
       record.nodes.back().left = left_[rank];
@@ -240,11 +260,11 @@ class Scenario {
   std::string fault_of_last_messages() {
     std::vector<std::uint64_t> polls;
     std::string refused;
-    for (Rank rank = 0; rank < members_; ++rank) {
+    for (Rank rank = 0; rank < everybody(); ++rank) {
       Node& node = *nodes_[rank];
       const NodeLog log = node.log();
       polls.push_back(node.polls());
-      if (dead_[rank] || log.ended) continue;
+      if (dead_[rank] || log.ended || log.views.empty()) continue;
       const auto sends = std::ranges::count_if(log.subgroups, &SubgroupLog::sender);
       world_.on(rank, [&node, &refused, sends] {
         if (node.send_one_each() == static_cast<std::size_t>(sends)) return;
@@ -255,8 +275,8 @@ class Scenario {
     const std::uint64_t longer = logs ? kDiskFactor : 1;
     world_.run_for(kLastNs * longer);
     if (!refused.empty()) return refused;
-    for (Rank rank = 0; rank < members_; ++rank)
-      if (nodes_[rank]->polls() - polls[rank] > kLastPolls * longer)
+    for (Rank rank = 0; rank < everybody(); ++rank)
+      if (nodes_[rank]->polls() - polls[rank] > kLastPolls * everybody() * longer)
         return fmt::format("{} polled {} times for one message of each", name(rank),
                            nodes_[rank]->polls() - polls[rank]);
     return audit(true);
@@ -282,6 +302,11 @@ class Scenario {
   Trace trace_;
   std::uint32_t members_;
   World world_;
+  Disks disks_;
+  Draw disk_draw_;          // of its own, so that all else is as it would be without
+  Draw late_draw_;          // likewise
+  std::uint32_t late_;      // nodes that come in later, behind the members
+  std::uint32_t come_ = 0;  // of these, so far
   std::vector<bool> dead_;
   std::vector<bool> left_;
   bool clear_cut_;  // nothing happens but crashes, hung processes, and leaves
@@ -289,15 +314,13 @@ class Scenario {
   std::vector<SubgroupSpec> specs_;
   std::vector<MulticastOptions> options_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  Disks disks_;
-  Draw disk_draw_;  // of its own, so that all else is as it would be without
   std::uint64_t faults_ = 0;
 };
 
 }  // namespace
 
-Outcome run_multicast(std::uint64_t seed, const Trace& trace) {
-  return Scenario(seed, trace).run();
+Outcome run_multicast(std::uint64_t seed, const Trace& trace, bool joins) {
+  return Scenario(seed, trace, joins).run();
 }
 
 }  // namespace dunlin::app::sim

@@ -21,6 +21,7 @@ struct Outcome {
 /// A line of what happens, with its time; for `--trace`.
 using Trace = std::function<void(std::uint64_t time_ns, const std::string& what)>;
 
-[[nodiscard]] Outcome run_multicast(std::uint64_t seed, const Trace& trace = {});
+/// `joins`: in one seed of three, members come in later.
+[[nodiscard]] Outcome run_multicast(std::uint64_t seed, const Trace& trace = {}, bool joins = true);
 
 }  // namespace dunlin::app::sim

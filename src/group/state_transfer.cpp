@@ -19,6 +19,7 @@ void StateTransfer::enter(const View& view, const Places& places, Mail& mail) {
   questions_.assign(places.size(), {});
   names_.clear();
   lacking_.resize(places.size());
+  was_there_.resize(places.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Subgroup& subgroup = places[i].subgroup;
     names_.push_back(subgroup.name);
@@ -30,7 +31,13 @@ void StateTransfer::enter(const View& view, const Places& places, Mail& mail) {
     std::stable_partition(whom.begin(), whom.end(), [&](Rank rank) {
       return std::ranges::find(view.joined, mail.fabric().member_name(rank)) == view.joined.end();
     });
-    if (whom.empty()) lacking_[i] = false;  // we are the first
+    if (!whom.empty()) {
+      was_there_[i] = true;
+    } else if (was_there_[i]) {
+      lost_ = subgroup.name;
+    } else {
+      lacking_[i] = false;  // we are the first
+    }
   }
   states_.clear();
 }

@@ -52,7 +52,8 @@ class StateTransfer {
   std::size_t take(const Parts& parts);
   [[nodiscard]] bool has_failed(Rank rank) const { return mail_->fabric().failed(rank); }
 
-  std::vector<bool> lacking_;        // by subgroup
+  std::vector<bool> was_there_;  // by subgroup: somebody who may have had it, in an earlier view
+  std::vector<bool> lacking_;    // by subgroup
   std::vector<Question> questions_;  // by subgroup, in the view at hand
   std::vector<std::string> names_;   // by subgroup
   std::deque<Request> requests_;     // of others

@@ -144,7 +144,8 @@ void Group::State::go_on() {
   const group::Decision decision = agreement_->change().decision();
   const bool stays = view.me == 0 && flawed(Flaw::number_stays);
   View next{.number = view.number + (stays ? 0 : 1)};
-  std::vector<Rank> next_ranks;
+  const std::string why_expelled = "view " + std::to_string(next.number) + " goes on without it";
+  std::vector<Rank> staying, next_ranks;  // here, and where the next view is
   for (std::uint32_t place = 0; place < ranks.size(); ++place) {
     if (!decision.survivors.has(place)) {
       next.departed.push_back(view.members[place]);
@@ -152,10 +153,12 @@ void Group::State::go_on() {
     }
     if (place == view.me) next.me = static_cast<std::uint32_t>(next_ranks.size());
     next.members.push_back(view.members[place]);
+    staying.push_back(ranks[place]);
     // A plan lists the members of this view in their order: in its fabric that is their rank.
     next_ranks.push_back(decision.plan == group::kNoPlan ? ranks[place] : place);
   }
   past_.push_back({std::move(agreement_), fabric_});
+  expel_others(*fabric_, staying, why_expelled);
   if (decision.plan != group::kNoPlan) {
     const auto old = static_cast<Rank>(ranks.size());
     if (!change_fabric(decision.plan, next.joined))
@@ -166,10 +169,10 @@ void Group::State::go_on() {
       next.members.push_back(next.joined[i]);
       next_ranks.push_back(old + i);
     }
+    expel_others(*fabric_, next_ranks, why_expelled);
   }
   ranks = std::move(next_ranks);
   view = std::move(next);
-  expel_others(*fabric_, ranks, "view " + std::to_string(view.number) + " goes on without it");
   enter();
   if (decision.plan != group::kNoPlan) welcome();
 }
@@ -242,7 +245,8 @@ std::size_t Group::State::poll_past() {
   const std::size_t before = past_.size();
   std::erase_if(past_, [this](const Past& past) {
     if (stopped) return past.agreement->known_to_all() || flawed(Flaw::leaver_tells_nobody);
-    return past.agreement->settled();
+    // What was sent on a fabric that we leave may be lost with the connection.
+    return past.fabric == fabric_ ? past.agreement->settled() : past.agreement->known_to_all();
   });
   if (past_.size() != before) retire_fabrics();
   return done;
@@ -296,7 +300,7 @@ std::size_t Group::State::poll_newcomers() {
   done += transfer_.poll(parts);
   if (!transfer_.lost().empty())
     stop("all who had the state of subgroup '" + transfer_.lost() +
-             "' have failed before this member had it; start the group anew",
+             "' are gone, and this member had not been given it yet; start the group anew",
          true);
   return done;
 }
