@@ -174,10 +174,8 @@ bool Admission::fits(Guest& guest) {
 /// The leader's: with all who are at the door and can be members.
 void Admission::make_plan() {
   const bool all_alive = alive_ == MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
-  if (guests_.empty() || !all_alive || mail_->fabric().now_ns() < next_plan_ns_) {
-    if (!guests_.empty()) mail_->fabric().wake_at(next_plan_ns_);
-    return;
-  }
+  if (guests_.empty() || !all_alive) return;
+  if (mail_->fabric().now_ns() < next_plan_ns_) return mail_->fabric().wake_at(next_plan_ns_);
   std::set<std::string> names;
   for (const auto& guest : guests_) {
     const bool room = view_.members.size() + names.size() < kMaxViewMembers;
