@@ -18,10 +18,10 @@ using dunlin::sim::Profile;
 using dunlin::sim::World;
 
 // Bounds, in virtual time. The first one includes noticing failures, which takes a millisecond.
-constexpr std::uint64_t kRestNs = 60'000'000;     // from the last fault until everybody has all
-constexpr std::uint64_t kLastNs = 2'000'000;      // for one more message of each sender, in
-constexpr std::uint64_t kLastPolls = 500;         // ... so many polls of each for each member
-constexpr std::uint64_t kDiskFactor = 10;         // ... so many times that, if there are logs
+constexpr std::uint64_t kRestNs = 60'000'000;  // from the last fault until everybody has all
+constexpr std::uint64_t kLastNs = 1'000'000;   // for each member, for one more message of each, in
+constexpr std::uint64_t kLastPolls = 500;      // ... so many polls of each for each member
+constexpr std::uint64_t kDiskFactor = 10;      // ... so many times that, if there are logs
 constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be posted
 
 class Draw {
@@ -272,11 +272,11 @@ class Scenario {
       });
     }
     const bool logs = std::ranges::count(plan_, multicast::Mode::durable, &SubgroupPlan::mode) > 0;
-    const std::uint64_t longer = logs ? kDiskFactor : 1;
+    const std::uint64_t longer = everybody() * (logs ? kDiskFactor : 1);
     world_.run_for(kLastNs * longer);
     if (!refused.empty()) return refused;
     for (Rank rank = 0; rank < everybody(); ++rank)
-      if (nodes_[rank]->polls() - polls[rank] > kLastPolls * everybody() * longer)
+      if (nodes_[rank]->polls() - polls[rank] > kLastPolls * longer)
         return fmt::format("{} polled {} times for one message of each", name(rank),
                            nodes_[rank]->polls() - polls[rank]);
     return audit(true);
