@@ -6,6 +6,15 @@
 #include "flaw.hpp"
 
 namespace dunlin {
+namespace {
+
+/// A member of a fabric without names is called by its rank.
+[[nodiscard]] std::string name_on(const Fabric& fabric, Rank rank) {
+  const std::string& name = fabric.member_name(rank);
+  return name.empty() ? std::to_string(rank) : name;
+}
+
+}  // namespace
 Group::State::State(GroupOptions options, Fabric& at_home)
     : home(at_home),
       name(options.meeting_place ? options.meeting_place->group() : at_home.group()),
@@ -27,8 +36,7 @@ Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(opti
                 "'; give both the same name");
   view.me = fabric.rank();
   for (Rank rank = 0; rank < fabric.size(); ++rank) {
-    const std::string& member = fabric.member_name(rank);
-    view.members.push_back(member.empty() ? std::to_string(rank) : member);
+    view.members.push_back(name_on(fabric, rank));
     ranks.push_back(rank);
   }
   view.number = 1;
@@ -173,8 +181,21 @@ void Group::State::go_on() {
   }
   ranks = std::move(next_ranks);
   view = std::move(next);
+  expel_from_past(why_expelled);
   enter();
   if (decision.plan != group::kNoPlan) welcome();
+}
+
+/// From the fabrics of earlier views, too, on which somebody may still have to hear of their ends.
+void Group::State::expel_from_past(const std::string& reason) {
+  for (const Past& past : past_) {
+    if (past.fabric == fabric_) continue;
+    std::vector<Rank> stay;
+    for (Rank rank = 0; rank < past.fabric->size(); ++rank)
+      if (std::ranges::find(view.members, name_on(*past.fabric, rank)) != view.members.end())
+        stay.push_back(rank);
+    expel_others(*past.fabric, stay, reason);
+  }
 }
 
 /// To that of the plan. False if it is not here, which N4 excludes.

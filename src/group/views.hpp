@@ -66,6 +66,7 @@ struct Group::State {
   [[nodiscard]] std::vector<std::uint64_t> received();
   void part_from_all();
   void expel_others(Fabric& from, const std::vector<Rank>& stay, const std::string& reason);
+  void expel_from_past(const std::string& reason);
   std::size_t poll_past();
   void retire_fabrics();
   std::size_t poll_view();
