@@ -137,7 +137,9 @@ void run_until(sim::World& world, const std::function<bool()>& condition) {
 
 }  // namespace
 
-SimCastFigures run_sim_cast(const sim::Profile& profile, std::uint64_t seed, const SimCast& cast) {
+SimCastFigures run_sim_cast(const sim::Profile& network, std::uint64_t seed, const SimCast& cast) {
+  sim::Profile profile = network;
+  profile.silence_timeout_ns = 0;  // an upcall may take as long
   sim::World world(profile, cast.members, seed);
   std::vector<std::unique_ptr<Node>> nodes;
   for (Rank rank = 0; rank < cast.members; ++rank)
