@@ -76,7 +76,7 @@ namespace {
 
 constexpr std::uint64_t kJoinLookNs = 2'000'000;  // a knock in vain is followed by the next
 
-const GroupOptions& checked(const std::string& name, const GroupOptions& options) {
+GroupOptions checked(const std::string& name, GroupOptions options) {
   if (!options.meeting_place)
     throw Error("member '" + name +
                 "' cannot join a group without GroupOptions::meeting_place: give that of the "
@@ -87,11 +87,12 @@ const GroupOptions& checked(const std::string& name, const GroupOptions& options
 
 }  // namespace
 
-GroupEntry::GroupEntry(const std::string& name, GroupOptions options, std::uint32_t timeout_ms)
-    : state_(new State{.options = checked(name, options),
-                       .joining = group::Joining(
-                           options.meeting_place, name,
-                           group::Subgroups(options.subgroups).fingerprint(true), timeout_ms)}) {}
+GroupEntry::GroupEntry(const std::string& name, GroupOptions given, std::uint32_t timeout_ms) {
+  GroupOptions options = checked(name, std::move(given));
+  group::Joining joining(options.meeting_place, name,
+                         group::Subgroups(options.subgroups).fingerprint(true), timeout_ms);
+  state_ = std::make_unique<State>(State{std::move(options), std::move(joining)});
+}
 GroupEntry::~GroupEntry() = default;
 
 std::unique_ptr<Group> GroupEntry::poll() {

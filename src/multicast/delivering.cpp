@@ -57,6 +57,7 @@ std::optional<Delivery> Epoch::next() {
 std::optional<std::vector<std::uint64_t>> Epoch::handed_up() const {
   if (batched_ > 0 && !handed_) return std::nullopt;
   std::vector<std::uint64_t> turns;
+  turns.reserve(sources_.size());
   for (const Source& source : sources_) turns.push_back(source.cursor.turns());
   return turns;
 }

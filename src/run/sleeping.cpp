@@ -1,11 +1,11 @@
 #include "run/sleeping.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 #include <vector>
 
 #include <poll.h>
-#include <time.h>
 
 namespace dunlin {
 namespace {
@@ -30,6 +30,7 @@ class Armed {
     if (waits_.formations.empty() && waits_.fabrics.size() == 1)
       return waits_.fabrics.front()->sleep(timeout_ns);
     std::vector<pollfd> bells;
+    bells.reserve(waits_.fabrics.size() + waits_.formations.size());
     for (const Fabric* const fabric : waits_.fabrics)
       bells.push_back({fabric->wait_descriptor(), POLLIN, 0});
     for (const Formation* const formation : waits_.formations)

@@ -122,6 +122,7 @@ class SimMeetingPlace final : public MeetingPlace {
   std::unique_ptr<Formation> form(const std::string& name, const std::vector<std::string>& members,
                                   const std::string&, const std::string&) override {
     std::vector<Rank> nodes;
+    nodes.reserve(members.size());
     for (const std::string& member : members) nodes.push_back(node_called(member));
     return std::make_unique<SimFormation>(world_, world_.meetings.enter(node_, name, nodes), node_,
                                           kFormPatience);
