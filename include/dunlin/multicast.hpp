@@ -12,6 +12,10 @@
 
 #include <dunlin/group.hpp>
 
+namespace dunlin::log {
+class Disk;
+}
+
 /// Multicast in a subgroup: messages of several senders, delivered by every member in one order,
 /// from view to view. One thread at a time, that of the group, whose poll() makes all progress.
 ///
@@ -24,10 +28,6 @@
 ///     dunlin::run(group);
 ///
 /// docs/multicast.md says what is promised (O1 to O6), how it is done, and from whom the ideas are.
-namespace dunlin::log {
-class Disk;
-}
-
 namespace dunlin::multicast {
 
 enum class Mode : std::uint8_t {
