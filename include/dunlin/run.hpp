@@ -70,8 +70,9 @@ class Loop {
 
   std::size_t poll_parts();
   void check_parts();
-  void wait(std::uint64_t deadline_ns);
-  void sleep(std::uint64_t deadline_ns);
+  /// These return whether the condition was seen to hold.
+  bool wait(const std::function<bool()>& condition, std::uint64_t deadline_ns);
+  bool sleep(const std::function<bool()>& condition, std::uint64_t deadline_ns);
   [[nodiscard]] bool spun_enough();
 
   Fabric& fabric_;

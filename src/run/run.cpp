@@ -65,8 +65,9 @@ Loop::Loop(Fabric& fabric, RunOptions options)
 
 void Loop::run() {
   const std::stop_callback wake(options_.stop, [this] { fabric_.wake(); });
+  const std::function<bool()> never = [] { return false; };
   for (std::uint32_t turn = 1; !options_.stop.stop_requested(); ++turn) {
-    if (poll_parts() == 0) wait(UINT64_MAX);
+    if (poll_parts() == 0) wait(never, UINT64_MAX);
     if (turn % kPollsPerYield == 0) check_parts();
   }
 }
@@ -78,7 +79,7 @@ bool Loop::run_until(const std::function<bool()>& condition, std::uint32_t timeo
     const std::size_t done = poll_parts();
     if (condition()) return true;
     if (options_.stop.stop_requested()) return false;
-    if (done == 0) wait(deadline_ns);
+    if (done == 0 && wait(condition, deadline_ns)) return true;
     if (turn % kPollsPerYield == 0) check_parts();
     // Also if something fires in every poll, or every other: there must be an end to it.
     const bool look = turn % kPollsPerClock == 0 || (done == 0 && fruitless_ % kPollsPerClock == 0);
@@ -97,15 +98,16 @@ void Loop::check_parts() {
   for (const Part& part : parts_) part.check(part.object);
 }
 
-void Loop::wait(std::uint64_t deadline_ns) {
+bool Loop::wait(const std::function<bool()>& condition, std::uint64_t deadline_ns) {
   if (++fruitless_ == 1) check_parts();
-  if (options_.wait == Wait::block || (options_.wait == Wait::adaptive && spun_enough())) {
-    sleep(deadline_ns);
-  } else if (crowded_ || fruitless_ % kPollsPerYield == 0) {
+  if (options_.wait == Wait::block || (options_.wait == Wait::adaptive && spun_enough()))
+    return sleep(condition, deadline_ns);
+  if (crowded_ || fruitless_ % kPollsPerYield == 0) {
     sched_yield();
   } else {
     pause();
   }
+  return false;
 }
 
 bool Loop::spun_enough() {
@@ -116,17 +118,25 @@ bool Loop::spun_enough() {
   return now_ns - fruitless_since_ns_ >= std::uint64_t{options_.spin_us} * 1000;
 }
 
-void Loop::sleep(std::uint64_t deadline_ns) {
+/// What came with the last poll before the sleep can make the condition true although no part has
+/// anything to do about it.
+bool Loop::sleep(const std::function<bool()>& condition, std::uint64_t deadline_ns) {
   const std::uint64_t now_ns = deadline_ns == UINT64_MAX ? 0 : fabric_.now_ns();
-  const auto poll = [this] { return poll_parts() > 0 || options_.stop.stop_requested(); };
+  bool holds = false;
+  const auto poll = [&] {
+    const std::size_t done = poll_parts();
+    holds = condition();
+    return holds || done > 0 || options_.stop.stop_requested();
+  };
   const auto collect = [this] {
     Waits waits{.fabrics = {&fabric_}};
     for (const Part& part : parts_) part.wait(part.object, waits);
     return waits;
   };
-  if (sleep_unless(poll, collect, deadline_ns - std::min(now_ns, deadline_ns))) return;
+  const bool awake = sleep_unless(poll, collect, deadline_ns - std::min(now_ns, deadline_ns));
   // Whoever slept looks at the clock again, and need not spin as if something had just happened.
-  fruitless_ = (fruitless_ / kPollsPerClock + 1) * kPollsPerClock;
+  if (!awake) fruitless_ = (fruitless_ / kPollsPerClock + 1) * kPollsPerClock;
+  return holds;
 }
 
 RunnerThread::RunnerThread(ThreadOptions options, std::function<void(std::stop_token)> body)

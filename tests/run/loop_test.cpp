@@ -116,6 +116,22 @@ TEST_P(LoopOf, NoticesAConditionThatAPartMakesTrueLate) {
                   .run_until([&] { return fabric->now_ns() >= due_ns; }, kPatienceMs));
 }
 
+/// Whichever poll makes it true: also the last one before a sleep.
+TEST_P(LoopOf, NoticesAConditionThatAnyPollMakesTrue) {
+  for (int last = 1; last <= 64; ++last) {
+    int polls = 0;
+    Part part{[&] {
+      if (++polls < last) fabric->wake();
+      return fabric->poll();
+    }};
+    RunOptions at_once = options();
+    at_once.spin_us = 0;
+    ASSERT_TRUE(
+        Loop(*fabric, at_once).add(part).run_until([&] { return polls == last; }, kPatienceMs))
+        << last;
+  }
+}
+
 TEST_P(LoopOf, StopsWhenAsked) {
   Part stopping{[&]() -> std::size_t {
     stopper.request_stop();
