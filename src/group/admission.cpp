@@ -12,6 +12,7 @@ namespace dunlin::group {
 namespace {
 
 constexpr std::uint64_t kDoorPauseNs = 20'000'000;  // if it could not be opened
+constexpr std::uint64_t kLookNs = 100'000;          // a look at the door is a system call
 constexpr std::uint64_t kPlanPauseNs = 1'000'000;   // after a plan that came to nothing
 constexpr std::uint64_t kFarewellNs = 100'000'000;  // to hear why it was refused
 
@@ -95,6 +96,9 @@ std::size_t Admission::open_door() {
       mail_->fabric().wake_at(next_door_ns_);
       return 0;
     }
+    const Fabric& inside = mail_->fabric();
+    if (door_ && inside.cpu_costs() == nullptr && inside.recent_ns() < next_look_ns_) return 0;
+    next_look_ns_ = inside.recent_ns() + kLookNs;
     if (!door_) door_ = place_->open();
     std::unique_ptr<Fabric> fabric = door_->poll();
     if (!fabric) return 0;

@@ -83,6 +83,7 @@ class Admission {
 
   std::unique_ptr<Formation> door_;
   std::uint64_t next_door_ns_ = 0;
+  std::uint64_t next_look_ns_ = 0;
   std::vector<std::unique_ptr<Guest>> guests_;
   std::uint32_t attempts_ = 0;  // of ours, in this view
   std::uint64_t next_plan_ns_ = 0;
