@@ -30,6 +30,10 @@ class Bare {
   /// `items` of `bytes` each to the peer, `at_once` in one go, until the last is there; for one.
   [[nodiscard]] virtual Time stream(Member& me, std::size_t bytes, std::uint32_t items,
                                     std::uint32_t at_once) = 0;
+  /// The same from each to the other at once, until all of it is there; for one of either.
+  [[nodiscard]] virtual Time stream_both_ways(Member&, std::size_t, std::uint32_t, std::uint32_t) {
+    return std::nullopt;
+  }
   /// 8 bytes to each of so many places at the peer, which answers each.
   [[nodiscard]] virtual Time spread(Member& me, const Batches& plan, std::uint32_t places) = 0;
   /// 8 bytes one way, between two that sleep until something comes: half a round trip. Nothing

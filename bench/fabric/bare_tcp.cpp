@@ -196,6 +196,32 @@ class BareTcp final : public Bare {
     return (now_ns() - start) / items;
   }
 
+  Time stream_both_ways(Member& me, std::size_t bytes, std::uint32_t items,
+                        std::uint32_t at_once) override {
+    me.meet();
+    if (me.rank() > 1) return std::nullopt;
+    const int ours = end(0);
+    const std::vector<std::byte> from(bytes * at_once, std::byte{1});
+    std::vector<std::byte> to(std::size_t{1} << 18);
+    std::size_t to_send = bytes * items;
+    std::size_t to_receive = to_send;
+    const double start = now_ns();
+    while (to_send > 0 || to_receive > 0) {
+      if (to_send > 0) {
+        const std::size_t piece = (to_send - 1) % from.size() + 1;
+        const ssize_t sent = ::send(ours, from.data(), piece, MSG_DONTWAIT | MSG_NOSIGNAL);
+        check_transfer(sent, "send");
+        if (sent > 0) to_send -= static_cast<std::size_t>(sent);
+      }
+      if (to_receive == 0) continue;
+      const ssize_t got = ::recv(ours, to.data(), std::min(to_receive, to.size()), MSG_DONTWAIT);
+      check_transfer(got, "recv");
+      if (got > 0) to_receive -= static_cast<std::size_t>(got);
+    }
+    const double ns = (now_ns() - start) / (2.0 * items);
+    return me.rank() == 0 ? Time(ns) : std::nullopt;
+  }
+
   Time spread(Member& me, const Batches& plan, std::uint32_t places) override {
     me.meet();
     if (me.rank() > 1) return std::nullopt;

@@ -23,11 +23,15 @@ constexpr std::uint64_t kMostAtOnce = 256;
 
 static_assert(kWords + 2 * kMostStreamMembers * kMostStreamMembers * kPitch <= kRings);
 
-std::size_t ring_share(std::size_t ring_bytes, std::uint32_t members) {
+std::size_t ring_share(std::size_t ring_bytes, std::uint32_t members) noexcept {
   return std::min(ring_bytes, (kArenaBytes - kRings) / (members * (members - 1)) / 64 * 64);
 }
 
 }  // namespace
+
+std::size_t largest_in_bare_stream(std::uint32_t members) noexcept {
+  return ring_share(SIZE_MAX, members);
+}
 
 BareStream::BareStream(Member& me, std::uint32_t senders, std::size_t bytes, std::size_t ring_bytes)
     : me_(me),

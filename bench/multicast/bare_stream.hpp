@@ -14,6 +14,9 @@ namespace dunlin::bench {
 
 inline constexpr std::uint32_t kMostStreamMembers = 16;
 
+/// What a message may have, as all rings share the team's arena.
+[[nodiscard]] std::size_t largest_in_bare_stream(std::uint32_t members) noexcept;
+
 class BareStream {
  public:
   /// One for each process; all with the same arguments.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "bench/multicast/look.hpp"
 #include "bench/multicast/patience.hpp"
-#include "bench/table/nodes.hpp"
 
 namespace dunlin::bench {
 
@@ -19,8 +19,8 @@ void Cast::poll_until(Condition&& condition) {
   for (Patience patience; !condition();) patience.after(poll() > 0);
 }
 
-Cast::Cast(Member& me, const std::string& group, std::uint32_t senders)
-    : me_(me), senders_(senders), fabric_(join(group, me.size(), me.rank())) {
+Cast::Cast(Member& me, std::unique_ptr<Fabric> fabric, std::uint32_t senders)
+    : me_(me), fabric_(std::move(fabric)) {
   subscription_ = fabric_->subscribe([this](const Event& event) {
     if (event.kind == Event::Kind::peer_failed) me_.lost(event.peer, event.text);
   });
@@ -49,13 +49,14 @@ Cast::Cast(Member& me, const std::string& group, std::uint32_t senders)
 
 std::size_t Cast::poll() { return subgroups_[0].epoch->poll() + subgroups_[1].epoch->poll(); }
 
-std::optional<double> Cast::stream(Subgroup& subgroup, std::size_t bytes, std::uint64_t messages) {
-  subgroup.goal += messages * senders_;
+std::optional<double> Cast::stream(Subgroup& subgroup, std::size_t bytes, std::uint64_t messages,
+                                   std::uint32_t senders) {
+  subgroup.goal += messages * senders;
   return take_turn(
       me_, [&] { poll(); },
       [&]() -> std::optional<double> {
         Epoch& epoch = *subgroup.epoch;
-        std::uint64_t left = me_.rank() < senders_ ? messages : 0;
+        std::uint64_t left = me_.rank() < senders ? messages : 0;
         const double start = now_ns();
         Patience patience;
         while (left > 0 || subgroup.delivered < subgroup.goal) {
@@ -69,7 +70,7 @@ std::optional<double> Cast::stream(Subgroup& subgroup, std::size_t bytes, std::u
         }
         const double seconds = (now_ns() - start) / 1e9;
         if (me_.rank() != 0) return std::nullopt;
-        return static_cast<double>(messages * senders_) / seconds;
+        return static_cast<double>(messages * senders) / seconds;
       });
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "bench/harness/experiment.hpp"
 #include "bench/harness/team.hpp"
@@ -18,8 +17,8 @@ inline constexpr std::size_t kRingBytes = std::size_t{512} << 10;
 
 class Cast {
  public:
-  /// Returns when all members of the team are connected.
-  Cast(Member& me, const std::string& group, std::uint32_t senders);
+  /// Returns when all members of the team are connected; the first so many of them can send.
+  Cast(Member& me, std::unique_ptr<Fabric> fabric, std::uint32_t senders);
 
   /// One of the two, and what was delivered in it so far.
   struct Subgroup {
@@ -33,9 +32,9 @@ class Cast {
   /// All of it: a peer may be in need of either.
   std::size_t poll();
 
-  /// Each sender sends so many. Member 0 gets how many a second it delivers.
+  /// The first so many senders send so many each. Member 0 gets how many a second it delivers.
   [[nodiscard]] std::optional<double> stream(Subgroup& subgroup, std::size_t bytes,
-                                             std::uint64_t messages);
+                                             std::uint64_t messages, std::uint32_t senders);
   /// `sender` sends one at a time in an otherwise idle group; it gets ns until it delivers it.
   [[nodiscard]] std::optional<double> one_by_one(Subgroup& subgroup, std::uint32_t sender,
                                                  std::size_t bytes, const Batches& plan);
@@ -49,7 +48,6 @@ class Cast {
   void send(multicast::Epoch& epoch, std::size_t bytes);
 
   Member& me_;
-  std::uint32_t senders_;
   std::unique_ptr<Fabric> fabric_;
   Subscription subscription_;
   std::array<Subgroup, 2> subgroups_;

@@ -1,5 +1,7 @@
 #include "bench/multicast/experiments.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -12,9 +14,15 @@ namespace dunlin::bench {
 
 const std::vector<Experiment>& multicast_experiments() {
   static const std::vector<Experiment> experiments = [] {
-    std::vector<Experiment> all{cast_throughput(), cast_latency(), view_change(),
-                                simulated_view_change()};
-    for (Experiment& simulated : simulated_casts()) all.push_back(std::move(simulated));
+    std::vector<Experiment> all{cast_throughput(), cast_latency()};
+    const auto add = [&all](std::vector<Experiment> more) {
+      std::ranges::move(more, std::back_inserter(all));
+    };
+    add(casts_under_load());
+    add({crowded_cast(), view_change()});
+    add(casts_over_networks());
+    add({simulated_view_change()});
+    add(simulated_casts());
     return all;
   }();
   return experiments;
@@ -25,7 +33,9 @@ void add_multicast_suite(CLI::App& bench) {
       "multicast", "Messages to all members of a view, in one order: throughput and latency");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
-  command->add_option("--members", options->effort.members, "Of the group; 2 if not given")
+  command
+      ->add_option("--members", options->effort.members,
+                   "Of a group on shared memory; 2 if not given")
       ->check(CLI::Range(2U, kMostStreamMembers));
   command->callback([options] { run_suite(multicast_experiments(), *options, app::say); });
 }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
 namespace CLI {
@@ -13,6 +14,10 @@ namespace dunlin::bench {
 
 [[nodiscard]] Experiment cast_throughput();
 [[nodiscard]] Experiment cast_latency();
+[[nodiscard]] Experiment cast_latency(const RealNetwork& network);
+[[nodiscard]] std::vector<Experiment> casts_under_load();
+[[nodiscard]] Experiment crowded_cast();
+[[nodiscard]] std::vector<Experiment> casts_over_networks();
 [[nodiscard]] Experiment view_change();
 [[nodiscard]] Experiment simulated_view_change();
 [[nodiscard]] std::vector<Experiment> simulated_casts();

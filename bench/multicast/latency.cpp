@@ -1,3 +1,4 @@
+#include "bench/fabric/group.hpp"
 #include "bench/harness/bare.hpp"
 #include "bench/multicast/cast.hpp"
 #include "bench/multicast/experiments.hpp"
@@ -7,7 +8,30 @@ namespace dunlin::bench {
 namespace {
 
 constexpr std::size_t kBytes = 8;
-constexpr double kGoal = 3;  // bare latencies
+constexpr double kGoal = 3;  // bare latencies, on shared memory
+
+struct Plans {
+  Batches usual;
+  Batches rare;  // one in a hundred,
+  Batches rarest;
+};
+
+using BareTrip = std::function<std::optional<double>(const Batches&)>;
+
+void play(Member& me, const Effort& effort, const Plans& plans, Cast& cast, const BareTrip& bare) {
+  auto& ordered = cast.ordered();
+  auto& unordered = cast.unordered();
+  alternate(me, effort.rounds,
+            {[&] { return bare(plans.usual); },
+             [&] { return cast.one_by_one(ordered, 0, kBytes, plans.usual); },
+             [&] { return cast.one_by_one(ordered, 1, kBytes, plans.usual); },
+             [&] { return cast.ping_pong(ordered, kBytes, plans.usual); },
+             [&] { return cast.ping_pong(unordered, kBytes, plans.usual); },
+             [&] { return bare(plans.rare); },
+             [&] { return cast.one_by_one(ordered, 0, kBytes, plans.rare); },
+             [&] { return bare(plans.rarest); },
+             [&] { return cast.one_by_one(ordered, 0, kBytes, plans.rarest); }});
+}
 
 struct Figure {
   const char* until;
@@ -18,55 +42,84 @@ struct Figure {
   bool goal;
 };
 
-std::vector<Result> latency(const Effort& effort) {
-  // Where members share cores, each step may cost a time slice.
-  const bool crowded = effort.members > 2;
-  const Batches plan = effort.plan(crowded ? 20 : 100, crowded ? 20 : 200);
-  const Batches rare{
-      .batches = effort.scaled(crowded ? 400 : 20'000), .per_batch = 1, .quantile = 0.99};
-  const std::string group = fresh_group();
-  Team team({.processes = effort.members, .timeout = effort.timeout});
-  team.run([&](Member& me) {
-    Cast cast(me, group, me.size());
-    auto& ordered = cast.ordered();
-    auto& unordered = cast.unordered();
-    alternate(me, effort.rounds,
-              {[&] { return bare::ping_pong(me, plan, bare::Spin::tight, kBytes); },
-               [&] { return cast.one_by_one(ordered, 0, kBytes, plan); },
-               [&] { return cast.one_by_one(ordered, 1, kBytes, plan); },
-               [&] { return cast.ping_pong(ordered, kBytes, plan); },
-               [&] { return cast.ping_pong(unordered, kBytes, plan); },
-               [&] { return bare::ping_pong(me, rare, bare::Spin::tight, kBytes); },
-               [&] { return cast.one_by_one(ordered, 0, kBytes, rare); }});
-  });
+std::vector<Result> results_of(const Team& team, std::uint32_t members, const std::string& limit,
+                               std::optional<double> goal) {
   std::vector<Result> results;
   for (const Figure& figure :
        {Figure{"the first sender's own delivery", "ordered", "median", 1, 0, true},
         Figure{"the second sender's own delivery", "ordered", "median", 2, 0, true},
         Figure{"the other's delivery", "ordered", "median", 3, 0, true},
         Figure{"the other's delivery", "unordered", "median", 4, 0, false},
-        Figure{"the first sender's own delivery", "ordered", "99 %", 6, 5, false}}) {
+        Figure{"the first sender's own delivery", "ordered", "99 %", 6, 5, false},
+        Figure{"the first sender's own delivery", "ordered", "99.9 %", 8, 7, false}}) {
     Result result{.name = "latency",
-                  .params = {{"members", double(effort.members)},
+                  .params = {{"members", double(members)},
                              {"mode", figure.mode},
                              {"until", figure.until},
                              {"of", figure.which}},
                   .unit = "ns"};
-    if (figure.goal && effort.members == 2)
-      result.goal = Goal{.on = Goal::On::ratio, .bound = kGoal};
-    compare(result, team.series(figure.series), "bare ping-pong", team.series(figure.limit));
+    if (figure.goal && goal) result.goal = Goal{.on = Goal::On::ratio, .bound = *goal};
+    compare(result, team.series(figure.series), limit, team.series(figure.limit));
     results.push_back(std::move(result));
   }
   return results;
 }
 
+Plans plans_of(const Effort& effort, const Batches& usual, std::uint32_t rare) {
+  const std::uint32_t each = effort.scaled(rare);
+  return {.usual = usual,
+          .rare = {.batches = each, .per_batch = 1, .quantile = 0.99},
+          .rarest = {.batches = each, .per_batch = 1, .quantile = 0.999}};
+}
+
+std::vector<Result> on_shared_memory(const Effort& effort) {
+  // Where members share cores, each step may cost a time slice.
+  const bool crowded = effort.members > 2;
+  const Plans plans =
+      plans_of(effort, effort.plan(crowded ? 20 : 100, crowded ? 20 : 200), crowded ? 400 : 20'000);
+  const std::string group = fresh_group();
+  Team team({.processes = effort.members, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    Cast cast(me, join(group, me.size(), me.rank()), me.size());
+    play(me, effort, plans, cast, [&me](const Batches& plan) {
+      return bare::ping_pong(me, plan, bare::Spin::tight, kBytes);
+    });
+  });
+  return results_of(team, effort.members, "bare ping-pong",
+                    effort.members == 2 ? std::optional(kGoal) : std::nullopt);
+}
+
+std::vector<Result> over(const RealNetwork& network, const Effort& effort) {
+  const Plans plans = plans_of(effort, effort.plan(100, network.trips_per_batch), 5'000);
+  const Group group(network, effort, 2);
+  Team team(group.team(2));
+  team.run([&](Member& me) {
+    auto joined = group.join(me.rank());
+    const auto bare = group.bare(me, joined.get());
+    if (me.rank() == 0) me.note(group.description(*joined));
+    Cast cast(me, std::move(joined), me.size());
+    play(me, effort, plans, cast,
+         [&](const Batches& plan) { return bare->one_way(me, plan, kBytes); });
+  });
+  std::vector<Result> results = results_of(team, 2, network.bare_name + ", one way", std::nullopt);
+  results.front().note = team.note();
+  return results;
+}
+
+constexpr const char* kTitle =
+    "from a message of 8 bytes to its delivery, in a group that is idle but for it";
+
 }  // namespace
 
 Experiment cast_latency() {
+  return {.name = "latency", .title = kTitle, .fabric = "shm", .run = on_shared_memory};
+}
+
+Experiment cast_latency(const RealNetwork& network) {
   return {.name = "latency",
-          .title = "from a message of 8 bytes to its delivery, in a group that is idle but for it",
-          .fabric = "shm",
-          .run = latency};
+          .title = kTitle,
+          .fabric = network.name,
+          .run = [&network](const Effort& effort) { return over(network, effort); }};
 }
 
 }  // namespace dunlin::bench

@@ -59,19 +59,7 @@ class Node {
   [[nodiscard]] std::vector<double>& latencies() noexcept { return latencies_; }
   [[nodiscard]] multicast::Counters counters() const {
     multicast::Counters sum = epochs_.front()->counters();
-    for (std::uint32_t i = 1; i < cast_.active; ++i) {
-      const multicast::Counters more = epochs_[i]->counters();
-      sum.messages_sent += more.messages_sent;
-      sum.messages_delivered += more.messages_delivered;
-      sum.turns_received += more.turns_received;
-      sum.receive_batches += more.receive_batches;
-      sum.records_announced += more.records_announced;
-      sum.send_batches += more.send_batches;
-      sum.deliver_batches += more.deliver_batches;
-      sum.puts += more.puts;
-      sum.pushes += more.pushes;
-      sum.posting_ns += more.posting_ns;
-    }
+    for (std::uint32_t i = 1; i < cast_.active; ++i) sum += epochs_[i]->counters();
     return sum;
   }
 

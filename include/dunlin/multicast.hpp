@@ -84,6 +84,8 @@ struct Counters {
   std::uint64_t log_commits = 0;  // durable: so many syncs have been begun
   std::uint64_t no_room = 0;      // how often prepare() and send() had none
   std::uint64_t posting_ns = 0;
+
+  Counters& operator+=(const Counters& more) noexcept;
 };
 
 }  // namespace dunlin::multicast

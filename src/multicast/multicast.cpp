@@ -17,30 +17,32 @@
 
 /// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
 namespace dunlin {
+
+multicast::Counters& multicast::Counters::operator+=(const Counters& more) noexcept {
+  messages_sent += more.messages_sent;
+  bytes_sent += more.bytes_sent;
+  messages_delivered += more.messages_delivered;
+  bytes_delivered += more.bytes_delivered;
+  records_delivered += more.records_delivered;
+  nulls += more.nulls;
+  turns_received += more.turns_received;
+  receive_batches += more.receive_batches;
+  records_announced += more.records_announced;
+  send_batches += more.send_batches;
+  deliver_batches += more.deliver_batches;
+  puts += more.puts;
+  pushes += more.pushes;
+  log_commits += more.log_commits;
+  no_room += more.no_room;
+  posting_ns += more.posting_ns;
+  return *this;
+}
+
 namespace {
 
 using multicast::Counters;
 using multicast::Delivery;
 using multicast::Epoch;
-
-void add(Counters& sum, const Counters& more) noexcept {
-  sum.messages_sent += more.messages_sent;
-  sum.bytes_sent += more.bytes_sent;
-  sum.messages_delivered += more.messages_delivered;
-  sum.bytes_delivered += more.bytes_delivered;
-  sum.records_delivered += more.records_delivered;
-  sum.nulls += more.nulls;
-  sum.turns_received += more.turns_received;
-  sum.receive_batches += more.receive_batches;
-  sum.records_announced += more.records_announced;
-  sum.send_batches += more.send_batches;
-  sum.deliver_batches += more.deliver_batches;
-  sum.puts += more.puts;
-  sum.pushes += more.pushes;
-  sum.log_commits += more.log_commits;
-  sum.no_room += more.no_room;
-  sum.posting_ns += more.posting_ns;
-}
 
 }  // namespace
 
@@ -232,7 +234,7 @@ class Multicast::Part final : public SubgroupPart {
   }
   [[nodiscard]] Counters counters() const noexcept {
     Counters all = past_;
-    for (const Term& term : terms_) add(all, term.epoch->counters());
+    for (const Term& term : terms_) all += term.epoch->counters();
     if (journal_) all.log_commits = journal_->commits();
     all.messages_sent -= sent_again_;
     all.bytes_sent -= bytes_sent_again_;
@@ -285,7 +287,7 @@ class Multicast::Part final : public SubgroupPart {
   }
 
   void drop_oldest() {
-    add(past_, terms_.front().epoch->counters());
+    past_ += terms_.front().epoch->counters();
     terms_.pop_front();
   }
   void drop_past() {

@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include "bench/harness/cores.hpp"
+#include "bench/multicast/experiments.hpp"
+#include "bench/multicast/workload.hpp"
+#include "bench/table/nodes.hpp"
+
+/// What becomes of a group that has more members than the machine has cores.
+namespace dunlin::bench {
+namespace {
+
+constexpr double kGoal = 0.5;  // of the rate of two
+
+/// A round after one that does not count; appends what it gives.
+void measure(const Effort& effort, std::uint32_t members, std::size_t bytes,
+             std::vector<double>& rates, std::string& note) {
+  const std::string group = fresh_group();
+  const std::uint64_t messages = effort.scaled(bytes >= 10'000 ? 20'000 : 200'000);
+  Team team({.processes = members, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    Workload workload(me, join(group, me.size(), me.rank()), {.senders = members, .bytes = bytes});
+    alternate(me, 1, {[&] { return workload.round(messages, Wait::adaptive); }});
+    if (me.rank() == 0) me.note(workload.told());
+  });
+  rates.push_back(team.series(0).front());
+  note = fmt::format("{} of {} bytes: {}", members, bytes, team.note());
+}
+
+std::vector<Result> crowded(const Effort& effort) {
+  std::vector<Result> results;
+  for (const std::size_t bytes : {100UL, 10'000UL}) {
+    std::vector<double> of_two, of_three;
+    std::string note;
+    for (std::uint32_t round = 0; round < effort.rounds; ++round) {
+      measure(effort, 2, bytes, of_two, note);
+      measure(effort, 3, bytes, of_three, note);
+    }
+    Result result{.name = "crowded",
+                  .params = {{"members", 3.0},
+                             {"cores", double(usable_cores().size())},
+                             {"bytes", double(bytes)},
+                             {"wait", "adaptive"}},
+                  .unit = "1/s",
+                  .better = Better::higher,
+                  .goal = Goal{.on = Goal::On::ratio, .bound = kGoal},
+                  .note = note};
+    compare(result, of_three, "2 members, alike", of_two);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace
+
+Experiment crowded_cast() {
+  return {
+      .name = "crowded",
+      .title = "messages a second that each of three members delivers, which poll and then sleep",
+      .fabric = "shm",
+      .x = "bytes",
+      .run = crowded};
+}
+
+}  // namespace dunlin::bench
