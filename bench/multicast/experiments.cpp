@@ -19,7 +19,7 @@ const std::vector<Experiment>& multicast_experiments() {
       std::ranges::move(more, std::back_inserter(all));
     };
     add(casts_under_load());
-    add({crowded_cast(), view_change()});
+    add({crowded_cast(), durable_cast(), view_change()});
     add(casts_over_networks());
     add({simulated_view_change()});
     add(simulated_casts());

@@ -17,6 +17,7 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment cast_latency(const RealNetwork& network);
 [[nodiscard]] std::vector<Experiment> casts_under_load();
 [[nodiscard]] Experiment crowded_cast();
+[[nodiscard]] Experiment durable_cast();
 [[nodiscard]] std::vector<Experiment> casts_over_networks();
 [[nodiscard]] Experiment view_change();
 [[nodiscard]] Experiment simulated_view_change();

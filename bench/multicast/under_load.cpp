@@ -58,7 +58,9 @@ std::vector<Result> by_window(const Effort& effort) {
       Load load{.senders = effort.members, .bytes = bytes, .window = window};
       const std::size_t record = (bytes + 15) / 8 * 8;
       load.ring_bytes = std::max(std::bit_ceil(record * std::max(window, 8U)), kMinRingBytes);
-      cases.push_back({{{"bytes", double(bytes)}, {"window", double(window)}}, load});
+      cases.push_back({{{"bytes", double(bytes)}, {"window", double(window)}},
+                       load,
+                       bytes < 1'000 ? 200'000UL : 20'000UL});
     }
   }
   return measure_all(effort, "window", cases);
