@@ -101,7 +101,8 @@ struct MulticastOptions {
   /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
   /// it is not there; its parent must be.
   std::string log_directory = {};
-  std::vector<std::string> log_given_up = {};     // members whose logs are lost: go on without them
+  /// Members whose logs are lost, or had to be emptied: go on without what only they had.
+  std::vector<std::string> log_given_up = {};
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
 };
 

@@ -18,10 +18,13 @@ using Reports = std::span<const LogReport>;
          (older && report.views.size() >= kMaxLoggedViews);
 }
 
+/// An empty log proves nothing: it may have been emptied, or be on a new disk.
+[[nodiscard]] bool is_empty(const LogReport& report) noexcept { return report.views.empty(); }
+
 /// Whether something may have been delivered in it: then all its members have its record.
 [[nodiscard]] bool was_in_all(const LoggedView& view, Reports reports) {
   return std::ranges::all_of(reports, [&](const LogReport& report) {
-    return !has(view.members, report.member) || has(report, view);
+    return is_empty(report) || !has(view.members, report.member) || has(report, view);
   });
 }
 
@@ -32,16 +35,44 @@ using Reports = std::span<const LogReport>;
   return nullptr;
 }
 
+[[nodiscard]] bool is_given_up(const std::string& member, Reports reports) {
+  return std::ranges::any_of(reports,
+                             [&](const LogReport& report) { return has(report.given_up, member); });
+}
+
+/// Who is in two views of a log had the records of the first when the second began.
+[[nodiscard]] bool has_lost_its_log(const LogReport& suspect, Reports reports) {
+  return is_empty(suspect) && std::ranges::any_of(reports, [&](const LogReport& report) {
+           return std::ranges::count_if(report.views, [&](const LoggedView& view) {
+                    return has(view.members, suspect.member);
+                  }) >= 2;
+         });
+}
+
 /// Members of a view whose logs nobody has shown, and that nobody has given up.
 [[nodiscard]] std::string missing(const LoggedView& view, Reports reports) {
   std::string names;
   for (const std::string& member : view.members) {
-    const bool known = std::ranges::any_of(reports, [&](const LogReport& report) {
-      return report.member == member || has(report.given_up, member);
-    });
-    if (!known) names += (names.empty() ? "'" : ", '") + member + "'";
+    const auto shown = std::ranges::find(reports, member, &LogReport::member);
+    const bool lost = shown != reports.end() && has_lost_its_log(*shown, reports);
+    if ((shown != reports.end() && !lost) || is_given_up(member, reports)) continue;
+    names += (names.empty() ? "'" : ", '") + member + (lost ? "' (here with an empty log)" : "'");
   }
   return names;
+}
+
+/// Of two views that exclude each other, the log of a member of one would tell which of them began.
+[[nodiscard]] std::string empty_in_dispute(const LogReport& source, const LoggedView& last,
+                                           Reports reports) {
+  for (const LogReport& report : reports)
+    for (const LoggedView& view : report.views) {
+      if (has(source, view) || !was_in_all(view, reports)) continue;
+      for (const LogReport& empty : reports)
+        if (is_empty(empty) && !is_given_up(empty.member, reports) &&
+            (has(view.members, empty.member) || has(last.members, empty.member)))
+          return empty.member;
+    }
+  return {};
 }
 
 }  // namespace
@@ -62,6 +93,11 @@ LogChoice choose_log(Reports reports) {
                      ", also had " + absent +
                      ", whose log may have more: start that member, too; or, if its log is lost, "
                      "say so (log_given_up)";
+  const std::string empty = empty_in_dispute(*best, *last, reports);
+  if (choice.refusal.empty() && !empty.empty())
+    choice.refusal = "the logs that are here end in different views, and the log of '" + empty +
+                     "', which would tell which of them counts, is empty: restore it; or, if it is "
+                     "lost, say so (log_given_up)";
   return choice;
 }
 
