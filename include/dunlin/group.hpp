@@ -69,13 +69,15 @@ class SubgroupPart {
   virtual ~SubgroupPart() = default;
 
   /// In every view that has this process in the subgroup, in this order:
+  /// What it throws ends the group here.
   virtual void begin(Fabric& fabric, const Subgroup& subgroup) = 0;
   virtual std::size_t poll() = 0;
   /// The view will end: send, receive and deliver no more.
   virtual void wedge() noexcept = 0;
   /// How much of each sender has been received; does not change once wedged.
   [[nodiscard]] virtual std::span<const std::uint64_t> received() const noexcept = 0;
-  /// How much of each sender counts, for all members that go on: deliver that, and no more.
+  /// How much of each sender counts, for all members that go on: deliver that, and no more. What it
+  /// throws comes out of poll(), once the next view has been entered.
   virtual void finish(std::span<const std::uint64_t> trim) = 0;
 
   // --- for members that come into a group that works already -------------------------------------
@@ -118,10 +120,12 @@ class Group {
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const View& view() const noexcept;
   /// Called from poll() with every view, the first one too: after the last delivery of the view
-  /// before, and before the first of this one. Replaces an earlier handler.
+  /// before, and before the first of this one. Replaces an earlier handler. What it throws comes
+  /// out of poll(), once the view has begun.
   void on_view(ViewHandler handler);
-  /// Who does the work of a subgroup: before the first poll(); it must outlive the group. Throws
-  /// Error for a subgroup that was not declared, or that somebody does already.
+  /// Who does the work of a subgroup: before the first poll(). It must outlive the last poll(), and
+  /// go before the group, as it uses its fabrics. Throws Error for a subgroup that was not
+  /// declared, or that somebody does already.
   void attach(const std::string& subgroup, SubgroupPart& part);
 
   /// Asks to be let go; poll() until ended(). The other members go on in a view without us.

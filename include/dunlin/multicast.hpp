@@ -109,7 +109,8 @@ struct MulticastOptions {
 class Multicast {
  public:
   /// Does the work of that subgroup: before the group's first poll(). All its members must do so,
-  /// with the same options. Must outlive the group's last poll(). Throws Error.
+  /// with the same options. Must outlive the group's last poll(), and go before the group. Throws
+  /// Error.
   Multicast(Group& group, const std::string& subgroup, MulticastOptions options = {});
   ~Multicast();
   Multicast(const Multicast&) = delete;
@@ -137,7 +138,8 @@ class Multicast {
   /// What a member needs that comes into a group at work: `save` makes it of all that was
   /// delivered so far, `load` takes it there, before anything is delivered. Both are called from
   /// the group's poll(); set them, at all members, before the first one. Without them, a member
-  /// that comes in begins with what is delivered in its first view.
+  /// that comes in begins with what is delivered in its first view. What `save` throws comes out of
+  /// poll(), and the one who waits for it asks another member.
   using Save = std::function<std::vector<std::byte>()>;
   using Load = std::function<void(std::span<const std::byte> state)>;
   void on_state(Save save, Load load);

@@ -100,20 +100,30 @@ std::size_t StateTransfer::answer(const Parts& parts) {
     SubgroupPart* const part = parts[request.subgroup];
     const bool has_it = part != nullptr && !lacks(request.subgroup);
     std::optional<std::vector<std::byte>> state;
-    if (request.view == view_ && has_it) state = part->give_state();
+    try {
+      if (request.view == view_ && has_it) state = part->give_state();
+    } catch (...) {  // the user's: whoever waits for it asks the next one
+      say_state(request, std::nullopt);
+      throw;
+    }
     if (request.view > view_ || (has_it && !state)) {
       requests_.push_back(request);
       continue;
     }
     ++done;
-    mail_->send(request.from,
-                encode({.kind = Letter::Kind::state,
-                        .view = view_,
-                        .count = request.subgroup,
-                        .good = has_it,
-                        .bytes = state ? std::move(*state) : std::vector<std::byte>()}));
+    say_state(request, std::move(state));
   }
   return done;
+}
+
+/// None: ask somebody else.
+void StateTransfer::say_state(const Request& request, std::optional<std::vector<std::byte>> state) {
+  mail_->send(request.from,
+              encode({.kind = Letter::Kind::state,
+                      .view = view_,
+                      .count = request.subgroup,
+                      .good = state.has_value(),
+                      .bytes = state ? std::move(*state) : std::vector<std::byte>()}));
 }
 
 }  // namespace dunlin::group

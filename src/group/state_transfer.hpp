@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ class StateTransfer {
 
   std::size_t ask();
   std::size_t answer(const Parts& parts);
+  void say_state(const Request& request, std::optional<std::vector<std::byte>> state);
   std::size_t take(const Parts& parts);
   [[nodiscard]] bool has_failed(Rank rank) const { return mail_->fabric().failed(rank); }
 

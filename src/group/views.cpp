@@ -1,6 +1,7 @@
 #include "group/views.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 
 #include "flaw.hpp"
@@ -14,7 +15,21 @@ namespace {
   return name.empty() ? std::to_string(rank) : name;
 }
 
+/// What others' code throws must not leave us half-way: it comes out of poll() when we are done.
+template <class Call>
+void keep(std::exception_ptr& thrown, Call call) noexcept {
+  try {
+    call();
+  } catch (...) {
+    if (!thrown) thrown = std::current_exception();
+  }
+}
+void rethrow(const std::exception_ptr& thrown) {
+  if (thrown) std::rethrow_exception(thrown);
+}
+
 }  // namespace
+
 Group::State::State(GroupOptions options, Fabric& at_home)
     : home(at_home),
       name(options.meeting_place ? options.meeting_place->group() : at_home.group()),
@@ -83,15 +98,29 @@ std::vector<std::uint64_t> Group::State::received() {
 
 void Group::State::announce() {
   announced = true;
-  if (const std::shared_ptr<const ViewHandler> kept = handler) (*kept)(view);
+  std::exception_ptr thrown;
+  if (const std::shared_ptr<const ViewHandler> kept = handler) keep(thrown, [&] { (*kept)(view); });
   if (std::exchange(came_in_, false)) transfer_.begin(parts);
   if (admission_) transfer_.enter(view, places_, *mail_);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (!places_[i].ours || parts[i] == nullptr) continue;
     places_[i].subgroup.lacks_state = transfer_.lacks(i);
-    parts[i]->begin(*fabric_, places_[i].subgroup);
+    begin(*parts[i], places_[i].subgroup);
   }
   for (auto& [from, letter] : std::exchange(early_, {})) hear(from, std::move(letter));
+  rethrow(thrown);
+}
+
+/// A part that could not begin could do nothing that is asked of it later.
+void Group::State::begin(SubgroupPart& part, const Subgroup& subgroup) {
+  try {
+    part.begin(*fabric_, subgroup);
+  } catch (const std::exception& error) {
+    stop("its part of subgroup '" + subgroup.name + "' could not begin view " +
+             std::to_string(view.number) + ": " + error.what(),
+         true);
+    throw;
+  }
 }
 
 void Group::State::step() {
@@ -103,15 +132,19 @@ void Group::State::step() {
   if (standing() == group::Standing::working) return;
   wedge();
   switch (standing()) {
-    case group::Standing::decided:
-      finish();
-      return go_on();
-    case group::Standing::excluded:
-      if (has_all(counts)) finish();
-      return stop("view " + std::to_string(view.number + 1) +
-                      " goes on without this member: the others could not reach it, or "
-                      "thought so; start it anew",
-                  true);
+    case group::Standing::decided: {
+      const std::exception_ptr thrown = finish();
+      go_on();
+      return rethrow(thrown);
+    }
+    case group::Standing::excluded: {
+      const std::exception_ptr thrown = has_all(counts) ? finish() : nullptr;
+      stop("view " + std::to_string(view.number + 1) +
+               " goes on without this member: the others could not reach it, or thought so; start "
+               "it anew",
+           true);
+      return rethrow(thrown);
+    }
     case group::Standing::minority:
       return stop(too_few(), true);
     default:
@@ -141,11 +174,16 @@ bool Group::State::has_all(const std::vector<std::uint64_t>& counts) const noexc
                     [](std::uint64_t least, std::uint64_t here) { return least <= here; });
 }
 
-void Group::State::finish() {
+/// Returns what the upcalls of the last deliveries threw.
+std::exception_ptr Group::State::finish() {
+  std::exception_ptr thrown;
   const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
   each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
-    part.finish(std::span(trim).subspan(place.first_count, place.subgroup.senders.size()));
+    keep(thrown, [&] {
+      part.finish(std::span(trim).subspan(place.first_count, place.subgroup.senders.size()));
+    });
   });
+  return thrown;
 }
 
 void Group::State::go_on() {

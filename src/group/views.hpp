@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,10 +55,11 @@ struct Group::State {
   }
   void enter();
   void announce();
+  void begin(SubgroupPart& part, const Subgroup& subgroup);
   void step();
   void wedge();
   [[nodiscard]] bool has_all(const std::vector<std::uint64_t>& counts) const noexcept;
-  void finish();
+  [[nodiscard]] std::exception_ptr finish();
   void go_on();
   [[nodiscard]] bool change_fabric(group::PlanId plan, std::vector<std::string>& joined);
   void welcome();

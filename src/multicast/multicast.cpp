@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <map>
 #include <utility>
 #include <vector>
@@ -101,11 +102,11 @@ class Multicast::Part final : public SubgroupPart {
                                     .journal = journal_.get()};
     if (flawed(Flaw::epoch_is_not_the_views)) options.epoch = 1;
     multicast::Upcall upcall;
-    if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up(batch); };
+    if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up_all(batch); };
     terms_.push_back({.subgroup = subgroup,
                       .names = names_of(fabric, subgroup.members),
                       .epoch = std::make_unique<Epoch>(fabric, std::move(options), upcall)});
-    begun_ = false;
+    begun_ = finishing_ = false;
     if (journal_) {
       journal_->wake(&fabric);
       agreement_ = std::make_unique<multicast::LogAgreement>(
@@ -134,7 +135,9 @@ class Multicast::Part final : public SubgroupPart {
   void finish(std::span<const std::uint64_t> trim) override {
     agreement_.reset();
     replay_.reset();
+    finishing_ = true;
     Epoch::Remains remains = now().finish(trim);
+    finishing_ = false;
     if (flawed(Flaw::unsent_is_lost)) remains.again.clear();
     // What has not been sent again yet comes behind what has.
     again_.insert(again_.begin(), std::make_move_iterator(remains.again.begin()),
@@ -143,6 +146,7 @@ class Multicast::Part final : public SubgroupPart {
     for (std::size_t seat = 0; seat < remains.ahead.size(); ++seat)
       if (remains.ahead[seat] > 0)
         ahead_of_[term.names[term.subgroup.senders[seat]]] += remains.ahead[seat];
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
   // --- members that come in ----------------------------------------------------------------------
@@ -313,6 +317,16 @@ class Multicast::Part final : public SubgroupPart {
     if (--ahead->second == 0) ahead_of_.erase(ahead);
     return true;
   }
+  /// While a view ends, an upcall that throws keeps us from nothing: it is told afterwards.
+  void hand_up_all(std::span<const Delivery> batch) {
+    if (!finishing_) [[likely]]
+      return hand_up(batch);
+    try {
+      hand_up(batch);
+    } catch (...) {
+      if (!thrown_) thrown_ = std::current_exception();
+    }
+  }
   void hand_up(std::span<const Delivery> batch) {
     if (ahead_of_.empty() && terms_.back().had.empty() && !lacks_state_) [[likely]]
       return upcall_(batch);
@@ -333,6 +347,8 @@ class Multicast::Part final : public SubgroupPart {
   std::optional<multicast::Replay> replay_;
   std::uint64_t replayed_ = 0;
   multicast::Upcall upcall_;
+  bool finishing_ = false;                    // the view ends,
+  std::exception_ptr thrown_;                 // and this came out of an upcall
   std::deque<Term> terms_;                    // the last one is the view at hand
   std::deque<std::vector<std::byte>> again_;  // own messages of views before
   /// Unordered: how many messages of a member were delivered beyond its trim.
