@@ -24,6 +24,7 @@ enum class Flaw : std::uint8_t {
   // multicast
   stable_too_early,
   announced_too_early,
+  carried_is_replaced_too_early,
   ring_reused_too_early,
   copy_freed_too_early,
   unsent_is_lost,

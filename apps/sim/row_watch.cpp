@@ -33,7 +33,7 @@ std::string owner_of(const TableCore& table, std::size_t row) {
 }  // namespace
 
 /// All columns are monotonic, but for what a member has accepted of a proposal, which changes with
-/// the ballot, and for what is only shown to observers.
+/// the ballot, for what a line carries of a ring, and for what is only shown to observers.
 std::vector<RowWatch::Growth> RowWatch::growth_in(const TableCore& table) {
   std::vector<Growth> growth(table.layout().row_bytes / kWordBytes, Growth::none);
   for (const Column& column : table.layout().columns) {
@@ -41,7 +41,8 @@ std::vector<RowWatch::Growth> RowWatch::growth_in(const TableCore& table) {
     const bool proposed =
         of_view && (column.name == "survivors" || column.name == "plan" || column.name == "trim");
     const bool of_now = !of_view && column.name == "own_ns";  // how long something took
-    if (proposed || of_now) continue;
+    const bool carried = !of_view && column.name == "run";
+    if (proposed || of_now || carried) continue;
     const bool is_set = of_view && column.name == "suspects";
     std::fill_n(growth.begin() + static_cast<std::ptrdiff_t>(column.offset / kWordBytes),
                 column.bytes / kWordBytes, is_set ? Growth::bits : Growth::number);

@@ -43,7 +43,7 @@ struct Switches {
   bool batch_deliver = true;    // or: one a poll
   bool nulls = true;            // or: whoever has nothing to send holds up the others
   bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
-  bool one_line = true;         // or: each column is pushed by itself
+  bool one_line = true;         // or: each column is pushed by itself, and carries no message
   bool time_posting = false;    // look at the clock before and after
   friend bool operator==(const Switches&, const Switches&) = default;
 };

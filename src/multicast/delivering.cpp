@@ -100,6 +100,7 @@ bool Epoch::take_part(std::size_t seat, const Record& record) {
 void Epoch::look_ahead() noexcept {
   for (std::size_t seat = 0; seat < sources_.size(); ++seat) {
     Source& source = sources_[seat];
+    if (source.carried.kept) put_carried(seat);
     if (source.next_turn == kNoTurn) source.next_turn = source.cursor.next(real_[seat]);
   }
 }

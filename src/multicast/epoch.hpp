@@ -16,9 +16,10 @@
 
 #include "multicast/long_messages.hpp"
 #include "multicast/ring.hpp"
+#include "multicast/row.hpp"
 
 /// One subgroup in one view: its senders' messages, delivered by every member, in one order.
-/// docs/multicast.md gives what is promised (O1 to O6) and why it holds (B1 to B4). One thread at a
+/// docs/multicast.md gives what is promised (O1 to O6) and why it holds (B1 to B6). One thread at a
 /// time, that of the fabric; all progress is made in poll().
 ///
 ///     Epoch epoch(fabric, {.name = "log", .epoch = 1, .members = {0, 1, 2}, .senders = {0, 1}},
@@ -139,6 +140,7 @@ class Epoch {
   void feed() noexcept;
   std::size_t send_stage() noexcept;
   void choose_goal() noexcept;
+  bool carry() noexcept;
   bool post_records() noexcept;
   bool post_to(std::size_t member) noexcept;
   bool announce() noexcept;
@@ -148,6 +150,8 @@ class Epoch {
   // receiving.cpp
   std::size_t receive_stage() noexcept;
   bool note_turns(std::size_t seat) noexcept;
+  void take_carried(std::size_t seat) noexcept;
+  void put_carried(std::size_t seat) noexcept;
   void find_stable() noexcept;
   // logging.cpp
   std::size_t note_persisted();
@@ -201,6 +205,8 @@ class Epoch {
   Goal goal_;           // posted to some peers, or to all
   Goal announced_;
   std::vector<std::uint64_t> posted_;  // by member: position up to which it has the records
+  std::uint64_t carried_below_ = 0;    // who has all below this number has what was carried last
+  bool carries_ = false;               // the next line does
   SentLong long_;
 
   // Receiving, by sender.
@@ -236,10 +242,16 @@ class Epoch {
     std::uint64_t position = 0;
     std::uint64_t records = 0;
   };
+  struct Carried {  // by a line, and taken from it
+    std::uint64_t which = 0;
+    bool kept = false;  // here only
+    std::array<std::uint64_t, row::kMostCarriedWords> words = {};
+  };
   struct Source {
     RingCursor cursor;
     std::uint64_t next_turn = kNoTurn;  // of the record at the cursor
     std::uint32_t member = 0;
+    Carried carried = {};
     Assembly assembly = {};
     Freed freed = {};       // what nobody reads any more here, and
     Freed said_freed = {};  // how much of it the sender knows

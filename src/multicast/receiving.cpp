@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "flaw.hpp"
 #include "multicast/epoch.hpp"
@@ -54,9 +55,36 @@ bool Epoch::note_turns(std::size_t seat) noexcept {
   const std::size_t member = options_.senders[seat];
   const std::uint64_t sent = seen(member, row::kSent);
   if (sent <= taken_[seat]) return false;
+  if (options_.mode == Mode::ordered) take_carried(seat);
   taken_[seat] = options_.switches.batch_receive ? sent : taken_[seat] + 1;
   real_[seat] = std::max(real_[seat], seen(member, row::kReal));
   return true;
+}
+
+/// Keeps what the line carries: before we say that we have it, or it could be replaced (B6).
+void Epoch::take_carried(std::size_t seat) noexcept {
+  Carried& carried = sources_[seat].carried;
+  const std::size_t member = sources_[seat].member;
+  const std::uint64_t which = seen(member, row::kCarried);
+  if (which == carried.which) return;
+  if (carried.kept) [[unlikely]]  // nothing is delivered for the time being
+    put_carried(seat);
+  carried.which = which;
+  carried.kept = true;
+  for (std::size_t i = 0; i < row::kMostCarriedWords; ++i)
+    carried.words[i] = seen(member, row::kRun + i * kWordBytes);
+}
+
+/// To its place in our copy of the ring. That may have to be fetched, so receipts go out first.
+void Epoch::put_carried(std::size_t seat) noexcept {
+  Carried& carried = sources_[seat].carried;
+  carried.kept = false;
+  const RingShape ring = ring_of(seat);
+  const std::size_t place = ring.place(carried.which) / kWordBytes * kWordBytes;
+  const std::size_t words = carried.which % kWordBytes;
+  // A ring, and a line, that a peer has spoilt (R3).
+  if (words > row::kMostCarriedWords || ring.bytes - place < words * kWordBytes) return;
+  std::memcpy(ring.memory + place, carried.words.data(), words * kWordBytes);
 }
 
 /// Below this number, all members have received every message (O3).

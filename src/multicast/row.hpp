@@ -6,18 +6,21 @@
 #include <dunlin/multicast.hpp>
 #include <dunlin/table/layout.hpp>
 
-/// A member's row, as docs/multicast.md says: one hot line, whose order matters (B1); for unordered
-/// subgroups a word for each sender; and lines that are for observers only, which nobody pushes by
-/// themselves.
+/// A member's row, as docs/multicast.md says: one hot line, whose order matters (B1, B6); for
+/// unordered subgroups a word for each sender; and lines that are for observers only, which nobody
+/// pushes by themselves.
 namespace dunlin::multicast::row {
 
-inline constexpr std::size_t kReal = 0;
-inline constexpr std::size_t kSent = 8;
-inline constexpr std::size_t kReceived = 16;
-inline constexpr std::size_t kDelivered = 24;
-inline constexpr std::size_t kLineBytes = 32;
-inline constexpr std::size_t kPersisted = 32;  // durable
-inline constexpr std::size_t kDurableLineBytes = 40;
+// Ordered: the last few words that the line carried of the sender's ring, in place of a put.
+inline constexpr std::size_t kRun = 0;  // [kMostCarriedWords]
+inline constexpr std::size_t kMostCarriedWords = 3;
+inline constexpr std::size_t kCarried = 24;    // which: their position, a multiple of 8, + how many
+inline constexpr std::size_t kPersisted = 24;  // durable, which carries nothing
+inline constexpr std::size_t kReal = 32;
+inline constexpr std::size_t kSent = 40;
+inline constexpr std::size_t kReceived = 48;
+inline constexpr std::size_t kDelivered = 56;
+inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kConsumed = 64;  // [sender]
 
 /// What an observer is shown, on a line of its own: delivered here, in this view; turns passed
@@ -28,7 +31,8 @@ inline constexpr std::array kShownNames{"messages",     "nulls",           "rece
                                         "send_batches", "deliver_batches", "no_room",
                                         "own_ns",       "own_timed"};
 
-static_assert(kDurableLineBytes <= kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
+static_assert(kLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
+static_assert(kMostCarriedWords < kWordBytes, "or the position has no room for how many");
 static_assert(kShownNames.size() * kWordBytes <= kCacheLineBytes);
 
 [[nodiscard]] inline Column words(std::string name, std::size_t offset, std::size_t count) {
@@ -50,11 +54,16 @@ static_assert(kShownNames.size() * kWordBytes <= kCacheLineBytes);
 
 [[nodiscard]] inline Layout layout(std::size_t senders, Mode mode) {
   Layout layout;
-  layout.columns = {words("real", kReal, 1), words("sent", kSent, 1)};
+  if (mode == Mode::ordered) {
+    layout.columns.push_back(words("run", kRun, kMostCarriedWords));
+    layout.columns.push_back(words("carried", kCarried, 1));
+  }
+  if (mode == Mode::durable) layout.columns.push_back(words("persisted", kPersisted, 1));
+  layout.columns.push_back(words("real", kReal, 1));
+  layout.columns.push_back(words("sent", kSent, 1));
   if (mode != Mode::unordered) {
     layout.columns.push_back(words("received", kReceived, 1));
     layout.columns.push_back(words("delivered", kDelivered, 1));
-    if (mode == Mode::durable) layout.columns.push_back(words("persisted", kPersisted, 1));
   } else if (senders > 0) {
     layout.columns.push_back(words("consumed", kConsumed, senders));
   }

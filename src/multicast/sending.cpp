@@ -112,7 +112,7 @@ std::size_t Epoch::send_stage() noexcept {
     if (long_.feeding()) [[unlikely]]
       feed();
     if (goal_.taken == announced_.taken) choose_goal();
-    if (goal_.taken != announced_.taken && post_records()) announced = announce();
+    if (goal_.taken != announced_.taken && (carry() || post_records())) announced = announce();
   }
   // A queue that is full says nothing when it has room again.
   const bool refused = seat_ && rings_connected_ && goal_.taken != announced_.taken;
@@ -137,6 +137,29 @@ void Epoch::choose_goal() noexcept {
   }
   posting_ = writer_.end();
   goal_ = {writer_.head(), writer_.real(), writer_.taken(), writer_.records()};
+}
+
+/// What is that small goes in the line itself, unless somebody may not have seen the words that it
+/// carried last (B6).
+bool Epoch::carry() noexcept {
+  const std::uint64_t bytes = goal_.head - announced_.head;
+  if (bytes == 0 || bytes > row::kMostCarriedWords * kWordBytes) return false;
+  if (options_.mode != Mode::ordered || !options_.switches.one_line || !rings_connected_)
+    return false;
+  for (std::size_t member = 0; member < posted_.size(); ++member) {
+    if (member != me_ && others_received_[member] < carried_below_ &&
+        !flawed(Flaw::carried_is_replaced_too_early))
+      return false;
+  }
+  const RingShape ring = ring_of(*seat_);
+  const RingRun run = first_run(ring, announced_.head, goal_.head);
+  if (run.bytes != bytes) return false;
+  memory::fetch(table_->mine() + row::kRun, ring.memory + run.place, run.bytes);
+  say(row::kCarried, announced_.head + bytes / kWordBytes);
+  std::ranges::fill(posted_, goal_.head);
+  carried_below_ = order::number_of(goal_.real - 1, *seat_, taken_.size()) + 1;
+  carries_ = true;
+  return true;
 }
 
 /// Up to the goal; false if a queue is full, or a peer's ring is not there yet.
@@ -198,7 +221,9 @@ std::size_t Epoch::publish(bool announced) noexcept {
   say(row::kReceived, received_);
   if (durable()) say(row::kPersisted, persisted_);
   if (options_.switches.one_line) {
-    push(row::kReal, durable() ? row::kDurableLineBytes : row::kLineBytes);
+    const std::size_t from = carries_ ? row::kRun : durable() ? row::kPersisted : row::kReal;
+    push(from, row::kLineBytes - from);
+    carries_ = false;
   } else {
     if (announced) push(row::kReal, kWordBytes);
     if (announced) push(row::kSent, kWordBytes);

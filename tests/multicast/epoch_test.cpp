@@ -162,6 +162,37 @@ TEST(Epoch, SendsOnlyTheBytesUsed) {
   }
 }
 
+/// Sends messages of so many bytes from the first of three members, each when all have the one
+/// before. Returns how many writes there were beside those of the lines.
+std::uint64_t puts_of(std::size_t bytes, std::uint32_t messages, const EpochOptions& options) {
+  CastGroup group(3, sim::profile("ideal"), 1, options);
+  group.make_all();
+  group.world.run_for(100'000);
+  for (std::uint32_t i = 0; i < messages; ++i) {
+    const test::Bytes message(bytes, static_cast<std::byte>(i));
+    group.auditor.sent(0, message);
+    group.world.on(0, [&] { EXPECT_TRUE(group[0].send(message)); });
+    for (std::size_t member = 0; member < 3; ++member)
+      EXPECT_TRUE(group.world.run_until([&] { return group.auditor.has_all(member); }, 1'000'000));
+  }
+  return group[0].counters().puts;
+}
+
+TEST(Epoch, SendsASmallMessageInTheLineThatAnnouncesIt) {
+  const EpochOptions options = among({0, 1, 2}, {0, 1, 2});
+  EXPECT_EQ(puts_of(8, 1'000, options), 0) << "the records' 16 bytes divide the ring";
+  EXPECT_EQ(puts_of(16, 1'000, options), 5 * 4) << "five times two runs to two peers, at the end";
+  EXPECT_EQ(puts_of(17, 100, options), 100 * 2);
+}
+
+TEST(Epoch, SendsASmallMessageByItselfIfLinesCarryNothing) {
+  EpochOptions options = among({0, 1, 2}, {0, 1, 2}, Mode::unordered);
+  EXPECT_EQ(puts_of(8, 100, options), 100 * 2);
+  options.mode = Mode::ordered;
+  options.switches.one_line = false;
+  EXPECT_EQ(puts_of(8, 100, options), 100 * 2);
+}
+
 TEST(Epoch, SplitsWhatIsLargerAndPutsItTogetherAgain) {
   for (const Mode mode : {Mode::ordered, Mode::unordered}) {
     CastGroup group(3, sim::profile("ideal"), 1, among({0, 1, 2}, {0, 1}, mode));
