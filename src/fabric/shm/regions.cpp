@@ -5,26 +5,35 @@ namespace dunlin::shm {
 std::span<std::byte> ShmFabric::do_allocate(RegionId id, const RegionSpec& spec,
                                             bool observers_only) {
   OwnSegment segment =
-      create_segment({.kind = observers_only ? SegmentKind::published : SegmentKind::region,
-                      .owner_pid = static_cast<std::uint32_t>(getpid()),
-                      .owner_uid = geteuid(),
-                      .owner_rank = rank_,
-                      .members = size(),
-                      .incarnation = self_.incarnation,
-                      .epoch = spec.epoch,
-                      .layout_hash = spec.layout_hash,
-                      .bytes = spec.bytes,
-                      .fabric = "shm",
-                      .group = group_,
-                      .member = peers_[rank_].name,
-                      .region = spec.name,
-                      .layout_text = spec.layout_text},
-                     access_.group);
+      make_segment({.kind = observers_only ? SegmentKind::published : SegmentKind::region,
+                    .owner_pid = static_cast<std::uint32_t>(getpid()),
+                    .owner_uid = geteuid(),
+                    .owner_rank = rank_,
+                    .members = size(),
+                    .incarnation = self_.incarnation,
+                    .epoch = spec.epoch,
+                    .layout_hash = spec.layout_hash,
+                    .bytes = spec.bytes,
+                    .fabric = "shm",
+                    .group = group_,
+                    .member = peers_[rank_].name,
+                    .region = spec.name,
+                    .layout_text = spec.layout_text});
   locals_[id.index] = std::make_unique<Local>(
       Local{std::make_shared<OwnSegment>(std::move(segment)), spec, observers_only});
   must_match_ = true;  // perhaps a peer has announced it already
   attend_soon();
   return locals_[id.index]->segment->mapping->memory();
+}
+
+/// What rests in late_ may be what is missing.
+OwnSegment ShmFabric::make_segment(const SegmentInfo& info) {
+  try {
+    return create_segment(info, access_.group);
+  } catch (const Error&) {
+    if (!late_.give_all_back()) throw;
+  }
+  return create_segment(info, access_.group);
 }
 
 void ShmFabric::do_announce(RegionId id) {
@@ -47,6 +56,7 @@ void ShmFabric::do_release(RegionId id) noexcept {
       if (offer.state != Offer::State::waiting && offer.region == id)
         offer.state = Offer::State::waiting;
   }
+  late_.add(local->segment->mapping, recent_ns_);
   if (local->number == 0 || !in_own_process()) return;
   Packet packet;
   packet.type = PacketType::withdraw;
@@ -73,8 +83,9 @@ void ShmFabric::take_withdrawal(Rank from, std::uint64_t number) {
   const auto offer = std::find_if(offers.begin(), offers.end(),
                                   [&](const Offer& o) { return o.number == number; });
   if (offer == offers.end()) return;
-  const Offer withdrawn = std::move(*offer);
+  Offer withdrawn = std::move(*offer);
   offers.erase(offer);
+  late_.add(std::move(withdrawn.segment.mapping), recent_ns_);
   if (withdrawn.state != Offer::State::connected) return;
   remote(from, withdrawn.region) = {};
   tell({.kind = Event::Kind::region_withdrawn,

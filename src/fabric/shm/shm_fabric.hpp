@@ -10,6 +10,7 @@
 #include <dunlin/fabric/shm.hpp>
 
 #include "fabric/failure_detector.hpp"
+#include "fabric/shm/late_release.hpp"
 #include "fabric/shm/membarrier.hpp"
 #include "fabric/shm/rendezvous.hpp"
 #include "fabric/tick_timer.hpp"
@@ -108,6 +109,7 @@ class ShmFabric final : public Fabric {
   void attend_soon() noexcept;
 
   // regions.cpp
+  [[nodiscard]] OwnSegment make_segment(const SegmentInfo& info);
   void take_announcement(Rank from, Received& received);
   void take_withdrawal(Rank from, std::uint64_t number);
   void match_offers();
@@ -192,6 +194,7 @@ class ShmFabric final : public Fabric {
   std::uint64_t announcements_ = 0;
   std::size_t outgoing_ = 0;  // packets that wait, to all
   bool must_match_ = false;
+  LateRelease late_;
   std::uint32_t living_;
 };
 

@@ -96,6 +96,7 @@ void ShmFabric::set_alarm() noexcept {
   std::uint64_t wanted_ns = wake_at_ns_;
   if (beat_interval_ns_ != UINT64_MAX)
     wanted_ns = std::min(wanted_ns, last_watch_ns_ + beat_interval_ns_);
+  wanted_ns = std::min(wanted_ns, late_.due_ns());
   if (outgoing_ > 0) wanted_ns = std::min(wanted_ns, recent_ns_ + kUnsentPacketsRetryNs);
   if (alarm_ns_ <= wanted_ns) return;
   alarm_ns_ = wanted_ns;

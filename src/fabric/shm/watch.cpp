@@ -54,6 +54,7 @@ void ShmFabric::watch(std::uint64_t now_ns) {
   last_watch_ns_ = now_ns;
   beat(now_ns);
   read_control();
+  late_.look(now_ns);
   if (silence_timeout_ns_ == 0 || now_ns < next_silence_check_ns_) return;
   next_silence_check_ns_ = now_ns + silence_timeout_ns_ / kSilenceChecksPerTimeout;
   detector_.look(now_ns);
@@ -99,6 +100,7 @@ void ShmFabric::part_with(Rank peer) noexcept {
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
   outgoing_ -= contact.outgoing.size();
   contact.outgoing.clear();
+  for (Offer& offer : contact.offers) late_.add(std::move(offer.segment.mapping), recent_ns_);
   contact.offers.clear();
   if (contact.link.socket) {
     forget(contact.link.socket);

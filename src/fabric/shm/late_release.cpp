@@ -1,0 +1,32 @@
+#include "fabric/shm/late_release.hpp"
+
+#include <utility>
+
+namespace dunlin::shm {
+
+void LateRelease::add(std::shared_ptr<const segments::Mapping> mapping, std::uint64_t now_ns) {
+  if (!mapping || mapping->memory().size() > kMostBytes) return;
+  if (resting_.empty()) due_ns_ = now_ns + kRestNs;
+  bytes_ += mapping->memory().size();
+  resting_.push_back(std::move(mapping));
+  while (bytes_ > kMostBytes) give_back();
+}
+
+void LateRelease::look(std::uint64_t now_ns) noexcept {
+  if (now_ns < due_ns()) return;
+  give_back();
+  due_ns_ = now_ns + kRestNs;
+}
+
+bool LateRelease::give_all_back() noexcept {
+  const bool any = !resting_.empty();
+  while (!resting_.empty()) give_back();
+  return any;
+}
+
+void LateRelease::give_back() noexcept {
+  bytes_ -= resting_.front()->memory().size();
+  resting_.pop_front();
+}
+
+}  // namespace dunlin::shm

@@ -1,0 +1,89 @@
+#include "fabric/shm/late_release.hpp"
+
+#include <cerrno>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include "fabric/shm_group.hpp"
+
+namespace dunlin::shm {
+namespace {
+
+constexpr std::uint64_t kNow = 5'000'000;
+
+std::shared_ptr<const segments::Mapping> fresh_mapping(std::size_t bytes) {
+  return segments::create_segment({.bytes = bytes}, std::nullopt).mapping;
+}
+
+std::weak_ptr<const segments::Mapping> add_to(LateRelease& late, std::size_t bytes) {
+  auto mapping = fresh_mapping(bytes);
+  std::weak_ptr<const segments::Mapping> known = mapping;
+  late.add(std::move(mapping), kNow);
+  return known;
+}
+
+TEST(LateRelease, GivesMemoryBackAfterARestAndOnePieceAtATime) {
+  LateRelease late;
+  EXPECT_EQ(late.due_ns(), UINT64_MAX);
+  const auto first = add_to(late, 8192), second = add_to(late, 8192);
+  EXPECT_EQ(late.due_ns(), kNow + LateRelease::kRestNs);
+  late.look(late.due_ns() - 1);
+  EXPECT_FALSE(first.expired());
+  late.look(late.due_ns());
+  EXPECT_TRUE(first.expired());
+  EXPECT_FALSE(second.expired());
+  EXPECT_EQ(late.due_ns(), kNow + 2 * LateRelease::kRestNs);
+  late.look(late.due_ns());
+  EXPECT_TRUE(second.expired());
+  EXPECT_EQ(late.due_ns(), UINT64_MAX);
+}
+
+TEST(LateRelease, KeepsNoMoreThanItsLimit) {
+  LateRelease late;
+  constexpr std::size_t kPart = LateRelease::kMostBytes / 4;
+  std::vector<std::weak_ptr<const segments::Mapping>> parts;
+  for (int i = 0; i < 5; ++i) parts.push_back(add_to(late, kPart));
+  EXPECT_TRUE(parts[0].expired()) << "the oldest makes room";
+  for (int i = 1; i < 5; ++i) EXPECT_FALSE(parts[static_cast<std::size_t>(i)].expired());
+  EXPECT_TRUE(add_to(late, LateRelease::kMostBytes + 4096).expired()) << "too large to keep";
+  EXPECT_FALSE(parts[1].expired()) << "which costs nobody else its place";
+}
+
+TEST(LateRelease, GivesAllBackAtOnceIfAsked) {
+  LateRelease late;
+  EXPECT_FALSE(late.give_all_back());
+  const auto first = add_to(late, 8192), second = add_to(late, 8192);
+  EXPECT_TRUE(late.give_all_back());
+  EXPECT_TRUE(first.expired() && second.expired());
+  EXPECT_EQ(late.due_ns(), UINT64_MAX);
+}
+
+TEST(LateRelease, TakesNoMapping) {
+  LateRelease late;
+  late.add(nullptr, kNow);
+  EXPECT_EQ(late.due_ns(), UINT64_MAX);
+}
+
+[[nodiscard]] bool is_mapped(std::byte* at) {
+  return ::msync(at, 4096, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+TEST(LateRelease, AFabricThatSleepsWakesToGiveMemoryBack) {
+  const auto fabric = join({.group = test::fresh_group(), .members = 1});
+  Region region = fabric->allocate({.name = "large", .bytes = std::size_t{1} << 20});
+  std::byte* const at = region.memory().data();
+  fabric->announce(region);
+  ASSERT_TRUE(is_mapped(at));
+  region = Region();
+  while (is_mapped(at)) {  // for ever, if nothing wakes it
+    fabric->prepare_sleep();
+    if (fabric->poll() == 0 && is_mapped(at))
+      fabric->sleep(UINT64_MAX);
+    else
+      fabric->cancel_sleep();
+  }
+}
+
+}  // namespace
+}  // namespace dunlin::shm
