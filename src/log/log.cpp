@@ -110,11 +110,15 @@ void Log::commit(Batch& batch) {
     mark_.synced = next_;
     write_mark(false);  // a hint: the next opening trusts what it says, and needs none
   } catch (const std::exception& error) {
-    // Never again: what a failed sync left in memory may look written, and not be.
-    failure_ = "log '" + options_.name + "': " + range(next_, next_ + records) +
-               " could not be made durable, and nothing is written any more: " + error.what();
-    throw Error(failure_);
+    fail(range(next_, next_ + records) + " could not be made durable, and nothing is written any " +
+         "more: " + error.what());
   }
+}
+
+/// Never again: what a failed sync left in memory may look written, and not be.
+void Log::fail(const std::string& what) {
+  failure_ = "log '" + options_.name + "': " + what;
+  throw Error(failure_);
 }
 
 const Log::Segment& Log::segment_of(std::uint64_t number) const noexcept {
@@ -134,6 +138,15 @@ void Log::truncate_from(std::uint64_t number) {
     refuse("it cannot be cut off before record " + std::to_string(number) + ": it has " +
            std::to_string(first()) + " to " + std::to_string(next_ - 1));
   if (number == next_) return;
+  try {
+    cut_off(number);
+  } catch (const std::exception& error) {
+    fail(range(number, next_) +
+         " could not be cut off, and nothing is written any more: " + error.what());
+  }
+}
+
+void Log::cut_off(std::uint64_t number) {
   mark_.synced = std::min(mark_.synced, number);
   for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);  // no older one says otherwise
   while (segments_.size() > 1 && segments_.back().first >= number) {

@@ -80,7 +80,8 @@ class Log {
   /// Numbers them from next() on, writes and syncs. Throws Error; then none of them is on the disk
   /// for certain, nothing can be committed any more, and every call says why.
   void commit(Batch& batch);
-  /// Forgets records from this number on, which is from first() to next().
+  /// Forgets records from this number on, which is from first() to next(). Throws Error as commit()
+  /// does.
   void truncate_from(std::uint64_t number);
   /// Removes segments all of whose records are below this number.
   void trim_before(std::uint64_t number);
@@ -111,6 +112,8 @@ class Log {
   [[nodiscard]] std::string place(const Segment& segment, std::uint64_t offset) const;
   [[nodiscard]] const Segment& segment_of(std::uint64_t number) const noexcept;
   void write_mark(bool sync);
+  [[noreturn]] void fail(const std::string& what);
+  void cut_off(std::uint64_t number);
   void seal(Batch& batch) noexcept;
   void write_and_sync(std::span<const std::byte> bytes);
 

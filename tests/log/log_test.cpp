@@ -7,6 +7,7 @@
 #include "log/checksum.hpp"
 #include "log/group_commit.hpp"
 #include "log/scribe.hpp"
+#include "support/errors.hpp"
 
 namespace dunlin::log {
 namespace {
@@ -120,6 +121,22 @@ TEST(Log, IsCutOffAndGoesOnDifferently) {
     ASSERT_NO_FATAL_FAILURE(scribe.check());
     EXPECT_EQ(scribe.log().next(), from + 2);
   }
+}
+
+TEST(Log, WritesNothingMoreOnceItCouldNotBeCutOff) {
+  SimulatedDisk disk(1);
+  Scribe scribe(disk, 5);
+  scribe.open();
+  scribe.commit(3);
+  disk.fail_next_sync();
+  const std::string why = test::what_is_thrown_by([&] { scribe.log().truncate_from(2); });
+  EXPECT_TRUE(test::contains(why, "log 'group/test': records 2 to 3 could not be cut off"));
+  EXPECT_TRUE(test::contains(why, "'logs/mark'"));
+  EXPECT_EQ(test::what_is_thrown_by([&] { scribe.commit(1); }), why);
+  EXPECT_EQ(test::what_is_thrown_by([&] { scribe.log().truncate_from(2); }), why);
+  disk.crash();
+  scribe.open();
+  EXPECT_EQ(scribe.log().next(), 4);
 }
 
 TEST(Log, ForgetsWholeSegmentsThatAreNotNeeded) {
