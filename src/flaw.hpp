@@ -35,6 +35,9 @@ enum class Flaw : std::uint8_t {
   receipts_are_not_told,
   room_is_not_told,
   long_message_sleeps,
+  durable_too_early,
+  cut_is_forgotten,
+  empty_log_begins_anew,
   // table
   frozen_row_is_emptied
 };

@@ -58,6 +58,7 @@ struct Subgroup {
   std::vector<Rank> members;           // ranks in the fabric, in the view's order
   std::vector<std::uint32_t> senders;  // places in `members`, ascending
   bool lacks_state = false;            // nothing may be delivered here before take_state()
+  bool had_members = false;            // in an earlier view, whoever that was
 };
 
 /// What a layer above does in a subgroup; called from the group's poll().

@@ -165,6 +165,7 @@ Joining::Arrival Joining::arrive() {
   Arrival arrival{.view = {.number = welcome_->view},
                   .ranks = welcome_->ranks,
                   .fabric = std::move(formed_),
+                  .had_members = welcome_->bytes,
                   .mail = std::move(mail_),
                   .letters = std::move(letters_)};
   View& view = arrival.view;

@@ -27,7 +27,8 @@ class Joining {
     View view;
     std::vector<Rank> ranks;  // of its members, in that fabric
     std::unique_ptr<Fabric> fabric;
-    std::unique_ptr<Mail> mail;                    // on it,
+    std::vector<std::byte> had_members;            // one a subgroup: whether it had any before
+    std::unique_ptr<Mail> mail;                    // on the fabric,
     std::vector<std::pair<Rank, Letter>> letters;  // and what has come by it since the welcome
   };
   /// Throws Error if we are refused, or in vain for too long.

@@ -33,7 +33,8 @@ struct Letter {
     void_plan,  // leader to all: id
     formed,     // to the leader: id
     failed,     // to the leader: id, text
-    welcome,    // on the new fabric: view, ranks (of its members, in order), count (of joiners)
+    welcome,    // on the new fabric: view, ranks (of its members, in order), count (of joiners),
+                // bytes (one a subgroup: whether it had members before)
     want,       // view, count (which subgroup)
     state       // view, count (which subgroup), good, bytes
   };

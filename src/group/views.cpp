@@ -65,6 +65,7 @@ Group::State::State(group::Joining::Arrival arrival, GroupOptions options)
   ranks = std::move(arrival.ranks);
   mail_ = std::move(arrival.mail);
   early_ = std::move(arrival.letters);
+  for (const std::byte had : arrival.had_members) had_members_.push_back(had != std::byte{0});
   came_in_ = true;
   expel_others(*fabric_, ranks, "view " + std::to_string(view.number) + " goes on without it");
   enter();
@@ -73,6 +74,11 @@ Group::State::State(group::Joining::Arrival arrival, GroupOptions options)
 /// The view whose members are in `view` and `ranks`.
 void Group::State::enter() {
   places_ = subgroups.in_view(view, ranks);
+  had_members_.resize(places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    places_[i].subgroup.had_members = had_members_[i];
+    if (!places_[i].subgroup.members.empty()) had_members_[i] = true;
+  }
   agreement_ = std::make_unique<group::Agreement>(
       *fabric_,
       group::Agreement::Options{.view = view.number,
@@ -250,10 +256,12 @@ bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& j
 
 /// All members of the view say the same to those that came in, as any may fail.
 void Group::State::welcome() {
-  const group::Letter letter{.kind = group::Letter::Kind::welcome,
-                             .view = view.number,
-                             .count = static_cast<std::uint32_t>(view.joined.size()),
-                             .ranks = ranks};
+  group::Letter letter{.kind = group::Letter::Kind::welcome,
+                       .view = view.number,
+                       .count = static_cast<std::uint32_t>(view.joined.size()),
+                       .ranks = ranks};
+  for (const group::Subgroups::Place& place : places_)
+    letter.bytes.push_back(static_cast<std::byte>(place.subgroup.had_members));
   for (std::size_t i = ranks.size() - view.joined.size(); i < ranks.size(); ++i)
     mail_->send(ranks[i], encode(letter));
 }

@@ -84,6 +84,7 @@ struct Group::State {
   Fabric* fabric_;                              // of the view at hand
   std::unique_ptr<group::Mail> mail_;           // on it
   Places places_;
+  std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
   std::unique_ptr<group::Agreement> agreement_;
   std::vector<Past> past_;  // until all know what we know of them
   std::shared_ptr<MeetingPlace> meeting_place_;

@@ -5,6 +5,7 @@
 #include <dunlin/error.hpp>
 
 #include "fabric/bytes.hpp"
+#include "flaw.hpp"
 
 namespace dunlin::multicast {
 namespace {
@@ -61,7 +62,6 @@ std::size_t LogAgreement::poll() {
   if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
   if (chosen_ && source_ == me_ && !done_) done += send_records() ? 1 : 0;
   done += epoch_.poll();
-  if (!refusal_.empty()) throw Error("subgroup '" + name_ + "': " + refusal_);
   return done;
 }
 
@@ -117,7 +117,14 @@ void LogAgreement::choose() {
   reports.reserve(reports_.size());
   for (const auto& report : reports_) reports.push_back(*report);
   const LogChoice choice = choose_log(reports);
+  const LogReport& best = reports[choice.source];
   refusal_ = choice.refusal;
+  const bool goes_on = member_.goes_on && !flawed(Flaw::empty_log_begins_anew);
+  if (refusal_.empty() && goes_on && !best.live && best.views.empty())
+    refusal_ =
+        "the members that had its log are gone, and those that are here have none; start "
+        "one that has it, or all members anew";
+  if (!refusal_.empty()) refusal_ = "subgroup '" + name_ + "': " + refusal_;
   if (!refusal_.empty()) return;
   chosen_ = true;
   source_ = static_cast<std::uint32_t>(choice.source);

@@ -25,11 +25,13 @@ class LogAgreement {
     std::vector<std::string> names;     // of the subgroup's members
     bool live = false;                  // we have gone on from an earlier view
     std::vector<std::string> given_up;  // whose logs are lost
+    bool goes_on = false;               // somebody was in the subgroup before
   };
   LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& journal, Member member);
 
-  /// Throws Error if no log can be chosen.
   std::size_t poll();
+  /// Why no log can be chosen: a sentence; empty as long as all is well.
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
   [[nodiscard]] bool done() const noexcept { return done_; }
   /// Number of the last view in that log.
   [[nodiscard]] std::uint64_t last_view() const noexcept { return last_view_; }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/journal.hpp"
 #include "multicast/order.hpp"
@@ -8,17 +9,17 @@
 /// The durable mode: what all have goes into the log, and is delivered once it is in all logs (B5).
 namespace dunlin::multicast {
 
-/// Whether more of our own log has reached the disk.
+/// Whether more of our own log has reached the disk, or nothing more ever will.
 std::size_t Epoch::note_persisted() {
   const std::uint64_t commits = journal_->commits();
-  journal_->poll();
-  const bool all = journal_->durable() == journal_->next();
+  const bool news = journal_->poll();
+  const bool all = journal_->durable() == journal_->next() || flawed(Flaw::durable_too_early);
   const std::uint64_t reached = all                                          ? logged_
                                 : journal_->durable() >= committing_.records ? committing_.number
                                                                              : persisted_;
   // What it has begun to write just now is what was in it before.
   if (journal_->commits() != commits) committing_ = {journal_->next(), logged_};
-  if (reached <= persisted_) return 0;
+  if (reached <= persisted_) return news ? 1 : 0;
   persisted_ = reached;
   for (std::size_t seat = 0; seat < taken_.size(); ++seat)
     persisted_turns_[seat] = order::turns_below(persisted_, seat, taken_.size());
@@ -79,7 +80,7 @@ void Epoch::cut_log(std::span<const std::uint64_t> trim) noexcept {
     const std::uint64_t logged = logging_[seat].cursor.records();
     records += logged - std::min(logged, counted.records());
   }
-  journal_->cut(records);
+  if (!flawed(Flaw::cut_is_forgotten)) journal_->cut(records);
 }
 
 }  // namespace dunlin::multicast

@@ -111,8 +111,10 @@ class Multicast::Part final : public SubgroupPart {
       journal_->wake(&fabric);
       agreement_ = std::make_unique<multicast::LogAgreement>(
           fabric, subgroup, *journal_,
-          multicast::LogAgreement::Member{
-              .names = terms_.back().names, .live = live_, .given_up = options_.log_given_up});
+          multicast::LogAgreement::Member{.names = terms_.back().names,
+                                          .live = live_,
+                                          .given_up = options_.log_given_up,
+                                          .goes_on = subgroup.had_members});
     }
     lacks_state_ = subgroup.lacks_state;
     now().hold(lacks_state_);
@@ -256,6 +258,7 @@ class Multicast::Part final : public SubgroupPart {
   bool agree(std::size_t& done) {
     if (!agreement_) return true;
     done += agreement_->poll();
+    leave_if(agreement_->refusal());
     if (begun_) {  // the others have it all when they can deliver
       if (now().counters().records_delivered > 0) agreement_.reset();
       return true;
@@ -285,9 +288,12 @@ class Multicast::Part final : public SubgroupPart {
   /// Without its log, this member cannot go on; the others can, without it.
   void check_log() {
     now().check();
-    if (journal_->failure().empty()) return;
+    leave_if(journal_->failure());
+  }
+  void leave_if(const std::string& failure) {
+    if (failure.empty()) return;
     group_.leave();
-    throw Error("this member leaves the group: " + journal_->failure());
+    throw Error("this member leaves the group: " + failure);
   }
 
   void drop_oldest() {

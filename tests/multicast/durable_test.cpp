@@ -19,9 +19,13 @@ using test::FoundLog;
 using test::is_prefix;
 using test::what_is_thrown_by;
 
-TEST(Durable, DeliversEverywhereInOneOrderAndLogsIt) {
-  auto disks = DurableGroup::make_disks(3, 1);
-  DurableGroup group(disks, 1);
+/// Of three members.
+struct Durable : testing::Test {
+  DurableGroup::Disks disks = DurableGroup::make_disks(3, 1);
+  DurableGroup group{disks, 1};
+};
+
+TEST_F(Durable, DeliversEverywhereInOneOrderAndLogsIt) {
   group.send(40);
   ASSERT_TRUE(group.run_until_all_delivered(120));
   for (std::size_t i = 0; i < 3; ++i) {
@@ -31,18 +35,14 @@ TEST(Durable, DeliversEverywhereInOneOrderAndLogsIt) {
   }
 }
 
-TEST(Durable, CommitsTogetherWhatComesWhileTheDiskIsBusy) {
-  auto disks = DurableGroup::make_disks(2, 1);
-  DurableGroup group(disks, 1);
+TEST_F(Durable, CommitsTogetherWhatComesWhileTheDiskIsBusy) {
   group.send(200);
-  ASSERT_TRUE(group.run_until_all_delivered(400));
+  ASSERT_TRUE(group.run_until_all_delivered(600));
   for (const DurableMember& member : group.members)
     EXPECT_LT(member.cast->counters().log_commits, 100);
 }
 
-TEST(Durable, IsQuietWhenNobodySends) {
-  auto disks = DurableGroup::make_disks(3, 1);
-  DurableGroup group(disks, 1);
+TEST_F(Durable, IsQuietWhenNobodySends) {
   group.send(5);
   ASSERT_TRUE(group.run_until_all_delivered(15));
   group.world.run_for(10'000'000);
@@ -57,20 +57,16 @@ TEST(Durable, IsQuietWhenNobodySends) {
   EXPECT_EQ(writes(), before);
 }
 
-TEST(Durable, WaitsForTheSlowestDisk) {
-  auto disks = DurableGroup::make_disks(3, 1);
+TEST_F(Durable, WaitsForTheSlowestDisk) {
   disks[2]->latency(3'000'000, 3'000'000);
-  DurableGroup group(disks, 1);
   group.send(1);
   group.world.run_for(2'900'000);
   for (const DurableMember& member : group.members) EXPECT_TRUE(member.delivered.empty());
   ASSERT_TRUE(group.run_until_all_delivered(3));
 }
 
-TEST(Durable, GoesOnWithoutAMemberWhoseDiskIsFull) {
-  auto disks = DurableGroup::make_disks(3, 1);
+TEST_F(Durable, GoesOnWithoutAMemberWhoseDiskIsFull) {
   disks[1]->capacity(9'000);
-  DurableGroup group(disks, 1);
   group.send(60);
   ASSERT_TRUE(group.world.run_until(
       [&] { return group.members[0].views.size() == 2 && !group.members[1].error.empty(); },
@@ -86,9 +82,7 @@ TEST(Durable, GoesOnWithoutAMemberWhoseDiskIsFull) {
   EXPECT_TRUE(is_prefix(group.members[1].delivered, full.messages));
 }
 
-TEST(Durable, StopsAtAFailedSync) {
-  auto disks = DurableGroup::make_disks(3, 2);
-  DurableGroup group(disks, 2);
+TEST_F(Durable, StopsAtAFailedSync) {
   group.send(10);
   ASSERT_TRUE(group.run_until_all_delivered(30));
   disks[0]->fail_next_sync();
@@ -99,6 +93,27 @@ TEST(Durable, StopsAtAFailedSync) {
   ASSERT_TRUE(group.run_until_all_delivered(50));
 }
 
+TEST(DurableGroup, NoticesAFailedLogThoughNothingElseHappens) {
+  auto disks = DurableGroup::make_disks(1, 1);
+  DurableGroup group(disks, 1);
+  group.send(1);
+  ASSERT_TRUE(group.run_until_all_delivered(1));
+  disks[0]->fail_next_sync();
+  group.send(1);
+  EXPECT_TRUE(group.world.run_until([&] { return !group.members[0].error.empty(); }, 100'000'000));
+}
+
+/// Some time later a member crashes, or its disk fails.
+void let_one_fail(DurableGroup& group, DurableGroup::Disks& disks) {
+  group.world.run_for(1 + group.draw(1'500'000));
+  const auto victim = static_cast<Rank>(group.draw(disks.size()));
+  if (group.draw(2) == 0) {
+    group.crash(victim);
+  } else {
+    disks[victim]->fail_next_sync();
+  }
+}
+
 /// After everybody has crashed: the longest log of the last view has what anybody has delivered.
 void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& views) {
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -106,15 +121,7 @@ void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& view
   auto disks = DurableGroup::make_disks(members, seed);
   DurableGroup group(disks, seed);
   group.send(20 + group.draw(60));
-  for (std::uint64_t faults = group.draw(3); faults > 0; --faults) {
-    group.world.run_for(1 + group.draw(1'500'000));
-    const auto victim = static_cast<Rank>(group.draw(members));
-    if (group.draw(2) == 0) {
-      group.crash(victim);
-    } else {
-      disks[victim]->fail_next_sync();
-    }
-  }
+  for (std::uint64_t faults = group.draw(3); faults > 0; --faults) let_one_fail(group, disks);
   group.world.run_for(1 + group.draw(3'000'000));
   std::vector<FoundLog> logs;
   const FoundLog* longest = nullptr;
@@ -140,7 +147,7 @@ void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& view
   ASSERT_EQ(different.size(), longest->messages.size()) << "twice";
 }
 
-TEST(Durable, LosesNothingThatWasDeliveredWhenAllCrash) {
+TEST(DurableGroup, LosesNothingThatWasDeliveredWhenAllCrash) {
   std::uint64_t delivered = 0;
   std::uint64_t views = 0;
   constexpr std::uint64_t kSeeds = test::rounds(400);
@@ -164,15 +171,7 @@ void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint
     unequal += ends.size() > 1 ? 1 : 0;
     DurableGroup group(disks, seed * 10 + run, std::to_string(run));
     group.send(10 + group.draw(40));
-    if (group.draw(3) == 0) {
-      group.world.run_for(1 + group.draw(1'500'000));
-      const auto victim = static_cast<Rank>(group.draw(members));
-      if (group.draw(2) == 0) {
-        group.crash(victim);
-      } else {
-        disks[victim]->fail_next_sync();
-      }
-    }
+    if (group.draw(3) == 0) let_one_fail(group, disks);
     group.world.run_for(1 + group.draw(3'000'000));
     std::vector<std::string> longest = known;
     for (const DurableMember& member : group.members) {
@@ -192,7 +191,7 @@ void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint
   }
 }
 
-TEST(Durable, KeepsWhatWasEverDeliveredOverManyRestarts) {
+TEST(DurableGroup, KeepsWhatWasEverDeliveredOverManyRestarts) {
   std::uint64_t given = 0;
   std::uint64_t unequal = 0;
   constexpr std::uint64_t kSeeds = test::rounds(150);
@@ -203,7 +202,7 @@ TEST(Durable, KeepsWhatWasEverDeliveredOverManyRestarts) {
   EXPECT_GT(unequal, kSeeds / 2);
 }
 
-TEST(Durable, ReplaysItsLogAndGoesOnBehindIt) {
+TEST(DurableGroup, ReplaysItsLogAndGoesOnBehindIt) {
   auto disks = DurableGroup::make_disks(3, 1);
   std::vector<std::string> all;
   for (const std::string run : {"a", "b", "c"}) {
@@ -220,7 +219,7 @@ TEST(Durable, ReplaysItsLogAndGoesOnBehindIt) {
   EXPECT_EQ(test::read_log(*disks[0]).view(), 3);
 }
 
-TEST(Durable, BringsAnEmptyLogUpToTheOthers) {
+TEST(DurableGroup, BringsAnEmptyLogUpToTheOthers) {
   auto disks = DurableGroup::make_disks(3, 1);
   std::vector<std::string> all;
   {
@@ -244,7 +243,7 @@ TEST(Durable, BringsAnEmptyLogUpToTheOthers) {
 }
 
 /// Whoever comes in gets the log, and a state beside it.
-TEST(Durable, LetsMembersComeIn) {
+TEST(DurableGroup, LetsMembersComeIn) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     auto disks = DurableGroup::make_disks(4, seed);
@@ -280,7 +279,71 @@ TEST(Durable, LetsMembersComeIn) {
   }
 }
 
-TEST(Durable, NeedsADirectoryForItsLog) {
+/// Who comes into a durable subgroup when all who had its log are gone has nothing to begin with.
+TEST(DurableGroup, DoesNotBeginAnewWhenTheLogIsGone) {
+  auto disks = DurableGroup::make_disks(3, 1);
+  sim::World world(sim::profile("ib100"), 2, 1);
+  const std::vector<SubgroupSpec> specs = {{.name = "orders", .members = {"node1", "node2"}}};
+  struct Program {
+    std::unique_ptr<GroupEntry> entry = {};
+    std::unique_ptr<Group> group = {};
+    std::unique_ptr<Multicast> cast = {};
+    std::uint64_t delivered = 0;
+    std::string error = {};
+  };
+  std::vector<Program> programs(3);
+  const auto settle = [&](Rank node, std::unique_ptr<Group> group) {
+    Program& program = programs[node];
+    program.group = std::move(group);
+    program.cast = std::make_unique<Multicast>(*program.group, "orders",
+                                               DurableGroup::options(disks[node].get()));
+    program.cast->on_delivery([&program](std::span<const multicast::Delivery> batch) {
+      program.delivered += batch.size();
+    });
+  };
+  const auto poll = [&](Rank node) -> std::size_t {
+    Program& program = programs[node];
+    if (program.entry) {
+      std::unique_ptr<Group> group = program.entry->poll();
+      if (!group) return 0;
+      settle(node, std::move(group));
+      program.entry.reset();
+    }
+    if (!program.group) return 0;
+    try {
+      return program.group->poll();
+    } catch (const Error& error) {
+      return std::exchange(program.error, error.what()).empty() ? 1 : 0;
+    }
+  };
+  const auto options = [&](Rank node) {
+    return GroupOptions{.subgroups = specs, .meeting_place = world.meeting_place(node, "town")};
+  };
+  for (Rank node = 0; node < 2; ++node) {
+    settle(node, std::make_unique<Group>(world.fabric(node), options(node)));
+    world.attach(node, [&poll, node] { return poll(node); });
+  }
+  const auto come = [&](Rank node) {
+    world.attach(node, [&poll, node] { return poll(node); });
+    world.on(node, [&, node] {
+      programs[node].entry = std::make_unique<GroupEntry>("node2", options(node), 1'000);
+    });
+  };
+  world.run_for(1'000'000);
+  world.on(1, [&] { EXPECT_TRUE(programs[1].cast->send(std::as_bytes(std::span("one", 3)))); });
+  ASSERT_TRUE(world.run_until([&] { return programs[1].delivered == 1; }, 100'000'000));
+  world.on(1, [&] { programs[1].group->leave(); });
+  ASSERT_TRUE(world.run_until([&] { return programs[0].group->view().number == 2; }, 100'000'000));
+  come(world.add_node());
+  ASSERT_TRUE(world.run_until([&] { return programs[0].group->view().number == 4; }, 100'000'000))
+      << "it comes, and leaves";
+  EXPECT_TRUE(contains(programs[2].error,
+                       "this member leaves the group: subgroup 'orders': the members that had its "
+                       "log are gone, and those that are here have none"));
+  EXPECT_EQ(programs[2].delivered, 0);
+}
+
+TEST(DurableGroup, NeedsADirectoryForItsLog) {
   sim::World world(sim::profile("ideal"), 1, 1);
   Group group(world.fabric(0), {.subgroups = {{.name = "orders"}}});
   EXPECT_TRUE(contains(
@@ -298,7 +361,7 @@ TEST(Durable, NeedsADirectoryForItsLog) {
 }
 
 /// On real files, with a thread that syncs them.
-TEST(Durable, KeepsItsLogInFiles) {
+TEST(DurableGroup, KeepsItsLogInFiles) {
   const test::OwnDirectory directory;
   for (int run = 0; run < 2; ++run) {
     sim::World world(sim::profile("ideal"), 1, 1);
