@@ -154,6 +154,18 @@ std::string fault_of_progress(const Record& record, std::size_t subgroup, const 
   return "";
 }
 
+/// Nobody is sent away for want of a log that somebody has.
+std::string fault_of_refusal(const Record& record, const NodeLog& node) {
+  for (std::size_t i = 0; i < record.subgroups.size(); ++i) {
+    if (record.subgroups[i].name != node.lacks_log) continue;
+    for (const NodeLog& other : record.nodes)
+      if (!other.dead && !other.ended && other.subgroups[i].delivered.size() > 0)
+        return fmt::format("{} left as nobody has the log of '{}', and {} has it", node.name,
+                           node.lacks_log, other.name);
+  }
+  return "";
+}
+
 std::string fault_of_node(const Record& record, const NodeLog& node) {
   std::string fault = fault_in_views(node);
   for (std::size_t i = 0; i < record.subgroups.size() && fault.empty(); ++i)
@@ -179,6 +191,8 @@ std::string find_fault(const Record& record, bool at_rest) {
       if (std::string fault = fault_of_pair(record, one, other); !fault.empty()) return fault;
   if (!at_rest) return "";
   std::string fault = fault_of_membership(record);
+  for (const NodeLog& node : record.nodes)
+    if (fault.empty()) fault = fault_of_refusal(record, node);
   if (fault.empty() && record.clear_cut) fault = fault_of_stopping(record);
   for (std::size_t i = 0; i < record.subgroups.size() && fault.empty(); ++i)
     fault = fault_of_progress(record, i, record.subgroups[i].name);

@@ -27,6 +27,7 @@ struct SubgroupLog {
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   std::vector<Entry> delivered;
+  std::size_t loaded = 0;      // so many of these came with the state
   std::uint64_t accepted = 0;  // messages of its own that were taken
   bool member = false;
   bool sender = false;
@@ -44,8 +45,9 @@ struct NodeLog {
   bool left = false;   // has asked to
   bool ended = false;  // in no view any more, and knows it
   bool founder = true;
-  bool waits = false;       // to come in
-  bool lost_state = false;  // it has ended, because nobody is left that had the state
+  bool waits = false;          // to come in
+  bool lost_state = false;     // it has ended, because nobody is left that had the state
+  std::string lacks_log = {};  // it left, because nobody is left that had this subgroup's log
   /// The last view that it was in; 0: none.
   [[nodiscard]] std::uint64_t last_view() const noexcept {
     return views.empty() ? 0 : views.back().number;

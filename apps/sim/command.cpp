@@ -17,8 +17,9 @@ namespace {
 constexpr const char* kFooter = R"(
 Each seed makes a group of 2 to 6 members, up to three subgroups that overlap, messages, and faults:
 crashes, hung processes behind live network cards, pauses, slow nodes, cut, one-way and slow links,
-members that leave, and in one seed of three members that come in. The real group and multicast run on a simulated network, and the logs of durable
-subgroups on simulated disks, whose machines all crash in the end. What every member saw is held
+disks that get slow, get full or fail, members that leave, and in one seed of three members that come
+in. The real group and multicast run on a simulated network, and the logs of durable subgroups on
+simulated disks, whose machines all crash in the end, and start again. What every member saw is held
 against docs/group.md and docs/multicast.md; the first fault ends the run, with its seed.
 
 Exit status: 0 no fault was found; 1 one was; 2 wrong input; 3 it could not run.
@@ -36,6 +37,7 @@ struct SimOptions {
   std::string seeds = "1..1000";
   bool trace = false;
   bool no_joins = false;
+  bool no_disk_faults = false;
 };
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -62,17 +64,20 @@ void print_line(std::uint64_t time_ns, const std::string& what) {
 
 void run_sim(const SimOptions& options) {
   const Seeds seeds = parse_seeds(options.seeds);
+  const sim::Kinds kinds{.joins = !options.no_joins, .disk_faults = !options.no_disk_faults};
   std::uint64_t views = 0;
   std::uint64_t deliveries = 0;
   std::uint64_t faults = 0;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     if (options.trace) say(fmt::format("seed {}\n", seed));
-    const sim::Outcome outcome = sim::run_multicast(
-        seed, options.trace ? sim::Trace(print_line) : sim::Trace(), !options.no_joins);
+    const sim::Outcome outcome =
+        sim::run_multicast(seed, options.trace ? sim::Trace(print_line) : sim::Trace(), kinds);
     if (!outcome.fault.empty())
       throw VerificationFailed(
           fmt::format("seed {}: {}; see it happen: dunlin sim multicast --seeds {}{} --trace", seed,
-                      outcome.fault, seed, options.no_joins ? " --no-joins" : ""));
+                      outcome.fault, seed,
+                      std::string(kinds.joins ? "" : " --no-joins") +
+                          (kinds.disk_faults ? "" : " --no-disk-faults")));
     views += outcome.views;
     deliveries += outcome.deliveries;
     faults += outcome.faults;
@@ -97,6 +102,7 @@ void add_sim(CLI::App& program) {
       ->check(not_empty());
   command->add_flag("--trace", options->trace, "print what happens, line by line");
   command->add_flag("--no-joins", options->no_joins, "nobody comes in later, in no seed");
+  command->add_flag("--no-disk-faults", options->no_disk_faults, "no disk fails or gets slow");
   command->callback([options] { run_sim(*options); });
 }
 

@@ -39,11 +39,49 @@ bool begins_with(const std::vector<MessageId>& log, const SubgroupLog& seen) {
 
 }  // namespace
 
-Disks::Disks(std::uint32_t members, std::uint64_t seed) {
+Disks::Disks(std::uint32_t members, std::uint64_t seed) : seed_(seed), may_fail_(members) {
   for (std::uint32_t i = 0; i < members; ++i) {
     disks_.push_back(std::make_shared<log::SimulatedDisk>(seed * 64 + i));
-    disks_.back()->latency(3'000, (1 + (seed + i) % 5) * 40'000);
+    set_pace(i);
   }
+}
+
+void Disks::set_pace(std::uint32_t member) {
+  disks_[member]->latency(3'000, (1 + (seed_ + member) % 5) * 40'000);
+}
+
+std::string Disks::trouble(std::uint32_t member, Draw& draw) {
+  log::SimulatedDisk& disk = *disks_[member];
+  const std::uint32_t kind = draw.below(5);
+  if (kind < 2) {
+    const std::uint32_t most_us = draw.between(200, 5'000);
+    disk.latency(most_us * 500, most_us * 1'000);
+    return fmt::format("'s disk gets slow, and takes up to {} us", most_us);
+  }
+  may_fail_[member] = true;
+  if (kind == 2) {
+    disk.fail_next_sync();
+    return "'s disk fails at its next sync";
+  }
+  if (kind == 3) {
+    const std::uint32_t room = draw.below(4'000);
+    disk.capacity(disk.used() + room);
+    return fmt::format("'s disk is full but for {} bytes", room);
+  }
+  const std::uint32_t left = draw.between(1, 12);
+  disk.crash_after(left);
+  return fmt::format("'s disk is lost after {} more operations", left);
+}
+
+void Disks::mend() {
+  for (std::uint32_t member = 0; member < disks_.size(); ++member) {
+    disks_[member]->mend();
+    set_pace(member);
+  }
+}
+
+void Disks::crash() {
+  for (const auto& disk : disks_) disk->crash();
 }
 
 std::vector<MulticastOptions> Disks::options(std::uint32_t member,
@@ -58,7 +96,7 @@ std::vector<MulticastOptions> Disks::options(std::uint32_t member,
 }
 
 std::string Disks::crash_all_and_find_fault(const Record& record, const std::string& group) {
-  for (const auto& disk : disks_) disk->crash();
+  crash();
   for (std::size_t i = 0; i < record.subgroups.size(); ++i) {
     if (record.subgroups[i].mode != multicast::Mode::durable) continue;
     const std::string& subgroup = record.subgroups[i].name;
@@ -68,7 +106,9 @@ std::string Disks::crash_all_and_find_fault(const Record& record, const std::str
       const NodeLog& node = record.nodes[member];
       logs.push_back(read(disks_[member], node.name, group, subgroup));
       reports.push_back(logs.back().report);
-      if (!begins_with(logs.back().messages, node.subgroups[i]))
+      // Who was given a state, and delivered nothing since, may not have had all of the log yet.
+      const bool delivered = node.subgroups[i].delivered.size() > node.subgroups[i].loaded;
+      if (delivered && !begins_with(logs.back().messages, node.subgroups[i]))
         return fmt::format("{} delivered {} messages in '{}', which its log does not begin with",
                            node.name, node.subgroups[i].delivered.size(), subgroup);
     }

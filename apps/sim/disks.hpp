@@ -9,6 +9,7 @@
 
 #include "log/simulated_disk.hpp"
 #include "sim/audit.hpp"
+#include "sim/draw.hpp"
 
 namespace dunlin::app::sim {
 
@@ -21,13 +22,27 @@ class Disks {
   [[nodiscard]] std::vector<MulticastOptions> options(
       std::uint32_t member, std::vector<MulticastOptions> options,
       const std::vector<SubgroupPlan>& subgroups) const;
-  /// All machines crash: the log that would be taken then has all that anybody has delivered, and
-  /// everybody's own has what it has delivered itself. The first fault, as a sentence.
+
+  /// Makes one slow, or fails it; returns what was done, to be said behind the member's name.
+  std::string trouble(std::uint32_t member, Draw& draw);
+  /// Whether its log may fail, or may have failed.
+  [[nodiscard]] bool may_fail(std::uint32_t member) const { return may_fail_[member]; }
+  /// Nothing more happens to them.
+  void mend();
+
+  /// All machines crash.
+  void crash();
+  /// ... and the log that would be taken then has all that anybody has delivered, and everybody's
+  /// own has what it has delivered itself. The first fault, as a sentence.
   [[nodiscard]] std::string crash_all_and_find_fault(const Record& record,
                                                      const std::string& group);
 
  private:
+  void set_pace(std::uint32_t member);
+
+  std::uint64_t seed_;
   std::vector<std::shared_ptr<log::SimulatedDisk>> disks_;
+  std::vector<bool> may_fail_;
 };
 
 }  // namespace dunlin::app::sim

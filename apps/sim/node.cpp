@@ -92,6 +92,7 @@ void Node::load(std::size_t subgroup, std::span<const std::byte> state) {
   log.from_view = words.at(0);
   for (std::size_t i = 1; i + 2 < words.size(); i += 3)
     log.delivered.push_back({words[i], {static_cast<std::uint32_t>(words[i + 1]), words[i + 2]}});
+  log.loaded = log.delivered.size();
   if (trace_)
     say(fmt::format("has the state of '{}': {} messages", specs_[subgroup].name,
                     log.delivered.size()));
@@ -105,7 +106,7 @@ std::size_t Node::poll() {
   ++polls_;
   if (entry_) return enter();
   if (!group_) return 0;
-  std::size_t done = group_->poll();
+  std::size_t done = poll_group();
   for (std::size_t i = 0; habits_.polls && i < multicasts_.size(); ++i) {
     while (const auto delivery = multicasts_[i]->next()) {
       take(i, *delivery);
@@ -115,6 +116,24 @@ std::size_t Node::poll() {
   look();
   const bool sends = !quiet_ && !views_.empty() && group_->why_ended().empty();
   return done + (sends ? send_some() : 0);
+}
+
+/// Without its log it leaves, and says so; it is polled until it has left.
+std::size_t Node::poll_group() {
+  try {
+    return group_->poll();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    const bool log_failed = what.starts_with("this member leaves the group: log '");
+    for (const SubgroupSpec& spec : specs_)
+      if (what.starts_with("this member leaves the group: subgroup '" + spec.name + "'"))
+        lacks_log_ = spec.name;
+    if (!log_failed && lacks_log_.empty()) throw;
+    if (!log_failure_.empty()) return 0;
+    log_failure_ = what;
+    say(what);
+    return 1;
+  }
 }
 
 /// At all rows that it has.
@@ -186,11 +205,12 @@ NodeLog Node::log() const {
           .views = views_,
           .subgroups = logs_,
           .dead = false,
-          .left = false,
+          .left = !log_failure_.empty(),
           .ended = group_ && !group_->why_ended().empty(),
           .founder = place_.node < place_.world.fabric(0).size(),
           .waits = entry_ != nullptr,
-          .lost_state = group_ && group_->why_ended().find("had the state") != std::string::npos};
+          .lost_state = group_ && group_->why_ended().find("had the state") != std::string::npos,
+          .lacks_log = lacks_log_};
 }
 
 }  // namespace dunlin::app::sim

@@ -57,12 +57,16 @@ class Node {
   [[nodiscard]] const std::string& oddity() const noexcept {
     return corruption_.empty() ? watch_.fault() : corruption_;
   }
+  /// Why it left when it could not write its log; empty if it could.
+  [[nodiscard]] const std::string& log_failure() const noexcept { return log_failure_; }
+  [[nodiscard]] bool lacks_log() const noexcept { return !lacks_log_.empty(); }
   [[nodiscard]] NodeLog log() const;
 
  private:
   [[nodiscard]] GroupOptions group_options() const;
   void settle(std::unique_ptr<Group> group);
   std::size_t enter();
+  std::size_t poll_group();
   [[nodiscard]] std::vector<std::byte> save(std::size_t subgroup) const;
   void load(std::size_t subgroup, std::span<const std::byte> state);
   void look();
@@ -87,6 +91,8 @@ class Node {
   bool quiet_ = false;
   std::uint64_t polls_ = 0;
   std::string corruption_;
+  std::string log_failure_;
+  std::string lacks_log_;  // the subgroup whose log nobody has
   RowWatch watch_;
 };
 

@@ -66,8 +66,16 @@ RowWatch::Seen& RowWatch::seen_of(const TableCore& table) {
   return tables_.back();
 }
 
+bool RowWatch::is_shaped(const TableCore& table, const Seen& seen) {
+  return table.size() == seen.still.size() &&
+         table.layout().row_bytes == seen.growth.size() * kWordBytes;
+}
+
 void RowWatch::look(const TableCore& table, const View& view) {
   Seen& seen = seen_of(table);
+  // There is one of each name and view, or the code that is watched is wrong.
+  if (!is_shaped(table, seen))
+    return complain(table, table.my_row(), "after a table of the same view with other rows");
   // Its own view may not have begun yet: who comes in then is in no view before.
   const bool other_view = seen.view != view.number && view.number >= seen.epoch;
   seen.view = view.number;

@@ -34,6 +34,7 @@ class RowWatch {
 
   [[nodiscard]] static std::vector<Growth> growth_in(const TableCore& table);
   [[nodiscard]] Seen& seen_of(const TableCore& table);
+  [[nodiscard]] static bool is_shaped(const TableCore& table, const Seen& seen);
   void compare(const TableCore& table, Seen& seen, std::size_t row);
   void complain(const TableCore& table, std::size_t row, const std::string& what);
   void note_agreeing(const TableCore& table);

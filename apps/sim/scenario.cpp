@@ -4,12 +4,13 @@
 #include <array>
 #include <exception>
 #include <memory>
-#include <random>
 
 #include <fmt/format.h>
 
 #include "sim/disks.hpp"
+#include "sim/draw.hpp"
 #include "sim/node.hpp"
+#include "sim/restart.hpp"
 
 namespace dunlin::app::sim {
 namespace {
@@ -23,19 +24,6 @@ constexpr std::uint64_t kLastNs = 1'000'000;   // for each member, for one more 
 constexpr std::uint64_t kLastPolls = 500;      // ... so many polls of each for each member
 constexpr std::uint64_t kDiskFactor = 10;      // ... so many times that, if there are logs
 constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be posted
-
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : random_(seed) {}
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
-  std::uint32_t between(std::uint32_t least, std::uint32_t most) {
-    return least + below(most - least + 1);
-  }
-  bool one_in(std::uint32_t n) { return below(n) == 0; }
-
- private:
-  std::mt19937_64 random_;
-};
 
 const char* name_of(multicast::Mode mode) {
   switch (mode) {
@@ -62,20 +50,21 @@ Profile draw_profile(Draw& draw) {
 
 class Scenario {
  public:
-  Scenario(std::uint64_t seed, Trace trace, bool joins)
+  Scenario(std::uint64_t seed, Trace trace, const Kinds& kinds)
       : draw_(seed),
         trace_(std::move(trace)),
         members_(draw_.between(2, 6)),
         world_(draw_profile(draw_), members_, seed),
-        disks_(members_, seed),
         disk_draw_(seed + (std::uint64_t{1} << 40)),
         late_draw_(seed + (std::uint64_t{1} << 41)),
-        late_(joins && late_draw_.one_in(3) ? late_draw_.between(1, 3) : 0),
+        late_(kinds.joins && late_draw_.one_in(3) ? late_draw_.between(1, 3) : 0),
+        disks_(members_ + late_, seed),
         dead_(members_ + late_),
         left_(members_ + late_),
         clear_cut_(draw_.one_in(6)) {
     for (std::uint32_t i = 0; i < late_; ++i) world_.add_node();
     draw_subgroups();
+    disk_faults_ = kinds.disk_faults && has_logs() && disk_draw_.one_in(2);
     const Habits habits{.gap_ns = draw_.between(1, 40) * 1'000,
                         .burst = draw_.between(1, 20),
                         .most_bytes = draw_.one_in(4) ? 6'000U : draw_.between(16, 400),
@@ -86,7 +75,7 @@ class Scenario {
       const bool founds = rank < members_;
       nodes_.push_back(std::make_unique<Node>(
           Node::Place{.world = world_, .node = rank, .joinable = late_ > 0}, specs_,
-          founds ? disks_.options(rank, options_, plan_) : options_, habits, seed, trace_));
+          disks_.options(rank, options_, plan_), habits, seed, trace_));
       if (founds) nodes_.back()->found();
       world_.attach(rank, [node = nodes_.back().get()] { return node->poll(); });
     }
@@ -105,6 +94,7 @@ class Scenario {
     for (std::uint32_t troubles = draw_.below(7); troubles > 0; --troubles) {
       wait_for_trouble();
       trouble();
+      if (disk_faults_ && disk_draw_.one_in(2)) trouble_a_disk();
       if (late_draw_.one_in(2)) let_one_come();
     }
     while (come_ < late_) let_one_come();
@@ -115,8 +105,7 @@ class Scenario {
     if (fault.empty()) fault = audit(true);
     if (fault.empty()) fault = fault_of_last_messages();
     if (fault.empty()) fault = fault_of_silence();
-    return fault.empty() ? disks_.crash_all_and_find_fault(record(), world_.fabric(0).group())
-                         : fault;
+    return fault.empty() && has_logs() ? fault_of_logs() : fault;
   }
 
   /// Some of it comes while members agree on a view.
@@ -158,8 +147,7 @@ class Scenario {
         if (late_draw_.one_in(2)) spec.members.push_back(name(rank));
       const bool ordered = !draw_.one_in(5);
       plan_.push_back({spec.name, ordered ? multicast::Mode::ordered : multicast::Mode::unordered});
-      if (ordered && disk_draw_.one_in(4) && late_ == 0)
-        plan_.back().mode = multicast::Mode::durable;
+      if (ordered && disk_draw_.one_in(4)) plan_.back().mode = multicast::Mode::durable;
       options_.push_back({.mode = plan_.back().mode,
                           .ring_bytes = std::size_t{1024} << draw_.below(6),
                           .window_messages = draw_.one_in(3) ? draw_.between(1, 30) : 0});
@@ -226,8 +214,16 @@ class Scenario {
     }
   }
 
+  /// Of a member that has its log already.
+  void trouble_a_disk() {
+    const Rank rank = disk_draw_.below(everybody());
+    if (!dead_[rank] && !nodes_[rank]->log().views.empty())
+      say(name(rank) + disks_.trouble(rank, disk_draw_));
+  }
+
   /// No more faults, and no more messages.
   void mend() {
+    disks_.mend();
     for (Rank rank = 0; rank < everybody(); ++rank) {
       for (Rank other = 0; other < everybody(); ++other) {
         if (rank == other) continue;
@@ -245,7 +241,7 @@ class Scenario {
     for (Rank rank = 0; rank < everybody(); ++rank) {
       record.nodes.push_back(nodes_[rank]->log());
       record.nodes.back().dead = dead_[rank];
-      record.nodes.back().left = left_[rank];
+      record.nodes.back().left |= left_[rank];
     }
     return record;
   }
@@ -253,6 +249,11 @@ class Scenario {
   std::string audit(bool at_rest) {
     for (const auto& node : nodes_)
       if (!node->oddity().empty()) return node->oddity();
+    for (Rank rank = 0; rank < everybody(); ++rank)
+      if (!nodes_[rank]->log_failure().empty() && !nodes_[rank]->lacks_log() &&
+          !disks_.may_fail(rank))
+        return fmt::format("the disk of {} was well, and {}", name(rank),
+                           nodes_[rank]->log_failure());
     return find_fault(record(), at_rest);
   }
 
@@ -271,8 +272,7 @@ class Scenario {
         refused = node.log().name + " has no room for another message, and all have delivered all";
       });
     }
-    const bool logs = std::ranges::count(plan_, multicast::Mode::durable, &SubgroupPlan::mode) > 0;
-    const std::uint64_t longer = everybody() * (logs ? kDiskFactor : 1);
+    const std::uint64_t longer = everybody() * (has_logs() ? kDiskFactor : 1);
     world_.run_for(kLastNs * longer);
     if (!refused.empty()) return refused;
     for (Rank rank = 0; rank < everybody(); ++rank)
@@ -289,6 +289,17 @@ class Scenario {
     return more == 0 ? "" : fmt::format("nobody sends, and {} more operations were posted", more);
   }
 
+  [[nodiscard]] bool has_logs() const {
+    return std::ranges::count(plan_, multicast::Mode::durable, &SubgroupPlan::mode) > 0;
+  }
+
+  /// All machines crash, and start again.
+  std::string fault_of_logs() {
+    const Record all = record();
+    std::string fault = disks_.crash_all_and_find_fault(all, world_.fabric(0).group());
+    return fault.empty() ? fault_of_restart(all, specs_, options_, disks_, disk_draw_) : fault;
+  }
+
   Outcome outcome(std::string fault) {
     Outcome outcome{.fault = std::move(fault), .faults = faults_, .digest = world_.digest()};
     for (const NodeLog& node : record().nodes) {
@@ -302,11 +313,12 @@ class Scenario {
   Trace trace_;
   std::uint32_t members_;
   World world_;
-  Disks disks_;
   Draw disk_draw_;          // of its own, so that all else is as it would be without
   Draw late_draw_;          // likewise
   std::uint32_t late_;      // nodes that come in later, behind the members
   std::uint32_t come_ = 0;  // of these, so far
+  Disks disks_;
+  bool disk_faults_ = false;
   std::vector<bool> dead_;
   std::vector<bool> left_;
   bool clear_cut_;  // nothing happens but crashes, hung processes, and leaves
@@ -319,8 +331,8 @@ class Scenario {
 
 }  // namespace
 
-Outcome run_multicast(std::uint64_t seed, const Trace& trace, bool joins) {
-  return Scenario(seed, trace, joins).run();
+Outcome run_multicast(std::uint64_t seed, const Trace& trace, const Kinds& kinds) {
+  return Scenario(seed, trace, kinds).run();
 }
 
 }  // namespace dunlin::app::sim

@@ -21,7 +21,13 @@ struct Outcome {
 /// A line of what happens, with its time; for `--trace`.
 using Trace = std::function<void(std::uint64_t time_ns, const std::string& what)>;
 
-/// `joins`: in one seed of three, members come in later.
-[[nodiscard]] Outcome run_multicast(std::uint64_t seed, const Trace& trace = {}, bool joins = true);
+/// What may happen besides.
+struct Kinds {
+  bool joins = true;        // in one seed of three, members come in later
+  bool disk_faults = true;  // in one of two with durable subgroups
+};
+
+[[nodiscard]] Outcome run_multicast(std::uint64_t seed, const Trace& trace = {},
+                                    const Kinds& kinds = {});
 
 }  // namespace dunlin::app::sim

@@ -200,11 +200,17 @@ void SimulatedDisk::expect_alive(std::uint64_t life) const {
   if (stopped() || life != life_) crashed();
 }
 
-std::uint64_t SimulatedDisk::room_left() const noexcept {
+void SimulatedDisk::mend() noexcept {
+  capacity_ = UINT64_MAX;
+  fail_sync_ = false;
+  if (!stopped()) left_.reset();
+}
+
+std::uint64_t SimulatedDisk::used() const noexcept {
   std::uint64_t used = 0;
   for (const auto& [path, folder] : folders_)
     for (const auto& [name, inode] : folder.now) used += inode->now.size();
-  return capacity_ - std::min(used, capacity_);
+  return used;
 }
 
 std::vector<std::byte> SimulatedDisk::survives(const Inode& inode) {

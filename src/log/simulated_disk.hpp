@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -38,9 +39,12 @@ class SimulatedDisk final : public Disk {
 
   /// So many bytes in all files.
   void capacity(std::uint64_t bytes) noexcept { capacity_ = bytes; }
+  [[nodiscard]] std::uint64_t used() const noexcept;
   /// The next sync of a file fails, and what it should have written stays in memory only, where
   /// later ones take it for written.
   void fail_next_sync() noexcept { fail_sync_ = true; }
+  /// There is room again, and what has not failed yet does not.
+  void mend() noexcept;
 
   /// What is in a directory, to be looked at and spoilt.
   [[nodiscard]] std::vector<std::string> names(const std::string& path) const;
@@ -73,7 +77,9 @@ class SimulatedDisk final : public Disk {
   /// One more operation. Returns whether it is the last one before a crash.
   [[nodiscard]] bool count();
   void expect_alive(std::uint64_t life) const;
-  [[nodiscard]] std::uint64_t room_left() const noexcept;
+  [[nodiscard]] std::uint64_t room_left() const noexcept {
+    return capacity_ - std::min(used(), capacity_);
+  }
   static void apply(std::vector<std::byte>& file, const Change& change);
   [[nodiscard]] std::vector<std::byte> survives(const Inode& inode);
   [[nodiscard]] std::uint64_t draw(std::uint64_t below) { return random_() % below; }

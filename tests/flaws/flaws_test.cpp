@@ -25,7 +25,7 @@ class AtWork {
 
 std::string fault_of(std::uint64_t seed, Flaw flaw) {
   const AtWork at_work(flaw);
-  return app::sim::run_multicast(seed, {}, false).fault;
+  return app::sim::run_multicast(seed).fault;
 }
 
 /// Those that show in the simulator.

@@ -67,6 +67,20 @@ TEST_F(RowWatchTest, FindsASuspicionThatIsTakenBack) {
   expect_fault("go back from 3 to 6");
 }
 
+TEST_F(RowWatchTest, FindsASecondTableOfTheSameViewWithOtherRows) {
+  say(table, 5);
+  Layout longer = two_words();
+  longer.columns.back().count = 9;
+  longer.columns.back().bytes = 9 * kWordBytes;
+  longer.row_bytes = 10 * kWordBytes;
+  // Elsewhere: one process has no two tables of one name and epoch.
+  dunlin::sim::World other(dunlin::sim::profile("ib100"), 3, 1);
+  TableCore second(other.fabric(0), longer, [](std::byte* row) { std::memset(row, 0, 80); },
+                   {.name = "cast:all", .epoch = 1});
+  watch.look(second, view);
+  expect_fault("in table 'cast:all' of view 1 after a table of the same view with other rows");
+}
+
 TEST_F(RowWatchTest, FindsThatWhoeverIsGoneGoesOn) {
   say(table, 5);
   view = {.number = 2, .members = {"node1"}, .me = 0, .departed = {"node0"}};

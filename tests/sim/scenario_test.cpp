@@ -145,6 +145,16 @@ TEST_F(Audit, FindsWhoStopsWithoutNeed) {
   EXPECT_EQ(find_fault(record, true), "");
 }
 
+TEST_F(Audit, FindsWhoIsSentAwayForWantOfALogThatIsThere) {
+  b().ended = true;
+  b().left = true;
+  b().lacks_log = "all";
+  a().views.push_back({.number = 3, .members = {"a"}, .me = 0, .departed = {"b"}});
+  expect_fault("b left as nobody has the log of 'all', and a has it", true);
+  a().ended = true;
+  EXPECT_EQ(find_fault(record, true), "");
+}
+
 TEST_F(Audit, FindsWhoWaitsForTheDead) {
   a().views.pop_back();
   b().views.pop_back();
