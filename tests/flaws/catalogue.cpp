@@ -48,7 +48,7 @@ std::span<const Entry> catalogue() {
       {Flaw::announced_too_early,
        "announced_too_early",
        "B1",
-       {"bytes that nobody sent", "and not"},
+       {"bytes that nobody sent", "and not", "which is not"},
        220,
        3000},
       {Flaw::carried_is_replaced_too_early,
