@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/harness/statistics.hpp"
 #include "multicast/epoch.hpp"
 
 namespace dunlin::bench {
@@ -151,9 +152,10 @@ SimCastFigures run_sim_cast(const sim::Profile& network, std::uint64_t seed, con
     return to == 0 ? 0.0 : static_cast<double>(of) / static_cast<double>(to);
   };
   std::vector<double>& latencies = nodes.front()->latencies();
-  std::ranges::nth_element(latencies, latencies.begin() + std::ssize(latencies) / 2);
+  std::ranges::sort(latencies);
+  const auto late = [&](double q) { return latencies.empty() ? 0 : quantile(latencies, q); };
   return {.bytes_per_ns = static_cast<double>((delivered() - before) * cast.bytes) / ns,
-          .latency_ns = latencies.empty() ? 0 : latencies[latencies.size() / 2],
+          .latencies_ns = {late(0.5), late(0.99), late(0.999)},
           .writes_per_message = ratio(c.puts + c.pushes, c.messages_sent),
           .posting_share = static_cast<double>(c.posting_ns) / static_cast<double>(world.now_ns()),
           .records_sent_at_once = ratio(c.records_announced, c.send_batches),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,8 +31,9 @@ struct SimCast {
 };
 
 struct SimCastFigures {
-  double bytes_per_ns = 0;        // that each member delivers
-  double latency_ns = 0;          // median, from commit() to the sender's own delivery
+  double bytes_per_ns = 0;  // that each member delivers
+  // From commit() to the sender's own delivery: median, 99 %, 99.9 %.
+  std::array<double, 3> latencies_ns{};
   double writes_per_message = 0;  // posted by a sender, for each of its own
   double posting_share = 0;       // of the time
   double records_sent_at_once = 0;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "bench/multicast/bare_stream.hpp"
 #include "bench/multicast/cast.hpp"
 #include "bench/multicast/experiments.hpp"
@@ -51,7 +53,7 @@ std::vector<Result> measure(const Effort& effort, const Setting& setting, std::s
   });
   std::vector<Result> results{result_of(setting, bytes, effort, "ordered"),
                               result_of(setting, bytes, effort, "unordered")};
-  results[0].note = team.note();
+  results[0].note = fmt::format("{} send {} bytes: {}", setting.who, bytes, team.note());
   compare(results[0], team.series(1), "bare stream", team.series(0));
   compare(results[1], team.series(2), "bare stream", team.series(0));
   return results;
