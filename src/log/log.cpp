@@ -172,7 +172,16 @@ void Log::trim_before(std::uint64_t number) {
   if (!failure_.empty()) throw Error(failure_);
   const Segment& kept = segment_of(std::min(number, next_));
   if (kept.first == segments_.front().first) return;
-  mark_.first = kept.first;
+  try {
+    forget(kept.first);
+  } catch (const std::exception& error) {
+    fail("the records below " + std::to_string(kept.first) +
+         " could not be removed, and nothing is written any more: " + error.what());
+  }
+}
+
+void Log::forget(std::uint64_t first) {
+  mark_.first = first;
   for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
   while (segments_.front().first < mark_.first) {
     directory_->remove(segment_name(segments_.front().first));

@@ -83,7 +83,8 @@ class Log {
   /// Forgets records from this number on, which is from first() to next(). Throws Error as commit()
   /// does.
   void truncate_from(std::uint64_t number);
-  /// Removes segments all of whose records are below this number.
+  /// Removes segments all of whose records are below this number. Throws Error as
+  /// commit() does.
   void trim_before(std::uint64_t number);
 
  private:
@@ -97,6 +98,7 @@ class Log {
   // open.cpp
   void open();
   [[nodiscard]] std::vector<std::uint64_t> find_segments();
+  void clear_away();
   void make_log();
   void make_segment();
   void make_mark();
@@ -114,6 +116,7 @@ class Log {
   void write_mark(bool sync);
   [[noreturn]] void fail(const std::string& what);
   void cut_off(std::uint64_t number);
+  void forget(std::uint64_t first);
   void seal(Batch& batch) noexcept;
   void write_and_sync(std::span<const std::byte> bytes);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include <dunlin/error.hpp>
 
@@ -10,15 +11,13 @@ namespace dunlin::log {
 namespace {
 
 constexpr const char* kMarkName = "mark";
-constexpr const char* kNewSuffix = ".new";
+constexpr std::string_view kNewSuffix = ".new";
 constexpr const char* kWhatToDo =
     "; restore it, or empty the directory and take the log from another member";
 
 }  // namespace
 
 void Log::open() {
-  for (const std::string& name : directory_->names())
-    if (name.ends_with(kNewSuffix)) directory_->remove(name);  // a crash came before it was done
   const bool marked = read_mark();
   const std::vector<std::uint64_t> firsts = find_segments();
   if (!marked && !firsts.empty())
@@ -35,20 +34,27 @@ void Log::open() {
     read_header(first);
     scan(first == firsts.back());
   }
+  clear_away();
   secure_tail();
 }
 
-/// What was trimmed may still be there.
+/// Of ours, and nothing that somebody else may have put there.
+void Log::clear_away() {
+  for (const std::string& name : directory_->names()) {
+    const std::optional<std::uint64_t> first = first_of_segment(name);
+    const bool trimmed = first && *first < mark_.first;
+    const bool begun = name.ends_with(kNewSuffix) &&  // a crash came before it had its name
+                       first_of_segment(name.substr(0, name.size() - kNewSuffix.size()));
+    if (trimmed || begun) directory_->remove(name);
+  }
+}
+
+/// But for those that were trimmed, and may still be there.
 std::vector<std::uint64_t> Log::find_segments() {
   std::vector<std::uint64_t> firsts;
   for (const std::string& name : directory_->names()) {
     const std::optional<std::uint64_t> first = first_of_segment(name);
-    if (!first) continue;
-    if (*first < mark_.first) {
-      directory_->remove(name);
-    } else {
-      firsts.push_back(*first);
-    }
+    if (first && *first >= mark_.first) firsts.push_back(*first);
   }
   std::ranges::sort(firsts);
   return firsts;
@@ -62,12 +68,13 @@ void Log::make_log() {
 /// A file is complete before it has its name.
 void Log::make_segment() {
   const std::string name = segment_name(next_);
+  const std::string new_name = name + std::string(kNewSuffix);
   std::array<std::byte, SegmentHeader::kBytes> header{};
   SegmentHeader{.first = next_, .chain = chain_, .name = options_.name}.write(header);
-  last_ = directory_->create(name + kNewSuffix);
+  last_ = directory_->create(new_name);
   last_->write(0, header);
   last_->sync();
-  directory_->rename(name + kNewSuffix, name);
+  directory_->rename(new_name, name);
   directory_->sync();
   last_ = directory_->open(name);
   segments_.push_back({.first = next_, .chain = chain_});
@@ -75,9 +82,10 @@ void Log::make_segment() {
 
 void Log::make_mark() {
   const std::string name = kMarkName;
-  mark_file_ = directory_->create(name + kNewSuffix);
+  const std::string new_name = name + std::string(kNewSuffix);
+  mark_file_ = directory_->create(new_name);
   for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
-  directory_->rename(name + kNewSuffix, name);
+  directory_->rename(new_name, name);
   directory_->sync();
   mark_file_ = directory_->open(name);
 }
@@ -180,6 +188,7 @@ void Log::secure_tail() {
     std::uint64_t at = cursor.offset();
     while (at < last.bytes) {
       const auto piece = window.view(at, std::size_t{1} << 20);
+      if (piece.empty()) refuse(place(last, at) + ": somebody cuts it off while it is read");
       last_->write(at, piece);
       at += piece.size();
     }

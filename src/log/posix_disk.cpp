@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include <fcntl.h>
@@ -96,13 +97,12 @@ class PosixFile final : public File {
 class PosixDirectory final : public Directory {
  public:
   explicit PosixDirectory(std::string path) : path_(std::move(path)) {
-    if (mkdir(path_.c_str(), 0777) == 0) {
-      sync_parent();
-    } else if (errno != EEXIST) {
-      fail(path_, "making this directory", errno);
-    }
+    const bool made = mkdir(path_.c_str(), 0777) == 0;
+    if (!made && errno != EEXIST) fail(path_, "making this directory", errno);
     directory_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!directory_) fail(path_, "opening this directory", errno);
+    // Without a lock, whoever made the directory may have died before that was on the disk.
+    if (faccessat(directory_.get(), "lock", F_OK, 0) != 0) sync_parent(made);
     lock_ = Descriptor(
         openat(directory_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!lock_) fail(path_ + "/lock", "opening it for writing", errno);
@@ -147,11 +147,13 @@ class PosixDirectory final : public Directory {
     if (!file) fail(path, flags == 0 ? "opening it for reading and writing" : "making it", errno);
     return std::make_unique<PosixFile>(path, std::move(file));
   }
-  void sync_parent() const {
+  /// Whoever made it for us may not let us read the one above, and has to care for it.
+  void sync_parent(bool made) const {
     std::filesystem::path self = std::filesystem::absolute(path_);
     if (!self.has_filename()) self = self.parent_path();  // it ends with a slash
     const std::filesystem::path parent = self.parent_path();
     const Descriptor above(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!above && errno == EACCES && !made) return;
     if (!above || fsync(above.get()) != 0)
       fail(parent.string(), "syncing this directory to the disk", errno);
   }
@@ -228,7 +230,12 @@ class PosixDisk final : public Disk {
     return std::make_unique<PosixDirectory>(path);
   }
   std::unique_ptr<Worker> hire(std::function<void()> job) override {
-    return std::make_unique<ThreadWorker>(std::move(job));
+    try {
+      return std::make_unique<ThreadWorker>(std::move(job));
+    } catch (const std::system_error& error) {
+      throw Error(std::string("no thread can be started that writes a log: ") + error.what() +
+                  "; allow this user more of them (ulimit -u)");
+    }
   }
 };
 

@@ -180,6 +180,31 @@ TEST_F(Damage, OfFilesThatAreNotOursIsSaidWhoseTheyAre) {
             std::string::npos);
 }
 
+/// A directory may have been given to us by mistake.
+TEST_F(Damage, IsNotDoneToFilesThatAreNoLogs) {
+  for (const char* name : {"letter.new", "0000000000000000.log", ".new", "mark.new.new"})
+    disk.replace("logs", name, Bytes(5));
+  EXPECT_EQ(open().error, "");
+  for (const char* name : {"letter.new", ".new", "mark.new.new"})
+    EXPECT_EQ(disk.content("logs", name), Bytes(5)) << name;
+  for (const char* name : {"letter.new", "0000000000000000.log"})
+    disk.replace("home", name, Bytes(5));
+  { const Log log(disk.open("home"), {.name = "group/test"}); }
+  EXPECT_EQ(disk.content("home", "letter.new"), Bytes(5));
+  EXPECT_EQ(disk.content("home", "0000000000000000.log"), Bytes(5));
+}
+
+TEST_F(Damage, ThatIsFoundLeavesEverythingAsItIs) {
+  const std::string begun = segment_name(10) + ".new";
+  disk.replace("logs", begun, Bytes(5));
+  Bytes spoilt = disk.content("logs", names.front());
+  spoilt[200] ^= std::byte{1};
+  EXPECT_NE(open_with(names.front(), spoilt).error, "");
+  EXPECT_EQ(disk.content("logs", begun), Bytes(5));
+  EXPECT_EQ(open().error, "");
+  EXPECT_EQ(std::ranges::count(disk.names("logs"), begun), 0) << "a crash had left it";
+}
+
 TEST_F(Damage, IsNotWhatANewerVersionWrites) {
   Bytes bytes = disk.content("logs", names[0]);
   bytes[8] = std::byte{2};

@@ -159,6 +159,23 @@ TEST(Log, ForgetsWholeSegmentsThatAreNotNeeded) {
   ASSERT_NO_FATAL_FAILURE(scribe.check());
 }
 
+/// What has failed may look done, and not be.
+TEST(Log, AcknowledgesNothingAfterItCouldNotBeCutOff) {
+  for (const bool trims : {false, true}) {
+    SimulatedDisk disk(1);
+    Scribe scribe(disk, 5);
+    scribe.open();
+    for (int i = 0; i < 10; ++i) scribe.commit(3);
+    disk.fail_next_sync();
+    EXPECT_THROW(trims ? scribe.log().trim_before(17) : scribe.log().truncate_from(3), Error);
+    Batch batch;
+    batch.append(1, {}, bytes_of("x"));
+    EXPECT_NE(error_of([&] { scribe.log().commit(batch); }).find("nothing is written any more"),
+              std::string::npos);
+    EXPECT_EQ(scribe.log().next(), 31U);
+  }
+}
+
 TEST(Log, IsOpenOnce) {
   SimulatedDisk disk(1);
   const Log log(disk.open("logs"), {.name = "group/test"});
