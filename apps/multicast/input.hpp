@@ -1,15 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+
+#include <dunlin/limits.hpp>
 
 namespace dunlin::app::cast {
 
 /// Lines of standard input, without waiting for any.
 class Input {
  public:
-  /// The next one without its end, if it is there, until pop(). Null otherwise. Throws Error if
-  /// reading fails.
+  explicit Input(std::size_t most_bytes = kMaxCastBytes) : most_bytes_(most_bytes) {}
+
+  /// The next one without its end, if it is there, until pop(). Null otherwise. Reads at most once,
+  /// as others wait to hear of us. Throws Error if reading fails, and for lines that are too long.
   [[nodiscard]] const std::string* front();
   void pop() noexcept { front_.reset(); }
   /// No more of them are there, or will be. The last one may have had no end.
@@ -19,9 +24,11 @@ class Input {
   void cut();
   bool read_more();
 
+  std::size_t most_bytes_;  // of a line
   std::optional<std::string> front_;
   std::string text_;
-  std::size_t begin_ = 0;  // of what is left of it
+  std::size_t begin_ = 0;     // of what is left of it
+  std::size_t searched_ = 0;  // up to here there is no end of a line
   bool over_ = false;
 };
 
