@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,6 +53,8 @@ class Batch {
 struct LogOptions {
   std::string name;                                       // at most kMaxNameBytes
   std::uint64_t segment_bytes = std::uint64_t{64} << 20;  // a longer commit has one for itself
+  /// Hears of each record that is there at opening, with the chain before it: it is read anyway.
+  std::function<void(const Record&, std::uint64_t chain_before)> on_record = {};
 };
 
 class Log {

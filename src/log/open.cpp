@@ -150,7 +150,10 @@ void Log::check_against_before(std::uint64_t first, const SegmentHeader& header)
 void Log::scan(bool last) {
   Segment& segment = segments_.back();
   SegmentCursor cursor(*last_, name_sum_, segment.first, segment.chain);
-  while (cursor.next()) {
+  std::uint64_t chain = cursor.chain();
+  while (const std::optional<Record> record = cursor.next()) {
+    if (options_.on_record) options_.on_record(*record, chain);
+    chain = cursor.chain();
   }
   segment.bytes = cursor.offset();
   next_ = cursor.number();

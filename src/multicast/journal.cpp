@@ -69,10 +69,12 @@ LoggedView read_view(std::span<const std::byte> payload) {
 Replay::Replay(log::Log& log, std::uint64_t but_for)
     : log_(log), reader_(log, log.first()), but_for_(but_for) {}
 
-bool Replay::step(const std::function<void(const Logged&)>& upcall, std::size_t records) {
-  for (; records > 0; --records) {
+bool Replay::step(const std::function<void(const Logged&)>& upcall, std::size_t records,
+                  std::size_t bytes) {
+  for (std::size_t done = 0; records > 0 && done < bytes; --records) {
     const std::optional<log::Record> record = reader_.next();
     if (!record) return false;
+    done += record->payload.size();
     take(*record, upcall);
   }
   return true;
@@ -104,8 +106,20 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
                  const std::string& name)
     : disk_(std::move(disk)),
-      log_(disk_->open(directory), {.name = name}),
-      commit_(std::make_unique<log::GroupCommit>(*disk_, log_)) {}
+      log_(disk_->open(directory),
+           {.name = name,
+            .on_record = [this](const log::Record& record,
+                                std::uint64_t chain) { note_view(record, chain); }}),
+      commit_(std::make_unique<log::GroupCommit>(*disk_, log_)) {
+  known_ = {.number = log_.next(), .chain = log_.chain()};
+}
+
+void Journal::note_view(const log::Record& record, std::uint64_t chain_before) {
+  if (!is(record, Entry::view)) return;
+  if (views_.size() == kMaxLoggedViews) views_.erase(views_.begin());
+  views_.push_back(read_view(record.payload));
+  views_.back().place = {.number = record.number, .chain = chain_before};
+}
 
 JournalState Journal::read_state(bool live) {
   JournalState state{.end = {.number = log_.next(), .chain = log_.chain()}, .views = {}};
@@ -113,17 +127,15 @@ JournalState Journal::read_state(bool live) {
     state.views.push_back({.place = {}, .number = last_view_});
     return state;
   }
-  log::LogReader reader(log_, log_.first());
-  for (;;) {
-    const std::uint64_t chain = reader.chain();
-    const std::optional<log::Record> record = reader.next();
-    if (!record) break;
-    if (!is(*record, Entry::view)) continue;
-    state.views.push_back(read_view(record->payload));
-    state.views.back().place = {.number = record->number, .chain = chain};
+  if (state.end != known_) {  // a view ended while logs were made equal
+    views_.clear();
+    log::LogReader reader(log_, log_.first());
+    for (std::uint64_t chain = reader.chain(); const auto record = reader.next();
+         chain = reader.chain())
+      note_view(*record, chain);
+    known_ = state.end;
   }
-  if (state.views.size() > kMaxLoggedViews)
-    state.views.erase(state.views.begin(), state.views.end() - kMaxLoggedViews);
+  state.views = views_;
   return state;
 }
 

@@ -29,15 +29,18 @@ struct JournalState {
 
 using JournalReader = log::LogReader;
 
-inline constexpr std::size_t kRecordsAtOnce = 1'000;  // in one poll()
+/// In one poll(): others wait to hear of us. The last record may have more bytes.
+inline constexpr std::size_t kRecordsAtOnce = 1'000;
+inline constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 
 /// Hands up the messages of a log, some at a time.
 class Replay {
  public:
   /// All but the first messages.
   explicit Replay(log::Log& log, std::uint64_t but_for = 0);
-  /// At most so many records. Returns whether there may be more.
-  bool step(const std::function<void(const Logged&)>& upcall, std::size_t records);
+  /// At most so many records, or bytes. Returns whether there may be more.
+  bool step(const std::function<void(const Logged&)>& upcall, std::size_t records,
+            std::size_t bytes = kBytesAtOnce);
 
  private:
   void take(const log::Record& record, const std::function<void(const Logged&)>& upcall);
@@ -66,7 +69,8 @@ class Journal {
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return log_.notices(); }
   // --- only while it is settled(), as these read the disk
   // -----------------------------------------
-  /// `live`: who has gone on with it needs no more than its end, and the last view's number.
+  /// `live`: who has gone on with it needs no more than its end, and the last view's number. Who
+  /// has just opened it knows the views; otherwise all of it is read.
   [[nodiscard]] JournalState read_state(bool live);
   [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, but_for); }
   [[nodiscard]] std::unique_ptr<JournalReader> read_from(std::uint64_t number) {
@@ -97,7 +101,11 @@ class Journal {
   void finish() { commit_->finish(); }
 
  private:
+  void note_view(const log::Record& record, std::uint64_t chain_before);
+
   std::shared_ptr<log::Disk> disk_;
+  std::vector<LoggedView> views_;  // the last ones that were there at
+  LogPlace known_;                 // this end
   log::Log log_;
   std::uint64_t last_view_ = 0;  // that we have begun
   std::unique_ptr<log::GroupCommit> commit_;

@@ -343,6 +343,28 @@ TEST(DurableGroup, DoesNotBeginAnewWhenTheLogIsGone) {
   EXPECT_EQ(programs[2].delivered, 0);
 }
 
+/// Which has been read anyway.
+TEST(DurableGroup, KnowsTheViewsOfALogThatItHasJustOpened) {
+  log::SimulatedDisk disk(1);
+  const auto open = [&] {
+    return std::make_unique<multicast::Journal>(
+        std::shared_ptr<log::Disk>(std::shared_ptr<void>(), &disk), "log", "sim/orders");
+  };
+  auto journal = open();
+  for (std::uint64_t view = 1; view <= 5; ++view) {
+    journal->begin_view(view, {"a", "b" + std::to_string(view)});
+    journal->append_again(2, std::vector<std::byte>(40));
+  }
+  journal->finish();
+  const multicast::JournalState read = journal->read_state(false);
+  ASSERT_EQ(read.views.size(), 5U);
+  journal.reset();
+  const multicast::JournalState known = open()->read_state(false);
+  EXPECT_EQ(known.end, read.end);
+  EXPECT_EQ(known.views, read.views);
+  EXPECT_EQ(known.views.back().place.number, 9U);
+}
+
 TEST(DurableGroup, NeedsADirectoryForItsLog) {
   sim::World world(sim::profile("ideal"), 1, 1);
   Group group(world.fabric(0), {.subgroups = {{.name = "orders"}}});
