@@ -14,6 +14,7 @@
 #include <dunlin/multicast.hpp>
 #include <dunlin/table.hpp>
 
+#include "multicast/known.hpp"
 #include "multicast/long_messages.hpp"
 #include "multicast/ring.hpp"
 #include "multicast/row.hpp"
@@ -83,6 +84,13 @@ class Epoch {
   /// How many turns of each sender are behind what was handed up; none while next() has found a
   /// message and not returned it.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const;
+  /// Likewise of one sender, and what next() has found besides; and the parts of long messages
+  /// among them.
+  [[nodiscard]] Known passed(std::size_t seat) const {
+    const auto& parts = sources_[seat].assembly.unfinished_turns();
+    const auto known = static_cast<std::ptrdiff_t>(std::min(parts.size(), kMostPartsKnown));
+    return {.turns = sources_[seat].cursor.turns(), .parts = {parts.end() - known, parts.end()}};
+  }
   [[nodiscard]] bool connected() const noexcept { return rings_connected_ && table_->connected(); }
   /// Throws Error if a peer made another epoch of this name.
   void check() const;

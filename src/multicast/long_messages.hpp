@@ -69,6 +69,9 @@ class Assembly {
     for (const std::uint64_t part : unfinished_turns_) parts += part >= turn ? 1 : 0;
     return parts;
   }
+  [[nodiscard]] const std::deque<std::uint64_t>& unfinished_turns() const noexcept {
+    return unfinished_turns_;
+  }
   /// Turns that all members have delivered are not asked for.
   void forget_parts_below(std::uint64_t turn) noexcept {
     while (!unfinished_turns_.empty() && unfinished_turns_.front() < turn)

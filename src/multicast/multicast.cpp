@@ -52,8 +52,20 @@ struct Term {
   Subgroup subgroup;
   std::vector<std::string> names;  // of its members
   std::unique_ptr<Epoch> epoch;
-  std::vector<std::uint64_t> had = {};  // turns of each sender that the state taken holds already
+  std::vector<multicast::Known> had = {};  // by member: what the state taken holds already
 };
+
+void write(Writer& writer, const multicast::Known& known) {
+  writer.u64(known.turns);
+  writer.u32(static_cast<std::uint32_t>(known.parts.size()));
+  for (const std::uint64_t part : known.parts) writer.u64(part);
+}
+[[nodiscard]] multicast::Known read_known(Reader& reader) {
+  multicast::Known known{.turns = reader.u64()};
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
+    known.parts.push_back(reader.u64());
+  return known;
+}
 
 [[nodiscard]] std::vector<std::string> names_of(const Fabric& fabric,
                                                 const std::vector<Rank>& members) {
@@ -148,6 +160,7 @@ class Multicast::Part final : public SubgroupPart {
     for (std::size_t seat = 0; seat < remains.ahead.size(); ++seat)
       if (remains.ahead[seat] > 0)
         ahead_of_[term.names[term.subgroup.senders[seat]]] += remains.ahead[seat];
+    if (options_.mode == multicast::Mode::unordered && !term.had.empty()) count_had(term, trim);
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
@@ -155,12 +168,12 @@ class Multicast::Part final : public SubgroupPart {
   bool wants_state() const noexcept override { return load_ != nullptr; }
   std::optional<std::vector<std::byte>> give_state() override {
     if (terms_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
-    const std::optional<std::vector<std::uint64_t>> had = now().handed_up();
-    if (!had) return std::nullopt;
+    if (!now().handed_up()) return std::nullopt;
     std::vector<std::byte> state;
     Writer writer(state);
-    writer.u32(static_cast<std::uint32_t>(had->size()));
-    for (const std::uint64_t turns : *had) writer.u64(turns);
+    const std::size_t seats = terms_.back().subgroup.senders.size();
+    writer.u32(static_cast<std::uint32_t>(seats));
+    for (std::size_t seat = 0; seat < seats; ++seat) write(writer, known_of(seat));
     writer.u32(static_cast<std::uint32_t>(ahead_of_.size()));
     for (const auto& [name, ahead] : ahead_of_) {
       writer.text(name);
@@ -177,10 +190,10 @@ class Multicast::Part final : public SubgroupPart {
   void take_state(std::span<const std::byte> state) override {
     Reader reader(state);
     Term& term = terms_.back();
-    std::vector<std::uint64_t> had(term.subgroup.members.size());
+    std::vector<multicast::Known> had(term.subgroup.members.size());
     const std::uint32_t seats = reader.u32();
     for (std::uint32_t seat = 0; seat < seats && seat < term.subgroup.senders.size(); ++seat)
-      had[term.subgroup.senders[seat]] = reader.u64();
+      had[term.subgroup.senders[seat]] = read_known(reader);
     ahead_of_.clear();
     for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
       const std::string name = reader.text();
@@ -312,10 +325,26 @@ class Multicast::Part final : public SubgroupPart {
     }
   }
 
+  /// What a state of ours holds of a sender: we may not have received yet what came with our own.
+  [[nodiscard]] multicast::Known known_of(std::size_t seat) {
+    multicast::Known known = now().passed(seat);
+    const Term& term = terms_.back();
+    if (!term.had.empty()) known.extend(term.had[term.subgroup.senders[seat]]);
+    return known;
+  }
+  /// Beyond the trim, and never received here: it will come again, too.
+  void count_had(const Term& term, std::span<const std::uint64_t> trim) {
+    for (std::size_t seat = 0; seat < trim.size(); ++seat) {
+      const std::uint32_t sender = term.subgroup.senders[seat];
+      const std::uint64_t from = std::max(term.epoch->passed(seat).turns, trim[seat]);
+      if (const std::uint64_t messages = term.had[sender].messages_from(from))
+        ahead_of_[term.names[sender]] += messages;
+    }
+  }
   /// What is in the state that we took, and what comes again of a sender and was delivered here
   /// already, is passed over.
   [[nodiscard]] bool is_known(const Term& term, const Delivery& delivery) {
-    if (!term.had.empty() && delivery.turn < term.had[delivery.sender]) return true;
+    if (!term.had.empty() && delivery.turn < term.had[delivery.sender].turns) return true;
     if (ahead_of_.empty()) [[likely]]
       return false;
     const auto ahead = ahead_of_.find(term.names[delivery.sender]);
