@@ -159,7 +159,7 @@ std::string fault_of_refusal(const Record& record, const NodeLog& node) {
   for (std::size_t i = 0; i < record.subgroups.size(); ++i) {
     if (record.subgroups[i].name != node.lacks_log) continue;
     for (const NodeLog& other : record.nodes)
-      if (!other.dead && !other.ended && other.subgroups[i].delivered.size() > 0)
+      if (!other.dead && !other.ended && !other.subgroups[i].delivered.empty())
         return fmt::format("{} left as nobody has the log of '{}', and {} has it", node.name,
                            node.lacks_log, other.name);
   }

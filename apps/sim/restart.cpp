@@ -68,6 +68,7 @@ bool is_prefix(const std::vector<MessageId>& shorter, const std::vector<MessageI
 
 std::vector<MessageId> messages_of(const SubgroupLog& log) {
   std::vector<MessageId> messages;
+  messages.reserve(log.delivered.size());
   for (const SubgroupLog::Entry& entry : log.delivered) messages.push_back(entry.message);
   return messages;
 }
