@@ -183,12 +183,14 @@ std::size_t Epoch::poll() {
   spend(options_.senders.size() + options_.members.size(), 0);
   const std::size_t received = receive_stage() + (durable() ? note_persisted() : 0);
   // Most polls find nothing, and how long they take is how late the others are.
-  if (received == 0 && rested_ && !has_to_send()) return done;
+  const bool rested = rested_;
+  if (received == 0 && rested && !has_to_send()) return done;
+  rested_ = false;  // also if an upcall throws
   const std::size_t sent = send_stage();
   const std::size_t logged = durable() ? log_stage() : 0;
   const std::size_t delivered = deliver_stage();
   const bool rests = received + sent + logged + delivered == 0;
-  if ((rests && !rested_) || --until_shown_ == 0) [[unlikely]]
+  if ((rests && !rested) || --until_shown_ == 0) [[unlikely]]
     show();
   rested_ = rests;
   return done + received + sent + logged + delivered;

@@ -43,6 +43,21 @@ TEST(Throwing, OfAnUpcallWhileTheViewEndsLosesAndRepeatsNothing) {
   EXPECT_EQ(town[0].history.size(), 1'000U);
 }
 
+TEST(Throwing, OfAnUpcallIsFollowedByTheRest) {
+  Town town(2, 0);
+  ASSERT_TRUE(town.until_view_of({0, 1}));
+  town[1].catches = true;
+  town[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
+    for (const multicast::Delivery& delivery : batch)
+      town[1].history.emplace_back(reinterpret_cast<const char*>(delivery.message.data()),
+                                   delivery.message.size());
+    throw std::runtime_error("the upcall's");
+  });
+  town[0].send(1'000);
+  ASSERT_TRUE(town.until_view_of({0, 1}, 1'000)) << town.text();
+  EXPECT_GE(town[1].caught, 4U);
+}
+
 TEST(Throwing, OfWhoShouldGiveItsStateSendsTheOtherElsewhere) {
   Town town(2, 1);
   town[0].catches = true;
