@@ -73,6 +73,9 @@ class SubgroupPart {
   /// What it throws ends the group here.
   virtual void begin(Fabric& fabric, const Subgroup& subgroup) = 0;
   virtual std::size_t poll() = 0;
+  /// Nothing has happened here for many polls, and nothing waits to be sent: while other parts have
+  /// work to do, this one need not be polled each time.
+  [[nodiscard]] virtual bool rests() const noexcept { return false; }
   /// The view will end: send, receive and deliver no more.
   virtual void wedge() noexcept = 0;
   /// How much of each sender has been received; does not change once wedged.

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "flaw.hpp"
 
 namespace dunlin {
 namespace {
+
+/// While others are busy, a part that rests is polled once in so many polls.
+constexpr std::size_t kRestsFor = 8;
 
 /// A member of a fabric without names is called by its rank.
 [[nodiscard]] std::string name_on(const Fabric& fabric, Rank rank) {
@@ -353,7 +357,25 @@ std::size_t Group::State::poll_view() {
   if (stopped) return done + 1;
   if (agreement_->due()) step();
   if (stopped || wedged_ || !announced) return done + 1;
-  each_part([&](SubgroupPart& part, const auto&) { done += part.poll(); });
+  return done + poll_parts();
+}
+
+/// Those that rest are looked at in turn while others have work to do: so they cost these little.
+std::size_t Group::State::poll_parts() {
+  const bool in_turn = std::exchange(parts_busy_, false);
+  ++polls_of_parts_;
+  std::size_t done = 0;
+  bool passed_over = false;
+  std::size_t place = 0;
+  each_part([&](SubgroupPart& part, const auto&) {
+    if (in_turn && (++place + polls_of_parts_) % kRestsFor != 0 && part.rests())
+      passed_over = true;
+    else
+      done += part.poll();
+  });
+  parts_busy_ = done > 0;
+  if (passed_over && done == 0)
+    each_part([&](SubgroupPart& part, const auto&) { done += part.poll(); });
   return done;
 }
 

@@ -72,6 +72,7 @@ struct Group::State {
   std::size_t poll_past();
   void retire_fabrics();
   std::size_t poll_view();
+  std::size_t poll_parts();
   std::size_t poll_newcomers();
   void hear(Rank from, group::Letter letter);
   template <class Do>
@@ -85,6 +86,8 @@ struct Group::State {
   std::unique_ptr<group::Mail> mail_;           // on it
   Places places_;
   std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
+  bool parts_busy_ = false;  // in the last poll
+  std::size_t polls_of_parts_ = 0;
   std::unique_ptr<group::Agreement> agreement_;
   std::vector<Past> past_;  // until all know what we know of them
   std::shared_ptr<MeetingPlace> meeting_place_;

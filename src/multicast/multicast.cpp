@@ -77,6 +77,9 @@ void write(Writer& writer, const multicast::Known& known) {
   return names;
 }
 
+/// Then a part rests, as whoever has had nothing to do for so many polls.
+constexpr std::uint64_t kFruitlessUntilRest = 64;
+
 class Multicast::Part final : public SubgroupPart {
  public:
   Part(Group& group, const std::string& subgroup, MulticastOptions options)
@@ -102,6 +105,7 @@ class Multicast::Part final : public SubgroupPart {
   // --- what the group asks for -------------------------------------------------------------------
   void begin(Fabric& fabric, const Subgroup& subgroup) override {
     if (upcall_ || lacks_state_) drop_past();
+    fruitless_ = 0;
     multicast::EpochOptions options{.name = subgroup.name,
                                     .epoch = subgroup.view,
                                     .members = subgroup.members,
@@ -140,8 +144,14 @@ class Multicast::Part final : public SubgroupPart {
       check_log();
       if (!agree(done)) return done;
     }
-    return done + now().poll();
+    const std::size_t found = now().poll();
+    if (found > 0 || journal_)
+      fruitless_ = 0;
+    else
+      ++fruitless_;
+    return done + found;
   }
+  bool rests() const noexcept override { return fruitless_ >= kFruitlessUntilRest; }
   void wedge() noexcept override { now().wedge(); }
   std::span<const std::uint64_t> received() const noexcept override {
     return terms_.back().epoch->received();
@@ -219,12 +229,14 @@ class Multicast::Part final : public SubgroupPart {
   // --- what the user asks for --------------------------------------------------------------------
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept {
     if (terms_.empty() || !again_.empty()) return {};
+    fruitless_ = 0;
     return now().prepare(bytes);
   }
   void commit() noexcept {
     if (!terms_.empty()) now().commit();
   }
   [[nodiscard]] bool send(std::span<const std::byte> message) {
+    fruitless_ = 0;
     return !terms_.empty() && again_.empty() && now().send(message);
   }
   [[nodiscard]] std::size_t largest_in_place() const noexcept {
@@ -234,6 +246,7 @@ class Multicast::Part final : public SubgroupPart {
   void on_delivery(multicast::Upcall upcall) { upcall_ = std::move(upcall); }
 
   [[nodiscard]] std::optional<Delivery> next() {
+    fruitless_ = 0;
     if (lacks_state_) return std::nullopt;
     while (!terms_.empty()) {
       Term& oldest = terms_.front();
@@ -374,6 +387,7 @@ class Multicast::Part final : public SubgroupPart {
 
   Group& group_;
   MulticastOptions options_;
+  std::uint64_t fruitless_ = 0;                  // polls in a row, and nothing was asked of us
   std::unique_ptr<multicast::Journal> journal_;  // durable
   std::unique_ptr<multicast::LogAgreement> agreement_;
   bool live_ = false;   // an agreement has ended here, so this log is as good as any

@@ -59,6 +59,45 @@ TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
                "received:"));
 }
 
+TEST(Subgroups, ThatRestArePolledSeldomOnlyWhileOthersAreBusy) {
+  struct Part final : SubgroupPart {
+    std::size_t found = 0;  // by each poll
+    bool resting = false;
+    std::uint32_t polls = 0;
+    void begin(Fabric&, const Subgroup&) override {}
+    std::size_t poll() override {
+      ++polls;
+      return found;
+    }
+    bool rests() const noexcept override { return resting; }
+    void wedge() noexcept override {}
+    std::span<const std::uint64_t> received() const noexcept override { return {}; }
+    void finish(std::span<const std::uint64_t>) override {}
+  };
+  sim::World world(sim::profile("ideal"), 1, 1);
+  Group group(world.fabric(0), {.subgroups = {{.name = "busy"}, {.name = "other"}}});
+  Part busy, other;
+  group.attach("busy", busy);
+  group.attach("other", other);
+  const auto polls_of_other = [&] {
+    other.polls = 0;
+    for (int i = 0; i < 80; ++i) group.poll();
+    return other.polls;
+  };
+  other.resting = true;
+  EXPECT_GE(polls_of_other(), 78U);
+  busy.found = 1;
+  EXPECT_GE(polls_of_other(), 9U);
+  EXPECT_LE(polls_of_other(), 12U);
+  other.resting = false;
+  EXPECT_EQ(polls_of_other(), 80U);
+  // What was the last to be busy is so no more: the other one is looked at in the same poll.
+  other.resting = true;
+  polls_of_other();
+  busy.found = 0;
+  EXPECT_GE(polls_of_other(), 80U);
+}
+
 TEST(Subgroups, CanBeAttachedToOnce) {
   struct Idle final : SubgroupPart {
     void begin(Fabric&, const Subgroup&) override {}
