@@ -19,18 +19,6 @@ using dunlin::test::Member;
 using dunlin::test::run_multicast;
 using dunlin::test::Words;
 
-/// Counts at which both have a digest; fails where these differ.
-std::size_t compare(const Member& one, const Member& other) {
-  std::size_t both = 0;
-  for (const auto& [count, digest] : one.digests) {
-    const auto found = other.digests.find(count);
-    if (found == other.digests.end()) continue;
-    EXPECT_EQ(found->second, digest) << "after " << count << " messages";
-    ++both;
-  }
-  return both;
-}
-
 struct MulticastCommand : testing::Test {
   const std::string group = dunlin::test::fresh_group();
 
@@ -51,32 +39,9 @@ struct MulticastCommand : testing::Test {
 
 TEST_F(MulticastCommand, HasEqualDigestsWhoeverIsKilledAndComes) {
   const Words load{"--rate", "20000", "--digest-every", "500"};
-  Member a(founder("a", load));
-  Member b(founder("b", load));
-  Member c(founder("c", load));
-  for (Member* const member : {&a, &b, &c}) {
-    member->hear_of("view 1: a, b, c");
-    member->hear_of("digest 2000 ");
-  }
-  EXPECT_EQ(compare(a, b), 4U);
-  EXPECT_EQ(compare(a, c), 4U);
-  a.kill();
-  b.hear_of("view 2: b, c; without a");
-  Member d(comer("d", load));
-  d.hear_of("view 3: b, c, d; with d");
-  const std::string place = d.hear_of("comes in behind ");
-  EXPECT_TRUE(contains(place, " messages, digest ")) << place;
-  for (int i = 0; i < 4; ++i) d.hear_of("digest ");
-  for (Member* const member : {&b, &c}) {
-    member->hear_of("digest " + d.digests.rbegin()->first + " ");
-    EXPECT_GE(compare(*member, d), 4U);
-  }
-  EXPECT_GE(compare(b, c), 8U);
-  for (Member* const member : {&d, &b, &c}) {
-    member->signal(SIGTERM);
-    member->hear_of("leaves behind ");
-    EXPECT_EQ(member->exit_code(), 0);
-  }
+  dunlin::test::expect_equal_digests(
+      [&](const std::string& name) { return Member(founder(name, load)); },
+      [&](const std::string& name) { return Member(comer(name, load)); });
 }
 
 TEST_F(MulticastCommand, SendsTheLinesOfStandardInput) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <csignal>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,8 +26,11 @@ inline app::Status run_multicast(const Words& words) {
 
 /// What it prints, and complains of, is heard; what it is told are lines for it.
 struct Member : Process {
-  explicit Member(const Words& words)
-      : Process([words](Parent& parent) {
+  /// `first` is called in its process, before anything else.
+  explicit Member(
+      const Words& words, const std::function<void()>& first = [] {})
+      : Process([=](Parent& parent) {
+          first();
           for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
             dup2(parent.descriptor(), number);
           return static_cast<int>(run_multicast(words));
@@ -49,5 +54,49 @@ struct Member : Process {
     digests[text.substr(0, text.find(' '))] = text.substr(text.find(' ') + 1);
   }
 };
+
+/// Counts at which both have a digest; fails where these differ.
+inline std::size_t compare(const Member& one, const Member& other) {
+  std::size_t both = 0;
+  for (const auto& [count, digest] : one.digests) {
+    const auto found = other.digests.find(count);
+    if (found == other.digests.end()) continue;
+    EXPECT_EQ(found->second, digest) << "after " << count << " messages";
+    ++both;
+  }
+  return both;
+}
+
+/// Three members; the leader is killed, another one comes in, and all leave. Those who are left
+/// agree on the order throughout. `founder` and `comer` start a member of that name.
+inline void expect_equal_digests(const std::function<Member(const std::string& name)>& founder,
+                                 const std::function<Member(const std::string& name)>& comer) {
+  Member a = founder("a");
+  Member b = founder("b");
+  Member c = founder("c");
+  for (Member* const member : {&a, &b, &c}) {
+    member->hear_of("view 1: a, b, c");
+    member->hear_of("digest 2000 ");
+  }
+  EXPECT_EQ(compare(a, b), 4U);
+  EXPECT_EQ(compare(a, c), 4U);
+  a.kill();
+  for (Member* const member : {&b, &c}) member->hear_of("view 2: b, c; without a");
+  Member d = comer("d");
+  d.hear_of("view 3: b, c, d; with d");
+  const std::string place = d.hear_of("comes in behind ");
+  EXPECT_TRUE(contains(place, " messages, digest ")) << place;
+  for (int i = 0; i < 4; ++i) d.hear_of("digest ");
+  for (Member* const member : {&b, &c}) {
+    member->hear_of("digest " + d.digests.rbegin()->first + " ");
+    EXPECT_GE(compare(*member, d), 4U);
+  }
+  EXPECT_GE(compare(b, c), 8U);
+  for (Member* const member : {&d, &b, &c}) {
+    member->signal(SIGTERM);
+    member->hear_of("leaves behind ");
+    EXPECT_EQ(member->exit_code(), 0);
+  }
+}
 
 }  // namespace dunlin::test

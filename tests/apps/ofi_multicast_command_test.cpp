@@ -1,47 +1,26 @@
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-
 #include <gtest/gtest.h>
 
-#include "apps/multicast_member.hpp"
-#include "support/fresh_group.hpp"
+#include "apps/network_members.hpp"
+#include "support/hosts.hpp"
 
 namespace {
 
+using dunlin::test::Hosts;
 using dunlin::test::Member;
+using dunlin::test::NetworkMembers;
 using dunlin::test::Words;
 
 /// On one host: a network's addresses are sockets with the names of group and member.
 TEST(OfiMulticastCommand, LetsMembersComeInWhereTheirDoorsAre) {
-  const std::string group = dunlin::test::fresh_group();
-  const std::string secret = testing::TempDir() + "dunlin-secret-" + group;
-  std::ofstream(secret) << "one of sixteen bytes or more\n";
-  std::filesystem::permissions(secret, std::filesystem::perms::owner_read);
+  const NetworkMembers members("ofi");
   const auto member = [&](const std::string& name, const Words& more) {
-    Words words{"--group",
-                group,
-                "--name",
-                name,
-                "--fabric",
-                "ofi",
-                "--secret-file",
-                secret,
-                "--silence-timeout",
-                "0",
-                "--interval",
-                "0",
-                "--rate",
-                "2000",
-                "--digest-every",
-                "500"};
-    words.insert(words.end(), more.begin(), more.end());
-    return Member(words);
+    return Member(members.words(name, more));
   };
   Member a = member("a", {"--members", "a,b"});
   Member b = member("b", {"--members", "a,b"});
   for (Member* const one : {&a, &b}) one->hear_of("view 1: a, b");
-  Member c = member("c", {"--join", "--doors", "unix:" + group + ".b,unix:" + group + ".a"});
+  const std::string door = "unix:" + members.group();
+  Member c = member("c", {"--join", "--doors", door + ".b," + door + ".a"});
   for (Member* const one : {&a, &b, &c}) one->hear_of("view 2: a, b, c; with c");
   c.hear_of("comes in behind ");
   c.hear_of("digest ");
@@ -50,7 +29,28 @@ TEST(OfiMulticastCommand, LetsMembersComeInWhereTheirDoorsAre) {
     one->hear_of("digest " + count + " ");
     EXPECT_EQ(one->digests[count], digest);
   }
-  std::filesystem::remove(secret);
+}
+
+/// One comes in on the host of the one that was killed, where the founders had met.
+TEST(OfiMulticastCommand, HasEqualDigestsOnThreeHostsWhoeverIsKilledAndComes) {
+  if (!Hosts::why_not().empty()) GTEST_SKIP() << Hosts::why_not();
+  const Hosts hosts(3);
+  const NetworkMembers members("ofi");
+  const auto door = [](unsigned host) { return Hosts::address(host) + ":7701"; };
+  const auto on = [&](unsigned host, const std::string& name, const Words& more) {
+    Words words = members.words(name, more);
+    words.insert(words.end(), {"--door", door(host)});
+    return Member(words, [&hosts, host] { hosts.enter(host); });
+  };
+  const std::string doors = door(0) + "," + door(1) + "," + door(2);
+  dunlin::test::expect_equal_digests(
+      [&](const std::string& name) {
+        return on(static_cast<unsigned>(name[0] - 'a'), name,
+                  {"--members", "a,b,c", "--meeting", Hosts::address(0) + ":7700"});
+      },
+      [&](const std::string& name) {
+        return on(0, name, {"--join", "--doors", doors});
+      });
 }
 
 }  // namespace
