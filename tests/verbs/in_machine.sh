@@ -24,6 +24,11 @@ for device in rxe0 siw0; do
     "$here/on_device.sh" "$device" "$tests/conformance_tests" 'Verbs/*' 'Verbs/Processes*'
   try "tables on $device" "$here/on_device.sh" "$device" "$tests/table_tests" '*Rdma*' \
     '*AsProcesses*Rdma*:*Death*Rdma*:*Silence*Rdma*' "$too_long"
+  try "groups, and who comes in, on $device" \
+    "$here/on_device.sh" "$device" "$tests/group_tests" '*Rdma*' ''
+  try "multicast on $device" "$here/on_device.sh" "$device" "$tests/multicast_tests" '*Rdma*' ''
+  try "dunlin multicast on $device" \
+    "$here/on_device.sh" "$device" "$tests/apps_tests" 'VerbsMulticast*' ''
   try "routing on $device" "$tests/../apps/dunlin" routing --topology hub-ring:8 --events 3 \
     --fabric verbs --device "$device" --join-timeout 60 --silence-timeout 0
   try "latency on $device" "$tests/verbs_latency" "$device"
