@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -47,11 +48,11 @@ struct Member : Process {
     EXPECT_FALSE(line.empty()) << "it ended without a word of: " << words;
     return line;
   }
-  std::map<std::string, std::string> digests;  // by count
+  std::map<std::uint64_t, std::string> digests;  // by count of messages
 
  private:
   void keep(const std::string& text) {
-    digests[text.substr(0, text.find(' '))] = text.substr(text.find(' ') + 1);
+    digests[std::stoull(text)] = text.substr(text.find(' ') + 1);
   }
 };
 
@@ -88,7 +89,7 @@ inline void expect_equal_digests(const std::function<Member(const std::string& n
   EXPECT_TRUE(contains(place, " messages, digest ")) << place;
   for (int i = 0; i < 4; ++i) d.hear_of("digest ");
   for (Member* const member : {&b, &c}) {
-    member->hear_of("digest " + d.digests.rbegin()->first + " ");
+    member->hear_of("digest " + std::to_string(d.digests.rbegin()->first) + " ");
     EXPECT_GE(compare(*member, d), 4U);
   }
   EXPECT_GE(compare(b, c), 8U);

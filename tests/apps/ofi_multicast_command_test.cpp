@@ -26,7 +26,7 @@ TEST(OfiMulticastCommand, LetsMembersComeInWhereTheirDoorsAre) {
   c.hear_of("digest ");
   const auto& [count, digest] = *c.digests.begin();
   for (Member* const one : {&a, &b}) {
-    one->hear_of("digest " + count + " ");
+    one->hear_of("digest " + std::to_string(count) + " ");
     EXPECT_EQ(one->digests[count], digest);
   }
 }
