@@ -227,8 +227,12 @@ class Multicast::Part final : public SubgroupPart {
   }
 
   // --- what the user asks for --------------------------------------------------------------------
+  /// Who lacks its state does not: what it sent could come to it as a part of that only.
+  [[nodiscard]] bool may_send() const noexcept {
+    return !terms_.empty() && again_.empty() && !lacks_state_;
+  }
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept {
-    if (terms_.empty() || !again_.empty()) return {};
+    if (!may_send()) return {};
     fruitless_ = 0;
     return now().prepare(bytes);
   }
@@ -237,7 +241,7 @@ class Multicast::Part final : public SubgroupPart {
   }
   [[nodiscard]] bool send(std::span<const std::byte> message) {
     fruitless_ = 0;
-    return !terms_.empty() && again_.empty() && now().send(message);
+    return may_send() && now().send(message);
   }
   [[nodiscard]] std::size_t largest_in_place() const noexcept {
     return multicast::RingShape{.memory = nullptr, .bytes = options_.ring_bytes, .slot_bytes = 0}

@@ -40,6 +40,16 @@ TEST(JoiningInSimulator, GivesItWhatWasDeliveredAndThenTheRestInTheSameOrder) {
   }
 }
 
+TEST(JoiningInSimulator, SendsOnlyOnceItHasItsState) {
+  Town town(2, 1);
+  town[0].send(1'000);
+  town[2].send(100);
+  town[2].come();
+  ASSERT_TRUE(town.until_view_of({0, 1, 2}, 1'100)) << town.text();
+  EXPECT_EQ(town[2].loads, 1U);
+  EXPECT_FALSE(town[2].sent_without_state);
+}
+
 TEST(JoiningInSimulator, TakesSeveralAtOnce) {
   Town town(2, 5);
   town[1].send(10);

@@ -33,6 +33,7 @@ class Citizen {
   void found() { settle(std::make_unique<Group>(world_.fabric(node_), group_options())); }
   void come() { come(group_options()); }
   void come(GroupOptions options) {
+    came_ = true;
     world_.on(node_,
               [this, options] { entry = std::make_unique<GroupEntry>(name(), options, 1'000); });
   }
@@ -61,6 +62,7 @@ class Citizen {
       if (!multicast->send(std::as_bytes(std::span(text)))) break;
       ++sent_;
       --to_send_;
+      sent_without_state |= came_ && loads == 0;
       ++done;
     }
     return done;
@@ -72,6 +74,7 @@ class Citizen {
   std::vector<View> views;
   std::vector<std::string> history;
   std::uint32_t loads = 0;
+  bool sent_without_state = false;
   std::string error;
   bool catches = false;  // what comes out of poll(), which is counted then, and polls again
   std::uint32_t caught = 0;
@@ -136,6 +139,7 @@ class Citizen {
   std::uint32_t to_send_ = 0;
   std::uint32_t sent_ = 0;
   bool takes_next_ = false;
+  bool came_ = false;
 };
 
 /// Founders, and nodes that may come.
