@@ -3,6 +3,7 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <unistd.h>
@@ -28,9 +29,10 @@ constexpr double kMostSimulatedNs = 1e6;  // from the first suspicion
 
 /// On memory that the processes share; moments are of the host's one clock.
 struct Scene {
-  std::atomic<double> died_ns{0};
+  std::atomic<double> ended_ns{0};  // the victim: killed, or told to leave
   std::array<std::atomic<double>, kMembers> in_view_ns{};
   std::array<std::atomic<double>, kMembers> delivered_ns{};
+  std::array<std::atomic<double>, kMembers> paused_ns{};  // between two deliveries, a view each
 
   [[nodiscard]] static double later(const std::array<std::atomic<double>, kMembers>& of) noexcept {
     return std::max(of[0].load(), of[1].load());
@@ -66,27 +68,39 @@ class Speaker {
   std::uint64_t delivered_ = 0;
 };
 
-void live(Member& me, const std::string& group) {
+enum class End : std::uint8_t { killed, leaves };
+
+void live(Member& me, const std::string& group, End end) {
   Scene& scene = *reinterpret_cast<Scene*>(me.arena().data());
   const auto fabric = join(group, me.size(), me.rank());
   Speaker speaker(*fabric);
   if (me.rank() == kVictim) {
     for (Patience patience; speaker.delivered() < kWarmUp;) patience.after(speaker.poll() > 0);
-    scene.died_ns = now_ns();
-    ::raise(SIGKILL);
+    scene.ended_ns = now_ns();
+    if (end == End::killed) ::raise(SIGKILL);
+    speaker.group().leave();
+    for (Patience patience; !speaker.group().ended();) patience.after(speaker.poll() > 0);
+    return;
   }
   speaker.group().on_view([&](const View& view) {
     if (view.number == 2) scene.in_view_ns.at(me.rank()) = now_ns();
   });
+  double before_ns = 0;
   speaker.on_delivery = [&](std::uint64_t view) {
-    if (view == 2 && scene.delivered_ns.at(me.rank()) == 0)
-      scene.delivered_ns.at(me.rank()) = now_ns();
+    if (scene.delivered_ns.at(me.rank()) != 0) return;
+    const double at_ns = now_ns();
+    if (view == 2) {
+      scene.paused_ns.at(me.rank()) = at_ns - before_ns;
+      scene.delivered_ns.at(me.rank()) = at_ns;
+    }
+    before_ns = at_ns;
   };
   const auto over = [&] { return scene.delivered_ns[0] != 0 && scene.delivered_ns[1] != 0; };
   for (Patience patience; !over();) patience.after(speaker.poll() > 0);
   if (me.rank() != 0) return;
-  me.record(0, Scene::later(scene.in_view_ns) - scene.died_ns);
-  me.record(1, Scene::later(scene.delivered_ns) - scene.died_ns);
+  me.record(0, Scene::later(scene.in_view_ns) - scene.ended_ns);
+  me.record(1, Scene::later(scene.delivered_ns) - scene.ended_ns);
+  me.record(2, Scene::later(scene.paused_ns));
 }
 
 /// The median, and as a figure of its own the 99th percentile.
@@ -105,23 +119,38 @@ void report(std::vector<Result>& results, const Result& of, std::vector<double> 
   results.push_back(std::move(high));
 }
 
-std::vector<Result> after_kill(const Effort& effort) {
-  const std::uint32_t kills = effort.quick ? 2 : 10 * effort.rounds;
-  std::array<std::vector<double>, 2> times;
-  for (std::uint32_t i = 0; i < kills; ++i) {
+std::vector<Result> after(End end, const Effort& effort) {
+  const std::uint32_t times = effort.quick ? 2 : 10 * effort.rounds;
+  const bool killed = end == End::killed;
+  std::array<std::vector<double>, 3> series;
+  for (std::uint32_t i = 0; i < times; ++i) {
     const std::string group = fresh_group();
-    Team team({.processes = kMembers, .timeout = effort.timeout, .doomed = kVictim});
-    team.run([&](Member& me) { live(me, group); });
-    for (std::uint32_t series = 0; series < times.size(); ++series)
-      times.at(series).push_back(team.series(series).front());
+    Team team({.processes = kMembers,
+               .timeout = effort.timeout,
+               .doomed = killed ? std::optional(kVictim) : std::nullopt});
+    team.run([&](Member& me) { live(me, group, end); });
+    for (std::uint32_t j = 0; j < series.size(); ++j)
+      series.at(j).push_back(team.series(j).front());
   }
   std::vector<Result> results;
-  const Result of{.name = "view change", .params = {{"members", double(kMembers)}}, .unit = "ns"};
-  Result in_view = of, delivered = of;
-  in_view.params.emplace_back("until", "both are in the next view");
-  delivered.params.emplace_back("until", "both have delivered a message in it");
-  report(results, in_view, times[0], kMostNs);
-  report(results, delivered, times[1], kMostNs);
+  const auto add = [&](const char* what, std::uint32_t j) {
+    report(results,
+           {.name = "view change",
+            .params = {{"members", double(kMembers)},
+                       {"one", killed ? "is killed" : "leaves"},
+                       {"time", what}},
+            .unit = "ns"},
+           series.at(j), kMostNs);
+  };
+  add("until both others are in the next view", 0);
+  add("until both have delivered a message in it", 1);
+  add("without a delivery", 2);
+  return results;
+}
+
+std::vector<Result> after_each_end(const Effort& effort) {
+  std::vector<Result> results = after(End::killed, effort);
+  for (Result& result : after(End::leaves, effort)) results.push_back(std::move(result));
   return results;
 }
 
@@ -174,9 +203,9 @@ std::vector<Result> simulated(const Effort& effort) {
 
 Experiment view_change() {
   return {.name = "view change",
-          .title = "from kill -9 of one of three members until the others go on",
+          .title = "from kill -9 of one of three members, or its leaving, until the others go on",
           .fabric = "shm",
-          .run = after_kill};
+          .run = after_each_end};
 }
 
 Experiment simulated_view_change() {

@@ -12,7 +12,9 @@ namespace dunlin::test {
 
 class NetworkMembers {
  public:
-  explicit NetworkMembers(std::string fabric) : fabric_(std::move(fabric)) {
+  /// Without a silence timeout only the ends of processes are noticed.
+  explicit NetworkMembers(std::string fabric, std::string silence_timeout = "0")
+      : fabric_(std::move(fabric)), silence_timeout_(std::move(silence_timeout)) {
     std::ofstream(secret_) << "one of sixteen bytes or more\n";
     std::filesystem::permissions(secret_, std::filesystem::perms::owner_read);
   }
@@ -34,7 +36,7 @@ class NetworkMembers {
                 "--secret-file",
                 secret_,
                 "--silence-timeout",
-                "0",
+                silence_timeout_,
                 "--interval",
                 "0",
                 "--rate",
@@ -47,6 +49,7 @@ class NetworkMembers {
 
  private:
   std::string fabric_;
+  std::string silence_timeout_;
   std::string group_ = fresh_group();
   std::string secret_ = testing::TempDir() + "dunlin-secret-" + group_;
 };

@@ -5,6 +5,8 @@
 
 namespace {
 
+using dunlin::app::Status;
+using dunlin::test::compare;
 using dunlin::test::Hosts;
 using dunlin::test::Member;
 using dunlin::test::NetworkMembers;
@@ -29,6 +31,31 @@ TEST(OfiMulticastCommand, LetsMembersComeInWhereTheirDoorsAre) {
     one->hear_of("digest " + std::to_string(count) + " ");
     EXPECT_EQ(one->digests[count], digest);
   }
+}
+
+/// The leader's cable is pulled: it must not go on alone, though it works, and the others do.
+TEST(OfiMulticastCommand, StopsOnAHostWhoseCableIsPulledAndGoesOnOnTheOthers) {
+  if (!Hosts::why_not().empty()) GTEST_SKIP() << Hosts::why_not();
+  const Hosts hosts(3);
+  const NetworkMembers members("ofi", "4");
+  const auto on = [&](unsigned host, const std::string& name) {
+    return Member(
+        members.words(name, {"--members", "a,b,c", "--meeting", Hosts::address(0) + ":7700",
+                             "--door", Hosts::address(host) + ":7701"}),
+        [&hosts, host] { hosts.enter(host); });
+  };
+  Member a = on(0, "a");
+  Member b = on(1, "b");
+  Member c = on(2, "c");
+  for (Member* const one : {&a, &b, &c}) one->hear_of("digest 1000 ");
+  hosts.cut(0);
+  a.hear_of("too few members of view 1 are left to go on");
+  EXPECT_EQ(a.exit_code(), static_cast<int>(Status::could_not_run));
+  for (Member* const one : {&b, &c}) one->hear_of("view 2: b, c; without a");
+  for (int i = 0; i < 4; ++i) c.hear_of("digest ");
+  b.hear_of("digest " + std::to_string(c.digests.rbegin()->first) + " ");
+  EXPECT_GE(compare(b, c), 4U);
+  EXPECT_GE(compare(a, c), 2U) << "what it delivered, the others have delivered, too";
 }
 
 /// One comes in on the host of the one that was killed, where the founders had met.
