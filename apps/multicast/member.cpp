@@ -194,6 +194,8 @@ void Member::report(std::uint64_t now_ns) {
   if (no_room > reported_no_room_)
     text += fmt::format(", no room {} times", no_room - reported_no_room_);
   print(text);
+  if (const std::string why = group_.why_closed(); !why.empty())
+    print("nobody can come in: " + why);
   reported_ns_ = now_ns;
   reported_messages_ = so_far_.messages;
   reported_no_room_ = no_room;

@@ -138,6 +138,9 @@ class Group {
   [[nodiscard]] bool ended() const noexcept;
   /// Why: a sentence. Empty while we are in a view.
   [[nodiscard]] const std::string& why_ended() const noexcept;
+  /// Why nobody can come in at present: this member leads, and could not open its door at the
+  /// meeting place. It tries again, every 20 ms. Empty if it could, or need not.
+  [[nodiscard]] std::string why_closed() const;
 
   std::size_t poll();
   /// For run(): what to wait for beside the fabric that it began with.

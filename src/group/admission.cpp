@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fabric/hash.hpp"
+#include "fabric/names.hpp"
 
 namespace dunlin::group {
 namespace {
@@ -64,6 +65,7 @@ std::size_t Admission::poll(bool working, MemberSet alive) {
   if (!working) return done;
   if (!leads()) {
     door_.reset();
+    trouble_.clear();
     return done;
   }
   done += serve_guests();
@@ -75,6 +77,7 @@ std::size_t Admission::poll(bool working, MemberSet alive) {
 
 void Admission::close() {
   door_.reset();
+  trouble_.clear();
   guests_.clear();
   forming_.reset();
   formed_.reset();
@@ -101,12 +104,14 @@ std::size_t Admission::open_door() {
     next_look_ns_ = inside.recent_ns() + kLookNs;
     if (!door_) door_ = place_->open();
     std::unique_ptr<Fabric> fabric = door_->poll();
+    trouble_.clear();
     if (!fabric) return 0;
     auto guest = std::make_unique<Guest>();
     guest->fabric = std::move(fabric);
     guest->mail = std::make_unique<Mail>(*guest->fabric);
     guests_.push_back(std::move(guest));
-  } catch (const Error&) {  // an earlier leader has it still, say
+  } catch (const Error& e) {  // an earlier leader has it still, say
+    trouble_ = e.what();
     next_door_ns_ = mail_->fabric().now_ns() + kDoorPauseNs;
   }
   door_.reset();
@@ -134,6 +139,11 @@ std::size_t Admission::serve_guests() {
 void Admission::hear_guest(Guest& guest, const Letter& letter) {
   switch (letter.kind) {
     case Letter::Kind::hello:
+      try {
+        check_member_name(letter.name);
+      } catch (const Error& e) {
+        return refuse(guest, e.what());
+      }
       if (letter.text != declaration_)
         return refuse(guest,
                       "it declares other subgroups than the group's members: all must "

@@ -42,6 +42,8 @@ class Admission {
   [[nodiscard]] Formed take(PlanId id);
   /// Nobody comes in any more.
   void close();
+  /// Why our door could not be opened the last time; empty if it was, or need not be.
+  [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
 
   /// What a sleeper must wait for besides the group's own fabric.
   void collect(Waits& waits) const;
@@ -84,6 +86,7 @@ class Admission {
   std::unique_ptr<Formation> door_;
   std::uint64_t next_door_ns_ = 0;
   std::uint64_t next_look_ns_ = 0;
+  std::string trouble_;
   std::vector<std::unique_ptr<Guest>> guests_;
   std::uint32_t attempts_ = 0;  // of ours, in this view
   std::uint64_t next_plan_ns_ = 0;

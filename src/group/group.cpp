@@ -57,6 +57,7 @@ void Group::leave() { state_->leave(); }
 
 bool Group::ended() const noexcept { return state_->stopped && state_->ranks.empty(); }
 const std::string& Group::why_ended() const noexcept { return state_->why; }
+std::string Group::why_closed() const { return state_->why_closed(); }
 
 std::size_t Group::poll() { return state_->poll(); }
 Waits Group::waits() const { return state_->waits(); }

@@ -28,6 +28,9 @@ struct Group::State {
 
   std::size_t poll();
   [[nodiscard]] Waits waits() const;
+  [[nodiscard]] std::string why_closed() const {
+    return admission_ ? admission_->trouble() : std::string();
+  }
   void leave();
   void each_table(const std::function<void(const TableCore&)>& look) const;
 

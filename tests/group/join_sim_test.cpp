@@ -1,4 +1,9 @@
+#include <memory>
+#include <string>
+
 #include "group/joining_groups.hpp"
+#include "group/letters.hpp"
+#include "group/mail.hpp"
 #include "support/errors.hpp"
 
 /// Members that come into a group at work, in the simulator.
@@ -134,6 +139,58 @@ TEST(JoiningInSimulator, GivesUpWhereThereIsNoGroup) {
   town[1].come();
   ASSERT_TRUE(town.until([&] { return !town[1].error.empty(); }, 2'000'000'000));
   EXPECT_TRUE(contains(town[1].error, "could not come in within 1000 ms")) << town[1].error;
+}
+
+/// Others than GroupEntry may knock, too.
+TEST(JoiningInSimulator, RefusesWhoHasANameThatNoMemberCanHave) {
+  Town town(1, 1);
+  const auto place = town.world.meeting_place(1, "town");
+  const auto entry = place->knock();
+  std::unique_ptr<Fabric> fabric;
+  std::unique_ptr<group::Mail> mail;
+  std::string answer;
+  town.world.attach(1, [&]() -> std::size_t {
+    if (fabric == nullptr) {
+      fabric = entry->poll();
+      if (fabric == nullptr) return 0;
+      mail = std::make_unique<group::Mail>(*fabric);
+      mail->send(0, group::encode({.kind = group::Letter::Kind::hello, .name = "no/name"}));
+    }
+    return fabric->poll() + mail->poll([&](Rank, std::span<const std::byte> bytes) {
+      if (const auto letter = group::decode(bytes)) answer = letter->text;
+    });
+  });
+  ASSERT_TRUE(town.until([&] { return !answer.empty(); }));
+  EXPECT_TRUE(contains(answer, "'no/name'")) << answer;
+}
+
+TEST(Joining, TellsWhyTheDoorIsClosed) {
+  struct Closed final : MeetingPlace {
+    const std::string& group() const noexcept override { return name; }
+    std::unique_ptr<Formation> form(const std::string&, const std::vector<std::string>&,
+                                    const std::string&, const std::string&) override {
+      throw Error("not here");
+    }
+    std::unique_ptr<Formation> open() override {
+      if (++attempts <= 2) throw Error("the lock is stuck");
+      return inner->open();
+    }
+    std::unique_ptr<Formation> knock() override { throw Error("not here"); }
+    std::uint64_t now_ns() const override { return inner->now_ns(); }
+    std::string name = "town";
+    std::shared_ptr<MeetingPlace> inner;
+    int attempts = 0;
+  };
+  sim::World world(sim::profile("ideal"), 1, 1);
+  const auto place = std::make_shared<Closed>();
+  place->inner = world.meeting_place(0, "town");
+  Group group(world.fabric(0), {.subgroups = {{.name = "log"}}, .meeting_place = place});
+  Multicast log(group, "log");
+  world.attach(0, [&] { return group.poll(); });
+  ASSERT_TRUE(world.run_until([&] { return place->attempts == 1; }, 1'000'000'000));
+  EXPECT_EQ(group.why_closed(), "the lock is stuck");
+  ASSERT_TRUE(world.run_until([&] { return place->attempts == 3; }, 1'000'000'000));
+  EXPECT_EQ(group.why_closed(), "");
 }
 
 TEST(Joining, NeedsAMeetingPlace) {
