@@ -89,7 +89,7 @@ struct Group::State {
   std::unique_ptr<group::Mail> mail_;           // on it
   Places places_;
   std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
-  bool parts_busy_ = false;  // in the last poll
+  bool parts_busy_ = false;        // in the last poll
   std::size_t polls_of_parts_ = 0;
   std::unique_ptr<group::Agreement> agreement_;
   std::vector<Past> past_;  // until all know what we know of them

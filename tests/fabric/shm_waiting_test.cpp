@@ -173,7 +173,8 @@ TEST(ShmWaiting, ASleepEndsAfterItsTimeout) {
 TEST(ShmWaiting, TheWaitDescriptorBecomesReadableForAForeignLoop) {
   run_members(2, [](Member& member) {
     const Rank me = member.fabric->rank(), other = 1 - me;
-    for (std::uint64_t round = me; round < 200; round += 2) {
+    constexpr std::uint64_t kRounds = 200;
+    for (std::uint64_t round = me; round < kRounds; round += 2) {
       while (member.word(0) != round) {
         member.fabric->prepare_sleep();
         member.fabric->poll();
@@ -182,7 +183,8 @@ TEST(ShmWaiting, TheWaitDescriptorBecomesReadableForAForeignLoop) {
         member.fabric->cancel_sleep();
         member.fabric->poll();
       }
-      member.write_word(other, 0, round + 1);
+      // The last one is not answered: who sent it may be gone.
+      if (round + 1 < kRounds) member.write_word(other, 0, round + 1);
     }
   });
 }

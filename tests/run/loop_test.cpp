@@ -195,7 +195,8 @@ TEST_P(LoopOf, IsWokenByAPeer) {
     Part part{[&]() -> std::size_t {
       const std::size_t done = member.fabric->poll();
       if (turn >= kRounds || member.word(0) != turn) return done;
-      member.write_word(1 - me, 0, turn + 1);
+      // The last one is not answered: who sent it may be gone.
+      if (turn + 1 < kRounds) member.write_word(1 - me, 0, turn + 1);
       turn += 2;
       return done + 1;
     }};
