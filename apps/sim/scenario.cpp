@@ -101,7 +101,7 @@ class Scenario {
     world_.run_for(1'000'000);
     std::string fault = audit(false);
     mend();
-    world_.run_for(kRestNs);
+    world_.run_for(kRestNs * (has_logs() ? kDiskFactor : 1));
     if (fault.empty()) fault = audit(true);
     if (fault.empty()) fault = fault_of_last_messages();
     if (fault.empty()) fault = fault_of_silence();

@@ -58,11 +58,17 @@ LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& jo
       }) {}
 
 std::size_t LogAgreement::poll() {
-  std::size_t done = !done_ && journal_.poll() ? 1 : 0;
-  if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
-  if (chosen_ && source_ == me_ && !done_) done += send_records() ? 1 : 0;
-  done += epoch_.poll();
-  return done;
+  if (!refusal_.empty()) return 0;
+  try {
+    std::size_t done = !done_ && journal_.poll() ? 1 : 0;
+    if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
+    if (chosen_ && source_ == me_ && !done_) done += send_records() ? 1 : 0;
+    done += epoch_.poll();
+    return done;
+  } catch (const Error& e) {  // the log can be read no more, say
+    refusal_ = "subgroup '" + name_ + "': " + e.what();
+    return 1;
+  }
 }
 
 bool LogAgreement::send_report() {

@@ -306,12 +306,21 @@ class Multicast::Part final : public SubgroupPart {
     if (!journal_->settled()) return false;
     if (!on_replay_ || lacks_state_) return true;
     ++done;
-    if (!replay_) replay_.emplace(journal_->replay(replayed_));  // a view may have ended meanwhile
-    const auto hand_up = [this](const multicast::Logged& logged) {
+    bool handing_up = false;
+    const auto hand_up = [&](const multicast::Logged& logged) {
       ++replayed_;
+      handing_up = true;
       on_replay_(logged);
+      handing_up = false;
     };
-    if (replay_->step(hand_up, multicast::kRecordsAtOnce)) return false;
+    try {
+      if (!replay_)
+        replay_.emplace(journal_->replay(replayed_));  // a view may have ended meanwhile
+      if (replay_->step(hand_up, multicast::kRecordsAtOnce)) return false;
+    } catch (const Error& e) {
+      if (handing_up) throw;  // the user's own
+      leave_if(e.what());     // the log can be read no more
+    }
     replay_.reset();
     return true;
   }

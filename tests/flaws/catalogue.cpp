@@ -1,9 +1,10 @@
 #include "flaws/catalogue.hpp"
 
 namespace dunlin::flaws {
+namespace {
 
-std::span<const Entry> catalogue() {
-  static const std::vector<Entry> entries = {
+std::vector<Entry> of_views() {
+  return {
       {Flaw::trim_is_the_leaders,
        "trim_is_the_leaders",
        "C5",
@@ -44,6 +45,11 @@ std::span<const Entry> catalogue() {
        {"and not", "which is not", "has view"},
        260,
        3000},
+  };
+}
+
+std::vector<Entry> of_messages() {
+  return {
       {Flaw::stable_too_early, "stable_too_early", "O3, B4", {"which is not", "and not"}, 1, 300},
       {Flaw::announced_too_early,
        "announced_too_early",
@@ -92,6 +98,11 @@ std::span<const Entry> catalogue() {
        1,
        300},
       {Flaw::long_message_sleeps, "long_message_sleeps", "progress", {"of the"}, 1, 300},
+  };
+}
+
+std::vector<Entry> of_logs_and_tables() {
+  return {
       {Flaw::durable_too_early,
        "durable_too_early",
        "O7",
@@ -112,6 +123,17 @@ std::span<const Entry> catalogue() {
        3000},
       {Flaw::frozen_row_is_emptied, "frozen_row_is_emptied", "T4", {"go back"}, 1, 300},
   };
+}
+
+}  // namespace
+
+std::span<const Entry> catalogue() {
+  static const std::vector<Entry> entries = [] {
+    std::vector<Entry> all = of_views();
+    for (const std::vector<Entry>& more : {of_messages(), of_logs_and_tables()})
+      all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
   return entries;
 }
 
