@@ -105,7 +105,8 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
 
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
                  const std::string& name)
-    : disk_(std::move(disk)),
+    : name_(name),
+      disk_(std::move(disk)),
       log_(disk_->open(directory),
            {.name = name,
             .on_record = [this](const log::Record& record,

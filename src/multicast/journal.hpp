@@ -97,12 +97,18 @@ class Journal {
   [[nodiscard]] std::uint64_t durable() const noexcept { return commit_->durable(); }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commit_->commits(); }
   [[nodiscard]] const std::string& failure() const noexcept { return commit_->failure(); }
+  /// What went wrong with it, as a sentence that names it.
+  [[nodiscard]] std::string blame(const std::string& what) const {
+    const std::string log = "log '" + name_ + "': ";
+    return what.starts_with(log) ? what : log + what;
+  }
   void wake(Fabric* fabric) { commit_->wake(fabric); }
   void finish() { commit_->finish(); }
 
  private:
   void note_view(const log::Record& record, std::uint64_t chain_before);
 
+  std::string name_;
   std::shared_ptr<log::Disk> disk_;
   std::vector<LoggedView> views_;  // the last ones that were there at
   LogPlace known_;                 // this end

@@ -66,7 +66,7 @@ std::size_t LogAgreement::poll() {
     done += epoch_.poll();
     return done;
   } catch (const Error& e) {  // the log can be read no more, say
-    refusal_ = "subgroup '" + name_ + "': " + e.what();
+    refusal_ = journal_.blame(e.what());
     return 1;
   }
 }

@@ -318,8 +318,8 @@ class Multicast::Part final : public SubgroupPart {
         replay_.emplace(journal_->replay(replayed_));  // a view may have ended meanwhile
       if (replay_->step(hand_up, multicast::kRecordsAtOnce)) return false;
     } catch (const Error& e) {
-      if (handing_up) throw;  // the user's own
-      leave_if(e.what());     // the log can be read no more
+      if (handing_up) throw;                // the user's own
+      leave_if(journal_->blame(e.what()));  // the log can be read no more
     }
     replay_.reset();
     return true;
