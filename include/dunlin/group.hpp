@@ -69,7 +69,7 @@ class SubgroupPart {
   SubgroupPart& operator=(const SubgroupPart&) = delete;
   virtual ~SubgroupPart() = default;
 
-  /// In every view that has this process in the subgroup, in this order:
+  // --- in every view that has this process in the subgroup, in this order ------------------------
   /// What it throws ends the group here.
   virtual void begin(Fabric& fabric, const Subgroup& subgroup) = 0;
   virtual std::size_t poll() = 0;

@@ -139,8 +139,8 @@ class Multicast {
   /// delivered so far, `load` takes it there, before anything is delivered. Both are called from
   /// the group's poll(); set them, at all members, before the first one. Without them, a member
   /// that comes in begins with what is delivered in its first view. Until `load` has been called
-  /// there is no room for messages. What `save` throws comes out of
-  /// poll(), and the one who waits for it asks another member.
+  /// there is no room for messages. What `save` throws comes out of poll(), and the one who waits
+  /// for it asks another member.
   using Save = std::function<std::vector<std::byte>()>;
   using Load = std::function<void(std::span<const std::byte> state)>;
   void on_state(Save save, Load load);

@@ -1,14 +1,21 @@
 #include "fabric/shm/late_release.hpp"
 
+#include <new>
 #include <utility>
 
 namespace dunlin::shm {
 
-void LateRelease::add(std::shared_ptr<const segments::Mapping> mapping, std::uint64_t now_ns) {
+void LateRelease::add(std::shared_ptr<const segments::Mapping> mapping,
+                      std::uint64_t now_ns) noexcept {
   if (!mapping || mapping->memory().size() > kMostBytes) return;
+  const std::size_t bytes = mapping->memory().size();
   if (resting_.empty()) due_ns_ = now_ns + kRestNs;
-  bytes_ += mapping->memory().size();
-  resting_.push_back(std::move(mapping));
+  try {
+    resting_.push_back(std::move(mapping));
+  } catch (const std::bad_alloc&) {
+    return;  // then it goes at once
+  }
+  bytes_ += bytes;
   while (bytes_ > kMostBytes) give_back();
 }
 

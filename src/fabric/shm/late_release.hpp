@@ -17,7 +17,7 @@ class LateRelease {
   static constexpr std::uint64_t kRestNs = 10'000'000;
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // what is more goes at once
 
-  void add(std::shared_ptr<const segments::Mapping> mapping, std::uint64_t now_ns);
+  void add(std::shared_ptr<const segments::Mapping> mapping, std::uint64_t now_ns) noexcept;
   /// Gives one back, if its time has come.
   void look(std::uint64_t now_ns) noexcept;
   /// For who needs memory now. False if there was none.
