@@ -33,8 +33,9 @@ std::size_t Agreement::poll() {
     changed |= i != table_.my_row() && format_.revision(table_.row(i)) != revisions_[i];
   if (const CpuCosts* const costs = fabric_.cpu_costs())
     fabric_.spend(costs->predicate_ns + costs->entry_ns * static_cast<double>(revisions_.size()));
-  if (changed && refresh()) due_ = true;
-  return done + (due_ ? 1 : 0);
+  if (!changed || !refresh()) return done;
+  due_ = true;
+  return done + 1;
 }
 
 /// A row that is being changed is looked at again the next time.

@@ -355,9 +355,12 @@ std::size_t Group::State::poll_view() {
   std::size_t done = agreement_->poll();
   if (admission_) done += poll_newcomers();
   if (stopped) return done + 1;
-  if (agreement_->due()) step();
-  if (stopped || wedged_ || !announced) return done + 1;
-  return done + poll_parts();
+  if (agreement_->due()) {
+    step();
+    ++done;
+  }
+  if (stopped || !announced) return done + 1;
+  return wedged_ ? done : done + poll_parts();
 }
 
 /// Those that rest are looked at in turn while others have work to do: so they cost these little.

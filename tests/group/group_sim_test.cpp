@@ -68,6 +68,26 @@ TEST(GroupInSimulator, LetsAMemberGo) {
   ASSERT_TRUE(groups.run_until_view_of({0, 2}));
 }
 
+/// Or nobody who polls would sleep, or give its processor to the member that is waited for.
+TEST(GroupInSimulator, HasNothingToDoWhileItWaitsForAMemberToPromise) {
+  SimGroups groups(3, 1, with_subgroup());
+  ASSERT_TRUE(groups.run_until_view_of({0, 1, 2}));
+  groups.world.pause(2, 100'000);
+  groups.world.on(1, [&] { groups[1].group->leave(); });
+  ASSERT_TRUE(groups.world.run_until([&] { return groups[0].part.wedged && groups[1].part.wedged; },
+                                     test::kLongNs));
+  groups.world.run_for(20'000);  // what is under way arrives
+  for (const Rank rank : {0U, 1U}) {
+    std::size_t done = 1;
+    groups.world.on(rank, [&] { done = groups[rank].group->poll(); });
+    groups.world.run_for(1'000);
+    EXPECT_EQ(done, 0U) << rank;
+    EXPECT_TRUE(groups[rank].part.wedged) << rank;
+  }
+  EXPECT_FALSE(groups[2].part.wedged);
+  ASSERT_TRUE(groups.run_until_view_of({0, 2}));
+}
+
 TEST(GroupInSimulator, TrimsToWhatAllSurvivorsHaveReceived) {
   SimGroups groups(3, 1, with_subgroup());
   ASSERT_TRUE(groups.run_until_view_of({0, 1, 2}));
