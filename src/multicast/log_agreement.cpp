@@ -5,7 +5,6 @@
 #include <dunlin/error.hpp>
 
 #include "fabric/bytes.hpp"
-#include "flaw.hpp"
 
 namespace dunlin::multicast {
 namespace {
@@ -77,6 +76,9 @@ bool LogAgreement::send_report() {
   const JournalState state = journal_.read_state(member_.live);
   writer.u32(static_cast<std::uint32_t>(Kind::report));
   writer.u32(member_.live ? 1 : 0);
+  writer.u32(member_.past.had_members ? 1 : 0);
+  writer.u32(member_.past.saw_all ? 1 : 0);
+  write(writer, member_.past.departed);
   write(writer, state.end);
   writer.u32(static_cast<std::uint32_t>(state.views.size()));
   for (const LoggedView& view : state.views) {
@@ -105,6 +107,9 @@ void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message
 void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> message) {
   Reader reader(message);
   LogReport report{.member = member_.names[sender], .live = reader.u32() != 0, .end = {}};
+  report.past.had_members = reader.u32() != 0;
+  report.past.saw_all = reader.u32() != 0;
+  report.past.departed = read_names(reader);
   report.end = read_place(reader);
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
     LoggedView view{.place = read_place(reader)};
@@ -123,13 +128,7 @@ void LogAgreement::choose() {
   reports.reserve(reports_.size());
   for (const auto& report : reports_) reports.push_back(*report);
   const LogChoice choice = choose_log(reports);
-  const LogReport& best = reports[choice.source];
   refusal_ = choice.refusal;
-  const bool goes_on = member_.goes_on && !flawed(Flaw::empty_log_begins_anew);
-  if (refusal_.empty() && goes_on && !best.live && best.views.empty())
-    refusal_ =
-        "the members that had its log are gone, and those that are here have none; start "
-        "one that has it, or all members anew";
   if (!refusal_.empty()) refusal_ = "subgroup '" + name_ + "': " + refusal_;
   if (!refusal_.empty()) return;
   chosen_ = true;

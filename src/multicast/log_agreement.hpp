@@ -25,7 +25,7 @@ class LogAgreement {
     std::vector<std::string> names;     // of the subgroup's members
     bool live = false;                  // we have gone on from an earlier view
     std::vector<std::string> given_up;  // whose logs are lost
-    bool goes_on = false;               // somebody was in the subgroup before
+    Past past = {};
   };
   LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& journal, Member member);
 

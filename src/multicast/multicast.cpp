@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -130,7 +132,7 @@ class Multicast::Part final : public SubgroupPart {
           multicast::LogAgreement::Member{.names = terms_.back().names,
                                           .live = live_,
                                           .given_up = options_.log_given_up,
-                                          .goes_on = subgroup.had_members});
+                                          .past = past_of(terms_.back())});
     }
     lacks_state_ = subgroup.lacks_state;
     now().hold(lacks_state_);
@@ -283,6 +285,18 @@ class Multicast::Part final : public SubgroupPart {
  private:
   [[nodiscard]] Epoch& now() noexcept { return *terms_.back().epoch; }
 
+  /// What we know of the subgroup before this view.
+  [[nodiscard]] multicast::Past past_of(const Term& term) {
+    multicast::Past past{.had_members = term.subgroup.had_members};
+    if (live_) return past;
+    if (seen_.empty()) saw_first_ = !past.had_members;
+    past.saw_all = saw_first_;
+    seen_.insert(term.names.begin(), term.names.end());
+    std::ranges::copy_if(seen_, std::back_inserter(past.departed), [&](const std::string& name) {
+      return std::ranges::find(term.names, name) == term.names.end();
+    });
+    return past;
+  }
   /// Before a durable subgroup does anything in a view, its members' logs are made equal. Returns
   /// whether they are.
   bool agree(std::size_t& done) {
@@ -403,8 +417,10 @@ class Multicast::Part final : public SubgroupPart {
   std::uint64_t fruitless_ = 0;                  // polls in a row, and nothing was asked of us
   std::unique_ptr<multicast::Journal> journal_;  // durable
   std::unique_ptr<multicast::LogAgreement> agreement_;
-  bool live_ = false;   // an agreement has ended here, so this log is as good as any
-  bool begun_ = false;  // the view at hand is in it
+  bool live_ = false;           // an agreement has ended here, so this log is as good as any
+  bool begun_ = false;          // the view at hand is in it
+  std::set<std::string> seen_;  // members, until an agreement has ended here,
+  bool saw_first_ = false;      // from the subgroup's first view on
   multicast::ReplayUpcall on_replay_;
   std::optional<multicast::Replay> replay_;
   std::uint64_t replayed_ = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "flaw.hpp"
+
 namespace dunlin::multicast {
 namespace {
 
@@ -75,6 +77,23 @@ using Reports = std::span<const LogReport>;
   return {};
 }
 
+/// All logs here are empty. Why that does not begin a new history: whoever was in the subgroup
+/// before may have had the log.
+[[nodiscard]] std::string had_by_others(Reports reports) {
+  if (std::ranges::none_of(reports, &Past::had_members, &LogReport::past)) return {};
+  const auto witness = std::ranges::find_if(reports, &Past::saw_all, &LogReport::past);
+  if (witness == reports.end())
+    return "the members that had its log are gone, and those that are here have none; start one "
+           "that has it, or all members anew";
+  std::string names;
+  for (const std::string& member : witness->past.departed)
+    if (!is_given_up(member, reports)) names += (names.empty() ? "'" : ", '") + member + "'";
+  if (names.empty()) return {};
+  return "the logs that are here are empty, and " + names +
+         ", who is gone, may have had one that is not: start all members anew; or, if its log is "
+         "lost, say so (log_given_up)";
+}
+
 }  // namespace
 
 LogChoice choose_log(Reports reports) {
@@ -84,7 +103,11 @@ LogChoice choose_log(Reports reports) {
   };
   const auto best = std::ranges::max_element(reports, {}, rank);
   LogChoice choice{.source = static_cast<std::size_t>(best - reports.begin()), .refusal = {}};
-  if (best->live || best->views.empty()) return choice;
+  if (best->live) return choice;
+  if (best->views.empty()) {
+    if (!flawed(Flaw::empty_log_begins_anew)) choice.refusal = had_by_others(reports);
+    return choice;
+  }
   const LoggedView* last = last_view_in_all(*best, reports);
   if (last == nullptr) last = &best->views.front();  // the very first one, in vain
   const std::string absent = missing(*last, reports);

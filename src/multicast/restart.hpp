@@ -28,6 +28,14 @@ struct LoggedView {
   friend bool operator==(const LoggedView&, const LoggedView&) = default;
 };
 
+/// What a member knows of the subgroup before the view at hand, in this group.
+struct Past {
+  bool had_members = false;
+  bool saw_all = false;                    // it has been a member from the first view on
+  std::vector<std::string> departed = {};  // of those it saw: who is no member now
+  friend bool operator==(const Past&, const Past&) = default;
+};
+
 /// What a member says of its log.
 struct LogReport {
   std::string member;
@@ -35,6 +43,7 @@ struct LogReport {
   LogPlace end;
   std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
   std::vector<std::string> given_up = {};  // members whose logs are lost, says who runs this
+  Past past = {};                          // of who is not live
   friend bool operator==(const LogReport&, const LogReport&) = default;
 };
 

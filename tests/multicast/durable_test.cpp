@@ -279,6 +279,35 @@ TEST(DurableGroup, LetsMembersComeIn) {
   }
 }
 
+TEST(DurableGroup, LetsAMemberComeInBeforeItsFoundersHaveBegunTheirLogs) {
+  auto disks = DurableGroup::make_disks(4, 1);
+  for (auto& disk : disks) disk->latency(5'000'000, 5'000'000);
+  sim::World world(sim::profile("ib100"), 3, 1);
+  std::vector<std::unique_ptr<test::Citizen>> citizens;
+  const auto make = [&](Rank node) {
+    citizens.push_back(
+        std::make_unique<test::Citizen>(world, node, DurableGroup::options(disks[node].get())));
+  };
+  for (Rank node = 0; node < 3; ++node) make(node);
+  for (auto& citizen : citizens) citizen->found();
+  make(world.add_node());
+  citizens[3]->come();
+  for (auto& citizen : citizens) citizen->send(5);
+  ASSERT_TRUE(world.run_until(
+      [&] {
+        return std::ranges::all_of(
+            citizens, [](const auto& citizen) { return citizen->history.size() == 20; });
+      },
+      1'000'000'000))
+      << citizens[0]->error << citizens[3]->error;
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(citizens[i]->history, citizens[0]->history);
+    disks[i]->crash();
+    EXPECT_EQ(test::read_log(*disks[i], "town/log").messages, citizens[0]->history);
+    EXPECT_EQ(test::read_log(*disks[i], "town/log").view(), 1) << "the first that began";
+  }
+}
+
 /// Who comes into a durable subgroup when all who had its log are gone has nothing to begin with.
 TEST(DurableGroup, DoesNotBeginAnewWhenTheLogIsGone) {
   auto disks = DurableGroup::make_disks(3, 1);

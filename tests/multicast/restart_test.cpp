@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -27,6 +28,19 @@ LoggedView view(std::uint64_t number, std::vector<std::string> members, std::uin
 
 TEST(Restart, BeginsWithEmptyLogs) {
   const std::vector<LogReport> reports = {report("a", {}, 1), report("b", {}, 1)};
+  EXPECT_EQ(choose_log(reports).refusal, "");
+}
+
+TEST(Restart, BeginsWithEmptyLogsInALaterViewIfNobodyIsGone) {
+  std::vector<LogReport> reports = {report("a", {}, 1), report("b", {}, 1), report("c", {}, 1)};
+  for (LogReport& each : reports) each.past.had_members = true;
+  EXPECT_TRUE(contains(choose_log(reports).refusal, "the members that had its log are gone"));
+  reports[1].past.saw_all = true;
+  EXPECT_EQ(choose_log(reports).refusal, "");
+  reports[1].past.departed = {"d", "e"};
+  EXPECT_TRUE(contains(choose_log(reports).refusal, "'d', 'e', who is gone, may have had one"));
+  reports[0].given_up = {"d"};
+  reports[2].given_up = {"e"};
   EXPECT_EQ(choose_log(reports).refusal, "");
 }
 
@@ -141,6 +155,11 @@ class History {
       if (runs > 0 &&
           std::ranges::all_of(here, [&](std::size_t i) { return members_[i].log.empty(); }))
         continue;
+      begin_group(here);
+      if (draw(4) == 0) {
+        seen_.insert(here.begin(), here.end());
+        here = with_newcomers(survivors_of(here));
+      }
       if (!start(here)) continue;
       ++started;
       for (std::uint64_t views = 1 + draw(4); views > 0 && !view_.empty(); --views) {
@@ -148,7 +167,7 @@ class History {
         if (testing::Test::HasFatalFailure() || view_.size() <= 1 || draw(3) == 0) break;
         end_view();
       }
-      for (Member& member : members_) member.live = false;
+      for (Member& member : members_) member.live = member.saw_all = false;
     }
   }
   std::uint64_t started = 0;
@@ -167,7 +186,8 @@ class History {
     std::string name;
     std::vector<Entry> log;
     bool live = false;
-    bool lost = false;  // and not whole again
+    bool saw_all = false;  // of the group at hand
+    bool lost = false;     // and not whole again
   };
 
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
@@ -199,10 +219,20 @@ class History {
     }
     return sum;
   }
-  static LogReport report_of(const Member& member) {
+  /// A group's first view; its members have not made their logs equal yet.
+  void begin_group(const std::vector<std::size_t>& here) {
+    seen_.clear();
+    for (const std::size_t i : here) members_[i].saw_all = true;
+  }
+
+  LogReport report_of(const Member& member, const std::vector<std::size_t>& here) const {
     const std::uint64_t next = member.log.size() + 1;
     LogReport report{
         .member = member.name, .live = member.live, .end = {next, chain(member.log, next)}};
+    report.past = {.had_members = !seen_.empty(), .saw_all = member.saw_all};
+    for (const std::size_t i : seen_)
+      if (std::ranges::find(here, i) == here.end())
+        report.past.departed.push_back(members_[i].name);
     for (std::uint64_t i = 0; i < member.log.size(); ++i) {
       if (member.log[i].message != 0) continue;
       report.views.push_back({.place = {i + 1, chain(member.log, i + 1)},
@@ -221,7 +251,8 @@ class History {
   /// A view of those begins; false if their logs do not suffice.
   bool start(const std::vector<std::size_t>& here) {
     std::vector<LogReport> reports;
-    for (const std::size_t i : here) reports.push_back(report_of(members_[i]));
+    for (const std::size_t i : here) reports.push_back(report_of(members_[i], here));
+    seen_.insert(here.begin(), here.end());
     const LogChoice choice = choose_log(reports);
     if (!choice.refusal.empty()) return false;
     const std::vector<Entry> source = members_[here[choice.source]].log;
@@ -293,27 +324,36 @@ class History {
   }
   /// Some crash; the others cut their logs at what all of them have, deliver it, and go on.
   void end_view() {
-    std::vector<std::size_t> survivors;
-    for (const std::size_t i : view_)
-      if (draw(4) != 0) survivors.push_back(i);
-    for (const std::size_t i : view_)
-      if (std::ranges::find(survivors, i) == survivors.end()) members_[i].live = false;
-    if (survivors.empty()) survivors = {view_[0]};
-    members_[survivors[0]].live = true;
-    view_ = survivors;
+    view_ = survivors_of(view_);
     const std::uint64_t trim = shortest();
     deliver(trim);
     for (const std::size_t i : view_) members_[i].log.resize(trim);
+    if (!start(with_newcomers(view_))) view_ = {};  // everything crashed
+  }
+  /// At least one.
+  std::vector<std::size_t> survivors_of(const std::vector<std::size_t>& view) {
+    std::vector<std::size_t> survivors;
+    for (const std::size_t i : view)
+      if (draw(4) != 0) survivors.push_back(i);
+    if (survivors.empty()) survivors = {view[0]};
+    for (const std::size_t i : view)
+      if (std::ranges::find(survivors, i) == survivors.end())
+        members_[i].live = members_[i].saw_all = false;
+    return survivors;
+  }
+  /// Some come in, or come back.
+  std::vector<std::size_t> with_newcomers(const std::vector<std::size_t>& survivors) {
     std::vector<std::size_t> next = survivors;
-    for (std::size_t i = 0; i < members_.size(); ++i)  // and some come back
+    for (std::size_t i = 0; i < members_.size(); ++i)
       if (std::ranges::find(survivors, i) == survivors.end() && draw(4) == 0) next.push_back(i);
-    if (!start(next)) view_ = {};  // everything crashed
+    return next;
   }
 
   std::mt19937_64 random_;
   std::vector<Member> members_;
   std::vector<std::size_t> view_;
-  std::vector<Entry> order_;  // the log that the view's members write
+  std::set<std::size_t> seen_;  // members of the group's views
+  std::vector<Entry> order_;    // the log that the view's members write
   std::vector<std::uint64_t> delivered_;
   std::uint64_t last_message_ = 0;
 };
