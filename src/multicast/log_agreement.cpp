@@ -59,9 +59,10 @@ LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& jo
 std::size_t LogAgreement::poll() {
   if (!refusal_.empty()) return 0;
   try {
-    std::size_t done = !done_ && journal_.poll() ? 1 : 0;
+    std::size_t done = !this->done() && journal_.poll() ? 1 : 0;
     if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
-    if (chosen_ && source_ == me_ && !done_) done += send_records() ? 1 : 0;
+    if (chosen_ && source_ == me_ && !ended_) done += send_records() ? 1 : 0;
+    if (ended_ && must_store_ && journal_.settled()) done += send_stored() ? 1 : 0;
     done += epoch_.poll();
     return done;
   } catch (const Error& e) {  // the log can be read no more, say
@@ -95,9 +96,10 @@ void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message
   Reader reader(message);
   const auto kind = static_cast<Kind>(reader.u32());
   if (kind == Kind::report) return take_report(sender, reader.rest());
+  if (kind == Kind::stored) --to_store_;
   if (sender != source_ || !chosen_) return;
   if (kind == Kind::plan) return take_plan(reader.rest());
-  if (kind == Kind::end) done_ = true;
+  if (kind == Kind::end) ended_ = true;
   if (kind != Kind::record || source_ == me_) return;
   const std::uint64_t number = reader.u64();
   const std::uint32_t what = reader.u32();
@@ -174,9 +176,24 @@ bool LogAgreement::send_records() {
   return any;
 }
 
+/// What we lacked is on our disk.
+bool LogAgreement::send_stored() {
+  std::vector<std::byte> message;
+  Writer(message).u32(static_cast<std::uint32_t>(Kind::stored));
+  must_store_ = !epoch_.send(message);
+  return !must_store_;
+}
+
 void LogAgreement::take_plan(std::span<const std::byte> message) {
   Reader reader(message);
-  for (std::uint32_t member = 0; member <= me_; ++member) from_ = reader.u64();
+  for (std::size_t member = 0; member < reports_.size(); ++member) {
+    const std::uint64_t from = reader.u64();
+    const bool lacks = from < reports_[source_]->end.number;
+    to_store_ += lacks ? 1 : 0;
+    if (member != me_) continue;
+    from_ = from;
+    must_store_ = lacks;
+  }
   const std::uint64_t end = reports_[me_]->end.number;
   if (source_ != me_ && from_ < end) journal_.cut(end - from_);
 }

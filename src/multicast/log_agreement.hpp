@@ -15,8 +15,9 @@
 
 /// At the beginning of a view, the members of a durable subgroup make their logs equal: each
 /// reports its own, all choose the same one (restart.hpp), and its owner sends the others what they
-/// lack. They talk by an ordered multicast of their own, in which all send. All progress is made
-/// in poll(); afterwards done() says whether the log here is the one chosen.
+/// lack; they say when it is on their disks (L6). They talk by an ordered multicast of their own,
+/// in which all send. All progress is made in poll(); afterwards done() says whether all have the
+/// log that was chosen.
 namespace dunlin::multicast {
 
 class LogAgreement {
@@ -32,12 +33,12 @@ class LogAgreement {
   std::size_t poll();
   /// Why no log can be chosen: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
-  [[nodiscard]] bool done() const noexcept { return done_; }
+  [[nodiscard]] bool done() const noexcept { return ended_ && to_store_ == 0; }
   /// Number of the last view in that log.
   [[nodiscard]] std::uint64_t last_view() const noexcept { return last_view_; }
 
  private:
-  enum class Kind : std::uint32_t { report = 1, plan = 2, record = 3, end = 4 };
+  enum class Kind : std::uint32_t { report = 1, plan = 2, record = 3, end = 4, stored = 5 };
 
   bool send_report();
   void take(std::uint32_t sender, std::span<const std::byte> message);
@@ -46,6 +47,7 @@ class LogAgreement {
   void choose();
   void make_plan();
   bool send_records();
+  bool send_stored();
 
   Journal& journal_;
   std::string name_;
@@ -61,7 +63,9 @@ class LogAgreement {
   std::uint64_t from_ = 0;         // the first record that we lack
   std::vector<std::byte> to_say_;  // the plan, and then record by record
   std::unique_ptr<JournalReader> reader_;
-  bool done_ = false;
+  bool ended_ = false;        // all records have come
+  bool must_store_ = false;   // those that we lacked, and say so
+  std::size_t to_store_ = 0;  // members that have not said so yet
   Epoch epoch_;
 };
 
