@@ -288,70 +288,75 @@ TEST(DurableGroup, BringsAnEmptyLogUpToTheOthers) {
   }
 }
 
-/// Whoever comes in gets the log, and a state beside it.
-TEST(DurableGroup, LetsMembersComeIn) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    auto disks = DurableGroup::make_disks(4, seed);
-    sim::World world(sim::profile("ib100"), 3, seed);
-    std::vector<std::unique_ptr<test::Citizen>> citizens;
-    const auto make = [&](Rank node) {
-      citizens.push_back(
-          std::make_unique<test::Citizen>(world, node, DurableGroup::options(disks[node].get())));
-    };
+/// Three members, and then a fourth; each has the history of all messages as its state.
+struct Town {
+  explicit Town(std::uint64_t seed)
+      : disks(DurableGroup::make_disks(4, seed)), world(sim::profile("ib100"), 3, seed) {
     for (Rank node = 0; node < 3; ++node) make(node);
+  }
+  void found_and_send(std::uint32_t messages_each) {
     for (auto& citizen : citizens) citizen->found();
-    for (auto& citizen : citizens) citizen->send(30);
-    world.run_for(seed * 40'000);
+    for (auto& citizen : citizens) citizen->send(messages_each);
+  }
+  void let_one_come() {
     make(world.add_node());
-    citizens[3]->come();
-    ASSERT_TRUE(world.run_until([&] { return citizens[3]->group != nullptr; }, 100'000'000))
-        << citizens[3]->error;
-    for (auto& citizen : citizens) citizen->send(5);
-    ASSERT_TRUE(world.run_until(
+    citizens.back()->come();
+  }
+  bool run_until_all_have(std::size_t messages) {
+    return world.run_until(
         [&] {
           return std::ranges::all_of(
-              citizens, [](const auto& citizen) { return citizen->history.size() == 110; });
+              citizens, [&](const auto& citizen) { return citizen->history.size() == messages; });
         },
-        1'000'000'000));
+        1'000'000'000);
+  }
+  void expect_equal_logs_of(std::uint64_t views) {
     for (std::size_t i = 0; i < 4; ++i) {
       EXPECT_EQ(citizens[i]->history, citizens[0]->history);
       disks[i]->crash();
       const FoundLog log = test::read_log(*disks[i], "town/log");
       EXPECT_EQ(log.messages, citizens[0]->history);
-      EXPECT_EQ(log.view(), 2);
+      EXPECT_EQ(log.view(), views);
     }
-    EXPECT_EQ(citizens[3]->loads, 1);
+  }
+
+  DurableGroup::Disks disks;
+  sim::World world;
+  std::vector<std::unique_ptr<test::Citizen>> citizens;
+
+ private:
+  void make(Rank node) {
+    citizens.push_back(
+        std::make_unique<test::Citizen>(world, node, DurableGroup::options(disks[node].get())));
+  }
+};
+
+/// Whoever comes in gets the log, and a state beside it.
+TEST(DurableGroup, LetsMembersComeIn) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Town town(seed);
+    town.found_and_send(30);
+    town.world.run_for(seed * 40'000);
+    town.let_one_come();
+    ASSERT_TRUE(
+        town.world.run_until([&] { return town.citizens[3]->group != nullptr; }, 100'000'000))
+        << town.citizens[3]->error;
+    for (auto& citizen : town.citizens) citizen->send(5);
+    ASSERT_TRUE(town.run_until_all_have(110));
+    town.expect_equal_logs_of(2);
+    EXPECT_EQ(town.citizens[3]->loads, 1);
   }
 }
 
 TEST(DurableGroup, LetsAMemberComeInBeforeItsFoundersHaveBegunTheirLogs) {
-  auto disks = DurableGroup::make_disks(4, 1);
-  for (auto& disk : disks) disk->latency(5'000'000, 5'000'000);
-  sim::World world(sim::profile("ib100"), 3, 1);
-  std::vector<std::unique_ptr<test::Citizen>> citizens;
-  const auto make = [&](Rank node) {
-    citizens.push_back(
-        std::make_unique<test::Citizen>(world, node, DurableGroup::options(disks[node].get())));
-  };
-  for (Rank node = 0; node < 3; ++node) make(node);
-  for (auto& citizen : citizens) citizen->found();
-  make(world.add_node());
-  citizens[3]->come();
-  for (auto& citizen : citizens) citizen->send(5);
-  ASSERT_TRUE(world.run_until(
-      [&] {
-        return std::ranges::all_of(
-            citizens, [](const auto& citizen) { return citizen->history.size() == 20; });
-      },
-      1'000'000'000))
-      << citizens[0]->error << citizens[3]->error;
-  for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(citizens[i]->history, citizens[0]->history);
-    disks[i]->crash();
-    EXPECT_EQ(test::read_log(*disks[i], "town/log").messages, citizens[0]->history);
-    EXPECT_EQ(test::read_log(*disks[i], "town/log").view(), 1) << "the first that began";
-  }
+  Town town(1);
+  for (auto& disk : town.disks) disk->latency(5'000'000, 5'000'000);
+  town.found_and_send(5);
+  town.let_one_come();
+  town.citizens[3]->send(5);
+  ASSERT_TRUE(town.run_until_all_have(20)) << town.citizens[0]->error << town.citizens[3]->error;
+  town.expect_equal_logs_of(1);  // that of the four is the first that began
 }
 
 /// Who comes into a durable subgroup when all who had its log are gone has nothing to begin with.
