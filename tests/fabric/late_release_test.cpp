@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 
 #include "fabric/shm_group.hpp"
+#include "support/private_shm.hpp"
+#include "support/process.hpp"
 
 namespace dunlin::shm {
 namespace {
@@ -83,6 +85,33 @@ TEST(LateRelease, AFabricThatSleepsWakesToGiveMemoryBack) {
     else
       fabric->cancel_sleep();
   }
+}
+
+/// Of 8 MB, six are given back, and asked for again while they rest.
+TEST(LateRelease, MemoryThatRestsIsThereForWhoNeedsIt) {
+  constexpr std::size_t kBytes = std::size_t{6} << 20;
+  test::Process world([](test::Parent& parent) {
+    if (const auto why_not = test::mount_private_shm(8 << 20)) {
+      parent.tell("skip " + *why_not);
+      return 0;
+    }
+    const auto fabric = join({.group = test::fresh_group(), .members = 1});
+    Region region = fabric->allocate({.name = "first", .bytes = kBytes});
+    std::byte* const at = region.memory().data();
+    region = Region();
+    parent.tell(is_mapped(at) ? "rests" : "has gone");
+    region = fabric->allocate({.name = "second", .bytes = kBytes});
+    parent.tell("fits");
+    parent.tell(test::what_is_thrown_by(
+        [&] { (void)fabric->allocate({.name = "third", .bytes = kBytes}); }));
+    return 0;
+  });
+  const std::string text = world.hear();
+  if (text.starts_with("skip")) GTEST_SKIP() << text;
+  EXPECT_EQ(text, "rests");
+  EXPECT_EQ(world.hear(), "fits");
+  EXPECT_TRUE(test::contains(world.hear(), "not enough shared memory for region 'third'"))
+      << "what nobody has given back is not there";
 }
 
 }  // namespace
