@@ -1,11 +1,15 @@
 #include "log/posix_disk.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "log/group_commit.hpp"
@@ -16,6 +20,33 @@
 #include "support/process.hpp"
 
 /// Real files, and a thread that syncs them.
+namespace dunlin::log {
+namespace {
+
+/// What fsync() was asked for, which is all that tells whether it was.
+struct Syncs {
+  std::vector<std::filesystem::path> paths;
+  bool fail = false;
+  [[nodiscard]] bool take(const std::filesystem::path& path) {
+    const bool found = std::ranges::count(paths, path) > 0;
+    paths.clear();
+    return found;
+  }
+};
+Syncs syncs;
+
+}  // namespace
+}  // namespace dunlin::log
+
+/// In place of the library's, for this program.
+extern "C" int fsync(int file) {
+  dunlin::log::Syncs& syncs = dunlin::log::syncs;
+  syncs.paths.push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file)));
+  if (!syncs.fail) return static_cast<int>(syscall(SYS_fsync, file));
+  errno = EIO;
+  return -1;
+}
+
 namespace dunlin::log {
 namespace {
 
@@ -92,6 +123,27 @@ TEST_F(PosixDisk, IsUsedByOneLogAtATime) {
     return 0;
   });
   EXPECT_TRUE(contains(other.hear(), "is in use by another log"));
+}
+
+/// Or a crash of the machine would take the log with it.
+TEST_F(PosixDisk, SyncsTheDirectoryAboveTheOneThatItMakes) {
+  const std::filesystem::path above = std::filesystem::path(path).parent_path();
+  (void)disk->open(path);
+  EXPECT_TRUE(syncs.take(above));
+  (void)disk->open(path);
+  EXPECT_FALSE(syncs.take(above)) << "it is known to be there";
+}
+
+/// The process that made the directory died before it had synced the one above.
+TEST_F(PosixDisk, SyncsTheDirectoryAboveOneThatSomebodyMadeAndDidNotSync) {
+  const std::filesystem::path above = std::filesystem::path(path).parent_path();
+  syncs.fail = true;
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)disk->open(path); }),
+                       above.string() + "': syncing this directory to the disk failed"));
+  EXPECT_TRUE(std::filesystem::is_empty(path)) << "the lock would say that it is known to be there";
+  syncs = {};
+  (void)disk->open(path + "/");
+  EXPECT_TRUE(syncs.take(above));
 }
 
 TEST_F(PosixDisk, SaysWhatIsNoDirectory) {
