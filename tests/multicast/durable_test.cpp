@@ -288,6 +288,64 @@ TEST(DurableGroup, BringsAnEmptyLogUpToTheOthers) {
   }
 }
 
+/// Three members start again on equal logs. That of one can be read no more as soon as it has been
+/// opened: it is gone, or a record of it is damaged.
+struct UnreadableLog : testing::TestWithParam<bool> {
+  UnreadableLog() {
+    {
+      DurableGroup first(disks, 1);
+      first.send(20);
+      EXPECT_TRUE(first.run_until_all_delivered(60));
+      before = first.members[0].delivered;
+    }
+    for (auto& disk : disks) disk->crash();
+  }
+  void spoil_log_of(Rank rank) {
+    const std::string file = "0000000000000001.log";
+    if (GetParam()) return disks[rank]->remove("log", file);
+    std::vector<std::byte> bytes = disks[rank]->content("log", file);
+    bytes[bytes.size() / 2] ^= std::byte{1};
+    disks[rank]->replace("log", file, std::move(bytes));
+  }
+  static std::string complaint() {
+    return "this member leaves the group: log 'sim/orders': 'log/0000000000000001.log'" +
+           std::string(GetParam() ? ": opening it failed: No such file" : " at offset ");
+  }
+
+  DurableGroup::Disks disks = DurableGroup::make_disks(3, 1);
+  std::vector<std::string> before;
+};
+INSTANTIATE_TEST_SUITE_P(, UnreadableLog, testing::Bool(), [](const auto& spoilt) {
+  return std::string(spoilt.param ? "gone" : "damaged");
+});
+
+TEST_P(UnreadableLog, IsLeftByWhoReplaysIt) {
+  DurableGroup group(disks, 2, "b");
+  spoil_log_of(1);
+  const DurableMember& victim = group.members[1];
+  ASSERT_TRUE(group.world.run_until(
+      [&] { return victim.group->ended() && group.members[2].views.size() == 2; }, 100'000'000));
+  EXPECT_TRUE(contains(victim.error, complaint())) << victim.error;
+  EXPECT_TRUE(is_prefix(victim.replayed, before));
+  group.send(5);
+  ASSERT_TRUE(group.run_until_all_delivered(10));
+  for (const Rank rank : {0U, 2U}) {
+    EXPECT_EQ(group.members[rank].error, "");
+    EXPECT_EQ(group.members[rank].replayed, before);
+    EXPECT_EQ(group.members[rank].delivered, group.members[0].delivered);
+  }
+}
+
+/// The first of equal logs is the one that all take.
+TEST_P(UnreadableLog, IsLeftByWhoIsToSendItToTheOthers) {
+  DurableGroup group(disks, 2, "b");
+  spoil_log_of(0);
+  const DurableMember& victim = group.members[0];
+  ASSERT_TRUE(group.world.run_until([&] { return victim.group->ended(); }, 100'000'000));
+  EXPECT_TRUE(contains(victim.error, complaint())) << victim.error;
+  EXPECT_TRUE(victim.replayed.empty());
+}
+
 /// Three members, and then a fourth; each has the history of all messages as its state.
 struct Town {
   explicit Town(std::uint64_t seed)
