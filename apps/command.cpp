@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -51,7 +52,30 @@ void parse(CLI::App& program, int argc, const char* const* argv) {
   }
 }
 
+/// Adds what is between the commas.
+void split(const std::string& option, const std::string& text, const std::string& entry,
+           std::vector<std::string>& into) {
+  for (std::size_t at = 0, number = 1; at <= text.size(); ++number) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    if (comma == at)
+      throw BadInput(
+          fmt::format("{} {}: {} {} is empty; give each one, with a comma between two of them",
+                      option, in_quotes(text), entry, number));
+    into.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+}
+
 }  // namespace
+
+CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<std::string>& list,
+                      const std::string& entry, const std::string& about) {
+  const auto take = [&list, option, entry](const std::vector<std::string>& words) {
+    list.clear();
+    for (const std::string& word : words) split(option, word, entry, list);
+  };
+  return command.add_option_function<std::vector<std::string>>(option, take, about);
+}
 
 CLI::Validator not_empty() {
   return {[](const std::string& text) { return text.empty() ? "must not be empty" : ""; }, ""};

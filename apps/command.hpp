@@ -1,10 +1,14 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <dunlin/error.hpp>
 
 // <CLI/CLI.hpp> takes the compiler two seconds: only for who defines options.
 namespace CLI {
 class App;
+class Option;
 class Validator;
 }  // namespace CLI
 
@@ -41,6 +45,11 @@ class VerificationFailed : public Error {
 [[nodiscard]] CLI::Validator number_between(double least, double most, const std::string& what);
 /// Of seconds, up to an hour.
 [[nodiscard]] CLI::Validator seconds();
+
+/// An option whose value is a list with commas; `entry` says what each of it is. CLI11's own would
+/// take "a,,b" for "a,b", and an entry that is missing is a variable that was not set.
+CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<std::string>& list,
+                      const std::string& entry, const std::string& about);
 
 // One function a command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);

@@ -86,8 +86,7 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
       ->required()
       ->type_name("NAME");
   command.add_option("--name", place.name, "That of this member")->required()->type_name("NAME");
-  command.add_option("--members", place.members, "The founders, the same for all of them")
-      ->delimiter(',')
+  add_list(command, "--members", place.members, "name", "The founders, the same for all of them")
       ->type_name("NAME,...");
   command.add_flag("--join", place.join, "Or: come into a group of others");
   command
@@ -101,8 +100,7 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
                   "Networks: where this member alone is found, by those who join later")
       ->check(not_empty())
       ->type_name("HOST:PORT|unix:NAME");
-  command.add_option("--doors", place.doors, "To join: where members may be found")
-      ->delimiter(',')
+  add_list(command, "--doors", place.doors, "door", "To join: where members may be found")
       ->type_name("DOOR,...");
 }
 

@@ -119,6 +119,10 @@ TEST(Launch, TakesNamesFromOurOwnVariables) {
   EXPECT_EQ(options.name, "bob");
   EXPECT_TRUE(contains(fault_of(with(named, {{"DUNLIN_NAME", "eve"}})),
                        "DUNLIN_NAMES is 'ada,bob,cyd', but DUNLIN_NAME is 'eve'"));
+  EXPECT_TRUE(contains(fault_of(with(named, {{"DUNLIN_NAMES", "ada,,bob"}})),
+                       "DUNLIN_NAMES is 'ada,,bob': name 2 is empty"));
+  EXPECT_TRUE(contains(fault_of(with(named, {{"DUNLIN_NAMES", "ada,bob,"}})),
+                       "DUNLIN_NAMES is 'ada,bob,': name 3 is empty"));
   EXPECT_TRUE(contains(fault_of(without(named, "DUNLIN_NAME")), "DUNLIN_NAME is not set"));
   EXPECT_TRUE(contains(fault_of(with(named, {{"DUNLIN_MEMBERS", "3"}})), "DUNLIN_MEMBERS is '3'"));
 }

@@ -160,8 +160,14 @@ void Completion::fill_rank(const std::string& members_from) {
 void Completion::fill_names() {
   for (const char* other : {"DUNLIN_MEMBERS", "DUNLIN_RANK"})
     if (environment_.has(other)) contradiction("DUNLIN_NAMES", other);
-  std::istringstream list(*environment_.text("DUNLIN_NAMES"));
-  for (std::string name; std::getline(list, name, ',');) open_.names.push_back(name);
+  std::istringstream list(*environment_.text("DUNLIN_NAMES") + ',');
+  for (std::string name; std::getline(list, name, ',');) {
+    open_.names.push_back(name);
+    if (name.empty())
+      throw Error(state_of(environment_, "DUNLIN_NAMES") + ": name " +
+                  std::to_string(open_.names.size()) +
+                  " is empty; give each one, with a comma between two of them");
+  }
   const auto count = static_cast<std::uint32_t>(open_.names.size());
   if (job() && job()->members)
     agree("DUNLIN_NAMES", count, job()->members_variable, *job()->members);
