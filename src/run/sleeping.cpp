@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,12 +20,16 @@ class Armed {
   Armed(const Armed&) = delete;
   Armed& operator=(const Armed&) = delete;
   ~Armed() {
-    const Waits now = collect_();
-    for (Fabric* const fabric : now.fabrics)
+    if (!now_) now_ = collect_();
+    for (Fabric* const fabric : now_->fabrics)
       if (std::ranges::find(waits_.fabrics, fabric) != waits_.fabrics.end()) fabric->cancel_sleep();
   }
 
-  [[nodiscard]] bool unchanged() const { return collect_() == waits_; }
+  /// Nobody but the poll changes anything, so this is looked at once after it.
+  [[nodiscard]] bool unchanged() {
+    now_ = collect_();
+    return *now_ == waits_;
+  }
 
   void sleep(std::uint64_t timeout_ns) const {
     if (waits_.formations.empty() && waits_.fabrics.size() == 1)
@@ -46,13 +51,14 @@ class Armed {
  private:
   const std::function<Waits()>& collect_;
   Waits waits_;
+  std::optional<Waits> now_ = {};  // after the poll
 };
 
 }  // namespace
 
 bool sleep_unless(const std::function<bool()>& poll, const std::function<Waits()>& collect,
                   std::uint64_t timeout_ns) {
-  const Armed armed(collect);
+  Armed armed(collect);
   if (poll()) return true;
   if (armed.unchanged()) armed.sleep(timeout_ns);
   return false;
