@@ -1,0 +1,26 @@
+# The sources of a folder as one translation unit, up to twelve at a time: most of what the compiler
+# does with a source is to read the headers that its neighbours include, too. Only in trees that say
+# DUNLIN_TOGETHER; in the others, and for clang-tidy, each source stands alone, and needs its own
+# #includes. EXCEPT: regular expressions of those whose names clash with a neighbour's.
+function(dunlin_together target)
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME here)
+  if(NOT here IN_LIST DUNLIN_TOGETHER)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  foreach(exception IN LISTS arg_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "/${exception}\\.cpp$")
+  endforeach()
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    list(APPEND in_${group} ${source})
+    list(LENGTH in_${group} number)
+    math(EXPR part "(${number} - 1) / 12")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${part})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
