@@ -173,7 +173,7 @@ std::string Group::State::too_few() const {
   return "too few members of view " + std::to_string(view.number) + " are left to go on (of " +
          std::to_string(view.members.size()) +
          ", more than half must be reached); what is left stops, so that there are never two "
-         "groups" +
+         "groups: if the others have gone on, start this member anew" +
          (refusal.empty() ? "" : "; members must declare the same subgroups: " + refusal);
 }
 

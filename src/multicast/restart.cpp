@@ -89,9 +89,8 @@ using Reports = std::span<const LogReport>;
   for (const std::string& member : witness->past.departed)
     if (!is_given_up(member, reports)) names += (names.empty() ? "'" : ", '") + member + "'";
   if (names.empty()) return {};
-  return "the logs that are here are empty, and " + names +
-         ", who is gone, may have had one that is not: start all members anew; or, if its log is "
-         "lost, say so (log_given_up)";
+  return "the logs that are here are empty, and one of a member that is gone may not be (" + names +
+         "): start all members anew; or, if its log is lost, say so (log_given_up)";
 }
 
 }  // namespace
