@@ -370,12 +370,14 @@ std::size_t Group::State::poll_parts() {
   std::size_t done = 0;
   bool passed_over = false;
   std::size_t place = 0;
+  std::exception_ptr thrown;
   each_part([&](SubgroupPart& part, const auto&) {
     if (in_turn && (++place + polls_of_parts_) % kRestsFor != 0 && part.rests())
       passed_over = true;
     else
-      done += part.poll();
+      keep(thrown, [&] { done += part.poll(); });
   });
+  rethrow(thrown);
   parts_busy_ = done > 0;
   if (passed_over && done == 0)
     each_part([&](SubgroupPart& part, const auto&) { done += part.poll(); });

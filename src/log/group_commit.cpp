@@ -28,6 +28,7 @@ void GroupCommit::work() noexcept {
 }
 
 void GroupCommit::cut(std::uint64_t records) noexcept {
+  if (!failure_.empty()) return;  // what was to be appended since was not
   if (records <= waiting_.records())
     return waiting_.keep(waiting_.records() - static_cast<std::uint32_t>(records));
   first_waiting_ = next() - records;

@@ -82,6 +82,8 @@ class Journal {
 
   // --- appending
   // ----------------------------------------------------------------------------------
+  /// What we have is as good as a log with this last view.
+  void goes_on_from(std::uint64_t view) noexcept { last_view_ = view; }
   void begin_view(std::uint64_t number, const std::vector<std::string>& members);
   void append(std::uint32_t sender, const Record& record);
   /// A record of another member's.
@@ -113,7 +115,7 @@ class Journal {
   std::vector<LoggedView> views_;  // the last ones that were there at
   LogPlace known_;                 // this end
   log::Log log_;
-  std::uint64_t last_view_ = 0;  // that we have begun
+  std::uint64_t last_view_ = 0;  // that we go on from
   std::unique_ptr<log::GroupCommit> commit_;
 };
 

@@ -52,6 +52,7 @@ LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& jo
       me_(static_cast<std::uint32_t>(std::ranges::find(subgroup.members, fabric.rank()) -
                                      subgroup.members.begin())),
       reports_(subgroup.members.size()),
+      to_begin_(subgroup.members.size()),
       epoch_(fabric, options_of(subgroup), [this](std::span<const Delivery> batch) {
         for (const Delivery& delivery : batch) take(delivery.sender, delivery.message);
       }) {}
@@ -59,10 +60,11 @@ LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& jo
 std::size_t LogAgreement::poll() {
   if (!refusal_.empty()) return 0;
   try {
-    std::size_t done = !this->done() && journal_.poll() ? 1 : 0;
+    std::size_t done = !begun() && journal_.poll() ? 1 : 0;
     if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
     if (chosen_ && source_ == me_ && !ended_) done += send_records() ? 1 : 0;
-    if (ended_ && must_store_ && journal_.settled()) done += send_stored() ? 1 : 0;
+    if (ended_) done += send_if_settled(Kind::stored, must_store_) ? 1 : 0;
+    done += send_if_settled(Kind::begun, must_begin_) ? 1 : 0;
     done += epoch_.poll();
     return done;
   } catch (const Error& e) {  // the log can be read no more, say
@@ -97,13 +99,38 @@ void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message
   const auto kind = static_cast<Kind>(reader.u32());
   if (kind == Kind::report) return take_report(sender, reader.rest());
   if (kind == Kind::stored) --to_store_;
+  if (kind == Kind::begun) --to_begin_;
   if (sender != source_ || !chosen_) return;
   if (kind == Kind::plan) return take_plan(reader.rest());
-  if (kind == Kind::end) ended_ = true;
-  if (kind != Kind::record || source_ == me_) return;
+  if (kind == Kind::end) return take_end();
+  if (kind == Kind::record && source_ != me_) take_record(reader.rest());
+}
+
+/// What we have already stays as it is: it may be what shows that a view began (L1).
+void LogAgreement::take_record(std::span<const std::byte> message) {
+  Reader reader(message);
   const std::uint64_t number = reader.u64();
-  const std::uint32_t what = reader.u32();
-  if (number >= from_) journal_.append_again(what, reader.rest());
+  const std::uint32_t kind = reader.u32();
+  const std::span<const std::byte> payload = reader.rest();
+  if (number < from_) return;
+  if (ours_) {
+    const std::optional<log::Record> record = ours_->next();
+    if (record && record->kind == kind && std::ranges::equal(record->payload, payload)) return;
+    keep_before(number);
+  }
+  journal_.append_again(kind, payload);
+}
+
+void LogAgreement::take_end() {
+  if (ours_) keep_before(reports_[source_]->end.number);
+  ended_ = true;
+}
+
+/// The rest of our own log does not count.
+void LogAgreement::keep_before(std::uint64_t number) {
+  ours_.reset();
+  const std::uint64_t end = reports_[me_]->end.number;
+  if (number < end) journal_.cut(end - number);
 }
 
 void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> message) {
@@ -135,6 +162,7 @@ void LogAgreement::choose() {
   if (!refusal_.empty()) return;
   chosen_ = true;
   source_ = static_cast<std::uint32_t>(choice.source);
+  inherits_ = std::ranges::find(choice.heirs, member_.names[me_]) != choice.heirs.end();
   for (const LoggedView& view : reports[source_].views)
     last_view_ = std::max(last_view_, view.number);
   if (source_ == me_) make_plan();
@@ -176,12 +204,13 @@ bool LogAgreement::send_records() {
   return any;
 }
 
-/// What we lacked is on our disk.
-bool LogAgreement::send_stored() {
+/// What we had to append is on our disk.
+bool LogAgreement::send_if_settled(Kind kind, bool& wanted) {
+  if (!wanted || !journal_.settled()) return false;
   std::vector<std::byte> message;
-  Writer(message).u32(static_cast<std::uint32_t>(Kind::stored));
-  must_store_ = !epoch_.send(message);
-  return !must_store_;
+  Writer(message).u32(static_cast<std::uint32_t>(kind));
+  wanted = !epoch_.send(message);
+  return !wanted;
 }
 
 void LogAgreement::take_plan(std::span<const std::byte> message) {
@@ -194,8 +223,7 @@ void LogAgreement::take_plan(std::span<const std::byte> message) {
     from_ = from;
     must_store_ = lacks;
   }
-  const std::uint64_t end = reports_[me_]->end.number;
-  if (source_ != me_ && from_ < end) journal_.cut(end - from_);
+  if (source_ != me_ && from_ < reports_[me_]->end.number) ours_ = journal_.read_from(from_);
 }
 
 }  // namespace dunlin::multicast

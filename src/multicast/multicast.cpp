@@ -124,7 +124,7 @@ class Multicast::Part final : public SubgroupPart {
     terms_.push_back({.subgroup = subgroup,
                       .names = names_of(fabric, subgroup.members),
                       .epoch = std::make_unique<Epoch>(fabric, std::move(options), upcall)});
-    begun_ = finishing_ = false;
+    appended_ = begun_ = finishing_ = false;
     if (journal_) {
       journal_->wake(&fabric);
       agreement_ = std::make_unique<multicast::LogAgreement>(
@@ -141,7 +141,9 @@ class Multicast::Part final : public SubgroupPart {
   std::size_t poll() override {
     if (!again_.empty()) [[unlikely]]
       send_again();
-    std::size_t done = 0;
+    // Whoever takes one message at a time must not sleep while there are more, or before it has
+    // said that there is room.
+    std::size_t done = std::exchange(taken_, false) ? 1 : 0;
     if (journal_) {
       check_log();
       if (!agree(done)) return done;
@@ -256,8 +258,10 @@ class Multicast::Part final : public SubgroupPart {
     if (lacks_state_) return std::nullopt;
     while (!terms_.empty()) {
       Term& oldest = terms_.front();
-      while (std::optional<Delivery> found = oldest.epoch->next())
+      while (std::optional<Delivery> found = oldest.epoch->next()) {
+        taken_ = true;
         if (!is_known(oldest, *found)) return found;
+      }
       if (terms_.size() == 1) return std::nullopt;
       drop_oldest();
     }
@@ -307,11 +311,20 @@ class Multicast::Part final : public SubgroupPart {
       if (now().counters().records_delivered > 0) agreement_.reset();
       return true;
     }
-    if (!agreement_->done()) return false;
-    if (!live_ && !replay_some(done)) return false;
-    live_ = true;
-    begun_ = true;
-    journal_->begin_view(agreement_->last_view() + 1, terms_.back().names);
+    if (!agreement_->equal()) return false;
+    if (!live_ && agreement_->inherits()) {
+      live_ = true;
+      journal_->goes_on_from(agreement_->last_view());
+    }
+    if (!appended_) {
+      if (!replayed_all_ && !replay_some(done)) return false;
+      replayed_all_ = appended_ = true;
+      ++done;
+      journal_->begin_view(agreement_->last_view() + 1, terms_.back().names);
+      agreement_->appended();
+    }
+    if (!agreement_->begun()) return false;
+    live_ = begun_ = true;
     return true;
   }
   /// What the log held when we came, and what others had of it. Returns whether that was all.
@@ -417,13 +430,16 @@ class Multicast::Part final : public SubgroupPart {
   std::uint64_t fruitless_ = 0;                  // polls in a row, and nothing was asked of us
   std::unique_ptr<multicast::Journal> journal_;  // durable
   std::unique_ptr<multicast::LogAgreement> agreement_;
-  bool live_ = false;           // an agreement has ended here, so this log is as good as any
-  bool begun_ = false;          // the view at hand is in it
+  bool live_ = false;           // this log is as good as any
+  bool appended_ = false;       // the view at hand is in it,
+  bool begun_ = false;          // and in all others
   std::set<std::string> seen_;  // members, until an agreement has ended here,
   bool saw_first_ = false;      // from the subgroup's first view on
   multicast::ReplayUpcall on_replay_;
   std::optional<multicast::Replay> replay_;
   std::uint64_t replayed_ = 0;
+  bool replayed_all_ = false;
+  bool taken_ = false;  // by next(), since the last poll()
   multicast::Upcall upcall_;
   bool finishing_ = false;                    // the view ends,
   std::exception_ptr thrown_;                 // and this came out of an upcall

@@ -1,6 +1,7 @@
 #include "multicast/restart.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "flaw.hpp"
@@ -42,12 +43,22 @@ using Reports = std::span<const LogReport>;
                              [&](const LogReport& report) { return has(report.given_up, member); });
 }
 
-/// Who is in two views of a log had the records of the first when the second began.
+/// Who is in a view of a log had stored what came before it, and the view's own record if anything
+/// happened in it.
+[[nodiscard]] bool shows_a_log_of(const std::string& member, const LogReport& report) {
+  for (auto view = report.views.begin(); view != report.views.end(); ++view) {
+    if (!has(view->members, member)) continue;
+    const auto next = std::next(view);
+    const std::uint64_t behind =
+        next == report.views.end() ? report.end.number : next->place.number;
+    if (view->place.number > 1 || behind > view->place.number + 1) return true;
+  }
+  return false;
+}
+
 [[nodiscard]] bool has_lost_its_log(const LogReport& suspect, Reports reports) {
   return is_empty(suspect) && std::ranges::any_of(reports, [&](const LogReport& report) {
-           return std::ranges::count_if(report.views, [&](const LoggedView& view) {
-                    return has(view.members, suspect.member);
-                  }) >= 2;
+           return shows_a_log_of(suspect.member, report);
          });
 }
 
@@ -61,6 +72,15 @@ using Reports = std::span<const LogReport>;
     names += (names.empty() ? "'" : ", '") + member + (lost ? "' (here with an empty log)" : "'");
   }
   return names;
+}
+
+/// With this log, a view after the last one that counts may count later: its members must know.
+[[nodiscard]] std::vector<std::string> heirs_of(const LogReport& source, const LoggedView& last) {
+  std::vector<std::string> heirs = last.members;
+  for (const LoggedView& view : source.views)
+    if (view.place.number > last.place.number)
+      std::erase_if(heirs, [&](const std::string& heir) { return !has(view.members, heir); });
+  return heirs;
 }
 
 /// Of two views that exclude each other, the log of a member of one would tell which of them began.
@@ -109,6 +129,7 @@ LogChoice choose_log(Reports reports) {
   }
   const LoggedView* last = last_view_in_all(*best, reports);
   if (last == nullptr) last = &best->views.front();  // the very first one, in vain
+  choice.heirs = heirs_of(*best, *last);
   const std::string absent = missing(*last, reports);
   if (!absent.empty())
     choice.refusal = "the last view in the logs that are here, " + std::to_string(last->number) +

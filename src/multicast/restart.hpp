@@ -50,6 +50,8 @@ struct LogReport {
 struct LogChoice {
   std::size_t source = 0;
   std::string refusal;  // why none can be chosen: a sentence; empty if all is well
+  /// Who may go on with that log also if the view at hand never begins (L5).
+  std::vector<std::string> heirs = {};
 };
 /// All that have the same reports choose the same.
 [[nodiscard]] LogChoice choose_log(std::span<const LogReport> reports);

@@ -47,11 +47,12 @@ class DurableGroup {
   }
 
   DurableGroup(Disks& disks, std::uint64_t seed, std::string run = "a",
-               sim::Profile profile = sim::profile("ib100"))
+               sim::Profile profile = sim::profile("ib100"), std::vector<std::string> given_up = {})
       : world(std::move(profile), static_cast<std::uint32_t>(disks.size()), seed),
         members(disks.size()),
         random_(seed),
-        run_(std::move(run)) {
+        run_(std::move(run)),
+        given_up_(std::move(given_up)) {
     for (Rank rank = 0; rank < members.size(); ++rank) {
       members[rank].disk = disks[rank].get();
       start(rank);
@@ -98,7 +99,9 @@ class DurableGroup {
     DurableMember& member = members[rank];
     member.group = std::make_unique<Group>(world.fabric(rank),
                                            GroupOptions{.subgroups = {{.name = "orders"}}});
-    member.cast = std::make_unique<Multicast>(*member.group, "orders", options(member.disk));
+    MulticastOptions durable = options(member.disk);
+    durable.log_given_up = given_up_;
+    member.cast = std::make_unique<Multicast>(*member.group, "orders", std::move(durable));
     member.cast->on_replay([&member](const multicast::Logged& logged) {
       EXPECT_TRUE(member.delivered.empty());
       member.replayed.push_back(text_of(logged.message));
@@ -137,6 +140,7 @@ class DurableGroup {
 
   std::mt19937_64 random_;
   std::string run_;
+  std::vector<std::string> given_up_;
 };
 
 /// What is in a log, after a crash.

@@ -276,7 +276,14 @@ TEST(DurableGroup, BringsAnEmptyLogUpToTheOthers) {
   }
   for (auto& disk : disks) disk->crash();
   disks[1] = std::make_unique<log::SimulatedDisk>(7);
-  DurableGroup group(disks, 1, "b");
+  {
+    DurableGroup group(disks, 1, "b");
+    EXPECT_TRUE(
+        group.world.run_until([&] { return !group.members[1].error.empty(); }, 100'000'000));
+    EXPECT_TRUE(contains(group.members[1].error, "'node1' (here with an empty log)"));
+  }
+  for (auto& disk : disks) disk->crash();
+  DurableGroup group(disks, 1, "b", sim::profile("ib100"), {"node1"});
   group.send(1);
   ASSERT_TRUE(group.run_until_all_delivered(3));
   for (std::size_t i = 0; i < 3; ++i) {
