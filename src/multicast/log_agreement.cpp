@@ -32,6 +32,10 @@ std::vector<std::string> read_names(Reader& reader) {
   return names;
 }
 
+bool is_view(std::uint32_t kind) noexcept {
+  return kind == static_cast<std::uint32_t>(Entry::view);
+}
+
 EpochOptions options_of(const Subgroup& subgroup) {
   EpochOptions options{.name = subgroup.name,
                        .epoch = subgroup.view | std::uint64_t{1} << 63,  // beside the view's own
@@ -116,6 +120,7 @@ void LogAgreement::take_record(std::span<const std::byte> message) {
   if (ours_) {
     const std::optional<log::Record> record = ours_->next();
     if (record && record->kind == kind && std::ranges::equal(record->payload, payload)) return;
+    if (record && !is_view(record->kind) && !is_view(kind)) refuse_to_cut(number);
     keep_before(number);
   }
   journal_.append_again(kind, payload);
@@ -126,11 +131,20 @@ void LogAgreement::take_end() {
   ended_ = true;
 }
 
-/// The rest of our own log does not count.
+/// The rest of our own log does not count, or this throws Error.
 void LogAgreement::keep_before(std::uint64_t number) {
   ours_.reset();
-  const std::uint64_t end = reports_[me_]->end.number;
-  if (number < end) journal_.cut(end - number);
+  const LogReport& own = *reports_[me_];
+  if (has_begun_view(own, number)) refuse_to_cut(number);
+  if (number < own.end.number) journal_.cut(own.end.number - number);
+}
+
+/// L7
+void LogAgreement::refuse_to_cut(std::uint64_t number) const {
+  throw Error("record " + std::to_string(number) + " and what follows counted, and the log of '" +
+              member_.names[source_] +
+              "', with which the others go on, is without it: it has another history. Nothing was "
+              "cut off; to go on with that history, move this log away");
 }
 
 void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> message) {

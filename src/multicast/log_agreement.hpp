@@ -65,6 +65,7 @@ class LogAgreement {
   void take_end();
   bool send_if_settled(Kind kind, bool& wanted);
   void keep_before(std::uint64_t number);
+  [[noreturn]] void refuse_to_cut(std::uint64_t number) const;
 
   Journal& journal_;
   std::string name_;

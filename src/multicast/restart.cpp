@@ -43,16 +43,20 @@ using Reports = std::span<const LogReport>;
                              [&](const LogReport& report) { return has(report.given_up, member); });
 }
 
+/// Whether a message is behind its record.
+[[nodiscard]] bool has_messages(std::vector<LoggedView>::const_iterator view,
+                                const LogReport& report) {
+  const auto next = std::next(view);
+  const std::uint64_t behind = next == report.views.end() ? report.end.number : next->place.number;
+  return behind > view->place.number + 1;
+}
+
 /// Who is in a view of a log had stored what came before it, and the view's own record if anything
 /// happened in it.
 [[nodiscard]] bool shows_a_log_of(const std::string& member, const LogReport& report) {
-  for (auto view = report.views.begin(); view != report.views.end(); ++view) {
-    if (!has(view->members, member)) continue;
-    const auto next = std::next(view);
-    const std::uint64_t behind =
-        next == report.views.end() ? report.end.number : next->place.number;
-    if (view->place.number > 1 || behind > view->place.number + 1) return true;
-  }
+  for (auto view = report.views.begin(); view != report.views.end(); ++view)
+    if (has(view->members, member) && (view->place.number > 1 || has_messages(view, report)))
+      return true;
   return false;
 }
 
@@ -153,6 +157,12 @@ std::uint64_t common_part(const LogReport& source, const LogReport& member,
   for (auto view = member.views.rbegin(); view != member.views.rend(); ++view)
     if (shared(view->place)) return view->place.number;
   return 1;
+}
+
+bool has_begun_view(const LogReport& report, std::uint64_t from) {
+  for (auto view = report.views.begin(); view != report.views.end(); ++view)
+    if (view->place.number >= from && has_messages(view, report)) return true;
+  return false;
 }
 
 }  // namespace dunlin::multicast

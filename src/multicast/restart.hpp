@@ -62,4 +62,8 @@ struct LogChoice {
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);
 
+/// Whether a view of this log, from this record on, has messages: then it began (L1), and a log
+/// that is without it has another history (L7).
+[[nodiscard]] bool has_begun_view(const LogReport& report, std::uint64_t from);
+
 }  // namespace dunlin::multicast

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -163,6 +164,17 @@ inline FoundLog read_log(log::SimulatedDisk& disk, const std::string& name = "si
   while (replay.step(take, 100)) {
   }
   return found;
+}
+
+/// After everybody has crashed. Who is in two views of a log has a log itself (L6).
+inline void expect_no_log_to_pass_for_lost(const std::vector<FoundLog>& logs) {
+  for (const FoundLog& log : logs) {
+    std::map<std::string, std::uint32_t> views;
+    for (const multicast::LoggedView& view : log.state.views)
+      for (const std::string& member : view.members) ++views[member];
+    for (std::size_t i = 0; i < logs.size(); ++i)
+      ASSERT_TRUE(!logs[i].state.views.empty() || views["node" + std::to_string(i)] < 2) << i;
+  }
 }
 
 [[nodiscard]] inline bool is_prefix(const std::vector<std::string>& shorter,

@@ -147,6 +147,14 @@ TEST(Restart, KeepsWhatIsAlike) {
   EXPECT_EQ(common_part(source, other, chain), 30);
 }
 
+TEST(Restart, KnowsAViewThatHasMessages) {
+  const LogReport log =
+      report("a", {view(1, {"a"}, 1), view(2, {"a"}, 20), view(3, {"a"}, 21)}, 22);
+  EXPECT_TRUE(has_begun_view(log, 1));
+  EXPECT_FALSE(has_begun_view(log, 2)) << "views 2 and 3 have none";
+  EXPECT_TRUE(has_begun_view(report("a", log.views, 23), 21));
+}
+
 // --- histories of crashes
 // ---------------------------------------------------------------------------
 
@@ -294,6 +302,7 @@ class History {
                             [&](std::uint64_t number) { return chain(source, number); }),
                 same + 1);
       cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
+      expect_one_history(member.log, source, reports[k], same);
       member.log.resize(static_cast<std::size_t>(same));
       for (auto entry = source.begin() + same; entry != source.end(); ++entry) {
         if (draw(40) == 0 && !member.lost) return false;  // all crash
@@ -318,6 +327,15 @@ class History {
     return true;
   }
 
+  /// Nothing is cut off that must have counted (L7).
+  static void expect_one_history(const std::vector<Entry>& log, const std::vector<Entry>& source,
+                                 const LogReport& report, std::ptrdiff_t same) {
+    const auto at = static_cast<std::size_t>(same);
+    EXPECT_FALSE(has_begun_view(report, at + 1));
+    if (at < log.size() && at < source.size()) {
+      EXPECT_TRUE(log[at].message == 0 || source[at].message == 0);
+    }
+  }
   void expect_all_delivered(const std::vector<Entry>& log) {
     std::size_t at = 0;
     for (const Entry& entry : log)
