@@ -124,8 +124,8 @@ class Group {
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const View& view() const noexcept;
   /// Called from poll() with every view, the first one too: after the last delivery of the view
-  /// before, and before the first of this one. Replaces an earlier handler. What it throws comes
-  /// out of poll(), once the view has begun.
+  /// before, and before the first of this one. Replaces an earlier handler; null: none. What it
+  /// throws comes out of poll(), once the view has begun.
   void on_view(ViewHandler handler);
   /// Who does the work of a subgroup: before the first poll(). It must outlive the last poll(), and
   /// go before the group, as it uses its fabrics. Throws Error for a subgroup that was not
@@ -142,6 +142,8 @@ class Group {
   /// meeting place. It tries again, every 20 ms. Empty if it could, or need not.
   [[nodiscard]] std::string why_closed() const;
 
+  /// All progress is made here. Returns whether there was any: a number of things done. Throws what
+  /// upcalls threw, and Error in an upcall of the same group.
   std::size_t poll();
   /// For run(): what to wait for beside the fabric that it began with.
   [[nodiscard]] Waits waits() const;

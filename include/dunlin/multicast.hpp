@@ -53,7 +53,7 @@ struct Delivery {
   std::uint64_t turn;    // the sender's, in this view
   std::span<const std::byte> message;
 };
-/// A batch, in place: valid until the upcall returns. It may send, and must not poll. What it
+/// A batch, in place: valid until the upcall returns. It may send, but not poll. What it
 /// throws comes out of poll(); the batch counts as delivered.
 using Upcall = std::function<void(std::span<const Delivery>)>;
 
@@ -140,7 +140,8 @@ class Multicast {
   /// the group's poll(); set them, at all members, before the first one. Without them, a member
   /// that comes in begins with what is delivered in its first view. Until `load` has been called
   /// there is no room for messages. What `save` throws comes out of poll(), and the one who waits
-  /// for it asks another member.
+  /// for it asks another member; what `load` throws, likewise, and then this member leaves the
+  /// group, as it has no state.
   using Save = std::function<std::vector<std::byte>()>;
   using Load = std::function<void(std::span<const std::byte> state)>;
   void on_state(Save save, Load load);

@@ -36,7 +36,7 @@ const std::string& Group::name() const noexcept { return state_->name; }
 const View& Group::view() const noexcept { return state_->view; }
 
 void Group::on_view(ViewHandler handler) {
-  state_->handler = std::make_shared<const ViewHandler>(std::move(handler));
+  state_->handler = handler ? std::make_shared<const ViewHandler>(std::move(handler)) : nullptr;
 }
 
 void Group::attach(const std::string& subgroup, SubgroupPart& part) {

@@ -98,6 +98,7 @@ struct Group::State {
   group::StateTransfer transfer_;
   std::vector<std::pair<Rank, group::Letter>> early_;  // that came before the view was begun
   bool came_in_ = false;                               // and has begun nothing yet
+  bool polling_ = false;
   bool wedged_ = false;
   bool leaving_ = false;
 };

@@ -106,6 +106,8 @@ class Log {
   void make_segment();
   void make_mark();
   bool read_mark();
+  void refuse_anothers();
+  void refuse_if_anothers(const std::string& file, const SegmentHeader& header) const;
   void read_header(std::uint64_t first);
   void check_against_before(std::uint64_t first, const SegmentHeader& header) const;
   void scan(bool last);

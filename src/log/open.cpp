@@ -106,12 +106,31 @@ bool Log::read_mark() {
   const std::string where = "'" + directory_->path() + "/" + kMarkName + "' at offset " +
                             std::to_string(damaged.value_or(0));
   if (!found) {
+    refuse_anothers();
     refuse(where + ": both copies of what was synced are damaged, or those of another log" +
            kWhatToDo);
   }
   if (damaged)
     notices_.push_back(where + ": a copy of what was synced is damaged; the other is used");
   return true;
+}
+
+/// Somebody's good log must not be taken for a damaged one of ours.
+void Log::refuse_anothers() {
+  for (const std::string& name : directory_->names()) {
+    if (!first_of_segment(name)) continue;
+    std::array<std::byte, SegmentHeader::kBytes> bytes{};
+    std::string fault;
+    if (directory_->open(name)->read(0, bytes) < bytes.size()) continue;
+    const std::optional<SegmentHeader> header = SegmentHeader::read(bytes, fault);
+    if (header) refuse_if_anothers(name, *header);
+  }
+}
+
+void Log::refuse_if_anothers(const std::string& file, const SegmentHeader& header) const {
+  if (header.name != options_.name)
+    refuse("'" + directory_->path() + "/" + file + "' belongs to the log '" + header.name +
+           "': give each log a directory of its own");
 }
 
 void Log::read_header(std::uint64_t first) {
@@ -124,9 +143,7 @@ void Log::read_header(std::uint64_t first) {
   std::string fault;
   const std::optional<SegmentHeader> header = SegmentHeader::read(bytes, fault);
   if (!header) refuse(file + fault + kWhatToDo);
-  if (header->name != options_.name)
-    refuse(file + "belongs to the log '" + header->name +
-           "': give each log a directory of its own");
+  refuse_if_anothers(segment_name(first), *header);
   if (header->first != first)
     refuse(file + "begins with record " + std::to_string(header->first) +
            ": files of this log have been renamed" + kWhatToDo);

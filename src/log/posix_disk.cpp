@@ -21,6 +21,10 @@ namespace {
 /// What to do about it, where that is known.
 [[nodiscard]] const char* advice(int error) noexcept {
   switch (error) {
+    case ENOENT:
+      return "; make the directory that it is in";
+    case ENOTDIR:
+      return "; a directory is needed there";
     case ENOSPC:
       return "; make room on this file system";
     case EDQUOT:

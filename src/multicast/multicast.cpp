@@ -12,6 +12,7 @@
 #include <dunlin/multicast.hpp>
 
 #include "fabric/bytes.hpp"
+#include "fabric/names.hpp"
 #include "flaw.hpp"
 #include "log/posix_disk.hpp"
 #include "multicast/epoch.hpp"
@@ -87,10 +88,12 @@ class Multicast::Part final : public SubgroupPart {
   Part(Group& group, const std::string& subgroup, MulticastOptions options)
       : group_(group), options_(std::move(options)) {
     const bool durable = options_.mode == multicast::Mode::durable;
-    if (durable == options_.log_directory.empty())
-      throw Error("subgroup '" + subgroup + "': " +
-                  (durable ? "a durable one needs a directory for its log: give log_directory"
-                           : "log_directory is for the mode durable only"));
+    const std::string who = "subgroup '" + subgroup + "': ";
+    if (durable && options_.log_directory.empty())
+      throw Error(who + "a durable one needs a directory for its log: give log_directory");
+    if (!durable && !(options_.log_directory.empty() && options_.log_given_up.empty()))
+      throw Error(who + "log_directory and log_given_up are for the mode durable only");
+    for (const std::string& name : options_.log_given_up) check_member_name(name);
     if (!durable) return;
     if (!options_.log_disk) options_.log_disk = log::posix_disk();
     journal_ = std::make_unique<multicast::Journal>(options_.log_disk, options_.log_directory,
@@ -202,24 +205,14 @@ class Multicast::Part final : public SubgroupPart {
     return state;
   }
   void take_state(std::span<const std::byte> state) override {
-    Reader reader(state);
-    Term& term = terms_.back();
-    std::vector<multicast::Known> had(term.subgroup.members.size());
-    const std::uint32_t seats = reader.u32();
-    for (std::uint32_t seat = 0; seat < seats && seat < term.subgroup.senders.size(); ++seat)
-      had[term.subgroup.senders[seat]] = read_known(reader);
-    ahead_of_.clear();
-    for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
-      const std::string name = reader.text();
-      ahead_of_[name] = reader.u64();
+    try {
+      load(state);
+    } catch (...) {
+      group_.leave();
+      throw;
     }
-    if (!reader.good() || seats != term.subgroup.senders.size())
-      throw Error("subgroup '" + term.subgroup.name +
-                  "': another member gave a state that is none: do all use the same release?");
-    term.had = std::move(had);
     lacks_state_ = false;
     now().hold(false);
-    load_(reader.rest());
   }
   bool uses(const Fabric& fabric) const noexcept override {
     return std::ranges::any_of(terms_,
@@ -300,6 +293,25 @@ class Multicast::Part final : public SubgroupPart {
       return std::ranges::find(term.names, name) == term.names.end();
     });
     return past;
+  }
+  /// What another member gave.
+  void load(std::span<const std::byte> state) {
+    Reader reader(state);
+    Term& term = terms_.back();
+    std::vector<multicast::Known> had(term.subgroup.members.size());
+    const std::uint32_t seats = reader.u32();
+    for (std::uint32_t seat = 0; seat < seats && seat < term.subgroup.senders.size(); ++seat)
+      had[term.subgroup.senders[seat]] = read_known(reader);
+    ahead_of_.clear();
+    for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+      const std::string name = reader.text();
+      ahead_of_[name] = reader.u64();
+    }
+    if (!reader.good() || seats != term.subgroup.senders.size())
+      throw Error("subgroup '" + term.subgroup.name +
+                  "': another member gave a state that is none: do all use the same release?");
+    load_(reader.rest());
+    term.had = std::move(had);
   }
   /// Before a durable subgroup does anything in a view, its members' logs are made equal. Returns
   /// whether they are.

@@ -75,6 +75,7 @@ class Citizen {
   std::vector<std::string> history;
   std::uint32_t loads = 0;
   bool sent_without_state = false;
+  bool fails_to_load = false;
   std::string error;
   bool catches = false;  // what comes out of poll(), which is counted then, and polls again
   std::uint32_t caught = 0;
@@ -122,6 +123,7 @@ class Citizen {
   }
   void load(std::span<const std::byte> state) {
     ++loads;
+    if (fails_to_load) throw std::runtime_error("the state's");
     EXPECT_TRUE(history.empty());
     std::string line;
     for (const std::byte b : state) {

@@ -180,6 +180,22 @@ TEST_F(Damage, OfFilesThatAreNotOursIsSaidWhoseTheyAre) {
             std::string::npos);
 }
 
+/// Nobody must empty it because it is not ours.
+TEST_F(Damage, IsNotWhatSomebodyElsesLogHas) {
+  try {
+    const Log log(disk.open("logs"), {.name = "group/other"});
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("empty the directory"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what())
+                  .find(names[0] +
+                        "' belongs to the log 'group/test': give each log a directory of its own"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 /// A directory may have been given to us by mistake.
 TEST_F(Damage, IsNotDoneToFilesThatAreNoLogs) {
   for (const char* name : {"letter.new", "0000000000000000.log", ".new", "mark.new.new"})

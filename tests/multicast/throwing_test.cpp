@@ -72,6 +72,52 @@ TEST(Throwing, OfWhoShouldGiveItsStateSendsTheOtherElsewhere) {
   EXPECT_EQ(town[2].loads, 1U);
 }
 
+TEST(Throwing, OfWhoTakesAStateEndsItsMembershipWithoutADelivery) {
+  Town town(2, 1);
+  town[2].catches = town[2].fails_to_load = true;
+  town[0].send(10);
+  ASSERT_TRUE(town.until_view_of({0, 1}, 10)) << town.text();
+  town[2].come();
+  ASSERT_TRUE(town.until([&] { return town[2].group && town[2].group->ended(); })) << town.text();
+  town[0].send(10);
+  ASSERT_TRUE(town.until_view_of({0, 1}, 20)) << town.text();
+  EXPECT_EQ(town[2].loads, 1U);
+  EXPECT_EQ(town[2].caught, 1U);
+  EXPECT_TRUE(town[2].history.empty());
+}
+
+/// In view 1 there would be nothing yet to poll.
+TEST(Throwing, IsWhatPollDoesInAnUpcall) {
+  Town town(2, 0);
+  std::uint32_t refused = 0;
+  const auto poll = [&] {
+    EXPECT_THROW((void)town[0].group->poll(), Error);
+    ++refused;
+  };
+  town[0].group->on_view([&](const View& view) {
+    town[0].views.push_back(view);
+    poll();
+  });
+  town[0].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
+    town[0].history.resize(town[0].history.size() + batch.size());
+    poll();
+  });
+  town[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
+    town[1].history.resize(town[1].history.size() + batch.size());
+  });
+  town[1].send(10);
+  ASSERT_TRUE(town.until_view_of({0, 1}, 10)) << town.text();
+  EXPECT_GE(refused, 2U);
+}
+
+TEST(ViewHandler, CanBeTakenAway) {
+  Town town(2, 0);
+  town[0].group->on_view(nullptr);
+  ASSERT_TRUE(town.until([&] { return !town[1].views.empty(); }));
+  EXPECT_TRUE(town[0].views.empty());
+  EXPECT_EQ(town[0].group->view().number, 1U);
+}
+
 TEST(Throwing, OfAPartThatCannotBeginEndsTheGroup) {
   class NoPart final : public SubgroupPart {
    public:
