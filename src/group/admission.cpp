@@ -110,7 +110,7 @@ std::size_t Admission::open_door() {
     guest->fabric = std::move(fabric);
     guest->mail = std::make_unique<Mail>(*guest->fabric);
     guests_.push_back(std::move(guest));
-  } catch (const Error& e) {  // an earlier leader has it still, say
+  } catch (const Error& e) {  // at an address that another process has, say
     trouble_ = e.what();
     next_door_ns_ = mail_->fabric().now_ns() + kDoorPauseNs;
   }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <dunlin/fabric/shm.hpp>
 #include <dunlin/group.hpp>
 #include <dunlin/multicast.hpp>
 #include <dunlin/run.hpp>
@@ -81,16 +82,22 @@ struct JoiningProcesses : testing::TestWithParam<Ground> {
 
   static constexpr std::uint32_t kNodes = 4;  // in the end
   std::string name = fresh_group();
+  std::uint32_t silence_timeout_ms = 0;
 
   [[nodiscard]] GroupOptions options(Rank rank) const {
-    return {
-        .subgroups = {{.name = "diary"}},
-        .meeting_place = GetParam().meeting_place({.group = name, .nodes = kNodes, .rank = rank})};
+    return {.subgroups = {{.name = "diary"}},
+            .meeting_place = GetParam().meeting_place({.group = name,
+                                                       .nodes = kNodes,
+                                                       .rank = rank,
+                                                       .silence_timeout_ms = silence_timeout_ms})};
   }
   [[nodiscard]] Process founder(Rank rank, const std::string& letters,
                                 const std::vector<std::size_t>& lengths) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric = GetParam().join({.group = name, .nodes = kNodes - 1, .rank = rank});
+      const auto fabric = GetParam().join({.group = name,
+                                           .nodes = kNodes - 1,
+                                           .rank = rank,
+                                           .silence_timeout_ms = silence_timeout_ms});
       return Diary(parent, std::make_unique<Group>(*fabric, options(rank))).live(letters, lengths);
     });
   }
@@ -136,6 +143,35 @@ TEST_P(JoiningProcesses, MayHaveTheNameOfOneThatWasKilled) {
   EXPECT_EQ(again.hear(), "view 3: 0 1 2");
   EXPECT_EQ(again.hear(), "y");
   EXPECT_EQ(all[0].hear(), "y");
+}
+
+TEST_P(JoiningProcesses, ComeInThoughTheLeaderWasStopped) {
+  silence_timeout_ms = 2'000;
+  std::vector<Process> all;
+  for (Rank rank = 0; rank < 3; ++rank) all.push_back(founder(rank, "", {1}));
+  for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
+  all[0].signal(SIGSTOP);
+  for (const std::size_t rank : {1U, 2U}) EXPECT_EQ(all[rank].hear(), "view 2: 1 2");
+  Process late = comer("late", "y", {1});
+  for (Process* const process : {&all[1], &all[2], &late}) {
+    EXPECT_EQ(process->hear(), "view 3: 1 2 late");
+    EXPECT_EQ(process->hear(), "y");
+  }
+}
+
+TEST(GroupInShm, SaysWhyNobodyCanComeInWhileItsDoorsAreHeld) {
+  const std::string name = fresh_group();
+  const auto place = shm::meeting_place({.group = name});
+  std::vector<std::unique_ptr<Formation>> held;
+  for (std::uint32_t door = 0; door < kMaxViewMembers; ++door) held.push_back(place->open());
+  const auto fabric = shm::join({.group = name, .members = 1});
+  Group group(*fabric, {.meeting_place = place});
+  EXPECT_TRUE(run_until(
+      group, [&] { return group.why_closed().find("doors are held") != std::string::npos; },
+      kPatienceMs));
+  held.pop_back();
+  EXPECT_TRUE(run_until(
+      group, [&] { return group.why_closed().empty(); }, kPatienceMs));
 }
 
 }  // namespace

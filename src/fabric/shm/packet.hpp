@@ -26,7 +26,8 @@ enum class PacketType : std::uint16_t {
   go,         // all of these are ready: the group runs
   announce,   // my region number `value`; with its segment
   withdraw,   // my region number `value` is no more
-  leave       // I am about to close my fabric
+  leave,      // I am about to close my fabric
+  ticket      // at a door: we meet in a fabric of our own, with `value` in its name
 };
 
 struct Packet {
