@@ -196,6 +196,7 @@ void expect_latecomer_is_refused(Rank dead) {
   });
   EXPECT_TRUE(contains(text, "group '" + group + "' is already running"));
   EXPECT_TRUE(contains(text, "no late joiner"));
+  EXPECT_TRUE(contains(text, "come in by Group::join"));
 }
 
 TEST(ShmJoin, RefusesALatecomerInTheHighestPlace) { expect_latecomer_is_refused(2); }
@@ -236,6 +237,9 @@ TEST(ShmJoin, TellsWhenTheNamesDiffer) {
                "different lists of member names"));
   EXPECT_TRUE(contains(joining({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000}),
                        "by name"));
+  const std::string text = joining({.group = group, .names = {"b", "a"}, .name = "b"});
+  EXPECT_TRUE(contains(text, "pid " + std::to_string(other.pid()))) << text;
+  EXPECT_TRUE(contains(text, "the same names in the same order")) << text;
 }
 
 TEST(ShmJoin, RefusesAnotherVersionOfTheProtocol) {

@@ -99,8 +99,12 @@ void Rendezvous::throw_taken() const {
       holders += holder.admitted ? "pid " + std::to_string(holder.pid) : stranger(holder);
   }
   const std::string all = wanted_.size() > 1 ? "all its ranks are taken" : "this place is taken";
+  const std::string other_list = self_.names_hash == 0
+                                     ? ""
+                                     : "; or, if it is a member of another name, give all of them "
+                                       "the same names in the same order";
   throw Error(group_text() + " is already running, or others are forming it: " + all + " (" +
-              holders + "). Stop those processes first, or choose another group name");
+              holders + "). Stop those processes first, or choose another group name" + other_list);
 }
 
 void Rendezvous::make_base() {

@@ -143,8 +143,9 @@ void ShmFabric::refuse_arrivals() {
   const Packet answer =
       refusal("group '" + group_ + "' is already running with all of its " +
               std::to_string(size()) + " members (" + who(rank_) +
-              " says so): it takes no late joiner. Stop its members first, or choose another "
-              "group name");
+              " says so): it takes no late joiner. If others may join the group, come in by "
+              "Group::join (dunlin multicast --join); else stop its members first, or choose "
+              "another group name");
   std::erase_if(arrivals_, [&](const Descriptor& socket) {
     if (receive_packet(socket.get()).kind == Received::Kind::nothing_yet) return false;
     static_cast<void>(send_packet(socket.get(), answer));
