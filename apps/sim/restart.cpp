@@ -19,13 +19,21 @@ constexpr std::uint32_t kUntilCrashNs = 600'000;      // at most
 constexpr std::uint64_t kFirstIndex = 1'000'000'000;  // of messages after a restart: none had it
 constexpr std::size_t kBytes = 40;
 
+std::vector<SubgroupSpec> durable_of(const std::vector<SubgroupSpec>& specs,
+                                     const std::vector<MulticastOptions>& options) {
+  std::vector<SubgroupSpec> durable;
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (options[i].mode == multicast::Mode::durable) durable.push_back(specs[i]);
+  return durable;
+}
+
 /// A member that has started again: it sends one message in each durable subgroup.
 class Restarted {
  public:
   Restarted(Fabric& fabric, const std::vector<SubgroupSpec>& specs,
             const std::vector<MulticastOptions>& options, std::uint64_t index)
       : id_{.node = fabric.rank(), .index = index},
-        group_(fabric, {.subgroups = specs}),
+        group_(fabric, {.subgroups = durable_of(specs, options)}),
         casts_(specs.size()),
         given(specs.size()) {
     for (std::size_t i = 0; i < specs.size(); ++i) {

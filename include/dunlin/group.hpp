@@ -127,7 +127,8 @@ class Group {
   /// before, and before the first of this one. Replaces an earlier handler; null: none. What it
   /// throws comes out of poll(), once the view has begun.
   void on_view(ViewHandler handler);
-  /// Who does the work of a subgroup: before the first poll(). It must outlive the last poll(), and
+  /// Who does the work of a subgroup that this member is in: needed before the first poll(), which
+  /// ends the group here and throws where it is missing. It must outlive the last poll(), and
   /// go before the group, as it uses its fabrics. Throws Error for a subgroup that was not
   /// declared, or that somebody does already.
   void attach(const std::string& subgroup, SubgroupPart& part);

@@ -108,9 +108,11 @@ struct MulticastOptions {
 
 class Multicast {
  public:
-  /// Does the work of that subgroup: before the group's first poll(). All its members must do so,
-  /// with the same options. Must outlive the group's last poll(), and go before the group. Throws
-  /// Error.
+  /// Does the work of that subgroup: before the group's first poll(). All its members must do so
+  /// (poll() throws at who does not), with the same mode, ring_bytes, window_messages,
+  /// slot_bytes and switches nulls and one_line: who differs from the first member leaves the
+  /// group, and poll() says why. Must outlive the group's last poll(), and go before the group.
+  /// Throws Error.
   Multicast(Group& group, const std::string& subgroup, MulticastOptions options = {});
   ~Multicast();
   Multicast(const Multicast&) = delete;

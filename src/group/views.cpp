@@ -124,18 +124,22 @@ void Group::State::announce() {
   if (std::exchange(came_in_, false)) transfer_.begin(parts);
   if (admission_) transfer_.enter(view, places_, *mail_);
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (!places_[i].ours || parts[i] == nullptr) continue;
+    if (!places_[i].ours) continue;
     places_[i].subgroup.lacks_state = transfer_.lacks(i);
-    begin(*parts[i], places_[i].subgroup);
+    begin(parts[i], places_[i].subgroup);
   }
   for (auto& [from, letter] : std::exchange(early_, {})) hear(from, std::move(letter));
   rethrow(thrown);
 }
 
-/// A part that could not begin could do nothing that is asked of it later.
-void Group::State::begin(SubgroupPart& part, const Subgroup& subgroup) {
+/// A part that is not there, or could not begin, could do nothing that is asked of it later.
+void Group::State::begin(SubgroupPart* part, const Subgroup& subgroup) {
   try {
-    part.begin(*fabric_, subgroup);
+    if (part == nullptr)
+      throw Error("subgroup '" + subgroup.name +
+                  "' has no part here: make its Multicast, or attach another one, before the first "
+                  "poll()");
+    part->begin(*fabric_, subgroup);
   } catch (const std::exception& error) {
     stop("its part of subgroup '" + subgroup.name + "' could not begin view " +
              std::to_string(view.number) + ": " + error.what(),

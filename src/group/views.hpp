@@ -58,7 +58,7 @@ struct Group::State {
   }
   void enter();
   void announce();
-  void begin(SubgroupPart& part, const Subgroup& subgroup);
+  void begin(SubgroupPart* part, const Subgroup& subgroup);
   void step();
   void wedge();
   [[nodiscard]] bool has_all(const std::vector<std::uint64_t>& counts) const noexcept;

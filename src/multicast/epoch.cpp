@@ -43,10 +43,13 @@ std::string name_of(Mode mode) {
 
 /// All that the members must agree on beside the table's layout.
 std::string describe(const EpochOptions& options) {
-  return name_of(options.mode) + "\nmembers" + list(options.members) + "\nsenders" +
-         list(options.senders) + "\nring " + std::to_string(options.ring_bytes) + "\nslot " +
-         std::to_string(options.switches.used_bytes_only ? 0 : options.slot_bytes) + "\nwindow " +
-         std::to_string(options.window_messages) + "\n";
+  return name_of(options.mode) + ", members" + list(options.members) + ", senders" +
+         list(options.senders) + ", ring_bytes " + std::to_string(options.ring_bytes) +
+         ", slot_bytes " +
+         std::to_string(options.switches.used_bytes_only ? 0 : options.slot_bytes) +
+         ", window_messages " + std::to_string(options.window_messages) +
+         (options.switches.nulls ? "" : ", without nulls") +
+         (options.switches.one_line ? "" : ", without one_line");
 }
 
 }  // namespace
@@ -149,8 +152,11 @@ RingShape Epoch::ring_of(std::size_t seat) const noexcept {
 }
 
 void Epoch::handle(const Event& event) {
-  if (event.kind == Event::Kind::region_refused && event.region == rings_.id() && refusal_.empty())
-    refusal_ = event.text;
+  if (event.kind == Event::Kind::region_refused && event.region == rings_.id()) {
+    const bool first = event.peer == options_.members.front();
+    if (refusal_.empty() || first) refusal_ = event.text;
+    differs_from_first_ |= first;
+  }
   if (!rings_connected_) connect_rings();
 }
 

@@ -94,6 +94,8 @@ class Epoch {
   [[nodiscard]] bool connected() const noexcept { return rings_connected_ && table_->connected(); }
   /// Throws Error if a peer made another epoch of this name.
   void check() const;
+  /// Whether the first member did: then it is for us to go.
+  [[nodiscard]] bool differs_from_first() const noexcept { return differs_from_first_; }
 
   // --- the view's end ----------------------------------------------------------------------------
   void wedge() noexcept { wedged_ = true; }
@@ -194,6 +196,7 @@ class Epoch {
   Subscription subscription_;
   std::unique_ptr<TableCore> table_;
   std::string refusal_;
+  bool differs_from_first_ = false;
   bool rings_connected_ = false;
   bool wedged_ = false;
   bool over_ = false;

@@ -147,8 +147,10 @@ class Multicast::Part final : public SubgroupPart {
     // Whoever takes one message at a time must not sleep while there are more, or before it has
     // said that there is room.
     std::size_t done = std::exchange(taken_, false) ? 1 : 0;
+    if (now().differs_from_first()) [[unlikely]]
+      leave_because_of_options();
     if (journal_) {
-      check_log();
+      leave_if(journal_->failure());  // the others can go on without us
       if (!agree(done)) return done;
     }
     const std::size_t found = now().poll();
@@ -363,10 +365,14 @@ class Multicast::Part final : public SubgroupPart {
     replay_.reset();
     return true;
   }
-  /// Without its log, this member cannot go on; the others can, without it.
-  void check_log() {
-    now().check();
-    leave_if(journal_->failure());
+  /// With members that differ nothing would ever be delivered.
+  void leave_because_of_options() {
+    try {
+      now().check();
+    } catch (const Error& e) {
+      leave_if("its MulticastOptions are not those of the subgroup's first member: " +
+               std::string(e.what()));
+    }
   }
   void leave_if(const std::string& failure) {
     if (failure.empty()) return;

@@ -84,8 +84,9 @@ class Citizen {
   std::size_t poll_and_catch() {
     try {
       return poll();
-    } catch (const std::runtime_error&) {
+    } catch (const std::runtime_error& e) {
       ++caught;
+      error = e.what();
       return 1;
     }
   }

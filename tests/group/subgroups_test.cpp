@@ -47,10 +47,21 @@ TEST(Subgroups, AreRefusedWithASentence) {
   EXPECT_TRUE(contains(refusal(std::vector<SubgroupSpec>(kMaxSubgroups + 1)), "kMaxSubgroups"));
 }
 
+struct Idle final : SubgroupPart {
+  void begin(Fabric&, const Subgroup&) override {}
+  std::size_t poll() override { return 0; }
+  void wedge() noexcept override {}
+  std::span<const std::uint64_t> received() const noexcept override { return {}; }
+  void finish(std::span<const std::uint64_t>) override {}
+};
+
 TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
   sim::World world(sim::profile("ideal"), 2, 1);
+  Idle a, b;
   Group here(world.fabric(0), {.subgroups = {{.name = "a"}}});
   Group there(world.fabric(1), {.subgroups = {{.name = "b"}}});
+  here.attach("a", a);
+  there.attach("b", b);
   world.attach(0, [&] { return here.poll(); });
   world.attach(1, [&] { return there.poll(); });
   world.run_for(1'000'000);
@@ -99,20 +110,13 @@ TEST(Subgroups, ThatRestArePolledSeldomOnlyWhileOthersAreBusy) {
 }
 
 TEST(Subgroups, CanBeAttachedToOnce) {
-  struct Idle final : SubgroupPart {
-    void begin(Fabric&, const Subgroup&) override {}
-    std::size_t poll() override { return 0; }
-    void wedge() noexcept override {}
-    std::span<const std::uint64_t> received() const noexcept override { return {}; }
-    void finish(std::span<const std::uint64_t>) override {}
-  };
   sim::World world(sim::profile("ideal"), 1, 1);
   Idle part;
   Group group(world.fabric(0), {.subgroups = {{.name = "a"}, {.name = "b"}}});
   EXPECT_TRUE(contains(what_is_thrown_by([&] { group.attach("c", part); }), "was not declared"));
   group.attach("a", part);
   EXPECT_TRUE(contains(what_is_thrown_by([&] { group.attach("a", part); }), "has a part"));
-  group.poll();
+  EXPECT_THROW((void)group.poll(), Error) << "'b' has none";
   EXPECT_TRUE(
       contains(what_is_thrown_by([&] { group.attach("b", part); }), "before the first poll"));
 }

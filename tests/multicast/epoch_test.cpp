@@ -305,7 +305,7 @@ TEST(Epoch, TellsAPeerWithOtherOptions) {
   world.attach(1, [&] { return other.poll(); });
   world.run_for(1'000'000);
   EXPECT_FALSE(epoch.connected());
-  EXPECT_TRUE(test::contains(test::what_is_thrown_by([&] { epoch.check(); }), "window 5"));
+  EXPECT_TRUE(test::contains(test::what_is_thrown_by([&] { epoch.check(); }), "window_messages 5"));
 }
 
 TEST(Epoch, DoesNothingWithoutSenders) {

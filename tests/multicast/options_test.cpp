@@ -1,0 +1,108 @@
+#include <ostream>
+
+#include <gtest/gtest.h>
+
+#include "group/joining_groups.hpp"
+#include "support/errors.hpp"
+
+/// Members of a subgroup whose programs do not agree: one leaves and says why, the others go on.
+namespace dunlin {
+namespace {
+
+using test::Citizen;
+using test::contains;
+
+struct Odd {
+  std::string name;
+  MulticastOptions options;
+  std::string said;
+  friend void PrintTo(const Odd& odd, std::ostream* out) { *out << odd.name; }
+};
+
+class OddOptions : public testing::TestWithParam<Odd> {
+ protected:
+  void make(Rank node, bool odd = false) {
+    citizens.push_back(std::make_unique<Citizen>(
+        world, node, odd ? GetParam().options : MulticastOptions{.ring_bytes = 1U << 16}));
+    citizens.back()->catches = true;
+  }
+  bool until_delivered(std::size_t messages) {
+    return world.run_until(
+        [&] {
+          return citizens[0]->history.size() == messages && citizens[1]->history.size() == messages;
+        },
+        100'000'000);
+  }
+  void expect_left(Citizen& citizen) {
+    ASSERT_TRUE(world.run_until([&] { return citizen.group != nullptr && citizen.group->ended(); },
+                                100'000'000));
+    EXPECT_TRUE(contains(citizen.error,
+                         "this member leaves the group: its MulticastOptions are not those of the "
+                         "subgroup's first member: subgroup 'log': "))
+        << citizen.error;
+    EXPECT_TRUE(contains(citizen.error, GetParam().said)) << citizen.error;
+  }
+
+  sim::World world{sim::profile("ib100"), 3, 1};
+  std::vector<std::unique_ptr<Citizen>> citizens;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    , OddOptions,
+    testing::Values(
+        Odd{"ring", {.ring_bytes = 4096}, "ring_bytes 4096"},
+        Odd{"mode",
+            {.mode = multicast::Mode::unordered, .ring_bytes = 1U << 16},
+            "(unordered, members"},
+        Odd{"window", {.ring_bytes = 1U << 16, .window_messages = 2}, "window_messages 2"},
+        Odd{"slots",
+            {.ring_bytes = 1U << 16, .switches = {.used_bytes_only = false}, .slot_bytes = 256},
+            "slot_bytes 256"},
+        Odd{"line", {.ring_bytes = 1U << 16, .switches = {.one_line = false}}, "without one_line"}),
+    [](const auto& odd) { return odd.param.name; });
+
+TEST_P(OddOptions, OfAFounderMakeItLeave) {
+  for (Rank node = 0; node < 3; ++node) make(node, node == 2);
+  for (auto& citizen : citizens) citizen->found();
+  citizens[0]->send(10);
+  citizens[1]->send(10);
+  expect_left(*citizens[2]);
+  EXPECT_TRUE(until_delivered(20));
+}
+
+TEST_P(OddOptions, OfWhoComesInMakeItLeave) {
+  for (Rank node = 0; node < 3; ++node) make(node);
+  for (auto& citizen : citizens) citizen->found();
+  citizens[0]->send(10);
+  ASSERT_TRUE(until_delivered(10));
+  make(world.add_node(), true);
+  citizens[3]->come();
+  expect_left(*citizens[3]);
+  EXPECT_EQ(citizens[3]->views.size(), 1U);
+  citizens[1]->send(10);
+  EXPECT_TRUE(until_delivered(20));
+}
+
+TEST(NoPart, OfASubgroupThatAMemberIsInMakesItLeave) {
+  sim::World world(sim::profile("ib100"), 2, 1);
+  Citizen with(world, 0);
+  with.found();
+  with.send(10);
+  Group without(world.fabric(1), with.group_options());
+  std::string error;
+  world.attach(1, [&]() -> std::size_t {
+    try {
+      return without.poll();
+    } catch (const Error& e) {
+      error = e.what();
+      return 1;
+    }
+  });
+  ASSERT_TRUE(world.run_until([&] { return without.ended(); }, 100'000'000));
+  EXPECT_TRUE(contains(error, "subgroup 'log' has no part here: make its Multicast")) << error;
+  EXPECT_TRUE(contains(without.why_ended(), "its part of subgroup 'log' could not begin view 1"))
+      << without.why_ended();
+}
+
+}  // namespace
+}  // namespace dunlin
