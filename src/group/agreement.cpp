@@ -65,15 +65,6 @@ bool Agreement::known_to_all() const noexcept {
   return true;
 }
 
-std::string Agreement::refusal() const {
-  try {
-    table_.check();
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 void Agreement::step(Circumstances now) {
   due_ = false;
   now.failed = failed();

@@ -39,8 +39,6 @@ class Agreement {
   [[nodiscard]] bool settled() const noexcept { return table_.settled(); }
   /// All that are left know how the view ended.
   [[nodiscard]] bool known_to_all() const noexcept;
-  /// Why a peer's declarations differ from ours; empty if none does.
-  [[nodiscard]] std::string refusal() const;
 
  private:
   void publish() noexcept;

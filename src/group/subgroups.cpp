@@ -70,15 +70,22 @@ std::size_t Subgroups::counts(const std::vector<Place>& places) noexcept {
 }
 
 std::string Subgroups::fingerprint(bool joinable) const {
-  std::string all = joinable ? "joinable;" : "";
+  return std::to_string(fnv1a(description(joinable)));
+}
+
+std::string Subgroups::description(bool joinable) const {
+  std::string text = joinable ? "with a meeting place" : "without a meeting place";
+  const auto list = [&](const std::vector<std::string>& names) {
+    for (const std::string& name : names) text += " " + name;
+    if (names.empty()) text += " (all)";
+  };
   for (const SubgroupSpec& spec : specs_) {
-    all += spec.name + ':';
-    for (const std::string& member : spec.members) all += member + ',';
-    all += '/';
-    for (const std::string& sender : spec.senders) all += sender + ',';
-    all += ';';
+    text += "; '" + spec.name + "': members";
+    list(spec.members);
+    text += ", senders";
+    list(spec.senders);
   }
-  return std::to_string(fnv1a(all));
+  return text;
 }
 
 }  // namespace dunlin::group

@@ -70,6 +70,7 @@ Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(opti
     ranks.push_back(rank);
   }
   view.number = 1;
+  declaration_.emplace(home, subgroups.description(meeting_place_ != nullptr));
   enter();
 }
 
@@ -184,12 +185,25 @@ void Group::State::wedge() {
 }
 
 std::string Group::State::too_few() const {
-  const std::string refusal = agreement_->refusal();
   return "too few members of view " + std::to_string(view.number) + " are left to go on (of " +
          std::to_string(view.members.size()) +
          ", more than half must be reached); what is left stops, so that there are never two "
          "groups: if the others have gone on, start this member anew" +
-         (refusal.empty() ? "" : "; members must declare the same subgroups: " + refusal);
+         perhaps_other_subgroups();
+}
+
+/// Founders that declare others are refused, and gone at once; perhaps before they could be read.
+std::string Group::State::perhaps_other_subgroups() const {
+  if (!declaration_) return {};
+  if (!declaration_->refusal().empty())
+    return "; members must declare the same subgroups: " + declaration_->refusal();
+  std::string silent;
+  const group::MemberSet same = declaration_->same();
+  for (Rank place = 0; place < ranks.size(); ++place)
+    if (place != view.me && !same.has(place))
+      silent += (silent.empty() ? "'" : ", '") + view.members[place] + "'";
+  if (silent.empty()) return {};
+  return "; of " + silent + " nothing was heard: see there why, such as other subgroups than here";
 }
 
 /// Whoever was heard before the view ended has what counts of it; others may not.
@@ -229,6 +243,7 @@ void Group::State::go_on() {
     next_ranks.push_back(decision.plan == group::kNoPlan ? ranks[place] : place);
   }
   past_.push_back({std::move(agreement_), fabric_});
+  declaration_.reset();
   expel_others(*fabric_, staying, why_expelled);
   if (decision.plan != group::kNoPlan) {
     const auto old = static_cast<Rank>(ranks.size());

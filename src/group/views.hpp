@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 
 #include "group/admission.hpp"
 #include "group/agreement.hpp"
+#include "group/declaration.hpp"
 #include "group/joining.hpp"
 #include "group/mail.hpp"
 #include "group/state_transfer.hpp"
@@ -68,6 +70,7 @@ struct Group::State {
   void welcome();
   void stop(const std::string& how, bool is_wrong);
   [[nodiscard]] std::string too_few() const;
+  [[nodiscard]] std::string perhaps_other_subgroups() const;
   [[nodiscard]] std::vector<std::uint64_t> received();
   void part_from_all();
   void expel_others(Fabric& from, const std::vector<Rank>& stay, const std::string& reason);
@@ -91,6 +94,7 @@ struct Group::State {
   std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
   bool parts_busy_ = false;        // in the last poll
   std::size_t polls_of_parts_ = 0;
+  std::optional<group::Declaration> declaration_;  // in the first view
   std::unique_ptr<group::Agreement> agreement_;
   std::vector<Past> past_;  // until all know what we know of them
   std::shared_ptr<MeetingPlace> meeting_place_;

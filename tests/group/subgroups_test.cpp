@@ -65,9 +65,36 @@ TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
   world.attach(0, [&] { return here.poll(); });
   world.attach(1, [&] { return there.poll(); });
   world.run_for(1'000'000);
-  EXPECT_TRUE(
-      contains(what_is_thrown_by([&] { here.check(); }) + what_is_thrown_by([&] { there.check(); }),
-               "received:"));
+  const std::string why = what_is_thrown_by([&] { there.check(); });
+  EXPECT_TRUE(contains(why, "members must declare the same subgroups: ")) << why;
+  EXPECT_TRUE(contains(why, "without a meeting place; 'a': members (all), senders (all)")) << why;
+  EXPECT_TRUE(contains(why, "without a meeting place; 'b': members (all), senders (all)")) << why;
+}
+
+/// It stopped, perhaps, before this one could read what it declares.
+TEST(Subgroups, MayBeWhatDiffersWhereNothingWasHeardOfAMember) {
+  sim::World world(sim::profile("ideal"), 2, 1);
+  Idle part;
+  Group group(world.fabric(1), {.subgroups = {{.name = "a"}}});
+  group.attach("a", part);
+  world.attach(1, [&] { return group.poll(); });
+  world.crash(0);
+  ASSERT_TRUE(world.run_until([&] { return group.ended(); }, 1'000'000'000));
+  EXPECT_TRUE(contains(group.why_ended(), "; of 'node0' nothing was heard: see there why"))
+      << group.why_ended();
+}
+
+TEST(Subgroups, OfWhoHasBeenHeardDoNotDiffer) {
+  sim::World world(sim::profile("ideal"), 2, 1);
+  Group one(world.fabric(0), {});
+  Group other(world.fabric(1), {});
+  world.attach(0, [&] { return one.poll(); });
+  world.attach(1, [&] { return other.poll(); });
+  world.run_for(1'000'000);
+  world.crash(0);
+  ASSERT_TRUE(world.run_until([&] { return other.ended(); }, 1'000'000'000));
+  EXPECT_TRUE(contains(other.why_ended(), "start this member anew")) << other.why_ended();
+  EXPECT_FALSE(contains(other.why_ended(), "subgroups")) << other.why_ended();
 }
 
 TEST(Subgroups, ThatRestArePolledSeldomOnlyWhileOthersAreBusy) {

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include <dunlin/fabric.hpp>
+
+#include "group/member_set.hpp"
+
+/// What the founders of a group declare, side by side, so that each can say how another's differs.
+/// (The view's table refuses that, too, but in the words of its columns.) One thread at a time.
+namespace dunlin::group {
+
+class Declaration {
+ public:
+  /// `text`: what must be the same everywhere, to be read by people.
+  Declaration(Fabric& fabric, std::string text);
+  /// Who declares something else, and what: empty as long as nobody does.
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
+  /// Whose could be read, and are the same.
+  [[nodiscard]] MemberSet same() const noexcept { return same_; }
+
+ private:
+  void handle(const Event& event);
+
+  std::string refusal_;
+  MemberSet same_;
+  Region region_;
+  Subscription subscription_;
+};
+
+}  // namespace dunlin::group
