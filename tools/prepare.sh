@@ -7,6 +7,7 @@ pypi_packages=(python3-venv ca-certificates)
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
   libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
+sanitizer_packages=(clang libclang-rt-14-dev)
 lint_packages=(clang clang-format shellcheck "${pypi_packages[@]}" clang-tidy@pypi)
 data_packages=("${pypi_packages[@]}" topohub@pypi)
 hosts_packages=(iproute2) # hosts are network namespaces
