@@ -97,7 +97,7 @@ struct MulticastOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender, at every member; a power of two
   std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
   multicast::Switches switches = {};
-  std::size_t slot_bytes = 0;  // without used_bytes_only
+  std::size_t slot_bytes = 0;  // only without used_bytes_only
   /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
   /// it is not there; its parent must be.
   std::string log_directory = {};
@@ -131,19 +131,23 @@ class Multicast {
   [[nodiscard]] std::size_t largest_in_place() const noexcept;
 
   // --- delivery ----------------------------------------------------------------------------------
-  /// Called from the group's poll(), also by messages of a view that ends; before the first poll().
+  /// Called from the group's poll(), also by messages of a view that ends. Set it before the first
+  /// one; afterwards it can only be replaced, from outside it. Throws Error for what comes too
+  /// late, as on_state and on_replay do.
   void on_delivery(multicast::Upcall upcall);
-  /// Without an upcall: the next message, which is valid until the next call and the next poll().
+  /// The next message, which is valid until the next call and the next poll(). Without an upcall:
+  /// else throws Error.
   [[nodiscard]] std::optional<multicast::Delivery> next();
 
   // --- members that come in ----------------------------------------------------------------------
   /// What a member needs that comes into a group at work: `save` makes it of all that was
   /// delivered so far, `load` takes it there, before anything is delivered. Both are called from
-  /// the group's poll(); set them, at all members, before the first one. Without them, a member
-  /// that comes in begins with what is delivered in its first view. Until `load` has been called
-  /// there is no room for messages. What `save` throws comes out of poll(), and the one who waits
-  /// for it asks another member; what `load` throws, likewise, and then this member leaves the
-  /// group, as it has no state.
+  /// the group's poll(); set them, at all members, before the first one: who waits for a state,
+  /// and asks a member that saves none, leaves with a sentence. Without them, a member that comes
+  /// in begins with what is delivered in its first view. Until `load` has been called there is no
+  /// room for messages. What `save` throws comes out of poll(), and the one who waits for it asks
+  /// another member; what `load` throws, likewise, and then this member leaves the group, as it has
+  /// no state.
   using Save = std::function<std::vector<std::byte>()>;
   using Load = std::function<void(std::span<const std::byte> state)>;
   void on_state(Save save, Load load);

@@ -128,6 +128,10 @@ void Epoch::check_options() const {
     refuse(options_, "ring_bytes is " + std::to_string(ring_bytes) +
                          "; give a power of two from kMinRingBytes to kMaxRingBytes");
   }
+  if (mode > multicast::Mode::durable) {
+    refuse(options_, "mode is " + std::to_string(static_cast<unsigned>(mode)) +
+                         "; give one of multicast::Mode");
+  }
   if (durable() != (journal != nullptr))
     refuse(options_, "a durable subgroup has a log, and no other has one");
   if (!switches.used_bytes_only && (slot_bytes % kWordBytes != 0 || slot_bytes > ring_bytes / 4)) {

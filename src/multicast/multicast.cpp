@@ -22,26 +22,6 @@
 /// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
 namespace dunlin {
 
-multicast::Counters& multicast::Counters::operator+=(const Counters& more) noexcept {
-  messages_sent += more.messages_sent;
-  bytes_sent += more.bytes_sent;
-  messages_delivered += more.messages_delivered;
-  bytes_delivered += more.bytes_delivered;
-  records_delivered += more.records_delivered;
-  nulls += more.nulls;
-  turns_received += more.turns_received;
-  receive_batches += more.receive_batches;
-  records_announced += more.records_announced;
-  send_batches += more.send_batches;
-  deliver_batches += more.deliver_batches;
-  puts += more.puts;
-  pushes += more.pushes;
-  log_commits += more.log_commits;
-  no_room += more.no_room;
-  posting_ns += more.posting_ns;
-  return *this;
-}
-
 namespace {
 
 using multicast::Counters;
@@ -86,13 +66,12 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
 class Multicast::Part final : public SubgroupPart {
  public:
   Part(Group& group, const std::string& subgroup, MulticastOptions options)
-      : group_(group), options_(std::move(options)) {
+      : group_(group), who_("subgroup '" + subgroup + "': "), options_(std::move(options)) {
     const bool durable = options_.mode == multicast::Mode::durable;
-    const std::string who = "subgroup '" + subgroup + "': ";
     if (durable && options_.log_directory.empty())
-      throw Error(who + "a durable one needs a directory for its log: give log_directory");
+      throw Error(who_ + "a durable one needs a directory for its log: give log_directory");
     if (!durable && !(options_.log_directory.empty() && options_.log_given_up.empty()))
-      throw Error(who + "log_directory and log_given_up are for the mode durable only");
+      throw Error(who_ + "log_directory and log_given_up are for the mode durable only");
     for (const std::string& name : options_.log_given_up) check_member_name(name);
     if (!durable) return;
     if (!options_.log_disk) options_.log_disk = log::posix_disk();
@@ -198,10 +177,10 @@ class Multicast::Part final : public SubgroupPart {
       writer.text(name);
       writer.u64(ahead);
     }
+    writer.u32(save_ ? 1 : 0);
     if (save_) writer.bytes(save_());
     if (state.size() > kMaxStateBytes)
-      throw Error("subgroup '" + terms_.back().subgroup.name + "': its state has " +
-                  std::to_string(state.size()) + " bytes; at most " +
+      throw Error(who_ + "its state has " + std::to_string(state.size()) + " bytes; at most " +
                   std::to_string(kMaxStateBytes) +
                   " (kMaxStateBytes) can be given to a new member");
     return state;
@@ -221,6 +200,7 @@ class Multicast::Part final : public SubgroupPart {
                                [&](const Term& term) { return &term.epoch->fabric() == &fabric; });
   }
   void on_state(Save save, Load load) {
+    check_not_begun("on_state");
     save_ = std::move(save);
     load_ = std::move(load);
   }
@@ -246,9 +226,13 @@ class Multicast::Part final : public SubgroupPart {
     return multicast::RingShape{.memory = nullptr, .bytes = options_.ring_bytes, .slot_bytes = 0}
         .most_message_bytes();
   }
-  void on_delivery(multicast::Upcall upcall) { upcall_ = std::move(upcall); }
-
+  void on_delivery(multicast::Upcall upcall) {
+    if (!upcall_ || !upcall) check_not_begun("on_delivery");
+    upcall_ = std::move(upcall);
+  }
   [[nodiscard]] std::optional<Delivery> next() {
+    if (upcall_) [[unlikely]]
+      throw Error(who_ + "next() is for who has set no on_delivery");
     fruitless_ = 0;
     if (lacks_state_) return std::nullopt;
     while (!terms_.empty()) {
@@ -265,7 +249,10 @@ class Multicast::Part final : public SubgroupPart {
   [[nodiscard]] const Subgroup& subgroup() const noexcept {
     return terms_.empty() ? none_ : terms_.front().subgroup;
   }
-  void on_replay(multicast::ReplayUpcall upcall) { on_replay_ = std::move(upcall); }
+  void on_replay(multicast::ReplayUpcall upcall) {
+    check_not_begun("on_replay");
+    on_replay_ = std::move(upcall);
+  }
   [[nodiscard]] std::vector<std::string> log_notices() const {
     return journal_ ? journal_->notices() : std::vector<std::string>();
   }
@@ -283,6 +270,11 @@ class Multicast::Part final : public SubgroupPart {
 
  private:
   [[nodiscard]] Epoch& now() noexcept { return *terms_.back().epoch; }
+
+  void check_not_begun(const char* what) const {
+    if (terms_.empty()) return;
+    throw Error(who_ + what + " comes too late: call it before the group's first poll()");
+  }
 
   /// What we know of the subgroup before this view.
   [[nodiscard]] multicast::Past past_of(const Term& term) {
@@ -309,9 +301,13 @@ class Multicast::Part final : public SubgroupPart {
       const std::string name = reader.text();
       ahead_of_[name] = reader.u64();
     }
+    const bool saved = reader.u32() != 0;
     if (!reader.good() || seats != term.subgroup.senders.size())
-      throw Error("subgroup '" + term.subgroup.name +
-                  "': another member gave a state that is none: do all use the same release?");
+      throw Error(who_ + "another member gave a state that is none: do all use the same release?");
+    if (!saved)
+      throw Error(who_ +
+                  "this member waits for a state, and the one that was asked saves none: call "
+                  "on_state at all members, or at none");
     load_(reader.rest());
     term.had = std::move(had);
   }
@@ -444,6 +440,7 @@ class Multicast::Part final : public SubgroupPart {
   }
 
   Group& group_;
+  const std::string who_;  // "subgroup 'orders': "
   MulticastOptions options_;
   std::uint64_t fruitless_ = 0;                  // polls in a row, and nothing was asked of us
   std::unique_ptr<multicast::Journal> journal_;  // durable

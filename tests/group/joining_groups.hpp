@@ -44,7 +44,11 @@ class Citizen {
     world_.on(node_, [] {});  // looks
   }
   [[nodiscard]] bool idle() const noexcept { return to_send_ == 0; }
-  void by_next() { takes_next_ = true; }
+  void by_next() {
+    takes_next_ = true;
+    if (multicast) multicast->on_delivery(nullptr);
+  }
+  void saves_nothing() { saves_ = false; }
 
   std::size_t poll() {
     std::size_t done = 0;
@@ -108,8 +112,9 @@ class Citizen {
       multicast->on_delivery([this](std::span<const multicast::Delivery> batch) {
         for (const multicast::Delivery& delivery : batch) take(delivery);
       });
-    multicast->on_state([this] { return save(); },
-                        [this](std::span<const std::byte> state) { load(state); });
+    if (saves_)
+      multicast->on_state([this] { return save(); },
+                          [this](std::span<const std::byte> state) { load(state); });
     group->on_view([this](const View& view) { views.push_back(view); });
   }
   void take(const multicast::Delivery& delivery) {
@@ -142,6 +147,7 @@ class Citizen {
   std::uint32_t to_send_ = 0;
   std::uint32_t sent_ = 0;
   bool takes_next_ = false;
+  bool saves_ = true;
   bool came_ = false;
 };
 

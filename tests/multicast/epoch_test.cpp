@@ -286,6 +286,9 @@ TEST(Epoch, SaysWhatIsWrongWithItsOptions) {
   options.slot_bytes = 2048;
   EXPECT_TRUE(test::contains(refusal(options), "slot_bytes is 2048"));
   options = among({0, 1}, {0});
+  options.mode = static_cast<multicast::Mode>(77);
+  EXPECT_TRUE(test::contains(refusal(options), "mode is 77; give one of multicast::Mode"));
+  options = among({0, 1}, {0});
   options.name = std::string(60, 'n');
   EXPECT_TRUE(test::contains(refusal(options), "kMaxSubgroupNameBytes"));
 

@@ -11,6 +11,7 @@ namespace {
 
 using test::Citizen;
 using test::contains;
+using test::what_is_thrown_by;
 
 struct Odd {
   std::string name;
@@ -81,6 +82,54 @@ TEST_P(OddOptions, OfWhoComesInMakeItLeave) {
   EXPECT_EQ(citizens[3]->views.size(), 1U);
   citizens[1]->send(10);
   EXPECT_TRUE(until_delivered(20));
+}
+
+TEST(NoState, AtTheOthersMakesWhoWaitsForOneLeave) {
+  sim::World world(sim::profile("ib100"), 2, 1);
+  std::vector<std::unique_ptr<Citizen>> citizens;
+  for (Rank node = 0; node < 2; ++node) {
+    citizens.push_back(std::make_unique<Citizen>(world, node));
+    citizens.back()->saves_nothing();
+    citizens.back()->found();
+  }
+  citizens[0]->send(10);
+  ASSERT_TRUE(world.run_until([&] { return citizens[1]->history.size() == 10; }, 100'000'000));
+  Citizen newcomer(world, world.add_node());
+  newcomer.catches = true;
+  newcomer.come();
+  ASSERT_TRUE(
+      world.run_until([&] { return newcomer.group && newcomer.group->ended(); }, 100'000'000));
+  EXPECT_TRUE(contains(newcomer.error,
+                       "subgroup 'log': this member waits for a state, and the one "
+                       "that was asked saves none: call on_state at all members"))
+      << newcomer.error;
+  EXPECT_EQ(newcomer.loads, 0U);
+  citizens[1]->send(10);
+  EXPECT_TRUE(world.run_until([&] { return citizens[0]->history.size() == 20; }, 100'000'000));
+}
+
+/// Each would lose messages, or be without effect.
+TEST(Handlers, AreRefusedOnceTheFirstViewHasBegun) {
+  sim::World world(sim::profile("ib100"), 2, 1);
+  Citizen with_upcall(world, 0);
+  Citizen by_next(world, 1);
+  by_next.by_next();
+  with_upcall.found();
+  by_next.found();
+  with_upcall.send(10);
+  ASSERT_TRUE(world.run_until([&] { return by_next.history.size() == 10; }, 100'000'000));
+  const auto nothing = [](std::span<const multicast::Delivery>) {};
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { by_next.multicast->on_delivery(nothing); }),
+                       "subgroup 'log': on_delivery comes too late"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { with_upcall.multicast->on_delivery(nullptr); }),
+                       "on_delivery comes too late"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { by_next.multicast->on_state({}, {}); }),
+                       "on_state comes too late"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { by_next.multicast->on_replay({}); }),
+                       "on_replay comes too late"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)with_upcall.multicast->next(); }),
+                       "next() is for who has set no on_delivery"));
+  with_upcall.multicast->on_delivery(nothing);
 }
 
 TEST(NoPart, OfASubgroupThatAMemberIsInMakesItLeave) {
