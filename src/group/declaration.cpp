@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <dunlin/limits.hpp>
-
 #include "fabric/hash.hpp"
 
 namespace dunlin::group {
@@ -15,10 +13,7 @@ constexpr std::uint64_t kEpoch = 1;  // of founders only
 
 Declaration::Declaration(Fabric& fabric, std::string text) {
   const std::uint64_t hash = fnv1a(text);
-  constexpr std::string_view kMore = "...";
-  if (text.size() > kMaxLayoutTextBytes)
-    text.replace(kMaxLayoutTextBytes - kMore.size(), std::string::npos, kMore);
-  region_ = fabric.allocate({.name = "subgroups",
+  region_ = fabric.allocate({.name = "group:subgroups",
                              .bytes = sizeof(std::uint64_t),
                              .epoch = kEpoch,
                              .layout_hash = hash,

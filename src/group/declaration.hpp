@@ -12,7 +12,7 @@ namespace dunlin::group {
 
 class Declaration {
  public:
-  /// `text`: what must be the same everywhere, to be read by people.
+  /// `text`: what must be the same everywhere, to be read by people; at most kMaxLayoutTextBytes.
   Declaration(Fabric& fabric, std::string text);
   /// Who declares something else, and what: empty as long as nobody does.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <dunlin/limits.hpp>
+
 #include "fabric/hash.hpp"
 #include "fabric/names.hpp"
 
@@ -11,6 +13,27 @@ namespace {
 
 [[nodiscard]] bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Names as a text that begins with a space.
+using List = std::string (*)(const std::vector<std::string>&);
+
+[[nodiscard]] std::string in_full(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += " " + name;
+  return names.empty() ? " (all)" : text;
+}
+[[nodiscard]] std::string in_short(const std::vector<std::string>& names) {
+  return " " + std::to_string(names.size()) + " (hash " + std::to_string(fnv1a(in_full(names))) +
+         ")";
+}
+[[nodiscard]] std::string described(const std::vector<SubgroupSpec>& specs, bool joinable,
+                                    List list) {
+  std::string text = joinable ? "with a meeting place" : "without a meeting place";
+  for (const SubgroupSpec& spec : specs)
+    text +=
+        "; '" + spec.name + "': members" + list(spec.members) + ", senders" + list(spec.senders);
+  return text;
 }
 
 void check(const SubgroupSpec& spec) {
@@ -70,21 +93,12 @@ std::size_t Subgroups::counts(const std::vector<Place>& places) noexcept {
 }
 
 std::string Subgroups::fingerprint(bool joinable) const {
-  return std::to_string(fnv1a(description(joinable)));
+  return std::to_string(fnv1a(described(specs_, joinable, in_full)));
 }
 
 std::string Subgroups::description(bool joinable) const {
-  std::string text = joinable ? "with a meeting place" : "without a meeting place";
-  const auto list = [&](const std::vector<std::string>& names) {
-    for (const std::string& name : names) text += " " + name;
-    if (names.empty()) text += " (all)";
-  };
-  for (const SubgroupSpec& spec : specs_) {
-    text += "; '" + spec.name + "': members";
-    list(spec.members);
-    text += ", senders";
-    list(spec.senders);
-  }
+  std::string text = described(specs_, joinable, in_full);
+  if (text.size() > kMaxLayoutTextBytes) text = described(specs_, joinable, in_short);
   return text;
 }
 

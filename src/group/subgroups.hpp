@@ -32,7 +32,8 @@ class Subgroups {
   [[nodiscard]] static std::size_t counts(const std::vector<Place>& places) noexcept;
   /// The same for all that have declared the same; whether others may join is part of it.
   [[nodiscard]] std::string fingerprint(bool joinable) const;
-  /// Likewise, to be read by people.
+  /// Likewise, to be read by people; of long lists, how many names there are, and their hash. At
+  /// most kMaxLayoutTextBytes.
   [[nodiscard]] std::string description(bool joinable) const;
 
  private:

@@ -71,6 +71,23 @@ TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
   EXPECT_TRUE(contains(why, "without a meeting place; 'b': members (all), senders (all)")) << why;
 }
 
+/// Longer than what can be announced, and alike in its beginning.
+TEST(Subgroups, ThatDifferSomewhereInLongListsAreToldApart) {
+  std::vector<SubgroupSpec> specs;
+  for (int i = 0; i < 20; ++i) {
+    specs.push_back({.name = "subgroup" + std::to_string(i)});
+    for (int member = 0; member < 40; ++member)
+      specs.back().members.push_back("a_member_with_a_name_" + std::to_string(member));
+  }
+  const std::string here = group::Subgroups(specs).description(true);
+  specs.back().members.pop_back();
+  const std::string there = group::Subgroups(specs).description(true);
+  EXPECT_LE(here.size(), kMaxLayoutTextBytes);
+  EXPECT_NE(here, there);
+  EXPECT_TRUE(contains(here, "'subgroup19': members 40 (hash ")) << here;
+  EXPECT_TRUE(contains(there, "'subgroup19': members 39 (hash ")) << there;
+}
+
 /// It stopped, perhaps, before this one could read what it declares.
 TEST(Subgroups, MayBeWhatDiffersWhereNothingWasHeardOfAMember) {
   sim::World world(sim::profile("ideal"), 2, 1);
