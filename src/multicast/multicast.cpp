@@ -228,6 +228,7 @@ class Multicast::Part final : public SubgroupPart {
   }
   void on_delivery(multicast::Upcall upcall) {
     if (!upcall_ || !upcall) check_not_begun("on_delivery");
+    if (handing_up_) throw Error(who_ + "on_delivery in the upcall that it would replace");
     upcall_ = std::move(upcall);
   }
   [[nodiscard]] std::optional<Delivery> next() {
@@ -430,6 +431,11 @@ class Multicast::Part final : public SubgroupPart {
     }
   }
   void hand_up(std::span<const Delivery> batch) {
+    const struct Within {
+      explicit Within(bool& flag) : within(flag) { within = true; }
+      ~Within() { within = false; }
+      bool& within;
+    } handing_up(handing_up_);
     if (ahead_of_.empty() && terms_.back().had.empty() && !lacks_state_) [[likely]]
       return upcall_(batch);
     if (lacks_state_) return;  // the view ends, and whom we ask next has it all
@@ -456,6 +462,7 @@ class Multicast::Part final : public SubgroupPart {
   bool replayed_all_ = false;
   bool taken_ = false;  // by next(), since the last poll()
   multicast::Upcall upcall_;
+  bool handing_up_ = false;
   bool finishing_ = false;                    // the view ends,
   std::exception_ptr thrown_;                 // and this came out of an upcall
   std::deque<Term> terms_;                    // the last one is the view at hand

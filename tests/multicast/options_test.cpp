@@ -129,6 +129,14 @@ TEST(Handlers, AreRefusedOnceTheFirstViewHasBegun) {
                        "on_replay comes too late"));
   EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)with_upcall.multicast->next(); }),
                        "next() is for who has set no on_delivery"));
+
+  std::string said;
+  with_upcall.multicast->on_delivery([&](auto) {
+    said = what_is_thrown_by([&] { with_upcall.multicast->on_delivery(nothing); });
+  });
+  with_upcall.send(1);
+  ASSERT_TRUE(world.run_until([&] { return !said.empty(); }, 100'000'000));
+  EXPECT_TRUE(contains(said, "on_delivery in the upcall that it would replace"));
   with_upcall.multicast->on_delivery(nothing);
 }
 
