@@ -1,6 +1,8 @@
 #include "command.hpp"
 
 #include <charconv>
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -35,6 +37,7 @@ struct Seeds {
 
 struct SimOptions {
   std::string seeds = "1..1000";
+  double interval_s = 10;
   bool trace = false;
   bool no_joins = false;
   bool no_disk_faults = false;
@@ -62,8 +65,29 @@ void print_line(std::uint64_t time_ns, const std::string& what) {
   say(fmt::format("{:>12} ns  {}\n", time_ns, what));
 }
 
+/// Seeds may run for hours: says now and then, where results are not printed, how far they have
+/// got.
+class Progress {
+ public:
+  Progress(const Seeds& seeds, double interval_s) : seeds_(seeds), interval_(interval_s) {}
+  void done(std::uint64_t seed) {
+    const auto now = Clock::now();
+    if (interval_.count() == 0 || now - said_ < interval_ || seed == seeds_.last) return;
+    said_ = now;
+    fmt::print(stderr, "seeds {}..{} of {}..{}: all as promised so far\n", seeds_.first, seed,
+               seeds_.first, seeds_.last);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Seeds seeds_;
+  std::chrono::duration<double> interval_;
+  Clock::time_point said_ = Clock::now();
+};
+
 void run_sim(const SimOptions& options) {
   const Seeds seeds = parse_seeds(options.seeds);
+  Progress progress(seeds, options.interval_s);
   const sim::Kinds kinds{.joins = !options.no_joins, .disk_faults = !options.no_disk_faults};
   std::uint64_t views = 0;
   std::uint64_t deliveries = 0;
@@ -81,6 +105,7 @@ void run_sim(const SimOptions& options) {
     views += outcome.views;
     deliveries += outcome.deliveries;
     faults += outcome.faults;
+    progress.done(seed);
   }
   say(fmt::format(
       "{} seeds, {} views, {} faults injected, {} messages delivered: all as promised\n",
@@ -100,6 +125,12 @@ void add_sim(CLI::App& program) {
   command->add_option("--seeds", options->seeds, "a seed, or a range of them: 1..2000")
       ->capture_default_str()
       ->check(not_empty());
+  command
+      ->add_option("--interval", options->interval_s,
+                   "seconds between lines on standard error that say how far it is; 0: none")
+      ->capture_default_str()
+      ->check(seconds())
+      ->type_name("S");
   command->add_flag("--trace", options->trace, "print what happens, line by line");
   command->add_flag("--no-joins", options->no_joins, "nobody comes in later, in no seed");
   command->add_flag("--no-disk-faults", options->no_disk_faults, "no disk fails or gets slow");

@@ -31,6 +31,15 @@ TEST(SimCommand, SaysWhatItHasRun) {
   EXPECT_NE(ran.output.find("all as promised"), std::string::npos);
 }
 
+TEST(SimCommand, SaysHowFarItIsBesideWhatItPrints) {
+  const Ran ran = run_sim({"--seeds", "5..7", "--interval", "1e-9"});
+  EXPECT_EQ(ran.output.find("3 seeds, "), 0U) << ran.output;
+  EXPECT_EQ(ran.errors,
+            "seeds 5..5 of 5..7: all as promised so far\n"
+            "seeds 5..6 of 5..7: all as promised so far\n");
+  EXPECT_EQ(run_sim({"--seeds", "5..7", "--interval", "0"}).errors, "");
+}
+
 TEST(SimCommand, TracesASeed) {
   const Ran ran = run_sim({"--seeds", "5", "--trace"});
   EXPECT_EQ(ran.status, Status::ok);
