@@ -27,7 +27,7 @@ int main() try {
   const auto fabric = dunlin::ofi::join(
       {.group = "launched_table", .timeout_ms = kTimeoutMs, .silence_timeout_ms = kSilenceMs});
   const auto rank = static_cast<int>(fabric->rank());
-  if (rank == 0) std::cout << dunlin::ofi::description(*fabric) << '\n';
+  if (rank == 0) std::cout << fabric->description() << '\n';
   dunlin::Table<Row> table(fabric);
 
   bool all_here = false;

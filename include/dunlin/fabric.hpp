@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -77,7 +78,7 @@ class Completion {
   void reset() noexcept { failed_ = 0; }
 
  private:
-  friend class Fabric;
+  friend class FabricBackend;  // counts
   std::uint32_t pending_ = 0;
   std::uint32_t failed_ = 0;
   Rank failed_peer_ = 0;
@@ -206,6 +207,7 @@ struct RegionSpec {
 };
 
 class Fabric;
+class FabricCore;
 
 /// Registered memory; released at destruction, which the peers are told of. Movable. Must not
 /// outlive its fabric.
@@ -222,6 +224,7 @@ class Region {
 
  private:
   friend class Fabric;
+  friend class FabricCore;
   Region(Fabric& fabric, RegionId id, std::span<std::byte> memory) noexcept
       : fabric_(&fabric), id_(id), memory_(memory) {}
   Fabric* fabric_ = nullptr;
@@ -252,6 +255,8 @@ struct CpuCosts {
   double trigger_ns;    // calling a trigger, besides what it does
 };
 
+class FabricBackend;
+
 class Fabric {
  public:
   using EventHandler = std::function<void(const Event&)>;
@@ -259,7 +264,8 @@ class Fabric {
 
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
-  virtual ~Fabric() = default;
+  /// Leaves the group: the peers are told.
+  ~Fabric();
 
   // --- who is here -------------------------------------------------------------------------------
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
@@ -269,7 +275,10 @@ class Fabric {
   [[nodiscard]] const std::string& group() const noexcept { return group_; }
   [[nodiscard]] const std::string& member_name(Rank r) const { return peers_.at(r).name; }
   [[nodiscard]] const Properties& properties() const noexcept { return properties_; }
-  [[nodiscard]] virtual std::string_view kind() const noexcept = 0;  // "shm", "sim", ...
+  /// The backend's name, for people: "shm", "ofi", "verbs", "sim". Layers ask properties() instead.
+  [[nodiscard]] const std::string& kind() const noexcept { return kind_; }
+  /// The network that the backend chose, and why, in one line.
+  [[nodiscard]] const std::string& description() const noexcept { return description_; }
   [[nodiscard]] bool failed(Rank r) const noexcept { return r < peers_.size() && peers_[r].failed; }
   /// How the peer's failure was noticed; empty while it is alive.
   [[nodiscard]] const std::string& failure_text(Rank r) const { return peers_.at(r).failure; }
@@ -287,21 +296,26 @@ class Fabric {
   void announce(const Region& region);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
-  [[nodiscard]] virtual bool connected(Rank peer, RegionId region) const noexcept = 0;
+  /// Whether operations on the peer's region of this name and epoch are possible.
+  [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept {
+    return peer < peers_.size() && region.index < kMaxRegions &&
+           peers_[peer].connected[region.index];
+  }
 
   // --- operations (data path; never throw) -------------------------------------------------------
   /// Post a batch in order, with one doorbell. Sources must stay as they are until local
   /// completion, unless they are at most properties().max_inline_bytes long.
-  virtual Posted post(std::span<const Operation> batch) noexcept = 0;
+  Posted post(std::span<const Operation> batch) noexcept { return post_(*backend_, batch); }
   Posted post(const Operation& one) noexcept { return post(std::span(&one, 1)); }
   /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (F1).
-  [[nodiscard]] virtual Refusal send(Rank peer, std::uint32_t channel,
-                                     std::span<const std::byte> message) noexcept = 0;
-  /// Make progress; returns how many messages, completions and events were handled.
-  virtual std::size_t poll() noexcept = 0;
+  [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
+                             std::span<const std::byte> message) noexcept;
+  /// Make progress; returns how many messages, completions and events were handled. Returns 0 and
+  /// does nothing when a handler calls it.
+  std::size_t poll() noexcept { return poll_(*backend_); }
   /// Forget that operations were posted with this completion: it and their local memory may be
   /// freed at once, and results are thrown away.
-  virtual void abandon(Completion& completion) noexcept = 0;
+  void abandon(Completion& completion) noexcept;
 
   // --- handlers, called inside poll(); they may post, send, subscribe and unsubscribe ------------
   // A handler must not throw: poll() lets nothing out (F5), so that would end the program.
@@ -312,112 +326,62 @@ class Fabric {
 
   // --- time and waiting --------------------------------------------------------------------------
   /// Nanoseconds since some fixed moment; the only clock that a layer may read.
-  [[nodiscard]] virtual std::uint64_t now_ns() const noexcept = 0;
+  [[nodiscard]] std::uint64_t now_ns() const noexcept;
   /// What that clock said when poll() last looked at it, which it does now and then: a load.
   [[nodiscard]] std::uint64_t recent_ns() const noexcept { return recent_ns_; }
   /// Runners call, in this order: prepare_sleep(); poll all layers once more; then sleep() if that
   /// found nothing, or cancel_sleep(). After prepare_sleep() a peer's operation rings our doorbell,
-  /// so nothing that arrives in between is slept through.
-  virtual void prepare_sleep() noexcept = 0;
-  virtual void cancel_sleep() noexcept = 0;
-  /// Returns when rung, after timeout_ns, or for a duty of the backend's own (its heartbeat).
-  virtual void sleep(std::uint64_t timeout_ns) noexcept = 0;
+  /// so nothing that arrives in between is slept through. On a simulated node they do nothing.
+  void prepare_sleep() noexcept;
+  void cancel_sleep() noexcept;
+  /// Returns when rung, after timeout_ns, or for a duty of the fabric's own (its heartbeat).
+  void sleep(std::uint64_t timeout_ns) noexcept;
   /// Makes a sleep() of this fabric return, now or when it comes. The one member that any thread
   /// may call (to stop a runner, say).
-  virtual void wake() noexcept = 0;
+  void wake() noexcept;
   /// "Poll me no later than this": bounds the next sleep(), and makes a simulated node poll then.
-  virtual void wake_at(std::uint64_t time_ns) noexcept = 0;
+  void wake_at(std::uint64_t time_ns) noexcept;
   /// For a foreign event loop, instead of sleep(): readable when there is something to poll() for,
-  /// the backend's own duties, wake_at() and wake() included; -1 if there is none. Works between
+  /// the fabric's own duties, wake_at() and wake() included; -1 if there is none. Works between
   /// prepare_sleep() (and a last poll, as above) and cancel_sleep(); then poll().
-  [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
+  [[nodiscard]] int wait_descriptor() const noexcept;
   /// Members of this host that share the processors with us; runners spin less when it exceeds
   /// them.
-  [[nodiscard]] virtual std::uint32_t host_members() const noexcept { return 1; }
+  [[nodiscard]] std::uint32_t host_members() const noexcept;
 
   // --- simulated time ----------------------------------------------------------------------------
-  [[nodiscard]] virtual const CpuCosts* cpu_costs() const noexcept { return nullptr; }
+  [[nodiscard]] const CpuCosts* cpu_costs() const noexcept { return cpu_costs_; }
   /// "The work just done takes this long": a simulated node's clock moves on; nothing on a real
   /// one.
-  virtual void spend(double) noexcept {}
+  void spend(double ns) noexcept;
 
- protected:
+ private:
+  // src/fabric/core/core.hpp: what is true of all backends. It fills in what follows.
+  friend class FabricCore;
+  friend class Region;
+  friend class Subscription;
   struct Peer {
     std::string name;
     bool failed = false;
     std::string failure;
-    bool announced = false;  // its failure
-    bool expelled = false;
+    std::bitset<kMaxRegions> connected;
   };
+  Fabric();
 
-  Fabric() = default;
-
-  // For backends: the common part of every fabric (src/fabric/fabric.cpp).
-  virtual std::span<std::byte> do_allocate(RegionId id, const RegionSpec& spec,
-                                           bool observers_only) = 0;
-  virtual void do_announce(RegionId id) = 0;
-  virtual void do_release(RegionId id) noexcept = 0;
-  virtual void channel_opened(std::uint32_t) noexcept {}
-  /// The peer was expelled, perhaps by a handler: parts from it, and sees to it that the next
-  /// poll() calls tell_expelled(). Its messages go nowhere by themselves.
-  virtual void part_with_expelled(Rank peer) noexcept = 0;
-  /// Emits the events of those who were expelled since; returns how many.
-  std::size_t tell_expelled();
-  [[nodiscard]] bool expelled(Rank r) const noexcept { return peers_[r].expelled; }
-  [[nodiscard]] bool must_tell_expelled() const noexcept { return !untold_.empty(); }
-
-  /// Only from within poll() (F5).
-  void emit(const Event& event);
-  /// Why a backend has no memory for an operation. If the peer has failed, the operation completes
-  /// so, and is not refused.
-  [[nodiscard]] Refusal refuse(const Operation& operation) const noexcept;
-  /// Marks the peer as failed and emits the event, once.
-  void fail_peer(Rank peer, std::string how);
-  /// Hands a message to the channel's handler; false if it has none yet, then it must wait. What
-  /// comes from somebody who was expelled goes nowhere.
-  [[nodiscard]] bool deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message);
-  static void begin(Completion& c) noexcept { ++c.pending_; }
-  static void finish(Completion& c) noexcept { --c.pending_; }
-  static void finish_failed(Completion& c, Rank peer) noexcept {
-    --c.pending_;
-    if (c.failed_++ == 0) c.failed_peer_ = peer;
-  }
-  static void clear(Completion& c) noexcept { c.pending_ = 0; }
+  // One indirect call a batch, and one a poll.
+  FabricBackend* backend_ = nullptr;
+  Posted (*post_)(FabricBackend&, std::span<const Operation>) noexcept = nullptr;
+  std::size_t (*poll_)(FabricBackend&) noexcept = nullptr;
 
   Rank rank_ = 0;
-  std::string group_;
-  Properties properties_{};
   std::uint64_t recent_ns_ = 0;
   std::vector<Peer> peers_;
-
- private:
-  friend class Region;
-  friend class Subscription;
-  struct Subscriber {
-    std::uint64_t id;  // 0: unsubscribed, and swept when no handler runs
-    EventHandler handler;
-  };
-  struct Slot {
-    bool taken = false;
-    bool observers_only = false;
-    std::string name;
-    std::uint64_t epoch = 0;
-  };
-  Region make_region(RegionSpec spec, bool observers_only);
-  [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t epoch);
-  void release(RegionId id) noexcept;
-  void unsubscribe(std::uint64_t id) noexcept;
-  void enter_handler() noexcept { ++handler_depth_; }
-  void leave_handler() noexcept;
-
-  std::vector<std::unique_ptr<Subscriber>> subscribers_;
-  std::uint64_t next_subscriber_ = 1;
-  std::vector<std::shared_ptr<const MessageHandler>> handlers_;
-  std::uint32_t handler_depth_ = 0;
-  std::vector<Rank> untold_;  // were expelled, and no event has said so
-  std::vector<Slot> slots_;
-  std::uint32_t next_slot_ = 0;
-  std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name
+  const CpuCosts* cpu_costs_ = nullptr;
+  Properties properties_{};
+  std::string kind_;
+  std::string description_;
+  std::string group_;
+  std::unique_ptr<FabricCore> core_;
 };
 
 }  // namespace dunlin

@@ -44,7 +44,7 @@ Process member(const Hosts& hosts, unsigned host, const std::string& group,
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     setenv("DUNLIN_SECRET", "only these tests know it", 1);
     const auto fabric = ofi::join({.group = group, .timeout_ms = 60'000, .silence_timeout_ms = 0});
-    parent.tell("rank " + std::to_string(fabric->rank()) + ": " + ofi::description(*fabric));
+    parent.tell("rank " + std::to_string(fabric->rank()) + ": " + fabric->description());
     return static_cast<void>(parent.hear()), 0;
   });
 }

@@ -195,7 +195,7 @@ TEST(SimForming, IsRefusedWhereALinkIsCutOneWay) {
   // The third met both of them, and hears that they have given up.
   ASSERT_TRUE(all.until(
       [&] { return all[0].fabric && all[0].fabric->failed(1) && all[0].fabric->failed(2); }));
-  EXPECT_EQ(all[0].fabric->failure_text(1), "it has left the group");
+  EXPECT_EQ(all[0].fabric->failure_text(1), "member 'node1' (rank 1) failed: it has left the group");
 }
 
 TEST(SimForming, GoesOnWhenALinkIsHealedInTime) {
@@ -318,7 +318,7 @@ TEST(SimForming, TakesLeaveWithTheFabric) {
   all.world.on(2, [&] { all[2].leave(); });
   ASSERT_TRUE(all.until([&] { return all[0].fabric->failed(2) && all[1].fabric->failed(2); }));
   EXPECT_LT(all.world.now_ns() - left, 10'000U) << "nobody had to wait for its silence";
-  EXPECT_EQ(all[0].fabric->failure_text(2), "it has left the group");
+  EXPECT_EQ(all[0].fabric->failure_text(2), "member 'node2' (rank 2) failed: it has left the group");
   EXPECT_TRUE(all.until([&] { return lost.finished(); }));
   EXPECT_FALSE(all.world.fabric(0).failed(2)) << "it is still in the other one";
   const std::uint64_t one = 1;

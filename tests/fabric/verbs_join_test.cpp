@@ -83,7 +83,7 @@ TEST(VerbsJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
 TEST(VerbsJoin, SaysWhichDeviceItChoseAndWhatItPromises) {
   SKIP_WITHOUT_A_DEVICE();
   const auto fabric = verbs::join(on_this_host(fresh_group(), 1));
-  const std::string text = verbs::description(*fabric);
+  const std::string text = fabric->description();
   EXPECT_TRUE(contains(text, device())) << text;
   EXPECT_TRUE(contains(text, "as asked")) << text;
   EXPECT_TRUE(contains(text, "atomics")) << text;

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 namespace dunlin::test {
 namespace {
@@ -192,7 +192,7 @@ std::unique_ptr<Fabric> join_over_sockets(const SocketOptions& options,
     attachment.our_proofs.push_back(proof(options.rank, peer));
     attachment.their_proofs.push_back(proof(peer, options.rank));
   }
-  return std::make_unique<stream::StreamFabric>(std::move(attachment));
+  return stream::make_stream_fabric(std::move(attachment));
 }
 
 }  // namespace dunlin::test

@@ -63,7 +63,7 @@ class FabricEnd {
     const auto& word = *reinterpret_cast<const std::uint64_t*>(box_.memory().data());
     while (memory::load(word) != turn) fabric_->poll();
   }
-  [[nodiscard]] std::string description() const { return verbs::description(*fabric_); }
+  [[nodiscard]] std::string description() const { return fabric_->description(); }
 
  private:
   std::unique_ptr<Fabric> fabric_;

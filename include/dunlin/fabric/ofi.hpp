@@ -24,7 +24,7 @@ namespace dunlin::ofi {
 
 /// What is empty of group, members or names (with rank or name), meeting, secret, tls and address
 /// is taken from the environment: from DUNLIN_* or from what mpirun or srun says (docs/deploy.md).
-/// If that is incomplete or contradicts itself, join() throws; description() says what was taken.
+/// If that is incomplete or contradicts itself, join() throws; Fabric::description() says what was taken.
 struct JoinOptions {
   std::string group = {};
   /// How many members; ranks go to them in order of arrival unless `rank` is given.
@@ -71,10 +71,6 @@ struct JoinOptions {
 /// leads. Who joins knocks at all of `doors`, addresses of those that may be there. Throws Error.
 [[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options,
                                                           std::vector<std::string> doors = {});
-
-/// Provider, device and address of a fabric that join() made, and what it took from the
-/// environment, in one line; empty for others.
-[[nodiscard]] std::string description(const Fabric& fabric);
 
 /// What this host has for such a fabric: "provider: device address", one a line; and why there is
 /// nothing, if so.

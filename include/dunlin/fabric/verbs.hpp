@@ -66,10 +66,6 @@ struct JoinOptions {
 [[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options,
                                                           std::vector<std::string> doors = {});
 
-/// Device and address of a fabric that join() made, why these, what the device promises, and what
-/// was taken from the environment, in one line; empty for others.
-[[nodiscard]] std::string description(const Fabric& fabric);
-
 /// What this host has for such a fabric: "device address", one a line; and why there is nothing, if
 /// so.
 [[nodiscard]] std::vector<std::string> devices();

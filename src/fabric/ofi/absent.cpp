@@ -18,8 +18,6 @@ std::shared_ptr<MeetingPlace> meeting_place(JoinOptions, std::vector<std::string
   throw Error(kWhy);
 }
 
-std::string description(const Fabric&) { return {}; }
-
 std::vector<std::string> networks() { return {kWhy}; }
 
 std::vector<std::string> unfit_networks() { return {}; }

@@ -55,11 +55,6 @@ std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options, std::vector<std
                                                                    std::move(doors), begin_join);
 }
 
-std::string description(const Fabric& fabric) {
-  const auto* made = dynamic_cast<const stream::StreamFabric*>(&fabric);
-  return made == nullptr || fabric.kind() != "ofi" ? std::string() : made->description();
-}
-
 std::vector<std::string> networks() {
   return why_not_loaded().empty() ? list_networks() : std::vector<std::string>();
 }

@@ -1,33 +1,30 @@
-#include "fabric/shm/shm_fabric.hpp"
+#include "fabric/shm/shm_backend.hpp"
 
 namespace dunlin::shm {
 
-std::span<std::byte> ShmFabric::do_allocate(RegionId id, const RegionSpec& spec,
-                                            bool observers_only) {
+std::span<std::byte> ShmBackend::map(RegionId id, const LocalRegion& region) {
+  const RegionSpec& spec = region.spec;
   OwnSegment segment =
-      make_segment({.kind = observers_only ? SegmentKind::published : SegmentKind::region,
+      make_segment({.kind = region.observers_only ? SegmentKind::published : SegmentKind::region,
                     .owner_pid = static_cast<std::uint32_t>(getpid()),
                     .owner_uid = geteuid(),
-                    .owner_rank = rank_,
-                    .members = size(),
+                    .owner_rank = self_.rank,
+                    .members = members_,
                     .incarnation = self_.incarnation,
                     .epoch = spec.epoch,
                     .layout_hash = spec.layout_hash,
                     .bytes = spec.bytes,
                     .fabric = "shm",
-                    .group = group_,
-                    .member = peers_[rank_].name,
+                    .group = self_.group,
+                    .member = self_.names[self_.rank],
                     .region = spec.name,
                     .layout_text = spec.layout_text});
-  locals_[id.index] = std::make_unique<Local>(
-      Local{std::make_shared<OwnSegment>(std::move(segment)), spec, observers_only});
-  must_match_ = true;  // perhaps a peer has announced it already
-  attend_soon();
-  return locals_[id.index]->segment->mapping->memory();
+  segments_[id.index] = std::make_shared<const OwnSegment>(std::move(segment));
+  return segments_[id.index]->mapping->memory();
 }
 
 /// What rests in late_ may be what is missing.
-OwnSegment ShmFabric::make_segment(const SegmentInfo& info) {
+OwnSegment ShmBackend::make_segment(const SegmentInfo& info) {
   try {
     return create_segment(info, access_.group);
   } catch (const Error&) {
@@ -36,105 +33,57 @@ OwnSegment ShmFabric::make_segment(const SegmentInfo& info) {
   return create_segment(info, access_.group);
 }
 
-void ShmFabric::do_announce(RegionId id) {
-  Local& local = *locals_[id.index];
-  if (local.number != 0) return;
-  local.number = ++announcements_;
-  const std::span<std::byte> memory = local.segment->mapping->memory();
-  remote(rank_, id) = {memory.data(), memory.size()};
+void ShmBackend::open(RegionId id, const LocalRegion&, RemoteRegion& own) {
+  own.mapping = segments_[id.index]->mapping;
+}
+
+void ShmBackend::announce(Rank peer, RegionId id, const LocalRegion& region) {
   Packet packet;
   packet.type = PacketType::announce;
-  packet.value = local.number;
-  for (Rank peer = 0; peer < size(); ++peer) send_control(peer, packet, local.segment);
+  packet.value = region.number;
+  send_control(peer, packet, segments_[id.index]);
 }
 
-void ShmFabric::do_release(RegionId id) noexcept {
-  const std::unique_ptr<Local> local = std::move(locals_[id.index]);
-  for (Rank peer = 0; peer < size(); ++peer) {
-    remote(peer, id) = {};
-    for (Offer& offer : contacts_[peer].offers)
-      if (offer.state != Offer::State::waiting && offer.region == id)
-        offer.state = Offer::State::waiting;
-  }
-  late_.add(local->segment->mapping, recent_ns_);
-  if (local->number == 0 || !in_own_process()) return;
+void ShmBackend::withdraw(Rank peer, RegionId, const LocalRegion& region) noexcept {
   Packet packet;
   packet.type = PacketType::withdraw;
-  packet.value = local->number;
-  for (Rank peer = 0; peer < size(); ++peer) send_control(peer, packet, nullptr);
+  packet.value = region.number;
+  send_control(peer, packet, nullptr);
 }
 
-void ShmFabric::take_announcement(Rank from, Received& received) {
-  Contact& contact = contacts_[from];
-  if (received.descriptors.size() != 1) return fail(from, "it announced a region without memory");
-  if (contact.offers.size() == kMaxRegions)
-    return fail(from, "it announced more regions than a fabric can have");
+void ShmBackend::unmap(RegionId id, const LocalRegion&) noexcept {
+  const std::shared_ptr<const OwnSegment> segment = std::move(segments_[id.index]);
+  late_.add(segment->mapping, core().recent_ns());
+}
+
+void ShmBackend::connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept {
+  const auto& mapping = *static_cast<const Mapping*>(there.mapping.get());
+  target(peer, id) = {mapping.memory().data(), mapping.memory().size()};
+}
+
+void ShmBackend::disconnect(Rank peer, RegionId id) noexcept { target(peer, id) = {}; }
+
+void ShmBackend::let_go(Rank, RemoteRegion& there) noexcept {
+  late_.add(std::static_pointer_cast<const Mapping>(std::move(there.mapping)), core().recent_ns());
+}
+
+void ShmBackend::take_announcement(Rank from, Received& received) {
+  if (received.descriptors.size() != 1)
+    return core().fail(from, "it announced a region without memory");
   PeerSegment segment = map_peer_segment(received.descriptors[0]);
   const SegmentInfo& info = segment.info;
-  if (info.kind != SegmentKind::region || info.incarnation != contact.link.incarnation ||
-      info.owner_rank != from || info.group != group_)
-    return fail(from, "it announced a segment that is not its own region");
-  contact.offers.push_back({received.packet.value, std::move(segment)});
-  must_match_ = true;
-}
-
-void ShmFabric::take_withdrawal(Rank from, std::uint64_t number) {
-  std::vector<Offer>& offers = contacts_[from].offers;
-  const auto offer = std::find_if(offers.begin(), offers.end(),
-                                  [&](const Offer& o) { return o.number == number; });
-  if (offer == offers.end()) return;
-  Offer withdrawn = std::move(*offer);
-  offers.erase(offer);
-  late_.add(std::move(withdrawn.segment.mapping), recent_ns_);
-  if (withdrawn.state != Offer::State::connected) return;
-  remote(from, withdrawn.region) = {};
-  tell({.kind = Event::Kind::region_withdrawn,
-        .peer = from,
-        .region = withdrawn.region,
-        .text = "the peer has released it"});
-}
-
-/// Brings together what peers have announced and what is allocated here, whichever came first.
-void ShmFabric::match_offers() {
-  must_match_ = false;
-  for (Rank peer = 0; peer < size(); ++peer) {
-    std::vector<Offer>& offers = contacts_[peer].offers;
-    for (std::size_t i = 0; i < offers.size(); ++i) {
-      if (offers[i].state != Offer::State::waiting) continue;
-      const RegionId id = local_region(offers[i].segment.info);
-      if (id == RegionId{}) continue;
-      const bool alike = offers[i].segment.info.layout_hash == locals_[id.index]->spec.layout_hash;
-      alike ? connect_region(peer, offers[i], id) : refuse_region(peer, offers[i], id);
-    }
-  }
-}
-
-RegionId ShmFabric::local_region(const SegmentInfo& info) const noexcept {
-  for (std::uint32_t index = 0; index < kMaxRegions; ++index) {
-    const Local* local = locals_[index].get();
-    if (local != nullptr && !local->observers_only && local->spec.epoch == info.epoch &&
-        local->spec.name == info.region)
-      return {index};
-  }
-  return {};
-}
-
-void ShmFabric::connect_region(Rank peer, Offer& offer, RegionId id) {
-  const std::span<std::byte> memory = offer.segment.mapping->memory();
-  remote(peer, id) = {memory.data(), memory.size()};
-  offer.state = Offer::State::connected;
-  offer.region = id;
-  tell({.kind = Event::Kind::region_connected, .peer = peer, .region = id, .text = {}});
-}
-
-void ShmFabric::refuse_region(Rank peer, Offer& offer, RegionId id) {
-  const RegionSpec& spec = locals_[id.index]->spec;
-  offer.state = Offer::State::refused;
-  offer.region = id;
-  const std::string text = "region '" + spec.name + "' has another layout at " + who(peer) +
-                           " than here at " + who(rank_) + ": there [" +
-                           offer.segment.info.layout_text + "], here [" + spec.layout_text + "]";
-  tell({.kind = Event::Kind::region_refused, .peer = peer, .region = id, .text = text});
+  if (info.kind != SegmentKind::region || info.incarnation != contacts_[from].link.incarnation ||
+      info.owner_rank != from || info.group != self_.group)
+    return core().fail(from, "it announced a segment that is not its own region");
+  const FabricCore::Fault fault =
+      core().on_announcement(from, {.number = received.packet.value,
+                                    .bytes = segment.mapping->memory().size(),
+                                    .epoch = info.epoch,
+                                    .layout_hash = info.layout_hash,
+                                    .name = info.region,
+                                    .layout_text = info.layout_text,
+                                    .mapping = std::move(segment.mapping)});
+  if (fault != nullptr) core().fail(from, fault);
 }
 
 }  // namespace dunlin::shm

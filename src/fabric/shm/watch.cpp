@@ -1,9 +1,15 @@
-#include <algorithm>
+#include "fabric/shm/shm_backend.hpp"
 
-#include <sys/socket.h>
-
-#include "fabric/shm/shm_fabric.hpp"
-
+/// What is done now and then; and going to sleep without missing anything, for which docs/fabric.md
+/// has the proof.
+///  W1  The sleeper sets `sleeping`, then makes a barrier on all processors, then polls once more,
+///      and sleeps only if that found nothing.
+///  W2  A writer places its bytes, then looks at `sleeping`.
+///  W3  Between the two the writer's compiler keeps the order, and its processor by a fence of its
+///      own or the sleeper's barrier: so the poll sees the bytes or the writer sees `sleeping`.
+///  W4  A writer that finds the number of a sleep in `sleeping` rings the bell, then changes it
+///      from that number to 0. The bell stays rung until the sleeper, awake again, silences it.
+///  W5  A sleep ends in time for the sleeper's heartbeat and its appointments.
 namespace dunlin::shm {
 namespace {
 
@@ -11,119 +17,80 @@ constexpr std::uint64_t kWatchIntervalNs = 500'000;
 /// Reading the processor's counter costs some 10 ns, the clock 25 to 70, the rest of a poll() 1 to
 /// 2. A member that polls fast and then slowly beats its heart only after so many slow polls.
 constexpr std::uint32_t kPollsPerTicks = 4;
-constexpr std::uint64_t kSilenceChecksPerTimeout = 16;
+constexpr std::uint64_t kUnsentPacketsRetryNs = 10'000'000;
 
 }  // namespace
 
-std::size_t ShmFabric::poll() noexcept {
-  const bool quiet = memory::load(own_->pending) == 0;
-  if (--polls_until_ticks_ != 0 && quiet) [[likely]]
+std::size_t ShmBackend::poll_slowly() noexcept {
+  if (!core().begin_poll()) {
+    polls_until_ticks_ = 1;
     return 0;
-  return poll_slowly();
-}
-
-std::size_t ShmFabric::poll_slowly() noexcept {
-  handled_ = 0;
-  if (polls_until_ticks_ == 0) look_at_clock();
-  if (memory::load(own_->pending) != 0) handle_pending();
-  return handled_;
+  }
+  // A poll with something pending counts as well, whatever the countdown says.
+  if (polls_until_ticks_ == 0 || memory::load(*pending_) != 0) look_at_clock();
+  if (memory::load(*pending_) != 0) handle_pending();
+  if (core().has_duties()) core().perform_duties();
+  return core().end_poll();
 }
 
 /// Polls that are far apart all look; only those of which several fit between two looks skip some.
-void ShmFabric::look_at_clock() {
+void ShmBackend::look_at_clock() {
   const std::uint64_t ticks = read_ticks();
   if (!look_timer_.over(ticks)) {
     polls_until_ticks_ = kPollsPerTicks;
     return;
   }
   polls_until_ticks_ = 1;
-  const std::uint64_t now = now_ns();
-  look_timer_.restart(ticks, now);
-  recent_ns_ = now;
-  if (watch_now_ || now - last_watch_ns_ >= kWatchIntervalNs) watch(now);
+  core().set_time(now_ns());
+  look_timer_.restart(ticks, core().recent_ns());
+  if (watch_now_ || core().recent_ns() - last_watch_ns_ >= kWatchIntervalNs) watch();
 }
 
 /// The next poll() does.
-void ShmFabric::look_soon() noexcept {
+void ShmBackend::look_soon() noexcept {
   polls_until_ticks_ = 1;
   look_timer_.expire();
 }
 
-void ShmFabric::watch(std::uint64_t now_ns) {
+void ShmBackend::watch() {
   watch_now_ = false;
-  last_watch_ns_ = now_ns;
-  beat(now_ns);
+  last_watch_ns_ = core().recent_ns();
+  beat();
   read_control();
-  late_.look(now_ns);
-  if (silence_timeout_ns_ == 0 || now_ns < next_silence_check_ns_) return;
-  next_silence_check_ns_ = now_ns + silence_timeout_ns_ / kSilenceChecksPerTimeout;
-  detector_.look(now_ns);
-  check_silence();
+  late_.look(last_watch_ns_);
+  core().watch();
 }
 
-void ShmFabric::beat(std::uint64_t now_ns) noexcept {
+void ShmBackend::beat() noexcept {
   memory::store(own_->heartbeats, ++heartbeats_);
-  memory::store(own_->last_watch_ns, now_ns);
+  memory::store(own_->last_watch_ns, last_watch_ns_);
 }
 
-void ShmFabric::check_silence() {
-  for (Rank peer = 0; peer < size(); ++peer) {
-    if (peer == rank_ || failed(peer)) continue;
-    if (detector_.silent(peer, memory::load(doors_[peer].base->heartbeats)))
-      fail(peer, "it has shown no sign of life for " +
-                     std::to_string(silence_timeout_ns_ / 1'000'000) +
-                     " ms: the process is stopped, or does not call poll()");
-  }
+std::uint64_t ShmBackend::signs_of_life(Rank peer) const noexcept {
+  return memory::load(attention_[peer].base->heartbeats);
 }
 
-/// First comes what it has still said. Closing the control socket tells the peer as well, should it
-/// come back to life.
-void ShmFabric::fail(Rank peer, const std::string& how) {
-  Contact& contact = contacts_[peer];
-  if (peer == rank_ || contact.failing) return;
-  contact.failing = true;
-  drain_messages(peer);
-  part_with(peer);
-  ++handled_;
-  fail_peer(peer, who(peer) + " failed: " + how);
+// --- time and waiting ----------------------------------------------------------------------------
+
+std::uint64_t ShmBackend::now_ns() const noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
+
+void ShmBackend::arm() noexcept {
+  memory::exchange(&own_->sleeping, ++sleeps_);  // a full fence, for the writers who fence, too
+  if (self_.has_barriers) barrier_on_all_processors();
 }
 
-void ShmFabric::part_with_expelled(Rank peer) noexcept {
-  attend_soon();
-  if (!std::exchange(contacts_[peer].failing, true)) part_with(peer);
+void ShmBackend::disarm(bool only_rung) noexcept {
+  memory::store(own_->sleeping, 0);
+  look_soon();                        // the time that recent_ns() gives is that of before the sleep
+  if (!only_rung) watch_now_ = true;  // a peer's word, its death, or our own heartbeat
 }
 
-void ShmFabric::part_with(Rank peer) noexcept {
-  Contact& contact = contacts_[peer];
-  doors_[peer] = Door{};
-  contact.messages_until = std::min(contact.messages_until, memory::load(own_->ring(peer).head));
-  for (std::uint32_t index = 0; index < kMaxRegions; ++index) remote(peer, {index}) = {};
-  outgoing_ -= contact.outgoing.size();
-  contact.outgoing.clear();
-  for (Offer& offer : contact.offers) late_.add(std::move(offer.segment.mapping), recent_ns_);
-  contact.offers.clear();
-  if (contact.link.socket) {
-    forget(contact.link.socket);
-    shutdown(contact.link.socket.get(), SHUT_RDWR);
-  }
-  contact.link = Link{.pid = contact.link.pid};
-  --living_;
-  memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
-}
+bool ShmBackend::may_wait() noexcept { return memory::load(own_->sleeping) != 0; }
 
-void ShmFabric::fail_soon(Rank peer, std::string how) {
-  doomed_.emplace_back(peer, std::move(how));
-  attend_soon();
-}
-
-void ShmFabric::tell(const Event& event) {
-  ++handled_;
-  emit(event);
-}
-
-std::string ShmFabric::who(Rank peer) const {
-  const pid_t pid = contacts_[peer].link.pid;
-  return self_.who(peer) + (pid != 0 ? " (pid " + std::to_string(pid) + ")" : "");
+std::uint64_t ShmBackend::next_duty_ns() const noexcept {
+  const std::uint64_t unsent_ns =
+      outgoing_ > 0 ? core().recent_ns() + kUnsentPacketsRetryNs : UINT64_MAX;
+  return std::min(late_.due_ns(), unsent_ns);
 }
 
 }  // namespace dunlin::shm

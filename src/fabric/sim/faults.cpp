@@ -143,7 +143,7 @@ void Network::on_silence(std::uint64_t subject) {
   const Link& wire = *links_[subject >> 32];
   const auto epoch = static_cast<std::uint32_t>(subject);
   if (wire.silence_epoch != epoch || link(wire.to, wire.from).closed) return;
-  if (SimFabric* const observer = seats_[wire.to].fabric) observer->suspect(wire.from, epoch);
+  if (SimBackend* const observer = seats_[wire.to].fabric) observer->suspect(wire.from, epoch);
 }
 
 // --- faults --------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ void Network::message_handled(Flight& message, Ticks at) {
     return stall(message);
   }
   const Ticks told = at + way_back(message);
-  const std::uint64_t amount = SimFabric::ring_bytes(message.bytes);
+  const std::uint64_t amount = SimBackend::ring_bytes(message.bytes);
   give_back(wire, wire.message_ring, amount, told);
   retire(message);
 }

@@ -11,18 +11,12 @@
 
 #include <dunlin/fabric.hpp>
 
+#include "fabric/core/backend.hpp"
 #include "fabric/sim/ticks.hpp"
 
 namespace dunlin::sim {
 
 struct Flight;
-
-/// What a node tells its peers about a region of its own.
-struct Announcement {
-  RegionSpec spec;
-  std::uint32_t index;   // of the region, at its owner
-  std::uint32_t serial;  // tells it from earlier regions of the same index
-};
 
 enum class FlightKind : std::uint8_t {
   put,
@@ -51,8 +45,7 @@ struct FlightFacts {
   std::uint32_t from = 0;   // seats
   std::uint32_t to = 0;
 
-  std::uint32_t region_index = 0;  // the target's
-  std::uint32_t region_serial = 0;
+  std::uint64_t region = 0;  // the target's number for it
   std::uint32_t channel = 0;
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
@@ -61,7 +54,7 @@ struct FlightFacts {
   std::uint64_t desired = 0;
   std::uint64_t result = 0;
   Completion* completion = nullptr;
-  std::shared_ptr<const Announcement> announcement = nullptr;
+  std::shared_ptr<const RemoteRegion> announcement = nullptr;
 
   Ticks ready = 0;          // when the CPU handed it to the NIC
   Ticks sent = 0;           // when the NIC took it: retries count from here

@@ -148,10 +148,8 @@ std::unique_ptr<Fabric> SimFormation::poll() {
     return nullptr;
   }
   over_ = true;
-  auto fabric = std::make_unique<SimFabric>(world_, forming_->name, forming_->nodes,
-                                            forming_->first_seat, rank_, true);
-  world_.network.seat_late(forming_->first_seat + rank_, *fabric);
-  return fabric;
+  return make_sim_fabric(world_, forming_->name, forming_->nodes, forming_->first_seat, rank_,
+                         Begins::later);
 }
 
 /// Empty as long as it may still be formed.

@@ -13,7 +13,7 @@
 #include "fabric/sim/flight.hpp"
 #include "fabric/sim/ring.hpp"
 #include "fabric/sim/seat.hpp"
-#include "fabric/sim/sim_fabric.hpp"
+#include "fabric/sim/sim_backend.hpp"
 
 namespace dunlin::sim {
 
@@ -76,8 +76,8 @@ class Network {
   /// For a fabric of these nodes; returns the first.
   [[nodiscard]] Seat add_seats(const std::vector<Rank>& nodes);
   /// From now on the fabric sits there; late, it gets what has arrived already.
-  void seat(Seat seat, SimFabric& fabric);
-  void seat_late(Seat seat, SimFabric& fabric);
+  void seat(Seat seat, SimBackend& fabric);
+  void seat_late(Seat seat, SimBackend& fabric);
   /// The fabric goes, or was never formed; its peers are told.
   void leave(Seat seat);
   [[nodiscard]] Rank node_of(Seat seat) const noexcept { return seats_[seat].node; }
@@ -149,7 +149,7 @@ class Network {
   [[nodiscard]] bool unreachable(const Flight& flight);
   void say_farewell(Seat from, Seat to);
   void hand_over(Flight& flight);
-  [[nodiscard]] SimFabric::Reach target_of(const Flight& flight) const noexcept;
+  [[nodiscard]] SimBackend::Reach target_of(const Flight& flight) const noexcept;
   [[nodiscard]] Seat heading_for(const Flight& f) const noexcept {
     return f.responding ? f.from : f.to;
   }

@@ -9,7 +9,7 @@
 
 namespace dunlin::sim {
 
-class SimFabric;
+class SimBackend;
 
 /// A node's place in a fabric, numbered over all fabrics of a world: those of one fabric follow
 /// each other by rank. The first fabric's are its ranks.
@@ -18,10 +18,10 @@ using Seat = std::uint32_t;
 /// What a seat is, and who sits there.
 struct SeatFacts {
   Rank node = 0;
-  Seat first = 0;               // of its fabric
-  std::uint32_t members = 0;    // of its fabric
-  std::uint64_t links_at = 0;   // plus the other end's seat: the link's place
-  SimFabric* fabric = nullptr;  // null: not formed yet, or gone
+  Seat first = 0;                // of its fabric
+  std::uint32_t members = 0;     // of its fabric
+  std::uint64_t links_at = 0;    // plus the other end's seat: the link's place
+  SimBackend* fabric = nullptr;  // null: not formed yet, or gone
   bool gone = false;
   FlightList early = {};        // arrived before the fabric was formed
   std::vector<Rank> left = {};  // members that left before it was

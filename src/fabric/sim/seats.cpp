@@ -51,10 +51,10 @@ Seat Network::add_seats(const std::vector<Rank>& nodes) {
   return first;
 }
 
-void Network::seat(Seat seat, SimFabric& fabric) { seats_[seat].fabric = &fabric; }
+void Network::seat(Seat seat, SimBackend& fabric) { seats_[seat].fabric = &fabric; }
 
 /// Whoever has failed meanwhile is silent from now on.
-void Network::seat_late(Seat seat, SimFabric& fabric) {
+void Network::seat_late(Seat seat, SimBackend& fabric) {
   SeatFacts& facts = seats_[seat];
   facts.fabric = &fabric;
   while (!facts.early.empty()) fabric.arrived(facts.early.pop_front());
@@ -114,10 +114,10 @@ void Network::hand_over(Flight& flight) {
   wake(flight.to);
 }
 
-SimFabric::Reach Network::target_of(const Flight& flight) const noexcept {
-  const SimFabric* const fabric = seats_[flight.to].fabric;
+SimBackend::Reach Network::target_of(const Flight& flight) const noexcept {
+  const SimBackend* const fabric = seats_[flight.to].fabric;
   if (fabric == nullptr) return {};
-  return fabric->reach(flight.region_index, flight.region_serial);
+  return fabric->reach(flight.region);
 }
 
 bool Network::can_meet(Rank one, Rank other) {

@@ -46,10 +46,8 @@ Simulation::Simulation(Profile with_profile, std::uint32_t count, std::uint64_t 
   std::vector<Rank> all;
   while (all.size() < count) all.push_back(add_node());
   const Seat first = network.add_seats(all);
-  for (const Rank node : all) {
-    nodes[node]->fabric = std::make_unique<SimFabric>(*this, "sim", all, first, node, false);
-    network.seat(first + node, *nodes[node]->fabric);
-  }
+  for (const Rank node : all)
+    nodes[node]->fabric = make_sim_fabric(*this, "sim", all, first, node, Begins::with_the_world);
 }
 
 Rank Simulation::add_node() {

@@ -13,7 +13,7 @@
 #include "fabric/sim/meeting_place.hpp"
 #include "fabric/sim/network.hpp"
 #include "fabric/sim/random.hpp"
-#include "fabric/sim/sim_fabric.hpp"
+#include "fabric/sim/sim_backend.hpp"
 #include "fabric/sim/timeline.hpp"
 
 namespace dunlin::sim {
@@ -21,7 +21,7 @@ namespace dunlin::sim {
 struct Node {
   Node(Simulation& world, Rank node);
   Cpu cpu;
-  std::unique_ptr<SimFabric> fabric;  // the world's own; null: it is not in it
+  std::unique_ptr<Fabric> fabric;  // the world's own; null: it is not in it
 };
 
 /// All parts of a world; each knows the others through it.

@@ -53,7 +53,7 @@ std::uint32_t World::size() const noexcept {
 
 Fabric& World::fabric(Rank node) {
   impl_->check_node(node);
-  SimFabric* const fabric = impl_->simulation.nodes[node]->fabric.get();
+  Fabric* const fabric = impl_->simulation.nodes[node]->fabric.get();
   if (fabric == nullptr)
     throw Error("simulated node " + std::to_string(node) +
                 " was added later: it is not in the world's own fabric, so form() one with it");

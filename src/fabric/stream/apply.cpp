@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 /// What peers have posted, done here: by one thread, in order (S1), and nothing believed (S6).
 namespace dunlin::stream {
@@ -13,8 +13,6 @@ static_assert(kReadWindowBytes >= (2 * kQueueSlots + 8) * sizeof(EntryHead));
 constexpr const char* kNoSuchRegion = "it named a region that it cannot know";
 constexpr const char* kBeyondTheEnd = "it reached past the end of a region";
 constexpr const char* kOffAWord = "it asked for an atomic operation off a word";
-/// Who wants to hear of us oftener than four times in that does not.
-constexpr std::uint32_t kLeastSilenceMs = 4;
 constexpr const char* kAsksTooMuch = "it asks for more than it may have under way";
 
 std::uint64_t operand(const Entry& entry, std::size_t which) noexcept {
@@ -25,24 +23,24 @@ std::uint64_t operand(const Entry& entry, std::size_t which) noexcept {
 
 }  // namespace
 
-void StreamFabric::take_frame(Rank from, std::span<const std::byte> frame) {
+void StreamBackend::take_frame(Rank from, std::span<const std::byte> frame) {
   Contact& contact = contacts_[from];
-  if (contact.failing) return;
+  if (core().failing(from)) return;
   ++contact.frames;
   FrameReader reader(frame);
   Entry entry;
   while (reader.next(entry)) {
     const Fault fault = contact.greeted ? apply(from, contact, entry) : greet(from, contact, entry);
-    if (fault != nullptr) return fail(from, fault);
-    if (contact.failing) return;
+    if (fault != nullptr) return core().fail(from, fault);
+    if (core().failing(from)) return;
   }
-  if (reader.garbage()) return fail(from, "it sent a frame that is garbage");
+  if (reader.garbage()) return core().fail(from, "it sent a frame that is garbage");
   const bool owes = contact.placed != contact.placed_told ||
                     contact.message_bytes_handled != contact.message_bytes_told;
   if (owes || !contact.outbox.empty()) mark_unsent(from);
 }
 
-StreamFabric::Fault StreamFabric::greet(Rank from, Contact& contact, const Entry& entry) {
+StreamBackend::Fault StreamBackend::greet(Rank from, Contact& contact, const Entry& entry) {
   if (entry.head.kind != EntryKind::hello) return "it did not say first who it is";
   Hello hello;
   std::memcpy(&hello, entry.payload, sizeof hello);
@@ -51,16 +49,19 @@ StreamFabric::Fault StreamFabric::greet(Rank from, Contact& contact, const Entry
   if (hello.from != from || hello.to != rank_) return "it is somebody else, or means somebody else";
   if (!same_proof(hello.proof, their_proofs_[from])) return "it does not know the key of the group";
   contact.greeted = true;
-  if (hello.silence_timeout_ms == 0) return nullptr;
-  const std::uint64_t silence_timeout_ms = std::max(hello.silence_timeout_ms, kLeastSilenceMs);
-  const std::uint64_t interval_ns = silence_timeout_ms * 1'000'000 / 4;
-  beat_interval_ns_ = std::min(beat_interval_ns_, interval_ns);
-  next_beat_ns_ = std::min(next_beat_ns_, recent_ns_ + beat_interval_ns_);
+  core().on_silence_timeout(hello.silence_timeout_ms);
   return nullptr;
 }
 
-StreamFabric::Fault StreamFabric::apply(Rank from, Contact& contact, const Entry& entry) {
-  ++handled_;
+StreamBackend::Fault StreamBackend::apply(Rank from, Contact& contact, const Entry& entry) {
+  switch (entry.head.kind) {
+    case EntryKind::beat:
+      return nullptr;
+    case EntryKind::heard:
+      return take_heard(contact, entry.head);
+    default:
+      core().count_handled();
+  }
   switch (entry.head.kind) {
     case EntryKind::put:
     case EntryKind::write:
@@ -78,17 +79,12 @@ StreamFabric::Fault StreamFabric::apply(Rank from, Contact& contact, const Entry
       return take_placed(from, contact, entry.head);
     case EntryKind::message:
       return take_message(from, contact, entry);
-    case EntryKind::heard:
-      return take_heard(contact, entry.head);
     case EntryKind::announce:
-      return take_announcement(contact, entry);
+      return take_announcement(from, entry);
     case EntryKind::withdraw:
-      return take_withdrawal(from, contact, entry.head);
-    case EntryKind::beat:
-      --handled_;
-      return nullptr;
+      return core().on_withdrawal(from, entry.head.region);
     case EntryKind::leave:
-      contact.says_goodbye = true;
+      core().on_leave(from);
       return nullptr;
     case EntryKind::let_go:
       return take_let_go(from, entry.head);
@@ -97,38 +93,38 @@ StreamFabric::Fault StreamFabric::apply(Rank from, Contact& contact, const Entry
     case EntryKind::noted:
       return take_noted(contact);
     case EntryKind::hello:
+    case EntryKind::beat:
+    case EntryKind::heard:
       break;
   }
   return "it said twice who it is";
 }
 
 /// Where an entry wants to go; nowhere if the region was withdrawn while it was on its way.
-StreamFabric::Fault StreamFabric::reach(const Entry& entry, std::size_t bytes,
-                                        std::byte*& at) const noexcept {
-  const std::uint32_t number = entry.head.region;
-  const std::uint32_t index = number % kMaxRegions;
-  const std::uint32_t generation = number / kMaxRegions;
+StreamBackend::Fault StreamBackend::reach(const Entry& entry, std::size_t bytes,
+                                          std::byte*& at) const noexcept {
   at = nullptr;
-  if (generation == 0 || generation > generations_[index]) return kNoSuchRegion;
-  const Local* local = locals_[index].get();
-  if (local == nullptr || local->number != number) return nullptr;
-  const std::span<std::byte> memory = local->pages.memory();
+  bool known = false;
+  const LocalRegion* const region = core().find(entry.head.region, known);
+  if (!known) return kNoSuchRegion;
+  if (region == nullptr) return nullptr;
+  const std::span<std::byte> memory = memories_[entry.head.region % kMaxRegions]->pages.memory();
   if (bytes > memory.size() || entry.head.value > memory.size() - bytes) return kBeyondTheEnd;
   at = memory.data() + entry.head.value;
   return nullptr;
 }
 
 /// Of so many bytes that were just said to answer the peer.
-StreamFabric::Fault StreamFabric::count_answer(Contact& contact, std::size_t bytes) {
+StreamBackend::Fault StreamBackend::count_answer(Contact& contact, std::size_t bytes) {
   contact.outbox.count_answer(bytes);
   return check_answers(contact);
 }
 
-StreamFabric::Fault StreamFabric::check_answers(const Contact& contact) noexcept {
+StreamBackend::Fault StreamBackend::check_answers(const Contact& contact) noexcept {
   return contact.outbox.answer_bytes_waiting() > kMaxAnswerBytesWaiting ? kAsksTooMuch : nullptr;
 }
 
-StreamFabric::Fault StreamFabric::apply_bytes(Contact& contact, const Entry& entry) {
+StreamBackend::Fault StreamBackend::apply_bytes(Contact& contact, const Entry& entry) {
   std::byte* at = nullptr;
   if (const Fault fault = reach(entry, entry.head.bytes, at)) return fault;
   if (at != nullptr && entry.head.kind == EntryKind::write)
@@ -139,13 +135,13 @@ StreamFabric::Fault StreamFabric::apply_bytes(Contact& contact, const Entry& ent
   return check_answers(contact);
 }
 
-void StreamFabric::count_placed(Contact& contact, bool gone) {
+void StreamBackend::count_placed(Contact& contact, bool gone) {
   if (contact.placed_gone != gone) tell_placed(contact);
   contact.placed_gone = gone;
   ++contact.placed;
 }
 
-void StreamFabric::tell_placed(Contact& contact) {
+void StreamBackend::tell_placed(Contact& contact) {
   if (contact.placed == contact.placed_told) return;
   contact.placed_told = contact.placed;
   const EntryHead head{.kind = EntryKind::placed,
@@ -157,7 +153,7 @@ void StreamFabric::tell_placed(Contact& contact) {
 }
 
 /// Answers in as many entries as there are frames to fill.
-StreamFabric::Fault StreamFabric::apply_read(Contact& contact, const Entry& entry) {
+StreamBackend::Fault StreamBackend::apply_read(Contact& contact, const Entry& entry) {
   std::byte* at = nullptr;
   if (entry.head.bytes > kReadPieceBytes) return kAsksTooMuch;
   if (const Fault fault = reach(entry, entry.head.bytes, at)) return fault;
@@ -184,7 +180,7 @@ StreamFabric::Fault StreamFabric::apply_read(Contact& contact, const Entry& entr
   return nullptr;
 }
 
-StreamFabric::Fault StreamFabric::apply_atomic(Contact& contact, const Entry& entry) {
+StreamBackend::Fault StreamBackend::apply_atomic(Contact& contact, const Entry& entry) {
   std::byte* at = nullptr;
   if (entry.head.value % kWordBytes != 0) return kOffAWord;
   if (const Fault fault = reach(entry, kWordBytes, at)) return fault;
@@ -200,8 +196,8 @@ StreamFabric::Fault StreamFabric::apply_atomic(Contact& contact, const Entry& en
 }
 
 /// An answer that finds no buffer waits, and the peer has a limit on those.
-StreamFabric::Fault StreamFabric::answer(Contact& contact, const EntryHead& head,
-                                         const std::byte* from) {
+StreamBackend::Fault StreamBackend::answer(Contact& contact, const EntryHead& head,
+                                           const std::byte* from) {
   const std::size_t bytes = entry_bytes(head);
   static_cast<void>(contact.outbox.insist(bytes));
   std::byte* const payload = begin_entry(contact.outbox.take(bytes), head);

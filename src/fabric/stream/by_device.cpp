@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "fabric/alignment.hpp"
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 /// Operations that a device does by itself, and what goes with them: memory that peers must let go
 /// of before it is freed, and bells for those who sleep.
@@ -25,12 +25,12 @@ bool is_whole_words(const Operation& operation) noexcept {
 
 }  // namespace
 
-bool StreamFabric::waits_for_answers(const Contact& contact) noexcept {
+bool StreamBackend::waits_for_answers(const Contact& contact) noexcept {
   return !contact.unplaced.empty() || !contact.reads.empty() || !contact.atomics.empty();
 }
 
-StreamFabric::Way StreamFabric::way_of(const Contact& contact,
-                                       const Operation& operation) const noexcept {
+StreamBackend::Way StreamBackend::way_of(const Contact& contact,
+                                         const Operation& operation) const noexcept {
   const Reach::Abilities& able = reach_->abilities();
   if (is_atomic(operation.kind)) {
     if (!able.atomics) return Way::frames;
@@ -45,8 +45,8 @@ StreamFabric::Way StreamFabric::way_of(const Contact& contact,
   return is_put || !waits_for_answers(contact) ? Way::device : Way::frames;             // B1
 }
 
-Refusal StreamFabric::start_by_device(Contact& contact, const Remote& target,
-                                      const Operation& operation) noexcept {
+Refusal StreamBackend::start_by_device(Contact& contact, const Remote& target,
+                                       const Operation& operation) noexcept {
   const bool signal = operation.kind == OperationKind::write || is_atomic(operation.kind);
   if (signal && !contact.outbox.empty()) {
     contact.outbox.flush();
@@ -60,16 +60,16 @@ Refusal StreamFabric::start_by_device(Contact& contact, const Remote& target,
   return Refusal::none;
 }
 
-void StreamFabric::take_finished(Rank from, Completion& completion, bool well) noexcept {
-  ++handled_;
+void StreamBackend::take_finished(Rank from, Completion& completion, bool well) noexcept {
+  core().count_handled();
   finish_one(&completion, from, well);
 }
 
 /// What was posted to one peer goes to the device; one that sleeps is woken (B4).
-void StreamFabric::ring_device(Rank peer) noexcept {
+void StreamBackend::ring_device(Rank peer) noexcept {
   reach_->ring(peer);
   Contact& contact = contacts_[peer];
-  if (!std::exchange(contact.owes_bell, false) || !contact.dozes || contact.failing) return;
+  if (!std::exchange(contact.owes_bell, false) || !contact.dozes || core().failing(peer)) return;
   if (contact.outbox.empty()) say(peer, {.kind = EntryKind::beat});
   contact.outbox.flush();
 }
@@ -78,66 +78,66 @@ void StreamFabric::ring_device(Rank peer) noexcept {
 
 /// R2: kept until the last peer that may still reach it has let go, and our own device is done with
 /// what was started to that peer, of which the region may be the source.
-void StreamFabric::retire(std::unique_ptr<Local> local) {
-  Retired retired{.local = std::move(local), .users = {}};
-  const bool reached = reach_ != nullptr && retired.local->number != 0;
+void StreamBackend::retire(std::unique_ptr<Memory> memory) {
+  Retired retired{.memory = std::move(memory), .users = {}};
+  const bool reached = reach_ != nullptr && retired.memory->number != 0;
   for (Rank peer = 0; reached && peer < members_; ++peer)
-    if (!contacts_[peer].failing)
+    if (!core().failing(peer))
       retired.users.push_back({peer, reach_->started(peer), peer == rank_});
   retired_.push_back(std::move(retired));
 }
 
-void StreamFabric::free_retired() noexcept {
+void StreamBackend::free_retired() noexcept {
   const auto done = [&](const Retired::User& user) {
-    return contacts_[user.peer].failing ||
-           (user.let_go && reach_->finished(user.peer, user.started));
+    return core().failing(user.peer) || (user.let_go && reach_->finished(user.peer, user.started));
   };
   for (Retired& retired : retired_) std::erase_if(retired.users, done);
   std::erase_if(retired_, [&](const Retired& retired) {
-    if (!retired.users.empty() || is_source(*retired.local)) return false;
-    if (reach_ != nullptr && retired.local->number != 0)
-      reach_->close(retired.local->pages.memory());
+    if (!retired.users.empty() || is_source(*retired.memory)) return false;
+    if (reach_ != nullptr && retired.memory->number != 0)
+      reach_->close(retired.memory->pages.memory());
     return true;
   });
 }
 
 /// Whoever goes on without those that do not answer would fill the memory with what they may reach.
-void StreamFabric::check_retired(const std::string& name) const {
+void StreamBackend::check_retired(const std::string& name) const {
   if (retired_.size() < kMaxRetiredRegions) return;
   std::string awaited;
   for (const Retired::User& user : retired_.front().users)
-    if (!user.let_go) awaited += (awaited.empty() ? " of " : ", ") + who(user.peer);
+    if (!user.let_go) awaited += (awaited.empty() ? " of " : ", ") + core().name_of(user.peer);
   throw Error("region '" + name + "' cannot be announced yet: " + std::to_string(retired_.size()) +
               " regions that were released are still in reach of others (kMaxRetiredRegions), the "
               "oldest" +
               awaited + ": call poll() until they have let go, or have failed");
 }
 
-/// When all that we have asked for has come: while a device still answers, it needs the memory. Who
-/// withdraws has a limit on what waits for us, and announced no more regions than there can be.
-StreamFabric::Fault StreamFabric::let_go_soon(Rank peer, std::uint32_t number) {
+/// When all that we have asked for has come: while a device still answers, it needs the memory. A
+/// peer that withdraws has a limit on what waits for us, and announced no more regions than there
+/// can be.
+void StreamBackend::let_go(Rank peer, RemoteRegion& there) noexcept {
+  if (reach_ == nullptr || core().failing(peer)) return;
   const auto waiting = std::count_if(letting_go_.begin(), letting_go_.end(),
                                      [&](const LettingGo& one) { return one.peer == peer; });
   if (waiting >= kMaxRetiredRegions + kMaxRegions)
-    return "it withdraws more regions than may wait until they are let go";
-  letting_go_.push_back({peer, number, reach_->fetches(peer)});
-  return nullptr;
+    return core().fail_soon(peer, "it withdraws more regions than may wait until they are let go");
+  letting_go_.push_back({peer, static_cast<std::uint32_t>(there.number), reach_->fetches(peer)});
 }
 
-void StreamFabric::let_go_of_theirs() noexcept {
+void StreamBackend::let_go_of_theirs() noexcept {
   std::erase_if(letting_go_, [&](const LettingGo& one) {
-    if (contacts_[one.peer].failing) return true;
+    if (core().failing(one.peer)) return true;
     if (!reach_->finished(one.peer, one.fetches)) return false;
     say(one.peer, {.kind = EntryKind::let_go, .region = one.number});
-    if (const Fault fault = count_answer(contacts_[one.peer])) fail_soon(one.peer, fault);
+    if (const Fault fault = count_answer(contacts_[one.peer])) core().fail_soon(one.peer, fault);
     return true;
   });
 }
 
-StreamFabric::Fault StreamFabric::take_let_go(Rank from, const EntryHead& head) {
+StreamBackend::Fault StreamBackend::take_let_go(Rank from, const EntryHead& head) {
   if (reach_ == nullptr) return kNoDevice;
   for (Retired& retired : retired_) {
-    if (retired.local->number != head.region) continue;
+    if (retired.memory->number != head.region) continue;
     for (Retired::User& user : retired.users) {
       if (user.peer != from || user.let_go) continue;
       user.let_go = true;
@@ -149,27 +149,28 @@ StreamFabric::Fault StreamFabric::take_let_go(Rank from, const EntryHead& head) 
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-void StreamFabric::say_dozing(bool dozes) noexcept {
+void StreamBackend::say_dozing(bool dozes) noexcept {
   dozing_ = dozes;
   for (Rank peer = 0; peer < members_; ++peer) {
     Contact& contact = contacts_[peer];
-    if (peer == rank_ || contact.failing) continue;
+    if (peer == rank_ || core().failing(peer)) continue;
     if (dozes && ++contact.notes_awaited == 1) ++unnoted_;
     say(peer, {.kind = EntryKind::dozing, .value = dozes ? std::uint64_t{1} : 0});
   }
-  if (!polling_ && !unsent_.empty()) send_all();
+  if (!core().polling() && !unsent_.empty()) send_all();
 }
 
-void StreamFabric::doze() noexcept {
-  last_doze_ns_ = recent_ns_;
+void StreamBackend::doze() noexcept {
+  last_doze_ns_ = core().recent_ns();
   if (!dozing_ && reach_->abilities().ordered_writes) say_dozing(true);
 }
 
-void StreamFabric::stay_awake() noexcept {
-  if (recent_ns_ - last_doze_ns_ > kWakefulNs) say_dozing(false);
+void StreamBackend::stay_awake() noexcept {
+  if (core().recent_ns() - last_doze_ns_ > kWakefulNs) say_dozing(false);
 }
 
-StreamFabric::Fault StreamFabric::take_dozing(Rank from, Contact& contact, const EntryHead& head) {
+StreamBackend::Fault StreamBackend::take_dozing(Rank from, Contact& contact,
+                                                const EntryHead& head) {
   if (reach_ == nullptr) return kNoDevice;
   if (head.value > 1) return "it dozes more than one can";
   if (contact.dozes == (head.value == 1)) return "it says again whether it dozes";
@@ -179,7 +180,7 @@ StreamFabric::Fault StreamFabric::take_dozing(Rank from, Contact& contact, const
   return count_answer(contact);
 }
 
-StreamFabric::Fault StreamFabric::take_noted(Contact& contact) {
+StreamBackend::Fault StreamBackend::take_noted(Contact& contact) {
   if (reach_ == nullptr) return kNoDevice;
   if (contact.notes_awaited == 0) return "it noted what was not said";
   if (--contact.notes_awaited == 0) --unnoted_;
@@ -187,7 +188,7 @@ StreamFabric::Fault StreamFabric::take_noted(Contact& contact) {
 }
 
 /// What a peer that has failed can no longer do.
-void StreamFabric::forget_device_of(Rank peer) noexcept {
+void StreamBackend::forget_device_of(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   reach_->give_up(peer, *this);
   if (std::exchange(contact.notes_awaited, 0) > 0) --unnoted_;

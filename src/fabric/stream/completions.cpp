@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 /// What peers answer. They do so in order, so an answer belongs to the oldest that waits for one,
 /// and its ticket must say so.
@@ -11,12 +11,12 @@ constexpr const char* kNotAsked = "it answered what was not asked";
 
 }  // namespace
 
-void StreamFabric::finish_one(Completion* completion, Rank peer, bool well) noexcept {
+void StreamBackend::finish_one(Completion* completion, Rank peer, bool well) noexcept {
   if (completion == nullptr) return;
   well ? finish(*completion) : finish_failed(*completion, peer);
 }
 
-StreamFabric::Fault StreamFabric::take_bytes(Rank from, Contact& contact, const Entry& entry) {
+StreamBackend::Fault StreamBackend::take_bytes(Rank from, Contact& contact, const Entry& entry) {
   const EntryHead& head = entry.head;
   if (contact.reads.empty() || head.ticket != static_cast<std::uint32_t>(contact.reads.popped()))
     return kNotAsked;
@@ -44,7 +44,8 @@ StreamFabric::Fault StreamFabric::take_bytes(Rank from, Contact& contact, const 
   return nullptr;
 }
 
-StreamFabric::Fault StreamFabric::take_former(Rank from, Contact& contact, const EntryHead& head) {
+StreamBackend::Fault StreamBackend::take_former(Rank from, Contact& contact,
+                                                const EntryHead& head) {
   if (contact.atomics.empty() ||
       head.ticket != static_cast<std::uint32_t>(contact.atomics.popped()))
     return kNotAsked;
@@ -56,7 +57,8 @@ StreamFabric::Fault StreamFabric::take_former(Rank from, Contact& contact, const
   return nullptr;
 }
 
-StreamFabric::Fault StreamFabric::take_placed(Rank from, Contact& contact, const EntryHead& head) {
+StreamBackend::Fault StreamBackend::take_placed(Rank from, Contact& contact,
+                                                const EntryHead& head) {
   if (head.value <= contact.unplaced.popped() || head.value > contact.unplaced.pushed())
     return kNotAsked;
   const bool gone = (head.flags & kGone) != 0;
@@ -67,7 +69,7 @@ StreamFabric::Fault StreamFabric::take_placed(Rank from, Contact& contact, const
   return nullptr;
 }
 
-void StreamFabric::fail_all(Contact& contact, Rank peer) noexcept {
+void StreamBackend::fail_all(Contact& contact, Rank peer) noexcept {
   if (std::exchange(contact.writing.unfinished, false))
     finish_one(contact.writing.completion, peer, false);
   for (; !contact.unplaced.empty(); contact.unplaced.pop())
@@ -78,8 +80,7 @@ void StreamFabric::fail_all(Contact& contact, Rank peer) noexcept {
     finish_one(contact.atomics.oldest().completion, peer, false);
 }
 
-void StreamFabric::abandon(Completion& completion) noexcept {
-  if (completion.finished()) return;
+void StreamBackend::forget(const Completion& completion) noexcept {
   if (reach_ != nullptr) reach_->forget(completion);
   for (Contact& contact : contacts_) {
     if (contact.writing.unfinished && contact.writing.completion == &completion) cut_short(contact);
@@ -94,7 +95,6 @@ void StreamFabric::abandon(Completion& completion) noexcept {
     for (std::uint64_t i = contact.atomics.popped(); i < contact.atomics.pushed(); ++i)
       if (contact.atomics.at(i).completion == &completion) contact.atomics.at(i) = {};
   }
-  clear(completion);
 }
 
 }  // namespace dunlin::stream

@@ -8,7 +8,7 @@
 
 #include "fabric/meeting/introductions.hpp"
 #include "fabric/stepped_formation.hpp"
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 namespace dunlin::stream {
 
@@ -46,7 +46,7 @@ class Joining final : public SteppedFormation {
                           .transport = nullptr};
     parts_.describe(attachment, all_);
     attachment.transport = std::move(parts_.network);
-    return std::make_unique<StreamFabric>(std::move(attachment));
+    return make_stream_fabric(std::move(attachment));
   }
 
   Awaited awaited() override { return meeting_ ? meeting_->awaited() : parts_.network->awaited(); }

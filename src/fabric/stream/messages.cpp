@@ -1,4 +1,4 @@
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 namespace dunlin::stream {
 namespace {
@@ -8,15 +8,12 @@ constexpr std::uint64_t kHeardPortionBytes = Inbox::kWindowBytes / 4;
 
 }  // namespace
 
-Refusal StreamFabric::send(Rank peer, std::uint32_t channel,
-                           std::span<const std::byte> message) noexcept {
-  if (peer >= size()) return Refusal::unknown_peer;
-  if (message.size() > kMaxMessageBytes || channel >= kMaxChannels) return Refusal::too_large;
+Refusal StreamBackend::send(Rank peer, std::uint32_t channel,
+                            std::span<const std::byte> message) noexcept {
   Contact& contact = contacts_[peer];
-  if (failed(peer)) return Refusal::none;  // accepted, and lost with the peer
   if (peer == rank_) {
     if (!contact.inbox.push(channel, message)) return Refusal::queue_full;
-    must_drain_ = true;
+    sent_to_self_ = true;
     return Refusal::none;
   }
   const std::size_t record = Inbox::record_bytes(message.size());
@@ -28,7 +25,7 @@ Refusal StreamFabric::send(Rank peer, std::uint32_t channel,
   const bool is_behind = contact.writing.unfinished && still_writing(contact);
   if (is_behind || contact.outbox.offer(entry_bytes(head)) == 0) {
     mark_unsent(peer);
-    if (!polling_) transport_->relieve(*this);
+    if (!core().polling()) transport_->relieve(*this);
     return Refusal::queue_full;
   }
   std::byte* const payload = begin_entry(contact.outbox.take(entry_bytes(head)), head);
@@ -39,10 +36,10 @@ Refusal StreamFabric::send(Rank peer, std::uint32_t channel,
   return Refusal::none;
 }
 
-/// Without a handler a message waits, and all messages behind it; channel_opened() comes back to
-/// them. What else is in the frames goes on: a message is there once its frame is.
-StreamFabric::Fault StreamFabric::take_message(Rank from, Contact& contact, const Entry& entry) {
-  if (contact.inbox.empty() && deliver(from, entry.head.channel, entry.content())) {
+/// Without a handler a message waits, and all messages behind it; the core drains them when there
+/// is one. What else is in the frames goes on: a message is there once its frame is.
+StreamBackend::Fault StreamBackend::take_message(Rank from, Contact& contact, const Entry& entry) {
+  if (contact.inbox.empty() && core().deliver(from, entry.head.channel, entry.content())) {
     contact.message_bytes_handled += Inbox::record_bytes(entry.head.bytes);
     return nullptr;
   }
@@ -50,15 +47,14 @@ StreamFabric::Fault StreamFabric::take_message(Rank from, Contact& contact, cons
   return fits ? nullptr : "it sent more messages than it may before they are handled";
 }
 
-StreamFabric::Fault StreamFabric::take_heard(Contact& contact, const EntryHead& head) {
-  --handled_;  // nothing that anybody waits for
+StreamBackend::Fault StreamBackend::take_heard(Contact& contact, const EntryHead& head) {
   if (head.value <= contact.message_bytes_heard || head.value > contact.message_bytes_sent)
     return "it heard messages that were not sent";
   contact.message_bytes_heard = head.value;
   return nullptr;
 }
 
-void StreamFabric::tell_heard(Contact& contact) {
+void StreamBackend::tell_heard(Contact& contact) {
   if (contact.message_bytes_handled - contact.message_bytes_told < kHeardPortionBytes) return;
   contact.message_bytes_told = contact.message_bytes_handled;
   const EntryHead head{.kind = EntryKind::heard, .value = contact.message_bytes_told};
@@ -66,25 +62,18 @@ void StreamFabric::tell_heard(Contact& contact) {
   begin_entry(contact.outbox.take(sizeof head), head);
 }
 
-void StreamFabric::channel_opened(std::uint32_t) noexcept { must_drain_ = true; }
-
-void StreamFabric::drain_all() {
-  must_drain_ = false;
-  for (Rank from = 0; from < size(); ++from) drain(from);
-}
-
 /// Only what is there at the beginning: what a handler sends to its own node waits for the next
 /// poll().
-void StreamFabric::drain(Rank from) {
+void StreamBackend::drain(Rank from) {
   Contact& contact = contacts_[from];
   const std::uint64_t end = contact.inbox.pushed();
   Inbox::Message message;
   while (contact.inbox.popped() != end) {
     contact.inbox.peek(message);
-    if (!deliver(from, message.channel, message.view())) break;
+    if (!core().deliver(from, message.channel, message.view())) break;
     contact.inbox.pop();
     contact.message_bytes_handled += Inbox::record_bytes(message.bytes);
-    ++handled_;
+    core().count_handled();
   }
   if (from != rank_ && end != 0) mark_unsent(from);
 }

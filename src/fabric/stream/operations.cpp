@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "fabric/alignment.hpp"
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 namespace dunlin::stream {
 namespace {
@@ -33,7 +33,7 @@ void give_former(void* local, std::uint64_t value) noexcept {
 
 }  // namespace
 
-Posted StreamFabric::post(std::span<const Operation> batch) noexcept {
+Posted StreamBackend::post(std::span<const Operation> batch) noexcept {
   Posted posted;
   for (const Operation& operation : batch) {
     posted.refusal = perform(operation);
@@ -47,18 +47,18 @@ Posted StreamFabric::post(std::span<const Operation> batch) noexcept {
     send_if_idle(told);
     if (reach_ != nullptr) ring_device(told);
   }
-  if (posted.refusal == Refusal::queue_full && !polling_) transport_->relieve(*this);
+  if (posted.refusal == Refusal::queue_full && !core().polling()) transport_->relieve(*this);
   return posted;
 }
 
-Refusal StreamFabric::perform(const Operation& operation) noexcept {
+Refusal StreamBackend::perform(const Operation& operation) noexcept {
   if (operation.peer >= members_ || operation.region.index >= kMaxRegions) [[unlikely]]
-    return refuse(operation);
+    return core().refuse(operation);
   const Remote& target = remote(operation.peer, operation.region);
   const std::size_t bytes = extent_of(operation);
   if (target.number == 0 || bytes > target.bytes || operation.offset > target.bytes - bytes)
       [[unlikely]]
-    return refuse(operation);
+    return core().refuse(operation);
   if (misaligned(operation)) [[unlikely]]
     return Refusal::misaligned;
   Contact& contact = contacts_[operation.peer];
@@ -90,8 +90,8 @@ Refusal StreamFabric::perform(const Operation& operation) noexcept {
 }
 
 /// On our own memory: done when post() returns.
-Refusal StreamFabric::perform_here(const Operation& operation) noexcept {
-  std::byte* const at = locals_[operation.region.index]->pages.memory().data() + operation.offset;
+Refusal StreamBackend::perform_here(const Operation& operation) noexcept {
+  std::byte* const at = memories_[operation.region.index]->pages.memory().data() + operation.offset;
   switch (operation.kind) {
     case OperationKind::put:
       memory::copy_unwatched(at, operation.local, operation.bytes);
@@ -114,8 +114,8 @@ Refusal StreamFabric::perform_here(const Operation& operation) noexcept {
 
 /// S3: copied here and now, in as many entries as there are frames to fill; or, if that is too
 /// much, as far as there are frames, and the rest as they come back.
-Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
-                                 const Operation& operation) {
+Refusal StreamBackend::send_bytes(Contact& contact, const Remote& target,
+                                  const Operation& operation) {
   const bool told = operation.completion != nullptr && operation.when == Notify::remotely;
   const bool asks = told || awaits_answers_;
   if (asks && contact.unplaced.full()) return Refusal::queue_full;
@@ -150,7 +150,7 @@ Refusal StreamFabric::send_bytes(Contact& contact, const Remote& target,
 
 /// False if there was no frame for all of it. What must not wait has asked whether there is room
 /// for its beginning, and goes on. Only the last entry asks to be counted.
-bool StreamFabric::copy_into_frames(Outbox& outbox, Writing& writing) {
+bool StreamBackend::copy_into_frames(Outbox& outbox, Writing& writing) {
   for (;;) {
     EntryHead head = writing.head;
     const std::size_t least = least_room(head, writing.left);
@@ -171,29 +171,29 @@ bool StreamFabric::copy_into_frames(Outbox& outbox, Writing& writing) {
 
 /// Copies what there is room for now. The slot for the answer was free at the beginning, and is
 /// still, as nothing was taken since.
-bool StreamFabric::still_writing(Contact& contact) {
+bool StreamBackend::still_writing(Contact& contact) {
   Writing& writing = contact.writing;
   if (!copy_into_frames(contact.outbox, writing)) return true;
   writing.unfinished = false;
   const bool told = writing.completion != nullptr && writing.when == Notify::remotely;
   if ((writing.head.flags & kAsks) != 0) contact.unplaced.push(told ? writing.completion : nullptr);
   if (writing.completion == nullptr || told) return false;
-  ++handled_;
+  core().count_handled();
   finish(*writing.completion);
   return false;
 }
 
 /// The source is to be read no more. What has left may still be on its way, so it is asked for (B1)
 /// with an entry of nothing.
-void StreamFabric::cut_short(Contact& contact) {
+void StreamBackend::cut_short(Contact& contact) {
   contact.writing.completion = nullptr;
   contact.writing.at_once = true;
   contact.writing.left = 0;
   static_cast<void>(still_writing(contact));
 }
 
-bool StreamFabric::is_source(const Local& local) const noexcept {
-  const std::span<const std::byte> memory = local.pages.memory();
+bool StreamBackend::is_source(const Memory& of) const noexcept {
+  const std::span<const std::byte> memory = of.pages.memory();
   return std::any_of(contacts_.begin(), contacts_.end(), [&](const Contact& contact) {
     const Writing& writing = contact.writing;
     return writing.unfinished && writing.from >= memory.data() &&
@@ -201,7 +201,8 @@ bool StreamFabric::is_source(const Local& local) const noexcept {
   });
 }
 
-Refusal StreamFabric::ask_read(Contact& contact, const Remote& target, const Operation& operation) {
+Refusal StreamBackend::ask_read(Contact& contact, const Remote& target,
+                                const Operation& operation) {
   if (contact.reads.full() || contact.outbox.offer(sizeof(EntryHead)) == 0)
     return Refusal::queue_full;
   if (operation.completion != nullptr) begin(*operation.completion);
@@ -218,7 +219,7 @@ Refusal StreamFabric::ask_read(Contact& contact, const Remote& target, const Ope
 
 /// Asks for the next pieces of reads, in order, as far as the window allows. A read that waits for
 /// it may be done later than what is posted after it.
-void StreamFabric::ask_for_reads(Contact& contact) {
+void StreamBackend::ask_for_reads(Contact& contact) {
   for (; contact.next_read < contact.reads.pushed(); ++contact.next_read) {
     Reading& reading = contact.reads.at(contact.next_read);
     do {
@@ -239,8 +240,8 @@ void StreamFabric::ask_for_reads(Contact& contact) {
   }
 }
 
-Refusal StreamFabric::ask_atomic(Contact& contact, const Remote& target,
-                                 const Operation& operation) {
+Refusal StreamBackend::ask_atomic(Contact& contact, const Remote& target,
+                                  const Operation& operation) {
   const bool asks =
       operation.completion != nullptr || operation.local != nullptr || awaits_answers_;
   if (asks && contact.atomics.full()) return Refusal::queue_full;

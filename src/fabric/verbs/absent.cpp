@@ -19,8 +19,6 @@ std::shared_ptr<MeetingPlace> meeting_place(JoinOptions, std::vector<std::string
   throw Error(kWhy);
 }
 
-std::string description(const Fabric&) { return {}; }
-
 std::vector<std::string> devices() { return {kWhy}; }
 
 }  // namespace dunlin::verbs

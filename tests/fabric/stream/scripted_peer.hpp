@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/stream/frames.hpp"
-#include "fabric/stream/stream_fabric.hpp"
+#include "fabric/stream/stream_backend.hpp"
 
 /// A fabric of rank 0 whose one peer is the test: it says what it likes, and sees every frame.
 namespace dunlin::stream::test {
@@ -66,16 +66,16 @@ class ScriptedPeer {
     transport->devices = devices;
     Proof theirs{};
     theirs[0] = std::byte{1};
-    fabric = std::make_unique<StreamFabric>(Attachment{.kind = "scripted",
-                                                       .description = "",
-                                                       .group = "test",
-                                                       .rank = 0,
-                                                       .names = {"us", "them"},
-                                                       .silence_timeout_ms = silence_timeout_ms,
-                                                       .formed_by_ns = formed_by_ns,
-                                                       .our_proofs = {Proof{}, Proof{}},
-                                                       .their_proofs = {Proof{}, theirs},
-                                                       .transport = std::move(made)});
+    fabric = make_stream_fabric(Attachment{.kind = "scripted",
+                                           .description = "",
+                                           .group = "test",
+                                           .rank = 0,
+                                           .names = {"us", "them"},
+                                           .silence_timeout_ms = silence_timeout_ms,
+                                           .formed_by_ns = formed_by_ns,
+                                           .our_proofs = {Proof{}, Proof{}},
+                                           .their_proofs = {Proof{}, theirs},
+                                           .transport = std::move(made)});
     events = fabric->subscribe([this](const Event& event) {
       if (event.kind == Event::Kind::peer_failed) ++failures;
     });
@@ -135,7 +135,7 @@ class ScriptedPeer {
   }
 
   ScriptedTransport* transport = nullptr;
-  std::unique_ptr<StreamFabric> fabric;
+  std::unique_ptr<Fabric> fabric;
   int failures = 0;
   Subscription events;
 };

@@ -33,7 +33,7 @@ struct Pair : ScriptedPeer {
   }
 };
 
-TEST(StreamFabric, SendsABatchAtOnceAsOneFrame) {
+TEST(StreamBackend, SendsABatchAtOnceAsOneFrame) {
   Pair pair;
   const std::uint64_t value = 7;
   const std::array<Operation, 3> batch{pair.word(0, value), pair.word(8, value),
@@ -47,7 +47,7 @@ TEST(StreamFabric, SendsABatchAtOnceAsOneFrame) {
   EXPECT_EQ(entries[2].kind, EntryKind::put);
 }
 
-TEST(StreamFabric, GathersWhatIsPostedWhileAFrameIsUnderWay) {
+TEST(StreamBackend, GathersWhatIsPostedWhileAFrameIsUnderWay) {
   Pair pair;
   const std::uint64_t value = 7;
   pair.transport->busy = true;
@@ -59,7 +59,7 @@ TEST(StreamFabric, GathersWhatIsPostedWhileAFrameIsUnderWay) {
   EXPECT_EQ(in_frame(pair.transport->outgoing[0]).size(), 10U);
 }
 
-TEST(StreamFabric, PushesBackWhenThereIsNoBufferAndLosesNothing) {
+TEST(StreamBackend, PushesBackWhenThereIsNoBufferAndLosesNothing) {
   Pair pair;
   pair.transport->free_buffers = 0;
   const std::uint64_t value = 7;
@@ -81,7 +81,7 @@ TEST(StreamFabric, PushesBackWhenThereIsNoBufferAndLosesNothing) {
   EXPECT_TRUE(done.finished());
 }
 
-TEST(StreamFabric, AnswersEvenWithoutABufferAndInOrder) {
+TEST(StreamBackend, AnswersEvenWithoutABufferAndInOrder) {
   Pair pair;
   pair.transport->free_buffers = 0;
   for (std::uint32_t ticket = 0; ticket < 3; ++ticket)
@@ -101,7 +101,7 @@ TEST(StreamFabric, AnswersEvenWithoutABufferAndInOrder) {
   EXPECT_EQ(entries[3].kind, EntryKind::announce);
 }
 
-TEST(StreamFabric, AsksForNoMoreOfALongReadThanItsWindow) {
+TEST(StreamBackend, AsksForNoMoreOfALongReadThanItsWindow) {
   constexpr std::uint64_t kLong = 10 * kReadWindowBytes;
   Pair pair;
   const Region wide = pair.fabric->allocate({.name = "wide", .bytes = 64});
@@ -165,7 +165,7 @@ struct LongPair : Pair {
   }
 };
 
-TEST(StreamFabric, CopiesALongSourceAsThereAreBuffersForIt) {
+TEST(StreamBackend, CopiesALongSourceAsThereAreBuffersForIt) {
   LongPair pair;
   Completion done;
   ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done)).all());
@@ -185,7 +185,7 @@ TEST(StreamFabric, CopiesALongSourceAsThereAreBuffersForIt) {
   EXPECT_EQ(arrived.back(), std::byte{4}) << "it was copied before there was a buffer";
 }
 
-TEST(StreamFabric, LetsNothingOvertakeALongSource) {
+TEST(StreamBackend, LetsNothingOvertakeALongSource) {
   LongPair pair;
   Completion done;
   ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done, Notify::remotely)).all());
@@ -203,7 +203,7 @@ TEST(StreamFabric, LetsNothingOvertakeALongSource) {
   EXPECT_FALSE(done.failed());
 }
 
-TEST(StreamFabric, GivesALongSourceUpWithItsPeer) {
+TEST(StreamBackend, GivesALongSourceUpWithItsPeer) {
   LongPair pair;
   Completion done;
   ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done)).all());
@@ -212,7 +212,7 @@ TEST(StreamFabric, GivesALongSourceUpWithItsPeer) {
   EXPECT_EQ(done.failures(), 1U);
 }
 
-TEST(StreamFabric, ReadsNoMoreOfALongSourceThatIsAbandoned) {
+TEST(StreamBackend, ReadsNoMoreOfALongSourceThatIsAbandoned) {
   LongPair pair;
   Completion done;
   ASSERT_TRUE(pair.fabric->post(pair.whole().notify(done)).all());
@@ -225,7 +225,7 @@ TEST(StreamFabric, ReadsNoMoreOfALongSourceThatIsAbandoned) {
   EXPECT_TRUE(pair.fabric->post(pair.word(0, value)).all());
 }
 
-TEST(StreamFabric, KeepsAReleasedRegionUntilTheLongSourceInItIsCopied) {
+TEST(StreamBackend, KeepsAReleasedRegionUntilTheLongSourceInItIsCopied) {
   LongPair pair;
   Region from = pair.fabric->allocate({.name = "from", .bytes = LongPair::kLong});
   std::fill(from.memory().begin(), from.memory().end(), std::byte{6});
@@ -241,7 +241,7 @@ TEST(StreamFabric, KeepsAReleasedRegionUntilTheLongSourceInItIsCopied) {
             static_cast<long>(LongPair::kLong));
 }
 
-TEST(StreamFabric, SaysOfAReadOfAReleasedRegionThatItFailed) {
+TEST(StreamBackend, SaysOfAReadOfAReleasedRegionThatItFailed) {
   Pair pair;
   std::uint64_t fetched = 3;
   std::uint64_t before = 4;
@@ -257,14 +257,14 @@ TEST(StreamFabric, SaysOfAReadOfAReleasedRegionThatItFailed) {
   EXPECT_FALSE(pair.fabric->failed(1));
 }
 
-TEST(StreamFabric, TakesSilenceForFailure) {
+TEST(StreamBackend, TakesSilenceForFailure) {
   ScriptedPeer peer(true, 20);
   while (!peer.fabric->failed(1)) peer.fabric->poll();
   peer.expect_failed("no sign of life for 20 ms");
 }
 
 /// Whoever has not spoken yet may still be connecting to the others.
-TEST(StreamFabric, TakesNoSilenceForFailureBeforeTheGroupMustHaveFormed) {
+TEST(StreamBackend, TakesNoSilenceForFailureBeforeTheGroupMustHaveFormed) {
   constexpr std::uint64_t kLongSilenceNs = 200'000'000;  // ten times too long
   const std::uint64_t formed_by_ns = read_clock_ns(CLOCK_MONOTONIC) + kLongSilenceNs;
   ScriptedPeer peer(false, 20, formed_by_ns);
@@ -275,7 +275,7 @@ TEST(StreamFabric, TakesNoSilenceForFailureBeforeTheGroupMustHaveFormed) {
   while (!greeted.fabric->failed(1)) greeted.fabric->poll();
 }
 
-TEST(StreamFabric, BeatsAtMostOnceAMillisecondHoweverImpatientThePeerIs) {
+TEST(StreamBackend, BeatsAtMostOnceAMillisecondHoweverImpatientThePeerIs) {
   ScriptedPeer peer(false);
   const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
   Hello words = ScriptedPeer::right_hello();
@@ -285,7 +285,7 @@ TEST(StreamFabric, BeatsAtMostOnceAMillisecondHoweverImpatientThePeerIs) {
   EXPECT_GE(peer.fabric->recent_ns() - begun_ns, 5'000'000U);
 }
 
-TEST(StreamFabric, BeatsForAPeerThatCountsSilenceAndForNoOther) {
+TEST(StreamBackend, BeatsForAPeerThatCountsSilenceAndForNoOther) {
   ScriptedPeer patient;
   for (int i = 0; i < 10'000; ++i) patient.fabric->poll();
   EXPECT_TRUE(patient.heard(EntryKind::beat).empty());
@@ -298,7 +298,7 @@ TEST(StreamFabric, BeatsForAPeerThatCountsSilenceAndForNoOther) {
 }
 
 /// What it said first may have been overlooked.
-TEST(StreamFabric, BeatsUntilThePeerHasSaidWhoItIsThoughNobodyCountsSilence) {
+TEST(StreamBackend, BeatsUntilThePeerHasSaidWhoItIsThoughNobodyCountsSilence) {
   ScriptedPeer peer(false);
   while (peer.heard(EntryKind::beat).size() < 2) peer.fabric->poll();
   peer.say(ScriptedPeer::hello());
@@ -308,7 +308,7 @@ TEST(StreamFabric, BeatsUntilThePeerHasSaidWhoItIsThoughNobodyCountsSilence) {
   EXPECT_EQ(peer.heard(EntryKind::beat).size(), beats);
 }
 
-TEST(StreamFabric, TellsALeaveFromADeath) {
+TEST(StreamBackend, TellsALeaveFromADeath) {
   ScriptedPeer leaves;
   leaves.say({.kind = EntryKind::leave});
   EXPECT_FALSE(leaves.fabric->failed(1));
@@ -322,7 +322,7 @@ TEST(StreamFabric, TellsALeaveFromADeath) {
 }
 
 /// What a message without a handler holds back, it does not hold back from the sender's account.
-TEST(StreamFabric, TellsWhatItHasHeardThoughAMessageThatWaitsComesNext) {
+TEST(StreamBackend, TellsWhatItHasHeardThoughAMessageThatWaitsComesNext) {
   ScriptedPeer peer;
   constexpr std::size_t kEnough = Inbox::kWindowBytes / 4 / kMaxMessageBytes + 1;
   for (std::size_t i = 0; i < kEnough; ++i)
@@ -339,7 +339,7 @@ TEST(StreamFabric, TellsWhatItHasHeardThoughAMessageThatWaitsComesNext) {
 /// Whoever says nothing else beats, also if messages come all the time. They come 8 us apart:
 /// so what was handled of them is told less often than there has to be a beat. If it were told more
 /// often, that would be the sign of life.
-TEST(StreamFabric, BeatsThoughItHearsMessages) {
+TEST(StreamBackend, BeatsThoughItHearsMessages) {
   constexpr auto kApart = std::chrono::microseconds(8);
   ScriptedPeer peer(false);
   Hello words = ScriptedPeer::right_hello();

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
-#include "fabric/failure_detector.hpp"
+#include "fabric/core/core.hpp"
 #include "fabric/segments/presence.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/inbox.hpp"
@@ -18,10 +15,10 @@
 #include "fabric/system.hpp"
 #include "fabric/tick_timer.hpp"
 
-/// The Fabric over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
+/// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
 /// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
-/// sees who is alive, waiting.cpp sleeps and wakes; by_device.cpp does what devices can do without
-/// the peer. docs/cluster.md gives S1 to S7.
+/// shows and sees signs of life, and sleeps; by_device.cpp does what devices can do without the
+/// peer. docs/cluster.md gives S1 to S7.
 namespace dunlin::stream {
 
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
@@ -50,41 +47,45 @@ struct Attachment {
   std::unique_ptr<Transport> transport;
 };
 
-class StreamFabric final : public Fabric, private Receiver {
- public:
-  explicit StreamFabric(Attachment attachment);
-  ~StreamFabric() override;
+[[nodiscard]] std::unique_ptr<Fabric> make_stream_fabric(Attachment attachment);
 
-  [[nodiscard]] std::string_view kind() const noexcept override { return kind_; }
-  [[nodiscard]] const std::string& description() const noexcept { return description_; }
-  [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept override;
-  using Fabric::post;
-  Posted post(std::span<const Operation> batch) noexcept override;
+class StreamBackend final : public FabricBackend, private Receiver {
+ public:
+  explicit StreamBackend(Attachment attachment);
+  ~StreamBackend() override;
+
+  Posted post(std::span<const Operation> batch) noexcept;
+  std::size_t poll() noexcept;
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept override;
-  std::size_t poll() noexcept override;
-  void abandon(Completion& completion) noexcept override;
+  void forget(const Completion& completion) noexcept override;
 
-  [[nodiscard]] std::uint64_t now_ns() const noexcept override;
-  void prepare_sleep() noexcept override;
-  void cancel_sleep() noexcept override;
-  void sleep(std::uint64_t timeout_ns) noexcept override;
-  void wake() noexcept override;
-  void wake_at(std::uint64_t time_ns) noexcept override;
-  [[nodiscard]] int wait_descriptor() const noexcept override;
+  void start() override;
+  void close(Rank peer) noexcept override;
+  void drain(Rank peer) override;
   [[nodiscard]] std::uint32_t host_members() const noexcept override { return host_members_; }
 
- protected:
-  std::span<std::byte> do_allocate(RegionId id, const RegionSpec& spec,
-                                   bool observers_only) override;
-  void do_announce(RegionId id) override;
-  void do_release(RegionId id) noexcept override;
-  void channel_opened(std::uint32_t channel) noexcept override;
-  void part_with_expelled(Rank peer) noexcept override;
+  [[nodiscard]] std::span<std::byte> map(RegionId id, const LocalRegion& region) override;
+  void open(RegionId id, const LocalRegion& region, RemoteRegion& own) override;
+  void announce(Rank peer, RegionId id, const LocalRegion& region) override;
+  void withdraw(Rank peer, RegionId id, const LocalRegion& region) noexcept override;
+  void unmap(RegionId id, const LocalRegion& region) noexcept override;
+  void connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept override;
+  void disconnect(Rank peer, RegionId id) noexcept override;
+  void let_go(Rank peer, RemoteRegion& there) noexcept override;
+
+  [[nodiscard]] std::uint64_t signs_of_life(Rank peer) const noexcept override;
+  void beat() noexcept override;
+  [[nodiscard]] std::uint64_t longest_beat_interval_ns() const noexcept override;
+
+  [[nodiscard]] std::uint64_t now_ns() const noexcept override;
+  void arm() noexcept override;
+  void disarm(bool only_rung) noexcept override;
+  [[nodiscard]] bool may_wait() noexcept override;
+  [[nodiscard]] std::uint64_t next_duty_ns() const noexcept override;
 
  private:
-  /// Why what a peer sent cannot be; null if it can.
-  using Fault = const char*;
+  using Fault = FabricCore::Fault;
 
   /// A region of a peer that operations may reach; number 0: none.
   struct Remote {
@@ -92,15 +93,12 @@ class StreamFabric final : public Fabric, private Receiver {
     std::uint64_t bytes = 0;
     Key key = {};  // for our device
   };
-  /// A region of our own.
-  struct Local {
-    Local(const segments::SegmentInfo& segment, RegionSpec as_asked, bool for_observers)
-        : pages(segment), spec(std::move(as_asked)), observers_only(for_observers) {}
+  /// The memory of a region of our own.
+  struct Memory {
+    explicit Memory(const segments::SegmentInfo& segment) : pages(segment) {}
     segments::RegionMemory pages;
-    RegionSpec spec;
-    bool observers_only;
-    std::uint32_t number = 0;  // what peers call it; 0: not announced
-    Key key = {};
+    std::uint32_t number = 0;  // once it is announced
+    Key key = {};              // likewise, for the peers' devices
   };
   /// A peer's region that is withdrawn, and from which something may still be coming.
   struct LettingGo {
@@ -115,21 +113,8 @@ class StreamFabric final : public Fabric, private Receiver {
       std::uint64_t started;  // when it was released: our device may be sending from it
       bool let_go;
     };
-    std::unique_ptr<Local> local;
+    std::unique_ptr<Memory> memory;
     std::vector<User> users;
-  };
-  /// A region that a peer has announced.
-  struct Offer {
-    enum class State { waiting, connected, refused };
-    std::uint32_t number = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t epoch = 0;
-    std::uint64_t layout_hash = 0;
-    Key key = {};
-    std::string name;
-    std::string layout_text;
-    State state = State::waiting;
-    RegionId region = {};  // ours that goes with it, unless waiting
   };
   /// A put or write that is not in frames yet, and what is left of it.
   struct Writing {
@@ -175,8 +160,6 @@ class StreamFabric final : public Fabric, private Receiver {
 
     // From the peer.
     bool greeted = false;
-    bool says_goodbye = false;
-    bool failing = false;
     std::uint64_t frames = 0;
     std::uint64_t placed = 0;  // entries that asked for it
     std::uint64_t placed_told = 0;
@@ -184,7 +167,6 @@ class StreamFabric final : public Fabric, private Receiver {
     Inbox inbox;
     std::uint64_t message_bytes_handled = 0;
     std::uint64_t message_bytes_told = 0;
-    std::vector<Offer> offers;
     bool dozes = false;
     std::uint32_t notes_awaited = 0;
   };
@@ -201,7 +183,7 @@ class StreamFabric final : public Fabric, private Receiver {
   [[nodiscard]] static bool copy_into_frames(Outbox& outbox, Writing& writing);
   [[nodiscard]] bool still_writing(Contact& contact);
   void cut_short(Contact& contact);
-  [[nodiscard]] bool is_source(const Local& local) const noexcept;
+  [[nodiscard]] bool is_source(const Memory& of) const noexcept;
   [[nodiscard]] Refusal ask_read(Contact& contact, const Remote& target,
                                  const Operation& operation);
   [[nodiscard]] Refusal ask_atomic(Contact& contact, const Remote& target,
@@ -216,10 +198,9 @@ class StreamFabric final : public Fabric, private Receiver {
                                         const Operation& operation) noexcept;
   void take_finished(Rank from, Completion& completion, bool well) noexcept override;
   void ring_device(Rank peer) noexcept;
-  void retire(std::unique_ptr<Local> local);
+  void retire(std::unique_ptr<Memory> memory);
   void free_retired() noexcept;
   void check_retired(const std::string& name) const;
-  [[nodiscard]] Fault let_go_soon(Rank peer, std::uint32_t number);
   void let_go_of_theirs() noexcept;
   [[nodiscard]] Fault take_let_go(Rank from, const EntryHead& head);
   void say_dozing(bool dozes) noexcept;
@@ -253,23 +234,15 @@ class StreamFabric final : public Fabric, private Receiver {
   // messages.cpp
   [[nodiscard]] Fault take_message(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault take_heard(Contact& contact, const EntryHead& head);
-  void drain(Rank from);
-  void drain_all();
   void tell_heard(Contact& contact);
 
   // regions.cpp
-  [[nodiscard]] Fault take_announcement(Contact& contact, const Entry& entry);
-  [[nodiscard]] Fault take_withdrawal(Rank from, Contact& contact, const EntryHead& head);
-  void send_announcement(Rank peer, const Local& local);
-  void match_offers();
-  void connect_region(Rank peer, Offer& offer, RegionId id);
-  void refuse_region(Rank peer, Offer& offer, RegionId id);
-  [[nodiscard]] RegionId local_region(const Offer& offer) const noexcept;
+  [[nodiscard]] Fault take_announcement(Rank from, const Entry& entry);
   [[nodiscard]] Remote& remote(Rank peer, RegionId id) noexcept {
     return remotes_[peer * kMaxRegions + id.index];
   }
 
-  // stream_fabric.cpp
+  // stream_backend.cpp
   void say_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
   void say(Rank peer, const EntryHead& head);
   void mark_unsent(Rank peer) noexcept;
@@ -279,33 +252,14 @@ class StreamFabric final : public Fabric, private Receiver {
   // watch.cpp
   void take_end(Rank from, std::string why) override;
   void look_at_clock(std::uint64_t ticks) noexcept;
-  void watch();
-  [[nodiscard]] std::uint64_t beat_interval_ns() const noexcept;
-  void beat() noexcept;
-  void check_silence();
-  void fail(Rank peer, const std::string& how);
-  void part_with(Rank peer) noexcept;
-  void fail_soon(Rank peer, std::string how);
-  void tell(const Event& event);
-  [[nodiscard]] std::string who(Rank peer) const;
 
-  // waiting.cpp
-  void wait(std::uint64_t timeout_ns) noexcept;
-  void ring() const noexcept;
-  void silence_bell() noexcept;
-  void set_timer(std::uint64_t at_ns) noexcept;
-  [[nodiscard]] std::uint64_t next_duty_ns() const noexcept;
-  [[nodiscard]] bool has_work() const noexcept;
-
-  pid_t process_ = getpid();
-  std::string kind_;
-  std::string description_;
+  Rank rank_;
+  std::vector<Proof> our_proofs_;  // by peer; until they are shown
+  std::uint32_t silence_timeout_ms_;
   std::uint32_t host_members_;
-  Descriptor epoll_;
-  Descriptor bell_;
-  Descriptor timer_;
   std::unique_ptr<Transport> transport_;
-  Reach* reach_;                 // of the transport; null: none
+  Reach* reach_;  // of the transport; null: none
+  Properties properties_;
   bool awaits_answers_ = false;  // to whatever goes by frames (B1)
 
   segments::Presence presence_;
@@ -313,34 +267,18 @@ class StreamFabric final : public Fabric, private Receiver {
   std::vector<Remote> remotes_;    // by peer and region
   std::vector<Contact> contacts_;  // by rank
   std::vector<Rank> unsent_;       // have something to send
-  std::vector<std::unique_ptr<Local>> locals_;
+  bool sent_to_self_ = false;
+  std::vector<std::unique_ptr<Memory>> memories_;  // by region
   std::vector<Retired> retired_;
   std::vector<LettingGo> letting_go_;
-  std::vector<std::uint32_t> generations_;  // by region: how often it was announced
   std::vector<Proof> their_proofs_;
 
-  bool polling_ = false;
-  std::size_t handled_ = 0;  // in this poll()
-  bool must_drain_ = false;
-  bool must_match_ = false;
-  std::vector<std::pair<Rank, std::string>> doomed_;  // to fail in the next poll()
-
-  std::uint64_t silence_timeout_ns_;
   std::uint64_t formed_by_ns_;
-  std::uint64_t beat_interval_ns_ = UINT64_MAX;
-  std::uint64_t next_beat_ns_ = 0;
-  std::uint64_t next_silence_check_ns_ = 0;
-  FailureDetector detector_;
   TickTimer look_timer_;  // until the next look at the clock
 
   bool dozing_ = false;
   std::uint32_t unnoted_ = 0;  // peers that do not know it yet
   std::uint64_t last_doze_ns_ = 0;
-
-  std::atomic<bool> woken_{false};
-  mutable std::atomic<bool> bell_rings_{false};
-  mutable bool foreign_loop_ = false;  // somebody else waits on epoll_
-  std::uint64_t wake_at_ns_ = UINT64_MAX;
 };
 
 }  // namespace dunlin::stream

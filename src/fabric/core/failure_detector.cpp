@@ -1,4 +1,4 @@
-#include "fabric/failure_detector.hpp"
+#include "fabric/core/failure_detector.hpp"
 
 namespace dunlin {
 

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+/// The port between a Fabric and what moves its bytes. docs/writing-a-backend.md leads through it.
+///
+/// FabricCore (core.hpp) owns peers, regions and their matching, failures and silence, handlers,
+/// and the protocol around sleeping. A backend moves bytes, says what it promises, arms and waits.
+/// The fabric's thread makes all calls. A backend tells the core what it finds through core().
+namespace dunlin {
+
+/// A region of a peer: its announcement, and what the backend needs to reach its memory.
+struct RemoteRegion {
+  std::uint64_t number = 0;  // what its owner calls it; 0: none
+  std::uint64_t bytes = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t layout_hash = 0;
+  std::string name = {};
+  std::string layout_text = {};
+  // The backend's own. The core keeps them, and looks at none of them.
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+  std::shared_ptr<const void> mapping = nullptr;
+};
+
+/// A region of our own.
+struct LocalRegion {
+  RegionSpec spec = {};
+  std::uint64_t number = 0;  // what peers call it; 0: not announced
+  bool taken = false;
+  bool observers_only = false;
+};
+
+class FabricBackend {
+ public:
+  FabricBackend() = default;
+  FabricBackend(const FabricBackend&) = delete;
+  FabricBackend& operator=(const FabricBackend&) = delete;
+  /// Tells the peers that this member leaves, except in a forked child (core().in_own_process()).
+  virtual ~FabricBackend() = default;
+
+  // --- the data path -----------------------------------------------------------------------------
+  // A backend has two more members, which make_fabric() finds. They are not virtual, so that the
+  // fabric calls them by one pointer:
+  //   Posted post(std::span<const Operation> batch) noexcept;
+  //   std::size_t poll() noexcept;
+  // poll() takes what has arrived, then what the core has to do: core().begin_poll(), end_poll().
+
+  /// Sends a message. The core has checked rank, channel and size, and that the peer has not
+  /// failed.
+  [[nodiscard]] virtual Refusal send(Rank peer, std::uint32_t channel,
+                                     std::span<const std::byte> message) noexcept = 0;
+  /// Forgets the completion, and where the results of its operations were to go.
+  virtual void forget(const Completion& completion) noexcept = 0;
+
+  // --- life and peers ----------------------------------------------------------------------------
+  /// The core exists, and core() can be used: connects what the constructor could not.
+  virtual void start() {}
+  /// Ends everything between this member and the peer: operations that are not finished complete
+  /// with an error, and nothing is taken from the peer any more. The core calls it once a peer.
+  virtual void close(Rank peer) noexcept = 0;
+  /// Hands the messages of the peer that wait for a handler to core().deliver(), while it takes
+  /// them. The core calls it when a channel gets its handler, and before it announces a failure.
+  virtual void drain(Rank peer) = 0;
+  /// The next poll() has something to do that no peer's arrival brings.
+  virtual void attend_soon() noexcept {}
+  /// What tells the peer from others of its name, for messages: " (pid 12)".
+  [[nodiscard]] virtual std::string detail_of(Rank) const { return {}; }
+  [[nodiscard]] virtual std::uint32_t host_members() const noexcept { return 1; }
+
+  // --- memory ------------------------------------------------------------------------------------
+  /// Zeroed memory, aligned to a cache line. Throws Error.
+  [[nodiscard]] virtual std::span<std::byte> map(RegionId id, const LocalRegion& region) = 0;
+  /// The region is about to be announced under its number. Fills in how this member itself reaches
+  /// it. Throws Error.
+  virtual void open(RegionId id, const LocalRegion& region, RemoteRegion& own) = 0;
+  virtual void announce(Rank peer, RegionId id, const LocalRegion& region) = 0;
+  virtual void withdraw(Rank peer, RegionId id, const LocalRegion& region) noexcept = 0;
+  /// The region is released: its memory goes once no peer's device reaches into it any more.
+  virtual void unmap(RegionId id, const LocalRegion& region) noexcept = 0;
+  /// From now on operations on region `id` of this peer reach `there`; and from now on they do not.
+  virtual void connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept = 0;
+  virtual void disconnect(Rank peer, RegionId id) noexcept = 0;
+  /// The peer's region is gone, or the peer has failed: gives back what `there` holds.
+  virtual void let_go(Rank, RemoteRegion& /*there*/) noexcept {}
+
+  // --- signs of life -----------------------------------------------------------------------------
+  /// A number that changes while the peer is alive.
+  [[nodiscard]] virtual std::uint64_t signs_of_life(Rank) const noexcept { return 0; }
+  /// Shows the peers that this member is alive.
+  virtual void beat() noexcept {}
+  /// How often it must do so, whatever the peers' time-outs are.
+  [[nodiscard]] virtual std::uint64_t longest_beat_interval_ns() const noexcept {
+    return UINT64_MAX;
+  }
+
+  // --- time and waiting --------------------------------------------------------------------------
+  [[nodiscard]] virtual std::uint64_t now_ns() const noexcept = 0;
+  /// From now on whatever arrives makes one of the watched descriptors readable (core().sleeper()).
+  virtual void arm() noexcept {}
+  /// The member is awake. `only_rung`: nothing but the doorbell woke it.
+  virtual void disarm(bool /*only_rung*/) noexcept {}
+  /// Hands over what is to be sent. Whether it is safe to wait now: if not, poll() has something to
+  /// do already.
+  [[nodiscard]] virtual bool may_wait() noexcept { return true; }
+  /// When poll() must be called for a duty of the backend's own.
+  [[nodiscard]] virtual std::uint64_t next_duty_ns() const noexcept { return UINT64_MAX; }
+  /// For nodes with virtual time, which do not sleep.
+  virtual void poll_at(std::uint64_t) noexcept {}
+  virtual void spend(double) noexcept {}
+
+ protected:
+  [[nodiscard]] FabricCore& core() const noexcept { return *core_; }
+
+  static void begin(Completion& c) noexcept { ++c.pending_; }
+  static void finish(Completion& c) noexcept { --c.pending_; }
+  static void finish_failed(Completion& c, Rank peer) noexcept {
+    --c.pending_;
+    if (c.failed_++ == 0) c.failed_peer_ = peer;
+  }
+
+ private:
+  friend class Fabric;
+  friend class FabricCore;
+  static void clear(Completion& c) noexcept { c.pending_ = 0; }
+  FabricCore* core_ = nullptr;
+};
+
+}  // namespace dunlin

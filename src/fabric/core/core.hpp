@@ -1,0 +1,247 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <dunlin/fabric.hpp>
+
+#include "fabric/core/backend.hpp"
+#include "fabric/core/failure_detector.hpp"
+#include "fabric/core/sleeper.hpp"
+
+/// What is true of every fabric, whatever moves its bytes: F3, F5 and X1 to X4 of docs/fabric.md.
+/// One file a concern: regions.cpp matches what peers announce with what is allocated here,
+/// failures.cpp sees who is alive and parts from who is not, handlers.cpp hands out events and
+/// messages, waiting.cpp sleeps and wakes.
+namespace dunlin {
+
+/// What a fabric is made of, besides its backend.
+struct FabricSetup {
+  std::string kind;
+  std::string description = {};
+  std::string group;
+  Rank rank = 0;
+  std::vector<std::string> names;  // by rank; empty strings if members are counted
+  Properties properties = {};
+  const CpuCosts* cpu_costs = nullptr;
+  std::uint32_t silence_timeout_ms = 0;  // 0: nobody is taken for dead because it is silent
+  /// Where nodes can sleep: the doorbell that peers ring, or none that any of them knows.
+  std::optional<Sleeper> sleeper = std::nullopt;
+};
+
+class FabricCore {
+ public:
+  using PostFunction = Posted (*)(FabricBackend&, std::span<const Operation>) noexcept;
+  using PollFunction = std::size_t (*)(FabricBackend&) noexcept;
+  /// For make_fabric(), below.
+  [[nodiscard]] static std::unique_ptr<Fabric> make(FabricSetup setup,
+                                                    std::unique_ptr<FabricBackend> backend,
+                                                    PostFunction post, PollFunction poll);
+  FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<FabricBackend> backend);
+  ~FabricCore();
+
+  // --- for backends: who is here -----------------------------------------------------------------
+  [[nodiscard]] Rank rank() const noexcept { return fabric_.rank_; }
+  [[nodiscard]] std::uint32_t size() const noexcept { return fabric_.size(); }
+  [[nodiscard]] const std::string& group() const noexcept { return fabric_.group_; }
+  [[nodiscard]] const Fabric& fabric() const noexcept { return fabric_; }
+  /// This process joined; not so in a forked child, which has the descriptors, but is no member.
+  [[nodiscard]] bool in_own_process() const noexcept { return getpid() == process_; }
+  /// "member 'c' (rank 2)", for messages.
+  [[nodiscard]] std::string name_of(Rank peer) const;
+
+  // --- for backends: a poll ----------------------------------------------------------------------
+  /// False within another poll, whose handler calls this one: then there is nothing to do.
+  [[nodiscard]] bool begin_poll() noexcept {
+    if (polling_) return false;
+    polling_ = true;
+    handled_ = 0;
+    return true;
+  }
+  [[nodiscard]] std::size_t end_poll() noexcept {
+    polling_ = false;
+    return handled_;
+  }
+  [[nodiscard]] bool polling() const noexcept { return polling_; }
+  /// One more message, completion or event was handled in this poll.
+  void count_handled(std::size_t more = 1) noexcept { handled_ += more; }
+  /// What else is to be done, after all that has arrived: failures, expulsions, new channels.
+  [[nodiscard]] bool has_duties() const noexcept { return has_duties_; }
+  void perform_duties();
+  [[nodiscard]] std::uint64_t recent_ns() const noexcept { return fabric_.recent_ns_; }
+  void set_time(std::uint64_t now_ns) noexcept {
+    fabric_.recent_ns_ = now_ns;
+    if (now_ns >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
+  }
+  /// Shows signs of life, and looks for those of the peers, when it is time for it. The backend
+  /// calls this after it has taken what has arrived: nobody is silent whose words wait here.
+  void watch();
+
+  // --- for backends: operations and messages -----------------------------------------------------
+  /// Why a backend finds no memory for an operation. If the peer has failed, the operation
+  /// completes so, and is not refused.
+  [[nodiscard]] Refusal refuse(const Operation& operation) const noexcept;
+  /// Hands a message to the channel's handler; false if it has none yet, then the message must
+  /// wait. A message of an expelled peer goes nowhere.
+  [[nodiscard]] bool deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message);
+
+  // --- for backends: what peers tell -------------------------------------------------------------
+  /// Why what a peer sent cannot be; null if it can.
+  using Fault = const char*;
+  [[nodiscard]] Fault on_announcement(Rank from, RemoteRegion region);
+  [[nodiscard]] Fault on_withdrawal(Rank from, std::uint64_t number);
+  /// The region that a peer means by a number; null if it was released. `known`: it existed once.
+  [[nodiscard]] const LocalRegion* find(std::uint64_t number, bool& known) const noexcept {
+    const std::uint64_t index = number % kMaxRegions;
+    const std::uint64_t generation = number / kMaxRegions;
+    known = index < regions_.size() && generation != 0 && generation <= generations_[index];
+    return known && regions_[index].number == number ? &regions_[index] : nullptr;
+  }
+  [[nodiscard]] const LocalRegion& region(RegionId id) const noexcept { return regions_[id.index]; }
+  /// The peer takes this member for dead if it hears nothing for so long; 0: never.
+  void on_silence_timeout(std::uint32_t timeout_ms) noexcept;
+  void on_leave(Rank from) noexcept { states_[from].says_goodbye = true; }
+
+  // --- for backends: failures --------------------------------------------------------------------
+  /// The peer has failed: only from within poll().
+  void fail(Rank peer, const std::string& how);
+  /// The connection to the peer has ended: it has left, or failed as `how` says.
+  void on_end(Rank peer, const std::string& how);
+  /// As fail(), at the end of this poll() or in the next one.
+  void fail_soon(Rank peer, std::string how);
+  /// Nothing is taken from the peer any more; true a little before Fabric::failed() says so.
+  [[nodiscard]] bool failing(Rank peer) const noexcept { return states_[peer].failing; }
+  [[nodiscard]] bool expelled(Rank peer) const noexcept { return states_[peer].expelled; }
+
+  // --- for backends: waiting ---------------------------------------------------------------------
+  [[nodiscard]] Sleeper& sleeper() noexcept { return *sleeper_; }
+  /// A duty of the backend's own has become more urgent.
+  void reckon_duties() noexcept;
+  [[nodiscard]] bool prepared_to_sleep() const noexcept { return prepared_; }
+
+ private:
+  friend class Fabric;
+  friend class Region;
+  friend class Subscription;
+
+  struct Subscriber {
+    std::uint64_t id;  // 0: unsubscribed, and swept when no handler runs
+    Fabric::EventHandler handler;
+  };
+  /// A region that a peer has announced, and ours that goes with it.
+  struct Offer {
+    enum class State { waiting, connected, refused };
+    RemoteRegion there;
+    State state = State::waiting;
+    RegionId here = {};  // unless waiting
+  };
+  struct PeerState {
+    bool failing = false;    // parted from
+    bool expelled = false;   // by this member's own decision
+    bool announced = false;  // its failure
+    bool says_goodbye = false;
+    std::vector<Offer> offers;
+  };
+
+  // regions.cpp
+  [[nodiscard]] Region make_region(RegionSpec spec, bool observers_only);
+  [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t epoch);
+  void announce(const Region& region);
+  void release(RegionId id) noexcept;
+  void match_soon(RegionId id);
+  void match_all();
+  void match(Rank peer, std::uint64_t number);
+  [[nodiscard]] Offer* find_offer(Rank peer, std::uint64_t number) noexcept;
+  [[nodiscard]] static bool goes_with(const LocalRegion& here, const RemoteRegion& there) noexcept;
+  [[nodiscard]] RegionId local_region(const RemoteRegion& there) const noexcept;
+  [[nodiscard]] std::string mismatch(const RegionSpec& here, Rank peer,
+                                     const RemoteRegion& there) const;
+  void disconnect(Rank peer, RegionId id) noexcept;
+
+  // failures.cpp
+  void expel(Rank peer, std::string why);
+  void part_with(Rank peer) noexcept;
+  void announce_failure(Rank peer, std::string how);
+  void beat() noexcept;
+  void check_silence();
+
+  // handlers.cpp
+  [[nodiscard]] std::uint64_t subscribe(Fabric::EventHandler handler);
+  void unsubscribe(std::uint64_t id) noexcept;
+  void leave_handler() noexcept;
+  void emit(const Event& event);
+  void receive(std::uint32_t channel, Fabric::MessageHandler handler);
+  void must_attend() noexcept;
+
+  // waiting.cpp
+  void prepare_sleep() noexcept;
+  void cancel_sleep() noexcept;
+  void sleep(std::uint64_t timeout_ns) noexcept;
+  void prepare_loop() noexcept;
+  void wake_at(std::uint64_t time_ns) noexcept;
+  [[nodiscard]] int wait_descriptor() noexcept;
+  [[nodiscard]] std::uint64_t next_duty_ns() const noexcept;
+
+  Fabric& fabric_;
+  pid_t process_ = getpid();
+  std::vector<PeerState> states_;  // by rank
+
+  bool polling_ = false;
+  bool has_duties_ = false;
+  std::size_t handled_ = 0;  // in this poll()
+  std::vector<std::pair<Rank, std::string>> failing_soon_;
+  std::vector<Rank> expelled_;  // and no event has said so
+  bool must_match_ = false;
+  bool must_drain_ = false;
+
+  std::vector<LocalRegion> regions_;        // by index
+  std::vector<std::uint64_t> generations_;  // by index: how often a region there was announced
+  std::uint32_t next_slot_ = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name
+
+  std::vector<std::unique_ptr<Subscriber>> subscribers_;
+  std::uint64_t next_subscriber_ = 1;
+  std::vector<std::shared_ptr<const Fabric::MessageHandler>> handlers_;  // by channel
+  std::uint32_t handler_depth_ = 0;
+
+  std::uint64_t silence_timeout_ns_;
+  std::uint64_t beat_interval_ns_ = UINT64_MAX;
+  std::uint64_t next_beat_ns_ = UINT64_MAX;
+  std::uint64_t next_silence_check_ns_ = 0;
+  std::uint64_t last_silence_check_ns_ = 0;
+  FailureDetector detector_;
+
+  std::optional<Sleeper> sleeper_;
+  bool prepared_ = false;
+  std::uint64_t wake_at_ns_ = UINT64_MAX;
+
+  std::unique_ptr<FabricBackend> backend_;  // goes first: it tells the peers
+};
+
+// What the fabric calls: flat, so that a backend's own function is part of it where the compiler sees
+// that, and not one more jump.
+template <class Backend>
+[[gnu::flatten]] Posted post_to(FabricBackend& backend, std::span<const Operation> batch) noexcept {
+  return static_cast<Backend&>(backend).post(batch);
+}
+template <class Backend>
+[[gnu::flatten]] std::size_t poll_of(FabricBackend& backend) noexcept {
+  return static_cast<Backend&>(backend).poll();
+}
+
+/// Makes a fabric. `Backend` derives from FabricBackend and is final.
+template <class Backend>
+[[nodiscard]] std::unique_ptr<Fabric> make_fabric(FabricSetup setup,
+                                                  std::unique_ptr<Backend> backend) {
+  return FabricCore::make(std::move(setup), std::move(backend), post_to<Backend>, poll_of<Backend>);
+}
+
+}  // namespace dunlin

@@ -1,0 +1,108 @@
+#include "fabric/shm/shm_backend.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+namespace dunlin::shm {
+namespace {
+
+constexpr std::uint64_t kLookIntervalNs = 250'000;
+
+class Joining final : public SteppedFormation {
+ public:
+  explicit Joining(const JoinOptions& options) : rendezvous_(options) {}
+
+ private:
+  std::unique_ptr<Fabric> step() override {
+    std::optional<Attachment> attachment = rendezvous_.poll();
+    return attachment ? make_shm_fabric(std::move(*attachment)) : nullptr;
+  }
+  Awaited awaited() override { return rendezvous_.awaited(); }
+
+  Rendezvous rendezvous_;
+};
+
+}  // namespace
+
+std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(options).run(); }
+
+std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
+  return std::make_unique<Joining>(options);
+}
+
+ShmBackend::ShmBackend(Attachment attachment, int bell)
+    : members_(attachment.self.members()),
+      targets_(attachment.self.members() * kMaxRegions),
+      attention_(attachment.self.members()),
+      own_(reinterpret_cast<BaseSegment*>(attachment.base.mapping->memory().data())),
+      look_timer_(kLookIntervalNs, ShmBackend::now_ns()),
+      last_watch_ns_(ShmBackend::now_ns()),
+      self_(std::move(attachment.self)),
+      access_(attachment.access),
+      listener_(std::move(attachment.listener)),
+      bell_(bell),
+      base_(std::move(attachment.base)),
+      contacts_(self_.members()),
+      segments_(kMaxRegions),
+      living_(self_.members()) {
+  pending_ = &own_->pending;
+  for (Rank rank = 0; rank < members_; ++rank)
+    contacts_[rank].link = std::move(attachment.links[rank]);
+}
+
+void ShmBackend::start() {
+  if (!core().sleeper().watch(listener_.get(), listener_tag()))
+    throw Error("watching the listener of group '" + self_.group +
+                "' failed: " + error_text(errno));
+  for (Rank rank = 0; rank < members_; ++rank) attach(rank);
+  memory::store(own_->control_waiting, 1);
+  attend_soon();
+}
+
+void ShmBackend::attach(Rank rank) {
+  Link& link = contacts_[rank].link;
+  if (rank == self_.rank)
+    link.bell = Descriptor(checked(fcntl(bell_, F_DUPFD_CLOEXEC, 0), "copying a descriptor"));
+  if (!link.base) return core().fail_soon(rank, "it died while the group was forming");
+  attention_[rank].base = reinterpret_cast<BaseSegment*>(link.base->memory().data());
+  attention_[rank].bell = link.bell.get();
+  attention_[rank].needs_fence = link.needs_fence;
+  core().on_silence_timeout(link.silence_timeout_ms);
+  if (rank != self_.rank && !core().sleeper().watch(link.socket.get(), rank))
+    throw Error("watching " + core().name_of(rank) + " failed: " + error_text(errno));
+}
+
+ShmBackend::~ShmBackend() {
+  if (!core().in_own_process()) return;
+  Packet goodbye;
+  goodbye.type = PacketType::leave;
+  for (Contact& contact : contacts_) {
+    if (!contact.link.socket) continue;
+    static_cast<void>(send_packet(contact.link.socket.get(), goodbye));
+    shutdown(contact.link.socket.get(), SHUT_RDWR);  // even if a child process holds it open
+  }
+}
+
+std::string ShmBackend::detail_of(Rank peer) const {
+  const pid_t pid = contacts_[peer].link.pid;
+  return pid == 0 ? std::string() : " (pid " + std::to_string(pid) + ")";
+}
+
+/// What the peer has sent before may still be in its ring: the core has it drained first, or drops
+/// it.
+void ShmBackend::close(Rank peer) noexcept {
+  Contact& contact = contacts_[peer];
+  attention_[peer] = Attention{};
+  contact.messages_until = std::min(contact.messages_until, memory::load(own_->ring(peer).head));
+  outgoing_ -= contact.outgoing.size();
+  contact.outgoing.clear();
+  if (contact.link.socket) {
+    core().sleeper().forget(contact.link.socket.get());
+    shutdown(contact.link.socket.get(), SHUT_RDWR);
+  }
+  contact.link = Link{.pid = contact.link.pid};
+  --living_;
+  memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
+}
+
+}  // namespace dunlin::shm

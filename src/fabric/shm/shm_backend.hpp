@@ -1,0 +1,168 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/memory.hpp>
+#include <dunlin/fabric/shm.hpp>
+
+#include "fabric/core/core.hpp"
+#include "fabric/shm/late_release.hpp"
+#include "fabric/shm/membarrier.hpp"
+#include "fabric/shm/rendezvous.hpp"
+#include "fabric/tick_timer.hpp"
+
+/// The backend over shared memory, one file a concern: operations.cpp and messages.cpp are the data
+/// path, regions.cpp shares memory, control.cpp speaks with the peers, watch.cpp looks after them
+/// now and then, and sleeps.
+namespace dunlin::shm {
+
+[[nodiscard]] std::unique_ptr<Fabric> make_shm_fabric(Attachment attachment);
+
+class ShmBackend final : public FabricBackend {
+ public:
+  explicit ShmBackend(Attachment attachment, int bell);
+  ~ShmBackend() override;
+
+  Posted post(std::span<const Operation> batch) noexcept;
+  std::size_t poll() noexcept {
+    if (memory::load(*pending_) == 0 && --polls_until_ticks_ != 0) [[likely]]
+      return 0;
+    return poll_slowly();
+  }
+  [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
+                             std::span<const std::byte> message) noexcept override;
+  void forget(const Completion&) noexcept override {}  // all is done when post() returns
+
+  void start() override;
+  void close(Rank peer) noexcept override;
+  void drain(Rank peer) override;
+  void attend_soon() noexcept override;
+  [[nodiscard]] std::string detail_of(Rank peer) const override;
+  [[nodiscard]] std::uint32_t host_members() const noexcept override { return living_; }
+
+  [[nodiscard]] std::span<std::byte> map(RegionId id, const LocalRegion& region) override;
+  void open(RegionId id, const LocalRegion& region, RemoteRegion& own) override;
+  void announce(Rank peer, RegionId id, const LocalRegion& region) override;
+  void withdraw(Rank peer, RegionId id, const LocalRegion& region) noexcept override;
+  void unmap(RegionId id, const LocalRegion& region) noexcept override;
+  void connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept override;
+  void disconnect(Rank peer, RegionId id) noexcept override;
+  void let_go(Rank peer, RemoteRegion& there) noexcept override;
+
+  [[nodiscard]] std::uint64_t signs_of_life(Rank peer) const noexcept override;
+  void beat() noexcept override;
+
+  [[nodiscard]] std::uint64_t now_ns() const noexcept override;
+  void arm() noexcept override;
+  void disarm(bool only_rung) noexcept override;
+  [[nodiscard]] bool may_wait() noexcept override;
+  [[nodiscard]] std::uint64_t next_duty_ns() const noexcept override;
+
+ private:
+  /// Memory of a peer that operations may reach; no bytes: none.
+  struct Target {
+    std::byte* memory = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  /// How to reach a member between operations; no base: it has failed.
+  struct Attention {
+    BaseSegment* base = nullptr;
+    int bell = -1;
+    bool needs_fence = false;
+    MessageSender sender = {};
+  };
+  struct Outgoing {
+    Packet packet;
+    std::shared_ptr<const OwnSegment> segment;  // to send along; may be none
+  };
+  struct Contact {
+    Link link;
+    MessageReceiver receiver;
+    std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
+    std::deque<Outgoing> outgoing;
+  };
+
+  void attach(Rank rank);
+
+  // operations.cpp
+  [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
+  void wake_if_asleep(const Attention& peer) noexcept;
+  void ring(const Attention& peer, std::uint64_t sleep) noexcept;
+
+  // messages.cpp
+  void handle_pending();
+  void mark_messages(Rank to) noexcept;
+
+  // regions.cpp
+  [[nodiscard]] OwnSegment make_segment(const SegmentInfo& info);
+  void take_announcement(Rank from, Received& received);
+  [[nodiscard]] Target& target(Rank peer, RegionId id) noexcept {
+    return targets_[peer * kMaxRegions + id.index];
+  }
+
+  // control.cpp
+  [[nodiscard]] std::uint64_t listener_tag() const noexcept { return members_; }
+  [[nodiscard]] std::uint64_t arrival_tag() const noexcept { return members_ + 1; }
+  void read_control();
+  void read_packets(Rank from);
+  void handle_packet(Rank from, Received& received);
+  void send_control(Rank to, const Packet& packet, std::shared_ptr<const OwnSegment> segment);
+  void flush_control();
+  void flush(Rank to);
+  void accept_arrivals();
+  void refuse_arrivals();
+
+  // watch.cpp
+  std::size_t poll_slowly() noexcept;
+  void look_at_clock();
+  void look_soon() noexcept;
+  void watch();
+
+  // The data path's.
+  std::uint64_t* pending_;  // of our base segment
+  std::uint32_t polls_until_ticks_ = 1;
+  std::uint32_t members_;
+  std::vector<Target> targets_;       // by peer and region
+  std::vector<Attention> attention_;  // by rank
+
+  // Watching and waiting.
+  BaseSegment* own_;
+  TickTimer look_timer_;  // until the next look at the clock
+  std::uint64_t last_watch_ns_;
+  std::uint64_t heartbeats_ = 0;
+  bool watch_now_ = false;
+  std::uint64_t sleeps_ = 0;  // the number of the last one
+
+  // Control.
+  Identity self_;
+  Access access_;
+  Descriptor listener_;
+  int bell_;  // the core's
+  OwnSegment base_;
+  std::vector<Contact> contacts_;  // by rank
+  std::vector<Descriptor> arrivals_;
+  std::vector<std::shared_ptr<const OwnSegment>> segments_;  // by region
+  std::size_t outgoing_ = 0;                                 // packets that wait, to all
+  LateRelease late_;
+  std::uint32_t living_;
+};
+
+/// W2 and W3: the operations come before the look at `sleeping`. The fence is needed only if one of
+/// the two cannot use barriers on all processors; otherwise it is enough that the compiler keeps
+/// the order.
+[[gnu::always_inline]] inline void ShmBackend::wake_if_asleep(const Attention& peer) noexcept {
+  if (peer.base == nullptr) [[unlikely]]
+    return;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (peer.needs_fence) [[unlikely]]
+    full_fence();
+  if (const std::uint64_t sleep = memory::load(peer.base->sleeping); sleep != 0) [[unlikely]]
+    ring(peer, sleep);
+}
+
+}  // namespace dunlin::shm

@@ -1,0 +1,281 @@
+#include "fabric/sim/sim_backend.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fabric/alignment.hpp"
+#include "fabric/sim/simulation.hpp"
+
+namespace dunlin::sim {
+
+std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
+                                        const std::vector<Rank>& nodes, Seat first_seat, Rank rank,
+                                        Begins when) {
+  const Profile& profile = world.profile;
+  FabricSetup setup{.kind = "sim",
+                    .description = "simulated with profile " + profile.name,
+                    .group = group,
+                    .rank = rank,
+                    .names = {},
+                    .properties = {.passive_target = true,
+                                   .ordered_placement = profile.ordered_placement,
+                                   .native_atomics = profile.native_atomics,
+                                   // A NIC that does atomics itself does not exclude the CPU's.
+                                   .atomics_coherent_with_cpu = !profile.native_atomics,
+                                   .max_inline_bytes = profile.max_inline_bytes,
+                                   .max_peers = kMaxMembers,
+                                   .queue_slots = profile.queue_slots},
+                    .cpu_costs = &profile.cpu};
+  for (const Rank node : nodes) setup.names.push_back("node" + std::to_string(node));
+  return make_fabric(std::move(setup),
+                     std::make_unique<SimBackend>(world, nodes, first_seat, rank, when));
+}
+
+SimBackend::SimBackend(Simulation& world, const std::vector<Rank>& nodes, Seat first_seat,
+                       Rank rank, Begins when)
+    : world_(world),
+      node_(nodes[rank]),
+      rank_(rank),
+      members_(static_cast<std::uint32_t>(nodes.size())),
+      first_seat_(first_seat),
+      when_(when),
+      memories_(kMaxRegions) {}
+
+void SimBackend::start() {
+  if (when_ == Begins::later)
+    world_.network.seat_late(seat_of(rank_), *this);
+  else
+    world_.network.seat(seat_of(rank_), *this);
+}
+
+SimBackend::~SimBackend() {
+  if (when_ == Begins::later) world_.network.leave(seat_of(rank_));
+}
+
+Cpu& SimBackend::cpu() const { return world_.cpu(node_); }
+
+Link& SimBackend::link_to(Rank peer) const {
+  return world_.network.link(seat_of(rank_), seat_of(peer));
+}
+
+Link& SimBackend::link_from(Rank peer) const {
+  return world_.network.link(seat_of(peer), seat_of(rank_));
+}
+
+void SimBackend::poll_soon() { cpu().wake(world_.timeline.now); }
+
+// --- time ----------------------------------------------------------------------------------------
+
+std::uint64_t SimBackend::now_ns() const noexcept { return to_ns(cpu().clock()); }
+
+void SimBackend::poll_at(std::uint64_t time_ns) noexcept { cpu().wake_by(ticks_of_ns(time_ns)); }
+
+void SimBackend::spend(double ns) noexcept { cpu().spend(ns); }
+
+// --- posting -------------------------------------------------------------------------------------
+
+bool SimBackend::take(Budget& budget, std::uint64_t amount, std::uint64_t capacity) noexcept {
+  if (budget.take(amount, capacity, world_.timeline.now)) return true;
+  const Ticks more = budget.next_return();
+  if (more == kNever) return false;  // told when it is known
+  budget.told();
+  world_.timeline.schedule(more, Happening::wake, node_);
+  return false;
+}
+
+Refusal SimBackend::check(const Operation& operation) const noexcept {
+  if (operation.peer >= members_) return Refusal::unknown_peer;
+  if (operation.region.index >= kMaxRegions || !memories_[operation.region.index].block)
+    return Refusal::unknown_region;
+  if (link_to(operation.peer).closed) return Refusal::none;
+  const Remote& remote = memories_[operation.region.index].remotes[operation.peer];
+  if (remote.number == 0) return Refusal::not_connected;
+  const std::size_t there = remote.bytes;
+  const std::size_t bytes = extent_of(operation);
+  if (operation.offset > there || bytes > there - operation.offset) return Refusal::out_of_bounds;
+  switch (operation.kind) {
+    case OperationKind::put:
+      return Refusal::none;
+    case OperationKind::write:
+    case OperationKind::read:
+      return lies_alike(operation) ? Refusal::none : Refusal::misaligned;
+    default:
+      return lies_on_words(operation) ? Refusal::none : Refusal::misaligned;
+  }
+}
+
+Posted SimBackend::post(std::span<const Operation> batch) noexcept {
+  const Profile& profile = world_.profile;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (const Refusal refusal = check(batch[i]); refusal != Refusal::none) return {i, refusal};
+    Link& link = link_to(batch[i].peer);
+    if (!link.closed && !take(link.slots, 1, profile.queue_slots)) return {i, Refusal::queue_full};
+    spend(i == 0 ? profile.post_ns : profile.post_batched_ns);
+    start(batch[i]);
+  }
+  return {batch.size(), Refusal::none};
+}
+
+void SimBackend::start(const Operation& operation) noexcept {
+  if (operation.completion != nullptr) begin(*operation.completion);
+  if (link_to(operation.peer).closed) {
+    if (operation.completion != nullptr)
+      finished(*operation.completion, seat_of(operation.peer), true);
+    return;
+  }
+  Flight& flight = world_.network.new_flight();
+  flight.kind = static_cast<FlightKind>(operation.kind);
+  flight.when = operation.when;
+  flight.from = seat_of(rank_);
+  flight.to = seat_of(operation.peer);
+  flight.region = memories_[operation.region.index].remotes[operation.peer].number;
+  flight.offset = operation.offset;
+  flight.bytes = extent_of(operation);
+  flight.local = static_cast<std::byte*>(operation.local);
+  flight.operand = operation.operand;
+  flight.desired = operation.desired;
+  flight.completion = operation.completion;
+  launch(flight);
+}
+
+void SimBackend::launch(Flight& flight) noexcept {
+  flight.ready = cpu().clock();
+  world_.network.post(flight);
+}
+
+Refusal SimBackend::send(Rank peer, std::uint32_t channel,
+                         std::span<const std::byte> message) noexcept {
+  Link& link = link_to(peer);
+  if (link.closed) return Refusal::none;  // as an operation without completion
+  if (!take(link.message_ring, ring_bytes(message.size()), kMessageRingBytes))
+    return Refusal::queue_full;
+  spend(world_.profile.post_ns);
+  Flight& flight = world_.network.new_flight();
+  flight.kind = FlightKind::message;
+  flight.from = seat_of(rank_);
+  flight.to = seat_of(peer);
+  flight.channel = channel;
+  flight.bytes = message.size();
+  flight.captured = true;
+  flight.make_room();
+  if (!message.empty()) std::memcpy(flight.data(), message.data(), message.size());
+  launch(flight);
+  return Refusal::none;
+}
+
+void SimBackend::forget(const Completion& completion) noexcept {
+  world_.network.abandon(seat_of(rank_), completion);
+  for (std::size_t i = 0; i < finished_.size(); ++i)
+    if (finished_[i].completion == &completion) finished_[i].completion = nullptr;
+}
+
+// --- polling -------------------------------------------------------------------------------------
+
+void SimBackend::finished(Completion& completion, Seat peer, bool failed) {
+  finished_.push_back({&completion, rank_of(peer), failed});
+  poll_soon();
+}
+
+void SimBackend::lost(Seat peer, std::string how) {
+  failures_.push_back(
+      {.peer = rank_of(peer), .closed = true, .silence_epoch = 0, .how = std::move(how)});
+  poll_soon();
+}
+
+void SimBackend::suspect(Seat peer, std::uint32_t silence_epoch) {
+  const auto silence_us = std::to_string(to_ns(world_.costs.silence_timeout) / 1000);
+  failures_.push_back({.peer = rank_of(peer),
+                       .closed = false,
+                       .silence_epoch = silence_epoch,
+                       .how = "nothing was heard of it for " + silence_us + " us"});
+  poll_soon();
+}
+
+void SimBackend::attend_soon() noexcept { poll_soon(); }
+
+void SimBackend::close(Rank peer) noexcept {
+  world_.network.close(seat_of(rank_), seat_of(peer));
+  poll_soon();
+}
+
+std::size_t SimBackend::poll() noexcept {
+  if (!core().begin_poll()) return 0;
+  if (!world_.begin_poll(node_)) {
+    static_cast<void>(core().end_poll());
+    return 0;
+  }
+  core().set_time(now_ns());
+  // What a peer has said comes before the news of its end.
+  if (!inbox_.empty()) handle_inbox();
+  if (!failures_.empty()) handle_failures();
+  if (core().has_duties()) core().perform_duties();
+  if (!finished_.empty()) handle_finished();
+  return core().end_poll();
+}
+
+void SimBackend::handle_failures() {
+  for (const Failure& failure : std::exchange(failures_, {})) {
+    const Link& from = link_from(failure.peer);
+    const bool heard_since = !failure.closed && from.silence_epoch != failure.silence_epoch;
+    if (!heard_since) core().fail(failure.peer, failure.how);
+  }
+}
+
+void SimBackend::handle_finished() {
+  while (!finished_.empty()) {
+    const Finished next = finished_.front();
+    finished_.pop_front();
+    if (next.completion == nullptr) continue;
+    core().count_handled();
+    next.failed ? finish_failed(*next.completion, next.peer) : finish(*next.completion);
+  }
+}
+
+void SimBackend::handle_inbox() {
+  FlightList arrived = inbox_.take_all();
+  while (!arrived.empty()) handle(arrived.pop_front());
+}
+
+void SimBackend::handle(Flight& flight) {
+  const Rank peer = rank_of(flight.from);
+  if (core().expelled(peer)) return world_.network.drop(flight);
+  if (flight.kind == FlightKind::message) return take_message(peer, flight);
+  core().count_handled();
+  switch (flight.kind) {
+    case FlightKind::announcement:
+      return take_announcement(peer, flight);
+    case FlightKind::withdrawal:
+      return take_withdrawal(peer, flight);
+    case FlightKind::farewell:
+      return take_farewell(peer, flight);
+    default:
+      flight.dead ? world_.network.retire(flight) : world_.network.execute_atomic(flight);
+  }
+}
+
+void SimBackend::take_message(Rank from, Flight& flight) {
+  Link& link = link_from(from);
+  if (!link.unheard.empty() || !core().deliver(from, flight.channel, flight.contents()))
+    return link.unheard.push_back(flight);
+  world_.network.message_handled(flight, cpu().clock());
+  core().count_handled();
+}
+
+void SimBackend::take_farewell(Rank from, Flight& flight) {
+  world_.network.retire(flight);
+  core().on_leave(from);
+  core().on_end(from, {});
+}
+
+void SimBackend::drain(Rank from) {
+  FlightList& waiting = link_from(from).unheard;
+  while (!waiting.empty()) {
+    Flight& first = waiting.front();
+    if (!core().deliver(from, first.channel, first.contents())) return;
+    world_.network.message_handled(waiting.pop_front(), cpu().clock());
+    core().count_handled();
+  }
+}
+
+}  // namespace dunlin::sim

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+#include "fabric/core/core.hpp"
+#include "fabric/sim/flight.hpp"
+#include "fabric/sim/ring.hpp"
+#include "fabric/sim/seat.hpp"
+
+namespace dunlin::sim {
+
+struct Simulation;
+struct Link;
+class Budget;
+class Cpu;
+
+enum class Begins { with_the_world, later };
+
+/// The fabric of this rank among these nodes, whose first seat is given. One that begins later also
+/// leaves, when it is destroyed; those that the world begins with last as long as it does.
+[[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
+                                                      const std::vector<Rank>& nodes,
+                                                      Seat first_seat, Rank rank, Begins when);
+
+/// A simulated node's attachment. What the network brings is queued here, and handled in poll().
+class SimBackend final : public FabricBackend {
+ public:
+  SimBackend(Simulation& world, const std::vector<Rank>& nodes, Seat first_seat, Rank rank,
+             Begins when);
+  ~SimBackend() override;
+
+  Posted post(std::span<const Operation> batch) noexcept;
+  std::size_t poll() noexcept;
+  [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
+                             std::span<const std::byte> message) noexcept override;
+  void forget(const Completion& completion) noexcept override;
+
+  void start() override;
+  void close(Rank peer) noexcept override;
+  void drain(Rank peer) override;
+  void attend_soon() noexcept override;
+
+  [[nodiscard]] std::span<std::byte> map(RegionId id, const LocalRegion& region) override;
+  void open(RegionId id, const LocalRegion& region, RemoteRegion& own) override;
+  void announce(Rank peer, RegionId id, const LocalRegion& region) override;
+  void withdraw(Rank peer, RegionId id, const LocalRegion& region) noexcept override;
+  void unmap(RegionId id, const LocalRegion& region) noexcept override;
+  void connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept override;
+  void disconnect(Rank peer, RegionId id) noexcept override;
+
+  // A simulated node spins, whatever its runner's policy: there is nothing to sleep on.
+  [[nodiscard]] std::uint64_t now_ns() const noexcept override;
+  void poll_at(std::uint64_t time_ns) noexcept override;
+  void spend(double ns) noexcept override;
+
+  // --- for the network ---------------------------------------------------------------------------
+  struct Reach {
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+  /// The memory that a peer knows by this number; null if it is no longer there.
+  [[nodiscard]] Reach reach(std::uint64_t number) const noexcept;
+  void arrived(Flight& flight) { inbox_.push_back(flight); }
+  void finished(Completion& completion, Seat peer, bool failed);
+  /// The connection to the peer is closed already.
+  void lost(Seat peer, std::string how);
+  /// Nothing was heard of the peer for too long, unless that changes before the next poll.
+  void suspect(Seat peer, std::uint32_t silence_epoch);
+  [[nodiscard]] FlightList take_inbox() noexcept { return inbox_.take_all(); }
+  /// What a message takes of its ring: a header, and its bytes rounded up.
+  [[nodiscard]] static constexpr std::uint64_t ring_bytes(std::size_t message) noexcept {
+    return 16 + (message + 15) / 16 * 16;
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  /// A region of a peer that operations may reach; number 0: none.
+  struct Remote {
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// The memory of a region of our own, and the peers' that go with it.
+  struct Memory {
+    std::unique_ptr<std::byte, Free> block;
+    std::span<std::byte> bytes;
+    std::vector<Remote> remotes;  // by rank
+  };
+  struct Finished {
+    Completion* completion;  // null: forgotten
+    Rank peer;
+    bool failed;
+  };
+  struct Failure {
+    Rank peer;
+    bool closed;  // or else only suspected, while the silence lasts
+    std::uint32_t silence_epoch;
+    std::string how;
+  };
+
+  [[nodiscard]] Cpu& cpu() const;
+  [[nodiscard]] Seat seat_of(Rank rank) const noexcept { return first_seat_ + rank; }
+  [[nodiscard]] Rank rank_of(Seat seat) const noexcept { return seat - first_seat_; }
+  [[nodiscard]] Link& link_to(Rank peer) const;
+  [[nodiscard]] Link& link_from(Rank peer) const;
+  void poll_soon();
+  void tell(Rank peer, FlightKind kind, RemoteRegion what);
+  [[nodiscard]] Refusal check(const Operation& operation) const noexcept;
+  [[nodiscard]] bool take(Budget& budget, std::uint64_t amount, std::uint64_t capacity) noexcept;
+  void start(const Operation& operation) noexcept;
+  void launch(Flight& flight) noexcept;
+
+  void handle_failures();
+  void handle_finished();
+  void handle_inbox();
+  void handle(Flight& flight);
+  void take_message(Rank from, Flight& flight);
+  void take_announcement(Rank from, Flight& flight);
+  void take_withdrawal(Rank from, Flight& flight);
+  void take_farewell(Rank from, Flight& flight);
+
+  Simulation& world_;
+  Rank node_;
+  Rank rank_;
+  std::uint32_t members_;
+  Seat first_seat_;
+  Begins when_;
+  std::vector<Memory> memories_;  // by region
+  FlightList inbox_;
+  Ring<Finished> finished_;
+  std::vector<Failure> failures_;
+};
+
+}  // namespace dunlin::sim
