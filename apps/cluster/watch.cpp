@@ -1,20 +1,15 @@
 #include "cluster/watch.hpp"
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <exception>
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
-#include "cluster/child.hpp"
 #include "command.hpp"
 #include "text_cells.hpp"
 
@@ -105,8 +100,9 @@ class Watcher {
   bool told_ = false;
 };
 
-[[noreturn]] void become_watcher(const Cluster& cluster, const Intent& intent,
-                                 std::uint32_t timeout_ms, const Descriptor& line) noexcept {
+int become_watcher(const Cluster& cluster, const Intent& intent, std::uint32_t timeout_ms,
+                   const Descriptor& line) {
+  process::leave_terminal_to_parent();
   try {
     cluster.agree(intent, timeout_ms);
     Watcher(cluster.join({.group = intent.what + "-hosts",
@@ -121,7 +117,7 @@ class Watcher {
   } catch (const std::exception& error) {
     say(line, kError, error.what());
   }
-  _exit(0);
+  return 0;
 }
 
 }  // namespace
@@ -133,21 +129,13 @@ Watch::Watch(const Cluster& cluster, const Intent& intent, std::uint32_t timeout
   checked(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
   line_ = Descriptor(ends[0]);
   const Descriptor theirs(ends[1]);
-  std::fflush(nullptr);  // or the child would write it, too
-  const pid_t parent = getpid();
-  process_ = fork();
-  if (process_ == 0) {
-    belong_to(parent);
+  watcher_ = process::Child([&] {
     line_.close();
-    become_watcher(cluster, intent, timeout_ms, theirs);
-  }
-  if (process_ < 0) throw Error("cannot start a process: " + fork_fault());
+    return become_watcher(cluster, intent, timeout_ms, theirs);
+  });
 }
 
-Watch::~Watch() {
-  if (process_ < 0) return;
-  give_up("it has ended");
-}
+Watch::~Watch() { give_up("it has ended"); }
 
 std::string Watch::hear() {
   std::string message = heard(line_);
@@ -159,7 +147,7 @@ std::string Watch::hear() {
 }
 
 void Watch::demand_others() {
-  if (process_ < 0) return;
+  if (!watcher_.running()) return;
   const std::string message = hear();
   if (message.empty()) return;
   if (message.front() == kBadInput) throw BadInput(message.substr(1));
@@ -190,15 +178,13 @@ void Watch::give_up(const std::string& why) noexcept { end(kGiveUp, why); }
 
 /// While it is still joining, it hears nothing, and the others learn of its end.
 void Watch::end(char how, const std::string& text) noexcept {
-  if (process_ < 0) return;
+  if (!watcher_.running()) return;
   if (all_here_) {
     say(line_, how, text);
+    watcher_.wait();
   } else {
-    kill(process_, SIGKILL);
+    watcher_.kill();
   }
-  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  process_ = -1;
   line_.close();
 }
 

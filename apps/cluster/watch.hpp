@@ -4,11 +4,10 @@
 #include <functional>
 #include <string>
 
-#include <sys/types.h>
-
 #include "cluster/agreement.hpp"
 #include "cluster/cluster.hpp"
 #include "fabric/system.hpp"
+#include "process/child.hpp"
 
 namespace dunlin::app {
 
@@ -46,8 +45,8 @@ class Watch {
   [[nodiscard]] std::string hear();
   void end(char how, const std::string& text) noexcept;
 
-  pid_t process_ = -1;
   Descriptor line_;
+  process::Child watcher_;
   bool all_here_ = false;
 };
 
