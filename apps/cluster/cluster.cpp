@@ -225,9 +225,9 @@ std::unique_ptr<Fabric> Cluster::join(const Seat& seat) const {
 }
 
 std::string Cluster::describe(const Fabric& fabric) const {
-  if (fabric.kind() == "shm") return "shared memory of this host";
+  if (fabric_ == "shm") return "shared memory of this host";
   const std::string network =
-      fabric.kind() == "verbs" ? verbs::description(fabric) : ofi::description(fabric);
+      fabric_ == "verbs" ? verbs::description(fabric) : ofi::description(fabric);
   return launched_.empty() ? network : network + "; " + launched_;
 }
 

@@ -61,7 +61,7 @@ Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(opti
   if (fabric.size() > kMaxViewMembers)
     throw Error("group '" + name + "': " + std::to_string(fabric.size()) + " members; at most " +
                 std::to_string(kMaxViewMembers) + " (kMaxViewMembers) can be in one view");
-  if (meeting_place_ && fabric.kind() != "sim" && fabric.group() != name)
+  if (meeting_place_ && fabric.group() != name)
     throw Error("group '" + fabric.group() + "': its meeting place is that of group '" + name +
                 "'; give both the same name");
   view.me = fabric.rank();
