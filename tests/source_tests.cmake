@@ -46,6 +46,7 @@ foreach(page IN LISTS pages)
             --library $<TARGET_FILE:dunlin> -- ${compile})
   set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
 endforeach()
+add_test(NAME source.layers COMMAND ${tools}/layers.sh)
 add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PROJECT_SOURCE_DIR})
 add_test(NAME tools.doc_examples COMMAND Python3::Interpreter -m unittest doc_examples_test
          WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)

@@ -47,8 +47,8 @@ void check_place(const FabricOptions& options) {
     throw BadInput("--meeting, --hosts and --host: several hosts need all three");
   }
   const std::uint32_t hosts = *options.hosts;
-  if (hosts == 0 || hosts > kMaxStreamMembers) {
-    throw BadInput(fmt::format("--hosts {}: 1 to {} are possible", hosts, kMaxStreamMembers));
+  if (hosts == 0 || hosts > kMaxViewMembers) {
+    throw BadInput(fmt::format("--hosts {}: 1 to {} are possible", hosts, kMaxViewMembers));
   }
   if (*options.host >= hosts) {
     throw BadInput(
@@ -153,6 +153,10 @@ void Cluster::take_place(const ofi::JoinOptions& place) {
     throw BadInput("DUNLIN_MEMBERS is missing (or DUNLIN_NAMES): how many hosts take part");
   }
   if (host_ >= hosts_) throw BadInput("DUNLIN_RANK is missing: each host must know which it is");
+  if (hosts_ > kMaxViewMembers) {
+    throw BadInput(fmt::format("{} hosts: at most {} can watch each other, as members of one view",
+                               hosts_, kMaxViewMembers));
+  }
 }
 
 void Cluster::choose_network(const FabricOptions& options) {

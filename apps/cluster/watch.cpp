@@ -1,22 +1,20 @@
 #include "cluster/watch.hpp"
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <exception>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include <dunlin/group.hpp>
+#include <dunlin/multicast.hpp>
 #include <dunlin/run.hpp>
-#include <dunlin/table.hpp>
 
-#include "cluster/child.hpp"
 #include "command.hpp"
-#include "text_cells.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -35,6 +33,7 @@ constexpr char kBadInput = 'i';
 constexpr char kError = 'e';
 constexpr char kLeave = 'l';
 constexpr char kGiveUp = 'g';
+constexpr char kParentIsGone = '\0';
 
 void say(const Descriptor& line, char what, const std::string& text) noexcept {
   std::array<char, kMostBytes> message{what};
@@ -42,71 +41,114 @@ void say(const Descriptor& line, char what, const std::string& text) noexcept {
   static_cast<void>(send(line.get(), message.data(), bytes, MSG_NOSIGNAL));
 }
 
-/// Nothing if there is nothing to hear; a zero if there never will be.
+/// Empty if there is nothing to hear.
 std::string heard(const Descriptor& line) {
   std::array<char, kMostBytes> message{};
   const ssize_t bytes = recv(line.get(), message.data(), message.size(), MSG_DONTWAIT);
   if (bytes < 0) return {};
-  return bytes == 0 ? std::string(1, '\0')
+  return bytes == 0 ? std::string(1, kParentIsGone)
                     : std::string(message.data(), static_cast<std::size_t>(bytes));
 }
 
-struct HostRow {
-  Text<10> why;
-  Cell<std::uint32_t> ended;  // or kLeave or kGiveUp
+/// What a Loop polls: the group, also when that has ended here, which its check() would throw.
+struct Views {
+  Group& group;
+  std::size_t poll() { return group.poll(); }
+  [[nodiscard]] Waits waits() const { return group.waits(); }
 };
 
-/// The process that watches.
+/// The process that watches: this host's member of a group in which each host is a member. A host
+/// that is in no further view, and has not said farewell before, is lost.
 class Watcher {
  public:
   Watcher(std::unique_ptr<Fabric> fabric, const Descriptor& line)
-      : fabric_(std::move(fabric)), line_(line), table_(*fabric_, {.name = "hosts"}) {
-    table_.on_failure([this](const auto& t, std::size_t host, std::string_view why) {
-      if (t[host].ended == 0) lost(fmt::format("host {} is lost: {}", host, why));
+      : fabric_(std::move(fabric)),
+        line_(line),
+        group_(*fabric_, {.subgroups = {{.name = kFarewells}}}),
+        farewells_(group_, kFarewells, {.ring_bytes = kRingBytes}),
+        ended_(fabric_->size()) {
+    farewells_.on_delivery([this](std::span<const multicast::Delivery> batch) {
+      for (const multicast::Delivery& farewell : batch) take(farewell);
     });
-    table_.when(any(&HostRow::ended) == std::uint32_t{kGiveUp}, "a host gave up")
-        .once([this](const auto& t) {
-          for (std::size_t host = 0; host < t.size(); ++host) {
-            if (t[host].ended != std::uint32_t{kGiveUp} || host == t.my_row()) continue;
-            lost(fmt::format("host {} gave up: {}", host, load_text(t[host].why)));
-          }
-        });
+    group_.on_view([this](const View& view) {
+      for (const std::string& host : view.departed) miss(static_cast<Rank>(std::stoul(host)));
+    });
   }
 
   void run() {
     say(line_, kAllHere, {});
     std::string order;
     while (order.empty()) {
-      static_cast<void>(run_until(
-          table_, [&] { return !(order = heard(line_)).empty(); }, kLookMs));
+      poll_until([&] { return !(order = heard(line_)).empty(); }, kLookMs);
+      if (group_.ended()) miss_others();
       if (loss_.empty() || fabric_->now_ns() < lost_ns_ + kOthersExplainNs) continue;
       if (!told_) say(line_, kError, loss_);
       told_ = true;
     }
-    store_text(table_.mine().why, order.substr(1));
-    table_.mine().ended = static_cast<unsigned char>(order.front());
-    table_.push(&HostRow::why, &HostRow::ended);
-    static_cast<void>(run_until(
-        table_, [&] { return table_.settled(); }, kLastWordsMs));
+    if (order.front() != kParentIsGone) leave(order);
   }
 
  private:
-  void lost(std::string text) {
+  static constexpr const char* kFarewells = "farewells";
+  static constexpr std::size_t kRingBytes = 16 * kMostBytes;  // a message fills a quarter at most
+
+  void poll_until(const std::function<bool()>& condition, std::uint32_t timeout_ms) {
+    Views views{group_};
+    Loop(*fabric_).add(views).run_until(condition, timeout_ms);
+  }
+
+  void take(const multicast::Delivery& farewell) {
+    const Rank host = farewells_.subgroup().members[farewell.sender];
+    ended_[host] = true;
+    if (host == fabric_->rank()) return;
+    const std::string text(reinterpret_cast<const char*>(farewell.message.data()),
+                           farewell.message.size());
+    if (text.front() == kGiveUp) lose(fmt::format("host {} gave up: {}", host, text.substr(1)));
+  }
+  void miss(Rank host) {
+    if (ended_[host]) return;
+    const std::string& failure = fabric_->failure_text(host);
+    lose(fmt::format("host {} is lost: {}", host,
+                     failure.empty() ? "the others cannot reach it" : failure));
+  }
+  /// Too few are left for a further view, or the others went on without us.
+  void miss_others() {
+    for (Rank host = 0; host < fabric_->size(); ++host) {
+      if (fabric_->failed(host)) miss(host);
+    }
+    lose(group_.why_ended());
+  }
+  /// The first loss counts.
+  void lose(std::string text) {
     if (!loss_.empty()) return;
     loss_ = std::move(text);
     lost_ns_ = fabric_->now_ns();
   }
+  /// As the parent says: the others know why when the group lets us go.
+  void leave(const std::string& order) {
+    bool sent = false;
+    const auto all_know = [&] {
+      sent = sent || farewells_.send(std::as_bytes(std::span(order)));
+      return ended_[fabric_->rank()] || group_.ended();
+    };
+    poll_until(all_know, kLastWordsMs);
+    group_.leave();
+    poll_until([this] { return group_.ended(); }, kLastWordsMs);
+  }
 
   std::unique_ptr<Fabric> fabric_;
   const Descriptor& line_;
-  Table<HostRow> table_;
-  std::string loss_;  // of the first host that was lost
+  Group group_;
+  Multicast farewells_;
+  std::vector<bool> ended_;  // by host: has said farewell
+  std::string loss_;
   std::uint64_t lost_ns_ = 0;
   bool told_ = false;
 };
 
-[[noreturn]] void become_watcher(const Cluster& cluster, const Intent& intent,
-                                 std::uint32_t timeout_ms, const Descriptor& line) noexcept {
+int become_watcher(const Cluster& cluster, const Intent& intent, std::uint32_t timeout_ms,
+                   const Descriptor& line) {
+  process::leave_terminal_to_parent();
   try {
     cluster.agree(intent, timeout_ms);
     Watcher(cluster.join({.group = intent.what + "-hosts",
@@ -121,7 +163,7 @@ class Watcher {
   } catch (const std::exception& error) {
     say(line, kError, error.what());
   }
-  _exit(0);
+  return 0;
 }
 
 }  // namespace
@@ -133,21 +175,13 @@ Watch::Watch(const Cluster& cluster, const Intent& intent, std::uint32_t timeout
   checked(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
   line_ = Descriptor(ends[0]);
   const Descriptor theirs(ends[1]);
-  std::fflush(nullptr);  // or the child would write it, too
-  const pid_t parent = getpid();
-  process_ = fork();
-  if (process_ == 0) {
-    belong_to(parent);
+  watcher_ = process::Child([&] {
     line_.close();
-    become_watcher(cluster, intent, timeout_ms, theirs);
-  }
-  if (process_ < 0) throw Error("cannot start a process: " + fork_fault());
+    return become_watcher(cluster, intent, timeout_ms, theirs);
+  });
 }
 
-Watch::~Watch() {
-  if (process_ < 0) return;
-  give_up("it has ended");
-}
+Watch::~Watch() { give_up("it has ended"); }
 
 std::string Watch::hear() {
   std::string message = heard(line_);
@@ -159,7 +193,7 @@ std::string Watch::hear() {
 }
 
 void Watch::demand_others() {
-  if (process_ < 0) return;
+  if (!watcher_.running()) return;
   const std::string message = hear();
   if (message.empty()) return;
   if (message.front() == kBadInput) throw BadInput(message.substr(1));
@@ -190,15 +224,13 @@ void Watch::give_up(const std::string& why) noexcept { end(kGiveUp, why); }
 
 /// While it is still joining, it hears nothing, and the others learn of its end.
 void Watch::end(char how, const std::string& text) noexcept {
-  if (process_ < 0) return;
+  if (!watcher_.running()) return;
   if (all_here_) {
     say(line_, how, text);
+    watcher_.wait();
   } else {
-    kill(process_, SIGKILL);
+    watcher_.kill();
   }
-  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  process_ = -1;
   line_.close();
 }
 

@@ -4,17 +4,16 @@
 #include <functional>
 #include <string>
 
-#include <sys/types.h>
-
 #include "cluster/agreement.hpp"
 #include "cluster/cluster.hpp"
 #include "fabric/system.hpp"
+#include "process/child.hpp"
 
 namespace dunlin::app {
 
-/// Of a command on several hosts: a process on each that is in a group with those of the others,
-/// and so knows which of them are still there, whatever the command's own processes are about: they
-/// may be joining, and wait for one that will never come.
+/// Of a command on several hosts: a process on each is a member of a Group, so that the hosts agree
+/// on which of them are still there, whatever the command's own processes are about: they may be
+/// joining, and wait for one that will never come.
 ///
 ///     Watch watch(cluster, intent, 60'000);      // returns at once
 ///     watch.await_others();
@@ -46,8 +45,8 @@ class Watch {
   [[nodiscard]] std::string hear();
   void end(char how, const std::string& text) noexcept;
 
-  pid_t process_ = -1;
   Descriptor line_;
+  process::Child watcher_;
   bool all_here_ = false;
 };
 

@@ -5,26 +5,26 @@
 
 #include <fmt/format.h>
 
+#include "fabric/hash.hpp"
+
 namespace dunlin::routing {
 
 namespace {
 
-/// FNV-1a over 64-bit words.
+/// Of words and texts, one after the other.
 class Hash {
  public:
   void add(std::uint64_t word) noexcept {
-    for (int byte = 0; byte < 8; ++byte) {
-      value_ = (value_ ^ (word >> (8 * byte) & 0xff)) * 0x100000001b3U;
-    }
+    value_ = fnv1a({reinterpret_cast<const char*>(&word), sizeof word}, value_);
   }
   void add(const std::string& text) noexcept {
     add(text.size());
-    for (const char c : text) add(static_cast<unsigned char>(c));
+    value_ = fnv1a(text, value_);
   }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
 
  private:
-  std::uint64_t value_ = 0xcbf29ce484222325U;
+  std::uint64_t value_ = fnv1a({});
 };
 
 std::uint64_t hash_of(const Topology& topology, const std::vector<LinkEvent>& events,

@@ -170,7 +170,7 @@ class TableReader {
   }
 
   static std::size_t stride_of(const Layout& layout) {
-    return (layout.row_bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+    return round_up(layout.row_bytes, kCacheLineBytes);
   }
 
   void remark(const Segment& segment, std::string_view what) {

@@ -21,7 +21,8 @@ using Word = std::atomic_ref<std::uint64_t>;
 /// The pages of the arena that each bare operation has to itself, so that none inherits counts
 /// from another. Each member's side lies on pages of its own, as its segment would.
 constexpr std::size_t kSide = 128 * 1024;
-constexpr std::size_t kPayloadAt = 4096;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPayloadAt = kPage;
 
 struct Side {
   std::byte* payload;
@@ -163,7 +164,7 @@ double test_and_count(const Batches& plan, std::span<std::byte> memory) {
 
 double fan_out(const Batches& plan, std::span<std::byte> memory, std::size_t bytes,
                std::size_t copies) {
-  const std::size_t pitch = std::max<std::size_t>((bytes + 4095) / 4096 * 4096, 4096);
+  const std::size_t pitch = std::max<std::size_t>(round_up(bytes, kPage), kPage);
   const std::vector<std::byte> source(bytes, std::byte{1});
   return batch_ns(plan, [&] {
     for (std::size_t i = 0; i < copies; ++i) {

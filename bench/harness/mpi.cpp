@@ -7,7 +7,7 @@
 
 #include <dunlin/error.hpp>
 
-#include "bench/harness/program.hpp"
+#include "process/program.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -31,7 +31,7 @@ std::filesystem::path folder_of_this_program() {
 }
 
 MpiBarrier::MpiBarrier(const std::filesystem::path& folder) : program_(find_program(folder)) {
-  if (!program_exists("mpirun")) {
+  if (!process::program_exists("mpirun")) {
     missing_ = "MPI_Barrier was not measured: there is no mpirun (Debian: openmpi-bin)";
   } else if (program_.empty()) {
     missing_ = fmt::format(
@@ -44,14 +44,14 @@ MpiBarrier::MpiBarrier(const std::filesystem::path& folder) : program_(find_prog
 double MpiBarrier::per_second(std::uint32_t processes, std::uint64_t barriers,
                               std::chrono::milliseconds timeout) const {
   // Open MPI wants to be asked before it runs as root or with more processes than cores.
-  const Outcome run = run_program({"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
-                                   "none", "--mca", "mpi_yield_when_idle", "1", "-n",
-                                   std::to_string(processes), program_, std::to_string(barriers)},
-                                  "", timeout);
+  const process::Outcome run =
+      process::run({.command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
+                                "none", "--mca", "mpi_yield_when_idle", "1", "-n",
+                                std::to_string(processes), program_, std::to_string(barriers)},
+                    .timeout = timeout});
   const std::size_t at = run.output.find(kAnswer);
-  if (run.status != 0 || at == std::string::npos) {
-    throw Error("bench: mpirun failed with status " + std::to_string(run.status) + ": " +
-                run.output);
+  if (!run.status.well() || at == std::string::npos) {
+    throw Error("bench: mpirun " + run.status.text() + ": " + run.output);
   }
   return std::strtod(run.output.c_str() + at + kAnswer.size(), nullptr);
 }

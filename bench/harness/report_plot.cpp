@@ -8,9 +8,9 @@
 
 #include <dunlin/error.hpp>
 
-#include "bench/harness/program.hpp"
 #include "bench/harness/report.hpp"
 #include "command.hpp"
+#include "process/program.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -137,7 +137,7 @@ std::string plot_script(const Finding& finding, const std::string& svg_file) {
 }
 
 void prepare_plots(const std::string& folder) {
-  if (!program_exists("gnuplot")) {
+  if (!process::program_exists("gnuplot")) {
     throw Error(
         "bench: pictures are drawn by gnuplot, which is not installed; "
         "install the package gnuplot-nox or leave out --plot");
@@ -156,8 +156,9 @@ void plot_report(const std::string& folder, std::span<const Finding> findings) {
     if (finding.results.empty()) continue;
     const std::string file =
         folder + "/" + finding.experiment->name + "-" + finding.experiment->fabric + ".svg";
-    const Outcome drawn = run_program({"gnuplot"}, plot_script(finding, file), kPlotTimeout);
-    if (drawn.status != 0) {
+    const process::Outcome drawn = process::run(
+        {.command = {"gnuplot"}, .input = plot_script(finding, file), .timeout = kPlotTimeout});
+    if (!drawn.status.well()) {
       throw Error("bench: gnuplot could not draw " + file + ": " + drawn.output);
     }
   }

@@ -2,27 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <new>
-#include <utility>
 
-#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
 
 #include "bench/harness/clock.hpp"
 #include "bench/harness/cores.hpp"
-#include "cluster/child.hpp"
 
 namespace dunlin::bench {
 
@@ -137,23 +130,6 @@ void alternate(Member& me, std::uint32_t rounds, const std::vector<Contender>& c
   me.meet();
 }
 
-struct Team::Process {
-  pid_t pid = -1;
-  int fd = -1;
-
-  Process() = default;
-  Process(Process&& other) noexcept
-      : pid(std::exchange(other.pid, -1)), fd(std::exchange(other.fd, -1)) {}
-  Process& operator=(Process&&) = delete;
-  ~Process() {
-    if (pid > 0) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, nullptr, 0);
-    }
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 Team::Team(TeamOptions options) : options_(options) {
   if (options_.processes == 0 || options_.processes > kMaxTeam) {
     throw Error("bench: a team has 1 to " + std::to_string(kMaxTeam) + " processes, not " +
@@ -178,24 +154,13 @@ std::span<const double> Team::series(std::uint32_t index) const {
 }
 
 void Team::run(const std::function<void(Member&)>& body) {
-  std::fflush(nullptr);
-  const int parent = ::getpid();
-  std::vector<Process> processes(options_.processes);
-  for (std::uint32_t rank = options_.host; rank < options_.processes; rank += options_.hosts) {
-    Process& process = processes[rank];
-    process.pid = ::fork();
-    if (process.pid == 0) become_member(rank, parent, body);
-    if (process.pid > 0) process.fd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
-    if (process.pid < 0 || process.fd < 0) {
-      throw Error("bench: cannot start a process: " + app::fork_fault());
-    }
-  }
-  await(processes);
+  process::Children members;
+  for (std::uint32_t rank = options_.host; rank < options_.processes; rank += options_.hosts)
+    members.start([this, rank, &body] { return become_member(rank, body); });
+  await(members);
 }
 
-void Team::become_member(std::uint32_t rank, int parent, const std::function<void(Member&)>& body) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
+int Team::become_member(std::uint32_t rank, const std::function<void(Member&)>& body) {
   int status = 0;
   try {
     if (rank < cores_.size()) pin_to(cores_[rank]);
@@ -212,60 +177,36 @@ void Team::become_member(std::uint32_t rank, int parent, const std::function<voi
     status = 1;
   }
   std::fflush(nullptr);
-  ::_exit(status);
+  return status;
 }
 
-namespace {
-
-std::string how_it_ended(int status, const char* error) {
-  if (WIFSIGNALED(status)) {
-    return "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-           strsignal(WTERMSIG(status)) + ")";
-  }
-  return *error != '\0' ? std::string("failed: ") + error
-                        : "exited with status " + std::to_string(WEXITSTATUS(status));
+std::string Team::complaint(std::uint32_t rank, process::Status status) const {
+  if (status.well()) return {};
+  if (options_.doomed == rank && status.exit_code() == -SIGKILL) return {};
+  const std::string error = board_->errors[rank].data();
+  return "bench: process " + std::to_string(rank) + " of " + std::to_string(options_.processes) +
+         " " + (status.exit_code() < 0 || error.empty() ? status.text() : "failed: " + error);
 }
 
-}  // namespace
-
-bool Team::may_end_so(std::uint32_t rank, int status) const {
-  return status == 0 ||
-         (options_.doomed == rank && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
-void Team::await(std::vector<Process>& processes) {
+void Team::await(process::Children& members) {
   const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
-  std::vector<pollfd> waits;
-  for (const Process& process : processes) waits.push_back({process.fd, POLLIN, 0});
-  waits.push_back({options_.watch == nullptr ? -1 : options_.watch->descriptor(), POLLIN, 0});
-  auto left = std::ranges::count_if(processes, [](const Process& p) { return p.pid > 0; });
+  const int others = options_.watch == nullptr ? -1 : options_.watch->descriptor();
   std::string loss;  // how another ended says more
-  while (left > 0) {
+  while (members.running() > 0) {
     const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    const auto wait = loss.empty() ? rest : std::min(rest, kUntilThatOneIsSeen);
-    const int ready =
-        ::poll(waits.data(), waits.size(), std::max(0, static_cast<int>(wait.count())));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0 && !loss.empty()) break;
-    if (ready <= 0) {
-      throw Error("bench: " + std::to_string(left) + " of " + std::to_string(processes.size()) +
-                  " processes did not finish within " + std::to_string(options_.timeout.count()) +
-                  " ms; all were ended");
+    if (!members.await({others}, loss.empty() ? rest : std::min(rest, kUntilThatOneIsSeen))) {
+      if (!loss.empty()) break;
+      throw Error("bench: " + std::to_string(members.running()) + " of " +
+                  std::to_string(options_.processes) + " processes did not finish within " +
+                  std::to_string(options_.timeout.count()) + " ms; all were ended");
     }
-    if (waits.back().revents != 0) options_.watch->demand_others();
-    for (std::uint32_t rank = 0; rank < processes.size(); ++rank) {
-      if ((waits[rank].revents & POLLIN) == 0) continue;
-      int status = 0;
-      ::waitpid(processes[rank].pid, &status, 0);
-      processes[rank].pid = -1;
-      waits[rank].fd = -1;
-      --left;
-      if (may_end_so(rank, status)) continue;
-      const std::string text = "bench: process " + std::to_string(rank) + " of " +
-                               std::to_string(processes.size()) + " " +
-                               how_it_ended(status, board_->errors[rank].data());
-      if (!WIFEXITED(status) || WEXITSTATUS(status) != kLostStatus) throw Error(text);
+    if (options_.watch != nullptr) options_.watch->demand_others();
+    for (const auto& [index, status] : members.ended()) {
+      const auto rank = static_cast<std::uint32_t>(options_.host + index * options_.hosts);
+      const std::string text = complaint(rank, status);
+      if (text.empty()) continue;
+      if (status.exit_code() != kLostStatus) throw Error(text);
       if (loss.empty()) loss = text;
     }
   }

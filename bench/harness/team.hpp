@@ -16,6 +16,7 @@
 
 #include "bench/harness/meeting.hpp"
 #include "cluster/watch.hpp"
+#include "process/children.hpp"
 
 /// A Team is a handful of processes that measure together: forked, pinned to a core each where
 /// there are enough, and never left behind, whether they finish, throw, crash or hang. On one host
@@ -130,11 +131,10 @@ class Team {
   [[nodiscard]] bool pinned() const noexcept { return !cores_.empty(); }
 
  private:
-  struct Process;
-  [[noreturn]] void become_member(std::uint32_t rank, int parent,
-                                  const std::function<void(Member&)>& body);
-  void await(std::vector<Process>& processes);
-  [[nodiscard]] bool may_end_so(std::uint32_t rank, int status) const;
+  [[nodiscard]] int become_member(std::uint32_t rank, const std::function<void(Member&)>& body);
+  void await(process::Children& members);
+  /// What is wrong with an end like that; empty if nothing is.
+  [[nodiscard]] std::string complaint(std::uint32_t rank, process::Status status) const;
 
   TeamOptions options_;
   std::vector<int> cores_;  // empty: not pinned

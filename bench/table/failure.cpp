@@ -6,14 +6,13 @@
 #include <ctime>
 
 #include <poll.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/fabric/group.hpp"
 #include "bench/table/experiments.hpp"
 #include "bench/table/nodes.hpp"
 #include "bench/table/ping_pong.hpp"
+#include "process/child.hpp"
 
 /// What two nodes notice of the end of a third: they detect each other's changes all the time,
 /// before, while they do not know it yet, and afterwards. All rows are pushed to all three.
@@ -82,19 +81,14 @@ class Times {
 
 /// The least that anybody could take to learn of a death: a child's, told by the kernel.
 double bare_death_ns(Scene& scene) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  process::Child child([&scene] {
     scene.died_ns = now_ns();
-    ::raise(SIGKILL);
-  }
-  pollfd wait{static_cast<int>(::syscall(SYS_pidfd_open, child, 0)), POLLIN, 0};
-  if (child < 0 || wait.fd < 0) throw Error("bench: cannot start a process to watch its end");
+    return ::raise(SIGKILL);
+  });
+  pollfd wait{child.descriptor(), POLLIN, 0};
   while (::poll(&wait, 1, 0) == 0) {
   }
-  const double ns = now_ns() - scene.died_ns.exchange(0);
-  ::close(wait.fd);
-  ::waitpid(child, nullptr, 0);
-  return ns;
+  return now_ns() - scene.died_ns.exchange(0);
 }
 
 /// Takes part in what its peers need of it, without taking a core from them, until its end comes.

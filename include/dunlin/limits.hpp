@@ -10,6 +10,11 @@ namespace dunlin {
 inline constexpr std::size_t kCacheLineBytes = 64;
 inline constexpr std::size_t kWordBytes = 8;
 
+/// The least multiple of `unit` that has room for so many bytes.
+[[nodiscard]] constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept {
+  return (bytes + unit - 1) / unit * unit;
+}
+
 // fabric
 inline constexpr std::uint32_t kMaxMembers = 1024;             // of a group on a simulated fabric
 inline constexpr std::uint32_t kMaxHostMembers = 256;          // of a shm group: one socket a pair

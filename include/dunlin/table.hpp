@@ -214,8 +214,7 @@ class Table {
   /// For expressions: where the rows lie one after the other, or null once any is frozen.
   [[nodiscard]] const std::byte* unfrozen_rows() const noexcept { return core_.unfrozen_rows(); }
   [[nodiscard]] static const Row* row_at(const std::byte* rows, std::size_t i) noexcept {
-    constexpr std::size_t kStride =
-        (sizeof(Row) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+    constexpr std::size_t kStride = round_up(sizeof(Row), kCacheLineBytes);
     return std::launder(reinterpret_cast<const Row*>(rows + i * kStride));
   }
   [[nodiscard]] Row& mine() noexcept { return *std::launder(reinterpret_cast<Row*>(core_.mine())); }

@@ -5,9 +5,10 @@
 
 namespace dunlin {
 
-/// FNV-1a: for what nobody has a reason to forge. The same on every machine.
-[[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view bytes) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325;
+/// FNV-1a: for what nobody has a reason to forge. The same on every machine. `hash` is that of what
+/// comes before these bytes.
+[[nodiscard]] constexpr std::uint64_t fnv1a(std::string_view bytes,
+                                            std::uint64_t hash = 0xcbf29ce484222325) noexcept {
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
 }

@@ -4,9 +4,9 @@
 #include <dunlin/group.hpp>
 
 #include "fabric/names.hpp"
+#include "fabric/sleeping.hpp"
 #include "group/joining.hpp"
 #include "group/views.hpp"
-#include "run/sleeping.hpp"
 
 namespace dunlin {
 namespace {

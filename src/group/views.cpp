@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flaw.hpp"
+#include "scoped_flag.hpp"
 
 namespace dunlin {
 namespace {
@@ -28,17 +29,6 @@ void keep(std::exception_ptr& thrown, Call call) noexcept {
     if (!thrown) thrown = std::current_exception();
   }
 }
-/// True as long as it lives.
-class Within {
- public:
-  explicit Within(bool& flag) noexcept : flag_(flag) { flag_ = true; }
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-  ~Within() { flag_ = false; }
-
- private:
-  bool& flag_;
-};
 void rethrow(const std::exception_ptr& thrown) {
   if (thrown) std::rethrow_exception(thrown);
 }
@@ -61,7 +51,7 @@ Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(opti
   if (fabric.size() > kMaxViewMembers)
     throw Error("group '" + name + "': " + std::to_string(fabric.size()) + " members; at most " +
                 std::to_string(kMaxViewMembers) + " (kMaxViewMembers) can be in one view");
-  if (meeting_place_ && fabric.kind() != "sim" && fabric.group() != name)
+  if (meeting_place_ && fabric.group() != name)
     throw Error("group '" + fabric.group() + "': its meeting place is that of group '" + name +
                 "'; give both the same name");
   view.me = fabric.rank();
@@ -371,7 +361,7 @@ std::size_t Group::State::poll() {
   if (polling_)
     throw Error("group '" + name +
                 "': poll() was called in one of its own upcalls; return from it");
-  const Within polling(polling_);
+  const ScopedFlag polling(polling_);
   std::size_t done = past_.empty() ? 0 : poll_past();
   if (owned_.size() > 1 && done == 0) [[unlikely]]
     retire_fabrics();

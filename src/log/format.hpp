@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <dunlin/limits.hpp>
+
 /// How a log lies in its files; docs/formats/log.md gives the offsets. Pure.
 namespace dunlin::log {
 
@@ -59,8 +61,7 @@ struct RecordHeader {
 static_assert(sizeof(RecordHeader) == RecordHeader::kBytes);
 
 [[nodiscard]] constexpr std::uint64_t padded_bytes(std::uint64_t payload_bytes) noexcept {
-  return (payload_bytes + RecordHeader::kAlignment - 1) / RecordHeader::kAlignment *
-         RecordHeader::kAlignment;
+  return round_up(payload_bytes, RecordHeader::kAlignment);
 }
 
 /// What is known to have been synced, in a file of its own: two places, written in turn.

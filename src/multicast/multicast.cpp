@@ -18,6 +18,7 @@
 #include "multicast/epoch.hpp"
 #include "multicast/journal.hpp"
 #include "multicast/log_agreement.hpp"
+#include "scoped_flag.hpp"
 
 /// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
 namespace dunlin {
@@ -147,9 +148,10 @@ class Multicast::Part final : public SubgroupPart {
   void finish(std::span<const std::uint64_t> trim) override {
     agreement_.reset();
     replay_.reset();
-    finishing_ = true;
-    Epoch::Remains remains = now().finish(trim);
-    finishing_ = false;
+    Epoch::Remains remains = [&] {
+      const ScopedFlag finishing(finishing_);
+      return now().finish(trim);
+    }();
     if (flawed(Flaw::unsent_is_lost)) remains.again.clear();
     // What has not been sent again yet comes behind what has.
     again_.insert(again_.begin(), std::make_move_iterator(remains.again.begin()),
@@ -431,11 +433,7 @@ class Multicast::Part final : public SubgroupPart {
     }
   }
   void hand_up(std::span<const Delivery> batch) {
-    const struct Within {
-      explicit Within(bool& flag) : within(flag) { within = true; }
-      ~Within() { within = false; }
-      bool& within;
-    } handing_up(handing_up_);
+    const ScopedFlag handing_up(handing_up_);
     if (ahead_of_.empty() && terms_.back().had.empty() && !lacks_state_) [[likely]]
       return upcall_(batch);
     if (lacks_state_) return;  // the view ends, and whom we ask next has it all

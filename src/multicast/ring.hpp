@@ -36,7 +36,7 @@ struct RingShape {
   std::size_t slot_bytes = 0;  // the least that a record takes; a multiple of 8
 
   [[nodiscard]] std::size_t record_bytes(std::size_t message_bytes) const noexcept {
-    const std::size_t used = (message_bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
+    const std::size_t used = round_up(message_bytes, kWordBytes);
     const std::size_t all = used + kWordBytes;
     return all < slot_bytes ? slot_bytes : all;
   }

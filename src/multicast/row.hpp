@@ -49,7 +49,7 @@ static_assert(kShownNames.size() * kWordBytes <= kCacheLineBytes);
 [[nodiscard]] constexpr std::size_t shown_offset(std::size_t senders, Mode mode) noexcept {
   if (mode != Mode::unordered) return kCacheLineBytes;
   const std::size_t end = kConsumed + senders * kWordBytes;
-  return (end + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  return round_up(end, kCacheLineBytes);
 }
 
 [[nodiscard]] inline Layout layout(std::size_t senders, Mode mode) {

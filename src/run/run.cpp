@@ -9,7 +9,7 @@
 
 #include <dunlin/run.hpp>
 
-#include "run/sleeping.hpp"
+#include "fabric/sleeping.hpp"
 
 namespace dunlin {
 namespace {

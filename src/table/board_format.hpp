@@ -60,7 +60,7 @@ static_assert(sizeof(Header) == 192);
 [[nodiscard]] constexpr std::size_t rows_offset() noexcept { return sizeof(Header); }
 [[nodiscard]] constexpr std::size_t predicates_offset(std::size_t rows) noexcept {
   const std::size_t end = rows_offset() + rows * sizeof(Row);
-  return (end + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  return round_up(end, kCacheLineBytes);
 }
 [[nodiscard]] constexpr std::size_t total_bytes(std::size_t rows) noexcept {
   return predicates_offset(rows) + kMaxShownPredicates * sizeof(PredicateSlot);

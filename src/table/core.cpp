@@ -5,6 +5,7 @@
 
 #include <dunlin/table/core.hpp>
 
+#include "fabric/hash.hpp"
 #include "flaw.hpp"
 #include "table/board.hpp"
 #include "table/outbox.hpp"
@@ -13,10 +14,6 @@
 
 namespace dunlin {
 namespace {
-
-std::size_t round_up(std::size_t bytes, std::size_t to) noexcept {
-  return (bytes + to - 1) / to * to;
-}
 
 std::string list_ranks(const std::vector<Rank>& ranks) {
   std::string text;
@@ -228,12 +225,10 @@ RegionSpec TableCore::region_spec() const {
   Layout described = layout_;
   std::string text = described.text() + "members " + list_ranks(options_.members) + "\nrefresh " +
                      (options_.refresh == Refresh::reads ? "reads" : "writes") + "\n";
-  std::uint64_t hash = layout_.hash();
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return {.name = options_.name,
           .bytes = options_.members.size() * stride_bytes_,
           .epoch = options_.epoch,
-          .layout_hash = hash,
+          .layout_hash = fnv1a(text, layout_.hash()),
           .layout_text = std::move(text)};
 }
 

@@ -11,7 +11,7 @@
 #include <dunlin/error.hpp>
 
 #include "bench/harness/mpi.hpp"
-#include "bench/harness/program.hpp"
+#include "process/program.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -121,7 +121,7 @@ TEST(PlotReport, DrawsBarsWithoutAnAxisAndLinesAlongOne) {
 }
 
 TEST(PlotReport, WritesSvgFiles) {
-  if (!program_exists("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
+  if (!process::program_exists("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
   const auto folder =
       std::filesystem::temp_directory_path() / ("dunlin-plot-" + std::to_string(::getpid()));
   for (const char* x : {"nodes", ""}) {  // lines, and bars
@@ -138,25 +138,12 @@ TEST(PlotReport, WritesSvgFiles) {
 }
 
 TEST(MpiBarrier, SaysThatItsProgramIsNotThere) {
-  if (!program_exists("mpirun")) GTEST_SKIP() << "mpirun is not installed";
+  if (!process::program_exists("mpirun")) GTEST_SKIP() << "mpirun is not installed";
   const MpiBarrier mpi("/nowhere/bin");
   EXPECT_FALSE(mpi.available());
   EXPECT_NE(mpi.missing().find("dunlin-mpi-barrier was not found beside dunlin, in /nowhere/bin"),
             std::string::npos)
       << mpi.missing();
-}
-
-TEST(Program, ReturnsStatusAndOutput) {
-  const Outcome outcome =
-      run_program({"sh", "-c", "cat; echo oops >&2; exit 3"}, "hello\n", std::chrono::seconds(30));
-  EXPECT_EQ(outcome.status, 3);
-  EXPECT_EQ(outcome.output, "hello\noops\n");
-}
-
-TEST(Program, EndsWhatTakesTooLong) {
-  EXPECT_THROW((void)run_program({"sleep", "1000"}, "", std::chrono::milliseconds(20)), Error);
-  EXPECT_THROW((void)run_program({"no-such-program"}, "", std::chrono::seconds(1)), Error);
-  EXPECT_FALSE(program_exists("no-such-program"));
 }
 
 }  // namespace

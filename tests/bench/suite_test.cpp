@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "bench/harness/program.hpp"
 #include "command.hpp"
+#include "process/program.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin::bench {
@@ -82,7 +82,7 @@ TEST(Suite, RefusesWhatItCannotWriteBeforeItMeasures) {
   EXPECT_EQ(refused({.json_file = "/no/such/folder/x.json"}),
             "--json \"/no/such/folder/x.json\": cannot write it: No such file or directory");
   EXPECT_EQ(refused({.json_file = "/proc"}), "--json \"/proc\": cannot write it: Is a directory");
-  if (program_exists("gnuplot")) {
+  if (process::program_exists("gnuplot")) {
     EXPECT_EQ(refused({.plot_folder = "/dev/null/x"}),
               "--plot \"/dev/null/x\": cannot write there: Not a directory");
   }

@@ -128,7 +128,7 @@ TEST(JoiningInSimulator, RefusesWhoDeclaresOtherSubgroups) {
   town[2].come(std::move(other));
   ASSERT_TRUE(town.until([&] { return !town[2].error.empty(); }));
   EXPECT_TRUE(contains(town[2].error,
-                       "group 'town' refuses the member 'node2': it declares other "
+                       "group 'sim' refuses the member 'node2': it declares other "
                        "subgroups"))
       << town[2].error;
 }
@@ -144,7 +144,7 @@ TEST(JoiningInSimulator, GivesUpWhereThereIsNoGroup) {
 /// Others than GroupEntry may knock, too.
 TEST(JoiningInSimulator, RefusesWhoHasANameThatNoMemberCanHave) {
   Town town(1, 1);
-  const auto place = town.world.meeting_place(1, "town");
+  const auto place = town.world.meeting_place(1, "sim");
   const auto entry = place->knock();
   std::unique_ptr<Fabric> fabric;
   std::unique_ptr<group::Mail> mail;
@@ -177,13 +177,13 @@ TEST(Joining, TellsWhyTheDoorIsClosed) {
     }
     std::unique_ptr<Formation> knock() override { throw Error("not here"); }
     std::uint64_t now_ns() const override { return inner->now_ns(); }
-    std::string name = "town";
+    std::string name = "sim";
     std::shared_ptr<MeetingPlace> inner;
     int attempts = 0;
   };
   sim::World world(sim::profile("ideal"), 1, 1);
   const auto place = std::make_shared<Closed>();
-  place->inner = world.meeting_place(0, "town");
+  place->inner = world.meeting_place(0, "sim");
   Group group(world.fabric(0), {.subgroups = {{.name = "log"}}, .meeting_place = place});
   Multicast log(group, "log");
   world.attach(0, [&] { return group.poll(); });

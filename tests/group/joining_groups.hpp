@@ -28,7 +28,7 @@ class Citizen {
   Citizen& operator=(const Citizen&) = delete;
 
   [[nodiscard]] GroupOptions group_options() {
-    return {.subgroups = {{.name = "log"}}, .meeting_place = world_.meeting_place(node_, "town")};
+    return {.subgroups = {{.name = "log"}}, .meeting_place = world_.meeting_place(node_, "sim")};
   }
   void found() { settle(std::make_unique<Group>(world_.fabric(node_), group_options())); }
   void come() { come(group_options()); }

@@ -259,7 +259,7 @@ struct Town {
     for (std::size_t i = 0; i < 4; ++i) {
       EXPECT_EQ(citizens[i]->history, citizens[0]->history);
       disks[i]->crash();
-      const FoundLog log = test::read_log(*disks[i], "town/log");
+      const FoundLog log = test::read_log(*disks[i], "sim/log");
       EXPECT_EQ(log.messages, citizens[0]->history);
       EXPECT_TRUE(i == 0 || log.view() == views) << i;
       views = log.view();
@@ -349,7 +349,7 @@ TEST(LogAgreement, DoesNotBeginAnewWhenTheLogIsGone) {
     }
   };
   const auto options = [&](Rank node) {
-    return GroupOptions{.subgroups = specs, .meeting_place = world.meeting_place(node, "town")};
+    return GroupOptions{.subgroups = specs, .meeting_place = world.meeting_place(node, "sim")};
   };
   for (Rank node = 0; node < 2; ++node) {
     settle(node, std::make_unique<Group>(world.fabric(node), options(node)));

@@ -345,7 +345,7 @@ TEST(Processes, TellWhatKilledAChildIfNobodyElseDoes) {
       processes.await_news({});
     }
   });
-  EXPECT_EQ(said, "a process of this host was ended by signal 9");
+  EXPECT_EQ(said, "a process of this host was ended by signal 9 (Killed)");
 }
 
 TEST(Processes, EndAChildThatDoesNot) {

@@ -1,13 +1,14 @@
 #include "support/hosts.hpp"
 
-#include <array>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "process/program.hpp"
 
 namespace dunlin::test {
 namespace {
@@ -27,48 +28,25 @@ std::string path_of(const Descriptor& where) {
   return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(where.get());
 }
 
-/// The words of a command, run in a namespace; its exit status, and what it said.
-struct Outcome {
-  int status = -1;
-  std::string said;
-};
-
-Outcome run(const Descriptor& where, const std::string& command) {
+/// The words of a command, run in a namespace.
+process::Outcome run(const Descriptor& where, const std::string& command) {
   std::istringstream words(command);
-  std::vector<std::string> arguments;
-  for (std::string word; words >> word;) arguments.push_back(word);
-  std::vector<char*> raw;
-  for (std::string& argument : arguments) raw.push_back(argument.data());
-  raw.push_back(nullptr);
-  std::array<int, 2> ends{};
-  checked(pipe2(ends.data(), O_CLOEXEC), "pipe2");
-  const Descriptor output(ends[0]);
-  Descriptor input(ends[1]);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(input.get(), 1);
-    dup2(input.get(), 2);
-    if (setns(where.get(), CLONE_NEWNET) == 0) execvp(raw[0], raw.data());
-    _exit(127);
-  }
-  checked(child, "fork");
-  input = Descriptor();
-  Outcome outcome;
-  std::array<char, 1024> part;
-  for (ssize_t got = 0; (got = read(output.get(), part.data(), part.size())) > 0;)
-    outcome.said.append(part.data(), static_cast<std::size_t>(got));
-  checked(waitpid(child, &outcome.status, 0), "waitpid");
-  return outcome;
+  const auto enter = [&] { checked(setns(where.get(), CLONE_NEWNET), "setns"); };
+  return process::run(
+      {.command = {std::istream_iterator<std::string>(words), {}}, .prepare = enter});
 }
 
 std::string find_fault() {
   const Descriptor trial = new_namespace();
   if (!trial) return "network namespaces are not permitted here: " + error_text(errno);
-  if (run(trial, "ip link set lo up").status != 0) return "there is no `ip` (Debian: iproute2)";
-  const Outcome bridge = run(trial, "ip link add sw type bridge");
-  if (bridge.status != 0) return "the kernel has no bridge: " + bridge.said;
-  const Outcome cable = run(trial, "ip link add one type veth peer name two");
-  return cable.status == 0 ? "" : "the kernel has no veth: " + cable.said;
+  for (const char* program : {"ip", "tc"}) {
+    if (!process::program_exists(program))
+      return std::string("there is no `") + program + "` (Debian: iproute2)";
+  }
+  const process::Outcome bridge = run(trial, "ip link add sw type bridge");
+  if (!bridge.status.well()) return "the kernel has no bridge: " + bridge.output;
+  const process::Outcome cable = run(trial, "ip link add one type veth peer name two");
+  return cable.status.well() ? "" : "the kernel has no veth: " + cable.output;
 }
 
 }  // namespace
@@ -92,14 +70,14 @@ Hosts::Hosts(unsigned count) : switch_(new_namespace()) {
     run_in(made, "ip address add " + address(host) + "/24 dev eth0");
     run_in(made, "ip link set eth0 up");
   }
-  const Outcome netem = run(switch_, "tc qdisc add dev port0 root netem delay 0ms");
-  if (netem.status != 0)
-    why_not_impaired_ = "neither delay nor loss here, as the kernel has no netem: " + netem.said;
+  const process::Outcome netem = run(switch_, "tc qdisc add dev port0 root netem delay 0ms");
+  if (!netem.status.well())
+    why_not_impaired_ = "neither delay nor loss here, as the kernel has no netem: " + netem.output;
 }
 
 void Hosts::run_in(const Descriptor& where, const std::string& command) const {
-  const Outcome outcome = run(where, command);
-  if (outcome.status != 0) throw Error("'" + command + "' failed: " + outcome.said);
+  const process::Outcome outcome = run(where, command);
+  if (!outcome.status.well()) throw Error("'" + command + "' failed: " + outcome.output);
 }
 
 void Hosts::enter(unsigned host) const {

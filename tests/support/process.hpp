@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <sys/types.h>
+#include "process/child.hpp"
 
 /// Real processes for tests. Each runs a function, tells its parent lines of text, and is killed
 /// and reaped at the latest when its Process object goes.
@@ -21,18 +21,16 @@ namespace dunlin::test {
 /// A two-way line to another process.
 class Line {
  public:
+  Line() = default;
   explicit Line(int socket) noexcept : socket_(socket) {}
-  Line(Line&& other) noexcept;
-  Line& operator=(Line&& other) noexcept;
-  ~Line();
 
   void tell(std::string_view text);
   /// The next line; empty when the other one is gone.
   [[nodiscard]] std::string hear();
-  [[nodiscard]] int descriptor() const noexcept { return socket_; }
+  [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
  private:
-  int socket_;
+  Descriptor socket_;
   std::string rest_;
 };
 
@@ -43,11 +41,8 @@ class Process {
   /// The function's result is the exit code. An exception tells the parent "error: ..." and exits
   /// with 1.
   explicit Process(const std::function<int(Parent&)>& body);
-  Process(Process&& other) noexcept;
-  Process& operator=(Process&& other) noexcept;
-  ~Process();
 
-  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
   void tell(std::string_view text) { line_.tell(text); }
   [[nodiscard]] std::string hear() { return line_.hear(); }
   /// Readable when there is something to hear.
@@ -55,17 +50,15 @@ class Process {
   /// All lines that are still to come, until its end.
   [[nodiscard]] std::string hear_all();
 
-  void signal(int number) const;
+  void signal(int number) const { child_.signal(number); }
   /// Kills it and waits until the kernel has torn it down.
-  void kill();
+  void kill() { child_.kill(); }
   /// Waits for its end: the exit code, or minus the signal that ended it.
-  int exit_code();
+  int exit_code() { return child_.wait().exit_code(); }
 
  private:
-  pid_t pid_;
-  bool reaped_ = false;
-  int status_ = 0;
   Line line_;
+  process::Child child_;
 };
 
 }  // namespace dunlin::test

@@ -267,8 +267,7 @@ class List {
  public:
   using value_type = T;
   static constexpr std::size_t kCapacity = N;
-  static constexpr std::size_t kStrideBytes =
-      (sizeof(T) + kWordBytes - 1) / kWordBytes * kWordBytes;
+  static constexpr std::size_t kStrideBytes = round_up(sizeof(T), kWordBytes);
 
   List() noexcept = default;
   /// A consistent copy, also of a list that is changing. There is no assignment: indices would go

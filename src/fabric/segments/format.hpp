@@ -66,8 +66,7 @@ static_assert(kMaxRegionNameBytes < sizeof(SegmentHeader::region));
 /// Where the payload starts behind a layout text of this size.
 [[nodiscard]] constexpr std::uint32_t payload_offset(std::size_t layout_text_bytes) noexcept {
   const std::size_t bytes = sizeof(SegmentHeader) + layout_text_bytes;
-  return static_cast<std::uint32_t>((bytes + kSegmentPageBytes - 1) / kSegmentPageBytes *
-                                    kSegmentPageBytes);
+  return static_cast<std::uint32_t>(round_up(bytes, kSegmentPageBytes));
 }
 
 /// What is wrong with a header that came from somewhere else, given its file's size; empty if

@@ -30,8 +30,7 @@ struct Words {
 };
 
 std::uint32_t whole_lines(std::uint32_t bytes) noexcept {
-  return static_cast<std::uint32_t>((bytes + kCacheLineBytes - 1) / kCacheLineBytes *
-                                    kCacheLineBytes);
+  return static_cast<std::uint32_t>(round_up(bytes, kCacheLineBytes));
 }
 
 void aim(ibv_send_wr& request, const stream::Key& region, std::uint64_t offset) noexcept {

@@ -8,13 +8,13 @@ void SendQueue::open(ibv_qp* pair, std::uint32_t slots, std::span<std::byte> sta
                      std::uint32_t key) {
   pair_ = pair;
   slots_ = slots;
-  records_ = stream::Ring<Record>(slots);
+  records_ = Ring<Record>(slots);
   staging_ = staging;
   staging_key_ = key;
 }
 
 SendQueue::Staged SendQueue::stage(std::size_t bytes) noexcept {
-  const std::size_t lines = (bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  const std::size_t lines = round_up(bytes, kCacheLineBytes);
   std::size_t at = staging_head_ % kRingBytes;
   const std::size_t skipped = at + lines > kRingBytes ? kRingBytes - at : 0;
   if (staging_head_ - staging_tail_ + skipped + lines > kRingBytes) return {};

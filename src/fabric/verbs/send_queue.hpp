@@ -10,7 +10,7 @@
 
 #include <dunlin/fabric.hpp>
 
-#include "fabric/stream/ring.hpp"
+#include "ring.hpp"
 
 /// What is under way on one queue pair, in order: work requests that wait for the doorbell, and a
 /// record of each until it is known to be complete.
@@ -44,7 +44,6 @@ struct Record {
 
 class SendQueue {
  public:
-  SendQueue() : records_(0) {}
   /// `staging`: kStagingBytes of memory with this key.
   void open(ibv_qp* pair, std::uint32_t slots, std::span<std::byte> staging, std::uint32_t key);
   /// Nothing reaches the device any more.
@@ -84,8 +83,8 @@ class SendQueue {
     auto count = number - static_cast<std::uint32_t>(records_.popped()) + 1;
     if (count > slots_) return;  // retired already, by a later one that was taken first
     for (; count > 0 && !records_.empty(); --count) {
-      take(records_.oldest());
-      staging_tail_ += records_.oldest().staged_bytes;
+      take(records_.front());
+      staging_tail_ += records_.front().staged_bytes;
       records_.pop();
     }
   }
@@ -104,7 +103,7 @@ class SendQueue {
   std::uint32_t slots_ = 0;
   std::uint32_t unsignalled_ = 0;
   std::size_t unsignalled_bytes_ = 0;
-  stream::Ring<Record> records_;
+  Ring<Record> records_;
   std::array<ibv_send_wr, kMaxChain> chain_{};
   std::array<ibv_sge, kMaxChain> pieces_{};
   std::size_t chained_ = 0;

@@ -1,65 +1,25 @@
 #include <array>
-#include <cerrno>
-#include <csignal>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
-#include <utility>
-
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "fabric/conformance/pattern.hpp"
 #include "fabric/conformance/real_group.hpp"
+#include "process/child.hpp"
 
 /// The same with real processes, and real deaths by SIGKILL. Rank 0 is the test itself.
 namespace dunlin::conformance {
 
 namespace {
 
-/// A forked process that runs `life` and ends well if that returns true. Killed at destruction, and
-/// with its parent, so that a failing test leaves nothing behind.
-class Child {
- public:
-  explicit Child(const std::function<bool()>& life) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    bool well = false;
-    try {
-      well = life();
-    } catch (const std::exception& e) {
-      ADD_FAILURE() << "in a child: " << e.what();
-    }
-    ::_exit(well ? 0 : 1);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() { kill(); }
+using process::Child;
 
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    wait();
-  }
-  /// The status as of waitpid.
-  int wait() {
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    return status;
-  }
-  bool ends_well() {
-    const int status = wait();
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  }
-
- private:
-  pid_t pid_;
-};
+/// A process that ends well if `life` returns true.
+Child child_that(const std::function<bool()>& life) {
+  return Child([&] { return life() ? 0 : 1; });
+}
 
 bool poll_until(Fabric& fabric, const std::function<bool()>& condition) {
   const std::uint64_t started = steady_now_ns();
@@ -141,7 +101,7 @@ TEST_P(Processes, KeepTheOrderOfAStream) {
   constexpr std::uint64_t kRounds = 2'000;
   const Backend& backend = GetParam();
   const std::string group = fresh_group_name();
-  Child writer([&] {
+  Child writer = child_that([&] {
     Member me(backend, group, 1, 2);
     std::array<std::byte, 3000> source{};
     bool well = me.connect();
@@ -162,7 +122,7 @@ TEST_P(Processes, KeepTheOrderOfAStream) {
     ASSERT_TRUE(me.post(write(1, me.box.id(), kAck, &round, 8)));
   }
   EXPECT_EQ(wrong, 0U);
-  EXPECT_TRUE(writer.ends_well());
+  EXPECT_TRUE(writer.wait().well());
 }
 
 TEST_P(Processes, DrawEveryTicketOnce) {
@@ -189,8 +149,8 @@ TEST_P(Processes, DrawEveryTicketOnce) {
       return draw(me) && poll_until(*me.fabric, [&] { return me.load(kAck) == 1; });
     };
   };
-  Child one(child(1));
-  Child two(child(2));
+  Child one = child_that(child(1));
+  Child two = child_that(child(2));
   Member me(backend, group, 0, 3);
   EXPECT_TRUE(draw(me));
   ASSERT_TRUE(poll_until(*me.fabric, [&] { return me.load(kAck) == 3; }));
@@ -199,8 +159,8 @@ TEST_P(Processes, DrawEveryTicketOnce) {
   ASSERT_TRUE(me.post(write(1, me.box.id(), kAck, &enough, 8)));
   ASSERT_TRUE(me.post(write(2, me.box.id(), kAck, &enough, 8)));
   EXPECT_TRUE(poll_until(*me.fabric, [&] { return me.fabric->failed(1) && me.fabric->failed(2); }));
-  EXPECT_TRUE(one.ends_well());
-  EXPECT_TRUE(two.ends_well());
+  EXPECT_TRUE(one.wait().well());
+  EXPECT_TRUE(two.wait().well());
 }
 
 TEST_P(Processes, LearnOfASigkillOnceAndGoOn) {
@@ -211,11 +171,11 @@ TEST_P(Processes, LearnOfASigkillOnceAndGoOn) {
     me.fabric->receive(0, [](Rank, std::span<const std::byte>) {});
     return me.connect();
   };
-  Child victim([&] {
+  Child victim = child_that([&] {
     Member me(backend, group, 1, 3);
     return serve(me) && be_busy(me);
   });
-  Child witness([&] {
+  Child witness = child_that([&] {
     Member me(backend, group, 2, 3);
     if (!serve(me)) return false;
     if (!poll_until(*me.fabric, [&] { return me.fabric->failed(1); })) return false;
@@ -239,7 +199,7 @@ TEST_P(Processes, LearnOfASigkillOnceAndGoOn) {
     ASSERT_TRUE(poll_until(*me.fabric, [&] { return done.finished(); }));
     EXPECT_TRUE(done.failed());
   }
-  EXPECT_TRUE(witness.ends_well());
+  EXPECT_TRUE(witness.wait().well());
 }
 
 TEST_P(Processes, KilledAtAnyMomentDoNotHinderTheNextGroupOfThatName) {
@@ -248,7 +208,7 @@ TEST_P(Processes, KilledAtAnyMomentDoNotHinderTheNextGroupOfThatName) {
   const std::string group = fresh_group_name();
   std::minstd_rand random(7);
   for (int round = 0; round < 25; ++round) {
-    Child victim([&] {
+    Child victim = child_that([&] {
       Member me(backend, group, 1, 2);
       return me.connect() && be_busy(me);
     });
@@ -269,7 +229,7 @@ TEST_P(Processes, DyingUnderOperationsLeaveNoneHanging) {
   SKIP_IF_SIMULATED();
   const Backend& backend = GetParam();
   const std::string group = fresh_group_name();
-  Child victim([&] {
+  Child victim = child_that([&] {
     Member me(backend, group, 1, 2);
     return me.connect() && poll_until(*me.fabric, [&] { return me.fabric->failed(0); });
   });

@@ -1,4 +1,4 @@
-#include "run/sleeping.hpp"
+#include "fabric/sleeping.hpp"
 
 #include <algorithm>
 #include <ctime>

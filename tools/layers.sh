@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Fails with the lines in which a layer includes a header of a layer above it (docs/architecture.md), or
+# in which a layer above the fabric asks what kind of fabric it has.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+
+failed=0
+above=(table log group multicast run)
+for layer in fabric table log group multicast; do
+  [[ $layer == fabric ]] || above=("${above[@]:1}")
+  names=$(IFS='|' && echo "${above[*]}")
+  grep -rnE "#include [\"<](dunlin/)?($names)[/.]" "src/$layer" && failed=1
+done
+grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run} apps bench && failed=1
+exit $failed
