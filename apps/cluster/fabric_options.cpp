@@ -63,13 +63,15 @@ struct Use {
 
 }  // namespace
 
-void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about) {
+void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
+                        const DefaultTimeOuts& defaults) {
   command.add_option("--fabric", options.fabric, about)->capture_default_str();
-  add_network_options(command, options);
+  add_network_options(command, options, defaults);
 }
 
-void add_network_options(CLI::App& command, FabricOptions& options) {
-  add_reach_options(command, options);
+void add_network_options(CLI::App& command, FabricOptions& options,
+                         const DefaultTimeOuts& defaults) {
+  add_reach_options(command, options, defaults);
   command.add_option("--hosts", options.hosts, "How many hosts take part, with a command each")
       ->check(kCount)
       ->type_name("N");
@@ -78,7 +80,7 @@ void add_network_options(CLI::App& command, FabricOptions& options) {
       ->type_name("I");
 }
 
-void add_reach_options(CLI::App& command, FabricOptions& options) {
+void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultTimeOuts& defaults) {
   command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp)")
       ->check(not_empty())
       ->type_name("NAME");
@@ -103,12 +105,14 @@ void add_reach_options(CLI::App& command, FabricOptions& options) {
       ->check(not_empty())
       ->type_name("FILE");
   command
-      .add_option("--join-timeout", options.join_timeout_s, "How long to wait until all are there")
+      .add_option("--join-timeout", options.join_timeout_s,
+                  "How long to wait until all are there (default: " + defaults.join + ")")
       ->check(seconds())
       ->type_name("S");
   command
       .add_option("--silence-timeout", options.silence_timeout_s,
-                  "Silence after which a process counts as dead; 0: never")
+                  "Silence after which a process counts as dead; 0: never (default: " +
+                      defaults.silence + ")")
       ->check(seconds())
       ->type_name("S");
 }

@@ -24,12 +24,20 @@ struct FabricOptions {
   std::optional<double> silence_timeout_s = {};
 };
 
+/// What the help says of the defaults of the time-outs, which differ between commands.
+struct DefaultTimeOuts {
+  std::string join;
+  std::string silence;
+};
+
 /// `--fabric`, and what goes with it. `about` says what the command does on the fabrics.
-void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about);
+void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
+                        const DefaultTimeOuts& defaults);
 /// The same without `--fabric`.
-void add_network_options(CLI::App& command, FabricOptions& options);
+void add_network_options(CLI::App& command, FabricOptions& options,
+                         const DefaultTimeOuts& defaults);
 /// The same without `--hosts` and `--host`.
-void add_reach_options(CLI::App& command, FabricOptions& options);
+void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultTimeOuts& defaults);
 
 /// Throws BadInput unless there is such a fabric in this build, and all options belong to it.
 void check(const FabricOptions& options);

@@ -11,6 +11,7 @@
 #include <dunlin/group.hpp>
 #include <dunlin/limits.hpp>
 
+#include "multicast/enter.hpp"
 #include "multicast/member.hpp"
 #include "multicast/place.hpp"
 #include "standard_output.hpp"
@@ -39,12 +40,13 @@ Lines printed begin with the member's name:
   a: 3.0 s, 9000 messages, digest ...   every --interval: so far; how many a second; how long until
                                      own messages came back; how often there was no room for one
 
-Exit status: 0 it has left the group; 2 wrong input; 3 it could not run, or the group had to stop,
-since too few members were left.
+Exit status: 0 it has left the group, or a signal came before it was in a view; 2 wrong input; 3 it
+could not run, or the group had to stop, since too few members were left.
 
 Examples:
   dunlin multicast --group g --members a,b,c --name a          # and as b, and as c
   dunlin multicast --group g --join --name d --lines
+  dunlin multicast --group g --members a,b,c --name a --log logs/a
   dunlin multicast --group g --members a,b --name a --fabric ofi --secret-file secret
                    --meeting 10.0.0.1:7700 --door 10.0.0.1:7701
   dunlin multicast --group g --join --name c --fabric ofi --secret-file secret
@@ -64,6 +66,9 @@ void check(const CLI::App& command, const Course& course) {
     throw BadInput(fmt::format("--bytes {}: 1 to {} are possible (kMaxCastBytes)", course.bytes,
                                kMaxCastBytes));
   if (course.digest_every == 0) throw BadInput("--digest-every 0: must be at least 1");
+  if (course.log.empty() && !course.log_given_up.empty())
+    throw BadInput("--log-given-up: only durable messages have logs; use it with --log");
+  cast::check_member_names("--log-given-up", course.log_given_up);
 }
 
 void run_multicast(const CLI::App& command, const Options& options) {
@@ -73,12 +78,9 @@ void run_multicast(const CLI::App& command, const Options& options) {
   say(fmt::format("{}: process {}\n", name, getpid()));
   const GroupOptions group_options{.subgroups = {{.name = cast::kSubgroup}},
                                    .meeting_place = place.meeting_place()};
-  std::unique_ptr<Fabric> fabric;
-  if (!options.place.join) fabric = place.found();
-  const std::unique_ptr<Group> group = fabric
-                                           ? std::make_unique<Group>(*fabric, group_options)
-                                           : Group::join(name, group_options, place.timeout_ms());
-  Member(*group, name, options.course).run();
+  SignalGuard signals;
+  const cast::Entered entered = cast::enter(place, group_options, signals);
+  if (entered.group) Member(*entered.group, name, options.course).run(signals);
 }
 
 void add_place_options(CLI::App& command, PlaceOptions& place) {
@@ -94,7 +96,9 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
                   "shm: processes of this host; ofi: over libfabric's networks; verbs: over\n"
                   "RDMA devices")
       ->capture_default_str();
-  add_reach_options(command, place.fabric);
+  add_reach_options(command, place.fabric,
+                    {.join = fmt::format("{}", cast::kJoinTimeOutS),
+                     .silence = fmt::format("{}", cast::kSilenceTimeOutS)});
   command
       .add_option("--door", place.door,
                   "Networks: where this member alone is found, by those who join later")
@@ -124,6 +128,16 @@ void add_course_options(CLI::App& command, Course& course) {
   command.add_option("--seconds", course.seconds, "Leave after so long")
       ->check(seconds())
       ->type_name("S");
+  command
+      .add_option("--log", course.log,
+                  "Durable: deliver what the logs of all members have on their disks. This is the\n"
+                  "directory of this member's log; each member gives one of its own")
+      ->check(not_empty())
+      ->type_name("DIRECTORY");
+  add_list(command, "--log-given-up", course.log_given_up, "name",
+           "Members whose logs are lost: go on without what only these logs had. Start all\n"
+           "other members first")
+      ->type_name("NAME,...");
   command.add_option("--digest-every", course.digest_every, "Print the digest at each Nth message")
       ->check(whole_number())
       ->type_name("N")

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,13 +24,22 @@ constexpr std::size_t kMostSamples = 10'000;  // of latency, a report
 constexpr std::size_t kMostAtOnce = 1'000;    // messages, then it is others' turn
 constexpr std::size_t kShownColumns = 1'000;  // of a line
 
+MulticastOptions options_of(const Course& course) {
+  MulticastOptions options;
+  if (course.log.empty()) return options;
+  options.mode = multicast::Mode::durable;
+  options.log_directory = course.log;
+  options.log_given_up = course.log_given_up;
+  return options;
+}
+
 }  // namespace
 
 Member::Member(Group& group, const std::string& name, const Course& course)
     : group_(group),
       name_(name),
       course_(course),
-      multicast_(group, kSubgroup),
+      multicast_(group, kSubgroup, options_of(course)),
       message_(course.bytes, std::byte{'.'}) {
   latencies_ns_.reserve(kMostSamples);
   group_.on_view([this](const View& view) {
@@ -41,6 +51,8 @@ Member::Member(Group& group, const std::string& name, const Course& course)
   multicast_.on_delivery([this](std::span<const multicast::Delivery> batch) { take(batch); });
   multicast_.on_state([this] { return save(); },
                       [this](std::span<const std::byte> state) { load(state); });
+  multicast_.on_replay([this](const multicast::Logged& logged) { replay(logged); });
+  for (const std::string& notice : multicast_.log_notices()) print(notice);
 }
 
 void Member::print(const std::string& text) const { say(fmt::format("{}: {}\n", name_, text)); }
@@ -54,7 +66,22 @@ double Member::seconds_since_start(std::uint64_t now_ns) const noexcept {
 // --- delivering
 // ------------------------------------------------------------------------------------
 
+/// The messages of earlier runs come first in the order.
+void Member::replay(const multicast::Logged& logged) {
+  so_far_.add(std::string(logged.sender), logged.message);
+  ++replayed_;
+  reported_messages_ = so_far_.messages;
+}
+
+/// Once no more follow: the log was replayed before anything is delivered or sent.
+void Member::print_replayed() {
+  if (replayed_ == 0) return;
+  print(fmt::format("has {} messages from the logs, digest {}", std::exchange(replayed_, 0),
+                    digest()));
+}
+
 void Member::take(std::span<const multicast::Delivery> batch) {
+  print_replayed();
   const View& view = group_.view();
   const std::uint64_t now_ns = group_.fabric().now_ns();
   for (const multicast::Delivery& delivery : batch) {
@@ -141,8 +168,7 @@ bool Member::work() {
 // --- the course
 // ------------------------------------------------------------------------------------
 
-void Member::run() {
-  SignalGuard signals;
+void Member::run(SignalGuard& signals) {
   const bool by_clock = !course_.lines && course_.rate > 0;
   const std::uint32_t slice_ms = by_clock ? kLookAtRateMs : kLookMs;
   while (!run_until(
@@ -172,6 +198,7 @@ void Member::leave(SignalGuard& signals) {
     throw Error(
         fmt::format("the others did not let {} go within {} s; they will count it as failed", name_,
                     kLeaveMs / 1'000));
+  print_replayed();
   print(fmt::format("leaves behind {} messages, digest {}", so_far_.messages, digest()));
   if (!all)
     throw Error(fmt::format("{} of the messages of {} were still under way after {} s", under_way_,

@@ -23,11 +23,13 @@ struct Course {
   bool lines = false;       // sends those of standard input, until there are no more; or:
   std::size_t bytes = 100;  // messages of so many,
   double rate = 1'000;      // so many a second; 0: as many as there is room for,
-  std::optional<std::uint64_t> count = {};  // and so many in all
-  std::optional<std::uint64_t> until = {};  // leaves when so many have been delivered
-  std::optional<double> seconds = {};       // or after so long
-  std::uint64_t digest_every = 10'000;      // messages
-  double interval_s = 1;                    // between reports; 0: none
+  std::optional<std::uint64_t> count = {};     // and so many in all
+  std::optional<std::uint64_t> until = {};     // leaves when so many have been delivered
+  std::optional<double> seconds = {};          // or after so long
+  std::uint64_t digest_every = 10'000;         // messages
+  double interval_s = 1;                       // between reports; 0: none
+  std::string log = {};                        // durable: the directory of this member's log
+  std::vector<std::string> log_given_up = {};  // members whose logs are lost
 };
 
 /// Sends, delivers, and prints what all members must agree on.
@@ -40,7 +42,7 @@ class Member {
 
   /// Until it has left, as the course says or because a signal has come. Throws Error if the group
   /// had to stop.
-  void run();
+  void run(SignalGuard& signals);
 
  private:
   bool work();
@@ -49,6 +51,8 @@ class Member {
   bool send_line();
   void take(std::span<const multicast::Delivery> batch);
   void load(std::span<const std::byte> state);
+  void replay(const multicast::Logged& logged);
+  void print_replayed();
   [[nodiscard]] std::vector<std::byte> save() const;
   void report(std::uint64_t now_ns);
   void leave(SignalGuard& signals);
@@ -65,6 +69,7 @@ class Member {
   Input input_;
   RunningDigest so_far_;
   std::vector<std::byte> message_;
+  std::uint64_t replayed_ = 0;  // from the log, and not printed yet
   std::uint64_t sent_ = 0;
   std::uint64_t under_way_ = 0;  // sent, and not delivered here
   std::uint64_t start_ns_ = 0;   // of the first view

@@ -18,8 +18,6 @@
 namespace dunlin::app::cast {
 namespace {
 
-constexpr double kTimeoutS = 60;  // founders are started by hand
-constexpr double kSilenceS = 1;
 constexpr std::uint32_t kFormMs = 10'000;  // a fabric of those who are there
 
 std::uint32_t in_ms(double seconds) { return static_cast<std::uint32_t>(seconds * 1e3); }
@@ -35,6 +33,14 @@ void check_name(const char* option, const std::string& name, Check check) {
 }
 
 }  // namespace
+
+void check_member_names(const char* option, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    check_name(option, name, check_member_name);
+    if (std::ranges::count(names, name) > 1)
+      throw BadInput(fmt::format("{}: {} is there twice", option, name));
+  }
+}
 
 Place::Place(PlaceOptions options) : options_(std::move(options)) {
   check(options_.fabric);
@@ -68,11 +74,7 @@ void Place::check_names() const {
     throw BadInput("--join and --members: one who joins is no founder; give one of them");
   if (!options_.join && founders.empty())
     throw BadInput("--members is missing: name all founders, or --join a group of others");
-  for (const std::string& founder : founders) {
-    check_name("--members", founder, check_member_name);
-    if (std::ranges::count(founders, founder) > 1)
-      throw BadInput(fmt::format("--members: {} is there twice", founder));
-  }
+  check_member_names("--members", founders);
   if (!options_.join && std::ranges::count(founders, options_.name) == 0)
     throw BadInput(fmt::format("--name {}: not one of --members {}; who comes later gives --join",
                                options_.name, fmt::join(founders, ",")));
@@ -94,11 +96,11 @@ void Place::check_doors() {
 }
 
 std::uint32_t Place::timeout_ms() const {
-  return in_ms(options_.fabric.join_timeout_s.value_or(kTimeoutS));
+  return in_ms(options_.fabric.join_timeout_s.value_or(kJoinTimeOutS));
 }
 
 std::uint32_t Place::silence_ms() const {
-  return in_ms(options_.fabric.silence_timeout_s.value_or(kSilenceS));
+  return in_ms(options_.fabric.silence_timeout_s.value_or(kSilenceTimeOutS));
 }
 
 template <class JoinOptions>
@@ -114,7 +116,7 @@ JoinOptions Place::network_options() const {
   return options;
 }
 
-std::unique_ptr<Fabric> Place::found() const {
+std::unique_ptr<Formation> Place::begin_founding() const {
   const auto founding = [this](auto options) {
     options.names = options_.members;
     options.name = options_.name;
@@ -123,11 +125,18 @@ std::unique_ptr<Fabric> Place::found() const {
     return options;
   };
   if (options_.fabric.fabric == "ofi")
-    return ofi::join(founding(network_options<ofi::JoinOptions>()));
+    return ofi::begin_join(founding(network_options<ofi::JoinOptions>()));
   if (options_.fabric.fabric == "verbs")
-    return verbs::join(founding(network_options<verbs::JoinOptions>()));
-  return shm::join(
+    return verbs::begin_join(founding(network_options<verbs::JoinOptions>()));
+  return shm::begin_join(
       founding(shm::JoinOptions{.group = options_.group, .silence_timeout_ms = silence_ms()}));
+}
+
+std::string Place::other_founders() const {
+  std::string text;
+  for (const std::string& founder : options_.members)
+    if (founder != options_.name) text += (text.empty() ? "'" : ", '") + founder + "'";
+  return text;
 }
 
 std::shared_ptr<MeetingPlace> Place::meeting_place() const {

@@ -13,6 +13,9 @@
 /// Where a member of `dunlin multicast` finds the others.
 namespace dunlin::app::cast {
 
+inline constexpr double kJoinTimeOutS = 60;  // users start the founders by hand
+inline constexpr double kSilenceTimeOutS = 1;
+
 struct PlaceOptions {
   FabricOptions fabric = {};
   std::string group = {};
@@ -23,17 +26,26 @@ struct PlaceOptions {
   std::vector<std::string> doors = {};    // and, to join, where others may be
 };
 
+/// Throws BadInput that names the option, unless these can be members.
+void check_member_names(const char* option, const std::vector<std::string>& names);
+
 class Place {
  public:
   /// Throws BadInput that names the option.
   explicit Place(PlaceOptions options);
 
-  /// With the other founders, when all are there. Throws Error.
-  [[nodiscard]] std::unique_ptr<Fabric> found() const;
+  /// A fabric of the founders, which is formed when all have come. Throws Error.
+  [[nodiscard]] std::unique_ptr<Formation> begin_founding() const;
   /// For members that come later, and to be one. Throws Error.
   [[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place() const;
   /// How long to wait for others, which is this unless the user has said.
   [[nodiscard]] std::uint32_t timeout_ms() const;
+
+  [[nodiscard]] const std::string& group() const noexcept { return options_.group; }
+  [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
+  [[nodiscard]] bool joins() const noexcept { return options_.join; }
+  /// "'b', 'c'".
+  [[nodiscard]] std::string other_founders() const;
 
  private:
   void check_names() const;

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pugixml.hpp>
 
 #include "command.hpp"
@@ -71,7 +73,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-/// What the <key> elements declare: the attribute's name behind each short key.
+/// What the <key> elements declare: what each short key is called, and which elements may have it.
 class Keys {
  public:
   Keys(const Document& document) {
@@ -79,27 +81,58 @@ class Keys {
       if (!named(node, "key")) continue;
       const std::string id = document.require(node, "id");
       const std::string name = node.attribute("attr.name").as_string(id.c_str());
-      names_[id] = lower(name);
+      const std::string domain = node.attribute("for").as_string(kAll);
+      if (std::find(kDomains.begin(), kDomains.end(), domain) == kDomains.end())
+        document.fail(node, fmt::format("is for {}; a key is for one of {}", in_quotes(domain),
+                                        fmt::join(kDomains, ", ")));
+      const auto [key, added] = keys_.try_emplace(
+          id, Key{.name = lower(name), .domain = domain, .place = document.place(node)});
+      if (!added)
+        document.fail(node, fmt::format("declares key {}, which {} has declared already",
+                                        in_quotes(id), key->second.place));
     }
   }
   /// The <data> children of an element, by lower-case attribute name.
   [[nodiscard]] std::map<std::string, pugi::xml_node> data(const Document& document,
                                                            pugi::xml_node element) const {
     std::map<std::string, pugi::xml_node> found;
+    std::map<std::string, pugi::xml_node> by_id;
     for (const auto& child : element) {
       if (!named(child, "data")) continue;
-      const std::string key = document.require(child, "key");
-      const auto name = names_.find(key);
-      if (name == names_.end()) {
-        document.fail(child, fmt::format("has key {}, which no <key> declares", in_quotes(key)));
-      }
-      found[name->second] = child;
+      const std::string id = document.require(child, "key");
+      const auto [first, added] = by_id.try_emplace(id, child);
+      if (!added)
+        document.fail(child, fmt::format("has key {} like {}: an element has each key once",
+                                         in_quotes(id), document.place(first->second)));
+      found[find(document, element, child, id).name] = child;
     }
     return found;
   }
 
  private:
-  std::map<std::string, std::string> names_;
+  struct Key {
+    std::string name;
+    std::string domain;  // the kind of element that may have it
+    std::string place;
+  };
+
+  const Key& find(const Document& document, pugi::xml_node element, pugi::xml_node data,
+                  const std::string& id) const {
+    const auto key = keys_.find(id);
+    if (key == keys_.end())
+      document.fail(data, fmt::format("has key {}, which no <key> declares", in_quotes(id)));
+    const std::string& domain = key->second.domain;
+    if (domain != kAll && !named(element, domain.c_str()))
+      document.fail(data, fmt::format("has key {}, which {} declares for {} elements only",
+                                      in_quotes(id), key->second.place, domain));
+    return key->second;
+  }
+
+  static constexpr const char* kAll = "all";
+  // As GraphML's schema has them.
+  static constexpr std::array<std::string_view, 8> kDomains{
+      kAll, "graphml", "graph", "node", "edge", "hyperedge", "port", "endpoint"};
+  std::map<std::string, Key> keys_;
 };
 
 using Data = std::map<std::string, pugi::xml_node>;

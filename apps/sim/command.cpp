@@ -30,6 +30,8 @@ Examples:
   dunlin sim multicast --seeds 1..2000
   dunlin sim multicast --seeds 371 --trace)";
 
+constexpr std::uint64_t kLargestSeed = UINT64_MAX - 1;  // so that one behind it can be counted
+
 struct Seeds {
   std::uint64_t first = 1;
   std::uint64_t last = 1'000;
@@ -55,9 +57,11 @@ Seeds parse_seeds(const std::string& text) {
   const auto first = number(std::string_view(text).substr(0, dots));
   const auto last =
       dots == std::string::npos ? first : number(std::string_view(text).substr(dots + 2));
-  if (!first || !last || *first > *last || *last == UINT64_MAX)
-    throw BadInput("--seeds " + in_quotes(text) +
-                   ": give a number, or two with '..' between them, the lower one first: 1..2000");
+  if (!first || !last || *first > *last || *last > kLargestSeed)
+    throw BadInput(
+        fmt::format("--seeds {}: give a number from 0 to {}, or two with '..' between them, the "
+                    "lower one first: 1..2000",
+                    in_quotes(text), kLargestSeed));
   return {*first, *last};
 }
 
@@ -122,7 +126,10 @@ void add_sim(CLI::App& program) {
   CLI::App* command =
       sim->add_subcommand("multicast", "groups and their multicasts, with faults drawn from seeds");
   command->footer(kFooter);
-  command->add_option("--seeds", options->seeds, "a seed, or a range of them: 1..2000")
+  command
+      ->add_option(
+          "--seeds", options->seeds,
+          fmt::format("a seed, or a range of them: 1..2000; the largest is {}", kLargestSeed))
       ->capture_default_str()
       ->check(not_empty());
   command

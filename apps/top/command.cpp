@@ -31,6 +31,7 @@ struct TopOptions {
   bool once = false;
   bool json = false;
   bool no_rates = false;
+  bool raw = false;
 };
 
 void run_top(const TopOptions& options) {
@@ -40,7 +41,8 @@ void run_top(const TopOptions& options) {
   top::OutputOptions output{.selection = options.selection,
                             .interval = std::chrono::nanoseconds(
                                 options.no_rates ? 0 : static_cast<std::int64_t>(interval_s * 1e9)),
-                            .json = options.json};
+                            .json = options.json,
+                            .raw = options.raw};
   if (options.once) return top::print_once(output);
   if (options.json || !top::on_terminal()) return top::print_stream(output);
   top::show_live(output);
@@ -58,7 +60,9 @@ void add_top(CLI::App& program) {
   command->add_option("group,--group", options->selection.group, "only this group")
       ->check(not_empty());
   command->add_option("--table", options->selection.table, "only this table")->check(not_empty());
-  command->add_option("--fabric", options->selection.fabric, "only groups on this fabric: shm, ofi")
+  command
+      ->add_option("--fabric", options->selection.fabric,
+                   "only groups on this fabric: shm, ofi, verbs")
       ->check(CLI::IsMember({"shm", "ofi", "verbs"}));
   command
       ->add_option("--interval", options->interval_s,
@@ -69,6 +73,8 @@ void add_top(CLI::App& program) {
                     "print JSON (docs/top.md): one object, or without --once one a line");
   command->add_flag("--no-rates", options->no_rates, "look only once: no rates, no waiting")
       ->needs(once);
+  command->add_flag("--raw", options->raw,
+                    "show multicasts as the columns of their tables (docs/multicast.md)");
   command->callback([options] { run_top(*options); });
 }
 

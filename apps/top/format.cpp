@@ -69,6 +69,14 @@ std::string duration_text(std::uint64_t ns) {
   return fmt::format("{:.0f} d", std::floor(s / kDay));
 }
 
+std::string latency_text(std::uint64_t ns) {
+  constexpr double kLongNs = 999.5e6;
+  const auto number = static_cast<double>(ns);
+  if (ns < 1'000) return fmt::format("{} ns", ns);
+  if (number < 999.5e3) return two_digits(number / 1e3) + " us";
+  return number < kLongNs ? two_digits(number / 1e6) + " ms" : duration_text(ns);
+}
+
 std::string rate_text(std::optional<double> per_s) {
   if (!per_s) return "-";
   if (*per_s == 0) return "0";

@@ -15,6 +15,8 @@ namespace dunlin::top {
 
 /// "12 ms", "4.2 s", "42 s", "12 min", "3.5 h", "9 d".
 [[nodiscard]] std::string duration_text(std::uint64_t ns);
+/// "250 ns", "1.2 us", "12 ms", and longer ones as duration_text().
+[[nodiscard]] std::string latency_text(std::uint64_t ns);
 /// "0", "0.3", "12", "1.2 k", "57 M"; "-" if it is not known.
 [[nodiscard]] std::string rate_text(std::optional<double> per_s);
 [[nodiscard]] std::string count_text(std::uint64_t count);

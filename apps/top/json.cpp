@@ -115,6 +115,32 @@ Json node_json(const Sample& sample, const Node& node) {
   return json;
 }
 
+Json multicast_json(const Group& group, const Table& table, std::string_view subgroup) {
+  constexpr double kNsPerUs = 1000;
+  Json json{
+      {"subgroup", subgroup}, {"view", table.epoch}, {"slowest_rank", or_null(table.slowest())}};
+  json["members"] = Json::array();
+  for (const Node& node : table.nodes) {
+    if (!node.multicast) continue;
+    const MulticastSample& m = *node.multicast;
+    Json member{{"rank", node.rank}, {"name", group.name_of(node.rank)}};
+    for (const auto& [name, counter] : {std::pair{"messages", &m.messages},
+                                        {"bytes", &m.bytes},
+                                        {"nulls", &m.nulls},
+                                        {"no_room", &m.no_room}}) {
+      member[name] = counter->total;
+      member[std::string(name) + "_per_s"] = or_null(counter->per_s);
+    }
+    member["messages_per_batch"] = or_null(m.messages_per_batch());
+    member["latency_us"] =
+        m.latency_ns ? Json(static_cast<double>(*m.latency_ns) / kNsPerUs) : Json(nullptr);
+    member["no_room_percent"] = or_null(m.no_room_percent());
+    member["behind"] = table.behind(m);
+    json["members"].push_back(std::move(member));
+  }
+  return json;
+}
+
 Json table_json(const Sample& sample, const Group& group, const Table& table) {
   Json json{{"name", table.name},
             {"epoch", table.epoch},
@@ -124,6 +150,8 @@ Json table_json(const Sample& sample, const Group& group, const Table& table) {
   for (const Column& column : table.layout.columns) json["columns"].push_back(column_json(column));
   for (const Row& row : table.rows) json["rows"].push_back(row_json(sample, group, table, row));
   for (const Node& node : table.nodes) json["nodes"].push_back(node_json(sample, node));
+  if (const auto subgroup = multicast_of(table.name, table.layout))
+    json["multicast"] = multicast_json(group, table, *subgroup);
   return json;
 }
 

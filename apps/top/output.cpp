@@ -31,13 +31,14 @@ bool pass(nanoseconds time) {
   return ppoll(&output, 1, &timeout, nullptr) == 0;
 }
 
-void print(const Sample& sample, bool json, int indent) {
+void print(const Sample& sample, const OutputOptions& options, int indent) {
   std::string text;
-  if (json) {
+  if (options.json) {
     text = to_json(sample).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
     text += '\n';
   } else {
-    const Page page = isatty(STDOUT_FILENO) == 1 ? Page{.width = screen_size().columns} : Page{};
+    Page page{.raw = options.raw};
+    if (isatty(STDOUT_FILENO) == 1) page.width = screen_size().columns;
     for (const Line& line : describe(sample, page)) text += line.text + '\n';
   }
   app::say(text);
@@ -53,7 +54,7 @@ void print_once(const OutputOptions& options) {
     compare(sample, later);
     sample = std::move(later);
   }
-  print(sample, options.json, 2);
+  print(sample, options, 2);
 }
 
 void print_stream(const OutputOptions& options) {
@@ -62,14 +63,14 @@ void print_stream(const OutputOptions& options) {
     Sample sample = observe(options.selection);
     if (sample.groups.empty()) return;
     compare(before, sample);
-    print(sample, options.json, -1);
+    print(sample, options, -1);
     if (!options.json) app::say("\n");
     before = std::move(sample);
   }
 }
 
 void show_live(const OutputOptions& options) {
-  Viewer viewer;
+  Viewer viewer(options.raw);
   viewer.update(observe_checked(options.selection));
   Screen screen;
   std::uint64_t deadline_ns =

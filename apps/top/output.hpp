@@ -11,6 +11,7 @@ struct OutputOptions {
   Selection selection;
   std::chrono::nanoseconds interval{};
   bool json = false;
+  bool raw = false;  // the columns of multicasts, as they are
 };
 
 /// One sample, with rates from a second one an interval later unless that is 0.

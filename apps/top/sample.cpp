@@ -84,7 +84,7 @@ void compare_boards(const BoardSample& before, BoardSample& after) {
   }
 }
 
-void compare_tables(const Group& before, Table& after) {
+void compare_tables(const Group& before, Table& after, double seconds) {
   const Table* old = find(before.tables, [&](const Table& t) {
     return t.name == after.name && t.epoch == after.epoch && t.layout_hash == after.layout_hash;
   });
@@ -95,6 +95,8 @@ void compare_tables(const Group& before, Table& after) {
     if (old_node != nullptr && old_node->board && node.board) {
       compare_boards(*old_node->board, *node.board);
     }
+    if (old_node != nullptr && old_node->multicast && node.multicast)
+      node.multicast->compare(*old_node->multicast, seconds);
   }
 }
 
@@ -125,6 +127,23 @@ const Node* Table::node(Rank rank) const {
   return find(nodes, [&](const Node& n) { return n.rank == rank; });
 }
 
+std::optional<Rank> Table::slowest() const {
+  const Node* slowest = nullptr;
+  for (const Node& node : nodes) {
+    if (!node.multicast || behind(*node.multicast) == 0) continue;
+    if (slowest == nullptr || node.multicast->progress < slowest->multicast->progress)
+      slowest = &node;
+  }
+  return slowest == nullptr ? std::nullopt : std::optional(slowest->rank);
+}
+
+std::uint64_t Table::behind(const MulticastSample& member) const {
+  std::uint64_t most = member.progress;
+  for (const Node& node : nodes)
+    if (node.multicast) most = std::max(most, node.multicast->progress);
+  return most - member.progress;
+}
+
 Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
                    const ProcessReader& process) {
   Sample sample{.now_ns = now_ns};
@@ -151,7 +170,7 @@ void compare(const Sample& before, Sample& after) {
     });
     if (old == nullptr) continue;
     for (Member& member : group.members) compare_members(*old, member, seconds);
-    for (Table& table : group.tables) compare_tables(*old, table);
+    for (Table& table : group.tables) compare_tables(*old, table, seconds);
   }
 }
 

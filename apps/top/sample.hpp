@@ -13,6 +13,7 @@
 
 #include "fabric/segments/segment.hpp"
 #include "top/board_sample.hpp"
+#include "top/multicast.hpp"
 #include "top/process.hpp"
 #include "top/value.hpp"
 
@@ -51,6 +52,7 @@ struct Node {
   Rank rank = 0;
   std::uint64_t incarnation = 0;
   std::optional<BoardSample> board = {};
+  std::optional<MulticastSample> multicast = {};  // if the table is one of a multicast
 };
 
 /// What another node says of a row.
@@ -81,6 +83,11 @@ struct Table {
 
   /// Its owner's part of a row, if it is there.
   [[nodiscard]] const Node* node(Rank rank) const;
+  /// The member of a multicast that has received least of what was sent; durable: that has least on
+  /// its disk. Nothing if all have the same. Others wait for it.
+  [[nodiscard]] std::optional<Rank> slowest() const;
+  /// How much less a member of a multicast has than the one that has most.
+  [[nodiscard]] std::uint64_t behind(const MulticastSample& member) const;
 };
 
 struct Group {

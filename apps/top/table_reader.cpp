@@ -54,6 +54,7 @@ class TableReader {
       for (std::size_t row = 0; row < tables[i].ranks.size(); ++row) {
         tables[i].rows.push_back(read_row(tables[i], i, row));
       }
+      if (multicast_of(tables[i].name, tables[i].layout)) read_multicasts(tables[i]);
     }
     return tables;
   }
@@ -110,6 +111,14 @@ class TableReader {
              std::string_view(s->info.region).substr(kBoardPrefix.size()) == region.info.region;
     });
     return found == segments.end() ? nullptr : *found;
+  }
+
+  /// What a member shows is in its own memory only.
+  static void read_multicasts(Table& table) {
+    for (Node& node : table.nodes)
+      for (const Row& row : table.rows)
+        if (row.rank == node.rank && row.read_from == node.rank)
+          node.multicast = read_multicast(table.layout, row.values);
   }
 
   Row read_row(const Table& table, std::size_t table_index, std::size_t index) const {
@@ -200,6 +209,9 @@ std::optional<TableDescription> parse_description(std::string_view text) {
   } catch (const Error&) {
     return std::nullopt;
   }
+  // What follows a colon is for the members to compare (src/group/row_format.cpp).
+  for (Column& column : description.layout.columns)
+    column.name.resize(std::min(column.name.find(':', 1), column.name.size()));
   if (!rest.starts_with(kMembers)) return std::nullopt;
   std::string_view members = take_line(rest).substr(kMembers.size());
   if (members.ends_with('\n')) members.remove_suffix(1);

@@ -211,8 +211,59 @@ void print_predicates(std::vector<Line>& to, const Group& group, const Table& ta
   }
 }
 
+// --- multicasts ----------------------------------------------------------------------------------
+
+std::string or_unknown(const std::optional<double>& number, std::string_view unit) {
+  return number ? fmt::format("{:.1f}{}", *number, unit) : std::string(kUnknown);
+}
+
+std::vector<std::string> multicast_cells(const Sample& sample, const Group& group,
+                                         const Table& table, const Row& row) {
+  std::vector<std::string> cells{printable(group.name_of(row.rank)), state_of(sample, row).text};
+  const Node* const node = table.node(row.rank);
+  const MulticastSample* const member =
+      node != nullptr && node->multicast ? &*node->multicast : nullptr;
+  constexpr std::size_t kCounts = 7;
+  if (member == nullptr) {
+    cells.insert(cells.end(), kCounts, std::string(kUnknown));
+    return cells;
+  }
+  for (const Counter* counter : {&member->messages, &member->bytes})
+    cells.push_back(rate_text(counter->per_s));
+  cells.push_back(or_unknown(member->messages_per_batch(), ""));
+  cells.push_back(rate_text(member->nulls.per_s));
+  cells.push_back(member->latency_ns ? latency_text(*member->latency_ns) : std::string(kUnknown));
+  cells.push_back(or_unknown(member->no_room_percent(), " %"));
+  cells.push_back(count_text(table.behind(*member)));
+  return cells;
+}
+
+/// What an operator asks of a multicast; its table's columns are for the members.
+void print_multicast(std::vector<Line>& to, const Sample& sample, const Group& group,
+                     const Table& table, std::string_view subgroup, const Page& page) {
+  std::string title = fmt::format("multicast {}: view {}, {}", printable(subgroup), table.epoch,
+                                  counted(table.ranks.size(), "member"));
+  if (table.made_ns) title += ", since " + ago(sample, *table.made_ns);
+  const std::optional<Rank> slowest = table.slowest();
+  if (slowest) title += "; slowest: " + printable(group.name_of(*slowest));
+  to.push_back({});
+  to.push_back({shortened(std::move(title), page.width), Style::title});
+  TextTable members;
+  members.add_column("MEMBER", Align::left);
+  members.add_column("STATE", Align::left);
+  for (const char* const heading :
+       {"MSG/s", "BYTES/s", "MSG/BATCH", "NULLS/s", "LATENCY", "NO ROOM", "BEHIND"})
+    members.add_column(heading, Align::right);
+  for (const Row& row : table.rows)
+    members.add_row(multicast_cells(sample, group, table, row),
+                    state_of(sample, row).good ? Style::plain : Style::alarm);
+  members.print(to, page);
+}
+
 void print_table(std::vector<Line>& to, const Sample& sample, const Group& group,
                  const Table& table, const Page& page) {
+  const auto subgroup = multicast_of(table.name, table.layout);
+  if (subgroup && !page.raw) return print_multicast(to, sample, group, table, *subgroup, page);
   std::string title = fmt::format("table {}: {} of {} bytes, {}", printable(table.name),
                                   counted(table.ranks.size(), "row"), table.layout.row_bytes,
                                   table.refresh == Refresh::writes ? "pushed" : "pulled");

@@ -19,6 +19,7 @@ struct Line {
 struct Page {
   std::size_t width = SIZE_MAX;  // unlimited
   std::size_t first_column = 0;  // of those that may be scrolled
+  bool raw = false;              // multicasts, too, as the columns of their tables
 };
 
 enum class Align { left, right };

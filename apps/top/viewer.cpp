@@ -79,7 +79,7 @@ bool Viewer::press(Key key, ScreenSize size) {
 }
 
 std::vector<Line> Viewer::all_lines(ScreenSize size) const {
-  const Page page{.width = size.columns, .first_column = first_column_};
+  const Page page{.width = size.columns, .first_column = first_column_, .raw = raw_};
   const Group* group = chosen();
   return group == nullptr ? describe(sample_, page) : describe_group(sample_, *group, page);
 }

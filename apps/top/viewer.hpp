@@ -14,6 +14,7 @@ namespace dunlin::top {
 /// What the user looks at, and how keys change that; knows no terminal.
 class Viewer {
  public:
+  explicit Viewer(bool raw = false) : raw_(raw) {}
   /// Takes the newest sample; its groups may be others than before.
   void update(Sample sample);
   /// False if the user wants to leave.
@@ -29,6 +30,7 @@ class Viewer {
   [[nodiscard]] const Group* chosen() const;
   void choose_next();
 
+  bool raw_;
   Sample sample_;
   std::string chosen_;  // key of the group looked at; empty: whatever describe() shows
   std::size_t first_line_ = 0;

@@ -139,7 +139,9 @@ void add_options(CLI::App& command, SuiteOptions& options) {
   command.add_option("--only", options.only, "Measure only these figures")->type_name("NAME");
   command.add_option("--fabric", options.fabric, "Only the figures on this fabric")
       ->check(CLI::IsMember({"shm", "ofi", "verbs", "sim", "none"}));
-  app::add_network_options(command, options.effort.network);
+  app::add_network_options(
+      command, options.effort.network,
+      {.join = "10; 60 for hosts", .silence = "1 where failures are measured, else never"});
   command.add_option("--rounds", options.effort.rounds, "Rounds, of which the median is taken")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

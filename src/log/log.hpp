@@ -102,6 +102,7 @@ class Log {
   void open();
   [[nodiscard]] std::vector<std::uint64_t> find_segments();
   void clear_away();
+  [[nodiscard]] std::string what_to_do() const;
   void make_log();
   void make_segment();
   void make_mark();

@@ -12,23 +12,29 @@ namespace {
 
 constexpr const char* kMarkName = "mark";
 constexpr std::string_view kNewSuffix = ".new";
-constexpr const char* kWhatToDo =
-    "; restore it, or empty the directory and take the log from another member";
-
 }  // namespace
+
+/// An emptied log does not help: it may be the one that had most (docs/multicast.md, L6).
+std::string Log::what_to_do() const {
+  const std::string path = "'" + directory_->path() + "'";
+  return "; restore the directory, or copy that of another member, which must be stopped: rm -r " +
+         path + " && cp -r ITS_DIRECTORY " + path +
+         ". Do not just empty it: then the members refuse to begin, unless one of them says that "
+         "this log is lost (dunlin multicast --log-given-up, MulticastOptions::log_given_up)";
+}
 
 void Log::open() {
   const bool marked = read_mark();
   const std::vector<std::uint64_t> firsts = find_segments();
   if (!marked && !firsts.empty())
     refuse("'" + directory_->path() + "/" + kMarkName +
-           "' is missing, which says how many records were synced" + kWhatToDo);
+           "' is missing, which says how many records were synced" + what_to_do());
   if (!marked) return make_log();
   if (firsts.empty() && mark_.first == 1 && mark_.synced == 1) return make_segment();
   const std::uint64_t lowest = firsts.empty() ? mark_.synced : firsts.front();
   if (firsts.empty() || lowest > mark_.first)
     refuse("'" + directory_->path() + "/" + segment_name(mark_.first) + "' is missing, with " +
-           range(mark_.first, std::max(lowest, mark_.first + 1)) + kWhatToDo);
+           range(mark_.first, std::max(lowest, mark_.first + 1)) + what_to_do());
   next_ = lowest;
   for (const std::uint64_t first : firsts) {
     read_header(first);
@@ -108,7 +114,7 @@ bool Log::read_mark() {
   if (!found) {
     refuse_anothers();
     refuse(where + ": both copies of what was synced are damaged, or those of another log" +
-           kWhatToDo);
+           what_to_do());
   }
   if (damaged)
     notices_.push_back(where + ": a copy of what was synced is damaged; the other is used");
@@ -139,14 +145,14 @@ void Log::read_header(std::uint64_t first) {
   const std::string file = "'" + directory_->path() + "/" + segment_name(first) + "' ";
   if (last_->read(0, bytes) < bytes.size())
     refuse(file + "is cut off within its header (offset " + std::to_string(last_->bytes()) + ")" +
-           kWhatToDo);
+           what_to_do());
   std::string fault;
   const std::optional<SegmentHeader> header = SegmentHeader::read(bytes, fault);
-  if (!header) refuse(file + fault + kWhatToDo);
+  if (!header) refuse(file + fault + what_to_do());
   refuse_if_anothers(segment_name(first), *header);
   if (header->first != first)
     refuse(file + "begins with record " + std::to_string(header->first) +
-           ": files of this log have been renamed" + kWhatToDo);
+           ": files of this log have been renamed" + what_to_do());
   check_against_before(first, *header);
   segments_.push_back({.first = first, .chain = header->chain});
   chain_ = header->chain;
@@ -157,11 +163,11 @@ void Log::check_against_before(std::uint64_t first, const SegmentHeader& header)
   if (first > next_)
     refuse(place(segments_.back(), segments_.back().bytes) + ": the file ends there, with " +
            range(next_, first) + " missing, with the end of it or with '" + segment_name(next_) +
-           "'" + kWhatToDo);
+           "'" + what_to_do());
   if (first < next_ || header.chain != chain_)
     refuse("'" + directory_->path() + "/" + segment_name(first) +
            "' does not continue the segment before it: it is of another history of this log" +
-           kWhatToDo);
+           what_to_do());
 }
 
 void Log::scan(bool last) {
@@ -178,7 +184,7 @@ void Log::scan(bool last) {
   if (!cursor.at_end()) judge(cursor, last);
   if (last && next_ < mark_.synced)
     refuse(place(segment, segment.bytes) + ": the file ends there, though " +
-           range(next_, mark_.synced) + " had been synced" + kWhatToDo);
+           range(next_, mark_.synced) + " had been synced" + what_to_do());
 }
 
 /// Something else lies where the next record should.
@@ -189,7 +195,7 @@ void Log::judge(SegmentCursor& cursor, bool last) {
   if (!last || next_ < mark_.synced || later)
     refuse(where + record + " is damaged, though it had been synced" +
            (later ? ": the record at offset " + std::to_string(*later) + " came after it" : "") +
-           kWhatToDo);
+           what_to_do());
   notices_.push_back(where + record +
                      " was not complete when a crash came, and had not been synced; " +
                      std::to_string(cursor.file_bytes() - cursor.offset()) + " bytes are cut off");

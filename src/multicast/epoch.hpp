@@ -144,6 +144,9 @@ class Epoch {
   // showing.cpp
   void time_own() noexcept;
   void note_own() noexcept;
+  void note_no_room() noexcept;
+  void note_room() noexcept;
+  [[nodiscard]] std::uint64_t without_room_ns() const noexcept;
   void show() noexcept;
   // sending.cpp
   void reclaim() noexcept;
@@ -289,6 +292,8 @@ class Epoch {
     std::uint64_t count = 0;
   };
   Timed timed_;
+  std::uint64_t no_room_since_ns_ = 0;  // 0: the last attempt had room
+  std::uint64_t no_room_ns_ = 0;
   std::uint32_t until_shown_ = 1;  // polls that find something
 
   Counters counters_;

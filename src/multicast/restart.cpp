@@ -11,6 +11,9 @@ namespace {
 
 using Reports = std::span<const LogReport>;
 
+constexpr const char* kHowToGiveUp =
+    "(dunlin multicast --log-given-up, MulticastOptions::log_given_up)";
+
 [[nodiscard]] bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -114,7 +117,7 @@ using Reports = std::span<const LogReport>;
     if (!is_given_up(member, reports)) names += (names.empty() ? "'" : ", '") + member + "'";
   if (names.empty()) return {};
   return "the logs that are here are empty, and one of a member that is gone may not be (" + names +
-         "): start all members anew; or, if its log is lost, say so (log_given_up)";
+         "): start all members anew; or, if its log is lost, say so " + kHowToGiveUp;
 }
 
 }  // namespace
@@ -139,12 +142,14 @@ LogChoice choose_log(Reports reports) {
     choice.refusal = "the last view in the logs that are here, " + std::to_string(last->number) +
                      ", also had " + absent +
                      ", whose log may have more: start that member, too; or, if its log is lost, "
-                     "say so (log_given_up)";
+                     "say so " +
+                     kHowToGiveUp;
   const std::string empty = empty_in_dispute(*best, *last, reports);
   if (choice.refusal.empty() && !empty.empty())
     choice.refusal = "the logs that are here end in different views, and the log of '" + empty +
                      "', which would tell which of them counts, is empty: restore it; or, if it is "
-                     "lost, say so (log_given_up)";
+                     "lost, say so " +
+                     kHowToGiveUp;
   return choice;
 }
 

@@ -23,17 +23,17 @@ inline constexpr std::size_t kDelivered = 56;
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kConsumed = 64;  // [sender]
 
-/// What an observer is shown, on a line of its own: delivered here, in this view; turns passed
-/// over; polls that found something; announcements, upcalls; how often a sender had no room; from
-/// commit() until an own message was delivered here, of the last one that was timed, and how many
-/// were.
-inline constexpr std::array kShownNames{"messages",     "nulls",           "receive_batches",
-                                        "send_batches", "deliver_batches", "no_room",
-                                        "own_ns",       "own_timed"};
+/// What an observer is shown, on lines of their own: messages and their bytes that were delivered
+/// here, in this view; turns passed over; polls that found something; announcements, upcalls; how
+/// often a sender had no room, and for how long; from commit() until an own message was delivered
+/// here, of the last one that was timed, and how many were.
+inline constexpr std::array kShownNames{
+    "messages",        "bytes",   "nulls",      "receive_batches", "send_batches",
+    "deliver_batches", "no_room", "no_room_ns", "own_ns",          "own_timed"};
 
 static_assert(kLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
 static_assert(kMostCarriedWords < kWordBytes, "or the position has no room for how many");
-static_assert(kShownNames.size() * kWordBytes <= kCacheLineBytes);
+static_assert(kShownNames.size() * kWordBytes <= 2 * kCacheLineBytes);
 
 [[nodiscard]] inline Column words(std::string name, std::size_t offset, std::size_t count) {
   return {.name = std::move(name),

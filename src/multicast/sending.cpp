@@ -29,9 +29,11 @@ std::span<std::byte> Epoch::prepare(std::size_t bytes) noexcept {
     }
   }
   if (at == nullptr) {
-    ++counters_.no_room;
+    note_no_room();
     return {};
   }
+  if (no_room_since_ns_ != 0) [[unlikely]]
+    note_room();
   return {at, bytes};
 }
 
@@ -61,9 +63,11 @@ bool Epoch::send(std::span<const std::byte> message) {
     return true;
   }
   if (wedged_ || long_.feeding()) {
-    ++counters_.no_room;
+    note_no_room();
     return false;
   }
+  if (no_room_since_ns_ != 0) [[unlikely]]
+    note_room();
   long_.add(message);
   ++counters_.messages_sent;
   counters_.bytes_sent += message.size();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "multicast/epoch.hpp"
@@ -26,14 +27,34 @@ void Epoch::note_own() noexcept {
   ++timed_.count;
 }
 
+/// A sender that does not try again counts as having no room until it does.
+void Epoch::note_no_room() noexcept {
+  ++counters_.no_room;
+  if (seat_ && no_room_since_ns_ == 0)
+    no_room_since_ns_ = std::max<std::uint64_t>(fabric_.recent_ns(), 1);
+}
+
+void Epoch::note_room() noexcept {
+  no_room_ns_ = without_room_ns();
+  no_room_since_ns_ = 0;
+}
+
+std::uint64_t Epoch::without_room_ns() const noexcept {
+  const std::uint64_t now_ns = fabric_.recent_ns();
+  const bool waits = no_room_since_ns_ != 0 && now_ns > no_room_since_ns_;
+  return no_room_ns_ + (waits ? now_ns - no_room_since_ns_ : 0);
+}
+
 /// Now and then, and when there is nothing more to do.
 void Epoch::show() noexcept {
   const std::array<std::uint64_t, row::kShownNames.size()> shown{counters_.messages_delivered,
+                                                                 counters_.bytes_delivered,
                                                                  counters_.nulls,
                                                                  counters_.receive_batches,
                                                                  counters_.send_batches,
                                                                  counters_.deliver_batches,
                                                                  counters_.no_room,
+                                                                 without_room_ns(),
                                                                  timed_.last_ns,
                                                                  timed_.count};
   const std::size_t offset = row::shown_offset(options_.senders.size(), options_.mode);

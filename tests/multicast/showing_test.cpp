@@ -33,6 +33,7 @@ void expect_shown(multicast::Mode mode) {
     const Counters& counters = group[member].counters();
     EXPECT_GT(counters.messages_delivered, 0U);
     EXPECT_EQ(shown(group[member], member, "messages"), counters.messages_delivered);
+    EXPECT_EQ(shown(group[member], member, "bytes"), counters.bytes_delivered);
     EXPECT_EQ(shown(group[member], member, "nulls"), counters.nulls);
     EXPECT_EQ(shown(group[member], member, "receive_batches"), counters.receive_batches);
     EXPECT_EQ(shown(group[member], member, "send_batches"), counters.send_batches);
@@ -46,6 +47,22 @@ void expect_shown(multicast::Mode mode) {
 TEST(Showing, HasAllThatHappenedOnceNothingHappensAnyMore) {
   expect_shown(multicast::Mode::ordered);
   expect_shown(multicast::Mode::unordered);
+}
+
+/// From the attempt that found none until the one that did.
+TEST(Showing, HasTheTimeWithoutRoom) {
+  EpochOptions options{.name = "shown", .epoch = 1, .members = {0, 1}, .senders = {0}};
+  options.ring_bytes = 4096;
+  CastGroup group(2, sim::profile("ib100"), 1, options);
+  group.make_all();
+  group.work({.messages = 500, .most_bytes = 400, .burst = 500});
+  ASSERT_NO_FATAL_FAILURE(group.run_to_the_end());
+  group.expect_silence();
+  ASSERT_GT(group[0].counters().no_room, 0U);
+  const std::uint64_t without_ns = shown(group[0], 0, "no_room_ns");
+  EXPECT_GT(without_ns, 1'000U);
+  EXPECT_LT(without_ns, 50'000'000U) << "the time in which nobody sends does not count";
+  EXPECT_EQ(shown(group[1], 1, "no_room_ns"), 0U) << "it is no sender";
 }
 
 }  // namespace

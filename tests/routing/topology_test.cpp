@@ -223,6 +223,35 @@ TEST(TopologyGraphml, NamesTheLineOfWhatIsWrong) {
   EXPECT_EQ(with("</graphml>", ""), "net.graphml:11: not XML: Start-end tags mismatch");
 }
 
+TEST(TopologyGraphml, RefusesAKeyThatIsDeclaredOrGivenTwice) {
+  const auto with = [](const std::string& before, const std::string& more) {
+    std::string text = kGraphml;
+    text.insert(text.find(before), more);
+    return complaint([&] { return from_graphml(text); });
+  };
+  EXPECT_EQ(with("  <graph ", "<key attr.name=\"delay\" for=\"edge\" id=\"d4\"/>\n"),
+            "net.graphml:7: <key> declares key \"d4\", which net.graphml:6 has declared already");
+  EXPECT_EQ(
+      with("</edge>", "\n<data key=\"d4\">8</data>"),
+      "net.graphml:11: <data> has key \"d4\" like net.graphml:10: an element has each key once");
+}
+
+TEST(TopologyGraphml, RefusesAKeyOfAnotherKindOfElement) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kGraphml;
+    text.replace(text.find(from), from.size(), to);
+    return complaint([&] { return from_graphml(text); });
+  };
+  EXPECT_EQ(with("<data key=\"d4\">", "<data key=\"d1\">"),
+            "net.graphml:10: <data> has key \"d1\", which net.graphml:3 declares for node elements "
+            "only");
+  EXPECT_EQ(with("for=\"edge\"", "for=\"nodes\""),
+            "net.graphml:6: <key> is for \"nodes\"; a key is for one of all, graphml, graph, node, "
+            "edge, hyperedge, port, endpoint");
+  EXPECT_EQ(with("for=\"edge\"", "for=\"all\""), "");
+  EXPECT_EQ(with("for=\"edge\"", ""), "");
+}
+
 TEST(TopologyGraphml, RefusesXmlThatIsSomethingElse) {
   EXPECT_EQ(complaint([] { return from_graphml("<svg/>"); }),
             "net.graphml:1: <svg> is not GraphML's outermost element, <graphml>");

@@ -49,10 +49,11 @@ TEST(SimCommand, TracesASeed) {
 
 TEST(SimCommand, RefusesSeedsThatAreNone) {
   for (const char* const seeds :
-       {"x", "5..", "..5", "7..5", "-1", "1...5", "99999999999999999999"}) {
+       {"x", "5..", "..5", "7..5", "-1", "1...5", "18446744073709551615", "99999999999999999999"}) {
     const Ran ran = run_sim({"--seeds", seeds});
     EXPECT_EQ(ran.status, Status::bad_input) << seeds;
     EXPECT_NE(ran.errors.find("--seeds"), std::string::npos) << ran.errors;
+    EXPECT_NE(ran.errors.find("from 0 to 18446744073709551614"), std::string::npos) << ran.errors;
   }
 }
 

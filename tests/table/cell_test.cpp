@@ -105,6 +105,22 @@ TEST(Cell, ReadsAsItsValue) {
   Cell<double> load;
   load = step;
   EXPECT_EQ(load, 3.0);
+  Versioned<int> version = 5;
+  const int of_version = version;
+  EXPECT_EQ(of_version, 5);
+  EXPECT_EQ(version + step, 8);
+  step = version;
+  EXPECT_EQ(step, 5);
+}
+
+TEST(Cell, ConvertsToItsValueAndFromItWhateverItsKind) {
+  const auto both_ways = []<class Entry, class T>(Entry, T) {
+    return std::is_convertible_v<const Entry&, T> && std::is_convertible_v<T, Entry>;
+  };
+  EXPECT_TRUE(both_ways(Cell<int>(), 0));
+  EXPECT_TRUE(both_ways(Cell<Bytes<40>>(), Bytes<40>()));
+  EXPECT_TRUE(both_ways(Versioned<int>(), 0));
+  EXPECT_TRUE(both_ways(Versioned<Bytes<400>>(), Bytes<400>()));
 }
 
 TEST(Cell, CountsLikeItsType) {

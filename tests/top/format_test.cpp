@@ -10,6 +10,15 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kS = 1000 * kMs;
 
+TEST(TopFormat, ShowsLatenciesInTheUnitThatFits) {
+  EXPECT_EQ(latency_text(0), "0 ns");
+  EXPECT_EQ(latency_text(999), "999 ns");
+  EXPECT_EQ(latency_text(1'234), "1.2 us");
+  EXPECT_EQ(latency_text(55'800), "56 us");
+  EXPECT_EQ(latency_text(999'600), "1.0 ms");
+  EXPECT_EQ(latency_text(1'500'000'000), "1.5 s");
+}
+
 TEST(TopFormat, GivesDurationsInTheUnitThatFits) {
   EXPECT_EQ(duration_text(0), "0 ms");
   EXPECT_EQ(duration_text(12 * kMs), "12 ms");

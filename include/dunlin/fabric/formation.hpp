@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
@@ -25,6 +26,9 @@ class Formation {
   /// reach them; null before. Throws Error where join() does. After a fabric or an Error it is
   /// over, and may not be polled again.
   [[nodiscard]] virtual std::unique_ptr<Fabric> poll() = 0;
+  /// The members that have not come yet, as a list to read: "'b', 'c'". Empty if all have come, or
+  /// if the backend does not know.
+  [[nodiscard]] virtual std::string missing() const { return {}; }
   /// To wait on between two polls: the same at all times, readable when poll() can go on or its
   /// time is up. -1 if there is none: a simulated node is polled when there is something to do.
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }

@@ -170,10 +170,10 @@ class Cell {
   using value_type = T;
 
   Cell() noexcept : Cell(T{}) {}
-  Cell(const T& value) noexcept : stamped_(value) {}  // NOLINT(google-explicit-constructor)
+  Cell(const T& value) noexcept : stamped_(value) {}
 
   [[nodiscard]] T load() const noexcept { return stamped_.load(); }
-  operator T() const noexcept { return load(); }  // NOLINT(google-explicit-constructor)
+  operator T() const noexcept { return load(); }
 
   void store(const T& value) noexcept { stamped_.store(value); }
   Cell& operator=(const T& value) noexcept {
@@ -199,13 +199,12 @@ class Cell<T> {
   using value_type = T;
 
   Cell() noexcept : Cell(T{}) {}
-  Cell(const T& value) noexcept  // NOLINT(google-explicit-constructor)
-      : storage_{Storage::pack(value)} {}
+  Cell(const T& value) noexcept : storage_{Storage::pack(value)} {}
   Cell(const Cell& other) noexcept : Cell(other.load()) {}
   Cell& operator=(const Cell& other) noexcept { return *this = other.load(); }
 
   [[nodiscard]] T load() const noexcept { return Storage::unpack(memory::load(storage_.word)); }
-  operator T() const noexcept { return load(); }  // NOLINT(google-explicit-constructor)
+  operator T() const noexcept { return load(); }
 
   void store(const T& value) noexcept { memory::store(storage_.word, Storage::pack(value)); }
   Cell& operator=(const T& value) noexcept {
@@ -236,9 +235,10 @@ class Versioned {
   using value_type = T;
 
   Versioned() noexcept = default;
-  Versioned(const T& value) noexcept : stamped_(value) {}  // NOLINT(google-explicit-constructor)
+  Versioned(const T& value) noexcept : stamped_(value) {}
 
   [[nodiscard]] T load() const noexcept { return stamped_.load(); }
+  operator T() const noexcept { return load(); }
   /// How many times the owner has stored a value; wraps at 2^32.
   [[nodiscard]] std::uint32_t version() const noexcept { return stamped_.version(); }
 

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <dunlin/table/layout.hpp>
+
+#include "top/counter.hpp"
+#include "top/value.hpp"
+
+/// What the members of a multicast show in the rows of its table (src/multicast/row.hpp).
+namespace dunlin::top {
+
+/// Of one member, in the view at hand; counted in its own memory.
+struct MulticastSample {
+  Counter messages = {};  // delivered
+  Counter bytes = {};
+  Counter batches = {};  // in which they were delivered
+  Counter nulls = {};
+  Counter no_room = {};                          // how often a sender had none,
+  Counter no_room_ns = {};                       // and for how long
+  std::optional<std::uint64_t> latency_ns = {};  // of the last own message that was timed
+  std::uint64_t progress = 0;  // of all that was sent: received, durable: on the disk
+
+  void compare(const MulticastSample& before, double seconds);
+  /// Since the look before; nothing if no batch was delivered since.
+  [[nodiscard]] std::optional<double> messages_per_batch() const;
+  [[nodiscard]] std::optional<double> no_room_percent() const;
+};
+
+/// The subgroup's name if a table of this name and layout is one of a multicast.
+[[nodiscard]] std::optional<std::string_view> multicast_of(std::string_view table,
+                                                           const Layout& layout);
+/// `values` are those of the member's row, by column.
+[[nodiscard]] MulticastSample read_multicast(const Layout& layout,
+                                             const std::vector<ColumnValues>& values);
+
+}  // namespace dunlin::top
