@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/group.hpp>
+#include <dunlin/group/subgroup_part.hpp>
 
 #include "group/letters.hpp"
 #include "group/mail.hpp"

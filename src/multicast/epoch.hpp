@@ -45,7 +45,6 @@ struct EpochOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender; a power of two
   std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
   Switches switches = {};
-  std::size_t slot_bytes = 0;  // without used_bytes_only
   Journal* journal = nullptr;  // of the durable mode, which needs one; outlives the epoch
 };
 
@@ -63,9 +62,10 @@ class Epoch {
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
   /// The prepared message is sent.
   void commit() noexcept;
-  /// Copies, and splits what is larger. False: no room now, or wedged. Throws Error for what can
-  /// never be sent.
-  [[nodiscard]] bool send(std::span<const std::byte> message);
+  /// Copies, and splits what is larger. Throws Error for a message of more than kMaxCastBytes.
+  [[nodiscard]] SendResult send(std::span<const std::byte> message);
+  /// Whether this member is one of the senders.
+  [[nodiscard]] bool sends() const noexcept { return seat_.has_value(); }
   [[nodiscard]] std::size_t largest_in_place() const noexcept {
     return shape_.most_message_bytes();
   }

@@ -94,7 +94,7 @@ bool LogAgreement::send_report() {
     write(writer, view.members);
   }
   write(writer, member_.given_up);
-  said_ = epoch_.send(message);
+  said_ = epoch_.send(message) == SendResult::sent;
   return said_;
 }
 
@@ -200,7 +200,7 @@ void LogAgreement::make_plan() {
 /// As far as there is room. Returns whether anything was sent.
 bool LogAgreement::send_records() {
   bool any = false;
-  while (!to_say_.empty() && epoch_.send(to_say_)) {
+  while (!to_say_.empty() && epoch_.send(to_say_) == SendResult::sent) {
     any = true;
     to_say_.clear();
     if (!reader_) break;
@@ -223,7 +223,7 @@ bool LogAgreement::send_if_settled(Kind kind, bool& wanted) {
   if (!wanted || !journal_.settled()) return false;
   std::vector<std::byte> message;
   Writer(message).u32(static_cast<std::uint32_t>(kind));
-  wanted = !epoch_.send(message);
+  wanted = epoch_.send(message) != SendResult::sent;
   return !wanted;
 }
 

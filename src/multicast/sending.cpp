@@ -43,11 +43,8 @@ void Epoch::commit() noexcept {
     time_own();
 }
 
-bool Epoch::send(std::span<const std::byte> message) {
-  if (!seat_) {
-    throw Error("subgroup '" + options_.name + "': this process (rank " +
-                std::to_string(fabric_.rank()) + ") is not one of its senders");
-  }
+SendResult Epoch::send(std::span<const std::byte> message) {
+  if (!seat_) return SendResult::not_a_sender;
   if (message.size() > kMaxCastBytes) {
     throw Error("subgroup '" + options_.name + "': a message of " + std::to_string(message.size()) +
                 " bytes; at most " + std::to_string(kMaxCastBytes) +
@@ -55,20 +52,20 @@ bool Epoch::send(std::span<const std::byte> message) {
   }
   if (message.size() <= largest_in_place()) {
     const std::span<std::byte> room = prepare(message.size());
-    if (room.data() == nullptr) return false;
+    if (room.data() == nullptr) return wedged_ ? SendResult::wedged : SendResult::no_room;
     if (!message.empty()) std::memcpy(room.data(), message.data(), message.size());
     commit();
-    return true;
+    return SendResult::sent;
   }
   if (wedged_ || long_.feeding()) {
     ++counters_.no_room;
-    return false;
+    return wedged_ ? SendResult::wedged : SendResult::no_room;
   }
   long_.add(message);
   ++counters_.messages_sent;
   counters_.bytes_sent += message.size();
   feed();
-  return true;
+  return SendResult::sent;
 }
 
 /// What all have delivered is free again (B2).

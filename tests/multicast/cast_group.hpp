@@ -24,6 +24,7 @@ using multicast::Delivery;
 using multicast::Epoch;
 using multicast::EpochOptions;
 using multicast::Mode;
+using multicast::SendResult;
 using Bytes = std::vector<std::byte>;
 
 /// What everybody sent and delivered, held against the promises O1 to O4.
@@ -195,7 +196,7 @@ class CastGroup {
       auditor.sent(member, message);
       epoch.commit();
     } else {
-      if (!epoch.send(message)) return 0;
+      if (epoch.send(message) != SendResult::sent) return 0;
       auditor.sent(member, message);
     }
     message.clear();

@@ -133,7 +133,8 @@ class DurableGroup {
     std::string text = run_ + ":" + std::to_string(rank) + ":" + std::to_string(member.accepted);
     text +=
         std::string((member.accepted * 37 + rank) % (member.accepted % 16 == 7 ? 6'000 : 150), '.');
-    if (!member.cast->send(std::as_bytes(std::span(text)))) return false;
+    if (member.cast->send(std::as_bytes(std::span(text))) != multicast::SendResult::sent)
+      return false;
     ++member.accepted;
     --member.to_send;
     return true;
