@@ -38,7 +38,8 @@ using ReplayUpcall = std::function<void(const Logged&)>;
 ///     if (orders.send(message) == dunlin::multicast::SendResult::no_room) ...;  // poll, try again
 ///     dunlin::run(group);
 ///
-/// docs/multicast.md says what is promised (O1 to O6), how it is done, and from whom the ideas are.
+/// docs/multicast.md says what is promised (MC-O1 to MC-O6), how it is done, and from whom the
+/// ideas are.
 namespace dunlin {
 
 struct MulticastOptions;

@@ -55,7 +55,7 @@ class Table {
   class Handle {
    public:
     Handle() = default;
-    /// Ends it (P2); false if it was gone already.
+    /// Ends it (TAB-P2); false if it was gone already.
     bool remove() noexcept { return table_ != nullptr && table_->core_.detector().remove(id_); }
     [[nodiscard]] bool active() const noexcept { return predicate() != nullptr; }
     /// How often it has fired; 0 once it is gone.
@@ -184,8 +184,8 @@ class Table {
 
   // --- publishing
   // ---------------------------------------------------------------------------------
-  /// Publish columns of the own row to all others, in the order given (T3); no columns: the whole
-  /// row, in order of declaration. Never blocks and never loses: see Pushed.
+  /// Publish columns of the own row to all others, in the order given (TAB-T3); no columns: the
+  /// whole row, in order of declaration. Never blocks and never loses: see Pushed.
   template <class... Columns>
   requires(!std::is_same_v<Completion, std::remove_cvref_t<Columns>> && ...) Pushed
       push(Columns... columns)

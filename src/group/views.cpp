@@ -278,7 +278,7 @@ void Group::State::expel_from_past(const std::string& reason) {
   }
 }
 
-/// To that of the plan. False if it is not here, which N4 excludes.
+/// To that of the plan. False if it is not here, which GRP-N4 excludes.
 bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& joined) {
   group::Admission::Formed formed =
       admission_ ? admission_->take(plan) : group::Admission::Formed{};

@@ -18,7 +18,7 @@
 #include "group/state_transfer.hpp"
 #include "group/subgroups.hpp"
 
-/// A member's way from one view to the next (V1 to V4 of docs/group.md).
+/// A member's way from one view to the next (GRP-V1 to GRP-V4 of docs/group.md).
 namespace dunlin {
 
 struct Group::State {

@@ -20,8 +20,8 @@
 #include "multicast/row.hpp"
 
 /// One subgroup in one view: its senders' messages, delivered by every member, in one order.
-/// docs/multicast.md gives what is promised (O1 to O6) and why it holds (B1 to B6). One thread at a
-/// time, that of the fabric; all progress is made in poll().
+/// docs/multicast.md gives what is promised (MC-O1 to MC-O6) and why it holds (MC-B1 to MC-B6). One
+/// thread at a time, that of the fabric; all progress is made in poll().
 ///
 ///     Epoch epoch(fabric, {.name = "log", .epoch = 1, .members = {0, 1, 2}, .senders = {0, 1}},
 ///                 [](std::span<const Delivery> batch) { for (const Delivery& d : batch) ...; });
@@ -204,7 +204,7 @@ class Epoch {
   bool held_ = false;
   bool rested_ = false;  // nothing was done when the stages were last passed
 
-  // Sending. Records are put to all peers up to a goal before it is announced (B1).
+  // Sending. Records are put to all peers up to a goal before it is announced (MC-B1).
   struct Goal {
     std::uint64_t head = 0;
     std::uint64_t real = 0;

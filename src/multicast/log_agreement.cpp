@@ -110,7 +110,7 @@ void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message
   if (kind == Kind::record && source_ != me_) take_record(reader.rest());
 }
 
-/// What we have already stays as it is: it may be what shows that a view began (L1).
+/// What we have already stays as it is: it may be what shows that a view began (MC-L1).
 void LogAgreement::take_record(std::span<const std::byte> message) {
   Reader reader(message);
   const std::uint64_t number = reader.u64();
@@ -139,7 +139,7 @@ void LogAgreement::keep_before(std::uint64_t number) {
   if (number < own.end.number) journal_.cut(own.end.number - number);
 }
 
-/// L7
+/// MC-L7
 void LogAgreement::refuse_to_cut(std::uint64_t number) const {
   throw Error("record " + std::to_string(number) + " and what follows counted, and the log of '" +
               member_.names[source_] +

@@ -68,7 +68,7 @@ SendResult Epoch::send(std::span<const std::byte> message) {
   return SendResult::sent;
 }
 
-/// What all have delivered is free again (B2).
+/// What all have delivered is free again (MC-B2).
 void Epoch::reclaim() noexcept {
   const std::size_t offset = ordered() ? row::kDelivered : row::kConsumed + *seat_ * kWordBytes;
   std::uint64_t lowest = UINT64_MAX;
@@ -137,7 +137,7 @@ void Epoch::choose_goal() noexcept {
 }
 
 /// What is that small goes in the line itself, unless somebody may not have seen the words that it
-/// carried last (B6).
+/// carried last (MC-B6).
 bool Epoch::carry() noexcept {
   const std::uint64_t bytes = goal_.head - announced_.head;
   if (bytes == 0 || bytes > row::kMostCarriedWords * kWordBytes) return false;
@@ -190,7 +190,7 @@ bool Epoch::post_to(std::size_t member) noexcept {
   return posted.all();
 }
 
-/// All peers have the records, or will before they see this (B1).
+/// All peers have the records, or will before they see this (MC-B1).
 bool Epoch::announce() noexcept {
   counters_.records_announced += goal_.records - announced_.records;
   counters_.send_batches += goal_.records != announced_.records ? 1 : 0;

@@ -167,7 +167,7 @@ inline FoundLog read_log(log::SimulatedDisk& disk, const std::string& name = "si
   return found;
 }
 
-/// After everybody has crashed. Who is in two views of a log has a log itself (L6).
+/// After everybody has crashed. Who is in two views of a log has a log itself (MC-L6).
 inline void expect_no_log_to_pass_for_lost(const std::vector<FoundLog>& logs) {
   for (const FoundLog& log : logs) {
     std::map<std::string, std::uint32_t> views;

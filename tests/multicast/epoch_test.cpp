@@ -6,8 +6,8 @@
 #include "multicast/cast_group.hpp"
 #include "support/rounds.hpp"
 
-/// Epochs in the simulator: the promises of docs/multicast.md (O1 to O6) under what a network and
-/// processors may do, over many seeds.
+/// Epochs in the simulator: the promises of docs/multicast.md (MC-O1 to MC-O6) under what a network
+/// and processors may do, over many seeds.
 namespace dunlin::multicast {
 namespace {
 
@@ -469,7 +469,7 @@ void end_the_view(std::uint64_t seed) {
   }
   if (options.mode == Mode::unordered) return;
   for (std::size_t member = 0; member < options.members.size(); ++member) {
-    // O3: what anybody delivered, also one that is no more, the survivors have.
+    // MC-O3: what anybody delivered, also one that is no more, the survivors have.
     ASSERT_NO_FATAL_FAILURE(group.auditor.expect_prefix(member, survivors.front()));
   }
 }
