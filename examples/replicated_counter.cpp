@@ -68,7 +68,8 @@ int main(int argc, char** argv) try {
     dunlin::run_until(*group, nothing_else, kLookMs);
     while (const std::string* line = input.front()) {
       const std::int64_t number = std::strtoll(line->c_str(), nullptr, 10);
-      if (!additions.send(std::as_bytes(std::span(&number, 1)))) break;  // no room: next time
+      const auto result = additions.send(std::as_bytes(std::span(&number, 1)));
+      if (result != dunlin::multicast::SendResult::sent) break;  // no room: next time
       ++under_way;
       input.pop();
     }

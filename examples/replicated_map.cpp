@@ -85,8 +85,11 @@ int main(int argc, char** argv) try {
     while (const std::string* line = has_state ? input.front() : nullptr) {
       const bool peek = line->starts_with("peek ");
       if (peek) std::cout << map.apply(*line) << std::endl;
-      if (!peek && !commands.send(std::as_bytes(std::span(*line)))) break;  // no room: next time
-      if (!peek) ++under_way;
+      if (!peek) {
+        const auto result = commands.send(std::as_bytes(std::span(*line)));
+        if (result != dunlin::multicast::SendResult::sent) break;  // no room: next time
+        ++under_way;
+      }
       input.pop();
     }
   }

@@ -130,12 +130,13 @@ void Member::load(std::span<const std::byte> state) {
 
 bool Member::send_one(std::uint64_t now_ns) {
   if (message_.size() >= sizeof now_ns) std::memcpy(message_.data(), &now_ns, sizeof now_ns);
-  return multicast_.send(message_);
+  return multicast_.send(message_) == multicast::SendResult::sent;
 }
 
 bool Member::send_line() {
   const std::string* const line = input_.front();
-  if (line == nullptr || !multicast_.send(std::as_bytes(std::span(*line)))) return false;
+  if (line == nullptr) return false;
+  if (multicast_.send(std::as_bytes(std::span(*line))) != multicast::SendResult::sent) return false;
   input_.pop();
   return true;
 }

@@ -170,7 +170,7 @@ bool Node::send_one(std::size_t subgroup) {
     if (room.data() == nullptr) return false;
     std::memcpy(room.data(), message.data(), message.size());
     multicast.commit();
-  } else if (!multicast.send(message)) {
+  } else if (multicast.send(message) != multicast::SendResult::sent) {
     return false;
   }
   ++log.accepted;

@@ -54,7 +54,9 @@ class Restarted {
 
   std::size_t poll() {
     const std::size_t done = group_.poll();
-    if (to_send_.empty() || !casts_[to_send_.back()]->send(make_message(id_, kBytes))) return done;
+    if (to_send_.empty()) return done;
+    Multicast& cast = *casts_[to_send_.back()];
+    if (cast.send(make_message(id_, kBytes)) != multicast::SendResult::sent) return done;
     to_send_.pop_back();
     return done + 1;
   }

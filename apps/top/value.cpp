@@ -108,7 +108,7 @@ Value read_word(const Column& c, const std::byte* at) {
   return decode(c.type, copy.data(), c.entry_bytes);
 }
 
-/// The first bytes of a slot's value, if they are whole (table/cell.hpp, C2).
+/// The first bytes of a slot's value, if they are whole (table/cell.hpp, TAB-C2).
 std::optional<Bytes> read_slot(const std::byte* slot, std::size_t bytes) {
   Bytes value(bytes);
   std::optional<std::uint32_t> stamp;
@@ -140,7 +140,7 @@ Value read_stamped(const Column& c, const std::byte* entry) {
   return {};
 }
 
-/// The last values; those that were truncated while we read them are left out (C4).
+/// The last values; those that were truncated while we read them are left out (TAB-C4).
 ColumnValues read_list(const Column& c, const std::byte* list) {
   ColumnValues values;
   values.end = load_index(list + kListEndOffset);

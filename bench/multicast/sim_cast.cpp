@@ -40,7 +40,7 @@ class Node {
     options.ring_bytes = ring_bytes(cast);
     options.window_messages = cast.window;
     options.switches = cast.switches;
-    if (!cast.switches.used_bytes_only) options.slot_bytes = (cast.bytes + 15) / 8 * 8;
+    if (!cast.switches.used_bytes_only) options.switches.slot_bytes = (cast.bytes + 15) / 8 * 8;
     for (std::uint32_t i = 0; i < cast.subgroups; ++i) {
       options.name = "s" + std::to_string(i);
       epochs_.push_back(std::make_unique<Epoch>(

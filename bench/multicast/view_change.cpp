@@ -53,7 +53,8 @@ class Speaker {
     });
   }
   std::size_t poll() {
-    if (own_ && multicast_.send(std::array<std::byte, 8>{})) own_ = false;
+    if (own_ && multicast_.send(std::array<std::byte, 8>{}) == multicast::SendResult::sent)
+      own_ = false;
     return group_.poll();
   }
   [[nodiscard]] Group& group() noexcept { return group_; }

@@ -44,8 +44,8 @@ Workload::Workload(Member& me, std::unique_ptr<Fabric> fabric, Load load)
       own_(load_.bytes, std::byte{1}) {
   MulticastOptions options{.ring_bytes = load_.ring_bytes,
                            .window_messages = load_.window,
-                           .switches = load_.switches,
-                           .log_directory = load_.log_directory};
+                           .log_directory = load_.log_directory,
+                           .switches = load_.switches};
   options.switches.time_posting = load_.timed;
   if (!load_.log_directory.empty()) options.mode = multicast::Mode::durable;
   for (std::uint32_t i = 0; i < load_.subgroups; ++i) {

@@ -33,74 +33,9 @@
 namespace dunlin {
 
 class TableCore;
-
-struct View {
-  std::uint64_t number = 0;                // the first one is 1
-  std::vector<std::string> members = {};   // by age: who was in the view before comes first
-  std::uint32_t me = 0;                    // our place among them
-  std::vector<std::string> departed = {};  // members of the view before that are not in this one
-  std::vector<std::string> joined = {};    // members that were not in the view before
-  friend std::ostream& operator<<(std::ostream& out, const View& view);
-};
-
-/// A part of the members that does something together, such as a multicast. All members of the
-/// group declare the same subgroups, in the same order, whether they are in them or not.
-struct SubgroupSpec {
-  std::string name;                       // [A-Za-z0-9._-], at most kMaxSubgroupNameBytes
-  std::vector<std::string> members = {};  // by name; empty: all. In a view: those that are there
-  std::vector<std::string> senders = {};  // a part of these; empty: all of them
-};
-
-/// A subgroup in one view.
-struct Subgroup {
-  std::string name;
-  std::uint64_t view = 0;
-  std::vector<Rank> members;           // ranks in the fabric, in the view's order
-  std::vector<std::uint32_t> senders;  // places in `members`, ascending
-  bool lacks_state = false;            // nothing may be delivered here before take_state()
-  bool had_members = false;            // in an earlier view, whoever that was
-};
-
-/// What a layer above does in a subgroup; called from the group's poll().
-class SubgroupPart {
- public:
-  SubgroupPart() = default;
-  SubgroupPart(const SubgroupPart&) = delete;
-  SubgroupPart& operator=(const SubgroupPart&) = delete;
-  virtual ~SubgroupPart() = default;
-
-  // --- in every view that has this process in the subgroup, in this order ------------------------
-  /// What it throws ends the group here.
-  virtual void begin(Fabric& fabric, const Subgroup& subgroup) = 0;
-  virtual std::size_t poll() = 0;
-  /// Nothing has happened here for many polls, and nothing waits to be sent: while other parts have
-  /// work to do, this one need not be polled each time.
-  [[nodiscard]] virtual bool rests() const noexcept { return false; }
-  /// The view will end: send, receive and deliver no more.
-  virtual void wedge() noexcept = 0;
-  /// How much of each sender has been received; does not change once wedged.
-  [[nodiscard]] virtual std::span<const std::uint64_t> received() const noexcept = 0;
-  /// How much of each sender counts, for all members that go on: deliver that, and no more. What it
-  /// throws comes out of poll(), once the next view has been entered.
-  virtual void finish(std::span<const std::uint64_t> trim) = 0;
-
-  // --- for members that come into a group that works already -------------------------------------
-  /// Whether this part needs what the subgroup's members have before it delivers anything.
-  [[nodiscard]] virtual bool wants_state() const noexcept { return false; }
-  /// What a part elsewhere needs to go on from here; none while it cannot be said.
-  [[nodiscard]] virtual std::optional<std::vector<std::byte>> give_state() { return std::nullopt; }
-  /// That of another member, in the view at hand.
-  virtual void take_state(std::span<const std::byte>) {}
-  /// Whether it still uses memory of that fabric, on which the group has no view any more.
-  [[nodiscard]] virtual bool uses(const Fabric&) const noexcept { return false; }
-};
-
-struct GroupOptions {
-  std::vector<SubgroupSpec> subgroups = {};
-  /// Where others may join: all members give one, or none does, and nobody can. It is of the
-  /// group's name.
-  std::shared_ptr<MeetingPlace> meeting_place = nullptr;
-};
+class SubgroupPart;
+struct View;
+struct GroupOptions;
 
 class Group {
  public:
@@ -108,7 +43,8 @@ class Group {
 
   /// The first view has all members of the fabric, which must outlive the group. Throws Error. Does
   /// not wait for the others.
-  explicit Group(Fabric& fabric, GroupOptions options = {});
+  Group(Fabric& fabric, GroupOptions options);
+  explicit Group(Fabric& fabric);
   /// Comes into a group that works already, as a member of that name, and returns when it is in a
   /// view: attach its parts, then poll(). Needs options.meeting_place. Throws Error if it is
   /// refused, or not in within that time.
@@ -159,6 +95,40 @@ class Group {
   struct State;
   explicit Group(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+};
+
+struct View {
+  std::uint64_t number = 0;                // the first one is 1
+  std::vector<std::string> members = {};   // by age: who was in the view before comes first
+  std::uint32_t me = 0;                    // our place among them
+  std::vector<std::string> departed = {};  // members of the view before that are not in this one
+  std::vector<std::string> joined = {};    // members that were not in the view before
+  friend std::ostream& operator<<(std::ostream& out, const View& view);
+};
+
+/// A part of the members that does something together, such as a multicast. All members of the
+/// group declare the same subgroups, in the same order, whether they are in them or not.
+struct SubgroupSpec {
+  std::string name;                       // [A-Za-z0-9._-], at most kMaxSubgroupNameBytes
+  std::vector<std::string> members = {};  // by name; empty: all. In a view: those that are there
+  std::vector<std::string> senders = {};  // a part of these; empty: all of them
+};
+
+/// A subgroup in one view.
+struct Subgroup {
+  std::string name;
+  std::uint64_t view = 0;
+  std::vector<Rank> members;           // ranks in the fabric, in the view's order
+  std::vector<std::uint32_t> senders;  // places in `members`, ascending
+  bool lacks_state = false;            // nothing may be delivered here before take_state()
+  bool had_members = false;            // in an earlier view, whoever that was
+};
+
+struct GroupOptions {
+  std::vector<SubgroupSpec> subgroups = {};
+  /// Where others may join: all members give one, or none does, and nobody can. It is of the
+  /// group's name.
+  std::shared_ptr<MeetingPlace> meeting_place = nullptr;
 };
 
 /// Group::join() step by step, beside whatever else its thread does.

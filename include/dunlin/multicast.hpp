@@ -11,10 +11,21 @@
 #include <vector>
 
 #include <dunlin/group.hpp>
+#include <dunlin/multicast/switches.hpp>
 
 namespace dunlin::log {
 class Disk;
 }
+namespace dunlin::multicast {
+enum class SendResult : std::uint8_t;
+struct Delivery;
+struct Logged;
+struct Counters;
+/// Called with a batch of messages, in place: they are valid until the upcall returns. The upcall
+/// may send, but not poll. What it throws comes out of poll(); the batch counts as delivered.
+using Upcall = std::function<void(std::span<const Delivery>)>;
+using ReplayUpcall = std::function<void(const Logged&)>;
+}  // namespace dunlin::multicast
 
 /// Multicast in a subgroup: messages of several senders, delivered by every member in one order,
 /// from view to view. One thread at a time, that of the group, whose poll() makes all progress.
@@ -24,96 +35,24 @@ class Disk;
 ///     orders.on_delivery([](std::span<const dunlin::multicast::Delivery> batch) {
 ///       for (const auto& delivery : batch) apply(delivery.message);
 ///     });
-///     if (!orders.send(message)) ...;          // no room now: poll, and try again
+///     if (orders.send(message) == dunlin::multicast::SendResult::no_room) ...;  // poll, try again
 ///     dunlin::run(group);
 ///
-/// docs/multicast.md says what is promised (O1 to O6), how it is done, and from whom the ideas are.
-namespace dunlin::multicast {
-
-enum class Mode : std::uint8_t {
-  unordered,  // delivered as soon as it is received
-  ordered,    // delivered in one order, once all members have received it
-  durable     // likewise, once it is in the logs of all members, on their disks
-};
-
-/// Optimizations, to measure what each is worth.
-struct Switches {
-  bool batch_receive = true;    // or: one message of each sender a poll
-  bool batch_send = true;       // or: one a poll
-  bool batch_deliver = true;    // or: one a poll
-  bool nulls = true;            // or: whoever has nothing to send holds up the others
-  bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
-  bool one_line = true;         // or: each column is pushed by itself, and carries no message
-  bool time_posting = false;    // look at the clock before and after
-  friend bool operator==(const Switches&, const Switches&) = default;
-};
-
-struct Delivery {
-  std::uint32_t sender;  // place in the subgroup's members
-  std::uint64_t turn;    // the sender's, in this view
-  std::span<const std::byte> message;
-};
-/// A batch, in place: valid until the upcall returns. It may send, but not poll. What it
-/// throws comes out of poll(); the batch counts as delivered.
-using Upcall = std::function<void(std::span<const Delivery>)>;
-
-/// What a log holds of a message that was stable in some view.
-struct Logged {
-  std::uint64_t view;       // counted over all restarts
-  std::string_view sender;  // its name
-  std::span<const std::byte> message;
-};
-
-using ReplayUpcall = std::function<void(const Logged&)>;
-
-/// What has happened so far.
-struct Counters {
-  std::uint64_t messages_sent = 0;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t messages_delivered = 0;
-  std::uint64_t bytes_delivered = 0;
-  std::uint64_t records_delivered = 0;
-  std::uint64_t nulls = 0;            // turns passed over here
-  std::uint64_t turns_received = 0;   // of others, nulls included,
-  std::uint64_t receive_batches = 0;  // in so many polls
-  std::uint64_t records_announced = 0;
-  std::uint64_t send_batches = 0;
-  std::uint64_t deliver_batches = 0;
-  std::uint64_t puts = 0;         // writes of messages posted, one a run and peer,
-  std::uint64_t pushes = 0;       // and of the line, one a peer
-  std::uint64_t log_commits = 0;  // durable: so many syncs have been begun
-  std::uint64_t no_room = 0;      // how often prepare() and send() had none
-  std::uint64_t posting_ns = 0;
-
-  Counters& operator+=(const Counters& more) noexcept;
-};
-
-}  // namespace dunlin::multicast
-
+/// docs/multicast.md says what is promised (MC-O1 to MC-O6), how it is done, and from whom the
+/// ideas are.
 namespace dunlin {
 
-struct MulticastOptions {
-  multicast::Mode mode = multicast::Mode::ordered;
-  std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender, at every member; a power of two
-  std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
-  multicast::Switches switches = {};
-  std::size_t slot_bytes = 0;  // only without used_bytes_only
-  /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
-  /// it is not there; its parent must be.
-  std::string log_directory = {};
-  /// Members whose logs are lost, or had to be emptied: go on without what only they had.
-  std::vector<std::string> log_given_up = {};
-  std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
-};
+struct MulticastOptions;
 
 class Multicast {
  public:
   /// Does the work of that subgroup: before the group's first poll(). All its members must do so
   /// (poll() throws at who does not), with the same mode, ring_bytes, window_messages,
-  /// slot_bytes and switches nulls and one_line: who differs from the first member leaves the
+  /// and switches nulls, one_line and slot_bytes: who differs from the first member leaves the
   /// group, and poll() says why. Must outlive the group's last poll(), and go before the group.
   /// Throws Error.
-  Multicast(Group& group, const std::string& subgroup, MulticastOptions options = {});
+  Multicast(Group& group, const std::string& subgroup, MulticastOptions options);
+  Multicast(Group& group, const std::string& subgroup);
   ~Multicast();
   Multicast(const Multicast&) = delete;
   Multicast& operator=(const Multicast&) = delete;
@@ -125,9 +64,10 @@ class Multicast {
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
   /// The prepared message is sent.
   void commit() noexcept;
-  /// Copies, also more than fits in place. False: no room now. Throws Error for what can never be
-  /// sent.
-  [[nodiscard]] bool send(std::span<const std::byte> message);
+  /// Copies a message, also one that does not fit in place, and says what happened: nothing was
+  /// sent unless the result is SendResult::sent. Throws Error for a message of more than
+  /// kMaxCastBytes.
+  [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
   [[nodiscard]] std::size_t largest_in_place() const noexcept;
 
   // --- delivery ----------------------------------------------------------------------------------
@@ -170,6 +110,79 @@ class Multicast {
  private:
   class Part;
   std::unique_ptr<Part> part_;
+};
+
+}  // namespace dunlin
+
+namespace dunlin::multicast {
+
+/// What Multicast::send() did. Only `sent` takes the message; after the other results nothing of it
+/// is sent, and the caller still has it.
+enum class SendResult : std::uint8_t {
+  sent,
+  no_room,       // its ring is full, or messages of an earlier view come first: poll, try again
+  not_a_sender,  // this member is none of the subgroup's senders in this view
+  waiting_for_state,  // this member came in, and has not been given its state: poll, try again
+  wedged,             // the view ends, or the first one has not begun: poll, and try again
+  ended               // the group has ended here: Group::why_ended() says why
+};
+
+enum class Mode : std::uint8_t {
+  unordered,  // delivered as soon as it is received
+  ordered,    // delivered in one order, once all members have received it
+  durable     // likewise, once it is in the logs of all members, on their disks
+};
+
+struct Delivery {
+  std::uint32_t sender;  // place in the subgroup's members
+  std::uint64_t turn;    // the sender's, in this view
+  std::span<const std::byte> message;
+};
+
+/// What a log holds of a message that was stable in some view.
+struct Logged {
+  std::uint64_t view;       // counted over all restarts
+  std::string_view sender;  // its name
+  std::span<const std::byte> message;
+};
+
+/// What has happened so far.
+struct Counters {
+  std::uint64_t messages_sent = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t messages_delivered = 0;
+  std::uint64_t bytes_delivered = 0;
+  std::uint64_t records_delivered = 0;
+  std::uint64_t nulls = 0;            // turns passed over here
+  std::uint64_t turns_received = 0;   // of others, nulls included,
+  std::uint64_t receive_batches = 0;  // in so many polls
+  std::uint64_t records_announced = 0;
+  std::uint64_t send_batches = 0;
+  std::uint64_t deliver_batches = 0;
+  std::uint64_t puts = 0;         // writes of messages posted, one a run and peer,
+  std::uint64_t pushes = 0;       // and of the line, one a peer
+  std::uint64_t log_commits = 0;  // durable: so many syncs have been begun
+  std::uint64_t no_room = 0;      // how often prepare() and send() had none
+  std::uint64_t posting_ns = 0;
+
+  Counters& operator+=(const Counters& more) noexcept;
+};
+
+}  // namespace dunlin::multicast
+
+namespace dunlin {
+
+struct MulticastOptions {
+  multicast::Mode mode = multicast::Mode::ordered;
+  std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender, at every member; a power of two
+  std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
+  /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
+  /// it is not there; its parent must be.
+  std::string log_directory = {};
+  /// Members whose logs are lost, or had to be emptied: go on without what only they had.
+  std::vector<std::string> log_given_up = {};
+  std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
+  multicast::Switches switches = {};              // to measure what an optimization is worth
 };
 
 }  // namespace dunlin

@@ -42,63 +42,9 @@
 namespace dunlin {
 
 template <class Row>
-class Table;
-
-/// A constant copy of a table's rows; each entry is consistent, as it was while it was copied.
-template <class Row>
-class Snapshot {
-  struct alignas(kCacheLineBytes) Place {  // as in the table: rows are copied by the word
-    Row row;
-  };
-
- public:
-  class Iterator {
-   public:
-    using value_type = Row;
-    using difference_type = std::ptrdiff_t;
-    using reference = const Row&;
-    using pointer = const Row*;
-    using iterator_category = std::forward_iterator_tag;
-
-    Iterator() = default;
-    explicit Iterator(const Place* at) noexcept : at_(at) {}
-    reference operator*() const noexcept { return at_->row; }
-    pointer operator->() const noexcept { return &at_->row; }
-    Iterator& operator++() noexcept { return ++at_, *this; }
-    Iterator operator++(int) noexcept { return Iterator(at_++); }
-    friend bool operator==(Iterator, Iterator) = default;
-
-   private:
-    const Place* at_ = nullptr;
-  };
-
-  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return places_[i].row; }
-  [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
-  [[nodiscard]] Iterator begin() const noexcept { return Iterator(places_.data()); }
-  [[nodiscard]] Iterator end() const noexcept { return Iterator(places_.data() + size()); }
-
- private:
-  friend class Table<Row>;
-  explicit Snapshot(std::size_t rows) : places_(rows) {}
-  std::vector<Place> places_;
-};
-
-/// One entry of a column of several, to be pushed alone: table.push(dunlin::entry(&Row::costs, 3)).
+class Snapshot;
 template <class Row, class M>
-struct EntrySelector {
-  M Row::*column;
-  std::size_t index;
-};
-/// Throws Error for an entry that the column does not have.
-template <class Row, class M>
-[[nodiscard]] EntrySelector<Row, M> entry(M Row::*column, std::size_t index) {
-  constexpr std::size_t kCount = detail::MemberTraits<M>::kCount;
-  if (index >= kCount) {
-    throw Error("dunlin::entry: there is no entry " + std::to_string(index) +
-                "; the column has entries 0 to " + std::to_string(kCount - 1));
-  }
-  return {column, index};
-}
+struct EntrySelector;
 
 template <class Row>
 class Table {
@@ -109,7 +55,7 @@ class Table {
   class Handle {
    public:
     Handle() = default;
-    /// Ends it (P2); false if it was gone already.
+    /// Ends it (TAB-P2); false if it was gone already.
     bool remove() noexcept { return table_ != nullptr && table_->core_.detector().remove(id_); }
     [[nodiscard]] bool active() const noexcept { return predicate() != nullptr; }
     /// How often it has fired; 0 once it is gone.
@@ -237,8 +183,8 @@ class Table {
 
   // --- publishing
   // ---------------------------------------------------------------------------------
-  /// Publish columns of the own row to all others, in the order given (T3); no columns: the whole
-  /// row, in order of declaration. Never blocks and never loses: see Pushed.
+  /// Publish columns of the own row to all others, in the order given (TAB-T3); no columns: the
+  /// whole row, in order of declaration. Never blocks and never loses: see Pushed.
   template <class... Columns>
   requires(!std::is_same_v<Completion, std::remove_cvref_t<Columns>> && ...) Pushed
       push(Columns... columns)
@@ -422,5 +368,61 @@ class Table {
 
   TableCore core_;
 };
+
+/// A constant copy of a table's rows; each entry is consistent, as it was while it was copied.
+template <class Row>
+class Snapshot {
+  struct alignas(kCacheLineBytes) Place {  // as in the table: rows are copied by the word
+    Row row;
+  };
+
+ public:
+  class Iterator {
+   public:
+    using value_type = Row;
+    using difference_type = std::ptrdiff_t;
+    using reference = const Row&;
+    using pointer = const Row*;
+    using iterator_category = std::forward_iterator_tag;
+
+    Iterator() = default;
+    explicit Iterator(const Place* at) noexcept : at_(at) {}
+    reference operator*() const noexcept { return at_->row; }
+    pointer operator->() const noexcept { return &at_->row; }
+    Iterator& operator++() noexcept { return ++at_, *this; }
+    Iterator operator++(int) noexcept { return Iterator(at_++); }
+    friend bool operator==(Iterator, Iterator) = default;
+
+   private:
+    const Place* at_ = nullptr;
+  };
+
+  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return places_[i].row; }
+  [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
+  [[nodiscard]] Iterator begin() const noexcept { return Iterator(places_.data()); }
+  [[nodiscard]] Iterator end() const noexcept { return Iterator(places_.data() + size()); }
+
+ private:
+  friend class Table<Row>;
+  explicit Snapshot(std::size_t rows) : places_(rows) {}
+  std::vector<Place> places_;
+};
+
+/// One entry of a column of several, to be pushed alone: table.push(dunlin::entry(&Row::costs, 3)).
+template <class Row, class M>
+struct EntrySelector {
+  M Row::*column;
+  std::size_t index;
+};
+/// Throws Error for an entry that the column does not have.
+template <class Row, class M>
+[[nodiscard]] EntrySelector<Row, M> entry(M Row::*column, std::size_t index) {
+  constexpr std::size_t kCount = detail::MemberTraits<M>::kCount;
+  if (index >= kCount) {
+    throw Error("dunlin::entry: there is no entry " + std::to_string(index) +
+                "; the column has entries 0 to " + std::to_string(kCount - 1));
+  }
+  return {column, index};
+}
 
 }  // namespace dunlin

@@ -16,8 +16,8 @@
 #include "group/member_set.hpp"
 
 /// How a view gets members: the leader's door, the plan of a fabric for those who are in and those
-/// who come, and forming it while the view works. docs/group.md gives the rules N1 to N6. One
-/// thread at a time, that of the group.
+/// who come, and forming it while the view works. docs/group.md gives the rules GRP-N1 to GRP-N6.
+/// One thread at a time, that of the group.
 namespace dunlin::group {
 
 class Admission {

@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include <dunlin/group.hpp>
+#include <dunlin/group/subgroup_part.hpp>
 
 #include "fabric/names.hpp"
 #include "fabric/sleeping.hpp"
@@ -28,6 +29,7 @@ std::ostream& operator<<(std::ostream& out, const View& view) {
 
 Group::Group(Fabric& fabric, GroupOptions options)
     : Group(std::make_unique<State>(fabric, std::move(options))) {}
+Group::Group(Fabric& fabric) : Group(fabric, GroupOptions()) {}
 Group::Group(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Group::~Group() = default;
 

@@ -8,13 +8,15 @@
 #include <vector>
 
 #include <dunlin/group.hpp>
+#include <dunlin/group/subgroup_part.hpp>
 
 #include "group/letters.hpp"
 #include "group/mail.hpp"
 #include "group/subgroups.hpp"
 
 /// What a new member needs of its subgroups: it asks the others in them, one after the other, in
-/// every view anew, until it has it. docs/group.md gives the rules S1 to S4. One thread at a time.
+/// every view anew, until it has it. docs/group.md gives the rules GRP-S1 to GRP-S4. One thread at
+/// a time.
 namespace dunlin::group {
 
 class StateTransfer {

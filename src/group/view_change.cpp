@@ -18,7 +18,7 @@ bool ViewChange::step(const Rows& rows, const Circumstances& now) {
   changed |= accept(rows);
   decide(rows);
   if (standing_ >= Standing::decided) return true;
-  if (!enough(alive())) standing_ = Standing::minority;  // C8
+  if (!enough(alive())) standing_ = Standing::minority;  // GRP-C8
   return changed;
 }
 
@@ -27,7 +27,7 @@ bool ViewChange::enough(MemberSet some) const noexcept {
   return is_quorum(some, members_);
 }
 
-/// C1, and what only a leader does: C2. A suspicion is never taken back.
+/// GRP-C1, and what only a leader does: GRP-C2. A suspicion is never taken back.
 bool ViewChange::suspect(const Rows& rows, const Circumstances& now) {
   MemberSet suspects = flawed(Flaw::suspicion_is_taken_back) ? MemberSet() : mine_.suspects;
   for (const Rank rank : now.failed)
@@ -53,7 +53,7 @@ void ViewChange::part_accusers(const Rows& rows, MemberSet& suspects) const {
   }
 }
 
-/// C3 and C4. Our counts of what was received are final from here on.
+/// GRP-C3 and GRP-C4. Our counts of what was received are final from here on.
 bool ViewChange::promise(const Rows& rows, const Circumstances& now) {
   const Rank leads = leader();
   const Ballot ballot = leads + 1;
@@ -76,7 +76,7 @@ bool ViewChange::somebody_leaves(const Rows& rows) const {
   return false;
 }
 
-/// C5: once all have promised whom we do not suspect.
+/// GRP-C5: once all have promised whom we do not suspect.
 bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
   const Ballot ballot = me_ + 1;
   if (mine_.promised != ballot || mine_.accepted >= ballot) return false;
@@ -107,7 +107,7 @@ bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
   return true;
 }
 
-/// C6: what its leader has proposed is what it has accepted itself.
+/// GRP-C6: what its leader has proposed is what it has accepted itself.
 bool ViewChange::accept(const Rows& rows) {
   if (mine_.promised == 0 || mine_.accepted >= mine_.promised) return false;
   const Rank led = mine_.promised - 1;
@@ -117,7 +117,7 @@ bool ViewChange::accept(const Rows& rows) {
   return true;
 }
 
-/// C7: rows of the dead count as well, for they have accepted what they have accepted. Whoever
+/// GRP-C7: rows of the dead count as well, for they have accepted what they have accepted. Whoever
 /// knows says so, for those that cannot see a quorum.
 void ViewChange::decide(const Rows& rows) {
   for (const Rank knows : all()) {

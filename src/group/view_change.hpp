@@ -9,8 +9,8 @@
 
 /// How the members of a view agree on the next one, and on which of the old view's messages count:
 /// one decision, after which the view is over. Pure: rows go in, changes of the own row and what
-/// they mean come out. docs/group.md gives the rules C1 to C8 and why they suffice; its model is
-/// tests/group/view_change.pml.
+/// they mean come out. docs/group.md gives the rules GRP-C1 to GRP-C8 and why they suffice; its
+/// model is tests/group/view_change.pml.
 namespace dunlin::group {
 
 /// Of a fabric that all members have formed with those that want to come in: unique for each

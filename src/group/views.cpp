@@ -94,6 +94,7 @@ void Group::State::enter() {
   if (admission_ && !mail_) mail_ = std::make_unique<group::Mail>(*fabric_);
   if (admission_) admission_->enter(view, ranks, *mail_);
   announced = false;
+  begun_ = 0;
   wedged_ = false;
 }
 
@@ -114,10 +115,10 @@ void Group::State::announce() {
   if (const std::shared_ptr<const ViewHandler> kept = handler) keep(thrown, [&] { (*kept)(view); });
   if (std::exchange(came_in_, false)) transfer_.begin(parts);
   if (admission_) transfer_.enter(view, places_, *mail_);
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (!places_[i].ours) continue;
-    places_[i].subgroup.lacks_state = transfer_.lacks(i);
-    begin(parts[i], places_[i].subgroup);
+  for (; begun_ < places_.size(); ++begun_) {
+    if (!places_[begun_].ours) continue;
+    places_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
+    begin(parts[begun_], places_[begun_].subgroup);
   }
   for (auto& [from, letter] : std::exchange(early_, {})) hear(from, std::move(letter));
   rethrow(thrown);
@@ -171,7 +172,8 @@ void Group::State::step() {
 void Group::State::wedge() {
   if (wedged_ || flawed(Flaw::promise_does_not_wedge)) return;
   wedged_ = true;
-  each_part([](SubgroupPart& part, const auto&) { part.wedge(); });
+  for (std::size_t i = 0; i < begun_; ++i)
+    if (places_[i].ours && parts[i] != nullptr) parts[i]->wedge();
 }
 
 std::string Group::State::too_few() const {
@@ -266,7 +268,7 @@ void Group::State::expel_from_past(const std::string& reason) {
   }
 }
 
-/// To that of the plan. False if it is not here, which N4 excludes.
+/// To that of the plan. False if it is not here, which GRP-N4 excludes.
 bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& joined) {
   group::Admission::Formed formed =
       admission_ ? admission_->take(plan) : group::Admission::Formed{};
@@ -291,6 +293,7 @@ void Group::State::welcome() {
 }
 
 void Group::State::stop(const std::string& how, bool is_wrong) {
+  wedge();  // what a layer above sends now would go nowhere
   stopped = true;
   wrong = is_wrong && !leaving_;
   why = "group '" + name + "', member '" + view.members[view.me] +

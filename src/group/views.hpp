@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/group.hpp>
+#include <dunlin/group/subgroup_part.hpp>
 
 #include "group/admission.hpp"
 #include "group/agreement.hpp"
@@ -17,7 +18,7 @@
 #include "group/state_transfer.hpp"
 #include "group/subgroups.hpp"
 
-/// A member's way from one view to the next (V1 to V4 of docs/group.md).
+/// A member's way from one view to the next (GRP-V1 to GRP-V4 of docs/group.md).
 namespace dunlin {
 
 struct Group::State {
@@ -91,6 +92,7 @@ struct Group::State {
   Fabric* fabric_;                              // of the view at hand
   std::unique_ptr<group::Mail> mail_;           // on it
   Places places_;
+  std::size_t begun_ = 0;          // so many of these, from the first, have begun the view
   std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
   bool parts_busy_ = false;        // in the last poll
   std::size_t polls_of_parts_ = 0;

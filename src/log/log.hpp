@@ -14,8 +14,9 @@
 #include "log/segment.hpp"
 
 /// A log: numbered records in segment files of one directory, appended, checked, and never changed.
-/// docs/log.md gives what is promised (D1 to D7) and what is said of what is found. One thread at a
-/// time; it waits for the disk. (GroupCommit does that beside the thread that has the records.)
+/// docs/log.md gives what is promised (LOG-D1 to LOG-D7) and what is said of what is found. One
+/// thread at a time; it waits for the disk. (GroupCommit does that beside the thread that has the
+/// records.)
 ///
 ///     Log log(disk.open("/var/lib/orders"), {.name = "rack7/orders"});
 ///     for (const std::string& notice : log.notices()) ...;

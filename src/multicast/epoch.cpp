@@ -46,7 +46,7 @@ std::string describe(const EpochOptions& options) {
   return name_of(options.mode) + ", members" + list(options.members) + ", senders" +
          list(options.senders) + ", ring_bytes " + std::to_string(options.ring_bytes) +
          ", slot_bytes " +
-         std::to_string(options.switches.used_bytes_only ? 0 : options.slot_bytes) +
+         std::to_string(options.switches.used_bytes_only ? 0 : options.switches.slot_bytes) +
          ", window_messages " + std::to_string(options.window_messages) +
          (options.switches.nulls ? "" : ", without nulls") +
          (options.switches.one_line ? "" : ", without one_line");
@@ -60,7 +60,7 @@ Epoch::Epoch(Fabric& fabric, EpochOptions options, Upcall upcall)
       upcall_(std::move(upcall)),
       shape_{.memory = nullptr,
              .bytes = options_.ring_bytes,
-             .slot_bytes = options_.switches.used_bytes_only ? 0 : options_.slot_bytes},
+             .slot_bytes = options_.switches.used_bytes_only ? 0 : options_.switches.slot_bytes},
       writer_(shape_),
       posting_(shape_) {
   check_options();
@@ -103,8 +103,9 @@ Epoch::Epoch(Fabric& fabric, EpochOptions options, Upcall upcall)
 Epoch::~Epoch() = default;
 
 void Epoch::check_options() const {
-  const auto& [name, epoch, members, senders, mode, ring_bytes, window, switches, slot_bytes,
-               journal] = options_;
+  const auto& [name, epoch, members, senders, mode, ring_bytes, window, switches, journal] =
+      options_;
+  const std::size_t slot_bytes = switches.slot_bytes;
   if (name.size() > kMaxSubgroupNameBytes) {
     refuse(options_, "the name has " + std::to_string(name.size()) + " bytes; at most " +
                          std::to_string(kMaxSubgroupNameBytes) +

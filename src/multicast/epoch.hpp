@@ -20,8 +20,8 @@
 #include "multicast/row.hpp"
 
 /// One subgroup in one view: its senders' messages, delivered by every member, in one order.
-/// docs/multicast.md gives what is promised (O1 to O6) and why it holds (B1 to B6). One thread at a
-/// time, that of the fabric; all progress is made in poll().
+/// docs/multicast.md gives what is promised (MC-O1 to MC-O6) and why it holds (MC-B1 to MC-B6). One
+/// thread at a time, that of the fabric; all progress is made in poll().
 ///
 ///     Epoch epoch(fabric, {.name = "log", .epoch = 1, .members = {0, 1, 2}, .senders = {0, 1}},
 ///                 [](std::span<const Delivery> batch) { for (const Delivery& d : batch) ...; });
@@ -45,7 +45,6 @@ struct EpochOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender; a power of two
   std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
   Switches switches = {};
-  std::size_t slot_bytes = 0;  // without used_bytes_only
   Journal* journal = nullptr;  // of the durable mode, which needs one; outlives the epoch
 };
 
@@ -63,9 +62,10 @@ class Epoch {
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
   /// The prepared message is sent.
   void commit() noexcept;
-  /// Copies, and splits what is larger. False: no room now, or wedged. Throws Error for what can
-  /// never be sent.
-  [[nodiscard]] bool send(std::span<const std::byte> message);
+  /// Copies, and splits what is larger. Throws Error for a message of more than kMaxCastBytes.
+  [[nodiscard]] SendResult send(std::span<const std::byte> message);
+  /// Whether this member is one of the senders.
+  [[nodiscard]] bool sends() const noexcept { return seat_.has_value(); }
   [[nodiscard]] std::size_t largest_in_place() const noexcept {
     return shape_.most_message_bytes();
   }
@@ -207,7 +207,7 @@ class Epoch {
   bool held_ = false;
   bool rested_ = false;  // nothing was done when the stages were last passed
 
-  // Sending. Records are put to all peers up to a goal before it is announced (B1).
+  // Sending. Records are put to all peers up to a goal before it is announced (MC-B1).
   struct Goal {
     std::uint64_t head = 0;
     std::uint64_t real = 0;

@@ -94,7 +94,7 @@ bool LogAgreement::send_report() {
     write(writer, view.members);
   }
   write(writer, member_.given_up);
-  said_ = epoch_.send(message);
+  said_ = epoch_.send(message) == SendResult::sent;
   return said_;
 }
 
@@ -110,7 +110,7 @@ void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message
   if (kind == Kind::record && source_ != me_) take_record(reader.rest());
 }
 
-/// What we have already stays as it is: it may be what shows that a view began (L1).
+/// What we have already stays as it is: it may be what shows that a view began (MC-L1).
 void LogAgreement::take_record(std::span<const std::byte> message) {
   Reader reader(message);
   const std::uint64_t number = reader.u64();
@@ -139,7 +139,7 @@ void LogAgreement::keep_before(std::uint64_t number) {
   if (number < own.end.number) journal_.cut(own.end.number - number);
 }
 
-/// L7
+/// MC-L7
 void LogAgreement::refuse_to_cut(std::uint64_t number) const {
   throw Error("record " + std::to_string(number) + " and what follows counted, and the log of '" +
               member_.names[source_] +
@@ -200,7 +200,7 @@ void LogAgreement::make_plan() {
 /// As far as there is room. Returns whether anything was sent.
 bool LogAgreement::send_records() {
   bool any = false;
-  while (!to_say_.empty() && epoch_.send(to_say_)) {
+  while (!to_say_.empty() && epoch_.send(to_say_) == SendResult::sent) {
     any = true;
     to_say_.clear();
     if (!reader_) break;
@@ -223,7 +223,7 @@ bool LogAgreement::send_if_settled(Kind kind, bool& wanted) {
   if (!wanted || !journal_.settled()) return false;
   std::vector<std::byte> message;
   Writer(message).u32(static_cast<std::uint32_t>(kind));
-  wanted = !epoch_.send(message);
+  wanted = epoch_.send(message) != SendResult::sent;
   return !wanted;
 }
 

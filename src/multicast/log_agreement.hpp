@@ -15,9 +15,9 @@
 
 /// At the beginning of a view, the members of a durable subgroup make their logs equal: each
 /// reports its own, all choose the same one (restart.hpp), and its owner sends the others what they
-/// lack; they say when it is on their disks (L6). Then each appends the view's record, and work may
-/// begin once all have said that it is on their disks, too (L1). They talk by an ordered multicast
-/// of their own, in which all send. All progress is made in poll().
+/// lack; they say when it is on their disks (MC-L6). Then each appends the view's record, and work
+/// may begin once all have said that it is on their disks, too (MC-L1). They talk by an ordered
+/// multicast of their own, in which all send. All progress is made in poll().
 namespace dunlin::multicast {
 
 class LogAgreement {

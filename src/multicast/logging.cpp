@@ -6,7 +6,8 @@
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
 
-/// The durable mode: what all have goes into the log, and is delivered once it is in all logs (B5).
+/// The durable mode: what all have goes into the log, and is delivered once it is in all logs
+/// (MC-B5).
 namespace dunlin::multicast {
 
 /// Whether more of our own log has reached the disk, or nothing more ever will.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/error.hpp>
+#include <dunlin/group/subgroup_part.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
 
@@ -28,6 +29,7 @@ namespace {
 using multicast::Counters;
 using multicast::Delivery;
 using multicast::Epoch;
+using multicast::SendResult;
 
 }  // namespace
 
@@ -99,7 +101,6 @@ class Multicast::Part final : public SubgroupPart {
                                     .ring_bytes = options_.ring_bytes,
                                     .window_messages = options_.window_messages,
                                     .switches = options_.switches,
-                                    .slot_bytes = options_.slot_bytes,
                                     .journal = journal_.get()};
     if (flawed(Flaw::epoch_is_not_the_views)) options.epoch = 1;
     multicast::Upcall upcall;
@@ -220,9 +221,14 @@ class Multicast::Part final : public SubgroupPart {
   void commit() noexcept {
     if (!terms_.empty()) now().commit();
   }
-  [[nodiscard]] bool send(std::span<const std::byte> message) {
+  [[nodiscard]] SendResult send(std::span<const std::byte> message) {
     fruitless_ = 0;
-    return may_send() && now().send(message);
+    if (!may_send()) [[unlikely]]
+      return why_not_send();
+    const SendResult result = now().send(message);
+    if (result == SendResult::wedged) [[unlikely]]
+      return why_not_send();
+    return result;
   }
   [[nodiscard]] std::size_t largest_in_place() const noexcept {
     return multicast::RingShape{.memory = nullptr, .bytes = options_.ring_bytes, .slot_bytes = 0}
@@ -273,6 +279,15 @@ class Multicast::Part final : public SubgroupPart {
 
  private:
   [[nodiscard]] Epoch& now() noexcept { return *terms_.back().epoch; }
+
+  /// While send() can take nothing, although there may be room.
+  [[nodiscard]] SendResult why_not_send() const noexcept {
+    if (group_.ended()) return SendResult::ended;
+    if (terms_.empty()) return SendResult::wedged;
+    if (!terms_.back().epoch->sends()) return SendResult::not_a_sender;
+    if (lacks_state_) return SendResult::waiting_for_state;
+    return again_.empty() ? SendResult::wedged : SendResult::no_room;
+  }
 
   void check_not_begun(const char* what) const {
     if (terms_.empty()) return;
@@ -388,7 +403,7 @@ class Multicast::Part final : public SubgroupPart {
   }
 
   void send_again() {
-    while (!again_.empty() && now().send(again_.front())) {
+    while (!again_.empty() && now().send(again_.front()) == SendResult::sent) {
       ++sent_again_;
       bytes_sent_again_ += again_.front().size();
       again_.pop_front();
@@ -480,13 +495,15 @@ Multicast::Multicast(Group& group, const std::string& subgroup, MulticastOptions
     : part_(std::make_unique<Part>(group, subgroup, std::move(options))) {
   group.attach(subgroup, *part_);
 }
+Multicast::Multicast(Group& group, const std::string& subgroup)
+    : Multicast(group, subgroup, MulticastOptions()) {}
 Multicast::~Multicast() = default;
 
 std::span<std::byte> Multicast::prepare(std::size_t bytes) noexcept {
   return part_->prepare(bytes);
 }
 void Multicast::commit() noexcept { part_->commit(); }
-bool Multicast::send(std::span<const std::byte> message) { return part_->send(message); }
+SendResult Multicast::send(std::span<const std::byte> message) { return part_->send(message); }
 std::size_t Multicast::largest_in_place() const noexcept { return part_->largest_in_place(); }
 void Multicast::on_delivery(multicast::Upcall upcall) { part_->on_delivery(std::move(upcall)); }
 std::optional<Delivery> Multicast::next() { return part_->next(); }

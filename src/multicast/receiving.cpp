@@ -8,7 +8,7 @@
 
 namespace dunlin::multicast {
 
-/// First stage: what the rows say (B3), and the nulls that others wait for.
+/// First stage: what the rows say (MC-B3), and the nulls that others wait for.
 std::size_t Epoch::receive_stage() noexcept {
   std::uint64_t turns = 0;
   bool found = false;
@@ -61,7 +61,7 @@ bool Epoch::note_turns(std::size_t seat) noexcept {
   return true;
 }
 
-/// Keeps what the line carries: before we say that we have it, or it could be replaced (B6).
+/// Keeps what the line carries: before we say that we have it, or it could be replaced (MC-B6).
 void Epoch::take_carried(std::size_t seat) noexcept {
   Carried& carried = sources_[seat].carried;
   const std::size_t member = sources_[seat].member;
@@ -82,12 +82,12 @@ void Epoch::put_carried(std::size_t seat) noexcept {
   const RingShape ring = ring_of(seat);
   const std::size_t place = ring.place(carried.which) / kWordBytes * kWordBytes;
   const std::size_t words = carried.which % kWordBytes;
-  // A ring, and a line, that a peer has spoilt (R3).
+  // A ring, and a line, that a peer has spoilt (MC-R3).
   if (words > row::kMostCarriedWords || ring.bytes - place < words * kWordBytes) return;
   std::memcpy(ring.memory + place, carried.words.data(), words * kWordBytes);
 }
 
-/// Below this number, all members have received every message (O3).
+/// Below this number, all members have received every message (MC-O3).
 void Epoch::find_stable() noexcept {
   stable_ = received_;
   for (std::size_t member = 0; member < others_received_.size(); ++member) {

@@ -50,7 +50,7 @@ struct LogReport {
 struct LogChoice {
   std::size_t source = 0;
   std::string refusal;  // why none can be chosen: a sentence; empty if all is well
-  /// Who may go on with that log also if the view at hand never begins (L5).
+  /// Who may go on with that log also if the view at hand never begins (MC-L5).
   std::vector<std::string> heirs = {};
 };
 /// All that have the same reports choose the same.
@@ -62,8 +62,8 @@ struct LogChoice {
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);
 
-/// Whether a view of this log, from this record on, has messages: then it began (L1), and a log
-/// that is without it has another history (L7).
+/// Whether a view of this log, from this record on, has messages: then it began (MC-L1), and a log
+/// that is without it has another history (MC-L7).
 [[nodiscard]] bool has_begun_view(const LogReport& report, std::uint64_t from);
 
 }  // namespace dunlin::multicast

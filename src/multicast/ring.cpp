@@ -5,7 +5,7 @@
 namespace dunlin::multicast {
 
 std::uint64_t RingCursor::pass_to_record(std::uint64_t real) noexcept {
-  // No ring holds more of them, but one that a peer has spoilt (R3).
+  // No ring holds more of them, but one that a peer has spoilt (MC-R3).
   for (std::size_t left = shape_.bytes / kWordBytes; left > 0 && turns_ < real; --left) {
     const std::size_t place = shape_.place(position_);
     header_ = RecordHeader::load(shape_.memory + place);

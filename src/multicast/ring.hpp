@@ -19,12 +19,12 @@
 ///     while (cursor.next(writer.real()) != kNoTurn) use(cursor.take().message);
 ///
 /// Invariants:
-///  R1  A position counts bytes and never goes back; its place is the position modulo the size. A
-///      record begins at a multiple of 8 and never wraps.
-///  R2  Nothing is written over that a reader who is done with the turns freed may look at: the
+///  MC-R1  A position counts bytes and never goes back; its place is the position modulo the size.
+///      A record begins at a multiple of 8 and never wraps.
+///  MC-R2  Nothing is written over that a reader who is done with the turns freed may look at: the
 ///      records that follow, and the skip before them.
-///  R3  A cursor reads a record only if `real` says that there is one, and never outside the ring,
-///      whatever a peer has written there.
+///  MC-R3  A cursor reads a record only if `real` says that there is one, and never outside the
+///      ring, whatever a peer has written there.
 namespace dunlin::multicast {
 
 inline constexpr std::uint64_t kNoTurn = UINT64_MAX;
@@ -93,7 +93,7 @@ class RingCursor {
     const std::size_t place = shape_.place(position_);
     std::size_t length = header_.length & ~RecordHeader::kContinues;
     const std::size_t room = shape_.bytes - place - kWordBytes;
-    if (length > room) [[unlikely]]  // R3: a peer has spoilt it
+    if (length > room) [[unlikely]]  // MC-R3: a peer has spoilt it
       length = room;
     const std::uint64_t turn = turns_ + header_.nulls;
     turns_ = turn + 1;

@@ -6,7 +6,7 @@
 #include <dunlin/multicast.hpp>
 #include <dunlin/table/layout.hpp>
 
-/// A member's row, as docs/multicast.md says: one hot line, whose order matters (B1, B6); for
+/// A member's row, as docs/multicast.md says: one hot line, whose order matters (MC-B1, MC-B6); for
 /// unordered subgroups a word for each sender; and lines that are for observers only, which nobody
 /// pushes by themselves.
 namespace dunlin::multicast::row {

@@ -45,11 +45,8 @@ void Epoch::commit() noexcept {
     time_own();
 }
 
-bool Epoch::send(std::span<const std::byte> message) {
-  if (!seat_) {
-    throw Error("subgroup '" + options_.name + "': this process (rank " +
-                std::to_string(fabric_.rank()) + ") is not one of its senders");
-  }
+SendResult Epoch::send(std::span<const std::byte> message) {
+  if (!seat_) return SendResult::not_a_sender;
   if (message.size() > kMaxCastBytes) {
     throw Error("subgroup '" + options_.name + "': a message of " + std::to_string(message.size()) +
                 " bytes; at most " + std::to_string(kMaxCastBytes) +
@@ -57,14 +54,14 @@ bool Epoch::send(std::span<const std::byte> message) {
   }
   if (message.size() <= largest_in_place()) {
     const std::span<std::byte> room = prepare(message.size());
-    if (room.data() == nullptr) return false;
+    if (room.data() == nullptr) return wedged_ ? SendResult::wedged : SendResult::no_room;
     if (!message.empty()) std::memcpy(room.data(), message.data(), message.size());
     commit();
-    return true;
+    return SendResult::sent;
   }
   if (wedged_ || long_.feeding()) {
     note_no_room();
-    return false;
+    return wedged_ ? SendResult::wedged : SendResult::no_room;
   }
   if (no_room_since_ns_ != 0) [[unlikely]]
     note_room();
@@ -72,10 +69,10 @@ bool Epoch::send(std::span<const std::byte> message) {
   ++counters_.messages_sent;
   counters_.bytes_sent += message.size();
   feed();
-  return true;
+  return SendResult::sent;
 }
 
-/// What all have delivered is free again (B2).
+/// What all have delivered is free again (MC-B2).
 void Epoch::reclaim() noexcept {
   const std::size_t offset = ordered() ? row::kDelivered : row::kConsumed + *seat_ * kWordBytes;
   std::uint64_t lowest = UINT64_MAX;
@@ -144,7 +141,7 @@ void Epoch::choose_goal() noexcept {
 }
 
 /// What is that small goes in the line itself, unless somebody may not have seen the words that it
-/// carried last (B6).
+/// carried last (MC-B6).
 bool Epoch::carry() noexcept {
   const std::uint64_t bytes = goal_.head - announced_.head;
   if (bytes == 0 || bytes > row::kMostCarriedWords * kWordBytes) return false;
@@ -197,7 +194,7 @@ bool Epoch::post_to(std::size_t member) noexcept {
   return posted.all();
 }
 
-/// All peers have the records, or will before they see this (B1).
+/// All peers have the records, or will before they see this (MC-B1).
 bool Epoch::announce() noexcept {
   counters_.records_announced += goal_.records - announced_.records;
   counters_.send_batches += goal_.records != announced_.records ? 1 : 0;

@@ -201,7 +201,7 @@ void TableCore::plan_whole_row() {
 }
 
 /// Neighbouring words of one cache line travel as one write: it places the line at once or in
-/// ascending order (F2), so the order of publication (T3) stays.
+/// ascending order (FAB-F2), so the order of publication (TAB-T3) stays.
 void TableCore::join_words() {
   std::vector<PushItem> joined;
   for (const PushItem& next : whole_row_) {
@@ -221,7 +221,7 @@ void TableCore::join_words() {
 }
 
 RegionSpec TableCore::region_spec() const {
-  // Peers compare the text, by its hash, so all that must agree is in it (T5).
+  // Peers compare the text, by its hash, so all that must agree is in it (TAB-T5).
   Layout described = layout_;
   std::string text = described.text() + "members " + list_ranks(options_.members) + "\nrefresh " +
                      (options_.refresh == Refresh::reads ? "reads" : "writes") + "\n";

@@ -9,7 +9,7 @@
 
 namespace dunlin {
 
-/// Marks a pass as running, and tidies up after it however it ends (P4).
+/// Marks a pass as running, and tidies up after it however it ends (TAB-P4).
 class Detector::Running {
  public:
   explicit Running(Detector& detector) noexcept : detector_(detector) { detector_.running_ = true; }
@@ -24,7 +24,7 @@ class Detector::Running {
   Detector& detector_;
 };
 
-/// A `once` that fires: gone when its triggers have run, however they end (P3).
+/// A `once` that fires: gone when its triggers have run, however they end (TAB-P3).
 class Detector::Spent {
  public:
   Spent(Detector& detector, Predicate& predicate) noexcept
@@ -92,7 +92,7 @@ Predicate* Detector::find(std::uint64_t id) noexcept {
 std::size_t Detector::evaluate_all() {
   const Running running(*this);
   std::size_t fired = 0;
-  // By index and up to the size at the beginning (P1): a trigger may add predicates.
+  // By index and up to the size at the beginning (TAB-P1): a trigger may add predicates.
   const std::size_t count = predicates_.size();
   for (std::size_t i = 0; i < count; ++i) {
     Predicate& p = *predicates_[i];

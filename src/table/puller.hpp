@@ -17,8 +17,8 @@ class TableBoard;
 
 /// Refresh::reads: fetches the peers' rows into private memory, all in parallel, and copies what
 /// has arrived whole into the table. Each row is fetched again as soon as it has arrived and the
-/// interval has passed. Rows with lists take three steps, so that C4 holds: their ends, the row,
-/// their begins.
+/// interval has passed. Rows with lists take three steps, so that TAB-C4 holds: their ends, the
+/// row, their begins.
 class Puller {
  public:
   using InitialRow = std::function<void(std::byte* row)>;

@@ -7,10 +7,11 @@
 #include "table/outbox.hpp"
 #include "table/row_copy.hpp"
 
-/// How parts of the own row become operations (T2, T3; docs/table.md, "Publishing"). Of a stamped
-/// entry the newest value goes into that slot of the peer's which does not hold the newest it has
-/// (cell.hpp, C3). A list goes as begin, values, end, so that its guards never promise what is not
-/// there (C4). What is too long to be taken inline is sent from a copy (outbox.hpp).
+/// How parts of the own row become operations (TAB-T2, TAB-T3; docs/table.md, "Publishing"). Of a
+/// stamped entry the newest value goes into that slot of the peer's which does not hold the newest
+/// it has (cell.hpp, TAB-C3). A list goes as begin, values, end, so that its guards never promise
+/// what is not there (TAB-C4). What is too long to be taken inline is sent from a copy
+/// (outbox.hpp).
 namespace dunlin {
 
 /// Collects operations and posts them with few doorbells. A peer whose queue is full is marked as
@@ -67,8 +68,8 @@ class TableCore::Batch {
                               write(peer.rank, table_.region_.id(), at, source, bytes));
   }
 
-  /// From a copy. The completion comes with the last word once more, a signal behind it (F1), as
-  /// the operation itself completes the copy.
+  /// From a copy. The completion comes with the last word once more, a signal behind it (FAB-F1),
+  /// as the operation itself completes the copy.
   bool add_long(Peer peer, std::size_t to, std::size_t from, std::size_t bytes) noexcept {
     if (copy_ == nullptr) copy_ = table_.outbox_->take();
     if (copy_ == nullptr) {

@@ -17,7 +17,7 @@ std::uint32_t stamp_at(const std::byte* at) noexcept {
   return stamp;
 }
 
-/// Copies a slot and says whether the copy is whole (cell.hpp, C2).
+/// Copies a slot and says whether the copy is whole (cell.hpp, TAB-C2).
 bool fetch_slot(std::byte* to, const std::byte* from, std::size_t slot_bytes) noexcept {
   memory::fetch(to, from, slot_bytes);
   const std::uint32_t first = stamp_at(to);

@@ -12,8 +12,8 @@
 #include "fabric/conformance/pattern.hpp"
 #include "fabric/conformance/stamped_line.hpp"
 
-/// M1 to M3 under threads. What is not an atomic access here is ordered by one, or the thread
-/// sanitizer says so.
+/// FAB-M1 to FAB-M3 under threads. What is not an atomic access here is ordered by one, or the
+/// thread sanitizer says so.
 namespace dunlin {
 namespace {
 

@@ -20,7 +20,7 @@ if(NOT DUNLIN_SANITIZE)
   target_link_libraries(flawed_views PRIVATE dunlin_flaws dunlin dunlin_options GTest::gtest)
   # clang-tidy has seen these sources already.
   set_target_properties(dunlin_flaws flawed_views PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
-  foreach(flaw accepted_is_forgotten=A1 any_number_is_a_quorum=A1 trim_is_the_leaders=A2)
+  foreach(flaw accepted_is_forgotten=GRP-A1 any_number_is_a_quorum=GRP-A1 trim_is_the_leaders=GRP-A2)
     string(REPLACE "=" ";" flaw ${flaw})
     list(GET flaw 0 name)
     list(GET flaw 1 broken)

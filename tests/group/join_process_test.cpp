@@ -55,8 +55,8 @@ class Diary {
     std::size_t said = 0;
     for (const std::size_t length : lengths) {
       const auto enough = [&] {
-        while (said < letters.size() &&
-               multicast_.send(std::as_bytes(std::span(letters).subspan(said, 1))))
+        while (said < letters.size() && multicast_.send(std::as_bytes(std::span(letters).subspan(
+                                            said, 1))) == multicast::SendResult::sent)
           ++said;
         return text_.size() >= length;
       };

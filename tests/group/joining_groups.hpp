@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -63,7 +64,9 @@ class Citizen {
     }
     while (to_send_ > 0) {
       const std::string text = name() + ":" + std::to_string(sent_);
-      if (!multicast->send(std::as_bytes(std::span(text)))) break;
+      const auto result = multicast->send(std::as_bytes(std::span(text)));
+      results.insert(result);
+      if (result != multicast::SendResult::sent) break;
       ++sent_;
       --to_send_;
       sent_without_state |= came_ && loads == 0;
@@ -77,6 +80,7 @@ class Citizen {
   std::unique_ptr<Multicast> multicast;
   std::vector<View> views;
   std::vector<std::string> history;
+  std::set<multicast::SendResult> results;  // of send()
   std::uint32_t loads = 0;
   bool sent_without_state = false;
   bool fails_to_load = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,8 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include <dunlin/error.hpp>
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/group.hpp>
+#include <dunlin/group/subgroup_part.hpp>
 
 /// Groups in the simulator: the real tables and the real detection of failures.
 namespace dunlin::test {
@@ -25,8 +28,11 @@ class ScriptedPart final : public SubgroupPart {
   std::vector<Subgroup> begun;
   std::vector<std::vector<std::uint64_t>> trims;
   bool wedged = false;
+  bool fails_to_begin = false;
+  std::function<void()> on_finish;
 
   void begin(Fabric&, const Subgroup& subgroup) override {
+    if (fails_to_begin) throw Error("no memory, say");
     EXPECT_EQ(begun.size(), trims.size());
     begun.push_back(subgroup);
     counts.assign(subgroup.senders.size(), per_view);
@@ -42,6 +48,7 @@ class ScriptedPart final : public SubgroupPart {
     EXPECT_TRUE(wedged);
     for (std::size_t i = 0; i < trim.size(); ++i) EXPECT_LE(trim[i], counts[i]);
     trims.emplace_back(trim.begin(), trim.end());
+    if (on_finish) on_finish();
   }
 };
 

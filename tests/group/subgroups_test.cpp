@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/group/subgroup_part.hpp>
 
 #include "support/errors.hpp"
 

@@ -1,6 +1,6 @@
 /* How the members of a view agree on the next one: src/group/view_change.cpp as a model, for three
  * members of which any may crash and any may suspect another that is alive, as often as CRASHES and
- * MISTAKES say. docs/group.md gives the rules (C1 to C8) and the promises (A1 to A3).
+ * MISTAKES say. docs/group.md gives the rules (GRP-C1 to GRP-C8) and the promises (GRP-A1 to GRP-A3).
  *
  * A member writes only its own row. Others read their copy of it, which catches up at any time until
  * they suspect its owner: then it stands still. A value is the set of members that go on. */
@@ -51,7 +51,7 @@ inline catch_up(m, i) {
   at[m].row[i].ended = at[i].row[i].ended
 }
 
-/* C5: a value that may be decided already; otherwise all that have promised. */
+/* GRP-C5: a value that may be decided already; otherwise all that have promised. */
 inline propose(m) {
   d_step {
     best = 0;
@@ -89,7 +89,7 @@ proctype member(byte m) {
        :: else
        fi;
        i = 0 }
-  /* C1 */
+  /* GRP-C1 */
   :: atomic { undecided(m) ->
        if
        :: i = 0
@@ -104,7 +104,7 @@ proctype member(byte m) {
        :: else
        fi;
        i = 0 }
-  /* C2: whoever does not follow us will not go on with us. */
+  /* GRP-C2: whoever does not follow us will not go on with us. */
   :: atomic { undecided(m) && lowest_alive(m) == m ->
        i = 0;
        do
@@ -118,31 +118,31 @@ proctype member(byte m) {
        :: else -> break
        od;
        i = 0 }
-  /* C3 */
+  /* GRP-C3 */
   :: atomic { undecided(m) && my.promised < m + 1 && my.suspects != 0 &&
               lowest_alive(m) == m ->
        my.promised = m + 1;
        wedged = wedged | bit(m) }
-  /* C4 */
+  /* GRP-C4 */
   :: atomic { undecided(m) && lowest_alive(m) < m &&
               my.promised < lowest_alive(m) + 1 &&
               at[m].row[lowest_alive(m)].promised == lowest_alive(m) + 1 ->
        my.promised = lowest_alive(m) + 1;
        wedged = wedged | bit(m) }
-  /* C5 */
+  /* GRP-C5 */
   :: atomic { undecided(m) && my.promised == m + 1 && my.accepted < m + 1 &&
               quorum(7 & ~my.suspects) &&
               (has(my.suspects, 0) || at[m].row[0].promised == m + 1) &&
               (has(my.suspects, 1) || at[m].row[1].promised == m + 1) &&
               (has(my.suspects, 2) || at[m].row[2].promised == m + 1) ->
        propose(m) }
-  /* C6 */
+  /* GRP-C6 */
   :: atomic { undecided(m) && my.promised > 0 && my.promised != m + 1 &&
               my.accepted < my.promised &&
               at[m].row[my.promised - 1].accepted == my.promised ->
        my.value = at[m].row[my.promised - 1].value;
        my.accepted = my.promised }
-  /* C7 */
+  /* GRP-C7 */
   :: atomic { undecided(m) ->
        if
        :: at[m].row[0].ended -> decided[m] = at[m].row[0].value
@@ -169,7 +169,7 @@ proctype member(byte m) {
           my.ended = true
        :: else
        fi }
-  /* C8 */
+  /* GRP-C8 */
   :: atomic { undecided(m) && !quorum(7 & ~my.suspects) ->
        stopped[m] = true }
   :: atomic { !crashed[m] && crashes > 0 ->  /* also of one who has decided */
@@ -179,10 +179,10 @@ proctype member(byte m) {
   od
 }
 
-/* A1  Two members never decide differently.
- * A2  Only members that have stopped delivering in the old view go on, so that its last messages
+/* GRP-A1  Two members never decide differently.
+ * GRP-A2  Only members that have stopped delivering in the old view go on, so that its last messages
  *     are known.
- * A3  The next view has a quorum of this one. */
+ * GRP-A3  The next view has a quorum of this one. */
 #define agree(x, y) (decided[x] == 0 || decided[y] == 0 || decided[x] == decided[y])
 #define sound(x) (decided[x] == 0 || ((decided[x] & ~wedged) == 0 && quorum(decided[x])))
 

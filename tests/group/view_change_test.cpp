@@ -222,21 +222,22 @@ class OldView {
       if (node.change.standing() != Standing::decided &&
           node.change.standing() != Standing::excluded)
         continue;
-      ASSERT_TRUE(decided == nullptr || *decided == node.change.decision()) << "A1";
+      ASSERT_TRUE(decided == nullptr || *decided == node.change.decision()) << "GRP-A1";
       decided = &node.change.decision();
     }
     if (decided == nullptr) return;
     for (const Rank rank : decided->survivors) {
-      ASSERT_NE(nodes_[rank].change.mine().promised, 0U) << "A2";
+      ASSERT_NE(nodes_[rank].change.mine().promised, 0U) << "GRP-A2";
       for (Rank sender = 0; sender < size(); ++sender)
-        ASSERT_GE(nodes_[rank].change.mine().received[sender], decided->trim[sender]) << "A2";
+        ASSERT_GE(nodes_[rank].change.mine().received[sender], decided->trim[sender]) << "GRP-A2";
     }
     for (const Node& node : nodes_)
       for (Rank sender = 0; sender < size(); ++sender)
-        ASSERT_LE(node.delivered[sender], decided->trim[sender]) << "A3: somebody delivered more";
+        ASSERT_LE(node.delivered[sender], decided->trim[sender])
+            << "GRP-A3: somebody delivered more";
   }
 
-  /// A5: nobody who runs waits for a view that will never end.
+  /// GRP-A5: nobody who runs waits for a view that will never end.
   void check_progress() const {
     for (Rank rank = 0; rank < size(); ++rank) {
       const Node& node = nodes_[rank];

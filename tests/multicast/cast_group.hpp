@@ -24,9 +24,10 @@ using multicast::Delivery;
 using multicast::Epoch;
 using multicast::EpochOptions;
 using multicast::Mode;
+using multicast::SendResult;
 using Bytes = std::vector<std::byte>;
 
-/// What everybody sent and delivered, held against the promises O1 to O4.
+/// What everybody sent and delivered, held against the promises MC-O1 to MC-O4.
 class Auditor {
  public:
   explicit Auditor(std::size_t members) : sent_(members), logs_(members), counts_(members) {
@@ -36,7 +37,7 @@ class Auditor {
   using Entry = std::pair<std::uint32_t, std::uint64_t>;
 
   void sent(std::size_t member, Bytes message) { sent_[member].push_back(std::move(message)); }
-  /// Each sender's messages come in order, each once, and as they were sent (O1).
+  /// Each sender's messages come in order, each once, and as they were sent (MC-O1).
   void delivered(std::size_t member, const Delivery& delivery) {
     std::uint64_t& count = counts_[member][delivery.sender];
     const auto& sent = sent_[delivery.sender];
@@ -59,7 +60,7 @@ class Auditor {
       if (counts_[member][s] != sent_[s].size()) return false;
     return true;
   }
-  /// What one has delivered, the other has, too, and first (O2).
+  /// What one has delivered, the other has, too, and first (MC-O2).
   void expect_prefix(std::size_t shorter, std::size_t longer) const {
     ASSERT_LE(logs_[shorter].size(), logs_[longer].size());
     ASSERT_TRUE(std::equal(logs_[shorter].begin(), logs_[shorter].end(), logs_[longer].begin()))
@@ -139,7 +140,7 @@ class CastGroup {
       }
     }
   }
-  /// When nobody sends, nobody writes (O6).
+  /// When nobody sends, nobody writes (MC-O6).
   void expect_silence() {
     world.run_for(5'000'000);
     const std::uint64_t before = writes();
@@ -195,7 +196,7 @@ class CastGroup {
       auditor.sent(member, message);
       epoch.commit();
     } else {
-      if (!epoch.send(message)) return 0;
+      if (epoch.send(message) != SendResult::sent) return 0;
       auditor.sent(member, message);
     }
     message.clear();

@@ -133,7 +133,8 @@ class DurableGroup {
     std::string text = run_ + ":" + std::to_string(rank) + ":" + std::to_string(member.accepted);
     text +=
         std::string((member.accepted * 37 + rank) % (member.accepted % 16 == 7 ? 6'000 : 150), '.');
-    if (!member.cast->send(std::as_bytes(std::span(text)))) return false;
+    if (member.cast->send(std::as_bytes(std::span(text))) != multicast::SendResult::sent)
+      return false;
     ++member.accepted;
     --member.to_send;
     return true;
@@ -166,7 +167,7 @@ inline FoundLog read_log(log::SimulatedDisk& disk, const std::string& name = "si
   return found;
 }
 
-/// After everybody has crashed. Who is in two views of a log has a log itself (L6).
+/// After everybody has crashed. Who is in two views of a log has a log itself (MC-L6).
 inline void expect_no_log_to_pass_for_lost(const std::vector<FoundLog>& logs) {
   for (const FoundLog& log : logs) {
     std::map<std::string, std::uint32_t> views;

@@ -161,7 +161,9 @@ TEST(DurableGroup, KeepsItsLogInFiles) {
         [&](std::span<const multicast::Delivery> batch) { delivered += batch.size(); });
     std::uint64_t sent = 0;
     while (delivered < 100) {
-      if (sent < 100 && orders.send(std::as_bytes(std::span("abc", 3)))) ++sent;
+      if (sent < 100 &&
+          orders.send(std::as_bytes(std::span("abc", 3))) == multicast::SendResult::sent)
+        ++sent;
       world.on(0, [&] { group.poll(); });
       world.run_for(1'000);
     }

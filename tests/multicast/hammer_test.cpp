@@ -104,7 +104,7 @@ struct Sending {
   std::uint64_t count = 0;
 
   bool go_on() {
-    while (count < goal && epoch.send(message_of(me, count))) ++count;
+    while (count < goal && epoch.send(message_of(me, count)) == SendResult::sent) ++count;
     return count == goal;
   }
 };

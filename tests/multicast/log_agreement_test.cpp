@@ -362,7 +362,10 @@ TEST(LogAgreement, DoesNotBeginAnewWhenTheLogIsGone) {
     });
   };
   world.run_for(1'000'000);
-  world.on(1, [&] { EXPECT_TRUE(programs[1].cast->send(std::as_bytes(std::span("one", 3)))); });
+  world.on(1, [&] {
+    EXPECT_EQ(programs[1].cast->send(std::as_bytes(std::span("one", 3))),
+              multicast::SendResult::sent);
+  });
   ASSERT_TRUE(world.run_until([&] { return programs[1].delivered == 1; }, 100'000'000));
   world.on(1, [&] { programs[1].group->leave(); });
   ASSERT_TRUE(world.run_until([&] { return programs[0].group->view().number == 2; }, 100'000'000));

@@ -23,8 +23,8 @@ TEST(Next, IsFollowedByAPollThatHasSomethingToDo) {
     return done;
   };
   poll();
-  EXPECT_TRUE(multicast.send(std::array<std::byte, 8>{}));
-  EXPECT_TRUE(multicast.send(std::array<std::byte, 8>{}));
+  EXPECT_EQ(multicast.send(std::array<std::byte, 8>{}), multicast::SendResult::sent);
+  EXPECT_EQ(multicast.send(std::array<std::byte, 8>{}), multicast::SendResult::sent);
   while (poll() > 0) {
   }
   for (int message = 0; message < 2; ++message) {

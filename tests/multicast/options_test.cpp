@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
             "(unordered, members"},
         Odd{"window", {.ring_bytes = 1U << 16, .window_messages = 2}, "window_messages 2"},
         Odd{"slots",
-            {.ring_bytes = 1U << 16, .switches = {.used_bytes_only = false}, .slot_bytes = 256},
+            {.ring_bytes = 1U << 16, .switches = {.used_bytes_only = false, .slot_bytes = 256}},
             "slot_bytes 256"},
         Odd{"line", {.ring_bytes = 1U << 16, .switches = {.one_line = false}}, "without one_line"}),
     [](const auto& odd) { return odd.param.name; });

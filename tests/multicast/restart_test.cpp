@@ -327,7 +327,7 @@ class History {
     return true;
   }
 
-  /// Nothing is cut off that must have counted (L7).
+  /// Nothing is cut off that must have counted (MC-L7).
   static void expect_one_history(const std::vector<Entry>& log, const std::vector<Entry>& source,
                                  const LogReport& report, std::ptrdiff_t same) {
     const auto at = static_cast<std::size_t>(same);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <dunlin/group/subgroup_part.hpp>
+
 #include "group/joining_groups.hpp"
 
 /// What user code throws comes out of poll(), and whoever polls again goes on as if it had not.

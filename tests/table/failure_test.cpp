@@ -10,7 +10,7 @@
 
 #include "table/sim_group.hpp"
 
-/// What becomes of a table whose peers fail, leave, or made another one (T4, T5).
+/// What becomes of a table whose peers fail, leave, or made another one (TAB-T4, TAB-T5).
 namespace dunlin {
 namespace {
 

@@ -7,9 +7,9 @@
 #include "table/sim_group.hpp"
 #include "table/witness.hpp"
 
-/// What a reader may see at any moment: data before its guard (T3), values whole (C1 to C3), list
-/// entries that are what their index says (C4), and nothing going back. Looked at after every event
-/// of runs on a network that delays, reorders and splits whatever it may.
+/// What a reader may see at any moment: data before its guard (TAB-T3), values whole (TAB-C1 to
+/// TAB-C3), list entries that are what their index says (TAB-C4), and nothing going back. Looked at
+/// after every event of runs on a network that delays, reorders and splits whatever it may.
 namespace dunlin {
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "table/sim_group.hpp"
 
-/// Predicates and triggers (P1 to P4). Most need one node only, polled by hand.
+/// Predicates and triggers (TAB-P1 to TAB-P4). Most need one node only, polled by hand.
 namespace dunlin {
 namespace {
 

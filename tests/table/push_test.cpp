@@ -6,7 +6,7 @@
 
 #include "table/sim_group.hpp"
 
-/// Publishing: what reaches whom, and that nothing is lost (T1, T2).
+/// Publishing: what reaches whom, and that nothing is lost (TAB-T1, TAB-T2).
 namespace dunlin {
 namespace {
 

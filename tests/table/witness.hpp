@@ -47,7 +47,7 @@ inline void write_step(WitnessedRow& row, std::uint64_t n) {
   row.last = n;
 }
 
-/// Whether columns come in order (T3), as they do when they are pushed but not when they are
+/// Whether columns come in order (TAB-T3), as they do when they are pushed but not when they are
 /// pulled.
 enum class Columns : std::uint8_t { ordered, unordered };
 

@@ -14,12 +14,12 @@
 /// from any thread.
 ///
 /// Invariants (docs/fabric.md explains and proves them):
-///  M1  An aligned entry of 1, 2, 4 or 8 bytes is one atomic access; it is never seen torn.
-///  M2  place() writes each aligned 64-byte line in ascending order of its words, every store a
+///  FAB-M1  An aligned entry of 1, 2, 4 or 8 bytes is one atomic access; it is never seen torn.
+///  FAB-M2  place() writes each aligned 64-byte line in ascending order of its words, every store a
 ///      release: who sees a word sees all words before it in that line, and all earlier stores.
-///  M3  fetch() reads each line in descending order of its words, every load an acquire.
-///      So a line whose first and last word carry the same stamp was fetched whole (M2 + M3).
-///  M4  Nothing else in the library dereferences shared memory.
+///  FAB-M3  fetch() reads each line in descending order of its words, every load an acquire. So a
+///      line whose first and last word carry the same stamp was fetched whole (FAB-M2 + FAB-M3).
+///  FAB-M4  Nothing else in the library dereferences shared memory.
 ///
 /// On x86-64 a release store and an acquire load are plain moves; the order costs nothing.
 namespace dunlin::memory {
@@ -117,14 +117,14 @@ template <class U>
 }
 }  // namespace detail
 
-/// Write `bytes` from `source` (the caller's own memory) to shared memory, as M2 says. The source
-/// is read word by word too, so it may itself be a row that others watch. `to` and `source` must
-/// agree modulo 8, or an entry could be split.
+/// Write `bytes` from `source` (the caller's own memory) to shared memory, as FAB-M2 says. The
+/// source is read word by word too, so it may itself be a row that others watch. `to` and `source`
+/// must agree modulo 8, or an entry could be split.
 [[gnu::always_inline]] inline void place(void* to, const void* source, std::size_t bytes) noexcept {
   if (!detail::copy_one_word(to, source, bytes)) detail::place_pieces(to, source, bytes);
 }
 
-/// Read `bytes` of shared memory into the caller's own memory, as M3 says. Lines are those of
+/// Read `bytes` of shared memory into the caller's own memory, as FAB-M3 says. Lines are those of
 /// `from`; `to` and `from` must agree modulo 8.
 [[gnu::always_inline]] inline void fetch(void* to, const void* from, std::size_t bytes) noexcept {
   if (!detail::copy_one_word(to, from, bytes)) detail::fetch_pieces(to, from, bytes);

@@ -11,9 +11,9 @@
 #include <dunlin/fabric/tls.hpp>
 
 /// The fabric over RDMA devices: InfiniBand, RoCE and iWARP. A device writes into and reads from a
-/// peer's memory without the peer's processor, as far as it promises what F1 and F2 ask for; what
-/// it does not promise travels as messages (docs/verbs.md). Needs libibverbs and librdmacm when it
-/// is built; without them join() says so.
+/// peer's memory without the peer's processor, as far as it promises what FAB-F1 and FAB-F2 ask
+/// for; what it does not promise travels as messages (docs/verbs.md). Needs libibverbs and
+/// librdmacm when it is built; without them join() says so.
 ///
 ///     auto fabric = dunlin::verbs::join({.group = "rack7", .members = 3,
 ///                                        .meeting = "10.0.0.1:7700", .secret = secret,

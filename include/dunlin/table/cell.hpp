@@ -28,21 +28,22 @@
 /// for any thread that may read the row.
 ///
 /// Invariants:
-///  C1  A value of up to 8 bytes is one aligned word: M1 keeps it whole.
-///  C2  A larger value lies in stamped lines, {u32 head, 56 bytes of value, u32 tail}, written in
-///      ascending and read in descending order of words; a line whose head equals its tail is
-///      whole, and a value whose lines all carry one stamp is whole (memory.hpp, M2 and M3).
-///  C3  There are two such slots, written in turn; a push writes that slot of the peer's which does
-///      not hold the newest value it has: so at every moment, also when the writer dies in
+///  TAB-C1  A value of up to 8 bytes is one aligned word: FAB-M1 keeps it whole.
+///  TAB-C2  A larger value lies in stamped lines, {u32 head, 56 bytes of value, u32 tail}, written
+///      in ascending and read in descending order of words; a line whose head equals its tail is
+///      whole, and a value whose lines all carry one stamp is whole (memory.hpp, FAB-M2 and
+///      FAB-M3).
+///  TAB-C3  There are two such slots, written in turn; a push writes that slot of the peer's which
+///      does not hold the newest value it has: so at every moment, also when the writer dies in
 ///      mid-write, that value is whole, and no reader goes back to an older one.
-///  C4  A list's entries are in place before its `end` passes them, and its `begin` has passed them
-///      before their place is used again: so an entry is valid if `begin` has not passed it *after*
-///      it was copied.
+///  TAB-C4  A list's entries are in place before its `end` passes them, and its `begin` has passed
+///      them before their place is used again: so an entry is valid if `begin` has not passed it
+///      *after* it was copied.
 namespace dunlin {
 
 namespace detail {
 
-/// Two slots of stamped lines; see C2 and C3. The table pushes it by these constants.
+/// Two slots of stamped lines; see TAB-C2 and TAB-C3. The table pushes it by these constants.
 template <class T>
 class Stamped {
  public:
@@ -296,7 +297,7 @@ class List {
     if (index >= end_index() || index < begin_index()) return std::nullopt;
     alignas(kWordBytes) std::array<std::byte, kStrideBytes> copy;
     memory::fetch(copy.data(), place(index), kStrideBytes);
-    if (index < begin_index()) return std::nullopt;  // C4: its place may be in use again
+    if (index < begin_index()) return std::nullopt;  // TAB-C4: its place may be in use again
     T value;
     std::memcpy(static_cast<void*>(&value), copy.data(), sizeof(T));
     return value;

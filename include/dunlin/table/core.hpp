@@ -19,14 +19,14 @@
 /// one. One thread at a time; all progress is made in poll().
 ///
 /// Invariants (docs/table.md):
-///  T1  Row i belongs to members()[i]; a node writes only its own row, in its own memory, and peers
-///      receive it by push (Refresh::writes) or fetch it (Refresh::reads).
-///  T2  A peer that connects late, or whose queue was full, is sent the whole row: no push is
+///  TAB-T1  Row i belongs to members()[i]; a node writes only its own row, in its own memory, and
+///      peers receive it by push (Refresh::writes) or fetch it (Refresh::reads).
+///  TAB-T2  A peer that connects late, or whose queue was full, is sent the whole row: no push is
 ///      lost while the table lives, at most overtaken by a newer value of the same column.
-///  T3  Columns of one push are published in the order given, those of a whole row in order of
+///  TAB-T3  Columns of one push are published in the order given, those of a whole row in order of
 ///      declaration, each after the one before it: declare data before the guard that announces it.
-///  T4  A failed node's row is frozen: it moves to private memory, where nothing can write it.
-///  T5  Tables whose layout, members or refresh mode differ never exchange a byte.
+///  TAB-T4  A failed node's row is frozen: it moves to private memory, where nothing can write it.
+///  TAB-T5  Tables whose layout, members or refresh mode differ never exchange a byte.
 namespace dunlin {
 
 enum class Refresh : std::uint8_t {
@@ -67,7 +67,8 @@ struct PushItem {
   std::uint32_t column = kWords;
 };
 
-/// How many peers a push went to at once. The others are not lost (T2); failed ones do not count.
+/// How many peers a push went to at once. The others are not lost (TAB-T2); failed ones do not
+/// count.
 struct Pushed {
   std::uint32_t sent = 0;
   std::uint32_t behind = 0;   // back-pressure

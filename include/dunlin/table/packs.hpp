@@ -17,8 +17,9 @@
 /// cache line of its own: there the expressions stay with single loads.
 ///
 /// The load is written in assembly because C++ has no atomic of that size. Words within it are
-/// loaded at once (M1), as the processor's manuals say of aligned vectors; it is a barrier to the
-/// compiler, and on x86-64 every load is an acquire. Elsewhere the callers compare entry by entry.
+/// loaded at once (FAB-M1), as the processor's manuals say of aligned vectors; it is a barrier to
+/// the compiler, and on x86-64 every load is an acquire. Elsewhere the callers compare entry by
+/// entry.
 namespace dunlin::detail {
 
 template <class T>

@@ -16,15 +16,14 @@
 /// thread at a time, the one that polls the table.
 ///
 /// Invariants:
-///  P1  One pass evaluates every predicate that was there when it began, in order of
+///  TAB-P1  One pass evaluates every predicate that was there when it began, in order of
 ///      registration. One added meanwhile is first evaluated in the next pass.
-///  P2  A removed predicate is not evaluated again and runs no further trigger, also when it is
+///  TAB-P2  A removed predicate is not evaluated again and runs no further trigger, also when it is
 ///      removed from within its own trigger.
-///  P3  once: fires in the first pass in which it is true, and is gone when its triggers have run
-///      (or one of them threw).
-///      transition: fires if it is true now and was not in the pass before (or there was none).
-///      recurrent: fires in every pass in which it is true.
-///  P4  An exception from a predicate or trigger ends the pass and leaves through poll(); the
+///  TAB-P3  once: fires in the first pass in which it is true, and is gone when its triggers have
+///      run (or one of them threw). transition: fires if it is true now and was not in the pass
+///      before (or there was none). recurrent: fires in every pass in which it is true.
+///  TAB-P4  An exception from a predicate or trigger ends the pass and leaves through poll(); the
 ///      detector stays usable. The rest of that predicate's triggers do not run.
 namespace dunlin {
 
@@ -80,14 +79,14 @@ class Detector {
   bool remove(std::uint64_t id) noexcept;
   [[nodiscard]] Predicate* find(std::uint64_t id) noexcept;
 
-  /// One pass (P1); returns how many predicates fired.
+  /// One pass (TAB-P1); returns how many predicates fired.
   std::size_t run_pass() {
     if (running_) return 0;  // a trigger that polls its own table finds nothing to do
     ++passes_;
     if (predicates_.empty()) return 0;
     return evaluate_all();
   }
-  /// For a predicate that fires, before each trigger: whether it is to run (P2).
+  /// For a predicate that fires, before each trigger: whether it is to run (TAB-P2).
   [[nodiscard]] bool may_trigger(const Predicate& predicate) noexcept {
     if (costs_ != nullptr) [[unlikely]]
       fabric_.spend(costs_->trigger_ns);

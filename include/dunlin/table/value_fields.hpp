@@ -12,7 +12,7 @@
 
 /// What a value that is no single number consists of, as text: "i32,f64*3" for an int and three
 /// doubles. Part of a layout, so that peers whose values agree in nothing but their size are told
-/// apart (T5). Found, as pointers are, by what the type can be brace-initialised from.
+/// apart (TAB-T5). Found, as pointers are, by what the type can be brace-initialised from.
 namespace dunlin::detail {
 
 inline constexpr std::size_t kMaxDescribedFields = 32;  // of one class; the others are "..."

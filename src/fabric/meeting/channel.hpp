@@ -7,8 +7,9 @@
 #include "fabric/meeting/frame.hpp"
 
 /// One side of a connection between host and guest: first both prove that they know the secret,
-/// then they exchange frames that nobody else can make, change or repeat (N1, N2). Pure: bytes in,
-/// bytes and frames out. What a peer can make it hold is one frame, and one proof before that.
+/// then they exchange frames that nobody else can make, change or repeat (RDV-N1, RDV-N2). Pure:
+/// bytes in, bytes and frames out. What a peer can make it hold is one frame, and one proof before
+/// that.
 ///
 ///     guest                     host
 ///     call (nonce)        ->

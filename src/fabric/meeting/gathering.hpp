@@ -15,10 +15,10 @@ namespace dunlin::meeting {
 ///
 /// A *round* is a complete set of members. It begins whenever the last place is taken, and ends
 /// when somebody leaves; then the place is free again, and the next round has another roster.
-///  R1  Ranks are given when a round begins: to each the one it asked for, and what remains to the
-///      others in order of arrival. So whoever asks for a rank gets it, however late it comes.
-///  R2  A round is decided when all its members have said that they know its roster; there is no
-///      other after that.
+///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and what remains to
+///      the others in order of arrival. So whoever asks for a rank gets it, however late it comes.
+///  RDV-R2  A round is decided when all its members have said that they know its roster; there is
+///      no other after that.
 class Gathering {
  public:
   /// The host is the first to come.

@@ -16,7 +16,7 @@ namespace dunlin::meeting {
 /// Serves a meeting at a claimed address, step by step.
 ///
 /// Whoever connects is a *stranger* until it has proved that it knows the secret and has introduced
-/// itself; then it is a *guest*. Strangers are few, small and short-lived (N4).
+/// itself; then it is a *guest*. Strangers are few, small and short-lived (RDV-N4).
 class Host {
  public:
   Host(const Plan& plan, Bytes card, Claim claim, std::uint64_t deadline_ns);

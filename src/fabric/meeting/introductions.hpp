@@ -32,7 +32,7 @@ template <class JoinOptions>
 struct Introductions {
   std::vector<std::string> names;
   std::vector<std::vector<std::byte>> cards;
-  std::vector<Digest> our_proofs;    // S7: what we show it
+  std::vector<Digest> our_proofs;    // STR-S7: what we show it
   std::vector<Digest> their_proofs;  // and what it must show us
 };
 [[nodiscard]] Introductions introduce(const Roster& roster);

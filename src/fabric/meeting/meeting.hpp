@@ -16,7 +16,7 @@
 #include "fabric/stepped_formation.hpp"
 
 /// Where the members of a group on several hosts find and come to trust each other; docs/cluster.md
-/// gives N1 to N5, docs/formats/meeting.md the bytes. Used once, before there is a fabric.
+/// gives RDV-N1 to RDV-N5, docs/formats/meeting.md the bytes. Used once, before there is a fabric.
 namespace dunlin::meeting {
 
 struct Options {

@@ -5,8 +5,8 @@
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/system.hpp"
 
-/// The lower rank calls, the higher answers. A call carries who it is from and its proof (S7), so
-/// that nobody else is answered; the frames prove it again, in both directions.
+/// The lower rank calls, the higher answers. A call carries who it is from and its proof (STR-S7),
+/// so that nobody else is answered; the frames prove it again, in both directions.
 namespace dunlin::ofi {
 namespace {
 

@@ -13,11 +13,11 @@
 /// buffer that it arrives in can tell by them when it is all there, if the buffer is filled from
 /// the front; completions, which would tell as well, cost 1 us each with libfabric's tcp.
 ///
-///  E1  The length of an empty buffer is 0. Whoever has taken a frame empties its buffer.
-///  E2  A mark is a random word, another one for each frame, drawn from what the two ends of the
-///      connection have proved to each other. So what an earlier frame has left in a buffer is not
-///      taken for it. A peer that forges one spoils its own stream only: what is in a frame is not
-///      believed anyway (S6).
+///  OFI-E1  The length of an empty buffer is 0. Whoever has taken a frame empties its buffer.
+///  OFI-E2  A mark is a random word, another one for each frame, drawn from what the two ends of
+///      the connection have proved to each other. So what an earlier frame has left in a buffer is
+///      not taken for it. A peer that forges one spoils its own stream only: what is in a frame is
+///      not believed anyway (STR-S6).
 namespace dunlin::ofi {
 
 inline constexpr std::size_t kEnvelopeBytes = 2 * kWordBytes;

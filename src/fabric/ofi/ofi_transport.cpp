@@ -44,7 +44,7 @@ void OfiTransport::commit(Rank to, std::size_t bytes) noexcept {
   post_send(buffer);
 }
 
-/// T4. It counts as under way until the next round: so what is posted one by one is sent in
+/// OFI-T4. It counts as under way until the next round: so what is posted one by one is sent in
 /// batches.
 bool OfiTransport::inject(Link& link, const Buffer& buffer) noexcept {
   if (buffer.used > info_->tx_attr->inject_size || link.under_way > 0) return false;
@@ -160,7 +160,7 @@ bool OfiTransport::holds_frame(const Link& link) noexcept {
   return link.endpoint && link.connected && look_at(link, frame) != Arrival::none;
 }
 
-/// Takes the frame of the buffer that is filled next (T3); false if it is not there yet.
+/// Takes the frame of the buffer that is filled next (OFI-T3); false if it is not there yet.
 bool OfiTransport::take_next(Link& link, stream::Receiver& receiver) {
   if (!link.endpoint || !link.connected) return false;
   std::span<const std::byte> frame;
@@ -228,7 +228,7 @@ void OfiTransport::fail(Rank peer, const char* what, int error) noexcept {
       std::string(what) + (at.empty() ? "" : ", at " + at) + ": " + libfabric().strerror(error));
 }
 
-/// Its buffers stay, for completions that are still to come (T1).
+/// Its buffers stay, for completions that are still to come (OFI-T1).
 void OfiTransport::close(Rank peer) noexcept {
   Link& link = links_[peer];
   link.ended = true;

@@ -18,16 +18,17 @@
 
 /// The Transport over libfabric: a connected endpoint to each peer, one completion queue, one event
 /// queue. connections.cpp makes the endpoints, ofi_transport.cpp moves frames.
-///  T1  A buffer belongs either to us (free, or lent) or to libfabric (posted to an endpoint), and
-///      comes back by its completion only; or, where T3 has it watched, when its frame is whole.
-///  T2  Endpoints are closed before the memory that they may still write to is let go.
-///  T3  Receive buffers of a link are filled in the order in which they were posted. Where the
+///  OFI-T1  A buffer belongs either to us (free, or lent) or to libfabric (posted to an endpoint),
+///      and comes back by its completion only; or, where OFI-T3 has it watched, when its frame is
+///      whole.
+///  OFI-T2  Endpoints are closed before the memory that they may still write to is let go.
+///  OFI-T3  Receive buffers of a link are filled in the order in which they were posted. Where the
 ///      provider fills them from the front, they are watched (envelope.hpp); elsewhere their
 ///      completions tell.
-///  T4  A small frame is copied by libfabric at once, and its buffer stays ours; but of
+///  OFI-T4  A small frame is copied by libfabric at once, and its buffer stays ours; but of
 ///      kInjectedAtMost in a row one goes the usual way, so that a peer that takes nothing stops
 ///      us.
-///  T5  We sleep only after a round in which nothing has come or gone.
+///  OFI-T5  We sleep only after a round in which nothing has come or gone.
 namespace dunlin::ofi {
 
 inline constexpr std::size_t kFrameBytes = stream::kMaxFrameBytes;
@@ -44,7 +45,7 @@ class OfiTransport final : public stream::Transport {
   /// Where we listen: what a peer needs to connect.
   [[nodiscard]] std::vector<std::byte> card() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
-  /// are the proofs of S7, by peer.
+  /// are the proofs of STR-S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
@@ -87,7 +88,7 @@ class OfiTransport final : public stream::Transport {
     bool ended = false;
     std::string why;
     std::string at;        // "10.0.0.7:40112"; empty if nobody can tell
-    Fid<fid_ep> endpoint;  // last, so that it is closed first (T2)
+    Fid<fid_ep> endpoint;  // last, so that it is closed first (OFI-T2)
   };
 
   // connections.cpp

@@ -9,8 +9,8 @@
 #include "fabric/meeting/address.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
-/// The lower rank calls, the higher answers. A call carries who it is from and its proof (S7), so
-/// that nobody else is answered; the frames prove it again, in both directions.
+/// The lower rank calls, the higher answers. A call carries who it is from and its proof (STR-S7),
+/// so that nobody else is answered; the frames prove it again, in both directions.
 namespace dunlin::verbs {
 namespace {
 

@@ -18,7 +18,7 @@ constexpr std::uint32_t kWorthTelling = kFrames / 4;
 constexpr std::uint32_t kMustBeTold = kFrames / 2;
 constexpr std::size_t kCountBytes = sizeof(std::uint32_t);
 
-/// A frame is whole words, and so tells by its length whether a count follows it (V1).
+/// A frame is whole words, and so tells by its length whether a count follows it (VRB-V1).
 bool has_count(const ibv_wc& completion) noexcept {
   return completion.byte_len % kWordBytes == kCountBytes;
 }
@@ -104,7 +104,7 @@ void VerbsTransport::post_receive(Rank peer, std::uint32_t buffer) noexcept {
     end(peer, "receiving from it failed: " + error_text(std::abs(error)));
 }
 
-/// V1. There are slots for it, so it waits for some only if the device is slow.
+/// VRB-V1. There are slots for it, so it waits for some only if the device is slow.
 void VerbsTransport::tell_received(Rank peer) noexcept {
   Link& link = links_[peer];
   if (link.ended || link.received - link.told < kMustBeTold) return;

@@ -138,7 +138,7 @@ void VerbsTransport::add_proof_of_placement(const Operation& operation, const st
       region, last);
 }
 
-/// A device made of software fetches a line word by word in ascending order, where F2 wants the
+/// A device made of software fetches a line word by word in ascending order, where FAB-F2 wants the
 /// last word first and the first word last. So it fetches the line three times, one after the
 /// other, and give_result() takes the last word from the first copy and the first word from the
 /// last.

@@ -33,7 +33,8 @@ ibv_send_wr& SendQueue::add(ibv_wr_opcode opcode, const ibv_sge& piece, const Re
   const bool told = record.kind != Record::Kind::silent && record.kind != Record::Kind::credit;
   ++unsignalled_;
   unsignalled_bytes_ += record.staged_bytes;
-  const bool long_ago = unsignalled_ >= slots_ / 4 || unsignalled_bytes_ >= kRingBytes / 4;  // Q2
+  const bool long_ago =
+      unsignalled_ >= slots_ / 4 || unsignalled_bytes_ >= kRingBytes / 4;  // VRB-Q2
   if (told || record.completion != nullptr || long_ago) {
     flags |= IBV_SEND_SIGNALED;
     unsignalled_ = 0;

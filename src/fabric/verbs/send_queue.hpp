@@ -14,9 +14,10 @@
 
 /// What is under way on one queue pair, in order: work requests that wait for the doorbell, and a
 /// record of each until it is known to be complete.
-///  Q1  Requests complete in order; so one that is signalled tells of all before it.
-///  Q2  There is always a signalled one among any quarter of the queue, and of the ring of Q3.
-///  Q3  Copies of sources and results lie in a ring of registered memory, in the order of their
+///  VRB-Q1  Requests complete in order; so one that is signalled tells of all before it.
+///  VRB-Q2  There is always a signalled one among any quarter of the queue, and of the ring of
+///       VRB-Q3.
+///  VRB-Q3  Copies of sources and results lie in a ring of registered memory, in the order of their
 ///      records, and are freed with these.
 namespace dunlin::verbs {
 

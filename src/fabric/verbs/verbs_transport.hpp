@@ -17,15 +17,15 @@
 /// The Transport over RDMA devices, and their Reach: a reliable connected queue pair to each peer,
 /// one completion queue, one protection domain. connections.cpp makes the queue pairs, frames.cpp
 /// moves frames, one_sided.cpp does what needs no peer, memory.cpp registers.
-///  V1  A frame is sent only when the peer has a buffer posted for it. How many of them were used
-///      and posted again is said in four bytes behind a frame that is sent anyway, or else alone;
-///      for such messages there are buffers besides.
-///  V2  Queue pairs are destroyed before the memory that they may still touch is let go.
-///  V3  The accepting side of a connection sends nothing before it has received something.
+///  VRB-V1  A frame is sent only when the peer has a buffer posted for it. How many of them were
+///      used and posted again is said in four bytes behind a frame that is sent anyway, or else
+///      alone; for such messages there are buffers besides.
+///  VRB-V2  Queue pairs are destroyed before the memory that they may still touch is let go.
+///  VRB-V3  The accepting side of a connection sends nothing before it has received something.
 namespace dunlin::verbs {
 
 inline constexpr std::size_t kFrameBytes = stream::kMinFrameBytes;
-/// With the count behind it (V1).
+/// With the count behind it (VRB-V1).
 inline constexpr std::size_t kBufferBytes = kFrameBytes + kCacheLineBytes;
 inline constexpr std::uint32_t kFrames = 8;  // under way to a peer
 inline constexpr std::uint32_t kReceives = kFrames + 2;
@@ -57,7 +57,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   /// Where we listen: what a peer needs to connect.
   [[nodiscard]] std::vector<std::byte> card() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
-  /// are the proofs of S7, by peer.
+  /// are the proofs of STR-S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
@@ -116,7 +116,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
     std::uint64_t call_again_ns = 0;
     std::string why;
     std::string at;  // "10.0.0.7:40112"
-    Id id;           // last, so that the queue pair goes first (V2)
+    Id id;           // last, so that the queue pair goes first (VRB-V2)
   };
   /// What is known of the others, while we connect.
   struct Call {

@@ -7,7 +7,7 @@
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/pattern.hpp"
 
-/// F4: what a finished Completion proves.
+/// FAB-F4: what a finished Completion proves.
 namespace dunlin::conformance {
 
 TEST_P(Completions, AreFinishedBeforeTheyAreUsed) {

@@ -7,7 +7,7 @@
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/pattern.hpp"
 
-/// F3: a failed peer is announced once; nothing to it hangs; everything else goes on.
+/// FAB-F3: a failed peer is announced once; nothing to it hangs; everything else goes on.
 namespace dunlin::conformance {
 
 namespace {

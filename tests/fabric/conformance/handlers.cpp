@@ -8,7 +8,7 @@
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/pattern.hpp"
 
-/// F5: handlers run inside poll() and nowhere else; messages wait for them in order.
+/// FAB-F5: handlers run inside poll() and nowhere else; messages wait for them in order.
 namespace dunlin::conformance {
 
 namespace {

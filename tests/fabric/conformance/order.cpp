@@ -7,7 +7,7 @@
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/pattern.hpp"
 
-/// F1: put, then signal; signals to one peer arrive in order.
+/// FAB-F1: put, then signal; signals to one peer arrive in order.
 namespace dunlin::conformance {
 
 namespace {

@@ -4,7 +4,7 @@
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/stamped_line.hpp"
 
-/// F2: no aligned entry is torn, nor any line whose first and last word carry its stamp.
+/// FAB-F2: no aligned entry is torn, nor any line whose first and last word carry its stamp.
 namespace dunlin::conformance {
 
 namespace {

@@ -5,8 +5,8 @@
 #include "fabric/conformance/expect_error.hpp"
 #include "fabric/stream/scripted_reach.hpp"
 
-/// Which way an operation goes, who is woken, and how long memory is kept (R1, R2, B1 to B4 of
-/// docs/verbs.md): with devices that do what the test lets them.
+/// Which way an operation goes, who is woken, and how long memory is kept (STR-R1, STR-R2, STR-B1
+/// to STR-B4 of docs/verbs.md): with devices that do what the test lets them.
 namespace dunlin::stream {
 namespace {
 
@@ -37,7 +37,7 @@ TEST(ByDevice, GoesWhatTheDevicePromisesAndNothingElse) {
   EXPECT_EQ(peer.heard(EntryKind::write).size(), 1U);
 }
 
-/// B1, B3.
+/// STR-B1, STR-B3.
 TEST(ByDevice, NothingThatMayBeSeenOvertakesAFrameThatIsNotAnswered) {
   PeerWithDevices peer;
   peer.reach.able.partial_words = false;
@@ -68,7 +68,7 @@ TEST(ByDevice, NothingThatMayBeSeenOvertakesAFrameThatIsNotAnswered) {
   EXPECT_EQ(peer.reach.operations.size(), 3U);
 }
 
-/// B2.
+/// STR-B2.
 TEST(ByDevice, ASignalLeavesBehindTheFramesBeforeIt) {
   PeerWithDevices peer;
   peer.transport->busy = true;  // so that the message waits for the next poll()
@@ -172,7 +172,7 @@ TEST(ByDevice, BeatsThoughTheDeviceIsBusy) {
 
 // --- memory --------------------------------------------------------------------------------------
 
-/// R2, of memory that a peer may be writing to.
+/// STR-R2, of memory that a peer may be writing to.
 TEST(ByDevice, AReleasedRegionIsKeptUntilThePeerHasLetGo) {
   PeerWithDevices peer;
   const std::byte* const memory = peer.box.memory().data();
@@ -188,8 +188,8 @@ TEST(ByDevice, AReleasedRegionIsKeptUntilThePeerHasLetGo) {
   peer.expect_failed("not withdrawn");
 }
 
-/// R2, of memory that our own device may be reading from: the peer has heard of the withdrawal, and
-/// so of all before it, but our device does not know that yet, and may send it again.
+/// STR-R2, of memory that our own device may be reading from: the peer has heard of the withdrawal,
+/// and so of all before it, but our device does not know that yet, and may send it again.
 TEST(ByDevice, AReleasedRegionIsKeptUntilTheWritesFromItAreFinished) {
   PeerWithDevices peer;
   const std::byte* const memory = peer.box.memory().data();
@@ -206,7 +206,7 @@ TEST(ByDevice, AReleasedRegionIsKeptUntilTheWritesFromItAreFinished) {
   EXPECT_FALSE(peer.is_reachable(memory));
 }
 
-/// R2, of memory that our own atomics go to.
+/// STR-R2, of memory that our own atomics go to.
 TEST(ByDevice, AReleasedRegionIsKeptUntilOurOwnAtomicsAreFinished) {
   PeerWithDevices peer;
   const std::byte* const memory = peer.box.memory().data();
@@ -286,7 +286,7 @@ TEST(ByDevice, APeerThatWithdrawsFasterThanIsLetGoHasALimit) {
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-/// B4: a frame wakes.
+/// STR-B4: a frame wakes.
 TEST(ByDevice, ASignalIsFollowedByAFrameForWhoDozesOnly) {
   PeerWithDevices peer;
   ASSERT_TRUE(peer.fabric->post(peer.word()).all());

@@ -2,7 +2,7 @@
 
 #include "fabric/stream/scripted_peer.hpp"
 
-/// S5 to S7: a member is trusted with its own row, not with our process.
+/// STR-S5 to STR-S7: a member is trusted with its own row, not with our process.
 namespace dunlin::stream {
 namespace {
 

@@ -131,7 +131,7 @@ TEST(StreamBackend, AsksForNoMoreOfALongReadThanItsWindow) {
   EXPECT_EQ(target[kLong], std::byte{9});
 }
 
-/// What is too long to be copied at once (S3), to a region of the peer that is long enough.
+/// What is too long to be copied at once (STR-S3), to a region of the peer that is long enough.
 struct LongPair : Pair {
   static constexpr std::size_t kLong = kMaxCopiedBytes + 3 * kMinFrameBytes;
   Region wide = fabric->allocate({.name = "wide", .bytes = kLong});

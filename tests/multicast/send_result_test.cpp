@@ -1,0 +1,132 @@
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/multicast.hpp>
+
+#include "group/joining_groups.hpp"
+#include "group/sim_groups.hpp"
+
+/// Each result of Multicast::send(), and that only `sent` takes the message.
+namespace dunlin {
+namespace {
+
+using multicast::SendResult;
+using test::Town;
+
+/// One node's group of two subgroups: "log", in which only node 0 sends, and "other".
+class Sender {
+ public:
+  Sender(sim::World& world, Rank node)
+      : group(world.fabric(node),
+              {.subgroups = {{.name = "log", .senders = {"node0"}}, {.name = "other"}}}),
+        log(group, "log", {.ring_bytes = 4096}) {
+    log.on_delivery(
+        [this](std::span<const multicast::Delivery> batch) { delivered += batch.size(); });
+  }
+  SendResult send(std::size_t bytes = 8) { return log.send(std::vector<std::byte>(bytes)); }
+
+  Group group;
+  Multicast log;
+  std::size_t delivered = 0;
+};
+
+class SendingTwo : public testing::Test {
+ protected:
+  SendingTwo() {
+    for (Rank node = 0; node < 2; ++node) {
+      senders.push_back(std::make_unique<Sender>(world, node));
+      senders.back()->group.attach("other", others.at(node));
+    }
+  }
+  void poll(Rank node) {
+    world.attach(node, [this, node] { return senders[node]->group.poll(); });
+  }
+  bool until_ended(Rank node) {
+    return world.run_until([&] { return senders[node]->group.ended(); }, 100'000'000);
+  }
+
+  sim::World world{sim::profile("ib100"), 2, 1};
+  std::array<test::ScriptedPart, 2> others;
+  std::vector<std::unique_ptr<Sender>> senders;
+};
+
+TEST_F(SendingTwo, IsWedgedBeforeTheFirstView) {
+  EXPECT_EQ(senders[0]->send(), SendResult::wedged);
+  poll(0);
+  world.run_for(1'000'000);
+  EXPECT_EQ(senders[0]->send(), SendResult::sent);
+}
+
+TEST_F(SendingTwo, HasNoRoomWhileAnotherMemberDeliversNothing) {
+  poll(0);
+  world.run_for(1'000'000);
+  std::size_t sent = 0;
+  while (senders[0]->send(100) == SendResult::sent) ++sent;
+  EXPECT_EQ(senders[0]->send(100), SendResult::no_room);
+  poll(1);
+  EXPECT_TRUE(world.run_until([&] { return senders[1]->delivered == sent; }, 100'000'000));
+  EXPECT_EQ(senders[0]->send(100), SendResult::sent);
+}
+
+TEST_F(SendingTwo, SaysThatAMemberIsNoSender) {
+  poll(0);
+  poll(1);
+  world.run_for(1'000'000);
+  EXPECT_EQ(senders[1]->send(), SendResult::not_a_sender);
+}
+
+TEST_F(SendingTwo, IsWedgedWhileAViewEnds) {
+  poll(0);
+  poll(1);
+  world.run_for(1'000'000);
+  ASSERT_EQ(senders[0]->send(), SendResult::sent);
+  others[0].on_finish = [&] { EXPECT_EQ(senders[0]->send(), SendResult::wedged); };
+  world.on(1, [&] { senders[1]->group.leave(); });
+  ASSERT_TRUE(until_ended(1));
+  EXPECT_EQ(others[0].trims.size(), 1U);
+  EXPECT_EQ(senders[0]->send(), SendResult::sent);
+}
+
+TEST_F(SendingTwo, SaysThatTheGroupHasEnded) {
+  poll(0);
+  poll(1);
+  world.run_for(1'000'000);
+  world.on(0, [&] { senders[0]->group.leave(); });
+  ASSERT_TRUE(until_ended(0));
+  EXPECT_EQ(senders[0]->send(), SendResult::ended);
+  EXPECT_EQ(senders[1]->send(), SendResult::not_a_sender);
+}
+
+/// The multicast had begun the view when the other part could not.
+TEST_F(SendingTwo, SaysThatTheGroupHasEndedAlsoIfAnotherPartEndedIt) {
+  others[0].fails_to_begin = true;
+  world.attach(0, [&]() -> std::size_t {
+    try {
+      return senders[0]->group.poll();
+    } catch (const Error&) {
+      return 1;
+    }
+  });
+  ASSERT_TRUE(until_ended(0));
+  EXPECT_EQ(senders[0]->send(), SendResult::ended);
+}
+
+TEST(SendingInSimulator, WaitsForTheStateOfAMemberThatComesIn) {
+  Town town(2, 1);
+  town[0].send(1'000);
+  town[2].send(10);
+  town[2].come();
+  ASSERT_TRUE(town.until_view_of({0, 1, 2}, 1'010)) << town.text();
+  EXPECT_TRUE(town[2].results.contains(SendResult::waiting_for_state));
+  EXPECT_FALSE(town[0].results.contains(SendResult::waiting_for_state));
+}
+
+}  // namespace
+}  // namespace dunlin

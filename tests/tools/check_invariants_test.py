@@ -1,0 +1,57 @@
+"""Tests of tools/check_invariants.py."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
+
+import check_invariants  # noqa: E402
+
+PREFIXES = {"GRP", "MC"}
+
+
+def problems(**files):
+    texts = [(name.replace("_", "."), text.split("\n")) for name, text in files.items()]
+    return list(check_invariants.problems_of(texts, PREFIXES))
+
+
+class CheckInvariants(unittest.TestCase):
+    def test_is_content_with_a_definition_in_a_source_and_one_in_a_page(self):
+        self.assertEqual(
+            problems(a_hpp="///  MC-R1  A position.", b_md="- **MC-R1** Why.", c_cpp="// MC-R1: here"),
+            [],
+        )
+
+    def test_finds_a_second_definition_in_a_page(self):
+        self.assertEqual(
+            problems(a_md="- **GRP-C1** One.", b_md="\n- **GRP-C1** Another."),
+            ["b.md:2: GRP-C1 is defined at a.md:1, too"],
+        )
+
+    def test_finds_a_second_definition_in_a_source(self):
+        self.assertEqual(
+            problems(a_hpp="///  MC-R1  One.", b_cpp="///  MC-R1  Another."),
+            ["b.cpp:1: MC-R1 is defined at a.hpp:1, too"],
+        )
+
+    def test_finds_a_name_that_is_defined_nowhere(self):
+        self.assertEqual(
+            problems(a_cpp='  DUNLIN_ASSERT(ok, "MC-R9: no");', b_md="| MC-R9 | a table cites |"),
+            ["a.cpp:1: MC-R9 is cited, and defined nowhere"],
+        )
+
+    def test_finds_an_unknown_prefix(self):
+        self.assertEqual(
+            problems(a_md="- **XY-C1** One."),
+            ["a.md:1: XY-C1 has a prefix that CONTRIBUTING.md does not list"],
+        )
+
+    def test_takes_a_sentence_that_begins_with_a_name_for_no_definition(self):
+        self.assertEqual(
+            problems(a_md="- **GRP-C1** One.", b_hpp="/// GRP-C1 and what follows.\n/// GRP-C1: x"),
+            [],
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
