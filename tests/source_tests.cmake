@@ -47,8 +47,10 @@ foreach(page IN LISTS pages)
   set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
 endforeach()
 add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PROJECT_SOURCE_DIR})
-add_test(NAME tools.doc_examples COMMAND Python3::Interpreter -m unittest doc_examples_test
-         WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
+foreach(tool doc_examples unchanged)
+  add_test(NAME tools.${tool} COMMAND Python3::Interpreter -m unittest ${tool}_test
+           WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
+endforeach()
 
 # Minutes of computing: begun first, and content with what the other tests leave of the processors.
 foreach(part format tidy shell)
