@@ -23,7 +23,7 @@ lint_tidy() {
   [[ -e build/venv/bin/clang-tidy ]] || need clang-tidy
   need clang++
   [[ -e build/lint/build.ninja ]] || cmake --preset lint
-  cmake --build build/lint --target tidy --parallel "$(nproc)" -- -k 0
+  cmake --build build/lint --target tidy
 }
 
 lint_shell() {
