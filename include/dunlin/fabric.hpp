@@ -28,17 +28,18 @@
 ///
 /// What every backend promises (docs/fabric.md gives the proofs; tests/fabric/conformance holds all
 /// backends to it):
-///  F1  Put, then signal. A `write`, an atomic or a `send` is a signal: whoever at the peer sees it
-///      sees every operation posted to that peer before it. Signals to one peer arrive in order.
-///      `put`s have no order among themselves: nobody may look at their bytes before a signal.
-///  F2  An aligned entry of 1, 2, 4 or 8 bytes is never torn. Each 64-byte line of a `write` is
+///  FAB-F1  Put, then signal. A `write`, an atomic or a `send` is a signal: whoever at the peer
+///      sees it sees every operation posted to that peer before it. Signals to one peer arrive in
+///      order. `put`s have no order among themselves: nobody may look at their bytes before a
+///      signal.
+///  FAB-F2  An aligned entry of 1, 2, 4 or 8 bytes is never torn. Each 64-byte line of a `write` is
 ///      placed at once or in ascending order of its words, each line of a `read` is fetched at once
 ///      or in descending order: so stamped entries (table/cell.hpp) of any size are never torn.
-///  F3  A failed peer is announced by exactly one `peer_failed` event. Operations to it complete
-///      with an error, none hangs, none reaches memory that has another owner by now.
-///  F4  A completion `locally` means that the source may be reused; `remotely` that the bytes are
-///      placed. The result of a `read` or an atomic is there when its Completion is finished.
-///  F5  poll() neither throws nor blocks, and calls handlers only from within itself.
+///  FAB-F3  A failed peer is announced by exactly one `peer_failed` event. Operations to it
+///      complete with an error, none hangs, none reaches memory that has another owner by now.
+///  FAB-F4  A completion `locally` means that the source may be reused; `remotely` that the bytes
+///      are placed. The result of a `read` or an atomic is there when its Completion is finished.
+///  FAB-F5  poll() neither throws nor blocks, and calls handlers only from within itself.
 namespace dunlin {
 
 using Rank = std::uint32_t;
@@ -307,7 +308,7 @@ class Fabric {
   /// completion, unless they are at most properties().max_inline_bytes long.
   Posted post(std::span<const Operation> batch) noexcept { return post_(*backend_, batch); }
   Posted post(const Operation& one) noexcept { return post(std::span(&one, 1)); }
-  /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (F1).
+  /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (FAB-F1).
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept;
   /// Make progress; returns how many messages, completions and events were handled. Returns 0 and
@@ -318,7 +319,7 @@ class Fabric {
   void abandon(Completion& completion) noexcept;
 
   // --- handlers, called inside poll(); they may post, send, subscribe and unsubscribe ------------
-  // A handler must not throw: poll() lets nothing out (F5), so that would end the program.
+  // A handler must not throw: poll() lets nothing out (FAB-F5), so that would end the program.
   [[nodiscard]] Subscription subscribe(EventHandler handler);
   /// Receive the messages of a channel; replaces an earlier handler. Messages that arrive on a
   /// channel without a handler wait, and hold back those behind them from the same peer.

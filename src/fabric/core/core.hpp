@@ -17,10 +17,10 @@
 #include "fabric/core/failure_detector.hpp"
 #include "fabric/core/sleeper.hpp"
 
-/// What is true of every fabric, whatever moves its bytes: F3, F5 and X1 to X4 of docs/fabric.md.
-/// One file a concern: regions.cpp matches what peers announce with what is allocated here,
-/// failures.cpp sees who is alive and parts from who is not, handlers.cpp hands out events and
-/// messages, waiting.cpp sleeps and wakes.
+/// What is true of every fabric, whatever moves its bytes: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
+/// docs/fabric.md. One file a concern: regions.cpp matches what peers announce with what is
+/// allocated here, failures.cpp sees who is alive and parts from who is not, handlers.cpp hands out
+/// events and messages, waiting.cpp sleeps and wakes.
 namespace dunlin {
 
 /// What a fabric is made of, besides its backend.
@@ -226,8 +226,8 @@ class FabricCore {
   std::unique_ptr<FabricBackend> backend_;  // goes first: it tells the peers
 };
 
-// What the fabric calls: flat, so that a backend's own function is part of it where the compiler sees
-// that, and not one more jump.
+// What the fabric calls: flat, so that a backend's own function is part of it where the compiler
+// sees that, and not one more jump.
 template <class Backend>
 [[gnu::flatten]] Posted post_to(FabricBackend& backend, std::span<const Operation> batch) noexcept {
   return static_cast<Backend&>(backend).post(batch);

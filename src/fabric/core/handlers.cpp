@@ -2,7 +2,7 @@
 
 #include "fabric/core/core.hpp"
 
-/// Events and messages: handlers run within poll() only (F5), and may do what they like there.
+/// Events and messages: handlers run within poll() only (FAB-F5), and may do what they like there.
 namespace dunlin {
 
 std::uint64_t FabricCore::subscribe(Fabric::EventHandler handler) {

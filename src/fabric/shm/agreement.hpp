@@ -11,13 +11,13 @@
 ///
 /// Each process has a random incarnation number; a *round* is a full set of them, named by its
 /// hash.
-///  G1  A member that is connected to all others reports the round to rank 0 (`ready`), once.
-///  G2  Rank 0 decides a round when it is connected to all of its members and all have reported it;
-///      it then tells everyone (`go`). It decides once.
-///  G3  Whoever hears `go` for a round that it has reported tells everyone connected, then runs. So
-///      if any member that runs survives, all survivors of its round run.
-///  G4  A member of the decided round that was lost meanwhile counts as failed from the start; one
-///      that replaced it is refused.
+///  SHM-G1  A member that is connected to all others reports the round to rank 0 (`ready`), once.
+///  SHM-G2  Rank 0 decides a round when it is connected to all of its members and all have reported
+///      it; it then tells everyone (`go`). It decides once.
+///  SHM-G3  Whoever hears `go` for a round that it has reported tells everyone connected, then
+///      runs. So if any member that runs survives, all survivors of its round run.
+///  SHM-G4  A member of the decided round that was lost meanwhile counts as failed from the start;
+///      one that replaced it is refused.
 namespace dunlin::shm {
 
 class Agreement {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /// A memory barrier on all processors at once, so that those who write often need none and he who
-/// goes to sleep, rarely, pays for all (docs/fabric.md, W1-W5).
+/// goes to sleep, rarely, pays for all (docs/fabric.md, SHM-W1-W5).
 namespace dunlin::shm {
 
 /// Lets other processes' barriers include this one; false if the kernel has or allows none.

@@ -11,10 +11,10 @@
 ///
 /// A record is a word (length, channel in the upper half) and the message, padded to whole words;
 /// positions count bytes since the beginning and never wrap.
-///  R1  The sender writes records and `head`; the receiver writes `tail`. Each trusts only its own
-///      copy of what it writes, and checks what it reads.
-///  R2  head - tail <= kMessageRingBytes: a record is overwritten only after its release.
-///  R3  The store of `head` (release) comes after the record; the receiver's load of `head`
+///  SHM-R1  The sender writes records and `head`; the receiver writes `tail`. Each trusts only its
+///      own copy of what it writes, and checks what it reads.
+///  SHM-R2  head - tail <= kMessageRingBytes: a record is overwritten only after its release.
+///  SHM-R3  The store of `head` (release) comes after the record; the receiver's load of `head`
 ///      (acquire) before it reads the record. The store of `tail` (release) comes after the record
 ///      was copied out; the sender's load of `tail` (acquire) before it overwrites it.
 namespace dunlin::shm {

@@ -34,7 +34,7 @@ void Rendezvous::advance() {
   if (agreement_->decided()) tell_everyone_to_go();
 }
 
-/// Before join() returns, so that a member which runs cannot die without having told (G3).
+/// Before join() returns, so that a member which runs cannot die without having told (SHM-G3).
 void Rendezvous::tell_everyone_to_go() {
   Packet go;
   go.type = PacketType::go;

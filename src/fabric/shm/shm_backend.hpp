@@ -152,9 +152,9 @@ class ShmBackend final : public FabricBackend {
   std::uint32_t living_;
 };
 
-/// W2 and W3: the operations come before the look at `sleeping`. The fence is needed only if one of
-/// the two cannot use barriers on all processors; otherwise it is enough that the compiler keeps
-/// the order.
+/// SHM-W2 and SHM-W3: the operations come before the look at `sleeping`. The fence is needed only
+/// if one of the two cannot use barriers on all processors; otherwise it is enough that the
+/// compiler keeps the order.
 [[gnu::always_inline]] inline void ShmBackend::wake_if_asleep(const Attention& peer) noexcept {
   if (peer.base == nullptr) [[unlikely]]
     return;

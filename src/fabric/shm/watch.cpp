@@ -2,14 +2,14 @@
 
 /// What is done now and then; and going to sleep without missing anything, for which docs/fabric.md
 /// has the proof.
-///  W1  The sleeper sets `sleeping`, then makes a barrier on all processors, then polls once more,
-///      and sleeps only if that found nothing.
-///  W2  A writer places its bytes, then looks at `sleeping`.
-///  W3  Between the two the writer's compiler keeps the order, and its processor by a fence of its
-///      own or the sleeper's barrier: so the poll sees the bytes or the writer sees `sleeping`.
-///  W4  A writer that finds the number of a sleep in `sleeping` rings the bell, then changes it
+///  SHM-W1  The sleeper sets `sleeping`, then makes a barrier on all processors, then polls once
+///      more, and sleeps only if that found nothing.
+///  SHM-W2  A writer places its bytes, then looks at `sleeping`.
+///  SHM-W3  Between the two the writer's compiler keeps the order, and its processor by a fence of
+///      its own or the sleeper's barrier: so the poll sees the bytes or the writer sees `sleeping`.
+///  SHM-W4  A writer that finds the number of a sleep in `sleeping` rings the bell, then changes it
 ///      from that number to 0. The bell stays rung until the sleeper, awake again, silences it.
-///  W5  A sleep ends in time for the sleeper's heartbeat and its appointments.
+///  SHM-W5  A sleep ends in time for the sleeper's heartbeat and its appointments.
 namespace dunlin::shm {
 namespace {
 

@@ -88,7 +88,7 @@ struct Flight : FlightFacts {
   }
   /// Whether it was posted as an Operation, and so has a queue slot.
   [[nodiscard]] bool is_operation() const noexcept { return kind <= FlightKind::fetch_add; }
-  /// Whether it must not be seen before what was posted earlier (F1).
+  /// Whether it must not be seen before what was posted earlier (FAB-F1).
   [[nodiscard]] bool is_signal() const noexcept {
     return kind != FlightKind::put && kind != FlightKind::read && kind != FlightKind::notice;
   }

@@ -2,7 +2,8 @@
 
 #include "fabric/stream/stream_backend.hpp"
 
-/// What peers have posted, done here: by one thread, in order (S1), and nothing believed (S6).
+/// What peers have posted, done here: by one thread, in order (STR-S1), and nothing believed
+/// (STR-S6).
 namespace dunlin::stream {
 namespace {
 

@@ -5,13 +5,13 @@
 
 /// Operations that a device does by itself, and what goes with them: memory that peers must let go
 /// of before it is freed, and bells for those who sleep.
-///  B1  What goes by frames is done by the peer's processor, later than what goes by device. So
+///  STR-B1  What goes by frames is done by the peer's processor, later than what goes by device. So
 ///      signals, reads and atomics that follow it go by frames as well, until it is answered.
-///  B2  A frame is handed over before a signal by device that was posted after what is in it.
-///  B3  Native atomics are never done by frames: the device does not see what processors do.
-///  B4  Who may sleep says so, and does not sleep for long before all have noted it. A peer that
-///      has noted it follows each signal by device with a frame, which wakes; what it wrote before
-///      has been placed when its note comes.
+///  STR-B2  A frame is handed over before a signal by device that was posted after what is in it.
+///  STR-B3  Native atomics are never done by frames: the device does not see what processors do.
+///  STR-B4  Who may sleep says so, and does not sleep for long before all have noted it. A peer
+///      that has noted it follows each signal by device with a frame, which wakes; what it wrote
+///      before has been placed when its note comes.
 namespace dunlin::stream {
 namespace {
 
@@ -34,15 +34,15 @@ StreamBackend::Way StreamBackend::way_of(const Contact& contact,
   const Reach::Abilities& able = reach_->abilities();
   if (is_atomic(operation.kind)) {
     if (!able.atomics) return Way::frames;
-    return waits_for_answers(contact) ? Way::later : Way::device;  // B3
+    return waits_for_answers(contact) ? Way::later : Way::device;  // STR-B3
   }
   const bool is_put = operation.kind == OperationKind::put;
   const bool able_to =
       operation.kind == OperationKind::read
           ? able.reads
           : is_put || (able.ordered_writes && (able.partial_words || is_whole_words(operation)));
-  if (!able_to || operation.bytes == 0 || !reach_->can(operation)) return Way::frames;  // R1
-  return is_put || !waits_for_answers(contact) ? Way::device : Way::frames;             // B1
+  if (!able_to || operation.bytes == 0 || !reach_->can(operation)) return Way::frames;  // STR-R1
+  return is_put || !waits_for_answers(contact) ? Way::device : Way::frames;             // STR-B1
 }
 
 Refusal StreamBackend::start_by_device(Contact& contact, const Remote& target,
@@ -50,7 +50,7 @@ Refusal StreamBackend::start_by_device(Contact& contact, const Remote& target,
   const bool signal = operation.kind == OperationKind::write || is_atomic(operation.kind);
   if (signal && !contact.outbox.empty()) {
     contact.outbox.flush();
-    if (!contact.outbox.empty()) return Refusal::queue_full;  // B2
+    if (!contact.outbox.empty()) return Refusal::queue_full;  // STR-B2
   }
   const Reach::Started started = reach_->start(operation, target.key, target.bytes);
   if (started == Reach::Started::full) return Refusal::queue_full;
@@ -65,7 +65,7 @@ void StreamBackend::take_finished(Rank from, Completion& completion, bool well) 
   finish_one(&completion, from, well);
 }
 
-/// What was posted to one peer goes to the device; one that sleeps is woken (B4).
+/// What was posted to one peer goes to the device; one that sleeps is woken (STR-B4).
 void StreamBackend::ring_device(Rank peer) noexcept {
   reach_->ring(peer);
   Contact& contact = contacts_[peer];
@@ -76,8 +76,8 @@ void StreamBackend::ring_device(Rank peer) noexcept {
 
 // --- memory --------------------------------------------------------------------------------------
 
-/// R2: kept until the last peer that may still reach it has let go, and our own device is done with
-/// what was started to that peer, of which the region may be the source.
+/// STR-R2: kept until the last peer that may still reach it has let go, and our own device is done
+/// with what was started to that peer, of which the region may be the source.
 void StreamBackend::retire(std::unique_ptr<Memory> memory) {
   Retired retired{.memory = std::move(memory), .users = {}};
   const bool reached = reach_ != nullptr && retired.memory->number != 0;

@@ -112,7 +112,7 @@ Refusal StreamBackend::perform_here(const Operation& operation) noexcept {
   return Refusal::none;
 }
 
-/// S3: copied here and now, in as many entries as there are frames to fill; or, if that is too
+/// STR-S3: copied here and now, in as many entries as there are frames to fill; or, if that is too
 /// much, as far as there are frames, and the rest as they come back.
 Refusal StreamBackend::send_bytes(Contact& contact, const Remote& target,
                                   const Operation& operation) {
@@ -183,8 +183,8 @@ bool StreamBackend::still_writing(Contact& contact) {
   return false;
 }
 
-/// The source is to be read no more. What has left may still be on its way, so it is asked for (B1)
-/// with an entry of nothing.
+/// The source is to be read no more. What has left may still be on its way, so it is asked for
+/// (STR-B1) with an entry of nothing.
 void StreamBackend::cut_short(Contact& contact) {
   contact.writing.completion = nullptr;
   contact.writing.at_once = true;

@@ -9,9 +9,9 @@
 
 /// What is on its way out to one peer: the frame being composed, in a buffer of the transport; and
 /// frames that wait for a buffer, on the heap.
-///  O1  Entries leave in the order in which they were made: while frames wait, new entries go
+///  STR-O1  Entries leave in the order in which they were made: while frames wait, new entries go
 ///      behind them.
-///  O2  An entry for which room is asked by offer() is refused when there is no buffer. So only
+///  STR-O2  An entry for which room is asked by offer() is refused when there is no buffer. So only
 ///      what must not be refused waits: answers, control entries, and the rest of an operation
 ///      whose beginning has been taken.
 namespace dunlin::stream {

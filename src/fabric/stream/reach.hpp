@@ -9,9 +9,11 @@
 /// What a transport can do beside carrying frames, if its devices reach a peer's memory by
 /// themselves. Operations by device and frames to one peer leave in the order in which they were
 /// given, and what a frame says is heard after the operations before it are placed.
-///  R1  A device is asked only for what it promises (Abilities); everything else goes by frames.
-///  R2  Memory that was opened stays where it is until every peer has let go of it, or is gone, and
-///      until our own device has finished what was started before: it may still be reading from it.
+///  STR-R1  A device is asked only for what it promises (Abilities); everything else goes by
+///       frames.
+///  STR-R2  Memory that was opened stays where it is until every peer has let go of it, or is gone,
+///      and until our own device has finished what was started before: it may still be reading from
+///      it.
 namespace dunlin::stream {
 
 /// By which the device of a peer finds opened memory.
@@ -30,7 +32,7 @@ class Reach {
     bool ordered_writes = false;
     /// What is less than a word, or off its place, is placed and fetched at once, too.
     bool partial_words = false;
-    /// Reads are as F2 wants them.
+    /// Reads are as FAB-F2 wants them.
     bool reads = false;
     bool atomics = false;
     bool atomics_coherent_with_cpu = false;

@@ -92,7 +92,7 @@ StreamBackend::~StreamBackend() {
   transport_.reset();  // before the memory that devices reach
 }
 
-/// S7: the first entry. It leaves at once, because the peer applies nothing before it.
+/// STR-S7: the first entry. It leaves at once, because the peer applies nothing before it.
 void StreamBackend::say_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms) {
   Hello hello;
   hello.from = rank_;

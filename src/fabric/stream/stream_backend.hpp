@@ -18,7 +18,7 @@
 /// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
 /// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
 /// shows and sees signs of life, and sleeps; by_device.cpp does what devices can do without the
-/// peer. docs/cluster.md gives S1 to S7.
+/// peer. docs/cluster.md gives STR-S1 to STR-S7.
 namespace dunlin::stream {
 
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
@@ -42,7 +42,7 @@ struct Attachment {
   std::uint32_t silence_timeout_ms = 0;
   /// Until then a peer that has said nothing yet may be connecting to others.
   std::uint64_t formed_by_ns = 0;
-  std::vector<Proof> our_proofs;    // by peer: what we show it, (S7)
+  std::vector<Proof> our_proofs;    // by peer: what we show it, (STR-S7)
   std::vector<Proof> their_proofs;  // and what it must show us
   std::unique_ptr<Transport> transport;
 };
@@ -106,7 +106,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
     std::uint32_t number;
     std::uint64_t fetches;
   };
-  /// A region that was released, and who may still be reaching into it (R2).
+  /// A region that was released, and who may still be reaching into it (STR-R2).
   struct Retired {
     struct User {
       Rank peer;
@@ -120,7 +120,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   struct Writing {
     Completion* completion = nullptr;
     Notify when = Notify::locally;
-    bool at_once = true;  // S3: it must not wait for buffers
+    bool at_once = true;  // STR-S3: it must not wait for buffers
     bool unfinished = false;
     EntryHead head = {};
     const std::byte* from = nullptr;
@@ -260,7 +260,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   std::unique_ptr<Transport> transport_;
   Reach* reach_;  // of the transport; null: none
   Properties properties_;
-  bool awaits_answers_ = false;  // to whatever goes by frames (B1)
+  bool awaits_answers_ = false;  // to whatever goes by frames (STR-B1)
 
   segments::Presence presence_;
   std::uint32_t members_;

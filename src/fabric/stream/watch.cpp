@@ -85,7 +85,7 @@ bool StreamBackend::may_wait() noexcept {
 }
 
 std::uint64_t StreamBackend::next_duty_ns() const noexcept {
-  return unnoted_ == 0 ? UINT64_MAX : core().recent_ns() + kLongestNapNs;  // B4
+  return unnoted_ == 0 ? UINT64_MAX : core().recent_ns() + kLongestNapNs;  // STR-B4
 }
 
 }  // namespace dunlin::stream
