@@ -2,6 +2,7 @@
 #include <string>
 
 #include "fabric/core/core.hpp"
+#include "fabric/layout_text.hpp"
 #include "fabric/names.hpp"
 
 /// Regions: memory of our own, and what peers announce of theirs. Regions of the same name and
@@ -198,7 +199,7 @@ void FabricCore::disconnect(Rank peer, RegionId id) noexcept {
 std::string FabricCore::mismatch(const RegionSpec& here, Rank peer,
                                  const RemoteRegion& there) const {
   return "region '" + here.name + "' has another layout at " + name_of(peer) + " than here at " +
-         name_of(rank()) + ": there [" + there.layout_text + "], here [" + here.layout_text + "]";
+         name_of(rank()) + ": " + layout_difference(there.layout_text, here.layout_text);
 }
 
 }  // namespace dunlin

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "fabric/sim/ring.hpp"
 #include "fabric/sim/ticks.hpp"
+#include "ring.hpp"
 
 namespace dunlin::sim {
 
@@ -14,13 +14,13 @@ class Budget {
   [[nodiscard]] bool take(std::uint64_t amount, std::uint64_t capacity, Ticks now) {
     while (!returns_.empty() && returns_.front().at <= now) {
       used_ -= returns_.front().amount;
-      returns_.pop_front();
+      returns_.pop();
     }
     wanted_ = used_ + amount > capacity;
     if (!wanted_) used_ += amount;
     return !wanted_;
   }
-  void give_back_at(Ticks at, std::uint64_t amount) { returns_.push_back({at, amount}); }
+  void give_back_at(Ticks at, std::uint64_t amount) { returns_.push_or_grow({at, amount}); }
   void reset() noexcept {
     returns_.clear();
     used_ = 0;

@@ -11,9 +11,9 @@
 
 #include "fabric/sim/budget.hpp"
 #include "fabric/sim/flight.hpp"
-#include "fabric/sim/ring.hpp"
 #include "fabric/sim/seat.hpp"
 #include "fabric/sim/sim_backend.hpp"
+#include "ring.hpp"
 
 namespace dunlin::sim {
 

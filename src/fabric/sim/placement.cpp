@@ -73,10 +73,11 @@ bool Network::must_wait(Flight& flight) {
 }
 
 void Network::mark_placed(Link& wire, std::uint64_t order) {
-  while (wire.placed_beyond.size() <= order - wire.first_missing) wire.placed_beyond.push_back(0);
+  while (wire.placed_beyond.size() <= order - wire.first_missing)
+    wire.placed_beyond.push_or_grow(0);
   wire.placed_beyond[order - wire.first_missing] = 1;
   while (!wire.placed_beyond.empty() && wire.placed_beyond.front() != 0) {
-    wire.placed_beyond.pop_front();
+    wire.placed_beyond.pop();
     ++wire.first_missing;
   }
   if (!wire.held.empty() && wire.held.front().order == wire.first_missing)

@@ -173,7 +173,7 @@ void SimBackend::forget(const Completion& completion) noexcept {
 // --- polling -------------------------------------------------------------------------------------
 
 void SimBackend::finished(Completion& completion, Seat peer, bool failed) {
-  finished_.push_back({&completion, rank_of(peer), failed});
+  finished_.push_or_grow({&completion, rank_of(peer), failed});
   poll_soon();
 }
 
@@ -225,7 +225,7 @@ void SimBackend::handle_failures() {
 void SimBackend::handle_finished() {
   while (!finished_.empty()) {
     const Finished next = finished_.front();
-    finished_.pop_front();
+    finished_.pop();
     if (next.completion == nullptr) continue;
     core().count_handled();
     next.failed ? finish_failed(*next.completion, next.peer) : finish(*next.completion);

@@ -9,8 +9,8 @@
 
 #include "fabric/core/core.hpp"
 #include "fabric/sim/flight.hpp"
-#include "fabric/sim/ring.hpp"
 #include "fabric/sim/seat.hpp"
+#include "ring.hpp"
 
 namespace dunlin::sim {
 

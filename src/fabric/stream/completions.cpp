@@ -20,7 +20,7 @@ StreamBackend::Fault StreamBackend::take_bytes(Rank from, Contact& contact, cons
   const EntryHead& head = entry.head;
   if (contact.reads.empty() || head.ticket != static_cast<std::uint32_t>(contact.reads.popped()))
     return kNotAsked;
-  Reading& reading = contact.reads.oldest();
+  Reading& reading = contact.reads.front();
   const bool gone = (head.flags & kGone) != 0;
   const std::uint64_t bytes = gone ? head.value : head.bytes;
   const bool nothing =
@@ -49,7 +49,7 @@ StreamBackend::Fault StreamBackend::take_former(Rank from, Contact& contact,
   if (contact.atomics.empty() ||
       head.ticket != static_cast<std::uint32_t>(contact.atomics.popped()))
     return kNotAsked;
-  const Atomic atomic = contact.atomics.oldest();
+  const Atomic atomic = contact.atomics.front();
   contact.atomics.pop();
   const bool gone = (head.flags & kGone) != 0;
   if (atomic.former != nullptr && !gone) std::memcpy(atomic.former, &head.value, sizeof head.value);
@@ -63,7 +63,7 @@ StreamBackend::Fault StreamBackend::take_placed(Rank from, Contact& contact,
     return kNotAsked;
   const bool gone = (head.flags & kGone) != 0;
   while (contact.unplaced.popped() < head.value) {
-    finish_one(contact.unplaced.oldest(), from, !gone);
+    finish_one(contact.unplaced.front(), from, !gone);
     contact.unplaced.pop();
   }
   return nullptr;
@@ -73,11 +73,11 @@ void StreamBackend::fail_all(Contact& contact, Rank peer) noexcept {
   if (std::exchange(contact.writing.unfinished, false))
     finish_one(contact.writing.completion, peer, false);
   for (; !contact.unplaced.empty(); contact.unplaced.pop())
-    finish_one(contact.unplaced.oldest(), peer, false);
+    finish_one(contact.unplaced.front(), peer, false);
   for (; !contact.reads.empty(); contact.reads.pop())
-    finish_one(contact.reads.oldest().completion, peer, false);
+    finish_one(contact.reads.front().completion, peer, false);
   for (; !contact.atomics.empty(); contact.atomics.pop())
-    finish_one(contact.atomics.oldest().completion, peer, false);
+    finish_one(contact.atomics.front().completion, peer, false);
 }
 
 void StreamBackend::forget(const Completion& completion) noexcept {

@@ -10,10 +10,10 @@
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/inbox.hpp"
 #include "fabric/stream/outbox.hpp"
-#include "fabric/stream/ring.hpp"
 #include "fabric/stream/transport.hpp"
 #include "fabric/system.hpp"
 #include "fabric/tick_timer.hpp"
+#include "ring.hpp"
 
 /// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
 /// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
