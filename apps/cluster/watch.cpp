@@ -128,7 +128,8 @@ class Watcher {
   void leave(const std::string& order) {
     bool sent = false;
     const auto all_know = [&] {
-      sent = sent || farewells_.send(std::as_bytes(std::span(order)));
+      const auto words = std::as_bytes(std::span(order));
+      sent = sent || farewells_.send(words) == multicast::SendResult::sent;
       return ended_[fabric_->rank()] || group_.ended();
     };
     poll_until(all_know, kLastWordsMs);
