@@ -1,20 +1,21 @@
 #include "bench/harness/team.hpp"
 
-#include <cerrno>
 #include <csignal>
 #include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
 
 #include "bench/harness/cores.hpp"
+#include "support/children.hpp"
 
 namespace dunlin::bench {
 namespace {
+
+using test::expect_no_child_left;
 
 std::string failure_of(Team& team, const std::function<void(Member&)>& body) {
   try {
@@ -23,11 +24,6 @@ std::string failure_of(Team& team, const std::function<void(Member&)>& body) {
     return error.what();
   }
   return "";
-}
-
-void expect_no_child_left() {
-  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
-  EXPECT_EQ(errno, ECHILD);
 }
 
 std::atomic_ref<std::uint64_t> word(const Member& me, std::size_t index) {

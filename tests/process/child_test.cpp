@@ -12,7 +12,7 @@
 #include <dunlin/error.hpp>
 
 #include "process/pipe.hpp"
-#include "process/process_test.hpp"
+#include "support/children.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin::process {

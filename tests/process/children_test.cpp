@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "process/pipe.hpp"
-#include "process/process_test.hpp"
+#include "support/children.hpp"
 
 namespace dunlin::process {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <dunlin/error.hpp>
 
-#include "process/process_test.hpp"
+#include "support/children.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin::process {
