@@ -4,6 +4,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "flaw.hpp"
 
 namespace dunlin::group {
@@ -62,6 +63,10 @@ std::uint64_t RowFormat::load(const std::byte* from) noexcept {
 }
 
 void RowFormat::write(std::byte* to, const Row& row, std::uint64_t revision) const noexcept {
+  DUNLIN_ASSERT_ALWAYS(row.promised == 0 || row.received.size() == counts_,
+                       "GRP-C4: who has promised has counted each sender");
+  DUNLIN_ASSERT_ALWAYS(row.accepted == 0 || row.proposal.trim.size() == counts_,
+                       "GRP-C5: a proposal has a count for each sender");
   store(at(to, kBegun), revision);
   store(at(to, kSuspects), row.suspects.bits());
   store(at(to, kLeaving), row.leaving ? 1 : 0);

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "assert.hpp"
+
 namespace dunlin::group {
 
 void StateTransfer::begin(const Parts& parts) {
@@ -59,6 +61,8 @@ std::size_t StateTransfer::take(const Parts& parts) {
     const Letter letter = std::move(states_.front());
     states_.pop_front();
     if (!lacks(letter.count)) continue;
+    DUNLIN_ASSERT_ALWAYS(parts[letter.count] != nullptr,
+                         "GRP-S1: only a subgroup in which this member takes part lacks its state");
     lacking_[letter.count] = false;
     parts[letter.count]->take_state(letter.bytes);
   }
@@ -70,7 +74,10 @@ std::size_t StateTransfer::ask() {
   for (std::uint32_t i = 0; i < questions_.size(); ++i) {
     if (!lacking_[i]) [[likely]]
       continue;
+    DUNLIN_ASSERT_ALWAYS(mail_ != nullptr, "GRP-S1: enter() comes before poll()");
     Question& question = questions_[i];
+    DUNLIN_ASSERT_ALWAYS(question.next < question.whom.size() || !question.asked,
+                         "GRP-S3: who is asked is one of those that may have the state");
     if (question.asked && (question.refused || has_failed(question.whom[question.next]))) {
       ++question.next;
       question.asked = question.refused = false;

@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include <dunlin/limits.hpp>
+
+#include "assert.hpp"
 #include "flaw.hpp"
 
 namespace dunlin::group {
 
-ViewChange::ViewChange(std::uint32_t members, Rank me) : members_(members), me_(me) {}
+ViewChange::ViewChange(std::uint32_t members, Rank me) : members_(members), me_(me) {
+  DUNLIN_ASSERT_ALWAYS(members <= kMaxViewMembers, "a view has at most kMaxViewMembers members");
+  DUNLIN_ASSERT_ALWAYS(me < members, "a member's rank is below the number of members");
+}
 
 bool ViewChange::step(const Rows& rows, const Circumstances& now) {
   if (standing_ >= Standing::decided) return false;
@@ -34,6 +40,9 @@ bool ViewChange::suspect(const Rows& rows, const Circumstances& now) {
     if (rank != me_ && rank < members_) suspects.add(rank);
   if (!(all() - suspects).empty() && (all() - suspects).lowest() == me_)
     part_accusers(rows, suspects);
+  DUNLIN_ASSERT_ALWAYS((mine_.suspects - suspects).empty(),
+                       "GRP-C1: a suspicion is never taken back");
+  DUNLIN_ASSERT_ALWAYS(!suspects.has(me_), "GRP-C2: a member does not suspect itself");
   return std::exchange(mine_.suspects, suspects) != suspects;
 }
 
@@ -65,6 +74,9 @@ bool ViewChange::promise(const Rows& rows, const Circumstances& now) {
     return false;
   }
   if (mine_.promised == 0) mine_.received.assign(now.received.begin(), now.received.end());
+  DUNLIN_ASSERT_ALWAYS(mine_.received.size() == now.received.size(),
+                       "GRP-C4: a member counts the same senders in every step");
+  DUNLIN_ASSERT_ALWAYS(standing_ <= Standing::wedged, "GRP-C4: who promises is still in the view");
   mine_.promised = ballot;
   standing_ = Standing::wedged;
   return true;
@@ -98,10 +110,14 @@ bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
       const Row& theirs = row(rows, rank);
       if (!theirs.leaving) proposal.survivors.add(rank);
       if (flawed(Flaw::trim_is_the_leaders)) continue;
+      DUNLIN_ASSERT_ALWAYS(theirs.received.size() == proposal.trim.size(),
+                           "GRP-C5: rows are read with as many counts as the view has senders");
       for (std::size_t sender = 0; sender < proposal.trim.size(); ++sender)
         proposal.trim[sender] = std::min(proposal.trim[sender], theirs.received[sender]);
     }
   }
+  DUNLIN_ASSERT_ALWAYS(mine_.accepted < ballot && ballot == mine_.promised,
+                       "GRP-C5: a leader proposes once, in the ballot that it has promised");
   mine_.proposal = std::move(proposal);
   mine_.accepted = ballot;
   return true;
@@ -134,6 +150,7 @@ void ViewChange::decide(const Rows& rows) {
 
 void ViewChange::end(const Row& known) {
   if (&known != &mine_) mine_.proposal = known.proposal;
+  DUNLIN_ASSERT_ALWAYS(standing_ < Standing::decided, "GRP-A1: a view is decided once");
   mine_.accepted = std::max(mine_.accepted, known.accepted);
   mine_.ended = true;
   standing_ = decision().survivors.has(me_) ? Standing::decided : Standing::excluded;

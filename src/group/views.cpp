@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "assert.hpp"
 #include "flaw.hpp"
 #include "scoped_flag.hpp"
 
@@ -79,6 +80,9 @@ Group::State::State(group::Joining::Arrival arrival, GroupOptions options)
 
 /// The view whose members are in `view` and `ranks`.
 void Group::State::enter() {
+  DUNLIN_ASSERT_ALWAYS(ranks.size() == view.members.size(), "each member of a view has a rank");
+  DUNLIN_ASSERT_ALWAYS(view.me < ranks.size() && ranks[view.me] == fabric_->rank(),
+                       "GRP-V1: a member is in the view that it enters");
   places_ = subgroups.in_view(view, ranks);
   had_members_.resize(places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -103,6 +107,8 @@ std::vector<std::uint64_t> Group::State::received() {
   std::vector<std::uint64_t> counts(group::Subgroups::counts(places_), group::kNoOpinion);
   each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
     const std::span<const std::uint64_t> theirs = part.received();
+    DUNLIN_ASSERT_ALWAYS(theirs.size() <= place.subgroup.senders.size(),
+                         "a SubgroupPart counts the senders of its subgroup, and no others");
     std::copy(theirs.begin(), theirs.end(),
               counts.begin() + static_cast<std::ptrdiff_t>(place.first_count));
   });
@@ -207,6 +213,7 @@ bool Group::State::has_all(const std::vector<std::uint64_t>& counts) const noexc
 
 /// Returns what the upcalls of the last deliveries threw.
 std::exception_ptr Group::State::finish() {
+  DUNLIN_ASSERT_ALWAYS(wedged_, "GRP-V1: a view's parts are wedged before they finish");
   std::exception_ptr thrown;
   const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
   each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {

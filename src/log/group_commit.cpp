@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "assert.hpp"
+
 namespace dunlin::log {
 
 GroupCommit::GroupCommit(Disk& disk, Log& log)
@@ -29,6 +31,7 @@ void GroupCommit::work() noexcept {
 
 void GroupCommit::cut(std::uint64_t records) noexcept {
   if (!failure_.empty()) return;  // what was to be appended since was not
+  DUNLIN_ASSERT_ALWAYS(records < next(), "a log is cut off by no more records than it has");
   if (records <= waiting_.records())
     return waiting_.keep(waiting_.records() - static_cast<std::uint32_t>(records));
   first_waiting_ = next() - records;
@@ -43,6 +46,8 @@ bool GroupCommit::poll() {
   if (news) {
     if (failure_.empty()) failure_ = worker_failure_;
     if (failure_.empty()) durable_ = std::min(started_, first_waiting_);
+    DUNLIN_ASSERT_ALWAYS(!failure_.empty() || durable_ <= log_.next(),
+                         "LOG-D1: what is durable has been committed");
     writing_.clear();
   }
   if ((waiting_.records() > 0 || cut_) && failure_.empty()) {
@@ -52,6 +57,7 @@ bool GroupCommit::poll() {
     first_waiting_ = started_;
     ++commits_;
     working_ = true;
+    DUNLIN_ASSERT_ALWAYS(failure_.empty(), "LOG-D5: nothing is written after a failure");
     worker_->start();
   }
   return news;

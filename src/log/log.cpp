@@ -6,6 +6,7 @@
 
 #include <dunlin/error.hpp>
 
+#include "assert.hpp"
 #include "log/checksum.hpp"
 
 namespace dunlin::log {
@@ -31,6 +32,7 @@ void Batch::append(std::uint32_t kind, std::span<const std::byte> head,
 }
 
 void Batch::keep(std::uint32_t records) noexcept {
+  DUNLIN_ASSERT_ALWAYS(records <= records_, "a batch keeps no more records than it has");
   std::size_t at = 0;
   for (std::uint32_t i = 0; i < records; ++i)
     at += RecordHeader::kBytes +
@@ -69,6 +71,7 @@ void Log::write_mark(bool sync) {
 
 /// Numbers, chains and checks, which nobody knows before the records before them are on the disk.
 void Log::seal(Batch& batch) noexcept {
+  DUNLIN_ASSERT_ALWAYS(failure_.empty(), "LOG-D5: nothing is written after a failure");
   std::uint64_t number = next_;
   std::uint64_t chain = chain_;
   for (std::size_t at = 0; at < batch.bytes_.size();) {
@@ -82,6 +85,7 @@ void Log::seal(Batch& batch) noexcept {
     header.write(bytes);
     at += RecordHeader::kBytes + padded;
   }
+  DUNLIN_ASSERT_ALWAYS(number == next_ + batch.records(), "LOG-D2: records are numbered in turn");
 }
 
 void Log::write_and_sync(std::span<const std::byte> bytes) {
@@ -122,6 +126,7 @@ void Log::fail(const std::string& what) {
 }
 
 const Log::Segment& Log::segment_of(std::uint64_t number) const noexcept {
+  DUNLIN_ASSERT_ALWAYS(!segments_.empty(), "an open log has a segment");
   const auto after = std::ranges::upper_bound(segments_, number, {}, &Segment::first);
   return *std::prev(after == segments_.begin() ? std::next(after) : after);
 }

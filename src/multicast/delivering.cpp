@@ -4,6 +4,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
 
+#include "assert.hpp"
 #include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/order.hpp"
@@ -80,6 +81,7 @@ inline bool Epoch::take(std::size_t seat) {
   source.next_turn = source.cursor.next(real_[seat]);
   if (record.continues || source.assembly.open()) [[unlikely]]
     return take_part(seat, record);
+  DUNLIN_ASSERT(batched_ < batch_.size(), "a batch has at most kMaxBatchMessages messages");
   batch_[batched_++] = {source.member, record.turn, record.message};
   batched_bytes_ += record.message.size();
   return true;
@@ -149,6 +151,9 @@ void Epoch::gather_in_order(std::size_t most) {
       ++round;
     }
   }
+  DUNLIN_ASSERT(seat < senders, "MC-O2: a number belongs to a sender");
+  DUNLIN_ASSERT(number <= stable || batched_ == 0,
+                "MC-O3: nothing is delivered before all have received it");
   round_ = round;
   turn_of_ = seat;
 }

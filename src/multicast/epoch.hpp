@@ -115,6 +115,8 @@ class Epoch {
   /// can be sent any more.
   Remains finish(std::span<const std::uint64_t> trim);
 
+  /// Whether finish() has been called.
+  [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
   [[nodiscard]] const TableCore& table() const noexcept { return *table_; }
   [[nodiscard]] const EpochOptions& options() const noexcept { return options_; }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "assert.hpp"
 #include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/journal.hpp"
@@ -12,6 +13,7 @@ namespace dunlin::multicast {
 
 /// Whether more of our own log has reached the disk, or nothing more ever will.
 std::size_t Epoch::note_persisted() {
+  DUNLIN_ASSERT(journal_ != nullptr, "MC-O7: a durable subgroup has a log");
   const std::uint64_t commits = journal_->commits();
   const bool news = journal_->poll();
   const bool all = journal_->durable() == journal_->next() || flawed(Flaw::durable_too_early);

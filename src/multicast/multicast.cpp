@@ -12,6 +12,7 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
 
+#include "assert.hpp"
 #include "fabric/bytes.hpp"
 #include "fabric/names.hpp"
 #include "flaw.hpp"
@@ -91,6 +92,8 @@ class Multicast::Part final : public SubgroupPart {
 
   // --- what the group asks for -------------------------------------------------------------------
   void begin(Fabric& fabric, const Subgroup& subgroup) override {
+    DUNLIN_ASSERT_ALWAYS(terms_.empty() || terms_.back().epoch->over(),
+                         "GRP-V1: a view is finished before the next one begins");
     if (upcall_ || lacks_state_) drop_past();
     fruitless_ = 0;
     multicast::EpochOptions options{.name = subgroup.name,
@@ -123,6 +126,8 @@ class Multicast::Part final : public SubgroupPart {
     send_again();
   }
   std::size_t poll() override {
+    DUNLIN_ASSERT(!terms_.empty() && !terms_.back().epoch->over(),
+                  "GRP-V1: a part is polled between begin() and finish()");
     if (!again_.empty()) [[unlikely]]
       send_again();
     // Whoever takes one message at a time must not sleep while there are more, or before it has
@@ -147,6 +152,7 @@ class Multicast::Part final : public SubgroupPart {
     return terms_.back().epoch->received();
   }
   void finish(std::span<const std::uint64_t> trim) override {
+    DUNLIN_ASSERT_ALWAYS(!terms_.empty(), "GRP-V1: what has not begun is not finished");
     agreement_.reset();
     replay_.reset();
     Epoch::Remains remains = [&] {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "assert.hpp"
 #include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/order.hpp"
@@ -95,6 +96,7 @@ void Epoch::find_stable() noexcept {
     if (member == me_ || received >= stable_ || flawed(Flaw::stable_too_early)) continue;
     stable_ = std::min(stable_, order::stable_below(received, seat_of_[member], taken_, real_));
   }
+  DUNLIN_ASSERT(stable_ <= received_, "MC-O3: what is stable has been received here");
   deliverable_ = stable_;
 }
 

@@ -1,5 +1,6 @@
 #include "multicast/ring.hpp"
 
+#include "assert.hpp"
 #include "flaw.hpp"
 
 namespace dunlin::multicast {
@@ -42,6 +43,10 @@ std::size_t RingWriter::commit(bool continues) noexcept {
       length | (continues ? RecordHeader::kContinues : 0),
       static_cast<std::uint32_t>(taken_ - real_) * (flawed(Flaw::null_counts_twice) ? 2 : 1)}
       .store(shape_.memory + shape_.place(head_));
+  DUNLIN_ASSERT(taken_ - real_ <= UINT32_MAX, "MC-R1: a record counts the nulls before it");
+  DUNLIN_ASSERT(shape_.place(head_) % kWordBytes == 0, "MC-R1: a record begins at a multiple of 8");
+  DUNLIN_ASSERT(shape_.place(head_) + shape_.record_bytes(bytes) <= shape_.bytes,
+                "MC-R1: a record never wraps");
   head_ += shape_.record_bytes(bytes);
   ++records_;
   real_ = ++taken_;
@@ -62,6 +67,7 @@ std::uint64_t RingWriter::pass_to(std::uint64_t turn) noexcept {
 
 /// A record counts at most 2^32 - 1 nulls before it: these are more.
 void RingWriter::write_nulls() noexcept {
+  DUNLIN_ASSERT(!prepared_, "MC-R1: nothing is written between prepare() and commit()");
   RecordHeader{RecordHeader::kOnlyNulls, static_cast<std::uint32_t>(taken_ - real_)}.store(
       shape_.memory + shape_.place(head_));
   head_ += kWordBytes;

@@ -5,6 +5,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
 
+#include "assert.hpp"
 #include "flaw.hpp"
 #include "multicast/epoch.hpp"
 #include "multicast/order.hpp"
@@ -152,6 +153,7 @@ bool Epoch::carry() noexcept {
         !flawed(Flaw::carried_is_replaced_too_early))
       return false;
   }
+  DUNLIN_ASSERT(bytes % kWordBytes == 0, "MC-B6: a line carries whole words");
   const RingShape ring = ring_of(*seat_);
   const RingRun run = first_run(ring, announced_.head, goal_.head);
   if (run.bytes != bytes) return false;
@@ -182,7 +184,9 @@ bool Epoch::post_to(std::size_t member) noexcept {
   const std::size_t base = *seat_ * shape_.bytes;
   std::array<Operation, 2> puts;
   std::size_t runs = 0;
-  for (std::uint64_t at = posted_[member]; at != goal_.head; ++runs) {
+  // Two are enough, unless a peer has spoilt what frees the ring (MC-R3): then the rest comes
+  // later.
+  for (std::uint64_t at = posted_[member]; at != goal_.head && runs < puts.size(); ++runs) {
     const RingRun run = first_run(ring, at, goal_.head);
     puts[runs] = put(options_.members[member], rings_.id(), base + run.place,
                      ring.memory + run.place, run.bytes);
@@ -191,11 +195,19 @@ bool Epoch::post_to(std::size_t member) noexcept {
   const Posted posted = fabric_.post(std::span(puts).first(runs));
   for (std::size_t i = 0; i < posted.accepted; ++i) posted_[member] += puts[i].bytes;
   counters_.puts += posted.accepted;
-  return posted.all();
+  return posted.all() && posted_[member] == goal_.head;
 }
 
 /// All peers have the records, or will before they see this (MC-B1).
 bool Epoch::announce() noexcept {
+  DUNLIN_ASSERT(seat_.has_value() && rings_connected_,
+                "MC-B1: only a sender announces, and only once every peer has a ring for it");
+  DUNLIN_ASSERT(flawed(Flaw::announced_too_early) || goal_.head == announced_.head ||
+                    std::ranges::all_of(posted_,
+                                        [&](const std::uint64_t& posted) {
+                                          return &posted == &posted_[me_] || posted == goal_.head;
+                                        }),
+                "MC-B1: all peers have been sent the records before they are announced");
   counters_.records_announced += goal_.records - announced_.records;
   counters_.send_batches += goal_.records != announced_.records ? 1 : 0;
   announced_ = goal_;

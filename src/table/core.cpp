@@ -5,6 +5,7 @@
 
 #include <dunlin/table/core.hpp>
 
+#include "assert.hpp"
 #include "fabric/hash.hpp"
 #include "flaw.hpp"
 #include "table/board.hpp"
@@ -256,6 +257,7 @@ void TableCore::update_targets() {
   targets_.clear();
   ready_.clear();
   waiting_ = 0;
+  DUNLIN_ASSERT_ALWAYS(states_[my_row_] == RowState::own, "TAB-T1: a node's own row is its own");
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
     if (states_[i] == RowState::connected || states_[i] == RowState::behind) targets_.push_back(i);
     if (states_[i] == RowState::connected) ready_.push_back({i, options_.members[i]});
@@ -286,6 +288,8 @@ void TableCore::handle(const Event& event) {
 }
 
 void TableCore::connect(std::size_t row) {
+  DUNLIN_ASSERT_ALWAYS(row != my_row_ && states_[row] == RowState::waiting,
+                       "TAB-T2: a peer connects once");
   set_state(row, options_.refresh == Refresh::writes ? RowState::behind : RowState::connected);
   attention_ = true;
 }
@@ -300,6 +304,8 @@ void TableCore::lose(std::size_t row, RowState state, std::string_view why) {
 }
 
 void TableCore::freeze(std::size_t row) {
+  DUNLIN_ASSERT_ALWAYS(row != my_row_ && frozen_[row].empty(),
+                       "TAB-T4: another node's row is frozen, once");
   frozen_[row].resize(stride_bytes_ + kCacheLineBytes);
   auto at = reinterpret_cast<std::uintptr_t>(frozen_[row].data());
   std::byte* to = frozen_[row].data() + (round_up(at, kCacheLineBytes) - at);

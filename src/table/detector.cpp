@@ -5,6 +5,7 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/table/predicate.hpp>
 
+#include "assert.hpp"
 #include "table/board.hpp"
 
 namespace dunlin {
@@ -29,6 +30,7 @@ class Detector::Spent {
  public:
   Spent(Detector& detector, Predicate& predicate) noexcept
       : detector_(detector), predicate_(predicate) {
+    DUNLIN_ASSERT(!predicate.spent, "TAB-P3: a predicate `once` fires once");
     predicate_.spent = true;
   }
   Spent(const Spent&) = delete;
@@ -122,6 +124,7 @@ void Detector::run_added(Predicate& p, std::size_t count) {
 }
 
 void Detector::sweep() noexcept {
+  DUNLIN_ASSERT_ALWAYS(!running_, "TAB-P1: no predicate goes while a pass is running");
   sweep_due_ = false;
   // What they hold may end further predicates as it goes: so they go when all is tidy.
   std::vector<PredicatePointer> gone;

@@ -3,6 +3,7 @@
 
 #include <dunlin/table/core.hpp>
 
+#include "assert.hpp"
 #include "table/board.hpp"
 #include "table/outbox.hpp"
 #include "table/row_copy.hpp"
@@ -28,6 +29,10 @@ class TableCore::Batch {
   }
   /// `to` and `from` are offsets in the row, there and here. Returns whether it will be posted.
   bool add(Peer peer, std::size_t to, std::size_t from, std::size_t bytes) noexcept {
+    DUNLIN_ASSERT(peer.row != table_.my_row_ && table_.options_.members[peer.row] == peer.rank,
+                  "TAB-T1: a node pushes to its peers");
+    DUNLIN_ASSERT(to + bytes <= table_.stride_bytes_ && from + bytes <= table_.stride_bytes_,
+                  "TAB-T1: a node writes only its own row");
     if (used_ == kMostOperations) flush();
     if (dropped_ && table_.states_[peer.row] != RowState::connected) return false;
     if (bytes > table_.inline_bytes_) [[unlikely]]
@@ -167,6 +172,8 @@ Pushed TableCore::push_to(std::span<const std::uint32_t> rows, std::span<const P
 }
 
 void TableCore::catch_up(std::uint32_t row) noexcept {
+  DUNLIN_ASSERT_ALWAYS(states_[row] == RowState::behind && catching_up_[row].finished(),
+                       "TAB-T2: only a peer that is behind is sent the whole row");
   // As if connected, and with an empty list in the peer's row, as after its creation; whatever is
   // refused marks it as behind again.
   for (std::size_t i = 0; i < list_columns_.size(); ++i) {
