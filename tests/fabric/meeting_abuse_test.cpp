@@ -32,7 +32,8 @@ void wait_until_hung_up(const Descriptor& socket) {
   while (!hung_up(socket)) wait_for_news_of(socket);
 }
 
-std::vector<std::byte> call_frame() { return encode(FrameType::call, 0, random_digest()); }
+/// A stranger can have it only by listening to a member.
+std::vector<std::byte> recorded_hello() { return hello_of(our_tls()); }
 
 /// A host that waits for one more.
 class MeetingAbuse : public testing::TestWithParam<const char*> {
@@ -63,13 +64,27 @@ TEST_P(MeetingAbuse, GarbageIsHungUpOn) {
 }
 
 TEST_P(MeetingAbuse, ImpossibleLengthsAreHungUpOn) {
-  for (const std::uint32_t length : {31u, 33u, 5000u, 1u << 31, 0xffffffffu}) {
-    std::vector<std::byte> frame = call_frame();
-    std::vector<std::byte> field;
-    Writer(field).u32(length);
-    std::copy(field.begin(), field.end(), frame.begin() + 8);
+  const auto expect_hung_up_with = [this](std::size_t at, std::uint32_t length, int bytes) {
+    std::vector<std::byte> hello = recorded_hello();
+    for (int i = 0; i < bytes; ++i)
+      hello[at + static_cast<std::size_t>(i)] =
+          static_cast<std::byte>(length >> 8 * (bytes - 1 - i));
     const Descriptor stranger = connect_to(address_);
-    say(stranger, frame);
+    say(stranger, hello);
+    wait_until_hung_up(stranger);
+  };
+  for (const std::uint32_t length : {0u, 1u, kMaxHelloBytes + 1, 1u << 17, 0xffffffu})
+    expect_hung_up_with(6, length, 3);  // of the handshake message
+  for (const std::uint32_t length : {kMaxHelloBytes + 1, 0x4101u, 0xffffu})
+    expect_hung_up_with(3, length, 2);  // record
+  expect_to_meet();
+}
+
+TEST_P(MeetingAbuse, ThoseWhoKnowAnotherSecretAreHungUpOn) {
+  const Tls wrong("not what all members know", {});
+  for (int i = 0; i < 100; ++i) {
+    const Descriptor stranger = connect_to(address_);
+    say(stranger, hello_of(wrong));
     wait_until_hung_up(stranger);
   }
   expect_to_meet();
@@ -78,7 +93,7 @@ TEST_P(MeetingAbuse, ImpossibleLengthsAreHungUpOn) {
 /// Each has begun to speak, and each takes its time.
 TEST_P(MeetingAbuse, SlowOnesAreNotWaitedFor) {
   std::vector<Descriptor> slow;
-  const std::vector<std::byte> call = call_frame();
+  const std::vector<std::byte> call = recorded_hello();
   for (std::size_t i = 0; i < 300; ++i) {
     slow.push_back(connect_to(address_));
     say(slow.back(), Bytes(call).first(i % call.size()));
@@ -87,10 +102,10 @@ TEST_P(MeetingAbuse, SlowOnesAreNotWaitedFor) {
   expect_to_meet();
 }
 
-/// These have said all that one can say without the secret.
+/// These repeat what a member has said, and cannot go on.
 TEST_P(MeetingAbuse, ThoseWhoNeverProveAnythingMakeRoom) {
   std::vector<Descriptor> silent;
-  const std::vector<std::byte> call = call_frame();
+  const std::vector<std::byte> call = recorded_hello();
   for (int i = 0; i < 300; ++i) {
     silent.push_back(connect_to(address_));
     say(silent.back(), call);
@@ -139,7 +154,7 @@ TEST_P(MeetingAbuse, AFloodOfSilentCallersDoesNotKeepMembersOut) {
 }
 
 TEST_P(MeetingAbuse, AFloodOfCallersWhoSpeakDoesNotKeepMembersOut) {
-  const Flood flood(address_, 2, call_frame());
+  const Flood flood(address_, 2, recorded_hello());
   flood.wait_for(500);
   expect_to_meet();
 }
@@ -156,14 +171,14 @@ TEST_P(MeetingAbuse, ARecordedConversationIsNoProof) {
   std::vector<std::byte> recorded;
   {
     const Descriptor socket = connect_to(address_);
-    Channel member(Side::guest, kSecret, random_digest());
-    while (!member.proved()) {
+    Channel member(Side::guest, our_tls());
+    const auto speak = [&] {
       const Bytes words = member.output();
       recorded.insert(recorded.end(), words.begin(), words.end());
       say(socket, words);
       member.was_sent(words.size());
-      member.receive(heard_from(socket));
-    }
+    };
+    for (speak(); !member.proved(); speak()) member.receive(heard_from(socket));
   }
   const Descriptor stranger = connect_to(address_);
   say(stranger, recorded);

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 
 #include "fabric/bytes.hpp"
 #include "fabric/meeting/channel.hpp"
@@ -10,11 +13,9 @@ namespace {
 
 constexpr std::string_view kSecret = "0123456789abcdef";
 
-/// `first`, `first` + 1, ...
-Digest counting_from(int first) {
-  Digest digest;
-  for (std::byte& b : digest) b = static_cast<std::byte>(first++);
-  return digest;
+const Tls& tls_of_members() {
+  static const Tls tls(kSecret, {});
+  return tls;
 }
 
 std::string hex(Bytes bytes) {
@@ -43,30 +44,35 @@ std::vector<std::byte> round_body(std::uint32_t round) {
 }
 
 /// Both sides of a connection, whose bytes go where the test says.
+struct Pair {
+  Channel guest{Side::guest, tls_of_members()};
+  Channel host{Side::host, tls_of_members()};
+
+  void trust() {
+    carry(guest, host);
+    carry(host, guest);
+    carry(guest, host);
+    ASSERT_TRUE(guest.proved());
+    ASSERT_TRUE(host.proved());
+  }
+};
+
 class MeetingChannel : public testing::Test {
  protected:
-  void trust() {
-    for (int i = 0; i < 2; ++i) {
-      carry(guest_, host_);
-      carry(host_, guest_);
-    }
-    ASSERT_TRUE(guest_.proved());
-    ASSERT_TRUE(host_.proved());
-  }
-
-  Channel guest_{Side::guest, kSecret, counting_from(0)};
-  Channel host_{Side::host, kSecret, counting_from(32)};
+  Pair pair_;
+  Channel& guest_ = pair_.guest;
+  Channel& host_ = pair_.host;
 };
 
 TEST_F(MeetingChannel, TrustsWhoKnowsTheSecret) {
   carry(guest_, host_);
-  carry(host_, guest_);
-  EXPECT_FALSE(guest_.proved());
-  carry(guest_, host_);
-  EXPECT_TRUE(host_.proved());
-  EXPECT_FALSE(guest_.proved());
+  EXPECT_TRUE(host_.greeted());
+  EXPECT_FALSE(host_.proved());
   carry(host_, guest_);
   EXPECT_TRUE(guest_.proved());
+  EXPECT_FALSE(host_.proved());
+  carry(guest_, host_);
+  EXPECT_TRUE(host_.proved());
 }
 
 TEST_F(MeetingChannel, TakesBytesOneByOne) {
@@ -80,181 +86,269 @@ TEST_F(MeetingChannel, TakesBytesOneByOne) {
   EXPECT_EQ(host_.take_frames().size(), 1u);
 }
 
-/// The example in docs/formats/meeting.md, computed with another implementation.
-TEST_F(MeetingChannel, SpeaksAsTheFormatSays) {
-  const std::string beginning = "444e4c4d0100";
-  carry(guest_, host_);
-  carry(host_, guest_);
-  const std::vector<std::byte> guest_proof = taken_from(guest_);
-  EXPECT_EQ(hex(guest_proof),
-            beginning + "03002000000001000000" +
-                "ce3f2f7d51feb94eb09caf3ee88b4793fcf79e1ad9611d0d28324faacf381566");
-  host_.receive(guest_proof);
-  EXPECT_EQ(hex(host_.output()),
-            beginning + "04002000000001000000" +
-                "b6acc97e44865c1b3e535efbd9ee71287ff0e60f542fdbc499d08f6958a93f2b");
-  carry(host_, guest_);
-  guest_.send(FrameType::introduce, std::vector<std::byte>(kIntroductionBytes));
-  static_cast<void>(taken_from(guest_));
-  guest_.send(FrameType::have, round_body(1));
-  EXPECT_EQ(hex(guest_.output()),
-            beginning + "1500040000000300000001000000" +
-                "ae39c33f05e9745398c0b6cf8020af479cb2391428a86ab24c5369c6f610f990");
+TEST_F(MeetingChannel, HidesWhatIsSaid) {
+  pair_.trust();
+  host_.send(FrameType::news, std::vector<std::byte>(1000, std::byte{'s'}));
+  EXPECT_EQ(hex(host_.output()).find("7373737373737373"), std::string::npos);
 }
+
+// --- the secret ----------------------------------------------------------------------------------
 
 TEST_F(MeetingChannel, DoesNotTrustWhoKnowsAnotherSecret) {
-  Channel stranger(Side::guest, "another secret!!", counting_from(0));
+  const Tls wrong("another secret!!", {});
+  Channel stranger(Side::guest, wrong);
   carry(stranger, host_);
-  carry(host_, stranger);
-  carry(stranger, host_);
-  EXPECT_EQ(host_.fault(), Channel::Fault::wrong_proof);
+  EXPECT_EQ(host_.fault(), Fault::wrong_secret);
+  EXPECT_FALSE(host_.greeted());
   EXPECT_FALSE(host_.proved());
   carry(host_, stranger);
-  EXPECT_EQ(stranger.fault(), Channel::Fault::turned_away);
+  EXPECT_EQ(stranger.fault(), Fault::turned_away);
 }
 
-/// A host that does not know the secret cannot pretend, either.
-TEST_F(MeetingChannel, DoesNotTrustAHostWithoutTheSecret) {
-  carry(guest_, host_);
-  carry(host_, guest_);
-  static_cast<void>(taken_from(guest_));
-  guest_.receive(encode(FrameType::host_proof, 1, counting_from(7)));
-  EXPECT_EQ(guest_.fault(), Channel::Fault::wrong_proof);
-}
-
-TEST_F(MeetingChannel, TellsBothSidesOfAnotherVersion) {
-  std::vector<std::byte> call = taken_from(guest_);
-  call[4] = std::byte{9};
-  host_.receive(call);
-  EXPECT_EQ(host_.fault(), Channel::Fault::other_version);
-  EXPECT_EQ(host_.peer_version(), 9);
-  std::vector<std::byte> answer = taken_from(host_);
-  ASSERT_EQ(answer.size(), kHeaderBytes);
-  answer[4] = std::byte{3};
-  guest_.receive(answer);
-  EXPECT_EQ(guest_.fault(), Channel::Fault::other_version);
-  EXPECT_EQ(guest_.peer_version(), 3);
-}
-
-/// What the guest said to a host is no proof to the next, whose nonce is another.
 TEST_F(MeetingChannel, DoesNotTrustARecording) {
   std::vector<std::byte> recorded = taken_from(guest_);
   host_.receive(recorded);
   carry(host_, guest_);
-  const std::vector<std::byte> proof = taken_from(guest_);
-  recorded.insert(recorded.end(), proof.begin(), proof.end());
-  Channel next(Side::host, kSecret, counting_from(99));
+  const std::vector<std::byte> finished = taken_from(guest_);
+  recorded.insert(recorded.end(), finished.begin(), finished.end());
+  Channel next(Side::host, tls_of_members());
   next.receive(recorded);
-  EXPECT_EQ(next.fault(), Channel::Fault::wrong_proof);
+  EXPECT_EQ(next.fault(), Fault::garbage);
+  EXPECT_FALSE(next.proved());
 }
 
 /// Nobody proves anything with what we said ourselves.
 TEST_F(MeetingChannel, DoesNotTrustItsMirror) {
   guest_.receive(taken_from(guest_));
-  EXPECT_EQ(guest_.fault(), Channel::Fault::garbage);
-
-  Channel guest(Side::guest, kSecret, counting_from(0));
-  static_cast<void>(taken_from(guest));
-  guest.receive(encode(FrameType::answer, 0, counting_from(0)));  // its own nonce
-  std::vector<std::byte> proof = taken_from(guest);
-  proof[6] = std::byte{static_cast<unsigned char>(FrameType::host_proof)};
-  guest.receive(proof);
-  EXPECT_EQ(guest.fault(), Channel::Fault::wrong_proof);
+  EXPECT_EQ(guest_.fault(), Fault::garbage);
+  Pair pair;
+  pair.trust();
+  pair.host.send(FrameType::go, round_body(1));
+  pair.host.receive(taken_from(pair.host));
+  EXPECT_EQ(pair.host.fault(), Fault::garbage);
 }
 
-TEST_F(MeetingChannel, NoticesAChangedBit) {
-  trust();
-  guest_.send(FrameType::have, round_body(1));
-  const std::vector<std::byte> right = taken_from(guest_);
-  for (std::size_t i = 0; i < right.size(); ++i) {
-    Channel host = host_;
-    std::vector<std::byte> wrong = right;
-    wrong[i] ^= std::byte{1};
-    host.receive(wrong);
-    host.receive(std::vector<std::byte>(kMaxBodyBytes));  // whatever it was waiting for
-    EXPECT_NE(host.fault(), Channel::Fault::none) << "byte " << i;
-    EXPECT_TRUE(host.take_frames().empty()) << "byte " << i;
+// --- the beginning -------------------------------------------------------------------------------
+
+TEST_F(MeetingChannel, TellsAGuestOfAnotherVersion) {
+  std::vector<std::byte> hello = taken_from(guest_);
+  const std::string name = name_of({}), next = "dunlin/9";
+  const auto at =
+      std::search(hello.begin(), hello.end(), bytes_of(name).begin(), bytes_of(name).end());
+  ASSERT_NE(at, hello.end());
+  std::copy(bytes_of(next).begin(), bytes_of(next).end(), at);
+  host_.receive(hello);
+  EXPECT_EQ(host_.fault(), Fault::other_version);
+  EXPECT_EQ(host_.peer_version(), 9);
+  EXPECT_EQ(hex(host_.output()), "444e4c4d02000000");
+  Channel next_guest(Side::guest, tls_of_members());
+  std::vector<std::byte> refusal = taken_from(host_);
+  refusal[4] = std::byte{3};
+  next_guest.receive(refusal);
+  EXPECT_EQ(next_guest.fault(), Fault::other_version);
+  EXPECT_EQ(next_guest.peer_version(), 3);
+}
+
+/// "call" of version 1, with its length and number, and the nonce to come.
+TEST_F(MeetingChannel, KnowsVersionOneThoughItHadNoTls) {
+  host_.receive(bytes_of(std::string_view("DNLM\1\0\1\0\40\0\0\0\0\0\0\0", 16)));
+  EXPECT_EQ(host_.fault(), Fault::other_version);
+  EXPECT_EQ(host_.peer_version(), 1);
+}
+
+TEST_F(MeetingChannel, HangsUpAtTheFirstWrongByte) {
+  host_.receive(bytes_of("DNLX"));
+  EXPECT_EQ(host_.fault(), Fault::garbage);
+  Channel other(Side::host, tls_of_members());
+  other.receive(bytes_of("G"));
+  EXPECT_EQ(other.fault(), Fault::garbage);
+  EXPECT_TRUE(other.output().empty());
+}
+
+TEST_F(MeetingChannel, BelievesNoHelloThatIsLongerThanHellosAre) {
+  for (const std::uint32_t length : {kMaxHelloBytes + 1, 1u << 17, 0xffffffu}) {
+    std::vector<std::byte> hello{std::byte{0x16}, std::byte{3}, std::byte{1},
+                                 std::byte{2},    std::byte{0}, std::byte{1}};
+    for (const int shift : {16, 8, 0}) hello.push_back(static_cast<std::byte>(length >> shift));
+    Channel host(Side::host, tls_of_members());
+    host.receive(hello);
+    EXPECT_EQ(host.fault(), Fault::garbage) << length;
   }
 }
 
-TEST_F(MeetingChannel, NoticesWhatIsRepeatedLeftOutOrMoved) {
-  trust();
-  guest_.send(FrameType::have, round_body(1));
-  const std::vector<std::byte> first = taken_from(guest_);
-  guest_.send(FrameType::have, round_body(2));
-  const std::vector<std::byte> second = taken_from(guest_);
-
-  Channel repeated = host_, moved = host_, mirrored = guest_;
-  repeated.receive(first);
-  repeated.receive(first);
-  EXPECT_EQ(repeated.fault(), Channel::Fault::garbage);
-  EXPECT_EQ(repeated.take_frames().size(), 1u);
-  moved.receive(second);
-  EXPECT_EQ(moved.fault(), Channel::Fault::garbage);
-  mirrored.receive(first);
-  EXPECT_EQ(mirrored.fault(), Channel::Fault::garbage);
-}
-
-TEST_F(MeetingChannel, TakesNothingOutOfOrder) {
-  const auto fault_of = [](const std::vector<std::byte>& bytes) {
-    Channel host(Side::host, kSecret, counting_from(32));
-    host.receive(bytes);
-    return host.fault();
+TEST_F(MeetingChannel, ReadsNoProtocolFromAListThatIsNotOurs) {
+  const auto list = [](const std::string& name) {
+    const std::string text =
+        std::string{'\0', static_cast<char>(name.size() + 1), static_cast<char>(name.size())} +
+        name;
+    return protocol_in(bytes_of(text));
   };
-  EXPECT_EQ(fault_of(encode(FrameType::guest_proof, 0, counting_from(0))), Channel::Fault::garbage)
-      << "a proof before the call";
-  EXPECT_EQ(fault_of(encode(FrameType::call, 1, counting_from(0))), Channel::Fault::garbage)
-      << "not the first";
-  EXPECT_EQ(fault_of(encode(FrameType::have, 0, round_body(1))), Channel::Fault::garbage)
-      << "before the proof";
-  EXPECT_EQ(fault_of(encode(FrameType::answer, 0, counting_from(0))), Channel::Fault::garbage)
-      << "what only a host says";
-  EXPECT_EQ(fault_of(encode(FrameType{77}, 0, {})), Channel::Fault::garbage);
-  carry(guest_, host_);
-  host_.receive(encode(FrameType::call, 1, counting_from(0)));
-  EXPECT_EQ(host_.fault(), Channel::Fault::garbage) << "a second call";
+  EXPECT_EQ(list("dunlin/2"), Protocol{});
+  EXPECT_EQ(list("dunlin/65535+certificates"), (Protocol{65535, true}));
+  for (const char* name :
+       {"", "h2", "dunlin/", "dunlin/x", "dunlin/2x", "dunlin/02", "dunlin/65536", "dunlin/-1",
+        "dunlin/2+certificates+certificates", "dunlin/+certificates"})
+    EXPECT_FALSE(list(name).has_value()) << name;
+  EXPECT_FALSE(protocol_in({}).has_value());
+  EXPECT_FALSE(protocol_in(bytes_of(std::string_view("\0\t\10dunlin/2x", 12))).has_value());
 }
 
-/// The header is enough, and so is what is wrong of it.
-TEST_F(MeetingChannel, HangsUpAtTheFirstWrongByte) {
-  host_.receive(bytes_of("DNLX"));
-  EXPECT_EQ(host_.fault(), Channel::Fault::garbage);
-  Channel other(Side::host, kSecret, counting_from(32));
-  other.receive(bytes_of("GET / HTTP/1.1\r\n"));
-  EXPECT_EQ(other.fault(), Channel::Fault::garbage);
+// --- frames --------------------------------------------------------------------------------------
+
+TEST_F(MeetingChannel, NoticesAChangedBit) {
+  for (std::size_t i = 0, bytes = 1; i < bytes; ++i) {
+    Pair pair;
+    pair.trust();
+    pair.guest.send(FrameType::have, round_body(1));
+    std::vector<std::byte> wrong = taken_from(pair.guest);
+    bytes = wrong.size();
+    wrong[i] ^= std::byte{1};
+    pair.host.receive(wrong);
+    pair.host.receive(std::vector<std::byte>(kMaxBodyBytes));  // whatever it was waiting for
+    EXPECT_EQ(pair.host.fault(), Fault::garbage) << "byte " << i;
+    EXPECT_TRUE(pair.host.take_frames().empty()) << "byte " << i;
+  }
 }
 
+TEST_F(MeetingChannel, NoticesWhatIsRepeatedOrLeftOut) {
+  for (const bool repeated : {true, false}) {
+    Pair pair;
+    pair.trust();
+    pair.guest.send(FrameType::have, round_body(1));
+    const std::vector<std::byte> first = taken_from(pair.guest);
+    pair.guest.send(FrameType::have, round_body(2));
+    if (repeated) pair.host.receive(first);
+    pair.host.receive(repeated ? first : taken_from(pair.guest));
+    EXPECT_EQ(pair.host.fault(), Fault::garbage);
+    EXPECT_EQ(pair.host.take_frames().size(), repeated ? 1u : 0u);
+  }
+}
+
+TEST_F(MeetingChannel, TakesNothingThatIsNotToBeSaidNow) {
+  const auto is_garbage = [](Side from, bool trusted, Bytes bytes) {
+    FrameReader reader(from);
+    if (trusted) reader.expect_trust();
+    return reader.take(bytes) == FrameReader::Got::garbage;
+  };
+  const std::vector<std::byte> have = encode(FrameType::have, round_body(1));
+  EXPECT_FALSE(is_garbage(Side::guest, true, have));
+  EXPECT_TRUE(is_garbage(Side::guest, false, have)) << "before the proof";
+  EXPECT_TRUE(is_garbage(Side::host, true, have)) << "what only a guest says";
+  const std::vector<std::byte> proof = encode(FrameType::guest_proof, Digest{});
+  EXPECT_FALSE(is_garbage(Side::guest, false, proof));
+  EXPECT_TRUE(is_garbage(Side::guest, true, proof)) << "a second proof";
+  EXPECT_TRUE(is_garbage(Side::guest, true, encode(FrameType{77}, {})));
+  std::vector<std::byte> odd = have;
+  odd[6] = std::byte{1};
+  EXPECT_TRUE(is_garbage(Side::guest, true, odd)) << "what is always zero";
+}
+
+/// The header is enough.
 TEST_F(MeetingChannel, BelievesNoLengthThatIsNotPossible) {
-  for (const std::uint32_t length : {0u, 31u, 33u, 1u << 20, 0xffffffffu}) {
-    std::vector<std::byte> call;
-    Writer writer(call);
-    writer.u32(kMagic);
-    writer.u16(kVersion);
-    writer.u16(static_cast<std::uint16_t>(FrameType::call));
+  for (const std::uint32_t length : {0u, 3u, 5u, 1u << 20, 0xffffffffu}) {
+    std::vector<std::byte> have;
+    Writer writer(have);
     writer.u32(length);
-    writer.u32(0);
+    writer.u16(static_cast<std::uint16_t>(FrameType::have));
+    writer.u16(0);
     FrameReader reader(Side::guest);
-    Bytes bytes(call);
+    reader.expect_trust();
+    Bytes bytes(have);
     EXPECT_EQ(reader.take(bytes), FrameReader::Got::garbage) << length;
     EXPECT_LE(reader.held_bytes(), 64u);
   }
 }
 
-TEST_F(MeetingChannel, HoldsNoMoreThanAProofBeforeTheProof) {
-  FrameReader reader(Side::guest);
-  const std::vector<std::byte> flood(1 << 20, std::byte{'D'});
-  Bytes bytes(flood);
-  EXPECT_EQ(reader.take(bytes), FrameReader::Got::garbage);
-  EXPECT_LE(reader.held_bytes(), 64u);
+// --- another implementation ----------------------------------------------------------------------
+
+int offer_key_of_example(SSL* session, const EVP_MD*, const unsigned char** identity,
+                         std::size_t* bytes, SSL_SESSION** made);
+
+/// A guest as docs/formats/meeting.md has it, from OpenSSL alone.
+class PlainGuest {
+ public:
+  PlainGuest() : context_(SSL_CTX_new(TLS_client_method())) {
+    SSL_CTX_set_psk_use_session_callback(context_, offer_key_of_example);
+    constexpr std::string_view kList = "\10dunlin/2";
+    SSL_CTX_set_alpn_protos(context_, reinterpret_cast<const unsigned char*>(kList.data()),
+                            static_cast<unsigned int>(kList.size()));
+    session_ = SSL_new(context_);
+    SSL_set_bio(session_, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_connect_state(session_);
+  }
+  ~PlainGuest() {
+    SSL_free(session_);
+    SSL_CTX_free(context_);
+  }
+  PlainGuest(const PlainGuest&) = delete;
+  PlainGuest& operator=(const PlainGuest&) = delete;
+
+  [[nodiscard]] SSL* session() { return session_; }
+  [[nodiscard]] std::vector<std::byte> output() {
+    std::vector<std::byte> bytes(4096);
+    const int got = BIO_read(SSL_get_wbio(session_), bytes.data(), static_cast<int>(bytes.size()));
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return bytes;
+  }
+  void meet(Channel& host) {
+    for (int i = 0; i < 2; ++i) {
+      SSL_do_handshake(session_);
+      host.receive(output());
+      const std::vector<std::byte> answer = taken_from(host);
+      BIO_write(SSL_get_rbio(session_), answer.data(), static_cast<int>(answer.size()));
+    }
+  }
+
+ private:
+  SSL_CTX* context_;
+  SSL* session_;
+};
+
+/// The example on that page, computed with another implementation of HKDF.
+int offer_key_of_example(SSL* session, const EVP_MD*, const unsigned char** identity,
+                         std::size_t* bytes, SSL_SESSION** made) {
+  constexpr std::string_view kKey =
+      "4b35c6585317f8f981c8f37b5dcbef270ff8798766d7ebdf3a9d04d3dfcdb7f9";
+  constexpr std::string_view kName = "dunlin meeting 2";
+  std::array<unsigned char, 32> key{};
+  for (std::size_t i = 0; i < key.size(); ++i)
+    key[i] = static_cast<unsigned char>(std::stoi(std::string(kKey.substr(2 * i, 2)), nullptr, 16));
+  constexpr std::array<unsigned char, 2> kAes128GcmSha256{0x13, 0x01};
+  *made = SSL_SESSION_new();
+  SSL_SESSION_set1_master_key(*made, key.data(), key.size());
+  SSL_SESSION_set_cipher(*made, SSL_CIPHER_find(session, kAes128GcmSha256.data()));
+  SSL_SESSION_set_protocol_version(*made, TLS1_3_VERSION);
+  *identity = reinterpret_cast<const unsigned char*>(kName.data());
+  *bytes = kName.size();
+  return 1;
 }
 
-TEST_F(MeetingChannel, VeilsAKeyForTheOtherSideOnly) {
-  trust();
-  const Digest key = counting_from(100);
-  const Digest veiled = host_.veil(1, key);
-  EXPECT_NE(veiled, key);
-  EXPECT_NE(veiled, host_.veil(2, key));
-  EXPECT_EQ(guest_.veil(1, veiled), key);
+TEST_F(MeetingChannel, SpeaksAsTheFormatSays) {
+  PlainGuest guest;
+  guest.meet(host_);
+  ASSERT_TRUE(host_.proved());
+  constexpr std::string_view kHave("\4\0\0\0\25\0\0\0\1\0\0\0", 12);
+  SSL_write(guest.session(), kHave.data(), static_cast<int>(kHave.size()));
+  host_.receive(guest.output());
+  const std::vector<Frame> frames = host_.take_frames();
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].type, FrameType::have);
+  EXPECT_EQ(frames[0].body, round_body(1));
+}
+
+/// Each demand is answered, and somebody who never reads the answers could fill our memory.
+TEST_F(MeetingChannel, DoesNotAnswerForEverWhoNeverReads) {
+  PlainGuest guest;
+  guest.meet(host_);
+  std::size_t demands = 0;
+  for (; host_.fault() == Fault::none && demands < 100'000; ++demands) {
+    SSL_key_update(guest.session(), SSL_KEY_UPDATE_REQUESTED);
+    SSL_do_handshake(guest.session());
+    host_.receive(guest.output());
+  }
+  EXPECT_EQ(host_.fault(), Fault::garbage);
+  EXPECT_LT(demands, 100'000u);
+  EXPECT_LT(host_.output().size(), 300'000u);
 }
 
 }  // namespace

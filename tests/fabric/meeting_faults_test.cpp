@@ -68,11 +68,7 @@ std::string fault_at(const std::string& address, std::vector<std::byte> answer) 
   return fault;
 }
 
-std::vector<std::byte> of_version(std::uint8_t version) {
-  std::vector<std::byte> frame = encode(FrameType::turn_away, 0, {});
-  frame[4] = std::byte{version};
-  return frame;
-}
+std::vector<std::byte> of_version(std::uint8_t version) { return refusal_by({version, false}); }
 
 // --- who does not fit ----------------------------------------------------------------------------
 
@@ -99,15 +95,49 @@ TEST(MeetingFaults, TheHostSaysWhoKnewAnotherSecret) {
   EXPECT_TRUE(contains(fault, "does not know our secret"));
 }
 
+TEST(MeetingFaults, TheHostSaysWhoSpeaksAnotherVersion) {
+  // Version 1 began with a frame in clear text; its first 6 bytes are all that counts.
+  const std::vector<std::byte> call = refusal_by({1, false});
+  std::string fault;
+  for (std::uint32_t ms = kSoonMs; !contains(fault, "Turned away"); ms *= 2) {
+    Options options = counted(fresh_address(), 2);
+    options.timeout_ms = ms;
+    MemberThread host(options);
+    const Descriptor guest = connect_to(options.address);
+    static_cast<void>(send(guest.get(), call.data(), call.size(), MSG_NOSIGNAL));
+    std::vector<std::byte> answer(16);
+    wait_for_news_of(guest);
+    const ssize_t got = recv(guest.get(), answer.data(), answer.size(), 0);
+    answer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    EXPECT_TRUE(answer.empty() || answer == refusal_by({kVersion, false}));
+    fault = host.fault();
+  }
+  EXPECT_TRUE(contains(fault, "speaks version 1 of the protocol, and we 2")) << fault;
+}
+
 TEST(MeetingFaults, OtherVersionsAreTold) {
   const std::string fault = fault_at(fresh_address(), of_version(7));
-  EXPECT_TRUE(contains(fault, "speaks version 7 of the protocol, and this member version 1"));
+  EXPECT_TRUE(contains(fault, "speaks version 7 of the protocol, and this member version 2"));
 }
 
 TEST(MeetingFaults, AnotherServiceIsTold) {
   const Bytes hello = bytes_of("SSH-2.0-OpenSSH_9.2p1\r\n");
   const std::string fault = fault_at(fresh_tcp_address(), {hello.begin(), hello.end()});
   EXPECT_TRUE(contains(fault, "does not speak the protocol of a meeting"));
+}
+
+/// A host that demands certificates says so in clear text, and so does one that has none.
+TEST(MeetingFaults, AHostWithCertificatesIsTold) {
+  const std::string fault = fault_at(fresh_address(), refusal_by({kVersion, true}));
+  EXPECT_TRUE(contains(fault, "demands a certificate, and we have none")) << fault;
+}
+
+/// Its alert is not one that a host of ours sends.
+TEST(MeetingFaults, AnotherServiceWithTlsIsTold) {
+  std::vector<std::byte> alert;
+  for (const int byte : {0x15, 3, 3, 0, 2, 2, 120}) alert.push_back(static_cast<std::byte>(byte));
+  const std::string fault = fault_at(fresh_tcp_address(), alert);
+  EXPECT_TRUE(contains(fault, "does not speak the protocol of a meeting")) << fault;
 }
 
 TEST(MeetingFaults, ASilentServiceIsTold) {

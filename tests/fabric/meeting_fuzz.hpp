@@ -37,16 +37,10 @@ inline Plan plan_of(Rank rank) {
   return plan;
 }
 
-inline bool operator==(const Frame& a, const Frame& b) {
-  return a.type == b.type && a.body == b.body;
+inline const Tls& our_tls() {
+  static const Tls tls(kSecret, {});
+  return tls;
 }
-
-/// A whole conversation between two channels whose nonces are always the same: what each side says,
-/// and the frames with a MAC in it.
-struct Conversation {
-  std::vector<std::byte> of_guest, of_host;
-  std::vector<Frame> frames_of_guest, frames_of_host;
-};
 
 inline std::vector<std::byte> numbers(std::initializer_list<std::uint32_t> all) {
   std::vector<std::byte> bytes;
@@ -54,63 +48,128 @@ inline std::vector<std::byte> numbers(std::initializer_list<std::uint32_t> all) 
   return bytes;
 }
 
-inline void carry(Channel& from, Channel& to, std::vector<std::byte>& record) {
-  const Bytes output = from.output();
-  record.insert(record.end(), output.begin(), output.end());
-  to.receive(output);
-  from.was_sent(output.size());
-}
+/// What two members say to each other when all goes well.
+struct Conversation {
+  std::vector<Frame> of_guest, of_host;
+};
 
-inline Conversation conversation() {
+inline Conversation right_conversation() {
   const Plan plan = plan_of(1);
-  Channel guest(Side::guest, kSecret, filled(1)), host(Side::host, kSecret, filled(2));
+  const std::vector<std::byte> card(100, std::byte{7}), news(6, std::byte{'3'});
   Conversation all;
-  for (int i = 0; i < 2; ++i) {
-    carry(guest, host, all.of_guest);
-    carry(host, guest, all.of_host);
-  }
-  const std::vector<std::byte> card(100, std::byte{7});
-  Visit(plan, card, guest).introduce();
-  carry(guest, host, all.of_guest);
-  host.send(FrameType::news, bytes_of("1 of 3"));
+  all.of_guest = {{FrameType::introduce, encode(Introduction{plan.members(), plan.rank,
+                                                             plan.names_hash, plan.group, card})},
+                  {FrameType::have, numbers({1})}};
+  all.of_host = {{FrameType::news, news}};
   for (Rank rank = 0; rank < kMembers; ++rank) {
-    std::vector<std::byte> body = numbers({1, rank});
-    body.insert(body.end(), card.begin(), card.end());
-    host.send(FrameType::member, body);
+    all.of_host.push_back({FrameType::member, numbers({1, rank})});
+    all.of_host.back().body.insert(all.of_host.back().body.end(), card.begin(), card.end());
   }
-  std::vector<std::byte> body = numbers({1, 1});
-  Writer(body).bytes(host.veil(1, filled(9)));
-  host.send(FrameType::roster, body);
-  carry(host, guest, all.of_host);
-  guest.send(FrameType::have, numbers({1}));
-  carry(guest, host, all.of_guest);
-  host.send(FrameType::go, numbers({1}));
-  carry(host, guest, all.of_host);
-  all.frames_of_guest = host.take_frames();
-  all.frames_of_host = guest.take_frames();
+  all.of_host.push_back({FrameType::roster, numbers({1, 1})});
+  Writer(all.of_host.back().body).bytes(filled(9));
+  all.of_host.push_back({FrameType::go, numbers({1})});
   return all;
 }
 
-/// Whatever arrives, only what the other side has said gets through, in its order, and next to
-/// nothing is answered. Returns whether anything was wrong.
-inline bool feed_channel(Side self, Bytes bytes, std::size_t piece_bytes,
-                         const Conversation& right) {
-  Channel channel(self, kSecret, filled(self == Side::guest ? 1 : 2));
-  const std::vector<Frame>& said =
-      self == Side::guest ? right.frames_of_host : right.frames_of_guest;
-  std::size_t heard = 0;
+/// One side, which says its frames when it has heard enough, and keeps what it hears.
+struct Speaker {
+  Side side;
+  const std::vector<Frame>& to_say;
+  Channel channel{side, our_tls()};
+  std::vector<Frame> heard = {};
+  std::size_t said = 0;
+
+  void go_on() {
+    for (Frame& frame : channel.take_frames()) heard.push_back(std::move(frame));
+    require(heard.empty() || channel.proved(), "a frame before the proof");
+    const bool host = side == Side::host;
+    const std::size_t last = host ? 2 : 5;  // frames of the other side, before we say our last
+    while (channel.proved() && channel.fault() == Fault::none && said < to_say.size() &&
+           heard.size() >= (said + 1 == to_say.size() ? last : std::size_t{host ? 1u : 0u})) {
+      channel.send(to_say[said].type, to_say[said].body);
+      ++said;
+    }
+  }
+  [[nodiscard]] std::vector<std::byte> output() {
+    const Bytes bytes = channel.output();
+    std::vector<std::byte> taken(bytes.begin(), bytes.end());
+    channel.was_sent(taken.size());
+    return taken;
+  }
+};
+
+/// Two members talk, and `alter` changes what `self` hears, flight by flight. Only what the other
+/// side has said gets through, in its order, and little is answered. Returns whether anything was
+/// wrong.
+template <class Alter>
+bool converse(Side self, std::size_t piece_bytes, const Alter& alter) {
+  static const Conversation right = right_conversation();
+  Speaker guest{Side::guest, right.of_guest}, host{Side::host, right.of_host};
+  Speaker& altered = self == Side::guest ? guest : host;
+  const std::vector<Frame>& to_hear = self == Side::guest ? right.of_host : right.of_guest;
+  const auto carry = [&](Speaker& from, Speaker& to) {
+    std::vector<std::byte> bytes = from.output();
+    if (&to == &altered && !bytes.empty()) bytes = alter(std::move(bytes));
+    for (Bytes rest(bytes); !rest.empty();) {
+      const Bytes piece = rest.first(std::min(piece_bytes, rest.size()));
+      rest = rest.subspan(piece.size());
+      to.channel.receive(piece);
+      require(to.channel.output().size() <= 4096, "an answer that is too long");
+    }
+    to.go_on();
+    return !bytes.empty();
+  };
+  for (bool more = true; more;) {
+    more = carry(guest, host);
+    more = carry(host, guest) || more;
+  }
+  require(altered.heard.size() <= to_hear.size() &&
+              std::equal(altered.heard.begin(), altered.heard.end(), to_hear.begin()),
+          "a frame that nobody has sent");
+  return altered.heard.size() < to_hear.size();
+}
+
+/// What a stranger says in the place of a handshake.
+inline void feed_handshake(Side self, Bytes bytes, std::size_t piece_bytes) {
+  Channel channel(self, our_tls());
+  channel.was_sent(channel.output().size());
   while (!bytes.empty()) {
     const Bytes piece = bytes.first(std::min(piece_bytes, bytes.size()));
     bytes = bytes.subspan(piece.size());
     channel.receive(piece);
-    for (const Frame& frame : channel.take_frames()) {
-      require(heard < said.size() && frame == said[heard], "a frame that nobody has sent");
-      ++heard;
-    }
-    require(channel.output().size() <= 256, "an answer that is too long");
-    require(heard == 0 || channel.proved(), "a frame before the proof");
+    require(!channel.proved() && channel.take_frames().empty(), "trust without a proof");
+    require(channel.output().size() <= 4096, "an answer that is too long");
   }
-  return channel.fault() != Channel::Fault::none;
+}
+
+inline std::vector<std::byte> encoded(const std::vector<Frame>& frames) {
+  std::vector<std::byte> all;
+  for (const Frame& frame : frames) {
+    const std::vector<std::byte> one = encode(frame.type, frame.body);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+/// What a member says that knows the secret, after decryption. Returns whether it was garbage.
+inline bool feed_reader(Side from, Bytes bytes, std::size_t piece_bytes) {
+  FrameReader reader(from);
+  reader.expect_trust();
+  while (!bytes.empty()) {
+    Bytes piece = bytes.first(std::min(piece_bytes, bytes.size()));
+    bytes = bytes.subspan(piece.size());
+    FrameReader::Got got = reader.take(piece);
+    for (; got == FrameReader::Got::frame; got = reader.take(piece)) {
+      const FrameRule& rule = reader.rule();
+      require(rule.from == from && rule.after_proof, "a frame that was not to come");
+      require(reader.body().size() >= rule.min_bytes && reader.body().size() <= rule.max_bytes,
+              "a body of an impossible length");
+    }
+    require(reader.held_bytes() <= 2 * (kHeaderBytes + kMaxBodyBytes), "too much is held");
+    if (got == FrameReader::Got::garbage) return true;
+    require(piece.empty(), "bytes that nobody took");
+  }
+  return false;
 }
 
 /// Cuts bytes into frames of a member that knows the secret, and nothing else: type, length, body.
@@ -124,7 +183,7 @@ inline std::vector<Frame> frames_from(Bytes bytes) {
     const Bytes body = bytes.first(std::min(wanted, bytes.size()));
     bytes = bytes.subspan(body.size());
     const FrameRule* rule = rule_of(static_cast<std::uint16_t>(type));
-    if (rule == nullptr || !rule->sealed || body.size() < rule->min_bytes ||
+    if (rule == nullptr || !rule->after_proof || body.size() < rule->min_bytes ||
         body.size() > rule->max_bytes)
       continue;  // a channel lets none of these through
     frames.push_back({type, {body.begin(), body.end()}});
@@ -143,15 +202,24 @@ inline std::vector<std::byte> bytes_from(const std::vector<Frame>& frames) {
   return bytes;
 }
 
+/// A guest that has met its host, for those who care only for what it says later.
+inline Channel& trusting_guest() {
+  static Channel guest(Side::guest, our_tls());
+  static Channel host(Side::host, our_tls());
+  while (!guest.proved()) {
+    host.receive(guest.output());
+    guest.was_sent(guest.output().size());
+    guest.receive(host.output());
+    host.was_sent(host.output().size());
+  }
+  guest.was_sent(guest.output().size());
+  return guest;
+}
+
 /// A guest whose host knows the secret, and not the protocol.
 inline void feed_visit(Bytes bytes) {
   const Plan plan = plan_of(1);
-  Channel guest(Side::guest, kSecret, filled(1)), host(Side::host, kSecret, filled(2));
-  std::vector<std::byte> nowhere;
-  for (int i = 0; i < 2; ++i) {
-    carry(guest, host, nowhere);
-    carry(host, guest, nowhere);
-  }
+  Channel& guest = trusting_guest();
   Visit visit(plan, {}, guest);
   for (const Frame& frame : frames_from(bytes)) {
     const Visit::Outcome outcome = visit.hear(frame);

@@ -30,6 +30,18 @@ inline const std::string kSecret = "what all members know, and nobody else";
 inline constexpr std::uint32_t kSoonMs = 150;     // of meetings that are meant to fail
 inline constexpr std::uint32_t kLongMs = 60'000;  // of those that are meant to succeed
 
+/// What a member needs that knows the secret, and has no certificate.
+inline const Tls& our_tls() {
+  static const Tls tls(kSecret, {});
+  return tls;
+}
+
+/// The first words of a guest.
+inline std::vector<std::byte> hello_of(const Tls& tls) {
+  const Channel guest(Side::guest, tls);
+  return {guest.output().begin(), guest.output().end()};
+}
+
 /// An address of this machine that no other test, in this or another process, uses.
 inline std::string fresh_address() {
   static std::atomic<int> count{0};
@@ -148,7 +160,7 @@ class HandGuest {
   explicit HandGuest(const Options& options, const std::string& card = "")
       : plan_(plan_from(options, {})),
         card_(card_of(card)),
-        connection_(connect_to(options.address), Side::guest, plan_.secret, plan_.tls.get()),
+        connection_(connect_to(options.address), Side::guest, *plan_.tls),
         visit_(plan_, card_, channel()) {
     static_cast<void>(connection_.write());
   }
@@ -215,8 +227,7 @@ class HandGuest {
     wait_for_news_of(socket());
     const bool open = connection_.read();
     for (Frame& frame : channel().take_frames()) frames_.push_back(std::move(frame));
-    return connection_.write() && channel().fault() == Channel::Fault::none &&
-           (open || !frames_.empty());
+    return connection_.write() && channel().fault() == Fault::none && (open || !frames_.empty());
   }
 
   Plan plan_;

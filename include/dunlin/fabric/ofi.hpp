@@ -47,7 +47,7 @@ struct JoinOptions {
   bool may_serve = true;
   /// What all members know and nobody else does; at least 16 bytes.
   std::string secret = {};
-  /// TLS 1.3 for the meeting; what travels later is not hidden by it.
+  /// Certificates for the meeting, besides the secret.
   TlsFiles tls = {};
   /// libfabric's name of the network.
   std::string provider = "tcp";

@@ -4,9 +4,9 @@
 
 namespace dunlin {
 
-/// TLS 1.3 for the meeting of a group, by files in PEM: all three, or none and the meeting is
-/// proved and protected against changes, but not hidden. Each member shows a certificate, and
-/// believes those that `ca` has signed: so that should sign for this group's members only.
+/// Certificates for the meeting of a group, by files in PEM: all three, or none. The meeting is
+/// encrypted either way (TLS 1.3, by the group's secret). With these files each member also shows a
+/// certificate, and accepts those that `ca` has signed: so `ca` should sign for this group alone.
 struct TlsFiles {
   /// This member's, good for servers and clients alike, and behind it what leads to `ca`.
   std::string certificate = {};

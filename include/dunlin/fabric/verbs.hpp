@@ -44,7 +44,7 @@ struct JoinOptions {
   bool may_serve = true;
   /// What all members know and nobody else does; at least 16 bytes.
   std::string secret = {};
-  /// TLS 1.3 for the meeting; what travels later is not hidden by it.
+  /// Certificates for the meeting, besides the secret.
   TlsFiles tls = {};
   /// The device, as ibv_devices lists it; empty: any.
   std::string device = {};

@@ -1,11 +1,16 @@
 #include "fabric/meeting/crypto.hpp"
 
+#include <memory>
 #include <string>
+#include <vector>
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 #include <openssl/rand.h>
 
 #include <dunlin/error.hpp>
@@ -49,6 +54,26 @@ Digest random_digest() {
   Digest digest;
   check(RAND_bytes(raw(digest), static_cast<int>(digest.size())) == 1, "drawing random bytes");
   return digest;
+}
+
+Digest derived_key(Bytes secret, std::string_view label) {
+  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> hkdf(
+      EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr), EVP_KDF_free);
+  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(
+      EVP_KDF_CTX_new(hkdf.get()), EVP_KDF_CTX_free);
+  check(context != nullptr, "preparing to derive a key");
+  std::string hash = "SHA256", info(label);
+  std::vector<std::byte> key(secret.begin(), secret.end());
+  const std::array<OSSL_PARAM, 4> parameters{
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, hash.data(), 0),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key.data(), key.size()),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
+      OSSL_PARAM_construct_end()};
+  Digest derived;
+  const int done = EVP_KDF_derive(context.get(), raw(derived), derived.size(), parameters.data());
+  OPENSSL_cleanse(key.data(), key.size());
+  check(done == 1, "deriving a key");
+  return derived;
 }
 
 bool equal_in_constant_time(Bytes a, Bytes b) noexcept {

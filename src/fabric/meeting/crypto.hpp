@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-/// The cryptography that a meeting needs, from OpenSSL's libcrypto; no other file here knows it.
+/// The cryptography that a meeting needs besides TLS, from OpenSSL's libcrypto.
 namespace dunlin::meeting {
 
 using Digest = std::array<std::byte, 32>;
@@ -18,6 +18,8 @@ using Bytes = std::span<const std::byte>;
 [[nodiscard]] Digest hmac_sha256(Bytes key, Bytes content);
 [[nodiscard]] Digest sha256(Bytes content);
 [[nodiscard]] Digest random_digest();
+/// A key for one purpose, which `label` names: HKDF with SHA-256 (RFC 5869), without salt.
+[[nodiscard]] Digest derived_key(Bytes secret, std::string_view label);
 
 /// Takes the same time wherever they differ.
 [[nodiscard]] bool equal_in_constant_time(Bytes a, Bytes b) noexcept;

@@ -8,13 +8,9 @@
 namespace dunlin::meeting {
 namespace {
 
-constexpr std::size_t kNonce = sizeof(Digest);
-
-constexpr std::array<FrameRule, 13> kRules{{
-    {FrameType::call, Side::guest, false, kNonce, kNonce},
-    {FrameType::answer, Side::host, false, kNonce, kNonce},
-    {FrameType::guest_proof, Side::guest, false, kMacBytes, kMacBytes},
-    {FrameType::host_proof, Side::host, false, kMacBytes, kMacBytes},
+constexpr std::array<FrameRule, 11> kRules{{
+    {FrameType::guest_proof, Side::guest, false, sizeof(Digest), sizeof(Digest)},
+    {FrameType::host_proof, Side::host, false, sizeof(Digest), sizeof(Digest)},
     {FrameType::turn_away, Side::host, false, 0, 0},
     {FrameType::introduce, Side::guest, true, kIntroductionBytes, kMaxBodyBytes},
     {FrameType::refuse, Side::host, true, 1, kMaxTextBytes},
@@ -26,8 +22,6 @@ constexpr std::array<FrameRule, 13> kRules{{
     {FrameType::give_up, Side::host, true, 1, kMaxTextBytes},
 }};
 
-constexpr std::size_t kSameInAllVersions = 6;  // magic and version
-
 }  // namespace
 
 const FrameRule* rule_of(std::uint16_t type) noexcept {
@@ -37,15 +31,13 @@ const FrameRule* rule_of(std::uint16_t type) noexcept {
   return found == kRules.end() ? nullptr : &*found;
 }
 
-std::vector<std::byte> encode(FrameType type, std::uint32_t number, Bytes body) {
+std::vector<std::byte> encode(FrameType type, Bytes body) {
   std::vector<std::byte> frame;
-  frame.reserve(kHeaderBytes + body.size() + kMacBytes);
+  frame.reserve(kHeaderBytes + body.size());
   Writer writer(frame);
-  writer.u32(kMagic);
-  writer.u16(kVersion);
-  writer.u16(static_cast<std::uint16_t>(type));
   writer.u32(static_cast<std::uint32_t>(body.size()));
-  writer.u32(number);
+  writer.u16(static_cast<std::uint16_t>(type));
+  writer.u16(0);
   writer.bytes(body);
   return frame;
 }
@@ -58,16 +50,12 @@ FrameReader::Got FrameReader::take(Bytes& bytes) {
   }
   if (rule_ == nullptr) {
     top_up(bytes, kHeaderBytes);
-    if (const Got got = check_beginning(); got != Got::too_little) return got;
     if (held_.size() < kHeaderBytes) return Got::too_little;
     if (!header_is_possible()) return Got::garbage;
   }
-  const std::size_t all = kHeaderBytes + body_bytes_ + (rule_->sealed ? kMacBytes : 0);
-  top_up(bytes, all);
-  if (held_.size() < all) return Got::too_little;
-  whole_ = true;
-  ++next_number_;
-  return Got::frame;
+  top_up(bytes, kHeaderBytes + body_bytes_);
+  whole_ = held_.size() == kHeaderBytes + body_bytes_;
+  return whole_ ? Got::frame : Got::too_little;
 }
 
 void FrameReader::top_up(Bytes& bytes, std::size_t to_bytes) {
@@ -77,34 +65,16 @@ void FrameReader::top_up(Bytes& bytes, std::size_t to_bytes) {
   bytes = bytes.subspan(count);
 }
 
-/// As soon as there is something to see: whoever sends one wrong byte is not listened to further.
-FrameReader::Got FrameReader::check_beginning() {
-  std::vector<std::byte> right;
-  Writer(right).u32(kMagic);
-  const std::size_t seen = std::min(held_.size(), right.size());
-  if (!std::equal(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(seen), right.begin()))
-    return Got::garbage;
-  if (held_.size() < kSameInAllVersions) return Got::too_little;
-  version_ = Reader(Bytes(held_).subspan(right.size())).u16();
-  return version_ == kVersion ? Got::too_little : Got::other_version;
-}
-
 bool FrameReader::header_is_possible() {
-  Reader reader(Bytes(held_).subspan(kSameInAllVersions));
+  Reader reader{Bytes(held_)};
+  const std::uint32_t body_bytes = reader.u32();
   const FrameRule* rule = rule_of(reader.u16());
-  const std::uint32_t body_bytes = reader.u32(), number = reader.u32();
-  if (rule == nullptr || rule->from != from_ || rule->sealed != sealed_) return false;
+  if (rule == nullptr || rule->from != from_ || rule->after_proof != trusted_) return false;
+  if (reader.u16() != 0) return false;
   if (body_bytes < rule->min_bytes || body_bytes > rule->max_bytes) return false;
-  if (number != next_number_) return false;
   rule_ = rule;
   body_bytes_ = body_bytes;
   return true;
 }
-
-Bytes FrameReader::header_and_body() const noexcept {
-  return Bytes(held_).first(kHeaderBytes + body_bytes_);
-}
-
-Bytes FrameReader::mac() const noexcept { return Bytes(held_).subspan(kHeaderBytes + body_bytes_); }
 
 }  // namespace dunlin::meeting

@@ -7,27 +7,19 @@
 #include <vector>
 
 #include "fabric/meeting/crypto.hpp"
+#include "fabric/meeting/hello.hpp"
 #include "fabric/meeting/meeting.hpp"
 
-/// What travels between the host of a meeting and a guest: frames (docs/formats/meeting.md). Pure:
-/// bytes in, frames out.
+/// What travels between the host of a meeting and a guest, within TLS: frames
+/// (docs/formats/meeting.md). Pure: bytes in, frames out.
 namespace dunlin::meeting {
 
-inline constexpr std::uint32_t kMagic = 0x4d4c4e44;  // "DNLM"
-inline constexpr std::uint16_t kVersion = 1;
-
-enum class Side : std::uint8_t { guest, host };
-[[nodiscard]] constexpr Side other(Side side) noexcept {
-  return side == Side::guest ? Side::host : Side::guest;
-}
-
 enum class FrameType : std::uint16_t {
-  call = 1,         // guest: my nonce
-  answer = 2,       // host: mine
+  // Only where certificates made the connection: the secret is proved within it.
   guest_proof = 3,  // guest: I know the secret
   host_proof = 4,   // host: I know it, too
-  turn_away = 5,    // host: you do not know it, or speak another version; I hang up
-  // From here on with a MAC.
+  turn_away = 5,    // host: you do not know it; I hang up
+  // From here on between sides that know the secret.
   introduce = 16,  // guest: what I expect of the group, and my card
   refuse = 17,     // host: you do not fit, because; I hang up
   news = 18,       // host: you are in; this is what we wait for
@@ -38,17 +30,17 @@ enum class FrameType : std::uint16_t {
   give_up = 23     // host: my time is up, because; I hang up
 };
 
-inline constexpr std::size_t kHeaderBytes = 16;
-inline constexpr std::size_t kMacBytes = sizeof(Digest);
+inline constexpr std::size_t kHeaderBytes = 8;
 inline constexpr std::size_t kMaxTextBytes = 1024;
 inline constexpr std::size_t kIntroductionBytes = 88;  // without the card
 inline constexpr std::size_t kMaxBodyBytes = kIntroductionBytes + kMaxCardBytes;
 
-/// Which frames there are: who sends them, with a MAC or without, and how long their bodies are.
+/// Which frames there are: who sends them, before both sides have proved that they know the secret
+/// or after, and how long their bodies are.
 struct FrameRule {
   FrameType type;
   Side from;
-  bool sealed;
+  bool after_proof;
   std::size_t min_bytes;
   std::size_t max_bytes;
 };
@@ -57,10 +49,10 @@ struct FrameRule {
 struct Frame {
   FrameType type;
   std::vector<std::byte> body;
+  friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-/// A frame without its MAC.
-[[nodiscard]] std::vector<std::byte> encode(FrameType type, std::uint32_t number, Bytes body);
+[[nodiscard]] std::vector<std::byte> encode(FrameType type, Bytes body);
 
 /// Takes frames out of what arrives, and believes nothing: a header that is not possible at this
 /// point ends it before any of the body is kept.
@@ -68,31 +60,25 @@ class FrameReader {
  public:
   explicit FrameReader(Side from) : from_(from) {}
 
-  enum class Got : std::uint8_t { too_little, frame, garbage, other_version };
+  enum class Got : std::uint8_t { too_little, frame, garbage };
   /// Takes from the front of `bytes` what belongs to the next frame.
   [[nodiscard]] Got take(Bytes& bytes);
 
   // Of the frame that was got, until the next take().
   [[nodiscard]] const FrameRule& rule() const noexcept { return *rule_; }
-  [[nodiscard]] Bytes header_and_body() const noexcept;
-  [[nodiscard]] Bytes body() const noexcept { return header_and_body().subspan(kHeaderBytes); }
-  [[nodiscard]] Bytes mac() const noexcept;
-  [[nodiscard]] std::uint16_t version() const noexcept { return version_; }
+  [[nodiscard]] Bytes body() const noexcept { return Bytes(held_).subspan(kHeaderBytes); }
 
-  /// Frames with a MAC, and no others, are possible from here on.
-  void expect_sealed() noexcept { sealed_ = true; }
+  /// Only frames of after the proof are possible from here on.
+  void expect_trust() noexcept { trusted_ = true; }
   [[nodiscard]] std::size_t held_bytes() const noexcept { return held_.capacity(); }
 
  private:
   void top_up(Bytes& bytes, std::size_t to_bytes);
-  [[nodiscard]] Got check_beginning();
   [[nodiscard]] bool header_is_possible();
 
   Side from_;
-  bool sealed_ = false;
+  bool trusted_ = false;
   bool whole_ = false;
-  std::uint32_t next_number_ = 0;
-  std::uint16_t version_ = kVersion;
   const FrameRule* rule_ = nullptr;  // once the header is there
   std::size_t body_bytes_ = 0;
   std::vector<std::byte> held_;

@@ -27,7 +27,7 @@ class Guest::Talk {
       : where_(std::move(where)),
         deadline_ns_(deadline_ns),
         patience_ns_(std::min(deadline_ns, now() + kPatienceNs)),
-        connection_(std::move(socket), Side::guest, plan.secret, plan.tls.get()),
+        connection_(std::move(socket), Side::guest, *plan.tls),
         visit_(plan, card, connection_.channel()) {}
 
   [[nodiscard]] std::optional<Attempt> go_on();
@@ -38,8 +38,7 @@ class Guest::Talk {
   [[nodiscard]] std::optional<Attempt> listen_to(const Frame& frame);
   [[nodiscard]] Attempt broken() const;
   [[nodiscard]] Attempt too_late() const;
-  [[nodiscard]] Attempt unproved() const;
-  [[nodiscard]] Attempt without_tls();
+  [[nodiscard]] Attempt unproved();
 
   std::string where_;
   std::uint64_t deadline_ns_;
@@ -77,8 +76,7 @@ std::optional<Attempt> Guest::Talk::listen() {
   }
   for (const Frame& frame : channel.take_frames())
     if (std::optional<Attempt> end = listen_to(frame)) return end;
-  if (!connection_.tls_fault().empty()) return without_tls();
-  if (channel.fault() != Channel::Fault::none) return unproved();
+  if (channel.fault() != Fault::none) return unproved();
   if (!open) return broken();
   return std::nullopt;
 }
@@ -113,34 +111,30 @@ Attempt Guest::Talk::too_late() const {
   return {Attempt::End::lost, visit_.text() + ". This member waited as a guest at " + where_};
 }
 
-Attempt Guest::Talk::without_tls() {
-  static_cast<void>(connection_.write());  // it may want to know
-  const std::string text = "whoever holds the meeting at " + where_ + " " +
-                           connection_.tls_fault() +
-                           ": give all members TLS of the same CA, or none";
-  return {introduced_ ? Attempt::End::lost : Attempt::End::unproved, text};
-}
-
-Attempt Guest::Talk::unproved() const {
+Attempt Guest::Talk::unproved() {
+  static_cast<void>(connection_.write());  // TLS tells the host why
   const Channel& channel = connection_.channel();
   const std::string host = "the host of the meeting at " + where_;
+  if (channel.proved()) return {Attempt::End::lost, host + " broke the protocol"};
   switch (channel.fault()) {
-    case Channel::Fault::turned_away:
-    case Channel::Fault::wrong_proof:
+    case Fault::turned_away:
+    case Fault::wrong_secret:
       return {Attempt::End::unproved,
               host + " knows another secret than this member: give all members the same"};
-    case Channel::Fault::other_version:
+    case Fault::other_version:
       return {Attempt::End::unproved,
               host + " speaks version " + std::to_string(channel.peer_version()) +
                   " of the protocol, and this member version " + std::to_string(kVersion) +
                   ": all members must use the same release of Dunlin"};
+    case Fault::certificate:
+      return {Attempt::End::unproved, host + " " + channel.fault_text() +
+                                          ": give all members certificates of the same CA, or "
+                                          "none"};
     default:
-      break;
+      return {Attempt::End::unproved, "what answers at " + where_ +
+                                          " does not speak the protocol of a meeting: is it "
+                                          "another service?"};
   }
-  if (channel.proved()) return {Attempt::End::lost, host + " broke the protocol"};
-  return {Attempt::End::unproved, "what answers at " + where_ +
-                                      " does not speak the protocol of a meeting: is it another "
-                                      "service?"};
 }
 
 Guest::Guest(const Plan& plan, Bytes card, const Endpoint& endpoint, std::uint64_t deadline_ns)

@@ -64,10 +64,8 @@ void Host::accept_strangers(std::uint64_t now_ns) {
     }
     if (strangers() >= kMaxStrangers + gathering_.missing()) make_room();
     std::string from = origin_of(socket);
-    visitors_.push_back(std::make_unique<Visitor>(
-        Visitor{{std::move(socket), Side::host, plan_.secret, plan_.tls.get()},
-                std::move(from),
-                now_ns + kStrangerNs}));
+    visitors_.push_back(std::make_unique<Visitor>(Visitor{
+        {std::move(socket), Side::host, *plan_.tls}, std::move(from), now_ns + kStrangerNs}));
     hear(*visitors_.back());  // a member has said something already
   }
 }
@@ -108,14 +106,11 @@ void Host::hear(Visitor& visitor) {
   Channel& channel = visitor.connection.channel();
   for (const Frame& frame : channel.take_frames())
     if (!visitor.leaving && !visitor.gone) hear_frame(visitor, frame);
-  if (!visitor.connection.tls_fault().empty() && !visitor.leaving && !visitor.gone) {
+  if (channel.fault() != Fault::none && !visitor.leaving && !visitor.gone) {
     note_stranger(visitor);
-    dismiss(visitor);
+    channel.fault() == Fault::garbage ? drop(visitor) : dismiss(visitor);
   }
-  if (!open) return drop(visitor);
-  if (channel.fault() == Channel::Fault::none || visitor.leaving || visitor.gone) return;
-  note_stranger(visitor);
-  channel.fault() == Channel::Fault::garbage ? drop(visitor) : dismiss(visitor);
+  if (!open) drop(visitor);
 }
 
 void Host::hear_frame(Visitor& visitor, const Frame& frame) {
@@ -191,13 +186,13 @@ void Host::note_stranger(const Visitor& visitor) {
   if (channel.proved()) return;
   ++without_proof_;
   last_without_proof_ = visitor.from;
-  if (!visitor.connection.tls_fault().empty())
-    last_without_proof_ += " " + visitor.connection.tls_fault();
-  else if (channel.fault() == Channel::Fault::other_version)
+  if (channel.fault() == Fault::other_version)
     last_without_proof_ += " speaks version " + std::to_string(channel.peer_version()) +
                            " of the protocol, and we " + std::to_string(kVersion);
-  else if (channel.fault() == Channel::Fault::wrong_proof)
+  else if (channel.fault() == Fault::wrong_secret)
     last_without_proof_ += " does not know our secret";
+  else if (channel.fault() == Fault::certificate)
+    last_without_proof_ += " " + channel.fault_text();
   else
     last_without_proof_ += " does not speak our protocol";
 }
@@ -243,7 +238,7 @@ void Host::tell_roster(Visitor& visitor) {
   Writer writer(body);
   writer.u32(key_round_);
   writer.u32(gathering_.rank_of(*visitor.ticket));
-  writer.bytes(channel.veil(key_round_, key_));
+  writer.bytes(key_);
   channel.send(FrameType::roster, body);
 }
 

@@ -24,7 +24,7 @@ struct Options {
   std::string address;
   /// What all members know and nobody else does.
   std::string secret;
-  /// Around all that is said; none: what is said can be listened to.
+  /// Certificates that members must show besides.
   TlsFiles tls = {};
   std::string group;
   /// How many members, ranks in order of arrival unless asked for; or their names, in order of

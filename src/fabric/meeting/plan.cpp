@@ -35,7 +35,6 @@ Plan plan_from(const Options& options, Bytes card) {
                                  .limit_name = "kMaxMembers"});
   Plan plan;
   plan.address = options.address;
-  plan.secret = options.secret;
   plan.group = options.group;
   plan.names = std::move(list.names);
   if (!options.names.empty()) plan.names_hash = hash_of(options.names);
@@ -46,14 +45,12 @@ Plan plan_from(const Options& options, Bytes card) {
   if (plan.counted() && !options.name.empty())
     throw Error(plan.group_text() + " is joined by count, and by the name '" + options.name +
                 "': a named member needs the list of all names");
-  if (plan.secret.size() < kMinSecretBytes)
-    throw Error(plan.group_text() + ": its secret has " + std::to_string(plan.secret.size()) +
+  if (options.secret.size() < kMinSecretBytes)
+    throw Error(plan.group_text() + ": its secret has " + std::to_string(options.secret.size()) +
                 " bytes, and at least " + std::to_string(kMinSecretBytes) +
                 " are needed (kMinSecretBytes). A good one: openssl rand -hex 32");
-  if (!options.tls.none()) {
-    plan.tls = std::make_shared<const Tls>(options.tls);
-    plan.tls->check_own_certificate();
-  }
+  plan.tls = std::make_shared<const Tls>(options.secret, options.tls);
+  plan.tls->check_own_certificate();
   if (card.size() > kMaxCardBytes)
     throw Error(plan.group_text() + ": a card of " + std::to_string(card.size()) +
                 " bytes is too long: " + std::to_string(kMaxCardBytes) +

@@ -17,8 +17,7 @@ static_assert(kAnyRank == Options::kAnyRank);
 /// What this member expects of the group: the options, checked.
 struct Plan {
   std::string address;
-  std::string secret;
-  std::shared_ptr<const Tls> tls = {};
+  std::shared_ptr<const Tls> tls = {};  // with what the secret and the certificates make of it
   std::string group;
   std::vector<std::string> names;  // by rank; empty strings if members are counted
   Digest names_hash{};             // zeros: counted

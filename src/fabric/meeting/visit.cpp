@@ -74,7 +74,7 @@ bool Visit::hear_roster(Bytes body) {
   if (round != round_ || round == 0 || confirmed_) return false;
   if (roster_.members.size() != plan_.members() || roster_.rank >= plan_.members()) return false;
   if (plan_.rank != kAnyRank && roster_.rank != plan_.rank) return false;
-  roster_.key = channel_.veil(round, reader.array<sizeof(Digest)>());
+  roster_.key = reader.array<sizeof(Digest)>();
   confirmed_ = true;
   std::vector<std::byte> have;
   Writer(have).u32(round);

@@ -1,16 +1,17 @@
+#include "fabric/meeting_certificates.hpp"
+
 #include <openssl/ssl.h>
 #include <sys/stat.h>
 
-#include "fabric/meeting_certificates.hpp"
 #include "fabric/meeting_group.hpp"
 
-/// A meeting within TLS: who is trusted, and what those are told who are not.
+/// A meeting with certificates: who is trusted, and what those are told who are not.
 namespace dunlin::meeting {
 namespace {
 
 using namespace test;
 
-class MeetingTls : public testing::Test {
+class MeetingCertificates : public testing::Test {
  protected:
   [[nodiscard]] Options secured(std::uint32_t members, const TlsFiles& files) const {
     Options options = counted(address_, members);
@@ -33,7 +34,7 @@ class MeetingTls : public testing::Test {
   std::string address_ = fresh_address();
 };
 
-TEST_F(MeetingTls, MembersMeet) {
+TEST_F(MeetingCertificates, MembersMeet) {
   for (const std::string& address : {fresh_address(), fresh_tcp_address()}) {
     address_ = address;
     MemberThread one(secured(3), "one"), two(secured(3, authority_.issue("other")), "two");
@@ -44,35 +45,49 @@ TEST_F(MeetingTls, MembersMeet) {
   }
 }
 
-TEST_F(MeetingTls, ManyMembersMeet) {
+TEST_F(MeetingCertificates, ManyMembersMeet) {
   std::vector<std::unique_ptr<MemberThread>> members;
   for (int i = 0; i < 20; ++i)
     members.push_back(std::make_unique<MemberThread>(secured(20), std::string(2000, 'x')));
   for (auto& member : members) EXPECT_EQ(member->roster().key, members[0]->roster().key);
 }
 
-TEST_F(MeetingTls, HidesWhatIsSaid) {
-  const Tls tls(files_);
-  TlsSession host(tls, Side::host), guest(tls, Side::guest);
-  const std::string secret_words(1000, 's');
-  std::vector<std::byte> seen;
-  const auto carry = [&](TlsSession& from, TlsSession& to) {
-    const Bytes output = from.output();
-    seen.insert(seen.end(), output.begin(), output.end());
-    to.receive(output);
-    from.was_sent(output.size());
+/// Recorded within one session, a proof is of no use in another.
+TEST_F(MeetingCertificates, AProofIsBoundToItsSession) {
+  const Tls tls(kSecret, files_);
+  const auto proof_in_new_session = [&](const Tls& of) {
+    TlsSession guest(of, Side::guest), host(tls, Side::host);
+    while (!host.established()) {
+      host.receive(guest.output());
+      guest.was_sent(guest.output().size());
+      guest.receive(host.output());
+      host.was_sent(host.output().size());
+    }
+    EXPECT_NE(guest.proof_of(Side::guest), guest.proof_of(Side::host));
+    EXPECT_EQ(guest.proof_of(Side::guest) == host.proof_of(Side::guest), &of == &tls);
+    return guest.proof_of(Side::guest);
   };
-  while (!host.established()) {
-    carry(guest, host);
-    carry(host, guest);
-  }
-  guest.send(bytes_of(secret_words));
-  carry(guest, host);
-  EXPECT_EQ(text_of(host.take_content()), secret_words);
-  EXPECT_EQ(text_of(seen).find("ssssssss"), std::string::npos);
+  EXPECT_NE(proof_in_new_session(tls), proof_in_new_session(tls));
+  const Tls wrong("not what all members know", files_);
+  static_cast<void>(proof_in_new_session(wrong));
 }
 
-TEST_F(MeetingTls, TheSecretStillCounts) {
+TEST_F(MeetingCertificates, TheHostSaysWhoKnewAnotherSecret) {
+  Options wrong = secured(2);
+  wrong.secret = "not what all members know";
+  std::string fault;
+  for (std::uint32_t ms = kSoonMs; !contains(fault, "Turned away"); ms *= 2) {
+    Options options = secured(2);
+    options.timeout_ms = ms;
+    MemberThread host(options);
+    HandGuest guest(wrong);
+    EXPECT_FALSE(guest.prove());
+    fault = host.fault();
+  }
+  EXPECT_TRUE(contains(fault, "does not know our secret")) << fault;
+}
+
+TEST_F(MeetingCertificates, TheSecretStillCounts) {
   MemberThread host(secured(2));
   wait_for_a_host();
   Options wrong = secured(2);
@@ -83,7 +98,7 @@ TEST_F(MeetingTls, TheSecretStillCounts) {
 
 // --- who is not trusted --------------------------------------------------------------------------
 
-TEST_F(MeetingTls, WhoHasACertificateOfAnotherAuthorityIsToldAndTheOthersMeet) {
+TEST_F(MeetingCertificates, WhoHasACertificateOfAnotherAuthorityIsToldAndTheOthersMeet) {
   const Authority other("another authority");
   MemberThread host(secured(2));
   wait_for_a_host();
@@ -93,90 +108,117 @@ TEST_F(MeetingTls, WhoHasACertificateOfAnotherAuthorityIsToldAndTheOthersMeet) {
 }
 
 /// It believes the host, and the host does not believe it.
-TEST_F(MeetingTls, WhoseCertificateTheHostDoesNotAcceptIsToldAndTheOthersMeet) {
+TEST_F(MeetingCertificates, WhoseCertificateTheHostDoesNotAcceptIsToldAndTheOthersMeet) {
   const Authority other("another authority");
   TlsFiles credulous = other.issue("stranger");
   credulous.ca = files_.ca;
   EXPECT_TRUE(contains(fault_with(credulous), "would not be accepted by other members"));
 
   MemberThread host(secured(2));
-  const Tls unchecked(credulous);
-  Connection guest(connect_to(address_), Side::guest, kSecret, &unchecked);
-  while (guest.tls_fault().empty()) {
+  const Tls unchecked(kSecret, credulous);
+  Connection guest(connect_to(address_), Side::guest, unchecked);
+  while (guest.channel().fault() == Fault::none) {
     static_cast<void>(guest.write());
     wait_for_news_of(guest.socket());
     static_cast<void>(guest.read());
   }
-  EXPECT_TRUE(contains(guest.tls_fault(), "does not accept our TLS or our certificate"));
+  EXPECT_TRUE(contains(guest.channel().fault_text(), "does not accept our TLS or our certificate"));
   expect_to_meet(host);
 }
 
-TEST_F(MeetingTls, WhoseCertificateHasExpiredIsToldAndTheOthersMeet) {
+TEST_F(MeetingCertificates, WhoseCertificateHasExpiredIsToldAndTheOthersMeet) {
   const TlsFiles expired = authority_.issue("late", {.from_s = -7200, .to_s = -3600});
   EXPECT_TRUE(contains(fault_with(expired), "certificate has expired"));
 
   MemberThread host(secured(2));
-  const Tls unchecked(expired);
-  Connection guest(connect_to(address_), Side::guest, kSecret, &unchecked);
-  while (guest.tls_fault().empty()) {
+  const Tls unchecked(kSecret, expired);
+  Connection guest(connect_to(address_), Side::guest, unchecked);
+  while (guest.channel().fault() == Fault::none) {
     static_cast<void>(guest.write());
     wait_for_news_of(guest.socket());
     static_cast<void>(guest.read());
   }
-  EXPECT_TRUE(contains(guest.tls_fault(), "certificate expired"));
+  EXPECT_TRUE(contains(guest.channel().fault_text(), "certificate expired"));
   expect_to_meet(host);
 }
 
-TEST_F(MeetingTls, WhoComesWithoutTlsIsToldAndTheOthersMeet) {
+/// As any server of TLS would answer that does not know the secret.
+TEST_F(MeetingCertificates, ACertificateIsNoSubstituteForTheSecret) {
+  SSL_CTX* const context = SSL_CTX_new(TLS_server_method());
+  ASSERT_EQ(SSL_CTX_use_certificate_chain_file(context, files_.certificate.c_str()), 1);
+  ASSERT_EQ(SSL_CTX_use_PrivateKey_file(context, files_.key.c_str(), SSL_FILETYPE_PEM), 1);
+  SSL* const server = SSL_new(context);
+  SSL_set_bio(server, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+  SSL_set_accept_state(server);
+  Channel guest(Side::guest, our_tls());
+  BIO_write(SSL_get_rbio(server), guest.output().data(), static_cast<int>(guest.output().size()));
+  SSL_do_handshake(server);
+  std::vector<std::byte> answer(65'536);
+  const int bytes = BIO_read(SSL_get_wbio(server), answer.data(), static_cast<int>(answer.size()));
+  ASSERT_GT(bytes, 500);  // a certificate is in it
+  guest.receive(Bytes(answer).first(static_cast<std::size_t>(bytes)));
+  EXPECT_EQ(guest.fault(), Fault::garbage);
+  EXPECT_FALSE(guest.proved());
+  SSL_free(server);
+  SSL_CTX_free(context);
+}
+
+TEST_F(MeetingCertificates, WhoComesWithoutACertificateIsToldAndTheOthersMeet) {
   MemberThread host(secured(2));
   wait_for_a_host();
-  EXPECT_TRUE(contains(fault_of(counted(address_, 2)), "speaks TLS, and we have none"));
+  EXPECT_TRUE(contains(fault_of(counted(address_, 2)), "demands a certificate, and we have none"));
   expect_to_meet(host);
 }
 
-TEST_F(MeetingTls, WhoComesWithTlsToAMeetingWithoutIsToldAndTheOthersMeet) {
+TEST_F(MeetingCertificates, WhoDemandsCertificatesWhereNobodyHasOneIsToldAndTheOthersMeet) {
   MemberThread host(counted(address_, 2));
   wait_for_a_host();
-  EXPECT_TRUE(contains(fault_of(secured(2)), "speaks no TLS, and we do"));
+  EXPECT_TRUE(contains(fault_of(secured(2)), "has no certificate, and we demand one"));
   const Roster second = meet_with(counted(address_, 2));
   EXPECT_EQ(host.roster().key, second.key);
 }
 
-TEST_F(MeetingTls, TheHostSaysWhomItTurnedAway) {
+TEST_F(MeetingCertificates, TheHostSaysWhomItTurnedAway) {
   std::string fault;
-  for (std::uint32_t ms = kSoonMs; !contains(fault, "speaks no TLS, and we do"); ms *= 2) {
+  for (std::uint32_t ms = kSoonMs; !contains(fault, "has no certificate, and we demand one");
+       ms *= 2) {
     Options options = secured(2);
     options.timeout_ms = ms;
     MemberThread host(options);
     const Descriptor stranger = connect_to(address_);
-    const std::vector<std::byte> call = encode(FrameType::call, 0, random_digest());
-    static_cast<void>(send(stranger.get(), call.data(), call.size(), MSG_NOSIGNAL));
+    const std::vector<std::byte> hello = hello_of(our_tls());
+    static_cast<void>(send(stranger.get(), hello.data(), hello.size(), MSG_NOSIGNAL));
     fault = host.fault();
   }
   EXPECT_TRUE(contains(fault, "Turned away: 1 without a proof"));
 }
 
-TEST_F(MeetingTls, NothingOlderThanTls13IsSpoken) {
-  MemberThread host(secured(2));
-  const Descriptor socket = connect_to(address_);
-  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
-  SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
-  SSL* const session = SSL_new(context);
-  SSL_set_fd(session, socket.get());
-  while (SSL_connect(session) <= 0 && SSL_get_error(session, -1) == SSL_ERROR_WANT_READ)
-    wait_for_news_of(socket);
-  EXPECT_FALSE(SSL_is_init_finished(session));
-  SSL_free(session);
-  SSL_CTX_free(context);
-  expect_to_meet(host);
+TEST_F(MeetingCertificates, NothingOlderThanTls13IsSpoken) {
+  const Tls certified(kSecret, files_);
+  for (const Tls* tls : {&certified, &our_tls()}) {
+    SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
+    const std::string list = protocol_list(tls->protocol());
+    SSL_CTX_set_alpn_protos(context, reinterpret_cast<const unsigned char*>(list.data()),
+                            static_cast<unsigned int>(list.size()));
+    SSL* const session = SSL_new(context);
+    SSL_set_bio(session, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_connect(session);
+    std::array<std::byte, 4096> hello;
+    const int bytes = BIO_read(SSL_get_wbio(session), hello.data(), hello.size());
+    ASSERT_GT(bytes, 0);
+    Channel host(Side::host, *tls);
+    host.receive(Bytes(hello).first(static_cast<std::size_t>(bytes)));
+    EXPECT_EQ(host.fault(), Fault::garbage);
+    SSL_free(session);
+    SSL_CTX_free(context);
+  }
 }
 
 /// Each says the beginning of a handshake, and no more.
-TEST_F(MeetingTls, SlowHandshakesDoNotKeepMembersOut) {
+TEST_F(MeetingCertificates, SlowHandshakesDoNotKeepMembersOut) {
   MemberThread host(secured(2));
-  const Tls tls(files_);
-  const TlsSession guest(tls, Side::guest);
-  const Bytes hello = guest.output();
+  const std::vector<std::byte> hello = hello_of(Tls(kSecret, files_));
   std::vector<Descriptor> slow;
   for (std::size_t i = 0; i < 200; ++i) {
     slow.push_back(connect_to(address_));
@@ -187,7 +229,7 @@ TEST_F(MeetingTls, SlowHandshakesDoNotKeepMembersOut) {
 
 // --- what is wrong with the files ----------------------------------------------------------------
 
-TEST_F(MeetingTls, RefusesToBeHalfConfigured) {
+TEST_F(MeetingCertificates, RefusesToBeHalfConfigured) {
   TlsFiles files = files_;
   files.key.clear();
   EXPECT_TRUE(contains(fault_with(files), "half configured: `key` not given"));
@@ -198,7 +240,7 @@ TEST_F(MeetingTls, RefusesToBeHalfConfigured) {
   EXPECT_TRUE(contains(fault_with(files), "`certificate` not given"));
 }
 
-TEST_F(MeetingTls, SaysWhichFileIsWrong) {
+TEST_F(MeetingCertificates, SaysWhichFileIsWrong) {
   TlsFiles files = files_;
   files.certificate = files_.key;
   EXPECT_TRUE(contains(fault_with(files), "(the certificate for TLS) has no certificate"));
@@ -214,12 +256,12 @@ TEST_F(MeetingTls, SaysWhichFileIsWrong) {
   EXPECT_TRUE(contains(fault_with(authority_.issue_with_password("locked")), "not encrypted"));
 }
 
-TEST_F(MeetingTls, RefusesAKeyThatOthersMayRead) {
+TEST_F(MeetingCertificates, RefusesAKeyThatOthersMayRead) {
   EXPECT_EQ(chmod(files_.key.c_str(), 0644), 0);
   EXPECT_TRUE(contains(fault_with(files_), "chmod 600"));
 }
 
-TEST_F(MeetingTls, RefusesACertificateThatIsGoodForOneSideOnly) {
+TEST_F(MeetingCertificates, RefusesACertificateThatIsGoodForOneSideOnly) {
   EXPECT_TRUE(contains(fault_with(authority_.issue("server", {.purposes = "serverAuth"})),
                        "good for servers and clients"));
   EXPECT_TRUE(contains(fault_with(authority_.issue("client", {.purposes = "clientAuth"})),
