@@ -14,7 +14,7 @@ constexpr const char* kMarkName = "mark";
 constexpr std::string_view kNewSuffix = ".new";
 }  // namespace
 
-/// An emptied log does not help: it may be the one that had most (docs/multicast.md, L6).
+/// An emptied log does not help: it may be the one that had most (docs/multicast.md, MC-L6).
 std::string Log::what_to_do() const {
   const std::string path = "'" + directory_->path() + "'";
   return "; restore the directory, or copy that of another member, which must be stopped: rm -r " +

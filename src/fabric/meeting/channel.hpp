@@ -7,10 +7,11 @@
 #include "fabric/meeting/frame.hpp"
 #include "fabric/meeting/tls.hpp"
 
-/// One side of a connection between host and guest: TLS 1.3, and frames within it (N1, N2). Both
-/// sides prove by TLS's own handshake that they know the secret, since its key is the pre-shared
-/// key. Where certificates make the connection, the first frames are the proofs. Pure: bytes in,
-/// bytes and frames out. A peer can make a channel hold one handshake message, and then one frame.
+/// One side of a connection between host and guest: TLS 1.3, and frames within it (RDV-N1, RDV-N2).
+/// Both sides prove by TLS's own handshake that they know the secret, since its key is the
+/// pre-shared key. Where certificates make the connection, the first frames are the proofs. Pure:
+/// bytes in, bytes and frames out. A peer can make a channel hold one handshake message, and then
+/// one frame.
 namespace dunlin::meeting {
 
 class Channel {
