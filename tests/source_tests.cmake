@@ -47,6 +47,7 @@ foreach(page IN LISTS pages)
   set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
 endforeach()
 add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PROJECT_SOURCE_DIR})
+add_test(NAME docs.lines COMMAND Python3::Interpreter ${tools}/doc_lines.py ${PROJECT_SOURCE_DIR})
 add_test(NAME tools.doc_examples COMMAND Python3::Interpreter -m unittest doc_examples_test
          WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
 
