@@ -3,6 +3,24 @@
 #include "fabric/bytes.hpp"
 
 namespace dunlin::group {
+namespace {
+
+using Kind = Letter::Kind;
+
+// docs/formats/group-control.md
+static_assert(static_cast<std::uint32_t>(Kind::hello) == 0);
+static_assert(static_cast<std::uint32_t>(Kind::refused) == 1);
+static_assert(static_cast<std::uint32_t>(Kind::news) == 2);
+static_assert(static_cast<std::uint32_t>(Kind::plan) == 3);
+static_assert(static_cast<std::uint32_t>(Kind::void_plan) == 4);
+static_assert(static_cast<std::uint32_t>(Kind::formed) == 5);
+static_assert(static_cast<std::uint32_t>(Kind::failed) == 6);
+static_assert(static_cast<std::uint32_t>(Kind::welcome) == 7);
+static_assert(static_cast<std::uint32_t>(Kind::want) == 8);
+static_assert(static_cast<std::uint32_t>(Kind::state) == 9);
+static_assert(sizeof(PlanId) == 8 && sizeof(Rank) == 4);
+
+}  // namespace
 
 /// Every field, whatever the kind: letters are few.
 std::vector<std::byte> encode(const Letter& letter) {

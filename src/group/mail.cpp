@@ -13,6 +13,9 @@ namespace {
 using Remaining = std::uint64_t;
 constexpr std::size_t kPartBytes = kMaxMessageBytes - sizeof(Remaining);
 
+// docs/formats/group-control.md
+static_assert(sizeof(Remaining) == 8 && kPartBytes == 248 && kGroupChannel == 63);
+
 }  // namespace
 
 Mail::Mail(Fabric& fabric) : fabric_(fabric), outgoing_(fabric.size()), incoming_(fabric.size()) {

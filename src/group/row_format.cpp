@@ -1,6 +1,7 @@
 #include "group/row_format.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -19,6 +20,19 @@ constexpr std::size_t kAccepted = 4;
 constexpr std::size_t kEnded = 5;
 constexpr std::size_t kSurvivors = 6;
 constexpr std::size_t kPlan = 7;
+constexpr std::size_t kWords = 8;
+
+// docs/formats/group-row.md
+static_assert(kWordBytes == 8);
+static_assert(kBegun * kWordBytes == 0);
+static_assert(kSuspects * kWordBytes == 8);
+static_assert(kLeaving * kWordBytes == 16);
+static_assert(kPromised * kWordBytes == 24);
+static_assert(kAccepted * kWordBytes == 32);
+static_assert(kEnded * kWordBytes == 40);
+static_assert(kSurvivors * kWordBytes == 48);
+static_assert(kPlan * kWordBytes == 56);
+static_assert(kWords * kWordBytes == 64);
 
 [[nodiscard]] std::byte* at(std::byte* row, std::size_t word) noexcept {
   return row + word * kWordBytes;
@@ -34,9 +48,9 @@ void store(std::byte* to, std::uint64_t value) noexcept {
 
 RowFormat::RowFormat(std::uint32_t members, std::size_t counts, const std::string& text)
     : members_(members), counts_(counts) {
-  for (const char* const name :
-       {"begun", "suspects", "leaving", "promised", "accepted", "ended", "survivors", "plan"})
-    add(name, 1);
+  constexpr std::array<const char*, kWords> kNames{"begun",    "suspects", "leaving",   "promised",
+                                                   "accepted", "ended",    "survivors", "plan"};
+  for (const char* const name : kNames) add(name, 1);
   if (counts > 0) {
     received_at_ = add("received:" + text, counts);
     trim_at_ = add("trim", counts);

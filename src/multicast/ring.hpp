@@ -66,6 +66,10 @@ struct RecordHeader {
   }
 };
 
+// docs/formats/multicast-ring.md
+static_assert(sizeof(RecordHeader) == kWordBytes && kWordBytes == 8);
+static_assert(offsetof(RecordHeader, length) == 0 && offsetof(RecordHeader, nulls) == 4);
+
 struct Record {
   std::span<const std::byte> message;
   std::uint64_t turn;

@@ -31,6 +31,11 @@ inline constexpr std::array kShownNames{
     "messages",        "bytes",   "nulls",      "receive_batches", "send_batches",
     "deliver_batches", "no_room", "no_room_ns", "own_ns",          "own_timed"};
 
+// docs/formats/multicast-row.md
+static_assert(kRun == 0 && kMostCarriedWords * kWordBytes == kCarried && kPersisted == kCarried);
+static_assert(kReal == 32 && kSent == 40 && kReceived == 48 && kDelivered == 56);
+static_assert(kLineBytes == 64 && kConsumed == 64);
+static_assert(kShownNames.size() == 8);
 static_assert(kLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
 static_assert(kMostCarriedWords < kWordBytes, "or the position has no room for how many");
 static_assert(kShownNames.size() * kWordBytes <= 2 * kCacheLineBytes);

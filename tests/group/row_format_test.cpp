@@ -47,6 +47,22 @@ TEST_F(RowFormatTest, ReadsWhatWasWritten) {
   EXPECT_EQ(read.ended, row.ended);
 }
 
+TEST_F(RowFormatTest, MatchesTheExampleOfItsPage) {  // docs/formats/group-row.md
+  const RowFormat three(3, 3, "text");
+  ASSERT_EQ(three.layout().row_bytes, 120U);
+  three.write(memory.data(),
+              {.suspects = MemberSet(0b001),
+               .received = {12, 19, 30},
+               .promised = 2,
+               .proposal = {.survivors = MemberSet(0b110), .trim = {10, 19, 30}},
+               .accepted = 2},
+              3);
+  std::array<std::uint64_t, 15> words{};
+  std::memcpy(words.data(), memory.data(), sizeof words);
+  EXPECT_EQ(words,
+            (std::array<std::uint64_t, 15>{3, 1, 0, 2, 2, 0, 6, 0, 12, 19, 30, 10, 19, 30, 3}));
+}
+
 TEST_F(RowFormatTest, ReadsInitialMemoryAsARowThatSaysNothing) {
   ASSERT_TRUE(format.read(memory.data(), read));
   EXPECT_EQ(read.promised, 0U);

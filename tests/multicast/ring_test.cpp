@@ -56,6 +56,21 @@ TEST(Ring, GivesBackWhatWasPutInWithItsTurns) {
   EXPECT_EQ(cursor.next(writer.real()), kNoTurn);
 }
 
+TEST(Ring, MatchesTheExampleOfItsPage) {  // docs/formats/multicast-ring.md
+  Memory memory(1024);
+  RingWriter writer(memory.shape);
+  ASSERT_TRUE(put_in(writer, "hello"));
+  ASSERT_EQ(writer.pass_to(3), 2);
+  ASSERT_TRUE(put_in(writer, "ok"));
+  std::array<char, 26> bytes{};
+  std::memcpy(bytes.data(), memory.words.data(), sizeof bytes);
+  const std::string expected("\5\0\0\0\0\0\0\0hello\0\0\0\2\0\0\0\2\0\0\0ok", sizeof bytes);
+  EXPECT_EQ(std::string(bytes.data(), bytes.size()), expected);
+  EXPECT_EQ(writer.head(), 32);
+  EXPECT_EQ(writer.real(), 4);
+  EXPECT_EQ(writer.taken(), 4);
+}
+
 TEST(Ring, TakesOnlyTheBytesUsed) {
   Memory memory(1024);
   RingWriter writer(memory.shape);
