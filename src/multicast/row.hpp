@@ -35,7 +35,7 @@ inline constexpr std::array kShownNames{
 static_assert(kRun == 0 && kMostCarriedWords * kWordBytes == kCarried && kPersisted == kCarried);
 static_assert(kReal == 32 && kSent == 40 && kReceived == 48 && kDelivered == 56);
 static_assert(kLineBytes == 64 && kConsumed == 64);
-static_assert(kShownNames.size() == 8);
+static_assert(kShownNames.size() == 10);
 static_assert(kLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
 static_assert(kMostCarriedWords < kWordBytes, "or the position has no room for how many");
 static_assert(kShownNames.size() * kWordBytes <= 2 * kCacheLineBytes);
