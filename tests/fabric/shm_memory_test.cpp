@@ -162,8 +162,9 @@ TEST(ShmMemory, ARegionOfAnotherLayoutIsRefusedByBothSides) {
     fabric.announce(odd);
     while (refused.empty()) poll_politely(fabric);
     EXPECT_TRUE(contains(refused, "region 'odd'"));
-    EXPECT_TRUE(contains(refused, "there [layout of " + std::to_string(other) + "]"));
-    EXPECT_TRUE(contains(refused, "here [layout of " + std::to_string(me) + "]"));
+    EXPECT_TRUE(contains(refused, "'layout' is 'of " + std::to_string(other) + "' there and 'of " +
+                                      std::to_string(me) + "' here"))
+        << refused;
     EXPECT_FALSE(fabric.connected(other, odd.id()));
     member.write_word(other, 1, 1);
     while (member.word(1) == 0) poll_politely(fabric);

@@ -90,7 +90,7 @@ TEST(SimRegions, OfAnotherLayoutAreRefusedWithBothSidesNamed) {
   EXPECT_FALSE(t.world.fabric(0).connected(1, here.id()));
   ASSERT_EQ(listener.events.size(), 1U);
   EXPECT_EQ(listener.events[0].kind, Event::Kind::region_refused);
-  for (const char* part : {"rows", "node0", "step: i32", "node1", "step: f64"})
+  for (const char* part : {"rows", "node0", "'i32' here", "node1", "'f64' there"})
     EXPECT_NE(listener.events[0].text.find(part), std::string::npos) << listener.events[0].text;
 }
 

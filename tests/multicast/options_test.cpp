@@ -51,15 +51,19 @@ class OddOptions : public testing::TestWithParam<Odd> {
 INSTANTIATE_TEST_SUITE_P(
     , OddOptions,
     testing::Values(
-        Odd{"ring", {.ring_bytes = 4096}, "ring_bytes 4096"},
+        Odd{"ring", {.ring_bytes = 4096}, "'ring_bytes' is '65536' there and '4096' here"},
         Odd{"mode",
             {.mode = multicast::Mode::unordered, .ring_bytes = 1U << 16},
-            "(unordered, members"},
-        Odd{"window", {.ring_bytes = 1U << 16, .window_messages = 2}, "window_messages 2"},
+            "'ordered' there is 'unordered' here"},
+        Odd{"window",
+            {.ring_bytes = 1U << 16, .window_messages = 2},
+            "'window_messages' is '0' there and '2' here"},
         Odd{"slots",
             {.ring_bytes = 1U << 16, .switches = {.used_bytes_only = false, .slot_bytes = 256}},
-            "slot_bytes 256"},
-        Odd{"line", {.ring_bytes = 1U << 16, .switches = {.one_line = false}}, "without one_line"}),
+            "'slot_bytes' is '0' there and '256' here"},
+        Odd{"line",
+            {.ring_bytes = 1U << 16, .switches = {.one_line = false}},
+            "'without one_line' is only here"}),
     [](const auto& odd) { return odd.param.name; });
 
 TEST_P(OddOptions, OfAFounderMakeItLeave) {

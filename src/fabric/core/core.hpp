@@ -157,7 +157,7 @@ class FabricCore {
   void announce(const Region& region);
   void release(RegionId id) noexcept;
   void match_soon(RegionId id);
-  void match_all();
+  void match_waiting();
   void match(Rank peer, std::uint64_t number);
   [[nodiscard]] Offer* find_offer(Rank peer, std::uint64_t number) noexcept;
   [[nodiscard]] static bool goes_with(const LocalRegion& here, const RemoteRegion& there) noexcept;

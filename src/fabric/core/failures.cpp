@@ -30,6 +30,7 @@ void FabricCore::fail(Rank peer, const std::string& how) {
   if (state.failing) return;
   state.failing = true;
   backend_->drain(peer);
+  match_waiting();  // a refusal is told, though the peer has gone since
   const std::string text = name_of(peer) + " failed: " + how;
   part_with(peer);
   announce_failure(peer, text);

@@ -117,6 +117,7 @@ FabricCore::Fault FabricCore::on_announcement(Rank from, RemoteRegion region) {
 }
 
 FabricCore::Fault FabricCore::on_withdrawal(Rank from, std::uint64_t number) {
+  match_waiting();  // a refusal is told, though the peer has gone since
   Offer* const offer = find_offer(from, number);
   if (offer == nullptr) return "it withdrew a region that it had not announced";
   Offer withdrawn = std::move(*offer);
@@ -161,7 +162,8 @@ void FabricCore::match_soon(RegionId id) {
 }
 
 /// A handler of an event may release regions and expel peers.
-void FabricCore::match_all() {
+void FabricCore::match_waiting() {
+  if (!std::exchange(must_match_, false)) return;
   for (Rank peer = 0; peer < size(); ++peer) {
     std::vector<std::uint64_t> waiting;
     for (const Offer& offer : states_[peer].offers)

@@ -54,6 +54,8 @@ class Rendezvous {
   [[nodiscard]] std::optional<Attachment> poll();
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
+  /// Those who are not here yet, and what is known of each.
+  [[nodiscard]] std::string missing_members() const;
 
  private:
   struct Arrival {
@@ -74,7 +76,6 @@ class Rendezvous {
   void tell_everyone_to_go();
   [[nodiscard]] Attachment finish();
   [[noreturn]] void throw_incomplete() const;
-  [[nodiscard]] std::string missing_members() const;
 
   // Getting to know the others (greeting.cpp).
   void connect_to_lower();

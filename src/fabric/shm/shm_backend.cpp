@@ -11,6 +11,7 @@ constexpr std::uint64_t kLookIntervalNs = 250'000;
 class Joining final : public SteppedFormation {
  public:
   explicit Joining(const JoinOptions& options) : rendezvous_(options) {}
+  std::string missing() const override { return rendezvous_.missing_members(); }
 
  private:
   std::unique_ptr<Fabric> step() override {
