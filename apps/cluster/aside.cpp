@@ -27,7 +27,7 @@ namespace {
     text = std::string(error.what()) + "\n";
   }
   for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t written = write(to, text.data() + sent, text.size() - sent);
+    const ssize_t written = ::write(to, text.data() + sent, text.size() - sent);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) break;
     sent += static_cast<std::size_t>(written);
@@ -39,7 +39,7 @@ std::string read_all(int from) {
   std::string text;
   std::array<char, 1024> part;
   while (true) {
-    const ssize_t got = read(from, part.data(), part.size());
+    const ssize_t got = ::read(from, part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return text;
     text.append(part.data(), static_cast<std::size_t>(got));

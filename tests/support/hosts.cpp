@@ -55,7 +55,7 @@ Outcome run(const Descriptor& where, const std::string& command) {
   input = Descriptor();
   Outcome outcome;
   std::array<char, 1024> part;
-  for (ssize_t got = 0; (got = read(output.get(), part.data(), part.size())) > 0;)
+  for (ssize_t got = 0; (got = ::read(output.get(), part.data(), part.size())) > 0;)
     outcome.said.append(part.data(), static_cast<std::size_t>(got));
   checked(waitpid(child, &outcome.status, 0), "waitpid");
   return outcome;
