@@ -10,8 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <dunlin/version.hpp>
-
 #include "signals.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
@@ -110,18 +108,6 @@ CLI::Validator seconds() {
   return number_between(0, kMostSeconds, "seconds");
 }
 
-void add_commands(CLI::App& program) {
-  program.description("Dunlin shares state between nodes at the speed of memory.");
-  program.set_version_flag("--version", "dunlin " + std::string(version()));
-  program.require_subcommand(1);
-  add_routing(program);
-  add_bench(program);
-  add_top(program);
-  add_doctor(program);
-  add_sim(program);
-  add_multicast(program);
-}
-
 Status run(CLI::App& program, int argc, const char* const* argv) {
   hold_standard_descriptors();
   take_back_signals();
@@ -142,12 +128,6 @@ Status run(CLI::App& program, int argc, const char* const* argv) {
   } catch (const std::exception& error) {
     return complain(Status::could_not_run, error.what());
   }
-}
-
-Status run(int argc, const char* const* argv) {
-  CLI::App program;
-  add_commands(program);
-  return run(program, argc, argv);
 }
 
 }  // namespace dunlin::app

@@ -7,7 +7,10 @@ pypi_packages=(python3-venv ca-certificates)
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
   libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
-sanitizer_packages=(clang libclang-rt-14-dev)
+# `dunlin routing` alone, for groups on this host.
+demo_packages=(g++ cmake ninja-build ccache pkgconf python3 libcli11-dev nlohmann-json3-dev libfmt-dev
+  libpugixml-dev libboost-graph-dev)
+sanitizer_packages=(clang libclang-rt-14-dev mold)
 lint_packages=(clang clang-format shellcheck "${pypi_packages[@]}" clang-tidy@pypi)
 data_packages=("${pypi_packages[@]}" topohub@pypi)
 hosts_packages=(iproute2) # hosts are network namespaces
@@ -92,10 +95,11 @@ pinned() { # NAME
 }
 
 install_from_pypi() { # NAME
-  # Without what it depends on: of topohub, only the data is wanted.
+  # Without what it depends on: of topohub, only the data is wanted. Where PyPI cannot be reached we hear
+  # of it within seconds.
   /usr/bin/python3 -m venv build/venv
   build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
-    --requirement "tools/$1.txt" || {
+    --retries 1 --timeout 10 --requirement "tools/$1.txt" || {
     if [[ $1 == clang-tidy ]]; then # which only takes longer
       install_packages clang-tidy
       return

@@ -47,7 +47,7 @@ bool Input::read_more() {
   if (over_ || poll(&input, 1, 0) <= 0) return false;
   const std::size_t had = text_.size();
   text_.resize(had + kPieceBytes);
-  const ssize_t bytes = read(STDIN_FILENO, text_.data() + had, kPieceBytes);
+  const ssize_t bytes = ::read(STDIN_FILENO, text_.data() + had, kPieceBytes);
   const int error = errno;
   text_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
   if (bytes < 0 && (error == EAGAIN || error == EINTR)) return false;

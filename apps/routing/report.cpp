@@ -12,9 +12,9 @@ namespace {
 constexpr std::string_view kDataMark = "\"DUNLIN_DATA\"";
 
 /// JSON that cannot end the script element that it stands in.
-std::string harmless(const std::string& json) {
+std::string harmless(const std::string& written) {
   std::string text;
-  for (const char c : json) {
+  for (const char c : written) {
     if (c == '<') {
       text += "\\u003c";
     } else {

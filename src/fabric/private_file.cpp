@@ -27,7 +27,7 @@ std::string read_private_file(const std::string& path, const std::string& what,
     throw_unusable(path, what,
                    "is open to users who should not know or change it: chmod 600 " + path);
   std::string content(max_bytes + 1, '\0');
-  const ssize_t got = read(file.get(), content.data(), content.size());
+  const ssize_t got = ::read(file.get(), content.data(), content.size());
   if (got < 0) throw_unusable(path, what, "cannot be read: " + error_text(errno));
   content.resize(static_cast<std::size_t>(got));
   if (content.size() > max_bytes)
