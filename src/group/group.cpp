@@ -50,14 +50,14 @@ void Group::attach(const std::string& subgroup, SubgroupPart& part) {
     throw Error(who + "was not declared; add it to GroupOptions::subgroups of all members");
   SubgroupPart*& place = state_->parts[static_cast<std::size_t>(found - specs.begin())];
   if (place != nullptr) throw Error(who + "has a part already, and can have one only");
-  if (state_->announced)
+  if (state_->announced())
     throw Error(who + "cannot be joined now: attach before the first poll() of the group");
   place = &part;
 }
 
 void Group::leave() { state_->leave(); }
 
-bool Group::ended() const noexcept { return state_->stopped && state_->ranks.empty(); }
+bool Group::ended() const noexcept { return state_->stopped() && state_->ranks.empty(); }
 const std::string& Group::why_ended() const noexcept { return state_->why; }
 std::string Group::why_closed() const { return state_->why_closed(); }
 

@@ -78,6 +78,16 @@ Group::State::State(group::Joining::Arrival arrival, GroupOptions options)
   enter();
 }
 
+/// A view is entered, works, is wedged, and leads to the next one; it may end here at any time.
+void Group::State::go_to(Stage next) noexcept {
+  DUNLIN_ASSERT_ALWAYS(
+      next == Stage::ended || (stage_ == Stage::entered && next == Stage::working) ||
+          (stage_ == Stage::working && next == Stage::wedged) ||
+          (stage_ == Stage::wedged && next == Stage::entered),
+      "GRP-V1: a view is entered, works, and is wedged before the next one is entered");
+  stage_ = next;
+}
+
 /// The view whose members are in `view` and `ranks`.
 void Group::State::enter() {
   DUNLIN_ASSERT_ALWAYS(ranks.size() == view.members.size(), "each member of a view has a rank");
@@ -97,9 +107,7 @@ void Group::State::enter() {
                                 .text = subgroups.fingerprint(meeting_place_ != nullptr)});
   if (admission_ && !mail_) mail_ = std::make_unique<group::Mail>(*fabric_);
   if (admission_) admission_->enter(view, ranks, *mail_);
-  announced = false;
   begun_ = 0;
-  wedged_ = false;
 }
 
 /// By sender, over all subgroups.
@@ -116,7 +124,7 @@ std::vector<std::uint64_t> Group::State::received() {
 }
 
 void Group::State::announce() {
-  announced = true;
+  go_to(Stage::working);
   std::exception_ptr thrown;
   if (const std::shared_ptr<const ViewHandler> kept = handler) keep(thrown, [&] { (*kept)(view); });
   if (std::exchange(came_in_, false)) transfer_.begin(parts);
@@ -176,8 +184,8 @@ void Group::State::step() {
 }
 
 void Group::State::wedge() {
-  if (wedged_ || flawed(Flaw::promise_does_not_wedge)) return;
-  wedged_ = true;
+  if (stage_ != Stage::working || flawed(Flaw::promise_does_not_wedge)) return;
+  go_to(Stage::wedged);
   for (std::size_t i = 0; i < begun_; ++i)
     if (places_[i].ours && parts[i] != nullptr) parts[i]->wedge();
 }
@@ -213,7 +221,8 @@ bool Group::State::has_all(const std::vector<std::uint64_t>& counts) const noexc
 
 /// Returns what the upcalls of the last deliveries threw.
 std::exception_ptr Group::State::finish() {
-  DUNLIN_ASSERT_ALWAYS(wedged_, "GRP-V1: a view's parts are wedged before they finish");
+  DUNLIN_ASSERT_ALWAYS(stage_ == Stage::wedged,
+                       "GRP-V1: a view's parts are wedged before they finish");
   std::exception_ptr thrown;
   const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
   each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
@@ -259,6 +268,7 @@ void Group::State::go_on() {
   ranks = std::move(next_ranks);
   view = std::move(next);
   expel_from_past(why_expelled);
+  go_to(Stage::entered);
   enter();
   if (decision.plan != group::kNoPlan) welcome();
 }
@@ -301,7 +311,7 @@ void Group::State::welcome() {
 
 void Group::State::stop(const std::string& how, bool is_wrong) {
   wedge();  // what a layer above sends now would go nowhere
-  stopped = true;
+  go_to(Stage::ended);
   wrong = is_wrong && !leaving_;
   why = "group '" + name + "', member '" + view.members[view.me] +
         "': " + (leaving_ ? "it has left the group" : how);
@@ -345,7 +355,7 @@ std::size_t Group::State::poll_past() {
   for (const Past& past : past_) done += past.agreement->poll();
   const std::size_t before = past_.size();
   std::erase_if(past_, [this](const Past& past) {
-    if (stopped) return past.agreement->known_to_all() || flawed(Flaw::leaver_tells_nobody);
+    if (stopped()) return past.agreement->known_to_all() || flawed(Flaw::leaver_tells_nobody);
     // What was sent on a fabric that we leave may be lost with the connection.
     return past.fabric == fabric_ ? past.agreement->settled() : past.agreement->known_to_all();
   });
@@ -375,7 +385,7 @@ std::size_t Group::State::poll() {
   std::size_t done = past_.empty() ? 0 : poll_past();
   if (owned_.size() > 1 && done == 0) [[unlikely]]
     retire_fabrics();
-  if (stopped) {
+  if (stopped()) {
     if (past_.empty() && !ranks.empty()) part_from_all();
     return done + fabric_->poll();
   }
@@ -385,16 +395,16 @@ std::size_t Group::State::poll() {
 }
 
 std::size_t Group::State::poll_view() {
-  if (!announced) announce();
+  if (stage_ == Stage::entered) announce();
   std::size_t done = agreement_->poll();
   if (admission_) done += poll_newcomers();
-  if (stopped) return done + 1;
+  if (stopped()) return done + 1;
   if (agreement_->due()) {
     step();
     ++done;
   }
-  if (stopped || !announced) return done + 1;
-  return wedged_ ? done : done + poll_parts();
+  if (stage_ == Stage::working) return done + poll_parts();
+  return stage_ == Stage::wedged ? done : done + 1;
 }
 
 /// Those that rest are looked at in turn while others have work to do: so they cost these little.
@@ -422,9 +432,9 @@ std::size_t Group::State::poll_newcomers() {
   std::size_t done = mail_->poll([this](Rank from, std::span<const std::byte> bytes) {
     if (std::optional<group::Letter> letter = group::decode(bytes)) hear(from, std::move(*letter));
   });
-  done += admission_->poll(!wedged_, agreement_->change().alive());
-  if (!wedged_ && admission_->ready() != group::kNoPlan) agreement_->ask_to_step();
-  if (wedged_) return done;
+  done += admission_->poll(stage_ == Stage::working, agreement_->change().alive());
+  if (stage_ == Stage::working && admission_->ready() != group::kNoPlan) agreement_->ask_to_step();
+  if (stage_ == Stage::wedged) return done;
   done += transfer_.poll(parts);
   if (!transfer_.lost().empty())
     stop("all who had the state of subgroup '" + transfer_.lost() +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -45,11 +46,21 @@ struct Group::State {
   std::vector<Rank> ranks;  // of the view's members, in its fabric
   std::shared_ptr<const ViewHandler> handler;
   std::string why;
-  bool announced = false;  // the view, to the handler
-  bool stopped = false;    // in no view any more
-  bool wrong = false;      // ... and not because we wanted so
+  bool wrong = false;  // it ended here, and not because we wanted so
+
+  /// Whether the view at hand has been announced to the handler, and its parts begin it.
+  [[nodiscard]] bool announced() const noexcept { return stage_ != Stage::entered; }
+  /// Whether this member is in no view any more.
+  [[nodiscard]] bool stopped() const noexcept { return stage_ == Stage::ended; }
 
  private:
+  /// Of the view at hand; go_to() has the ways from one to the next.
+  enum class Stage : std::uint8_t {
+    entered,  // nobody has been told of it yet
+    working,  // the handler has been told, and the parts work
+    wedged,   // the parts do nothing any more until it is decided how the view ends
+    ended     // there is no further view here
+  };
   struct Past {
     std::unique_ptr<group::Agreement> agreement;
     Fabric* fabric;
@@ -59,6 +70,7 @@ struct Group::State {
   [[nodiscard]] group::Standing standing() const noexcept {
     return agreement_->change().standing();
   }
+  void go_to(Stage next) noexcept;
   void enter();
   void announce();
   void begin(SubgroupPart* part, const Subgroup& subgroup);
@@ -105,7 +117,7 @@ struct Group::State {
   std::vector<std::pair<Rank, group::Letter>> early_;  // that came before the view was begun
   bool came_in_ = false;                               // and has begun nothing yet
   bool polling_ = false;
-  bool wedged_ = false;
+  Stage stage_ = Stage::entered;
   bool leaving_ = false;
 };
 

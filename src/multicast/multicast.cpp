@@ -3,7 +3,6 @@
 #include <exception>
 #include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,9 +16,8 @@
 #include "fabric/names.hpp"
 #include "flaw.hpp"
 #include "log/posix_disk.hpp"
+#include "multicast/durable_log.hpp"
 #include "multicast/epoch.hpp"
-#include "multicast/journal.hpp"
-#include "multicast/log_agreement.hpp"
 #include "scoped_flag.hpp"
 
 /// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
@@ -79,15 +77,16 @@ class Multicast::Part final : public SubgroupPart {
     for (const std::string& name : options_.log_given_up) check_member_name(name);
     if (!durable) return;
     if (!options_.log_disk) options_.log_disk = log::posix_disk();
-    journal_ = std::make_unique<multicast::Journal>(options_.log_disk, options_.log_directory,
-                                                    group.name() + "/" + subgroup);
+    durable_ = std::make_unique<multicast::DurableLog>(
+        std::make_unique<multicast::Journal>(options_.log_disk, options_.log_directory,
+                                             group.name() + "/" + subgroup),
+        options_.log_given_up);
   }
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
   ~Part() override {
-    agreement_.reset();
+    if (durable_) durable_->end();
     terms_.clear();
-    if (journal_) journal_->finish();
   }
 
   // --- what the group asks for -------------------------------------------------------------------
@@ -104,24 +103,19 @@ class Multicast::Part final : public SubgroupPart {
                                     .ring_bytes = options_.ring_bytes,
                                     .window_messages = options_.window_messages,
                                     .switches = options_.switches,
-                                    .journal = journal_.get()};
+                                    .journal = durable_ ? &durable_->journal() : nullptr};
     if (flawed(Flaw::epoch_is_not_the_views)) options.epoch = 1;
     multicast::Upcall upcall;
     if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up_all(batch); };
     terms_.push_back({.subgroup = subgroup,
                       .names = names_of(fabric, subgroup.members),
                       .epoch = std::make_unique<Epoch>(fabric, std::move(options), upcall)});
-    appended_ = begun_ = finishing_ = false;
-    if (journal_) {
-      journal_->wake(&fabric);
-      agreement_ = std::make_unique<multicast::LogAgreement>(
-          fabric, subgroup, *journal_,
-          multicast::LogAgreement::Member{.names = terms_.back().names,
-                                          .live = live_,
-                                          .given_up = options_.log_given_up,
-                                          .past = past_of(terms_.back())});
-    }
+    finishing_ = false;
     lacks_state_ = subgroup.lacks_state;
+    if (durable_) {
+      durable_->skip_replay(lacks_state_);
+      durable_->begin(fabric, subgroup, terms_.back().names);
+    }
     now().hold(lacks_state_);
     send_again();
   }
@@ -135,12 +129,13 @@ class Multicast::Part final : public SubgroupPart {
     std::size_t done = std::exchange(taken_, false) ? 1 : 0;
     if (now().differs_from_first()) [[unlikely]]
       leave_because_of_options();
-    if (journal_) {
-      leave_if(journal_->failure());  // the others can go on without us
-      if (!agree(done)) return done;
+    if (durable_) {
+      done += durable_->poll(now().counters().records_delivered > 0);
+      leave_if(durable_->failure());  // the others can go on without us
+      if (!durable_->begun()) return done;
     }
     const std::size_t found = now().poll();
-    if (found > 0 || journal_)
+    if (found > 0 || durable_)
       fruitless_ = 0;
     else
       ++fruitless_;
@@ -153,8 +148,7 @@ class Multicast::Part final : public SubgroupPart {
   }
   void finish(std::span<const std::uint64_t> trim) override {
     DUNLIN_ASSERT_ALWAYS(!terms_.empty(), "GRP-V1: what has not begun is not finished");
-    agreement_.reset();
-    replay_.reset();
+    if (durable_) durable_->end();
     Epoch::Remains remains = [&] {
       const ScopedFlag finishing(finishing_);
       return now().finish(trim);
@@ -202,6 +196,7 @@ class Multicast::Part final : public SubgroupPart {
       throw;
     }
     lacks_state_ = false;
+    if (durable_) durable_->skip_replay(false);
     now().hold(false);
   }
   bool uses(const Fabric& fabric) const noexcept override {
@@ -266,15 +261,15 @@ class Multicast::Part final : public SubgroupPart {
   }
   void on_replay(multicast::ReplayUpcall upcall) {
     check_not_begun("on_replay");
-    on_replay_ = std::move(upcall);
+    if (durable_) durable_->on_replay(std::move(upcall));
   }
   [[nodiscard]] std::vector<std::string> log_notices() const {
-    return journal_ ? journal_->notices() : std::vector<std::string>();
+    return durable_ ? durable_->journal().notices() : std::vector<std::string>();
   }
   [[nodiscard]] Counters counters() const noexcept {
     Counters all = past_;
     for (const Term& term : terms_) all += term.epoch->counters();
-    if (journal_) all.log_commits = journal_->commits();
+    if (durable_) all.log_commits = durable_->journal().commits();
     all.messages_sent -= sent_again_;
     all.bytes_sent -= bytes_sent_again_;
     return all;
@@ -300,18 +295,6 @@ class Multicast::Part final : public SubgroupPart {
     throw Error(who_ + what + " comes too late: call it before the group's first poll()");
   }
 
-  /// What we know of the subgroup before this view.
-  [[nodiscard]] multicast::Past past_of(const Term& term) {
-    multicast::Past past{.had_members = term.subgroup.had_members};
-    if (live_) return past;
-    if (seen_.empty()) saw_first_ = !past.had_members;
-    past.saw_all = saw_first_;
-    seen_.insert(term.names.begin(), term.names.end());
-    std::ranges::copy_if(seen_, std::back_inserter(past.departed), [&](const std::string& name) {
-      return std::ranges::find(term.names, name) == term.names.end();
-    });
-    return past;
-  }
   /// What another member gave.
   void load(std::span<const std::byte> state) {
     Reader reader(state);
@@ -334,56 +317,6 @@ class Multicast::Part final : public SubgroupPart {
                   "on_state at all members, or at none");
     load_(reader.rest());
     term.had = std::move(had);
-  }
-  /// Before a durable subgroup does anything in a view, its members' logs are made equal. Returns
-  /// whether they are.
-  bool agree(std::size_t& done) {
-    if (!agreement_) return true;
-    done += agreement_->poll();
-    leave_if(agreement_->refusal());
-    if (begun_) {  // the others have it all when they can deliver
-      if (now().counters().records_delivered > 0) agreement_.reset();
-      return true;
-    }
-    if (!agreement_->equal()) return false;
-    if (!live_ && agreement_->inherits()) {
-      live_ = true;
-      journal_->goes_on_from(agreement_->last_view());
-    }
-    if (!appended_) {
-      if (!replayed_all_ && !replay_some(done)) return false;
-      replayed_all_ = appended_ = true;
-      ++done;
-      journal_->begin_view(agreement_->last_view() + 1, terms_.back().names);
-      agreement_->appended();
-    }
-    if (!agreement_->begun()) return false;
-    live_ = begun_ = true;
-    return true;
-  }
-  /// What the log held when we came, and what others had of it. Returns whether that was all.
-  bool replay_some(std::size_t& done) {
-    done += journal_->poll() ? 1 : 0;
-    if (!journal_->settled()) return false;
-    if (!on_replay_ || lacks_state_) return true;
-    ++done;
-    bool handing_up = false;
-    const auto hand_up = [&](const multicast::Logged& logged) {
-      ++replayed_;
-      handing_up = true;
-      on_replay_(logged);
-      handing_up = false;
-    };
-    try {
-      if (!replay_)
-        replay_.emplace(journal_->replay(replayed_));  // a view may have ended meanwhile
-      if (replay_->step(hand_up, multicast::kRecordsAtOnce)) return false;
-    } catch (const Error& e) {
-      if (handing_up) throw;                // the user's own
-      leave_if(journal_->blame(e.what()));  // the log can be read no more
-    }
-    replay_.reset();
-    return true;
   }
   /// With members that differ nothing would ever be delivered.
   void leave_because_of_options() {
@@ -467,19 +400,9 @@ class Multicast::Part final : public SubgroupPart {
   Group& group_;
   const std::string who_;  // "subgroup 'orders': "
   MulticastOptions options_;
-  std::uint64_t fruitless_ = 0;                  // polls in a row, and nothing was asked of us
-  std::unique_ptr<multicast::Journal> journal_;  // durable
-  std::unique_ptr<multicast::LogAgreement> agreement_;
-  bool live_ = false;           // this log is as good as any
-  bool appended_ = false;       // the view at hand is in it,
-  bool begun_ = false;          // and in all others
-  std::set<std::string> seen_;  // members, until an agreement has ended here,
-  bool saw_first_ = false;      // from the subgroup's first view on
-  multicast::ReplayUpcall on_replay_;
-  std::optional<multicast::Replay> replay_;
-  std::uint64_t replayed_ = 0;
-  bool replayed_all_ = false;
-  bool taken_ = false;  // by next(), since the last poll()
+  std::uint64_t fruitless_ = 0;                     // polls in a row, and nothing was asked of us
+  std::unique_ptr<multicast::DurableLog> durable_;  // in the durable mode
+  bool taken_ = false;                              // by next(), since the last poll()
   multicast::Upcall upcall_;
   bool handing_up_ = false;
   bool finishing_ = false;                    // the view ends,

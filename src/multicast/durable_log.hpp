@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/multicast.hpp>
+
+#include "multicast/journal.hpp"
+#include "multicast/log_agreement.hpp"
+
+/// The log of a durable subgroup at one member, from view to view: in each view the members' logs
+/// are made equal, what this one had is replayed once, and the view's record is appended; then the
+/// view's messages may be logged. docs/multicast.md ("The durable mode") says why (MC-L1 to MC-L7).
+/// One thread at a time, that of the group.
+namespace dunlin::multicast {
+
+class DurableLog {
+ public:
+  /// Opens the log, or begins it. Throws Error.
+  DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up)
+      : journal_(std::move(journal)), given_up_(std::move(given_up)) {}
+  /// Waits for what is being written.
+  ~DurableLog();
+  DurableLog(const DurableLog&) = delete;
+  DurableLog& operator=(const DurableLog&) = delete;
+
+  void on_replay(ReplayUpcall upcall) { on_replay_ = std::move(upcall); }
+
+  /// A view begins, or has ended. `names`: of the subgroup's members.
+  void begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std::string> names);
+  void end() noexcept;
+  /// Does what is due before the view's messages may be logged. `delivered`: whether any has been;
+  /// then nobody needs the agreement any more. Throws what the user's upcall throws.
+  std::size_t poll(bool delivered);
+  /// Whether the view has begun: its record is in all members' logs.
+  [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
+  /// Why this member cannot go on with its log: a sentence; empty as long as all is well.
+  [[nodiscard]] const std::string& failure() const noexcept;
+  /// This member is given a state instead of what the log held.
+  void skip_replay(bool skip) noexcept { skips_replay_ = skip; }
+
+  [[nodiscard]] Journal& journal() noexcept { return *journal_; }
+  [[nodiscard]] const Journal& journal() const noexcept { return *journal_; }
+
+ private:
+  /// Of the view at hand. Each leads to the next, in poll(); begin() leads to the first.
+  enum class Stage : std::uint8_t {
+    equalizing,  // the members' logs are being made equal,
+    replaying,   // what this one holds is handed up, once,
+    appending,   // and the view's record goes to all their disks
+    begun        // messages may be logged
+  };
+
+  [[nodiscard]] Past past_of(const Subgroup& subgroup);
+  std::size_t equalize();
+  std::size_t replay();
+  [[nodiscard]] bool replay_some();
+  std::size_t append();
+
+  std::unique_ptr<Journal> journal_;
+  std::vector<std::string> given_up_;
+  std::string refusal_;
+
+  std::unique_ptr<LogAgreement> agreement_;  // until all need it no more
+  Stage stage_ = Stage::equalizing;
+  std::vector<std::string> names_;  // of the view's members
+  bool live_ = false;               // this log is as good as any
+
+  std::set<std::string> seen_;  // members, until an agreement has ended here,
+  bool saw_first_ = false;      // from the subgroup's first view on
+
+  ReplayUpcall on_replay_;
+  std::optional<Replay> replay_;
+  std::uint64_t replayed_ = 0;  // messages
+  bool replayed_all_ = false;
+  bool skips_replay_ = false;
+};
+
+}  // namespace dunlin::multicast
