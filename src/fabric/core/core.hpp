@@ -101,8 +101,8 @@ class FabricCore {
   /// The region that a peer means by a number; null if it was released. `known`: it existed once.
   [[nodiscard]] const LocalRegion* find(std::uint64_t number, bool& known) const noexcept {
     const std::uint64_t index = number % kMaxRegions;
-    const std::uint64_t generation = number / kMaxRegions;
-    known = index < regions_.size() && generation != 0 && generation <= generations_[index];
+    const std::uint64_t which = number / kMaxRegions;
+    known = index < regions_.size() && which != 0 && which <= announcements_[index];
     return known && regions_[index].number == number ? &regions_[index] : nullptr;
   }
   [[nodiscard]] const LocalRegion& region(RegionId id) const noexcept { return regions_[id.index]; }
@@ -203,7 +203,7 @@ class FabricCore {
   bool must_drain_ = false;
 
   std::vector<LocalRegion> regions_;        // by index
-  std::vector<std::uint64_t> generations_;  // by index: how often a region there was announced
+  std::vector<std::uint64_t> announcements_;  // by index: how often a region there was announced
   std::uint32_t next_slot_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name
 

@@ -54,7 +54,7 @@ Region FabricCore::make_region(RegionSpec spec, bool observers_only) {
 /// Slots are taken in turn, so that the id of a released region stays unknown for long.
 RegionId FabricCore::free_slot(const std::string& name, std::uint64_t epoch) {
   regions_.resize(kMaxRegions);
-  generations_.resize(kMaxRegions);
+  announcements_.resize(kMaxRegions);
   for (const LocalRegion& region : regions_)
     if (region.taken && region.spec.epoch == epoch && region.spec.name == name)
       throw Error("region '" + name + "' of epoch " + std::to_string(epoch) +
@@ -78,10 +78,10 @@ void FabricCore::announce(const Region& region) {
                 "for that");
   if (local.number != 0) return;
   LocalRegion numbered = local;
-  numbered.number = (generations_[id.index] + 1) * kMaxRegions + id.index;
+  numbered.number = (announcements_[id.index] + 1) * kMaxRegions + id.index;
   RemoteRegion own{.number = numbered.number, .bytes = local.spec.bytes};
   backend_->open(id, numbered, own);
-  ++generations_[id.index];
+  ++announcements_[id.index];
   local.number = numbered.number;
   if (!states_[rank()].failing) {
     backend_->connect(rank(), id, own);
