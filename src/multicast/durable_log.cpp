@@ -76,7 +76,7 @@ std::size_t DurableLog::replay() {
   if (!replayed_all_) {
     done += journal_->poll() ? 1 : 0;
     if (!journal_->settled()) return done;
-    if (on_replay_ && !skips_replay_) {
+    if (on_replay_) {
       ++done;
       if (replay_some()) return done;
     }

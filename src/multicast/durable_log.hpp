@@ -42,8 +42,8 @@ class DurableLog {
   [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
   /// Why this member cannot go on with its log: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& failure() const noexcept;
-  /// This member is given a state instead of what the log held.
-  void skip_replay(bool skip) noexcept { skips_replay_ = skip; }
+  /// This member is given a state instead of what the log held, now or in a later view.
+  void skip_replay() noexcept { replayed_all_ = true; }
 
   [[nodiscard]] Journal& journal() noexcept { return *journal_; }
   [[nodiscard]] const Journal& journal() const noexcept { return *journal_; }
@@ -79,7 +79,6 @@ class DurableLog {
   std::optional<Replay> replay_;
   std::uint64_t replayed_ = 0;  // messages
   bool replayed_all_ = false;
-  bool skips_replay_ = false;
 };
 
 }  // namespace dunlin::multicast

@@ -113,7 +113,7 @@ class Multicast::Part final : public SubgroupPart {
     finishing_ = false;
     lacks_state_ = subgroup.lacks_state;
     if (durable_) {
-      durable_->skip_replay(lacks_state_);
+      if (lacks_state_) durable_->skip_replay();
       durable_->begin(fabric, subgroup, terms_.back().names);
     }
     now().hold(lacks_state_);
@@ -196,7 +196,6 @@ class Multicast::Part final : public SubgroupPart {
       throw;
     }
     lacks_state_ = false;
-    if (durable_) durable_->skip_replay(false);
     now().hold(false);
   }
   bool uses(const Fabric& fabric) const noexcept override {

@@ -82,6 +82,7 @@ class Citizen {
   std::vector<std::string> history;
   std::set<multicast::SendResult> results;  // of send()
   std::uint32_t loads = 0;
+  std::uint32_t replayed = 0;  // messages of a log
   bool sent_without_state = false;
   bool fails_to_load = false;
   std::string error;
@@ -119,6 +120,7 @@ class Citizen {
     if (saves_)
       multicast->on_state([this] { return save(); },
                           [this](std::span<const std::byte> state) { load(state); });
+    multicast->on_replay([this](const multicast::Logged&) { ++replayed; });
     group->on_view([this](const View& view) { views.push_back(view); });
   }
   void take(const multicast::Delivery& delivery) {

@@ -293,6 +293,7 @@ TEST(LogAgreement, LetsMembersComeIn) {
     ASSERT_TRUE(town.run_until_all_have(110));
     EXPECT_EQ(town.expect_equal_logs(), 2);
     EXPECT_EQ(town.citizens[3]->loads, 1);
+    EXPECT_EQ(town.citizens[3]->replayed, 0) << "the state has it already";
   }
 }
 
