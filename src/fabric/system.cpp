@@ -19,19 +19,20 @@ std::size_t open_descriptors() {
 
 }  // namespace
 
-void ensure_descriptors(std::uint64_t more, std::uint32_t members) {
+void ensure_descriptors(std::uint64_t needed, std::uint64_t wanted, std::uint32_t members) {
   const std::size_t in_use = open_descriptors();
-  const std::uint64_t needed = in_use + more;
+  needed += in_use;
+  wanted += in_use;
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
   if (limit.rlim_max < needed)
-    throw Error("a group of " + std::to_string(members) + " members needs up to " +
+    throw Error("a group of " + std::to_string(members) + " members needs " +
                 std::to_string(needed) + " file descriptors, with the " + std::to_string(in_use) +
                 " that are in use, and this process may have only " +
                 std::to_string(limit.rlim_max) + ": raise the hard limit (ulimit -Hn)");
-  limit.rlim_cur = needed;
+  limit.rlim_cur = std::min<std::uint64_t>(wanted, limit.rlim_max);
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-    throw Error("raising the limit of file descriptors to " + std::to_string(needed) +
+    throw Error("raising the limit of file descriptors to " + std::to_string(limit.rlim_cur) +
                 " failed: " + error_text(errno));
 }
 

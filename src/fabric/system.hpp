@@ -46,8 +46,10 @@ inline int checked(int result, const char* what) {
   throw Error(std::string(what) + " failed: " + error_text(errno));
 }
 
-/// Raises this process's limit to what a group of so many members needs, or Error says what to do.
-void ensure_descriptors(std::uint64_t more, std::uint32_t members);
+/// Raises this process's limit by what a group of so many members needs and, as far as the hard
+/// limit allows, by what it may come to use. If it cannot have what it needs, Error says what to
+/// do.
+void ensure_descriptors(std::uint64_t needed, std::uint64_t wanted, std::uint32_t members);
 
 [[nodiscard]] inline std::uint64_t read_clock_ns(clockid_t clock) noexcept {
   std::timespec now{};

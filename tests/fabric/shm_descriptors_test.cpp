@@ -84,7 +84,7 @@ TEST(ShmDescriptors, ThoseInUseCount) {
     const rlimit limit{1024, 1024};
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
     std::vector<shm::Descriptor> in_use;
-    while (in_use.size() < 800) in_use.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    while (in_use.size() < 1000) in_use.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
     parent.tell(what_is_thrown_by(
         [] { static_cast<void>(shm::join({.group = fresh_group(), .members = 1})); }));
     return 0;

@@ -337,24 +337,6 @@ TEST(ShmJoin, TwoUsersDoNotCollide) {
   EXPECT_EQ(somebody.hear(), "in");
 }
 
-TEST(ShmJoin, SaysThatAStrangerHoldsThePlace) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
-  const std::string group = fresh_group();
-  const shm::Address address = shm::address_of(shm::access_for(""), group, 0);
-  Process squatter([&](Parent& parent) {
-    if (setgid(65534) != 0 || setuid(65534) != 0) return 2;
-    const auto listener = shm::claim(address);
-    parent.tell(listener ? "listening" : "no");
-    static_cast<void>(parent.hear());
-    return 0;
-  });
-  ASSERT_EQ(squatter.hear(), "listening");
-  const std::string text = what_is_thrown_by(
-      [&] { static_cast<void>(shm::join({.group = group, .members = 1, .timeout_ms = kSoonMs})); });
-  EXPECT_TRUE(contains(text, "rank 0 by pid " + std::to_string(squatter.pid()) + " of user 65534"));
-  EXPECT_TRUE(contains(text, "may not be in this group"));
-}
-
 /// Whoever holds the address of another user's group is seen through by the kernel's word.
 TEST(ShmJoin, DoesNotSpeakWithAnotherUserWhoPretends) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";

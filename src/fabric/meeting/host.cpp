@@ -10,7 +10,8 @@ namespace dunlin::meeting {
 namespace {
 
 constexpr std::size_t kMaxStrangers = 64;      // besides those that we wait for
-constexpr std::size_t kOtherDescriptors = 64;  // of the process
+constexpr std::size_t kOwnDescriptors = 16;    // of a meeting itself
+constexpr std::size_t kOtherDescriptors = 48;  // of the process
 constexpr std::uint64_t kStrangerNs = 5'000'000'000;
 /// Then those who are known are served first.
 constexpr int kMaxAcceptedAtOnce = 16;
@@ -31,7 +32,8 @@ Bytes shortened(const std::string& text) {
 
 Host::Host(const Plan& plan, Bytes card, Claim claim, std::uint64_t deadline_ns)
     : plan_(plan), gathering_(plan, card), claim_(std::move(claim)), deadline_ns_(deadline_ns) {
-  ensure_descriptors(plan.members() + kMaxStrangers + kOtherDescriptors, plan.members());
+  const std::uint64_t needed = plan.members() + kOwnDescriptors;
+  ensure_descriptors(needed, needed + kMaxStrangers + kOtherDescriptors, plan.members());
 }
 
 std::optional<Roster> Host::poll() {

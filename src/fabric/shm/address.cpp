@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <grp.h>
@@ -20,11 +22,11 @@ struct SocketAddress {
   socklen_t bytes = 0;
 };
 
-SocketAddress to_socket_address(const Address& address) {
+SocketAddress to_socket_address(const std::string& name) {
   SocketAddress result;
   result.address.sun_family = AF_UNIX;
-  const std::size_t length = std::min(address.name.size(), sizeof result.address.sun_path - 1);
-  std::copy_n(address.name.begin(), length, result.address.sun_path + 1);
+  const std::size_t length = std::min(name.size(), sizeof result.address.sun_path - 1);
+  std::copy_n(name.begin(), length, result.address.sun_path + 1);
   result.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   return result;
 }
@@ -71,26 +73,69 @@ Access access_for(const std::string& access_group) {
 Address address_of(const Access& access, const std::string& group, Rank rank) {
   const std::string who =
       access.group ? "g" + std::to_string(*access.group) : "u" + std::to_string(access.user);
-  return {"dunlin:" + who + ":" + group + ":" + std::to_string(rank)};
+  return {"dunlin:" + who + ":" + group + ":" + std::to_string(rank), access};
 }
 
-std::optional<Descriptor> claim(const Address& address) {
-  Descriptor listener = new_socket();
-  const SocketAddress at = to_socket_address(address);
-  if (bind(listener.get(), generic(at), at.bytes) != 0) {
-    if (errno == EADDRINUSE) return std::nullopt;
-    throw Error("claiming the rendezvous address @" + address.name +
-                " failed: " + error_text(errno));
+std::string Address::name_number(unsigned number) const {
+  if (number == 0) return name;
+  return "dunlin-" + std::to_string(number) + name.substr(std::string_view("dunlin").size());
+}
+
+namespace {
+
+enum class Found : std::uint8_t { nobody, stranger, member };
+
+/// Connects to a name; `socket` is then used up. A full queue tells nothing of who has it.
+Found look_at(const std::string& name, const Access& access, const Descriptor& socket) {
+  const SocketAddress at = to_socket_address(name);
+  if (connect(socket.get(), generic(at), at.bytes) != 0) return Found::nobody;
+  return counterpart_of(socket, access).admitted ? Found::member : Found::stranger;
+}
+
+/// Whether a member holds a name of the address other than `mine`.
+bool is_held_elsewhere(const Address& address, unsigned mine) {
+  Descriptor socket = new_socket();
+  for (unsigned number = 0; number <= kSpareNames; ++number) {
+    if (number == mine) continue;
+    const Found found = look_at(address.name_number(number), address.access, socket);
+    if (found == Found::member) return true;
+    if (found == Found::stranger) socket = new_socket();
   }
-  checked(listen(listener.get(), kBacklog), "listening at the rendezvous address");
-  return listener;
+  return false;
+}
+
+}  // namespace
+
+/// Of two that claim two names of one address at the same time, at least one sees the other: each
+/// listens before it looks.
+std::optional<Descriptor> claim(const Address& address, Holder holder) {
+  for (unsigned number = 0; number <= kSpareNames; ++number) {
+    const std::string name = address.name_number(number);
+    Descriptor listener = new_socket();
+    const SocketAddress at = to_socket_address(name);
+    if (bind(listener.get(), generic(at), at.bytes) == 0) {
+      checked(listen(listener.get(), kBacklog), "listening at the rendezvous address");
+      if (is_held_elsewhere(address, number)) return std::nullopt;
+      return listener;
+    }
+    if (errno != EADDRINUSE)
+      throw Error("claiming the rendezvous address @" + name + " failed: " + error_text(errno));
+    if (holder == Holder::is_trusted ||
+        look_at(name, address.access, new_socket()) == Found::member)
+      return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 std::optional<Descriptor> connect_to(const Address& address) {
-  Descriptor socket = new_socket();
-  const SocketAddress at = to_socket_address(address);
-  if (connect(socket.get(), generic(at), at.bytes) != 0) return std::nullopt;
-  return socket;
+  Descriptor stranger, socket = new_socket();
+  for (unsigned number = 0; number <= kSpareNames; ++number) {
+    const SocketAddress at = to_socket_address(address.name_number(number));
+    if (connect(socket.get(), generic(at), at.bytes) != 0) continue;
+    if (counterpart_of(socket, address.access).admitted) return socket;
+    stranger = std::exchange(socket, new_socket());
+  }
+  return stranger ? std::optional(std::move(stranger)) : std::nullopt;
 }
 
 Descriptor take_connection(const Descriptor& listener) {

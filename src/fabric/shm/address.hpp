@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,10 @@
 /// Where members of a group find each other: sockets in the kernel's abstract name space, one name
 /// a rank, which vanish with their owner. Names contain the user (or the access group), and the
 /// kernel tells who is at the other end, so users neither meet nor pretend.
+///
+/// Any user can bind any name. So an address has kSpareNames more names, for a member that finds a
+/// name held by a user who may not be in the group. A member holds an address only if no other
+/// member holds one of its names.
 namespace dunlin::shm {
 
 /// Who may be in the group: one user, or one Unix group.
@@ -23,14 +28,25 @@ struct Access {
 /// Error if there is no such Unix group. Empty: only this user.
 [[nodiscard]] Access access_for(const std::string& access_group);
 
+inline constexpr unsigned kSpareNames = 7;
+
 struct Address {
-  std::string name;  // without the leading zero byte of abstract names
+  std::string name;  // the first; without the leading zero byte of abstract names
+  Access access;
+  /// The name itself, or a spare one.
+  [[nodiscard]] std::string name_number(unsigned number) const;
 };
 [[nodiscard]] Address address_of(const Access& access, const std::string& group, Rank rank);
 
+/// Whether claim() takes it for granted that who holds the first name may do so, or looks, which
+/// leaves a connection in the holder's queue.
+enum class Holder : std::uint8_t { is_trusted, is_examined };
+
 /// Claims an address and listens there; none if it is taken.
-[[nodiscard]] std::optional<Descriptor> claim(const Address& address);
-/// Connects without waiting; none if nobody listens there, or cannot take us right now.
+[[nodiscard]] std::optional<Descriptor> claim(const Address& address,
+                                              Holder holder = Holder::is_trusted);
+/// Connects without waiting, to a member if there is one, else to whoever holds a name; none if
+/// nobody listens there, or cannot take us right now.
 [[nodiscard]] std::optional<Descriptor> connect_to(const Address& address);
 /// Takes a connection that waits at a listener; none if there is none or no descriptor is left.
 [[nodiscard]] Descriptor take_connection(const Descriptor& listener);

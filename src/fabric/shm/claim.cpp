@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kGraceForTheDyingNs = 250'000'000;
 constexpr std::uint64_t kRetryNs = 5'000'000;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+/// Of a fabric itself, besides those of members and of regions.
+constexpr std::uint64_t kOwnDescriptors = 32;
 
 /// Whether the kernel is tearing it down (PF_EXITING, a flag that /proc shows).
 bool is_exiting(pid_t pid) {
@@ -42,7 +44,8 @@ Rendezvous::Rendezvous(const JoinOptions& options)
       notes_(self_.members()),
       probes_(self_.members()),
       try_interval_ns_(1'000'000) {
-  ensure_descriptors(3 * self_.members() + 2 * kMaxRegions + 64, self_.members());
+  const std::uint64_t of_members = 3 * self_.members() + kOwnDescriptors;
+  ensure_descriptors(of_members, of_members + 2 * kMaxRegions, self_.members());
 }
 
 /// False if that must be tried again.
@@ -74,9 +77,12 @@ void Rendezvous::outlast_the_dying(std::uint64_t now_ns) {
   some_are_dying_ = std::any_of(holders_->begin(), holders_->end(), is_exiting);
 }
 
+/// Only when the dying have had their time, it looks who holds a name.
 bool Rendezvous::claim_one_of_those_wanted() {
+  const Holder holder =
+      read_clock_ns(CLOCK_MONOTONIC) < grace_until_ns_ ? Holder::is_trusted : Holder::is_examined;
   for (const Rank rank : wanted_) {
-    std::optional<Descriptor> listener = claim(address_of(access_, self_.group, rank));
+    std::optional<Descriptor> listener = claim(address_of(access_, self_.group, rank), holder);
     if (!listener) continue;
     listener_ = std::move(*listener);
     self_.rank = rank;

@@ -42,12 +42,7 @@ class Opening final : public SteppedFormation {
  public:
   explicit Opening(JoinOptions options)
       : options_(std::move(options)), access_(access_for(options_.access_group)) {
-    for (Rank door = 0; door < kDoors; ++door) {
-      std::optional<Descriptor> listener = claim(door_address(access_, options_.group, door));
-      if (!listener) continue;
-      listener_ = std::move(*listener);
-      return;
-    }
+    if (claims_door(Holder::is_trusted) || claims_door(Holder::is_examined)) return;
     throw Error(group_text(options_) + ": all its " + std::to_string(kDoors) +
                 " doors are held, by members that were stopped or other processes: " + holders());
   }
@@ -71,6 +66,17 @@ class Opening final : public SteppedFormation {
     news.add(meeting_ ? guest_ : listener_);
     if (meeting_) news.descriptors.push_back({meeting_->wait_descriptor(), POLLIN, 0});
     return news;
+  }
+
+  [[nodiscard]] bool claims_door(Holder holder) {
+    for (Rank door = 0; door < kDoors; ++door) {
+      std::optional<Descriptor> listener =
+          claim(door_address(access_, options_.group, door), holder);
+      if (!listener) continue;
+      listener_ = std::move(*listener);
+      return true;
+    }
+    return false;
   }
 
   void let_in() {
