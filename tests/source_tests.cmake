@@ -47,7 +47,7 @@ foreach(page IN LISTS pages)
   set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
 endforeach()
 add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PROJECT_SOURCE_DIR})
-foreach(tool doc_examples unchanged)
+foreach(tool costs doc_examples unchanged)
   add_test(NAME tools.${tool} COMMAND Python3::Interpreter -m unittest ${tool}_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
 endforeach()
