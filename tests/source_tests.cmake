@@ -49,8 +49,12 @@ endforeach()
 add_test(NAME source.layers COMMAND ${tools}/layers.sh)
 add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.lines COMMAND Python3::Interpreter ${tools}/doc_lines.py ${PROJECT_SOURCE_DIR})
-add_test(NAME tools.doc_examples COMMAND Python3::Interpreter -m unittest doc_examples_test
-         WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
+add_test(NAME docs.invariants
+         COMMAND Python3::Interpreter ${tools}/check_invariants.py ${PROJECT_SOURCE_DIR})
+foreach(tool check_invariants costs doc_examples unchanged)
+  add_test(NAME tools.${tool} COMMAND Python3::Interpreter -m unittest ${tool}_test
+           WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
+endforeach()
 
 # Minutes of computing: begun first, and content with what the other tests leave of the processors.
 foreach(part format tidy shell)
