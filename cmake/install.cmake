@@ -1,4 +1,4 @@
-# find_package(Dunlin 0.1) and pkg-config for whoever uses the installed library.
+# find_package(Dunlin 0.2) and pkg-config for whoever uses the installed library.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -24,7 +24,7 @@ install(FILES ${PROJECT_BINARY_DIR}/DunlinConfig.cmake ${PROJECT_BINARY_DIR}/Dun
 
 # Relative to the file itself, so that the installed tree may be moved.
 file(RELATIVE_PATH DUNLIN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-if(DUNLIN_MEETING)
+if(DUNLIN_RENDEZVOUS)
   set(DUNLIN_PC_LIBS " -lssl -lcrypto")
 endif()
 if(DUNLIN_RDMA)

@@ -21,7 +21,7 @@ case $how in
     mpirun --oversubscribe --bind-to none -n "$copies" "$program" >"$folder/said" 2>&1
     ;;
   hand)
-    export DUNLIN_MEMBERS="$copies" DUNLIN_MEETING="unix:launched-by-hand-$$"
+    export DUNLIN_MEMBERS="$copies" DUNLIN_RENDEZVOUS="unix:launched-by-hand-$$"
     "$(dirname "$0")/together.sh" "$copies" "$program" >"$folder/said" 2>&1
     ;;
 esac

@@ -3,7 +3,7 @@
 //
 //     openssl rand -hex 32 > secret && chmod 600 secret && export DUNLIN_SECRET_FILE=$PWD/secret
 //     mpirun -n 4 ./launched_table
-//     DUNLIN_MEMBERS=2 DUNLIN_MEETING=unix:by-hand ./launched_table &  # twice
+//     DUNLIN_MEMBERS=2 DUNLIN_RENDEZVOUS=unix:by-hand ./launched_table &  # twice
 
 #include <iostream>
 

@@ -26,9 +26,9 @@ int main(int argc, char** argv) try {
   const std::string name = argv[2];
   const std::vector<std::string> founders(argv + 3, argv + argc);
 
-  const dunlin::GroupOptions options{.subgroups = {{.name = "additions"}},
-                                     .meeting_place = dunlin::shm::meeting_place(
-                                         {.group = argv[1], .silence_timeout_ms = kSilenceMs})};
+  const dunlin::GroupOptions options{
+      .subgroups = {{.name = "additions"}},
+      .rendezvous = dunlin::shm::rendezvous({.group = argv[1], .silence_timeout_ms = kSilenceMs})};
   std::unique_ptr<dunlin::Fabric> fabric;
   if (!founders.empty())
     fabric = dunlin::shm::join({.group = argv[1],

@@ -45,9 +45,9 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 int main(int argc, char** argv) try {
   if (argc < 3) throw dunlin::Error("usage: replicated_map GROUP NAME [FOUNDER...]");
-  const dunlin::GroupOptions options{.subgroups = {{.name = "commands"}},
-                                     .meeting_place = dunlin::shm::meeting_place(
-                                         {.group = argv[1], .silence_timeout_ms = kSilenceMs})};
+  const dunlin::GroupOptions options{
+      .subgroups = {{.name = "commands"}},
+      .rendezvous = dunlin::shm::rendezvous({.group = argv[1], .silence_timeout_ms = kSilenceMs})};
   std::unique_ptr<dunlin::Fabric> fabric;
   if (argc > 3)
     fabric = dunlin::shm::join({.group = argv[1],

@@ -12,8 +12,8 @@
 ///
 /// What a peer can write (rows, rings, frames, messages), and what a disk gives back, is checked
 /// and never asserted: no peer can make an assertion fail. Only sources (*.cpp) assert: a program
-/// may be built unlike the library. In a build with faults (flaw.hpp) assertions are off, because
-/// there the auditor must find what is wrong.
+/// may be built unlike the library. In a build with faults (fault_injection.hpp) assertions are
+/// off, because there the auditor must find what is wrong.
 namespace dunlin {
 
 /// Prints and aborts.
@@ -22,7 +22,7 @@ namespace dunlin {
 
 }  // namespace dunlin
 
-#ifdef DUNLIN_FLAWS
+#ifdef DUNLIN_FAULT_INJECTION
 #define DUNLIN_ASSERT_ALWAYS(condition, sentence) static_cast<void>(sizeof(!(condition)))
 #else
 #define DUNLIN_ASSERT_ALWAYS(condition, sentence) \

@@ -9,8 +9,8 @@
 #include <dunlin/error.hpp>
 
 #include "command.hpp"
-#include "fabric/meeting/address.hpp"
-#include "fabric/meeting/meeting.hpp"
+#include "fabric/rendezvous/address.hpp"
+#include "fabric/rendezvous/roster_exchange.hpp"
 #include "text.hpp"
 
 namespace dunlin::app {
@@ -19,25 +19,25 @@ namespace {
 constexpr std::size_t kMostColumns = 400;
 
 /// A hash of all of it, and so much of the text as fits.
-std::vector<std::byte> card_of(const Intent& intent) {
+std::vector<std::byte> endpoint_address_of(const Intent& intent) {
   const std::size_t text_bytes =
-      std::min(intent.text.size(), meeting::kMaxCardBytes - sizeof intent.hash);
-  std::vector<std::byte> card(sizeof intent.hash + text_bytes);
-  std::memcpy(card.data(), &intent.hash, sizeof intent.hash);
-  std::memcpy(card.data() + sizeof intent.hash, intent.text.data(), text_bytes);
-  return card;
+      std::min(intent.text.size(), rendezvous::kMaxEndpointAddressBytes - sizeof intent.hash);
+  std::vector<std::byte> endpoint_address(sizeof intent.hash + text_bytes);
+  std::memcpy(endpoint_address.data(), &intent.hash, sizeof intent.hash);
+  std::memcpy(endpoint_address.data() + sizeof intent.hash, intent.text.data(), text_bytes);
+  return endpoint_address;
 }
 
-std::string text_of(const std::vector<std::byte>& card) {
+std::string text_of(const std::vector<std::byte>& endpoint_address) {
   std::string text;
-  for (std::size_t i = sizeof(Intent::hash); i < card.size(); ++i) {
-    text += static_cast<char>(card[i]);
+  for (std::size_t i = sizeof(Intent::hash); i < endpoint_address.size(); ++i) {
+    text += static_cast<char>(endpoint_address[i]);
   }
   return printable(text, kMostColumns);
 }
 
-meeting::Options options_of(const Party& party, const std::string& group) {
-  return {.address = party.meeting,
+rendezvous::Options options_of(const Party& party, const std::string& group) {
+  return {.address = party.rendezvous,
           .secret = party.secret,
           .tls = party.tls,
           .group = group,
@@ -51,27 +51,27 @@ meeting::Options options_of(const Party& party, const std::string& group) {
 
 void check(const Party& party) {
   try {
-    static_cast<void>(meeting::parse_address(party.meeting));
+    static_cast<void>(rendezvous::parse_address(party.rendezvous));
   } catch (const Error& error) {
-    throw BadInput(fmt::format("{}: {}", party.meeting_option, error.what()));
+    throw BadInput(fmt::format("{}: {}", party.rendezvous_option, error.what()));
   }
-  meeting::check(options_of(party, "dunlin"));
+  rendezvous::check(options_of(party, "dunlin"));
 }
 
 void agree(const Party& party, const Intent& intent) {
-  const std::vector<std::byte> own = card_of(intent);
-  meeting::Roster roster;
+  const std::vector<std::byte> own = endpoint_address_of(intent);
+  rendezvous::Roster roster;
   try {
-    roster = meeting::meet(options_of(party, "dunlin-" + intent.what), own);
-  } catch (const meeting::Refused& error) {
+    roster = rendezvous::meet(options_of(party, "dunlin-" + intent.what), own);
+  } catch (const rendezvous::Refused& error) {
     throw BadInput(
         fmt::format("{}; members are hosts here, of which --hosts says the number and "
                     "--host the rank",
                     error.what()));
   }
-  const std::vector<std::byte>& first = roster.members.front().card;
+  const std::vector<std::byte>& first = roster.members.front().endpoint_address;
   for (std::size_t host = 1; host < roster.members.size(); ++host) {
-    const std::vector<std::byte>& other = roster.members[host].card;
+    const std::vector<std::byte>& other = roster.members[host].endpoint_address;
     if (other == first) continue;
     const std::string detail = ", with other " + intent.besides;
     throw BadInput(fmt::format("the hosts have different plans: host 0 has {}, host {} has {}{}",

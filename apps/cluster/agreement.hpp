@@ -20,8 +20,8 @@ struct Intent {
 struct Party {
   std::uint32_t hosts;
   std::uint32_t host;
-  std::string meeting;
-  std::string meeting_option = {};  // that says it
+  std::string rendezvous;
+  std::string rendezvous_option = {};  // that says it
   std::string secret;
   TlsFiles tls;
   std::uint32_t timeout_ms = 0;

@@ -31,7 +31,7 @@ std::optional<std::uint32_t> in_ms(const std::optional<double>& seconds) {
 }
 
 constexpr std::array kPlaces{"DUNLIN_MEMBERS", "DUNLIN_NAMES", "DUNLIN_NAME", "DUNLIN_RANK",
-                             "DUNLIN_MEETING"};
+                             "DUNLIN_RENDEZVOUS"};
 
 /// Whether a launcher, or a user, has given this process a place by the environment: one member is
 /// none.
@@ -43,8 +43,8 @@ bool placed_by(const launch::Environment& environment) {
 }
 
 void check_place(const FabricOptions& options) {
-  if (!options.hosts || !options.host || options.meeting.empty()) {
-    throw BadInput("--meeting, --hosts and --host: several hosts need all three");
+  if (!options.hosts || !options.host || options.rendezvous.empty()) {
+    throw BadInput("--rendezvous, --hosts and --host: several hosts need all three");
   }
   const std::uint32_t hosts = *options.hosts;
   if (hosts == 0 || hosts > kMaxViewMembers) {
@@ -111,10 +111,10 @@ Cluster::Cluster(const FabricOptions& options)
 void Cluster::choose_hosts(const FabricOptions& options) {
   const launch::Environment environment;
   ofi::JoinOptions place{.group = "dunlin", .address = options.address};
-  const bool said = options.hosts || options.host || !options.meeting.empty();
+  const bool said = options.hosts || options.host || !options.rendezvous.empty();
   const bool alone = !said && !placed_by(environment);
   if (alone && !options.secret_file.empty()) {
-    throw BadInput("--secret-file: one host needs none; say --meeting, --hosts and --host");
+    throw BadInput("--secret-file: one host needs none; say --rendezvous, --hosts and --host");
   }
   if (!options.secret_file.empty()) {
     place.secret = read_secret(options.secret_file, "--secret-file");
@@ -124,22 +124,22 @@ void Cluster::choose_hosts(const FabricOptions& options) {
     if (place.secret.empty()) demand_secret(environment);
     place.members = *options.hosts;
     place.rank = *options.host;
-    place.meeting = options.meeting;
+    place.rendezvous = options.rendezvous;
   } else if (alone) {
     place.members = 1;
     place.rank = 0;
-    place.meeting = "unix:alone";  // each group under its own name: join()
+    place.rendezvous = "unix:alone";  // each group under its own name: join()
     place.secret = random_secret();
   }
   launched_ = launch::complete(place, environment);
   take_place(place);
   check({.hosts = hosts_,
          .host = host_,
-         .meeting = place.meeting,
-         .meeting_option = said ? "--meeting" : "DUNLIN_MEETING",
+         .rendezvous = place.rendezvous,
+         .rendezvous_option = said ? "--rendezvous" : "DUNLIN_RENDEZVOUS",
          .secret = secret_,
          .tls = tls_});
-  if (!alone) meeting_ = place.meeting;
+  if (!alone) rendezvous_ = place.rendezvous;
 }
 
 void Cluster::take_place(const ofi::JoinOptions& place) {
@@ -186,7 +186,7 @@ void Cluster::agree(Intent intent, std::uint32_t timeout_ms) const {
       fmt::format("{}{}{}: {}", fabric_, provider_.empty() ? "" : " ", provider_, intent.text);
   app::agree({.hosts = hosts_,
               .host = host_,
-              .meeting = meeting_,
+              .rendezvous = rendezvous_,
               .secret = secret_,
               .tls = tls_,
               .timeout_ms = timeout_ms_.value_or(timeout_ms)},
@@ -199,15 +199,15 @@ std::string Cluster::group(const std::string& what) const {
 
 /// What each fabric asks for, and those between hosts besides.
 template <class JoinOptions>
-JoinOptions Cluster::options_of(const Seat& seat) const {
+JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
   JoinOptions options;
-  options.group = seat.group;
-  options.members = seat.members;
-  options.rank = seat.rank;
-  options.timeout_ms = timeout_ms_.value_or(seat.timeout_ms);
-  options.silence_timeout_ms = silence_timeout_ms_.value_or(seat.silence_timeout_ms);
-  if constexpr (requires { options.meeting; }) {
-    options.meeting = meeting_.empty() ? "unix:" + seat.group : meeting_;
+  options.group = placement.group;
+  options.members = placement.members;
+  options.rank = placement.rank;
+  options.timeout_ms = timeout_ms_.value_or(placement.timeout_ms);
+  options.silence_timeout_ms = silence_timeout_ms_.value_or(placement.silence_timeout_ms);
+  if constexpr (requires { options.rendezvous; }) {
+    options.rendezvous = rendezvous_.empty() ? "unix:" + placement.group : rendezvous_;
     options.secret = secret_;
     options.tls = tls_;
     options.device = device_;
@@ -217,11 +217,11 @@ JoinOptions Cluster::options_of(const Seat& seat) const {
 }
 
 /// The one place that knows how each fabric is joined.
-std::unique_ptr<Fabric> Cluster::join(const Seat& seat) const {
-  if (fabric_ == "shm") return shm::join(options_of<shm::JoinOptions>(seat));
-  if (fabric_ == "verbs") return verbs::join(options_of<verbs::JoinOptions>(seat));
+std::unique_ptr<Fabric> Cluster::join(const MemberPlacement& placement) const {
+  if (fabric_ == "shm") return shm::join(options_of<shm::JoinOptions>(placement));
+  if (fabric_ == "verbs") return verbs::join(options_of<verbs::JoinOptions>(placement));
   if (fabric_ == "ofi") {
-    auto options = options_of<ofi::JoinOptions>(seat);
+    auto options = options_of<ofi::JoinOptions>(placement);
     options.provider = provider_;
     return ofi::join(options);
   }

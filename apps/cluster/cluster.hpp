@@ -22,7 +22,7 @@ namespace dunlin::app {
 [[nodiscard]] std::vector<std::string> networks_of(const std::string& fabric);
 
 /// A member's place in a group.
-struct Seat {
+struct MemberPlacement {
   std::string group;
   std::uint32_t members = 0;
   Rank rank = 0;
@@ -53,7 +53,7 @@ class Cluster {
   /// before the processes of this host are.
   [[nodiscard]] std::string group(const std::string& what) const;
   /// Joins by any process that has this object, or a copy from before it was forked. Throws Error.
-  [[nodiscard]] std::unique_ptr<Fabric> join(const Seat& seat) const;
+  [[nodiscard]] std::unique_ptr<Fabric> join(const MemberPlacement& placement) const;
   /// The network of a fabric that was joined so, and why it was chosen, in one line.
   [[nodiscard]] std::string describe(const Fabric& fabric) const;
 
@@ -62,7 +62,7 @@ class Cluster {
   void take_place(const ofi::JoinOptions& place);
   void choose_network(const FabricOptions& options);
   template <class JoinOptions>
-  [[nodiscard]] JoinOptions options_of(const Seat& seat) const;
+  [[nodiscard]] JoinOptions options_of(const MemberPlacement& placement) const;
 
   std::string fabric_ = "shm";
   std::uint32_t hosts_ = 1;
@@ -70,7 +70,7 @@ class Cluster {
   std::string provider_ = {};
   std::string device_ = {};
   std::string address_ = {};
-  std::string meeting_ = {};  // empty: on this host
+  std::string rendezvous_ = {};  // empty: on this host
   std::string secret_ = {};
   TlsFiles tls_ = {};
   std::string launched_ = {};  // what a launcher has said

@@ -90,12 +90,13 @@ void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultT
       ->check(not_empty())
       ->type_name("NAME");
   command
-      .add_option("--address", options.address,
-                  "This host's address on the network (default: from where it reaches the meeting)")
+      .add_option(
+          "--address", options.address,
+          "This host's address on the network (default: from where it reaches the rendezvous)")
       ->check(not_empty())
       ->type_name("IP");
   command
-      .add_option("--meeting", options.meeting,
+      .add_option("--rendezvous", options.rendezvous,
                   "Where the hosts meet: one of them can bind it, all can reach it")
       ->check(not_empty())
       ->type_name("HOST:PORT|unix:NAME");
@@ -124,7 +125,7 @@ void check(const FabricOptions& options) {
       {"--provider", !options.provider.empty(), &Fabric::providers, "only libfabric has providers"},
       {"--device", !options.device.empty(), &Fabric::network, kNetwork},
       {"--address", !options.address.empty(), &Fabric::network, kNetwork},
-      {"--meeting", !options.meeting.empty(), &Fabric::network, kNetwork},
+      {"--rendezvous", !options.rendezvous.empty(), &Fabric::network, kNetwork},
       {"--secret-file", !options.secret_file.empty(), &Fabric::network, kNetwork},
       {"--hosts", options.hosts.has_value(), &Fabric::network, kNetwork},
       {"--host", options.host.has_value(), &Fabric::network, kNetwork},

@@ -16,7 +16,7 @@ struct FabricOptions {
   std::string provider = {};     // ofi
   std::string device = {};       // networks, as are those below
   std::string address = {};      // of this host
-  std::string meeting = {};      // where the hosts meet
+  std::string rendezvous = {};   // where the hosts meet
   std::string secret_file = {};  // never the secret itself: others can see a command line
   std::optional<std::uint32_t> hosts = {};
   std::optional<std::uint32_t> host = {};

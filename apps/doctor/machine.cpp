@@ -17,7 +17,7 @@ constexpr std::uint64_t kUnlimited = UINT64_MAX;
 constexpr std::uint64_t kEnoughLocked = 64 * kMiB;
 constexpr std::uint64_t kLittleShm = 128 * kMiB;
 constexpr std::uint64_t kNoShm = 4 * kMiB;
-/// Besides one a member: src/fabric/meeting needs some for strangers, a program has its own.
+/// Besides one a member: src/fabric/rendezvous needs some for strangers, a program has its own.
 constexpr std::uint64_t kOtherFiles = 256;
 constexpr int kCapabilityIpcLock = 14;
 

@@ -48,9 +48,9 @@ Examples:
   dunlin multicast --group g --join --name d --lines
   dunlin multicast --group g --members a,b,c --name a --log logs/a
   dunlin multicast --group g --members a,b --name a --fabric ofi --secret-file secret
-                   --meeting 10.0.0.1:7700 --door 10.0.0.1:7701
+                   --rendezvous 10.0.0.1:7700 --listen 10.0.0.1:7701
   dunlin multicast --group g --join --name c --fabric ofi --secret-file secret
-                   --door 10.0.0.3:7701 --doors 10.0.0.1:7701,10.0.0.2:7701)";
+                   --listen 10.0.0.3:7701 --contacts 10.0.0.1:7701,10.0.0.2:7701)";
 
 struct Options {
   PlaceOptions place;
@@ -77,7 +77,7 @@ void run_multicast(const CLI::App& command, const Options& options) {
   const std::string& name = options.place.name;
   say(fmt::format("{}: process {}\n", name, getpid()));
   const GroupOptions group_options{.subgroups = {{.name = cast::kSubgroup}},
-                                   .meeting_place = place.meeting_place()};
+                                   .rendezvous = place.rendezvous()};
   SignalGuard signals;
   const cast::Entered entered = cast::enter(place, group_options, signals);
   if (entered.group) Member(*entered.group, name, options.course).run(signals);
@@ -100,11 +100,11 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
                     {.join = fmt::format("{}", cast::kJoinTimeOutS),
                      .silence = fmt::format("{}", cast::kSilenceTimeOutS)});
   command
-      .add_option("--door", place.door,
+      .add_option("--listen", place.listen,
                   "Networks: where this member alone is found, by those who join later")
       ->check(not_empty())
       ->type_name("HOST:PORT|unix:NAME");
-  add_list(command, "--doors", place.doors, "door", "To join: where members may be found")
+  add_list(command, "--contacts", place.contacts, "address", "To join: where members may be found")
       ->type_name("DOOR,...");
 }
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <dunlin/fabric/formation.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
 #include "standard_output.hpp"
 
@@ -53,14 +53,14 @@ class Waiting {
 };
 
 std::unique_ptr<Fabric> wait_for_founders(const Place& place, SignalGuard& signals) {
-  const std::unique_ptr<Formation> formation = place.begin_founding();
+  const std::unique_ptr<PendingJoin> pending_join = place.begin_founding();
   Waiting waiting(place.name(), signals);
   constexpr int kNewsMs = static_cast<int>(kNewsInterval.count());
   for (;;) {
-    if (std::unique_ptr<Fabric> fabric = formation->poll()) return fabric;
-    std::string missing = formation->missing();
+    if (std::unique_ptr<Fabric> fabric = pending_join->poll()) return fabric;
+    std::string missing = pending_join->missing();
     if (missing.empty()) missing = place.other_founders();
-    if (!waiting.wait(formation->wait_descriptor(), kNewsMs, missing)) return nullptr;
+    if (!waiting.wait(pending_join->wait_descriptor(), kNewsMs, missing)) return nullptr;
   }
 }
 

@@ -48,13 +48,14 @@ Place::Place(PlaceOptions options) : options_(std::move(options)) {
     throw BadInput("--fabric sim: members are processes; dunlin sim multicast has simulated ones");
   check_names();
   if (options_.fabric.fabric == "shm") {
-    if (!options_.door.empty() || !options_.doors.empty())
+    if (!options_.listen.empty() || !options_.contacts.empty())
       throw BadInput(
-          "--door and --doors: on one host the group's name is the door; use them with --fabric "
+          "--listen and --contacts: on one host the group's name is the rendezvous; use them with "
+          "--fabric "
           "ofi or verbs");
     return;
   }
-  check_doors();
+  check_addresses();
   const launch::Environment environment;
   if (!options_.fabric.secret_file.empty()) {
     check_name("--secret-file", options_.fabric.secret_file,
@@ -81,18 +82,18 @@ void Place::check_names() const {
 }
 
 /// Without addresses, all are on this host.
-void Place::check_doors() {
-  const bool here = options_.fabric.meeting.empty() && options_.door.empty();
-  if (options_.join && options_.doors.empty())
-    throw BadInput("--doors is missing: where members may be found, as their --door says");
+void Place::check_addresses() {
+  const bool here = options_.fabric.rendezvous.empty() && options_.listen.empty();
+  if (options_.join && options_.contacts.empty())
+    throw BadInput("--contacts is missing: where members may be found, as their --listen says");
   if (here) {
-    options_.fabric.meeting = "unix:" + options_.group;
-    options_.door = fmt::format("unix:{}.{}", options_.group, options_.name);
+    options_.fabric.rendezvous = "unix:" + options_.group;
+    options_.listen = fmt::format("unix:{}.{}", options_.group, options_.name);
   }
-  if (options_.door.empty())
-    throw BadInput("--door is missing: where this member, and nobody else, can be found");
-  if (options_.fabric.meeting.empty() && !options_.join)
-    throw BadInput("--meeting is missing: where the founders meet");
+  if (options_.listen.empty())
+    throw BadInput("--listen is missing: where this member, and nobody else, can be found");
+  if (options_.fabric.rendezvous.empty() && !options_.join)
+    throw BadInput("--rendezvous is missing: where the founders meet");
 }
 
 std::uint32_t Place::timeout_ms() const {
@@ -116,12 +117,12 @@ JoinOptions Place::network_options() const {
   return options;
 }
 
-std::unique_ptr<Formation> Place::begin_founding() const {
+std::unique_ptr<PendingJoin> Place::begin_founding() const {
   const auto founding = [this](auto options) {
     options.names = options_.members;
     options.name = options_.name;
     options.timeout_ms = timeout_ms();
-    if constexpr (requires { options.meeting; }) options.meeting = options_.fabric.meeting;
+    if constexpr (requires { options.rendezvous; }) options.rendezvous = options_.fabric.rendezvous;
     return options;
   };
   if (options_.fabric.fabric == "ofi")
@@ -139,17 +140,17 @@ std::string Place::other_founders() const {
   return text;
 }
 
-std::shared_ptr<MeetingPlace> Place::meeting_place() const {
+std::shared_ptr<Rendezvous> Place::rendezvous() const {
   const auto later = [this](auto options) {
-    options.meeting = options_.door;
+    options.rendezvous = options_.listen;
     options.timeout_ms = kFormMs;
     return options;
   };
   if (options_.fabric.fabric == "ofi")
-    return ofi::meeting_place(later(network_options<ofi::JoinOptions>()), options_.doors);
+    return ofi::rendezvous(later(network_options<ofi::JoinOptions>()), options_.contacts);
   if (options_.fabric.fabric == "verbs")
-    return verbs::meeting_place(later(network_options<verbs::JoinOptions>()), options_.doors);
-  return shm::meeting_place({.group = options_.group, .silence_timeout_ms = silence_ms()});
+    return verbs::rendezvous(later(network_options<verbs::JoinOptions>()), options_.contacts);
+  return shm::rendezvous({.group = options_.group, .silence_timeout_ms = silence_ms()});
 }
 
 }  // namespace dunlin::app::cast

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/meeting_place.hpp>
+#include <dunlin/fabric/rendezvous.hpp>
 
 #include "cluster/fabric_options.hpp"
 
@@ -19,11 +19,11 @@ inline constexpr double kSilenceTimeOutS = 1;
 struct PlaceOptions {
   FabricOptions fabric = {};
   std::string group = {};
-  std::string name = {};                  // of this member
-  std::vector<std::string> members = {};  // the founders
-  bool join = false;                      // or: comes into the group of others
-  std::string door = {};                  // networks: where this member is found
-  std::vector<std::string> doors = {};    // and, to join, where others may be
+  std::string name = {};                   // of this member
+  std::vector<std::string> members = {};   // the founders
+  bool join = false;                       // or: comes into the group of others
+  std::string listen = {};                 // networks: where this member is found
+  std::vector<std::string> contacts = {};  // and, to join, where others may be
 };
 
 /// Throws BadInput that names the option, unless these can be members.
@@ -35,9 +35,9 @@ class Place {
   explicit Place(PlaceOptions options);
 
   /// A fabric of the founders, which is formed when all have come. Throws Error.
-  [[nodiscard]] std::unique_ptr<Formation> begin_founding() const;
+  [[nodiscard]] std::unique_ptr<PendingJoin> begin_founding() const;
   /// For members that come later, and to be one. Throws Error.
-  [[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place() const;
+  [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous() const;
   /// How long to wait for others, which is this unless the user has said.
   [[nodiscard]] std::uint32_t timeout_ms() const;
 
@@ -49,7 +49,7 @@ class Place {
 
  private:
   void check_names() const;
-  void check_doors();
+  void check_addresses();
   template <class JoinOptions>
   [[nodiscard]] JoinOptions network_options() const;
   [[nodiscard]] std::uint32_t silence_ms() const;

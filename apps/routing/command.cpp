@@ -54,7 +54,7 @@ Examples:
   dunlin routing --topology Abilene.json --topology Geant2012.json --events 50 --report run.html
   dunlin routing --topology hub-ring:16 --fabric sim --profile ib40-2015 --json run.json
   dunlin routing --topology Abilene.json --fabric ofi
-  dunlin routing --topology Abilene.json --fabric ofi --meeting 10.0.0.1:7700 --secret-file secret
+  dunlin routing --topology Abilene.json --fabric ofi --rendezvous 10.0.0.1:7700 --secret-file secret
                  --hosts 3 --host 0)";
 
 struct Options {

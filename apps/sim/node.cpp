@@ -30,9 +30,8 @@ Node::Node(const Place& place, const std::vector<SubgroupSpec>& specs,
 }
 
 GroupOptions Node::group_options() const {
-  return {
-      .subgroups = specs_,
-      .meeting_place = place_.joinable ? place_.world.meeting_place(place_.node, "sim") : nullptr};
+  return {.subgroups = specs_,
+          .rendezvous = place_.joinable ? place_.world.rendezvous(place_.node, "sim") : nullptr};
 }
 
 void Node::found() {
@@ -195,9 +194,9 @@ void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
   if (log.from_view == SubgroupLog::kNothingYet) log.from_view = views_.front().number;
   log.delivered.push_back({view, id});
   if (trace_)
-    say(fmt::format("delivers message {} of node {} in '{}', {} bytes, turn {} of member {}",
+    say(fmt::format("delivers message {} of node {} in '{}', {} bytes, slot {} of member {}",
                     id.index, id.node, multicasts_[subgroup]->subgroup().name,
-                    delivery.message.size(), delivery.turn, delivery.sender));
+                    delivery.message.size(), delivery.slot, delivery.sender));
 }
 
 NodeLog Node::log() const {

@@ -41,7 +41,7 @@ std::vector<RowWatch::Growth> RowWatch::growth_in(const TableCore& table) {
     const bool proposed =
         of_view && (column.name == "survivors" || column.name == "plan" || column.name == "trim");
     const bool of_now = !of_view && column.name == "own_ns";  // how long something took
-    const bool carried = !of_view && column.name == "run";
+    const bool carried = !of_view && column.name == "inlined";
     if (proposed || of_now || carried) continue;
     const bool is_set = of_view && column.name == "suspects";
     std::fill_n(growth.begin() + static_cast<std::ptrdiff_t>(column.offset / kWordBytes),
@@ -53,13 +53,13 @@ std::vector<RowWatch::Growth> RowWatch::growth_in(const TableCore& table) {
 RowWatch::Seen& RowWatch::seen_of(const TableCore& table) {
   const TableOptions& options = table.options();
   const auto found = std::ranges::find_if(tables_, [&](const Seen& seen) {
-    return seen.epoch == options.epoch && seen.table == options.name;
+    return seen.generation == options.generation && seen.table == options.name;
   });
   if (found != tables_.end()) return *found;
   std::vector<Growth> growth = growth_in(table);
   const std::size_t words = table.size() * growth.size();
   tables_.push_back({.table = options.name,
-                     .epoch = options.epoch,
+                     .generation = options.generation,
                      .growth = std::move(growth),
                      .rows = std::vector<std::uint64_t>(words),
                      .still = std::vector<bool>(table.size())});
@@ -77,14 +77,14 @@ void RowWatch::look(const TableCore& table, const View& view) {
   if (!is_shaped(table, seen))
     return complain(table, table.my_row(), "after a table of the same view with other rows");
   // Its own view may not have begun yet: who comes in then is in no view before.
-  const bool other_view = seen.view != view.number && view.number >= seen.epoch;
+  const bool other_view = seen.view != view.number && view.number >= seen.generation;
   seen.view = view.number;
   for (std::size_t row = 0; row < table.size(); ++row) {
     compare(table, seen, row);
     if (!table.alive(row) || (other_view && !has(view.members, owner_of(table, row))))
       seen.still[row] = true;
   }
-  if (seen.table == kViewTable && seen.epoch == view.number) note_agreeing(table);
+  if (seen.table == kViewTable && seen.generation == view.number) note_agreeing(table);
 }
 
 void RowWatch::compare(const TableCore& table, Seen& seen, std::size_t row) {
@@ -109,7 +109,7 @@ void RowWatch::complain(const TableCore& table, std::size_t row, const std::stri
   if (!fault_.empty()) return;
   fault_ = fmt::format("{} saw the row of {} in table '{}' of view {} {}",
                        table.fabric().member_name(table.fabric().rank()), owner_of(table, row),
-                       table.options().name, table.options().epoch, what);
+                       table.options().name, table.options().generation, what);
 }
 
 void RowWatch::note_agreeing(const TableCore& table) {

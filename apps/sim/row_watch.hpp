@@ -25,7 +25,7 @@ class RowWatch {
   enum class Growth : std::uint8_t { none, number, bits };  // what of a word never goes back
   struct Seen {
     std::string table;
-    std::uint64_t epoch;
+    std::uint64_t generation;
     std::vector<Growth> growth;       // by word of a row
     std::vector<std::uint64_t> rows;  // all their words
     std::vector<bool> still;          // by row: it is to change no more

@@ -67,15 +67,15 @@ Json column_json(const Column& column) {
 
 Json row_json(const Sample& sample, const Group& group, const Table& table, const Row& row) {
   const Node* owner = table.node(row.rank);
-  const BoardSample* board = owner != nullptr && owner->board ? &*owner->board : nullptr;
+  const StatisticsSample* page = owner != nullptr && owner->page ? &*owner->page : nullptr;
   Json json{{"row", row.row}, {"rank", row.rank}};
   const Member* member = group.member(row.rank);
   json["name"] = member == nullptr ? "" : member->name;
   json["pid"] = member == nullptr ? Json(nullptr) : Json(member->pid);
   json["read_from_rank"] = or_null(row.read_from);
   json["age_ms"] = row.age_ns ? ms(*row.age_ns) : Json(nullptr);
-  json["pushes"] = board == nullptr ? Json(nullptr) : Json(board->pushes.total);
-  json["pushes_per_s"] = board == nullptr ? Json(nullptr) : or_null(board->pushes.per_s);
+  json["pushes"] = page == nullptr ? Json(nullptr) : Json(page->pushes.total);
+  json["pushes_per_s"] = page == nullptr ? Json(nullptr) : or_null(page->pushes.per_s);
   json["seen_by"] = Json::array();
   for (const Sighting& s : row.seen) {
     json["seen_by"].push_back({{"rank", s.by},
@@ -93,16 +93,16 @@ Json row_json(const Sample& sample, const Group& group, const Table& table, cons
 
 Json node_json(const Sample& sample, const Node& node) {
   Json json{{"rank", node.rank}};
-  if (!node.board) return json;
-  const BoardSample& board = *node.board;
-  json["made_ms_ago"] = ms_ago(sample, board.created_ns);
-  json["passes"] = board.passes.total;
-  json["passes_per_s"] = or_null(board.passes.per_s);
-  json["pulls"] = board.pulls.total;
-  json["pulls_per_s"] = or_null(board.pulls.per_s);
-  json["predicates_registered"] = board.predicates_registered;
+  if (!node.page) return json;
+  const StatisticsSample& page = *node.page;
+  json["made_ms_ago"] = ms_ago(sample, page.created_ns);
+  json["passes"] = page.passes.total;
+  json["passes_per_s"] = or_null(page.passes.per_s);
+  json["pulls"] = page.pulls.total;
+  json["pulls_per_s"] = or_null(page.pulls.per_s);
+  json["predicates_registered"] = page.predicates_registered;
   json["predicates"] = Json::array();
-  for (const PredicateSample& p : board.predicates) {
+  for (const PredicateSample& p : page.predicates) {
     json["predicates"].push_back({{"id", p.id},
                                   {"name", p.name},
                                   {"kind", describe(p.kind)},
@@ -117,8 +117,9 @@ Json node_json(const Sample& sample, const Node& node) {
 
 Json multicast_json(const Group& group, const Table& table, std::string_view subgroup) {
   constexpr double kNsPerUs = 1000;
-  Json json{
-      {"subgroup", subgroup}, {"view", table.epoch}, {"slowest_rank", or_null(table.slowest())}};
+  Json json{{"subgroup", subgroup},
+            {"view", table.generation},
+            {"slowest_rank", or_null(table.slowest())}};
   json["members"] = Json::array();
   for (const Node& node : table.nodes) {
     if (!node.multicast) continue;
@@ -143,7 +144,7 @@ Json multicast_json(const Group& group, const Table& table, std::string_view sub
 
 Json table_json(const Sample& sample, const Group& group, const Table& table) {
   Json json{{"name", table.name},
-            {"epoch", table.epoch},
+            {"generation", table.generation},
             {"refresh", table.refresh == Refresh::writes ? "writes" : "reads"},
             {"row_bytes", table.layout.row_bytes}};
   for (const char* part : {"columns", "rows", "nodes"}) json[part] = Json::array();

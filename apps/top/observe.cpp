@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fabric/segments/observer.hpp"
+#include "fabric/mapping/observer.hpp"
 #include "fabric/shm/system.hpp"
 #include "top/claims.hpp"
 
@@ -14,7 +14,7 @@ namespace dunlin::top {
 namespace {
 
 /// A segment that others than its user may open belongs to a group of a Unix group.
-std::string access_of(const segments::Sighting& sighting) {
+std::string access_of(const mapping::Sighting& sighting) {
   struct stat status {};
   const bool known = stat(sighting.path.c_str(), &status) == 0;
   return known && (status.st_mode & S_IRGRP) != 0 ? access_of_unix_group(status.st_gid)
@@ -23,9 +23,9 @@ std::string access_of(const segments::Sighting& sighting) {
 
 std::vector<Segment> map_segments() {
   std::vector<Segment> segments;
-  for (const segments::Sighting& sighting : segments::find_segments()) {
+  for (const mapping::Sighting& sighting : mapping::find_mappings()) {
     try {
-      auto mapped = std::make_shared<const segments::ObservedSegment>(sighting);
+      auto mapped = std::make_shared<const mapping::ObservedMapping>(sighting);
       Segment segment{.info = mapped->info(), .pid = sighting.pid, .access = access_of(sighting)};
       segment.payload = mapped->memory();
       segment.mapping = std::move(mapped);

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "fabric/segments/base.hpp"
+#include "fabric/mapping/base.hpp"
 #include "top/table_reader.hpp"
 
 namespace dunlin::top {
@@ -18,8 +18,8 @@ auto find(Things& things, Same same) -> decltype(things.data()) {
 
 std::optional<LoopSample> read_loop(std::span<const std::byte> payload) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(payload.data()) % kWordBytes == 0;
-  if (!aligned || payload.size() < sizeof(segments::Base)) return std::nullopt;
-  const auto& base = *reinterpret_cast<const segments::Base*>(payload.data());
+  if (!aligned || payload.size() < sizeof(mapping::Base)) return std::nullopt;
+  const auto& base = *reinterpret_cast<const mapping::Base*>(payload.data());
   LoopSample loop{.asleep = memory::load(base.sleeping) != 0,
                   .last_watch_ns = memory::load(base.last_watch_ns)};
   for (Rank rank = 0; rank < kMaxHostMembers; ++rank) {
@@ -54,7 +54,7 @@ void add_member(Group& group, const Segment& segment, const ProcessReader& proce
                                                 .incarnation = segment.info.incarnation,
                                                 .process = process(segment.pid)});
   }
-  if (segment.info.kind == segments::SegmentKind::base) member->loop = read_loop(segment.payload);
+  if (segment.info.kind == mapping::MappingKind::base) member->loop = read_loop(segment.payload);
 }
 
 void sort(Sample& sample) {
@@ -63,7 +63,8 @@ void sort(Sample& sample) {
       return std::tie(a.rank, a.pid, a.incarnation) < std::tie(b.rank, b.pid, b.incarnation);
     });
     std::sort(group.tables.begin(), group.tables.end(), [](const Table& a, const Table& b) {
-      return std::tie(a.name, a.epoch, a.layout_hash) < std::tie(b.name, b.epoch, b.layout_hash);
+      return std::tie(a.name, a.generation, a.layout_hash) <
+             std::tie(b.name, b.generation, b.layout_hash);
     });
   }
   std::sort(sample.groups.begin(), sample.groups.end(), [](const Group& a, const Group& b) {
@@ -71,7 +72,7 @@ void sort(Sample& sample) {
   });
 }
 
-void compare_boards(const BoardSample& before, BoardSample& after) {
+void compare_pages(const StatisticsSample& before, StatisticsSample& after) {
   const double seconds = static_cast<double>(after.taken_ns - before.taken_ns) * 1e-9;
   after.passes.compare(before.passes.total, seconds);
   after.pushes.compare(before.pushes.total, seconds);
@@ -86,14 +87,15 @@ void compare_boards(const BoardSample& before, BoardSample& after) {
 
 void compare_tables(const Group& before, Table& after, double seconds) {
   const Table* old = find(before.tables, [&](const Table& t) {
-    return t.name == after.name && t.epoch == after.epoch && t.layout_hash == after.layout_hash;
+    return t.name == after.name && t.generation == after.generation &&
+           t.layout_hash == after.layout_hash;
   });
   if (old == nullptr) return;
   for (Node& node : after.nodes) {
     const Node* old_node =
         find(old->nodes, [&](const Node& n) { return n.incarnation == node.incarnation; });
-    if (old_node != nullptr && old_node->board && node.board) {
-      compare_boards(*old_node->board, *node.board);
+    if (old_node != nullptr && old_node->page && node.page) {
+      compare_pages(*old_node->page, *node.page);
     }
     if (old_node != nullptr && old_node->multicast && node.multicast)
       node.multicast->compare(*old_node->multicast, seconds);

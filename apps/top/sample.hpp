@@ -11,10 +11,10 @@
 
 #include <dunlin/table/layout.hpp>
 
-#include "fabric/segments/segment.hpp"
-#include "top/board_sample.hpp"
+#include "fabric/mapping/mapping.hpp"
 #include "top/multicast.hpp"
 #include "top/process.hpp"
+#include "top/statistics_sample.hpp"
 #include "top/value.hpp"
 
 /// What was seen of the groups of this host at one moment: values only, which both outputs print.
@@ -23,7 +23,7 @@ namespace dunlin::top {
 
 /// A segment of another process, mapped read-only.
 struct Segment {
-  segments::SegmentInfo info = {};
+  mapping::MappingInfo info = {};
   pid_t pid = 0;            // where we found it; the owner's own idea of its number may differ
   std::string access = {};  // who may be in the group: "user alice", "Unix group lab"
   std::span<const std::byte> payload = {};
@@ -51,7 +51,7 @@ struct Member {
 struct Node {
   Rank rank = 0;
   std::uint64_t incarnation = 0;
-  std::optional<BoardSample> board = {};
+  std::optional<StatisticsSample> page = {};
   std::optional<MulticastSample> multicast = {};  // if the table is one of a multicast
 };
 
@@ -72,7 +72,7 @@ struct Row {
 
 struct Table {
   std::string name = {};
-  std::uint64_t epoch = 0;
+  std::uint64_t generation = 0;
   std::uint64_t layout_hash = 0;
   Refresh refresh = Refresh::writes;
   Layout layout = {};

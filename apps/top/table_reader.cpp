@@ -10,7 +10,7 @@
 namespace dunlin::top {
 namespace {
 
-constexpr std::string_view kBoardPrefix = "board:";
+constexpr std::string_view kStatisticsPrefix = "board:";
 
 /// The line up to and including its end; `text` loses it.
 std::string_view take_line(std::string_view& text) {
@@ -33,11 +33,11 @@ std::optional<std::vector<Rank>> parse_ranks(std::string_view words) {
   return ranks;
 }
 
-/// A region with the table that it is a part of, and its owner's board.
+/// A region with the table that it is a part of, and its owner's statistics page.
 struct Part {
   const Segment* region;
   std::size_t table;
-  const Segment* board;
+  const Segment* page;
 };
 
 class TableReader {
@@ -47,7 +47,7 @@ class TableReader {
 
   std::vector<Table> read(std::span<const Segment* const> segments) {
     for (const Segment* segment : segments) {
-      if (segment->info.kind == segments::SegmentKind::region) add_part(*segment, segments);
+      if (segment->info.kind == mapping::MappingKind::region) add_part(*segment, segments);
     }
     std::vector<Table> tables = std::move(tables_);
     for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -69,24 +69,25 @@ class TableReader {
         region.payload.size() / stride < description->ranks.size()) {
       return remark(region, "has not the size of its rows");
     }
-    const Segment* board = board_of(region, segments);
+    const Segment* page = page_of(region, segments);
     const std::size_t table = table_of(region.info, std::move(*description));
-    parts_.push_back({&region, table, board});
+    parts_.push_back({&region, table, page});
     Node node{.rank = region.info.owner_rank, .incarnation = region.info.incarnation};
-    if (board != nullptr) node.board = read_board(board->payload);
-    if (board != nullptr && !node.board) remark(*board, "is damaged, or of another version");
+    if (page != nullptr) node.page = read_page(page->payload);
+    if (page != nullptr && !node.page) remark(*page, "is damaged, or of another version");
     add_node(tables_[table], std::move(node));
   }
 
-  std::size_t table_of(const segments::SegmentInfo& info, TableDescription description) {
+  std::size_t table_of(const mapping::MappingInfo& info, TableDescription description) {
     const auto found = std::find_if(tables_.begin(), tables_.end(), [&](const Table& t) {
-      return t.name == info.region && t.epoch == info.epoch && t.layout_hash == info.layout_hash &&
-             t.layout == description.layout && t.ranks == description.ranks;
+      return t.name == info.region && t.generation == info.generation &&
+             t.layout_hash == info.layout_hash && t.layout == description.layout &&
+             t.ranks == description.ranks;
     });
     if (found != tables_.end()) return static_cast<std::size_t>(found - tables_.begin());
     Table& table = tables_.emplace_back();
     table.name = info.region;
-    table.epoch = info.epoch;
+    table.generation = info.generation;
     table.layout_hash = info.layout_hash;
     table.refresh = description.refresh;
     table.layout = std::move(description.layout);
@@ -95,20 +96,22 @@ class TableReader {
   }
 
   static void add_node(Table& table, Node node) {
-    if (node.board) {
-      table.made_ns = std::min(table.made_ns.value_or(UINT64_MAX), node.board->created_ns);
+    if (node.page) {
+      table.made_ns = std::min(table.made_ns.value_or(UINT64_MAX), node.page->created_ns);
     }
     table.nodes.push_back(std::move(node));
     std::stable_sort(table.nodes.begin(), table.nodes.end(),
                      [](const Node& a, const Node& b) { return a.rank < b.rank; });
   }
 
-  static const Segment* board_of(const Segment& region, std::span<const Segment* const> segments) {
+  static const Segment* page_of(const Segment& region, std::span<const Segment* const> segments) {
     const auto found = std::find_if(segments.begin(), segments.end(), [&](const Segment* s) {
-      return s->info.kind == segments::SegmentKind::published &&
-             s->info.incarnation == region.info.incarnation && s->info.epoch == region.info.epoch &&
-             s->info.region.starts_with(kBoardPrefix) &&
-             std::string_view(s->info.region).substr(kBoardPrefix.size()) == region.info.region;
+      return s->info.kind == mapping::MappingKind::published &&
+             s->info.incarnation == region.info.incarnation &&
+             s->info.generation == region.info.generation &&
+             s->info.region.starts_with(kStatisticsPrefix) &&
+             std::string_view(s->info.region).substr(kStatisticsPrefix.size()) ==
+                 region.info.region;
     });
     return found == segments.end() ? nullptr : *found;
   }
@@ -129,8 +132,8 @@ class TableReader {
       for (const Column& c : table.layout.columns) row.values.push_back(read_column(c, at));
     }
     for (const Node& node : table.nodes) {
-      if (!node.board || index >= node.board->rows.size() || node.rank == row.rank) continue;
-      row.seen.push_back({node.rank, node.board->rows[index]});
+      if (!node.page || index >= node.page->rows.size() || node.rank == row.rank) continue;
+      row.seen.push_back({node.rank, node.page->rows[index]});
     }
     row.age_ns = age_of(table, row);
     return row;
@@ -156,8 +159,8 @@ class TableReader {
 
   static std::uint64_t last_push(const Table& table, const Row& row) {
     const Node* owner = table.node(row.rank);
-    const bool known = owner != nullptr && owner->board && row.row < owner->board->rows.size();
-    return known ? owner->board->rows[row.row].refreshed_ns : 0;
+    const bool known = owner != nullptr && owner->page && row.row < owner->page->rows.size();
+    return known ? owner->page->rows[row.row].refreshed_ns : 0;
   }
 
   static std::uint64_t slowest_pull(const Table& table, const Row& row) {
@@ -172,8 +175,8 @@ class TableReader {
   /// Whether a node holds another one for failed.
   static bool is_lost_to(const Table& table, Rank rank, Rank other) {
     const Node* node = table.node(rank);
-    if (node == nullptr || !node->board) return false;
-    return std::any_of(node->board->rows.begin(), node->board->rows.end(), [&](const RowStatus& r) {
+    if (node == nullptr || !node->page) return false;
+    return std::any_of(node->page->rows.begin(), node->page->rows.end(), [&](const RowStatus& r) {
       return r.rank == other && r.state > RowState::behind;
     });
   }

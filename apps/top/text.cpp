@@ -131,18 +131,18 @@ Health state_of(const Sample& sample, const Row& row) {
 }
 
 /// What a node does for its table to be fresh.
-const Counter& refreshes(const Table& table, const BoardSample& board) {
-  return table.refresh == Refresh::writes ? board.pushes : board.pulls;
+const Counter& refreshes(const Table& table, const StatisticsSample& page) {
+  return table.refresh == Refresh::writes ? page.pushes : page.pulls;
 }
 
 std::vector<std::string> row_cells(const Sample& sample, const Group& group, const Table& table,
                                    const Row& row, const Page& page) {
   const Node* owner = table.node(row.rank);
-  const bool counted_here = owner != nullptr && owner->board;
+  const bool counted_here = owner != nullptr && owner->page;
   std::vector<std::string> cells{
       std::to_string(row.row), printable(group.name_of(row.rank)), state_of(sample, row).text,
       row.age_ns ? duration_text(*row.age_ns) : std::string(kUnknown),
-      counted_here ? rate_text(refreshes(table, *owner->board).per_s) : std::string(kUnknown)};
+      counted_here ? rate_text(refreshes(table, *owner->page).per_s) : std::string(kUnknown)};
   for (std::size_t i = 0; i < table.layout.columns.size(); ++i) {
     cells.push_back(i < row.values.size() ? values_text(table.layout.columns[i], row.values[i],
                                                         most_value_width(page))
@@ -190,9 +190,9 @@ void print_predicates(std::vector<Line>& to, const Group& group, const Table& ta
   std::size_t shown = 0;
   std::uint64_t registered = 0;
   for (const Node& node : table.nodes) {
-    if (!node.board) continue;
-    registered += node.board->predicates_registered;
-    for (const PredicateSample& p : node.board->predicates) {
+    if (!node.page) continue;
+    registered += node.page->predicates_registered;
+    for (const PredicateSample& p : node.page->predicates) {
       ++shown;
       const std::size_t width = page.width == SIZE_MAX ? SIZE_MAX : kMostNameWidth;
       predicates.add_row({printable(group.name_of(node.rank)), shortened(printable(p.name), width),
@@ -241,8 +241,8 @@ std::vector<std::string> multicast_cells(const Sample& sample, const Group& grou
 /// What an operator asks of a multicast; its table's columns are for the members.
 void print_multicast(std::vector<Line>& to, const Sample& sample, const Group& group,
                      const Table& table, std::string_view subgroup, const Page& page) {
-  std::string title = fmt::format("multicast {}: view {}, {}", printable(subgroup), table.epoch,
-                                  counted(table.ranks.size(), "member"));
+  std::string title = fmt::format("multicast {}: view {}, {}", printable(subgroup),
+                                  table.generation, counted(table.ranks.size(), "member"));
   if (table.made_ns) title += ", since " + ago(sample, *table.made_ns);
   const std::optional<Rank> slowest = table.slowest();
   if (slowest) title += "; slowest: " + printable(group.name_of(*slowest));
@@ -267,7 +267,7 @@ void print_table(std::vector<Line>& to, const Sample& sample, const Group& group
   std::string title = fmt::format("table {}: {} of {} bytes, {}", printable(table.name),
                                   counted(table.ranks.size(), "row"), table.layout.row_bytes,
                                   table.refresh == Refresh::writes ? "pushed" : "pulled");
-  if (table.epoch != 1) title += fmt::format(", epoch {}", table.epoch);
+  if (table.generation != 1) title += fmt::format(", generation {}", table.generation);
   if (table.made_ns) title += ", made " + ago(sample, *table.made_ns) + " ago";
   to.push_back({});
   to.push_back({shortened(std::move(title), page.width), Style::title});

@@ -35,12 +35,12 @@ TeamOptions Group::team(std::uint32_t processes) const {
   options.hosts = cluster_.hosts();
   options.host = cluster_.host();
   options.watch = watch_;
-  options.meeting = [this, processes](std::uint32_t rank) {
-    return meeting_on(cluster_.join({.group = name_ + "-meet",
-                                     .members = processes,
-                                     .rank = rank,
-                                     .timeout_ms = kJoinTimeoutOfHostsMs,
-                                     .silence_timeout_ms = 0}));
+  options.rendezvous = [this, processes](std::uint32_t rank) {
+    return exchange_on(cluster_.join({.group = name_ + "-meet",
+                                      .members = processes,
+                                      .rank = rank,
+                                      .timeout_ms = kJoinTimeoutOfHostsMs,
+                                      .silence_timeout_ms = 0}));
   };
   return options;
 }

@@ -26,30 +26,30 @@ constexpr int kLostStatus = 2;  // ended because another had
 constexpr std::chrono::milliseconds kUntilThatOneIsSeen{500};
 
 /// On the page that all processes of a host share.
-class OnBoard final : public Meeting {
+class InMemoryExchange final : public TeamExchange {
  public:
-  OnBoard(Board& board, std::uint32_t rank, std::uint32_t size)
-      : board_(board), rank_(rank), size_(size) {}
+  InMemoryExchange(TeamMemory& memory, std::uint32_t rank, std::uint32_t size)
+      : memory_(memory), rank_(rank), size_(size) {}
 
   void arrive(std::string_view word) override {
     if (!word.empty()) {
-      std::memcpy(board_.words[rank_].data(), word.data(), word.size());
-      board_.words[rank_][word.size()] = '\0';
+      std::memcpy(memory_.words[rank_].data(), word.data(), word.size());
+      memory_.words[rank_][word.size()] = '\0';
     }
-    generation_ = board_.generation.word.load(std::memory_order_acquire);
-    if (board_.arrived.word.fetch_add(1, std::memory_order_acq_rel) + 1 != size_) return;
-    board_.arrived.word.store(0, std::memory_order_relaxed);
-    board_.generation.word.store(generation_ + 1, std::memory_order_release);
+    generation_ = memory_.generation.word.load(std::memory_order_acquire);
+    if (memory_.arrived.word.fetch_add(1, std::memory_order_acq_rel) + 1 != size_) return;
+    memory_.arrived.word.store(0, std::memory_order_relaxed);
+    memory_.generation.word.store(generation_ + 1, std::memory_order_release);
   }
   bool all_here() override {
-    return board_.generation.word.load(std::memory_order_acquire) != generation_;
+    return memory_.generation.word.load(std::memory_order_acquire) != generation_;
   }
   [[nodiscard]] std::string word_of(std::uint32_t rank) const override {
-    return board_.words.at(rank).data();
+    return memory_.words.at(rank).data();
   }
 
  private:
-  Board& board_;
+  TeamMemory& memory_;
   std::uint32_t rank_;
   std::uint32_t size_;
   std::uint64_t generation_ = 0;
@@ -76,13 +76,13 @@ void wait_a_little(std::uint32_t times) {
 }  // namespace
 
 void Member::meet() {
-  meeting_->arrive({});
-  for (std::uint32_t times = 0; !meeting_->all_here(); ++times) wait_a_little(times);
+  exchange_->arrive({});
+  for (std::uint32_t times = 0; !exchange_->all_here(); ++times) wait_a_little(times);
 }
 
 void Member::meet(const std::function<void()>& progress) {
-  meeting_->arrive({});
-  while (!meeting_->all_here()) {
+  exchange_->arrive({});
+  while (!exchange_->all_here()) {
     progress();
     sched_yield();
   }
@@ -90,32 +90,32 @@ void Member::meet(const std::function<void()>& progress) {
 
 std::vector<std::string> Member::exchange(std::string_view word,
                                           const std::function<void()>& progress) {
-  if (word.size() >= kWordBytes) throw Error("bench: a word that is too long for a meeting");
-  meeting_->arrive(word);
-  while (!meeting_->all_here()) {
+  if (word.size() >= kWordBytes) throw Error("bench: a word that is too long for an exchange");
+  exchange_->arrive(word);
+  while (!exchange_->all_here()) {
     progress();
     sched_yield();
   }
   std::vector<std::string> words;
-  for (std::uint32_t rank = 0; rank < size_; ++rank) words.push_back(meeting_->word_of(rank));
+  for (std::uint32_t rank = 0; rank < size_; ++rank) words.push_back(exchange_->word_of(rank));
   meet(progress);
   return words;
 }
 
-void Member::note(std::string_view text) { write_text(board_.note, text); }
+void Member::note(std::string_view text) { write_text(memory_.note, text); }
 
 void Member::lost(std::uint32_t rank, std::string_view why) {
   const std::string text = "member " + std::to_string(rank) + " is gone: " + std::string(why);
-  write_text(board_.errors[rank_], text);
+  write_text(memory_.errors[rank_], text);
   ::_exit(kLostStatus);
 }
 
 void Member::record(std::uint32_t series, double value) {
-  if (series >= kMaxSeries || board_.rounds[series] >= kMaxRounds) {
+  if (series >= kMaxSeries || memory_.rounds[series] >= kMaxRounds) {
     throw Error("bench: more than " + std::to_string(kMaxSeries) + " series or " +
                 std::to_string(kMaxRounds) + " rounds; use fewer --rounds");
   }
-  board_.samples[series][board_.rounds[series]++] = value;
+  memory_.samples[series][memory_.rounds[series]++] = value;
 }
 
 void alternate(Member& me, std::uint32_t rounds, const std::vector<Contender>& contenders) {
@@ -139,19 +139,19 @@ Team::Team(TeamOptions options) : options_(options) {
   if (options_.pin) cores_ = usable_cores();
   // One that is doomed makes do with what the others leave.
   if (cores_.size() < options_.processes - (options_.doomed ? 1 : 0)) cores_.clear();
-  void* memory =
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory = ::mmap(nullptr, sizeof(TeamMemory), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw Error(std::string("bench: no shared memory: ") + strerror(errno));
-  board_ = new (memory) Board;
+  memory_ = new (memory) TeamMemory;
 }
 
-Team::~Team() { ::munmap(board_, sizeof(Board)); }
+Team::~Team() { ::munmap(memory_, sizeof(TeamMemory)); }
 
 std::span<const double> Team::series(std::uint32_t index) const {
-  if (options_.host == 0 && board_->rounds.at(index) == 0) {
+  if (options_.host == 0 && memory_->rounds.at(index) == 0) {
     throw Error("bench: nobody has recorded series " + std::to_string(index));
   }
-  return std::span(board_->samples.at(index)).first(board_->rounds.at(index));
+  return std::span(memory_->samples.at(index)).first(memory_->rounds.at(index));
 }
 
 void Team::run(const std::function<void(Member&)>& body) {
@@ -165,16 +165,16 @@ int Team::become_member(std::uint32_t rank, const std::function<void(Member&)>& 
   int status = 0;
   try {
     if (rank < cores_.size()) pin_to(cores_[rank]);
-    std::unique_ptr<Meeting> meeting;
+    std::unique_ptr<TeamExchange> exchange;
     if (options_.hosts > 1) {
-      meeting = options_.meeting(rank);
+      exchange = options_.exchange(rank);
     } else {
-      meeting = std::make_unique<OnBoard>(*board_, rank, options_.processes);
+      exchange = std::make_unique<InMemoryExchange>(*memory_, rank, options_.processes);
     }
-    Member me(*board_, std::move(meeting), rank, options_.processes);
+    Member me(*memory_, std::move(exchange), rank, options_.processes);
     body(me);
   } catch (const std::exception& error) {
-    write_text(board_->errors[rank], error.what());
+    write_text(memory_->errors[rank], error.what());
     status = 1;
   }
   std::fflush(nullptr);
@@ -184,7 +184,7 @@ int Team::become_member(std::uint32_t rank, const std::function<void(Member&)>& 
 std::string Team::complaint(std::uint32_t rank, process::Status status) const {
   if (status.well()) return {};
   if (options_.doomed == rank && status.exit_code() == -SIGKILL) return {};
-  const std::string error = board_->errors[rank].data();
+  const std::string error = memory_->errors[rank].data();
   return "bench: process " + std::to_string(rank) + " of " + std::to_string(options_.processes) +
          " " + (status.exit_code() < 0 || error.empty() ? status.text() : "failed: " + error);
 }

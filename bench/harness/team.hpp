@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/harness/meeting.hpp"
+#include "bench/harness/team_exchange.hpp"
 #include "cluster/watch.hpp"
 #include "process/children.hpp"
 
@@ -37,7 +37,7 @@ inline constexpr std::size_t kTextBytes = 512;
 inline constexpr std::size_t kArenaBytes = std::size_t{1} << 22;
 
 /// What the processes of a host share. Padded to two lines: neighbours are prefetched in pairs.
-struct Board {
+struct TeamMemory {
   struct alignas(128) Line {
     std::atomic<std::uint64_t> word{0};
   };
@@ -54,8 +54,9 @@ struct Board {
 /// One process's seat in the team.
 class Member {
  public:
-  Member(Board& board, std::unique_ptr<Meeting> meeting, std::uint32_t rank, std::uint32_t size)
-      : board_(board), meeting_(std::move(meeting)), rank_(rank), size_(size) {}
+  Member(TeamMemory& memory, std::unique_ptr<TeamExchange> exchange, std::uint32_t rank,
+         std::uint32_t size)
+      : memory_(memory), exchange_(std::move(exchange)), rank_(rank), size_(size) {}
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
@@ -73,11 +74,11 @@ class Member {
   /// Ends this process, since it can only wait in vain: that member is gone.
   [[noreturn]] void lost(std::uint32_t rank, std::string_view why);
   /// Memory that all members of this host share, zeroed at the start.
-  [[nodiscard]] std::span<std::byte> arena() const noexcept { return board_.arena; }
+  [[nodiscard]] std::span<std::byte> arena() const noexcept { return memory_.arena; }
 
  private:
-  Board& board_;
-  std::unique_ptr<Meeting> meeting_;
+  TeamMemory& memory_;
+  std::unique_ptr<TeamExchange> exchange_;
   std::uint32_t rank_;
   std::uint32_t size_;
 };
@@ -110,7 +111,7 @@ struct TeamOptions {
   std::uint32_t host = 0;
   app::Watch* watch = nullptr;  // of the other hosts
   /// Between hosts: called in each process.
-  std::function<std::unique_ptr<Meeting>(std::uint32_t rank)> meeting = {};
+  std::function<std::unique_ptr<TeamExchange>(std::uint32_t rank)> exchange = {};
 };
 
 class Team {
@@ -126,7 +127,7 @@ class Team {
 
   /// What was recorded: at host 0, something; at others nothing.
   [[nodiscard]] std::span<const double> series(std::uint32_t index) const;
-  [[nodiscard]] std::string note() const { return board_->note.data(); }
+  [[nodiscard]] std::string note() const { return memory_->note.data(); }
   /// Whether each process has a core of its own.
   [[nodiscard]] bool pinned() const noexcept { return !cores_.empty(); }
 
@@ -138,7 +139,7 @@ class Team {
 
   TeamOptions options_;
   std::vector<int> cores_;  // empty: not pinned
-  Board* board_;
+  TeamMemory* memory_;
 };
 
 }  // namespace dunlin::bench

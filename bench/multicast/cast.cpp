@@ -10,9 +10,9 @@
 namespace dunlin::bench {
 
 using multicast::Delivery;
-using multicast::Epoch;
-using multicast::EpochOptions;
 using multicast::Mode;
+using multicast::SubgroupView;
+using multicast::SubgroupViewOptions;
 
 template <class Condition>
 void Cast::poll_until(Condition&& condition) {
@@ -24,30 +24,29 @@ Cast::Cast(Member& me, std::unique_ptr<Fabric> fabric, std::uint32_t senders)
   subscription_ = fabric_->subscribe([this](const Event& event) {
     if (event.kind == Event::Kind::peer_failed) me_.lost(event.peer, event.text);
   });
-  EpochOptions options;
+  SubgroupViewOptions options;
   options.name = "ordered";
-  options.epoch = 1;
+  options.generation = 1;
   options.ring_bytes = kRingBytes;
   options.members.resize(me.size());
   std::iota(options.members.begin(), options.members.end(), 0);
   options.senders.resize(senders);
   std::iota(options.senders.begin(), options.senders.end(), 0);
   for (Subgroup& subgroup : subgroups_) {
-    subgroup.epoch = std::make_unique<Epoch>(*fabric_, options,
-                                             [this, &subgroup](std::span<const Delivery> batch) {
-                                               for (const Delivery& delivery : batch)
-                                                 if (delivery.sender != me_.rank())
-                                                   look_at(delivery.message);
-                                               subgroup.delivered += batch.size();
-                                             });
+    subgroup.view = std::make_unique<SubgroupView>(
+        *fabric_, options, [this, &subgroup](std::span<const Delivery> batch) {
+          for (const Delivery& delivery : batch)
+            if (delivery.sender != me_.rank()) look_at(delivery.message);
+          subgroup.delivered += batch.size();
+        });
     options.name = "unordered";
     options.mode = Mode::unordered;
   }
-  poll_until([&] { return ordered().epoch->connected() && unordered().epoch->connected(); });
+  poll_until([&] { return ordered().view->connected() && unordered().view->connected(); });
   me.meet([&] { poll(); });
 }
 
-std::size_t Cast::poll() { return subgroups_[0].epoch->poll() + subgroups_[1].epoch->poll(); }
+std::size_t Cast::poll() { return subgroups_[0].view->poll() + subgroups_[1].view->poll(); }
 
 std::optional<double> Cast::stream(Subgroup& subgroup, std::size_t bytes, std::uint64_t messages,
                                    std::uint32_t senders) {
@@ -55,17 +54,17 @@ std::optional<double> Cast::stream(Subgroup& subgroup, std::size_t bytes, std::u
   return take_turn(
       me_, [&] { poll(); },
       [&]() -> std::optional<double> {
-        Epoch& epoch = *subgroup.epoch;
+        SubgroupView& view = *subgroup.view;
         std::uint64_t left = me_.rank() < senders ? messages : 0;
         const double start = now_ns();
         Patience patience;
         while (left > 0 || subgroup.delivered < subgroup.goal) {
           bool some = false;
-          for (; left > 0 && epoch.prepare(bytes).data() != nullptr; --left) {
-            epoch.commit();
+          for (; left > 0 && view.prepare(bytes).data() != nullptr; --left) {
+            view.commit();
             some = true;
           }
-          some |= epoch.poll() > 0;
+          some |= view.poll() > 0;
           patience.after(some);
         }
         const double seconds = (now_ns() - start) / 1e9;
@@ -74,9 +73,9 @@ std::optional<double> Cast::stream(Subgroup& subgroup, std::size_t bytes, std::u
       });
 }
 
-void Cast::send(Epoch& epoch, std::size_t bytes) {
-  poll_until([&] { return epoch.prepare(bytes).data() != nullptr; });
-  epoch.commit();
+void Cast::send(SubgroupView& view, std::size_t bytes) {
+  poll_until([&] { return view.prepare(bytes).data() != nullptr; });
+  view.commit();
 }
 
 std::optional<double> Cast::one_by_one(Subgroup& subgroup, std::uint32_t sender, std::size_t bytes,
@@ -86,17 +85,17 @@ std::optional<double> Cast::one_by_one(Subgroup& subgroup, std::uint32_t sender,
   return take_turn(
       me_, [&] { poll(); },
       [&]() -> std::optional<double> {
-        Epoch& epoch = *subgroup.epoch;
+        SubgroupView& view = *subgroup.view;
         Patience patience;
         if (me_.rank() != sender) {
-          while (subgroup.delivered < subgroup.goal) patience.after(epoch.poll() > 0);
+          while (subgroup.delivered < subgroup.goal) patience.after(view.poll() > 0);
           return std::nullopt;
         }
         std::uint64_t next = before;
         return batch_ns(plan, [&] {
-          send(epoch, bytes);
+          send(view, bytes);
           ++next;
-          while (subgroup.delivered < next) patience.after(epoch.poll() > 0);
+          while (subgroup.delivered < next) patience.after(view.poll() > 0);
         });
       });
 }
@@ -107,15 +106,15 @@ std::optional<double> Cast::ping_pong(Subgroup& subgroup, std::size_t bytes, con
   return take_turn(
       me_, [&] { poll(); },
       [&]() -> std::optional<double> {
-        Epoch& epoch = *subgroup.epoch;
+        SubgroupView& view = *subgroup.view;
         Patience patience;
         const auto await = [&](std::uint64_t count) {
-          while (subgroup.delivered < count) patience.after(epoch.poll() > 0);
+          while (subgroup.delivered < count) patience.after(view.poll() > 0);
         };
         if (me_.rank() == 0) {
           return batch_ns(plan,
                           [&] {
-                            send(epoch, bytes);
+                            send(view, bytes);
                             await(next += 2);
                           }) /
                  2;
@@ -123,7 +122,7 @@ std::optional<double> Cast::ping_pong(Subgroup& subgroup, std::size_t bytes, con
         if (me_.rank() == 1) {
           for (; next < subgroup.goal; next += 2) {
             await(next + 1);
-            send(epoch, bytes);
+            send(view, bytes);
           }
         }
         await(subgroup.goal);

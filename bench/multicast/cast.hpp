@@ -7,7 +7,7 @@
 
 #include "bench/harness/experiment.hpp"
 #include "bench/harness/team.hpp"
-#include "multicast/epoch.hpp"
+#include "multicast/subgroup_view.hpp"
 
 /// A member of a group to measure a multicast with: an ordered and an unordered subgroup, both of
 /// all members and with the first so many as senders.
@@ -22,7 +22,7 @@ class Cast {
 
   /// One of the two, and what was delivered in it so far.
   struct Subgroup {
-    std::unique_ptr<multicast::Epoch> epoch;
+    std::unique_ptr<multicast::SubgroupView> view;
     std::uint64_t delivered = 0;
     std::uint64_t goal = 0;  // of this turn: counts are from the beginning, for all members alike
   };
@@ -45,7 +45,7 @@ class Cast {
  private:
   template <class Condition>
   void poll_until(Condition&& condition);
-  void send(multicast::Epoch& epoch, std::size_t bytes);
+  void send(multicast::SubgroupView& view, std::size_t bytes);
 
   Member& me_;
   std::unique_ptr<Fabric> fabric_;

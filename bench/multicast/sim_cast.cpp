@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "bench/harness/statistics.hpp"
-#include "multicast/epoch.hpp"
+#include "multicast/subgroup_view.hpp"
 
 namespace dunlin::bench {
 namespace {
 
 using multicast::Delivery;
-using multicast::Epoch;
+using multicast::SubgroupView;
 
 constexpr std::uint64_t kStuckNs = 100'000'000'000;
 constexpr std::size_t kStreamBytes = 100'000;
@@ -31,8 +31,8 @@ class Node {
  public:
   Node(sim::World& world, Rank rank, const SimCast& cast)
       : fabric_(world.fabric(rank)), cast_(cast), rank_(rank) {
-    multicast::EpochOptions options;
-    options.epoch = 1;
+    multicast::SubgroupViewOptions options;
+    options.generation = 1;
     options.members.resize(cast.members);
     std::iota(options.members.begin(), options.members.end(), 0);
     options.senders.resize(cast.senders);
@@ -43,7 +43,7 @@ class Node {
     if (!cast.switches.used_bytes_only) options.switches.slot_bytes = (cast.bytes + 15) / 8 * 8;
     for (std::uint32_t i = 0; i < cast.subgroups; ++i) {
       options.name = "s" + std::to_string(i);
-      epochs_.push_back(std::make_unique<Epoch>(
+      views_.push_back(std::make_unique<SubgroupView>(
           fabric_, options, [this](std::span<const Delivery> batch) { take(batch); }));
     }
     const bool delayed = rank < cast.senders && rank + cast.delayed >= cast.senders;
@@ -53,21 +53,21 @@ class Node {
   }
 
   [[nodiscard]] bool connected() const {
-    return std::ranges::all_of(epochs_, [](const auto& epoch) { return epoch->connected(); });
+    return std::ranges::all_of(views_, [](const auto& view) { return view->connected(); });
   }
   void start() { started_ = true; }
   [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
   [[nodiscard]] std::vector<double>& latencies() noexcept { return latencies_; }
   [[nodiscard]] multicast::Counters counters() const {
-    multicast::Counters sum = epochs_.front()->counters();
-    for (std::uint32_t i = 1; i < cast_.active; ++i) sum += epochs_[i]->counters();
+    multicast::Counters sum = views_.front()->counters();
+    for (std::uint32_t i = 1; i < cast_.active; ++i) sum += views_[i]->counters();
     return sum;
   }
 
  private:
   std::size_t poll() {
     std::size_t done = started_ && sends_ ? send() : 0;
-    for (const auto& epoch : epochs_) done += epoch->poll();
+    for (const auto& view : views_) done += view->poll();
     return done;
   }
 
@@ -78,10 +78,10 @@ class Node {
         fabric_.wake_at(next_ns_);
         break;
       }
-      Epoch& epoch = *epochs_[next_++ % cast_.active];
-      if (epoch.prepare(cast_.bytes).data() == nullptr) break;
+      SubgroupView& view = *views_[next_++ % cast_.active];
+      if (view.prepare(cast_.bytes).data() == nullptr) break;
       spend_copying(1);
-      epoch.commit();
+      view.commit();
       committed_.push_back(fabric_.now_ns());
       ++sent;
       next_ns_ = fabric_.now_ns() + delay_ns_;
@@ -107,7 +107,7 @@ class Node {
   Fabric& fabric_;
   const SimCast& cast_;
   Rank rank_;
-  std::vector<std::unique_ptr<Epoch>> epochs_;
+  std::vector<std::unique_ptr<SubgroupView>> views_;
   bool started_ = false;
   bool sends_ = false;
   std::uint64_t delay_ns_ = 0;
@@ -159,7 +159,7 @@ SimCastFigures run_sim_cast(const sim::Profile& network, std::uint64_t seed, con
           .writes_per_message = ratio(c.puts + c.pushes, c.messages_sent),
           .posting_share = static_cast<double>(c.posting_ns) / static_cast<double>(world.now_ns()),
           .records_sent_at_once = ratio(c.records_announced, c.send_batches),
-          .turns_received_at_once = ratio(c.turns_received, c.receive_batches),
+          .slots_received_at_once = ratio(c.slots_received, c.receive_batches),
           .delivered_at_once = ratio(c.messages_delivered, c.deliver_batches)};
 }
 

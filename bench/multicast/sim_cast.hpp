@@ -37,7 +37,7 @@ struct SimCastFigures {
   double writes_per_message = 0;  // posted by a sender, for each of its own
   double posting_share = 0;       // of the time
   double records_sent_at_once = 0;
-  double turns_received_at_once = 0;
+  double slots_received_at_once = 0;
   double delivered_at_once = 0;
 };
 

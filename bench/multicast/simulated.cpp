@@ -20,10 +20,10 @@ constexpr multicast::Switches kNone{.batch_receive = false,
                                     .batch_deliver = false,
                                     .nulls = false,
                                     .used_bytes_only = false,
-                                    .one_line = false,
+                                    .one_cache_line = false,
                                     .time_posting = true};
 constexpr multicast::Switches kBatching{
-    .nulls = false, .used_bytes_only = false, .one_line = false, .time_posting = true};
+    .nulls = false, .used_bytes_only = false, .one_cache_line = false, .time_posting = true};
 
 struct Case {
   Params params;
@@ -50,7 +50,7 @@ Result measure(const Effort& effort, const Network& network, const std::string& 
                     "Batches of {:.1f} sent, {:.1f} received, {:.1f} delivered; {:.2f} writes a "
                     "message of a sender, {:.0f} % of the time spent posting; its own delivery "
                     "after {:.0f} us, 99 %: {:.0f}, 99.9 %: {:.0f}",
-                    seen.records_sent_at_once, seen.turns_received_at_once, seen.delivered_at_once,
+                    seen.records_sent_at_once, seen.slots_received_at_once, seen.delivered_at_once,
                     seen.writes_per_message, seen.posting_share * 100, seen.latencies_ns[0] / 1000,
                     seen.latencies_ns[1] / 1000, seen.latencies_ns[2] / 1000)};
   if (of.published_gb) result.published = network.published(*of.published_gb * kPerSecond);

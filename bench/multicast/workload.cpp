@@ -164,7 +164,7 @@ std::string Workload::told() const {
   std::string text = fmt::format(
       "batches of {:.1f} sent, {:.1f} received, {:.1f} delivered; {:.3f} writes and {:.2f} nulls a "
       "message delivered",
-      ratio(c.records_announced, c.send_batches), ratio(c.turns_received, c.receive_batches),
+      ratio(c.records_announced, c.send_batches), ratio(c.slots_received, c.receive_batches),
       ratio(c.messages_delivered, c.deliver_batches),
       ratio(c.puts + c.pushes, c.messages_delivered), ratio(c.nulls, c.messages_delivered));
   if (c.log_commits > 0)

@@ -3,8 +3,8 @@
 /// All of Dunlin; each header can also be included alone.
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/formation.hpp>
 #include <dunlin/fabric/ofi.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/fabric/verbs.hpp>

@@ -198,11 +198,12 @@ struct Event {
   std::string_view text;
 };
 
-/// What to allocate. Regions of the same name and epoch in different processes belong together.
+/// What to allocate. Regions of the same name and generation in different processes belong
+/// together.
 struct RegionSpec {
   std::string name = {};          // at most kMaxRegionNameBytes
   std::size_t bytes = 0;          // zeroed; a peer's may differ
-  std::uint64_t epoch = 0;        // 0: the how-many-th allocation of this name in this process
+  std::uint64_t generation = 0;   // 0: the how-many-th allocation of this name in this process
   std::uint64_t layout_hash = 0;  // must equal the peers', or the region is refused
   std::string layout_text = {};   // what the hash says, for the refusal's message and for tools
 };
@@ -297,7 +298,7 @@ class Fabric {
   void announce(const Region& region);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
-  /// Whether operations on the peer's region of this name and epoch are possible.
+  /// Whether operations on the peer's region of this name and generation are possible.
   [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept {
     return peer < peers_.size() && region.index < kMaxRegions &&
            peers_[peer].connected[region.index];

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/meeting_place.hpp>
+#include <dunlin/fabric/rendezvous.hpp>
 
 /// A group moves through numbered views: ordered lists of members on which all its members agree.
 /// Crashes, leaves and joiners end a view and begin the next. Who goes on from one view to the next
@@ -23,17 +23,17 @@
 ///     group.on_view([](const dunlin::View& view) { std::cout << view << '\n'; });
 ///     dunlin::run(group);
 ///
-/// Others may join, if all give a meeting place:
+/// Others may join, if all give a rendezvous:
 ///
-///     const auto place = dunlin::shm::meeting_place({.group = "rack7"});
-///     dunlin::Group group(*fabric, {.meeting_place = place});
-///     auto late = dunlin::Group::join("d", {.meeting_place = place});   // in another process
+///     const auto place = dunlin::shm::rendezvous({.group = "rack7"});
+///     dunlin::Group group(*fabric, {.rendezvous = place});
+///     auto late = dunlin::Group::join("d", {.rendezvous = place});   // in another process
 ///
 /// docs/group.md says what is promised, by which protocol, and where its ideas come from.
 namespace dunlin {
 
 class TableCore;
-class SubgroupPart;
+class SubgroupParticipant;
 struct View;
 struct GroupOptions;
 
@@ -46,7 +46,7 @@ class Group {
   Group(Fabric& fabric, GroupOptions options);
   explicit Group(Fabric& fabric);
   /// Comes into a group that works already, as a member of that name, and returns when it is in a
-  /// view: attach its parts, then poll(). Needs options.meeting_place. Throws Error if it is
+  /// view: attach its parts, then poll(). Needs options.rendezvous. Throws Error if it is
   /// refused, or not in within that time.
   [[nodiscard]] static std::unique_ptr<Group> join(const std::string& name, GroupOptions options,
                                                    std::uint32_t timeout_ms = 30'000);
@@ -67,7 +67,7 @@ class Group {
   /// ends the group here and throws where it is missing. It must outlive the last poll(), and
   /// go before the group, as it uses its fabrics. Throws Error for a subgroup that was not
   /// declared, or that somebody does already.
-  void attach(const std::string& subgroup, SubgroupPart& part);
+  void attach(const std::string& subgroup, SubgroupParticipant& participant);
 
   /// Asks to be let go; poll() until ended(). The other members go on in a view without us.
   void leave();
@@ -75,8 +75,8 @@ class Group {
   [[nodiscard]] bool ended() const noexcept;
   /// Why: a sentence. Empty while we are in a view.
   [[nodiscard]] const std::string& why_ended() const noexcept;
-  /// Why nobody can come in at present: this member leads, and could not open its door at the
-  /// meeting place. It tries again, every 20 ms. Empty if it could, or need not.
+  /// Why nobody can come in at present: this member leads, and could not open its listener at the
+  /// rendezvous. It tries again, every 20 ms. Empty if it could, or need not.
   [[nodiscard]] std::string why_closed() const;
 
   /// All progress is made here. Returns whether there was any: a number of things done. Throws what
@@ -128,7 +128,7 @@ struct GroupOptions {
   std::vector<SubgroupSpec> subgroups = {};
   /// Where others may join: all members give one, or none does, and nobody can. It is of the
   /// group's name.
-  std::shared_ptr<MeetingPlace> meeting_place = nullptr;
+  std::shared_ptr<Rendezvous> rendezvous = nullptr;
 };
 
 /// Group::join() step by step, beside whatever else its thread does.

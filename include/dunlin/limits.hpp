@@ -37,7 +37,7 @@ inline constexpr std::size_t kMaxColumns = 32;
 inline constexpr std::size_t kMaxRowBytes = std::size_t{1} << 24;
 inline constexpr std::size_t kMaxEntryBytes = kCacheLineBytes;  // of a Cell
 inline constexpr std::size_t kMaxPredicates = 4096;             // of one table, at a time
-inline constexpr std::size_t kMaxShownPredicates = 64;          // that `dunlin top` can see
+inline constexpr std::size_t kMaxPublishedPredicates = 64;      // that `dunlin top` can see
 inline constexpr std::size_t kMaxPredicateNameBytes = 64;       // longer ones are shown shortened
 
 // group
@@ -59,7 +59,7 @@ static_assert(kMaxStreamMembers <= kMaxMembers);
 static_assert(kCacheLineBytes % kWordBytes == 0);
 static_assert(kMessageRingBytes % kCacheLineBytes == 0);
 static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several of the largest");
-static_assert(kMaxShownPredicates <= kMaxPredicates);
+static_assert(kMaxPublishedPredicates <= kMaxPredicates);
 static_assert(kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes, "for \"cast:\" and \"ring:\"");
 static_assert(kMaxViewMembers * kMaxRingBytes <= kMaxRegionBytes);
 static_assert(kMaxRingBytes / 4 < std::size_t{1} << 31, "a record's length has 31 bits");

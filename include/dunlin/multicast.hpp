@@ -48,8 +48,8 @@ class Multicast {
  public:
   /// Does the work of that subgroup: before the group's first poll(). All its members must do so
   /// (poll() throws at who does not), with the same mode, ring_bytes, window_messages,
-  /// and switches nulls, one_line and slot_bytes: who differs from the first member leaves the
-  /// group, and poll() says why. Must outlive the group's last poll(), and go before the group.
+  /// and switches nulls, one_cache_line and slot_bytes: who differs from the first member leaves
+  /// the group, and poll() says why. Must outlive the group's last poll(), and go before the group.
   /// Throws Error.
   Multicast(Group& group, const std::string& subgroup, MulticastOptions options);
   Multicast(Group& group, const std::string& subgroup);
@@ -108,8 +108,8 @@ class Multicast {
   void each_table(const std::function<void(const TableCore&)>& look) const;
 
  private:
-  class Part;
-  std::unique_ptr<Part> part_;
+  class Participant;
+  std::unique_ptr<Participant> participant_;
 };
 
 }  // namespace dunlin
@@ -135,7 +135,7 @@ enum class Mode : std::uint8_t {
 
 struct Delivery {
   std::uint32_t sender;  // place in the subgroup's members
-  std::uint64_t turn;    // the sender's, in this view
+  std::uint64_t slot;    // the sender's, in this view
   std::span<const std::byte> message;
 };
 
@@ -153,8 +153,8 @@ struct Counters {
   std::uint64_t messages_delivered = 0;
   std::uint64_t bytes_delivered = 0;
   std::uint64_t records_delivered = 0;
-  std::uint64_t nulls = 0;            // turns passed over here
-  std::uint64_t turns_received = 0;   // of others, nulls included,
+  std::uint64_t nulls = 0;            // slots passed over here
+  std::uint64_t slots_received = 0;   // of others, nulls included,
   std::uint64_t receive_batches = 0;  // in so many polls
   std::uint64_t records_announced = 0;
   std::uint64_t send_batches = 0;

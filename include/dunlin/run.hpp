@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/formation.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
 /// The edge of the library: what owns a thread and its waiting. Layers only have poll(); these call
 /// it, and wait when there is nothing to do. A program with a loop of its own needs none of this.

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include <dunlin/fabric/formation.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
 namespace dunlin {
 

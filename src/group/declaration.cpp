@@ -7,7 +7,7 @@
 namespace dunlin::group {
 namespace {
 
-constexpr std::uint64_t kEpoch = 1;  // of founders only
+constexpr std::uint64_t kGeneration = 1;  // of founders only
 
 }  // namespace
 
@@ -15,7 +15,7 @@ Declaration::Declaration(Fabric& fabric, std::string text) {
   const std::uint64_t hash = fnv1a(text);
   region_ = fabric.allocate({.name = "group:subgroups",
                              .bytes = sizeof(std::uint64_t),
-                             .epoch = kEpoch,
+                             .generation = kGeneration,
                              .layout_hash = hash,
                              .layout_text = std::move(text)});
   subscription_ = fabric.subscribe([this](const Event& event) { handle(event); });

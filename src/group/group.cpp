@@ -2,11 +2,11 @@
 #include <ostream>
 
 #include <dunlin/group.hpp>
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 
 #include "fabric/names.hpp"
 #include "fabric/sleeping.hpp"
-#include "group/joining.hpp"
+#include "group/group_joiner.hpp"
 #include "group/views.hpp"
 
 namespace dunlin {
@@ -41,18 +41,19 @@ void Group::on_view(ViewHandler handler) {
   state_->handler = handler ? std::make_shared<const ViewHandler>(std::move(handler)) : nullptr;
 }
 
-void Group::attach(const std::string& subgroup, SubgroupPart& part) {
+void Group::attach(const std::string& subgroup, SubgroupParticipant& participant) {
   const std::vector<SubgroupSpec>& specs = state_->subgroups.specs();
   const auto found = std::find_if(specs.begin(), specs.end(),
                                   [&](const SubgroupSpec& spec) { return spec.name == subgroup; });
   const std::string who = "group '" + state_->name + "': subgroup '" + subgroup + "' ";
   if (found == specs.end())
     throw Error(who + "was not declared; add it to GroupOptions::subgroups of all members");
-  SubgroupPart*& place = state_->parts[static_cast<std::size_t>(found - specs.begin())];
-  if (place != nullptr) throw Error(who + "has a part already, and can have one only");
+  SubgroupParticipant*& place =
+      state_->participants[static_cast<std::size_t>(found - specs.begin())];
+  if (place != nullptr) throw Error(who + "has a participant already, and can have one only");
   if (state_->announced())
     throw Error(who + "cannot be joined now: attach before the first poll() of the group");
-  place = &part;
+  place = &participant;
 }
 
 void Group::leave() { state_->leave(); }
@@ -72,15 +73,15 @@ void Group::check() const {
 
 struct GroupEntry::State {
   GroupOptions options;
-  group::Joining joining;
+  group::GroupJoiner joining;
 };
 
 namespace {
 
-constexpr std::uint64_t kJoinLookNs = 2'000'000;  // a knock in vain is followed by the next
+constexpr std::uint64_t kJoinLookNs = 2'000'000;  // a connect in vain is followed by the next
 
 GroupOptions checked(const std::string& name, GroupOptions options) {
-  if (!options.meeting_place)
+  if (!options.rendezvous)
     throw Error("member '" + name +
                 "' cannot join a group without GroupOptions::meeting_place: give that of the "
                 "group, such as shm::meeting_place()");
@@ -92,14 +93,14 @@ GroupOptions checked(const std::string& name, GroupOptions options) {
 
 GroupEntry::GroupEntry(const std::string& name, GroupOptions given, std::uint32_t timeout_ms) {
   GroupOptions options = checked(name, std::move(given));
-  group::Joining joining(options.meeting_place, name,
-                         group::Subgroups(options.subgroups).fingerprint(true), timeout_ms);
+  group::GroupJoiner joining(options.rendezvous, name,
+                             group::Subgroups(options.subgroups).fingerprint(true), timeout_ms);
   state_ = std::make_unique<State>(State{std::move(options), std::move(joining)});
 }
 GroupEntry::~GroupEntry() = default;
 
 std::unique_ptr<Group> GroupEntry::poll() {
-  std::optional<group::Joining::Arrival> arrival = state_->joining.poll();
+  std::optional<group::GroupJoiner::Arrival> arrival = state_->joining.poll();
   if (!arrival) return nullptr;
   return std::unique_ptr<Group>(
       new Group(std::make_unique<Group::State>(std::move(*arrival), state_->options)));

@@ -6,7 +6,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "assert.hpp"
-#include "flaw.hpp"
+#include "fault_injection.hpp"
 
 namespace dunlin::group {
 namespace {
@@ -117,7 +117,8 @@ bool RowFormat::read(const std::byte* from, Row& row) const {
     found.proposal.trim[i] = load(from + trim_at_ + i * kWordBytes);
   }
   // An acquire at each step: whoever has changed any of this has changed `begun` before.
-  if (load(at(from, kBegun)) != revision && !flawed(Flaw::torn_row_is_read)) return false;
+  if (load(at(from, kBegun)) != revision && !is_injected(FaultInjection::torn_row_is_read))
+    return false;
   row = std::move(found);
   return true;
 }

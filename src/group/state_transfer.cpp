@@ -8,16 +8,16 @@
 
 namespace dunlin::group {
 
-void StateTransfer::begin(const Parts& parts) {
-  lacking_.assign(parts.size(), false);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    lacking_[i] = parts[i] != nullptr && parts[i]->wants_state();
+void StateTransfer::begin(const Participants& participants) {
+  lacking_.assign(participants.size(), false);
+  for (std::size_t i = 0; i < participants.size(); ++i)
+    lacking_[i] = participants[i] != nullptr && participants[i]->wants_state();
 }
 
 /// Those who came with us know no more than we do, unless they were told: so they are asked last.
-void StateTransfer::enter(const View& view, const Places& places, Mail& mail) {
+void StateTransfer::enter(const View& view, const Places& places, ControlChannel& channel) {
   view_ = view.number;
-  mail_ = &mail;
+  channel_ = &channel;
   questions_.assign(places.size(), {});
   names_.clear();
   lacking_.resize(places.size());
@@ -29,9 +29,10 @@ void StateTransfer::enter(const View& view, const Places& places, Mail& mail) {
     if (!lacking_[i]) continue;
     std::vector<Rank>& whom = questions_[i].whom;
     whom = subgroup.members;
-    std::erase(whom, mail.fabric().rank());
+    std::erase(whom, channel.fabric().rank());
     std::stable_partition(whom.begin(), whom.end(), [&](Rank rank) {
-      return std::ranges::find(view.joined, mail.fabric().member_name(rank)) == view.joined.end();
+      return std::ranges::find(view.joined, channel.fabric().member_name(rank)) ==
+             view.joined.end();
     });
     if (!whom.empty()) {
       was_there_[i] = true;
@@ -44,27 +45,29 @@ void StateTransfer::enter(const View& view, const Places& places, Mail& mail) {
   states_.clear();
 }
 
-void StateTransfer::hear(Rank from, Letter letter) {
-  if (letter.kind == Letter::Kind::want)
-    requests_.push_back({.from = from, .view = letter.view, .subgroup = letter.count});
-  else if (letter.view == view_ && lacks(letter.count) && !letter.good)
-    questions_[letter.count].refused = true;
-  else if (letter.view == view_ && lacks(letter.count))
-    states_.push_back(std::move(letter));
+void StateTransfer::receive(Rank from, ControlMessage message) {
+  if (message.kind == ControlMessage::Kind::want)
+    requests_.push_back({.from = from, .view = message.view, .subgroup = message.count});
+  else if (message.view == view_ && lacks(message.count) && !message.good)
+    questions_[message.count].refused = true;
+  else if (message.view == view_ && lacks(message.count))
+    states_.push_back(std::move(message));
 }
 
-std::size_t StateTransfer::poll(const Parts& parts) { return take(parts) + ask() + answer(parts); }
+std::size_t StateTransfer::poll(const Participants& participants) {
+  return take(participants) + ask() + answer(participants);
+}
 
-std::size_t StateTransfer::take(const Parts& parts) {
+std::size_t StateTransfer::take(const Participants& participants) {
   std::size_t done = 0;
   for (; !states_.empty(); ++done) {
-    const Letter letter = std::move(states_.front());
+    const ControlMessage message = std::move(states_.front());
     states_.pop_front();
-    if (!lacks(letter.count)) continue;
-    DUNLIN_ASSERT_ALWAYS(parts[letter.count] != nullptr,
+    if (!lacks(message.count)) continue;
+    DUNLIN_ASSERT_ALWAYS(participants[message.count] != nullptr,
                          "GRP-S1: only a subgroup in which this member takes part lacks its state");
-    lacking_[letter.count] = false;
-    parts[letter.count]->take_state(letter.bytes);
+    lacking_[message.count] = false;
+    participants[message.count]->take_state(message.bytes);
   }
   return done;
 }
@@ -74,7 +77,7 @@ std::size_t StateTransfer::ask() {
   for (std::uint32_t i = 0; i < questions_.size(); ++i) {
     if (!lacking_[i]) [[likely]]
       continue;
-    DUNLIN_ASSERT_ALWAYS(mail_ != nullptr, "GRP-S1: enter() comes before poll()");
+    DUNLIN_ASSERT_ALWAYS(channel_ != nullptr, "GRP-S1: enter() comes before poll()");
     Question& question = questions_[i];
     DUNLIN_ASSERT_ALWAYS(question.next < question.whom.size() || !question.asked,
                          "GRP-S3: who is asked is one of those that may have the state");
@@ -90,27 +93,27 @@ std::size_t StateTransfer::ask() {
     }
     if (question.asked) continue;
     question.asked = true;
-    mail_->send(question.whom[question.next],
-                encode({.kind = Letter::Kind::want, .view = view_, .count = i}));
+    channel_->send(question.whom[question.next],
+                   encode({.kind = ControlMessage::Kind::want, .view = view_, .count = i}));
     ++done;
   }
   return done;
 }
 
 /// Of the view at hand; those of a later one wait for it.
-std::size_t StateTransfer::answer(const Parts& parts) {
+std::size_t StateTransfer::answer(const Participants& participants) {
   std::size_t done = 0;
   for (std::size_t left = requests_.size(); left > 0; --left) {
     const Request request = requests_.front();
     requests_.pop_front();
-    if (request.view < view_ || request.subgroup >= parts.size()) continue;
-    SubgroupPart* const part = parts[request.subgroup];
-    const bool has_it = part != nullptr && !lacks(request.subgroup);
+    if (request.view < view_ || request.subgroup >= participants.size()) continue;
+    SubgroupParticipant* const participant = participants[request.subgroup];
+    const bool has_it = participant != nullptr && !lacks(request.subgroup);
     std::optional<std::vector<std::byte>> state;
     try {
-      if (request.view == view_ && has_it) state = part->give_state();
+      if (request.view == view_ && has_it) state = participant->give_state();
     } catch (...) {  // the user's: whoever waits for it asks the next one
-      say_state(request, std::nullopt);
+      send_state(request, std::nullopt);
       throw;
     }
     if (request.view > view_ || (has_it && !state)) {
@@ -118,19 +121,20 @@ std::size_t StateTransfer::answer(const Parts& parts) {
       continue;
     }
     ++done;
-    say_state(request, std::move(state));
+    send_state(request, std::move(state));
   }
   return done;
 }
 
 /// None: ask somebody else.
-void StateTransfer::say_state(const Request& request, std::optional<std::vector<std::byte>> state) {
-  mail_->send(request.from,
-              encode({.kind = Letter::Kind::state,
-                      .view = view_,
-                      .count = request.subgroup,
-                      .good = state.has_value(),
-                      .bytes = state ? std::move(*state) : std::vector<std::byte>()}));
+void StateTransfer::send_state(const Request& request,
+                               std::optional<std::vector<std::byte>> state) {
+  channel_->send(request.from,
+                 encode({.kind = ControlMessage::Kind::state,
+                         .view = view_,
+                         .count = request.subgroup,
+                         .good = state.has_value(),
+                         .bytes = state ? std::move(*state) : std::vector<std::byte>()}));
 }
 
 }  // namespace dunlin::group

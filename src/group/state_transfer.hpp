@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <dunlin/group.hpp>
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 
-#include "group/letters.hpp"
-#include "group/mail.hpp"
+#include "group/control_channel.hpp"
+#include "group/control_message.hpp"
 #include "group/subgroups.hpp"
 
 /// What a new member needs of its subgroups: it asks the others in them, one after the other, in
@@ -22,18 +22,18 @@ namespace dunlin::group {
 class StateTransfer {
  public:
   using Places = std::vector<Subgroups::Place>;
-  using Parts = std::vector<SubgroupPart*>;
+  using Participants = std::vector<SubgroupParticipant*>;
 
   /// We have just come: what parts want a state, does not have it.
-  void begin(const Parts& parts);
+  void begin(const Participants& participants);
   /// A view begins.
-  void enter(const View& view, const Places& places, Mail& mail);
+  void enter(const View& view, const Places& places, ControlChannel& channel);
   [[nodiscard]] bool lacks(std::size_t subgroup) const noexcept {
     return subgroup < lacking_.size() && lacking_[subgroup];
   }
-  void hear(Rank from, Letter letter);
+  void receive(Rank from, ControlMessage message);
   /// Asks, and answers.
-  std::size_t poll(const Parts& parts);
+  std::size_t poll(const Participants& participants);
   /// The subgroup whose state nobody has any more; empty if there is none.
   [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
 
@@ -51,19 +51,19 @@ class StateTransfer {
   };
 
   std::size_t ask();
-  std::size_t answer(const Parts& parts);
-  void say_state(const Request& request, std::optional<std::vector<std::byte>> state);
-  std::size_t take(const Parts& parts);
-  [[nodiscard]] bool has_failed(Rank rank) const { return mail_->fabric().failed(rank); }
+  std::size_t answer(const Participants& participants);
+  void send_state(const Request& request, std::optional<std::vector<std::byte>> state);
+  std::size_t take(const Participants& participants);
+  [[nodiscard]] bool has_failed(Rank rank) const { return channel_->fabric().failed(rank); }
 
   std::vector<bool> was_there_;  // by subgroup: somebody who may have had it, in an earlier view
   std::vector<bool> lacking_;    // by subgroup
-  std::vector<Question> questions_;  // by subgroup, in the view at hand
-  std::vector<std::string> names_;   // by subgroup
-  std::deque<Request> requests_;     // of others
-  std::deque<Letter> states_;        // that have come for us
+  std::vector<Question> questions_;    // by subgroup, in the view at hand
+  std::vector<std::string> names_;     // by subgroup
+  std::deque<Request> requests_;       // of others
+  std::deque<ControlMessage> states_;  // that have come for us
   std::uint64_t view_ = 0;
-  Mail* mail_ = nullptr;
+  ControlChannel* channel_ = nullptr;
   std::string lost_;
 };
 

@@ -29,7 +29,7 @@ using List = std::string (*)(const std::vector<std::string>&);
 }
 [[nodiscard]] std::string described(const std::vector<SubgroupSpec>& specs, bool joinable,
                                     List list) {
-  std::string text = joinable ? "with a meeting place" : "without a meeting place";
+  std::string text = joinable ? "with a rendezvous" : "without a rendezvous";
   for (const SubgroupSpec& spec : specs)
     text +=
         "; '" + spec.name + "': members" + list(spec.members) + ", senders" + list(spec.senders);

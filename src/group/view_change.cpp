@@ -6,7 +6,7 @@
 #include <dunlin/limits.hpp>
 
 #include "assert.hpp"
-#include "flaw.hpp"
+#include "fault_injection.hpp"
 
 namespace dunlin::group {
 
@@ -15,28 +15,29 @@ ViewChange::ViewChange(std::uint32_t members, Rank me) : members_(members), me_(
   DUNLIN_ASSERT_ALWAYS(me < members, "a member's rank is below the number of members");
 }
 
-bool ViewChange::step(const Rows& rows, const Circumstances& now) {
-  if (standing_ >= Standing::decided) return false;
-  bool changed = suspect(rows, now);
-  if (now.wants_to_leave && !mine_.leaving) changed = mine_.leaving = true;
-  changed |= promise(rows, now);
-  changed |= propose(rows, now);
+bool ViewChange::step(const Rows& rows, const ViewInput& input) {
+  if (state_ >= ViewState::decided) return false;
+  bool changed = suspect(rows, input);
+  if (input.wants_to_leave && !mine_.leaving) changed = mine_.leaving = true;
+  changed |= promise(rows, input);
+  changed |= propose(rows, input);
   changed |= accept(rows);
   decide(rows);
-  if (standing_ >= Standing::decided) return true;
-  if (!enough(alive())) standing_ = Standing::minority;  // GRP-C8
+  if (state_ >= ViewState::decided) return true;
+  if (!enough(alive())) state_ = ViewState::minority;  // GRP-C8
   return changed;
 }
 
 bool ViewChange::enough(MemberSet some) const noexcept {
-  if (flawed(Flaw::any_number_is_a_quorum)) return !some.empty();
+  if (is_injected(FaultInjection::any_number_is_a_quorum)) return !some.empty();
   return is_quorum(some, members_);
 }
 
 /// GRP-C1, and what only a leader does: GRP-C2. A suspicion is never taken back.
-bool ViewChange::suspect(const Rows& rows, const Circumstances& now) {
-  MemberSet suspects = flawed(Flaw::suspicion_is_taken_back) ? MemberSet() : mine_.suspects;
-  for (const Rank rank : now.failed)
+bool ViewChange::suspect(const Rows& rows, const ViewInput& input) {
+  MemberSet suspects =
+      is_injected(FaultInjection::suspicion_is_taken_back) ? MemberSet() : mine_.suspects;
+  for (const Rank rank : input.failed)
     if (rank != me_ && rank < members_) suspects.add(rank);
   if (!(all() - suspects).empty() && (all() - suspects).lowest() == me_)
     part_accusers(rows, suspects);
@@ -63,22 +64,22 @@ void ViewChange::part_accusers(const Rows& rows, MemberSet& suspects) const {
 }
 
 /// GRP-C3 and GRP-C4. Our counts of what was received are final from here on.
-bool ViewChange::promise(const Rows& rows, const Circumstances& now) {
+bool ViewChange::promise(const Rows& rows, const ViewInput& input) {
   const Rank leads = leader();
   const Ballot ballot = leads + 1;
   if (mine_.promised >= ballot) return false;
   if (leads == me_) {
-    const bool wanted = !mine_.suspects.empty() || somebody_leaves(rows) || now.plan != kNoPlan;
+    const bool wanted = !mine_.suspects.empty() || somebody_leaves(rows) || input.plan != kNoPlan;
     if (!wanted) return false;
   } else if (rows(leads).promised != ballot) {
     return false;
   }
-  if (mine_.promised == 0) mine_.received.assign(now.received.begin(), now.received.end());
-  DUNLIN_ASSERT_ALWAYS(mine_.received.size() == now.received.size(),
+  if (mine_.promised == 0) mine_.received.assign(input.received.begin(), input.received.end());
+  DUNLIN_ASSERT_ALWAYS(mine_.received.size() == input.received.size(),
                        "GRP-C4: a member counts the same senders in every step");
-  DUNLIN_ASSERT_ALWAYS(standing_ <= Standing::wedged, "GRP-C4: who promises is still in the view");
+  DUNLIN_ASSERT_ALWAYS(state_ <= ViewState::wedged, "GRP-C4: who promises is still in the view");
   mine_.promised = ballot;
-  standing_ = Standing::wedged;
+  state_ = ViewState::wedged;
   return true;
 }
 
@@ -89,7 +90,7 @@ bool ViewChange::somebody_leaves(const Rows& rows) const {
 }
 
 /// GRP-C5: once all have promised whom we do not suspect.
-bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
+bool ViewChange::propose(const Rows& rows, const ViewInput& input) {
   const Ballot ballot = me_ + 1;
   if (mine_.promised != ballot || mine_.accepted >= ballot) return false;
   const MemberSet here = alive();
@@ -99,17 +100,17 @@ bool ViewChange::propose(const Rows& rows, const Circumstances& now) {
   for (const Rank rank : here) {
     const Row& theirs = row(rows, rank);
     if (theirs.promised != ballot) return false;
-    if (theirs.accepted <= best || flawed(Flaw::accepted_is_forgotten)) continue;
+    if (theirs.accepted <= best || is_injected(FaultInjection::accepted_is_forgotten)) continue;
     best = theirs.accepted;
     proposal = theirs.proposal;
   }
   if (best == 0) {
-    proposal.plan = now.plan;
+    proposal.plan = input.plan;
     proposal.trim = mine_.received;
     for (const Rank rank : here) {
       const Row& theirs = row(rows, rank);
       if (!theirs.leaving) proposal.survivors.add(rank);
-      if (flawed(Flaw::trim_is_the_leaders)) continue;
+      if (is_injected(FaultInjection::trim_is_the_leaders)) continue;
       DUNLIN_ASSERT_ALWAYS(theirs.received.size() == proposal.trim.size(),
                            "GRP-C5: rows are read with as many counts as the view has senders");
       for (std::size_t sender = 0; sender < proposal.trim.size(); ++sender)
@@ -150,10 +151,10 @@ void ViewChange::decide(const Rows& rows) {
 
 void ViewChange::end(const Row& known) {
   if (&known != &mine_) mine_.proposal = known.proposal;
-  DUNLIN_ASSERT_ALWAYS(standing_ < Standing::decided, "GRP-A1: a view is decided once");
+  DUNLIN_ASSERT_ALWAYS(state_ < ViewState::decided, "GRP-A1: a view is decided once");
   mine_.accepted = std::max(mine_.accepted, known.accepted);
   mine_.ended = true;
-  standing_ = decision().survivors.has(me_) ? Standing::decided : Standing::excluded;
+  state_ = decision().survivors.has(me_) ? ViewState::decided : ViewState::excluded;
 }
 
 }  // namespace dunlin::group

@@ -41,14 +41,14 @@ struct Row {
 };
 
 /// What a member knows by itself.
-struct Circumstances {
+struct ViewInput {
   MemberSet failed;  // as the fabric says
   bool wants_to_leave = false;
   std::span<const std::uint64_t> received;  // by sender, so far
   PlanId plan = kNoPlan;                    // that we made, and all whom we hear have formed
 };
 
-enum class Standing {
+enum class ViewState {
   working,   // the view goes on
   wedged,    // it will end: nothing of it may be sent, received or delivered any more
   decided,   // it has ended; we are in the next one
@@ -64,10 +64,10 @@ class ViewChange {
   using Rows = std::function<const Row&(Rank)>;
   /// To be called when anything has changed. True if our row has, which is then to be published; if
   /// it has, call again.
-  bool step(const Rows& rows, const Circumstances& now);
+  bool step(const Rows& rows, const ViewInput& input);
 
   [[nodiscard]] const Row& mine() const noexcept { return mine_; }
-  [[nodiscard]] Standing standing() const noexcept { return standing_; }
+  [[nodiscard]] ViewState state() const noexcept { return state_; }
   /// Of a view that has ended.
   [[nodiscard]] const Decision& decision() const noexcept { return mine_.proposal; }
   /// Whom we follow: the lowest rank that we do not suspect.
@@ -82,10 +82,10 @@ class ViewChange {
   }
 
   [[nodiscard]] bool enough(MemberSet some) const noexcept;
-  bool suspect(const Rows& rows, const Circumstances& now);
+  bool suspect(const Rows& rows, const ViewInput& input);
   void part_accusers(const Rows& rows, MemberSet& suspects) const;
-  bool promise(const Rows& rows, const Circumstances& now);
-  bool propose(const Rows& rows, const Circumstances& now);
+  bool promise(const Rows& rows, const ViewInput& input);
+  bool propose(const Rows& rows, const ViewInput& input);
   bool accept(const Rows& rows);
   void decide(const Rows& rows);
   void end(const Row& known);
@@ -94,7 +94,7 @@ class ViewChange {
   std::uint32_t members_;
   Rank me_;
   Row mine_;
-  Standing standing_ = Standing::working;
+  ViewState state_ = ViewState::working;
 };
 
 }  // namespace dunlin::group

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "assert.hpp"
-#include "flaw.hpp"
+#include "fault_injection.hpp"
 #include "scoped_flag.hpp"
 
 namespace dunlin {
@@ -38,22 +38,22 @@ void rethrow(const std::exception_ptr& thrown) {
 
 Group::State::State(GroupOptions options, Fabric& at_home)
     : home(at_home),
-      name(options.meeting_place ? options.meeting_place->group() : at_home.group()),
+      name(options.rendezvous ? options.rendezvous->group() : at_home.group()),
       subgroups(std::move(options.subgroups)),
-      parts(subgroups.specs().size()),
+      participants(subgroups.specs().size()),
       fabric_(&at_home),
-      meeting_place_(std::move(options.meeting_place)) {
-  if (meeting_place_)
-    admission_ = std::make_unique<group::Admission>(
-        meeting_place_, subgroups.fingerprint(meeting_place_ != nullptr));
+      rendezvous_(std::move(options.rendezvous)) {
+  if (rendezvous_)
+    admission_ = std::make_unique<group::Admission>(rendezvous_,
+                                                    subgroups.fingerprint(rendezvous_ != nullptr));
 }
 
 Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(options), fabric) {
   if (fabric.size() > kMaxViewMembers)
     throw Error("group '" + name + "': " + std::to_string(fabric.size()) + " members; at most " +
                 std::to_string(kMaxViewMembers) + " (kMaxViewMembers) can be in one view");
-  if (meeting_place_ && fabric.group() != name)
-    throw Error("group '" + fabric.group() + "': its meeting place is that of group '" + name +
+  if (rendezvous_ && fabric.group() != name)
+    throw Error("group '" + fabric.group() + "': its rendezvous is that of group '" + name +
                 "'; give both the same name");
   view.me = fabric.rank();
   for (Rank rank = 0; rank < fabric.size(); ++rank) {
@@ -61,17 +61,17 @@ Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(opti
     ranks.push_back(rank);
   }
   view.number = 1;
-  declaration_.emplace(home, subgroups.description(meeting_place_ != nullptr));
+  declaration_.emplace(home, subgroups.description(rendezvous_ != nullptr));
   enter();
 }
 
-Group::State::State(group::Joining::Arrival arrival, GroupOptions options)
+Group::State::State(group::GroupJoiner::Arrival arrival, GroupOptions options)
     : State(std::move(options), *arrival.fabric) {
   owned_.push_back(std::move(arrival.fabric));
   view = std::move(arrival.view);
   ranks = std::move(arrival.ranks);
-  mail_ = std::move(arrival.mail);
-  early_ = std::move(arrival.letters);
+  channel_ = std::move(arrival.channel);
+  early_ = std::move(arrival.messages);
   for (const std::byte had : arrival.had_members) had_members_.push_back(had != std::byte{0});
   came_in_ = true;
   expel_others(*fabric_, ranks, "view " + std::to_string(view.number) + " goes on without it");
@@ -99,22 +99,22 @@ void Group::State::enter() {
     places_[i].subgroup.had_members = had_members_[i];
     if (!places_[i].subgroup.members.empty()) had_members_[i] = true;
   }
-  agreement_ = std::make_unique<group::Agreement>(
+  agreement_ = std::make_unique<group::ViewAgreement>(
       *fabric_,
-      group::Agreement::Options{.view = view.number,
-                                .members = ranks,
-                                .counts = group::Subgroups::counts(places_),
-                                .text = subgroups.fingerprint(meeting_place_ != nullptr)});
-  if (admission_ && !mail_) mail_ = std::make_unique<group::Mail>(*fabric_);
-  if (admission_) admission_->enter(view, ranks, *mail_);
+      group::ViewAgreement::Options{.view = view.number,
+                                    .members = ranks,
+                                    .counts = group::Subgroups::counts(places_),
+                                    .text = subgroups.fingerprint(rendezvous_ != nullptr)});
+  if (admission_ && !channel_) channel_ = std::make_unique<group::ControlChannel>(*fabric_);
+  if (admission_) admission_->enter(view, ranks, *channel_);
   begun_ = 0;
 }
 
 /// By sender, over all subgroups.
 std::vector<std::uint64_t> Group::State::received() {
   std::vector<std::uint64_t> counts(group::Subgroups::counts(places_), group::kNoOpinion);
-  each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
-    const std::span<const std::uint64_t> theirs = part.received();
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
+    const std::span<const std::uint64_t> theirs = participant.received();
     DUNLIN_ASSERT_ALWAYS(theirs.size() <= place.subgroup.senders.size(),
                          "a SubgroupPart counts the senders of its subgroup, and no others");
     std::copy(theirs.begin(), theirs.end(),
@@ -127,27 +127,28 @@ void Group::State::announce() {
   go_to(Stage::working);
   std::exception_ptr thrown;
   if (const std::shared_ptr<const ViewHandler> kept = handler) keep(thrown, [&] { (*kept)(view); });
-  if (std::exchange(came_in_, false)) transfer_.begin(parts);
-  if (admission_) transfer_.enter(view, places_, *mail_);
+  if (std::exchange(came_in_, false)) transfer_.begin(participants);
+  if (admission_) transfer_.enter(view, places_, *channel_);
   for (; begun_ < places_.size(); ++begun_) {
     if (!places_[begun_].ours) continue;
     places_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
-    begin(parts[begun_], places_[begun_].subgroup);
+    begin(participants[begun_], places_[begun_].subgroup);
   }
-  for (auto& [from, letter] : std::exchange(early_, {})) hear(from, std::move(letter));
+  for (auto& [from, message] : std::exchange(early_, {})) receive(from, std::move(message));
   rethrow(thrown);
 }
 
 /// A part that is not there, or could not begin, could do nothing that is asked of it later.
-void Group::State::begin(SubgroupPart* part, const Subgroup& subgroup) {
+void Group::State::begin(SubgroupParticipant* participant, const Subgroup& subgroup) {
   try {
-    if (part == nullptr)
-      throw Error("subgroup '" + subgroup.name +
-                  "' has no part here: make its Multicast, or attach another one, before the first "
-                  "poll()");
-    part->begin(*fabric_, subgroup);
+    if (participant == nullptr)
+      throw Error(
+          "subgroup '" + subgroup.name +
+          "' has no participant here: make its Multicast, or attach another one, before the first "
+          "poll()");
+    participant->begin(*fabric_, subgroup);
   } catch (const std::exception& error) {
-    stop("its part of subgroup '" + subgroup.name + "' could not begin view " +
+    stop("its participant of subgroup '" + subgroup.name + "' could not begin view " +
              std::to_string(view.number) + ": " + error.what(),
          true);
     throw;
@@ -160,15 +161,15 @@ void Group::State::step() {
                     .wants_to_leave = leaving_,
                     .received = counts,
                     .plan = admission_ ? admission_->ready() : group::kNoPlan});
-  if (standing() == group::Standing::working) return;
+  if (state() == group::ViewState::working) return;
   wedge();
-  switch (standing()) {
-    case group::Standing::decided: {
+  switch (state()) {
+    case group::ViewState::decided: {
       const std::exception_ptr thrown = finish();
       go_on();
       return rethrow(thrown);
     }
-    case group::Standing::excluded: {
+    case group::ViewState::excluded: {
       const std::exception_ptr thrown = has_all(counts) ? finish() : nullptr;
       stop("view " + std::to_string(view.number + 1) +
                " goes on without this member: the others could not reach it, or thought so; start "
@@ -176,7 +177,7 @@ void Group::State::step() {
            true);
       return rethrow(thrown);
     }
-    case group::Standing::minority:
+    case group::ViewState::minority:
       return stop(too_few(), true);
     default:
       return;
@@ -184,10 +185,10 @@ void Group::State::step() {
 }
 
 void Group::State::wedge() {
-  if (stage_ != Stage::working || flawed(Flaw::promise_does_not_wedge)) return;
+  if (stage_ != Stage::working || is_injected(FaultInjection::promise_does_not_wedge)) return;
   go_to(Stage::wedged);
   for (std::size_t i = 0; i < begun_; ++i)
-    if (places_[i].ours && parts[i] != nullptr) parts[i]->wedge();
+    if (places_[i].ours && participants[i] != nullptr) participants[i]->wedge();
 }
 
 std::string Group::State::too_few() const {
@@ -225,9 +226,9 @@ std::exception_ptr Group::State::finish() {
                        "GRP-V1: a view's parts are wedged before they finish");
   std::exception_ptr thrown;
   const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
-  each_part([&](SubgroupPart& part, const group::Subgroups::Place& place) {
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
     keep(thrown, [&] {
-      part.finish(std::span(trim).subspan(place.first_count, place.subgroup.senders.size()));
+      participant.finish(std::span(trim).subspan(place.first_count, place.subgroup.senders.size()));
     });
   });
   return thrown;
@@ -235,7 +236,7 @@ std::exception_ptr Group::State::finish() {
 
 void Group::State::go_on() {
   const group::Decision decision = agreement_->change().decision();
-  const bool stays = view.me == 0 && flawed(Flaw::number_stays);
+  const bool stays = view.me == 0 && is_injected(FaultInjection::number_stays);
   View next{.number = view.number + (stays ? 0 : 1)};
   const std::string why_expelled = "view " + std::to_string(next.number) + " goes on without it";
   std::vector<Rank> staying, next_ranks;  // here, and where the next view is
@@ -291,7 +292,7 @@ bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& j
       admission_ ? admission_->take(plan) : group::Admission::Formed{};
   if (!formed.fabric) return false;
   joined.assign(formed.plan.members.end() - formed.plan.joiners, formed.plan.members.end());
-  mail_.reset();
+  channel_.reset();
   owned_.push_back(std::move(formed.fabric));
   fabric_ = owned_.back().get();
   return true;
@@ -299,14 +300,14 @@ bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& j
 
 /// All members of the view say the same to those that came in, as any may fail.
 void Group::State::welcome() {
-  group::Letter letter{.kind = group::Letter::Kind::welcome,
-                       .view = view.number,
-                       .count = static_cast<std::uint32_t>(view.joined.size()),
-                       .ranks = ranks};
+  group::ControlMessage message{.kind = group::ControlMessage::Kind::welcome,
+                                .view = view.number,
+                                .count = static_cast<std::uint32_t>(view.joined.size()),
+                                .ranks = ranks};
   for (const group::Subgroups::Place& place : places_)
-    letter.bytes.push_back(static_cast<std::byte>(place.subgroup.had_members));
+    message.bytes.push_back(static_cast<std::byte>(place.subgroup.had_members));
   for (std::size_t i = ranks.size() - view.joined.size(); i < ranks.size(); ++i)
-    mail_->send(ranks[i], encode(letter));
+    channel_->send(ranks[i], encode(message));
 }
 
 void Group::State::stop(const std::string& how, bool is_wrong) {
@@ -319,7 +320,7 @@ void Group::State::stop(const std::string& how, bool is_wrong) {
   if (!agreement_) return;
   // Who has a decision to tell tells it before it goes.
   const bool decided =
-      standing() == group::Standing::decided || standing() == group::Standing::excluded;
+      state() == group::ViewState::decided || state() == group::ViewState::excluded;
   if (decided) past_.push_back({std::move(agreement_), fabric_});
   agreement_.reset();
 }
@@ -336,7 +337,7 @@ void Group::State::each_table(const std::function<void(const TableCore&)>& look)
 
 void Group::State::part_from_all() {
   ranks.clear();
-  mail_.reset();
+  channel_.reset();
   expel_others(*fabric_, {fabric_->rank()}, "we are in no view any more");
 }
 
@@ -344,7 +345,7 @@ void Group::State::part_from_all() {
 /// waited for.
 void Group::State::expel_others(Fabric& from, const std::vector<Rank>& stay,
                                 const std::string& reason) {
-  if (flawed(Flaw::dead_are_not_expelled)) return;
+  if (is_injected(FaultInjection::dead_are_not_expelled)) return;
   for (Rank rank = 0; rank < from.size(); ++rank)
     if (rank != from.rank() && std::ranges::find(stay, rank) == stay.end())
       from.expel(rank, reason);
@@ -355,7 +356,8 @@ std::size_t Group::State::poll_past() {
   for (const Past& past : past_) done += past.agreement->poll();
   const std::size_t before = past_.size();
   std::erase_if(past_, [this](const Past& past) {
-    if (stopped()) return past.agreement->known_to_all() || flawed(Flaw::leaver_tells_nobody);
+    if (stopped())
+      return past.agreement->known_to_all() || is_injected(FaultInjection::leaver_tells_nobody);
     // What was sent on a fabric that we leave may be lost with the connection.
     return past.fabric == fabric_ ? past.agreement->settled() : past.agreement->known_to_all();
   });
@@ -369,8 +371,9 @@ void Group::State::retire_fabrics() {
     if (&fabric == fabric_) return true;
     if (std::ranges::any_of(past_, [&](const Past& past) { return past.fabric == &fabric; }))
       return true;
-    return std::ranges::any_of(
-        parts, [&](const SubgroupPart* part) { return part != nullptr && part->uses(fabric); });
+    return std::ranges::any_of(participants, [&](const SubgroupParticipant* participant) {
+      return participant != nullptr && participant->uses(fabric);
+    });
   };
   std::erase_if(owned_,
                 [&](const auto& fabric) { return fabric.get() != &home && !in_use(*fabric); });
@@ -403,39 +406,41 @@ std::size_t Group::State::poll_view() {
     step();
     ++done;
   }
-  if (stage_ == Stage::working) return done + poll_parts();
+  if (stage_ == Stage::working) return done + poll_participants();
   return stage_ == Stage::wedged ? done : done + 1;
 }
 
 /// Those that rest are looked at in turn while others have work to do: so they cost these little.
-std::size_t Group::State::poll_parts() {
-  const bool in_turn = std::exchange(parts_busy_, false);
-  ++polls_of_parts_;
+std::size_t Group::State::poll_participants() {
+  const bool in_turn = std::exchange(participants_busy_, false);
+  ++polls_of_participants_;
   std::size_t done = 0;
   bool passed_over = false;
   std::size_t place = 0;
   std::exception_ptr thrown;
-  each_part([&](SubgroupPart& part, const auto&) {
-    if (in_turn && (++place + polls_of_parts_) % kRestsFor != 0 && part.rests())
+  each_participant([&](SubgroupParticipant& participant, const auto&) {
+    if (in_turn && (++place + polls_of_participants_) % kRestsFor != 0 && participant.rests())
       passed_over = true;
     else
-      keep(thrown, [&] { done += part.poll(); });
+      keep(thrown, [&] { done += participant.poll(); });
   });
   rethrow(thrown);
-  parts_busy_ = done > 0;
+  participants_busy_ = done > 0;
   if (passed_over && done == 0)
-    each_part([&](SubgroupPart& part, const auto&) { done += part.poll(); });
+    each_participant(
+        [&](SubgroupParticipant& participant, const auto&) { done += participant.poll(); });
   return done;
 }
 
 std::size_t Group::State::poll_newcomers() {
-  std::size_t done = mail_->poll([this](Rank from, std::span<const std::byte> bytes) {
-    if (std::optional<group::Letter> letter = group::decode(bytes)) hear(from, std::move(*letter));
+  std::size_t done = channel_->poll([this](Rank from, std::span<const std::byte> bytes) {
+    if (std::optional<group::ControlMessage> message = group::decode(bytes))
+      receive(from, std::move(*message));
   });
   done += admission_->poll(stage_ == Stage::working, agreement_->change().alive());
   if (stage_ == Stage::working && admission_->ready() != group::kNoPlan) agreement_->ask_to_step();
   if (stage_ == Stage::wedged) return done;
-  done += transfer_.poll(parts);
+  done += transfer_.poll(participants);
   if (!transfer_.lost().empty())
     stop("all who had the state of subgroup '" + transfer_.lost() +
              "' are gone, and this member had not been given it yet; start the group anew",
@@ -443,12 +448,12 @@ std::size_t Group::State::poll_newcomers() {
   return done;
 }
 
-void Group::State::hear(Rank from, group::Letter letter) {
-  using Kind = group::Letter::Kind;
-  if (letter.kind == Kind::want || letter.kind == Kind::state)
-    transfer_.hear(from, std::move(letter));
+void Group::State::receive(Rank from, group::ControlMessage message) {
+  using Kind = group::ControlMessage::Kind;
+  if (message.kind == Kind::want || message.kind == Kind::state)
+    transfer_.receive(from, std::move(message));
   else
-    admission_->hear(from, letter);
+    admission_->receive(from, message);
 }
 
 Waits Group::State::waits() const {

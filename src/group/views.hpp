@@ -9,15 +9,15 @@
 #include <vector>
 
 #include <dunlin/group.hpp>
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 
 #include "group/admission.hpp"
-#include "group/agreement.hpp"
+#include "group/control_channel.hpp"
 #include "group/declaration.hpp"
-#include "group/joining.hpp"
-#include "group/mail.hpp"
+#include "group/group_joiner.hpp"
 #include "group/state_transfer.hpp"
 #include "group/subgroups.hpp"
+#include "group/view_agreement.hpp"
 
 /// A member's way from one view to the next (GRP-V1 to GRP-V4 of docs/group.md).
 namespace dunlin {
@@ -28,7 +28,7 @@ struct Group::State {
   /// The first view of a fabric's members.
   State(Fabric& fabric, GroupOptions options);
   /// The first one of a member that comes in.
-  State(group::Joining::Arrival arrival, GroupOptions options);
+  State(group::GroupJoiner::Arrival arrival, GroupOptions options);
 
   std::size_t poll();
   [[nodiscard]] Waits waits() const;
@@ -41,7 +41,7 @@ struct Group::State {
   Fabric& home;  // that we began with
   std::string name;
   group::Subgroups subgroups;
-  std::vector<SubgroupPart*> parts;  // by subgroup; null: nobody does its work here
+  std::vector<SubgroupParticipant*> participants;  // by subgroup; null: nobody does its work here
   View view;
   std::vector<Rank> ranks;  // of the view's members, in its fabric
   std::shared_ptr<const ViewHandler> handler;
@@ -62,18 +62,16 @@ struct Group::State {
     ended     // there is no further view here
   };
   struct Past {
-    std::unique_ptr<group::Agreement> agreement;
+    std::unique_ptr<group::ViewAgreement> agreement;
     Fabric* fabric;
   };
 
   State(GroupOptions options, Fabric& at_home);
-  [[nodiscard]] group::Standing standing() const noexcept {
-    return agreement_->change().standing();
-  }
+  [[nodiscard]] group::ViewState state() const noexcept { return agreement_->change().state(); }
   void go_to(Stage next) noexcept;
   void enter();
   void announce();
-  void begin(SubgroupPart* part, const Subgroup& subgroup);
+  void begin(SubgroupParticipant* participant, const Subgroup& subgroup);
   void step();
   void wedge();
   [[nodiscard]] bool has_all(const std::vector<std::uint64_t>& counts) const noexcept;
@@ -91,31 +89,32 @@ struct Group::State {
   std::size_t poll_past();
   void retire_fabrics();
   std::size_t poll_view();
-  std::size_t poll_parts();
+  std::size_t poll_participants();
   std::size_t poll_newcomers();
-  void hear(Rank from, group::Letter letter);
+  void receive(Rank from, group::ControlMessage message);
   template <class Do>
-  void each_part(Do action) {
+  void each_participant(Do action) {
     for (std::size_t i = 0; i < places_.size(); ++i)
-      if (places_[i].ours && parts[i] != nullptr) action(*parts[i], places_[i]);
+      if (places_[i].ours && participants[i] != nullptr) action(*participants[i], places_[i]);
   }
 
   std::vector<std::unique_ptr<Fabric>> owned_;  // the last one is the view's, unless that is `home`
   Fabric* fabric_;                              // of the view at hand
-  std::unique_ptr<group::Mail> mail_;           // on it
+  std::unique_ptr<group::ControlChannel> channel_;  // on it
   Places places_;
-  std::size_t begun_ = 0;          // so many of these, from the first, have begun the view
-  std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
-  bool parts_busy_ = false;        // in the last poll
-  std::size_t polls_of_parts_ = 0;
+  std::size_t begun_ = 0;           // so many of these, from the first, have begun the view
+  std::vector<bool> had_members_;   // by subgroup, in the view at hand or one before
+  bool participants_busy_ = false;  // in the last poll
+  std::size_t polls_of_participants_ = 0;
   std::optional<group::Declaration> declaration_;  // in the first view
-  std::unique_ptr<group::Agreement> agreement_;
+  std::unique_ptr<group::ViewAgreement> agreement_;
   std::vector<Past> past_;  // until all know what we know of them
-  std::shared_ptr<MeetingPlace> meeting_place_;
+  std::shared_ptr<Rendezvous> rendezvous_;
   std::unique_ptr<group::Admission> admission_;
   group::StateTransfer transfer_;
-  std::vector<std::pair<Rank, group::Letter>> early_;  // that came before the view was begun
-  bool came_in_ = false;                               // and has begun nothing yet
+  std::vector<std::pair<Rank, group::ControlMessage>>
+      early_;             // that came before the view was begun
+  bool came_in_ = false;  // and has begun nothing yet
   bool polling_ = false;
   Stage stage_ = Stage::entered;
   bool leaving_ = false;

@@ -12,7 +12,7 @@ namespace {
 
 /// In front of a message's bytes.
 struct MessageHead {
-  std::uint64_t turn;
+  std::uint64_t slot;
   std::uint64_t sender;
 };
 
@@ -85,22 +85,23 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
     LoggedView view = read_view(record.payload);
     view_ = view.number;
     members_ = std::move(view.members);
-    assemblies_.assign(members_.size(), {});  // what the view has not completed, comes again
+    reassemblies_.assign(members_.size(), {});  // what the view has not completed, comes again
     return;
   }
   Bytes bytes(record.payload);
-  const auto turn = bytes.number<std::uint64_t>();
+  const auto slot = bytes.number<std::uint64_t>();
   const auto sender = bytes.number<std::uint64_t>();
   if (sender >= members_.size()) refuse(log_, record.number, "its view has no such sender");
-  Assembly& assembly = assemblies_[sender];
-  if (!assembly.add({.message = bytes.rest(), .turn = turn, .continues = is(record, Entry::part)}))
+  Reassembly& reassembly = reassemblies_[sender];
+  if (!reassembly.add(
+          {.message = bytes.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
     return;
   if (but_for_ > 0) {
     --but_for_;
   } else {
-    upcall({.view = view_, .sender = members_[sender], .message = assembly.message()});
+    upcall({.view = view_, .sender = members_[sender], .message = reassembly.message()});
   }
-  assembly.let_go();
+  reassembly.let_go();
 }
 
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
@@ -154,8 +155,8 @@ void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& m
 }
 
 void Journal::append(std::uint32_t sender, const Record& record) {
-  const MessageHead head{.turn = record.turn, .sender = sender};
-  commit_->append(static_cast<std::uint32_t>(record.continues ? Entry::part : Entry::message),
+  const MessageHead head{.slot = record.slot, .sender = sender};
+  commit_->append(static_cast<std::uint32_t>(record.continues ? Entry::fragment : Entry::message),
                   std::as_bytes(std::span(&head, 1)), record.message);
 }
 

@@ -50,14 +50,14 @@ class Replay {
   std::uint64_t but_for_;
   std::uint64_t view_ = 0;
   std::vector<std::string> members_;
-  std::vector<Assembly> assemblies_;
+  std::vector<Reassembly> reassemblies_;
 };
 
 /// Kinds of records.
 enum class Entry : std::uint32_t {
   view = 1,     // number, how many members; of each: length of its name, and the name
-  message = 2,  // whose: place in the view's members; turn; what the sender's record had
-  part = 3      // likewise; the sender's next one goes on with the message
+  message = 2,  // whose: place in the view's members; slot; what the sender's record had
+  fragment = 3  // likewise; the sender's next one goes on with the message
 };
 
 class Journal {

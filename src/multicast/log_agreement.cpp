@@ -36,12 +36,13 @@ bool is_view(std::uint32_t kind) noexcept {
   return kind == static_cast<std::uint32_t>(Entry::view);
 }
 
-EpochOptions options_of(const Subgroup& subgroup) {
-  EpochOptions options{.name = subgroup.name,
-                       .epoch = subgroup.view | std::uint64_t{1} << 63,  // beside the view's own
-                       .members = subgroup.members,
-                       .senders = {},
-                       .ring_bytes = kRingBytes};
+SubgroupViewOptions options_of(const Subgroup& subgroup) {
+  SubgroupViewOptions options{
+      .name = subgroup.name,
+      .generation = subgroup.view | std::uint64_t{1} << 63,  // beside the view's own
+      .members = subgroup.members,
+      .senders = {},
+      .ring_bytes = kRingBytes};
   for (std::uint32_t i = 0; i < subgroup.members.size(); ++i) options.senders.push_back(i);
   return options;
 }
@@ -57,7 +58,7 @@ LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& jo
                                      subgroup.members.begin())),
       reports_(subgroup.members.size()),
       to_begin_(subgroup.members.size()),
-      epoch_(fabric, options_of(subgroup), [this](std::span<const Delivery> batch) {
+      view_(fabric, options_of(subgroup), [this](std::span<const Delivery> batch) {
         for (const Delivery& delivery : batch) take(delivery.sender, delivery.message);
       }) {}
 
@@ -65,11 +66,11 @@ std::size_t LogAgreement::poll() {
   if (!refusal_.empty()) return 0;
   try {
     std::size_t done = !begun() && journal_.poll() ? 1 : 0;
-    if (!said_ && journal_.settled()) done += send_report() ? 1 : 0;
+    if (!report_sent_ && journal_.settled()) done += send_report() ? 1 : 0;
     if (chosen_ && source_ == me_ && !ended_) done += send_records() ? 1 : 0;
     if (ended_) done += send_if_settled(Kind::stored, must_store_) ? 1 : 0;
     done += send_if_settled(Kind::begun, must_begin_) ? 1 : 0;
-    done += epoch_.poll();
+    done += view_.poll();
     return done;
   } catch (const Error& e) {  // the log can be read no more, say
     refusal_ = journal_.blame(e.what());
@@ -94,8 +95,8 @@ bool LogAgreement::send_report() {
     write(writer, view.members);
   }
   write(writer, member_.given_up);
-  said_ = epoch_.send(message) == SendResult::sent;
-  return said_;
+  report_sent_ = view_.send(message) == SendResult::sent;
+  return report_sent_;
 }
 
 void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message) {
@@ -184,13 +185,13 @@ void LogAgreement::choose() {
 
 /// From where on each needs our records.
 void LogAgreement::make_plan() {
-  Writer writer(to_say_);
+  Writer writer(to_send_);
   writer.u32(static_cast<std::uint32_t>(Kind::plan));
   std::uint64_t least = reports_[me_]->end.number;
   for (const auto& report : reports_) {
-    const std::uint64_t from = common_part(*reports_[me_], *report, [&](std::uint64_t number) {
-      return journal_.chain_before(number);
-    });
+    const std::uint64_t from =
+        common_prefix_end(*reports_[me_], *report,
+                          [&](std::uint64_t number) { return journal_.chain_before(number); });
     writer.u64(from);
     least = std::min(least, from);
   }
@@ -200,11 +201,11 @@ void LogAgreement::make_plan() {
 /// As far as there is room. Returns whether anything was sent.
 bool LogAgreement::send_records() {
   bool any = false;
-  while (!to_say_.empty() && epoch_.send(to_say_) == SendResult::sent) {
+  while (!to_send_.empty() && view_.send(to_send_) == SendResult::sent) {
     any = true;
-    to_say_.clear();
+    to_send_.clear();
     if (!reader_) break;
-    Writer writer(to_say_);
+    Writer writer(to_send_);
     if (const std::optional<log::Record> record = reader_->next()) {
       writer.u32(static_cast<std::uint32_t>(Kind::record));
       writer.u64(record->number);
@@ -223,7 +224,7 @@ bool LogAgreement::send_if_settled(Kind kind, bool& wanted) {
   if (!wanted || !journal_.settled()) return false;
   std::vector<std::byte> message;
   Writer(message).u32(static_cast<std::uint32_t>(kind));
-  wanted = epoch_.send(message) != SendResult::sent;
+  wanted = view_.send(message) != SendResult::sent;
   return !wanted;
 }
 

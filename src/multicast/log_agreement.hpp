@@ -9,9 +9,9 @@
 
 #include <dunlin/group.hpp>
 
-#include "multicast/epoch.hpp"
 #include "multicast/journal.hpp"
 #include "multicast/restart.hpp"
+#include "multicast/subgroup_view.hpp"
 
 /// At the beginning of a view, the members of a durable subgroup make their logs equal: each
 /// reports its own, all choose the same one (restart.hpp), and its owner sends the others what they
@@ -73,22 +73,22 @@ class LogAgreement {
   std::uint32_t me_;
   std::vector<std::optional<LogReport>> reports_;  // by member
   std::size_t reported_ = 0;
-  bool said_ = false;    // our own
-  bool chosen_ = false;  // a source
+  bool report_sent_ = false;  // our own
+  bool chosen_ = false;       // a source
   bool inherits_ = false;
   std::string refusal_;
   std::uint32_t source_ = 0;
   std::uint64_t last_view_ = 0;
   std::uint64_t from_ = 0;               // the first record that we may lack
   std::unique_ptr<JournalReader> ours_;  // from there on, as long as it is what comes
-  std::vector<std::byte> to_say_;        // the plan, and then record by record
+  std::vector<std::byte> to_send_;       // the plan, and then record by record
   std::unique_ptr<JournalReader> reader_;
   bool ended_ = false;        // all records have come
   bool must_store_ = false;   // those that we lacked, and say so
   std::size_t to_store_ = 0;  // members that have not said so yet
   bool must_begin_ = false;   // likewise with the view's record
   std::size_t to_begin_;
-  Epoch epoch_;
+  SubgroupView view_;
 };
 
 }  // namespace dunlin::multicast

@@ -20,19 +20,19 @@ class SentLong {
   struct Message {
     std::vector<std::byte> bytes;
     std::size_t fed = 0;  // bytes that are in records
-    std::uint64_t first_turn = kNoTurn;
-    std::uint64_t last_turn = kNoTurn;  // kNoTurn: some are not in records yet
+    std::uint64_t first_slot = kNoSlot;
+    std::uint64_t last_slot = kNoSlot;  // kNoSlot: some are not in records yet
   };
 
   [[nodiscard]] bool feeding() const noexcept {
-    return !messages_.empty() && messages_.back().last_turn == kNoTurn;
+    return !messages_.empty() && messages_.back().last_slot == kNoSlot;
   }
   void add(std::span<const std::byte> message) {
     messages_.push_back({.bytes = {message.begin(), message.end()}});
   }
   [[nodiscard]] Message& last() noexcept { return messages_.back(); }
-  void free_below(std::uint64_t turn) noexcept {
-    while (!messages_.empty() && messages_.front().last_turn < turn) messages_.pop_front();
+  void free_below(std::uint64_t slot) noexcept {
+    while (!messages_.empty() && messages_.front().last_slot < slot) messages_.pop_front();
   }
   [[nodiscard]] const std::deque<Message>& messages() const noexcept { return messages_; }
 
@@ -41,19 +41,19 @@ class SentLong {
 };
 
 /// A receiver's part of one, by sender.
-class Assembly {
+class Reassembly {
  public:
   [[nodiscard]] bool open() const noexcept { return open_; }
   /// Whether a message was completed, and has not been let go of.
   [[nodiscard]] bool held() const noexcept { return held_; }
 
   /// Returns whether that was the last part. Requires that none is held.
-  bool add(const Record& part) {
-    if (bytes_.size() + part.message.size() <= kMaxCastBytes)  // or a peer has spoilt its ring
-      bytes_.insert(bytes_.end(), part.message.begin(), part.message.end());
-    open_ = part.continues;
-    held_ = !part.continues;
-    if (part.continues) unfinished_turns_.push_back(part.turn);
+  bool add(const Record& fragment) {
+    if (bytes_.size() + fragment.message.size() <= kMaxCastBytes)  // or a peer has spoilt its ring
+      bytes_.insert(bytes_.end(), fragment.message.begin(), fragment.message.end());
+    open_ = fragment.continues;
+    held_ = !fragment.continues;
+    if (fragment.continues) unfinished_slots_.push_back(fragment.slot);
     return held_;
   }
   [[nodiscard]] std::span<const std::byte> message() const noexcept { return bytes_; }
@@ -63,24 +63,24 @@ class Assembly {
     held_ = false;
   }
 
-  /// How many turns from `turn` on were of parts but for a last one.
-  [[nodiscard]] std::uint64_t parts_from(std::uint64_t turn) const noexcept {
-    std::uint64_t parts = 0;
-    for (const std::uint64_t part : unfinished_turns_) parts += part >= turn ? 1 : 0;
-    return parts;
+  /// How many slots from `slot` on were of parts but for a last one.
+  [[nodiscard]] std::uint64_t fragments_from(std::uint64_t slot) const noexcept {
+    std::uint64_t fragments = 0;
+    for (const std::uint64_t fragment : unfinished_slots_) fragments += fragment >= slot ? 1 : 0;
+    return fragments;
   }
-  [[nodiscard]] const std::deque<std::uint64_t>& unfinished_turns() const noexcept {
-    return unfinished_turns_;
+  [[nodiscard]] const std::deque<std::uint64_t>& unfinished_slots() const noexcept {
+    return unfinished_slots_;
   }
   /// Turns that all members have delivered are not asked for.
-  void forget_parts_below(std::uint64_t turn) noexcept {
-    while (!unfinished_turns_.empty() && unfinished_turns_.front() < turn)
-      unfinished_turns_.pop_front();
+  void forget_fragments_below(std::uint64_t slot) noexcept {
+    while (!unfinished_slots_.empty() && unfinished_slots_.front() < slot)
+      unfinished_slots_.pop_front();
   }
 
  private:
   std::vector<std::byte> bytes_;
-  std::deque<std::uint64_t> unfinished_turns_;
+  std::deque<std::uint64_t> unfinished_slots_;
   bool open_ = false;
   bool held_ = false;
 };

@@ -7,48 +7,48 @@
 #include <vector>
 
 #include <dunlin/error.hpp>
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
 
 #include "assert.hpp"
 #include "fabric/bytes.hpp"
 #include "fabric/names.hpp"
-#include "flaw.hpp"
+#include "fault_injection.hpp"
 #include "log/posix_disk.hpp"
 #include "multicast/durable_log.hpp"
-#include "multicast/epoch.hpp"
+#include "multicast/subgroup_view.hpp"
 #include "scoped_flag.hpp"
 
-/// From view to view: an epoch ends, what it did not deliver of our own comes first in the next.
+/// From view to view: a view ends, what it did not deliver of our own comes first in the next.
 namespace dunlin {
 
 namespace {
 
 using multicast::Counters;
 using multicast::Delivery;
-using multicast::Epoch;
 using multicast::SendResult;
+using multicast::SubgroupView;
 
 }  // namespace
 
 /// One view's.
-struct Term {
+struct OpenView {
   Subgroup subgroup;
   std::vector<std::string> names;  // of its members
-  std::unique_ptr<Epoch> epoch;
+  std::unique_ptr<SubgroupView> view;
   std::vector<multicast::Known> had = {};  // by member: what the state taken holds already
 };
 
 void write(Writer& writer, const multicast::Known& known) {
-  writer.u64(known.turns);
-  writer.u32(static_cast<std::uint32_t>(known.parts.size()));
-  for (const std::uint64_t part : known.parts) writer.u64(part);
+  writer.u64(known.slots);
+  writer.u32(static_cast<std::uint32_t>(known.fragments.size()));
+  for (const std::uint64_t fragment : known.fragments) writer.u64(fragment);
 }
 [[nodiscard]] multicast::Known read_known(Reader& reader) {
-  multicast::Known known{.turns = reader.u64()};
+  multicast::Known known{.slots = reader.u64()};
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
-    known.parts.push_back(reader.u64());
+    known.fragments.push_back(reader.u64());
   return known;
 }
 
@@ -65,9 +65,9 @@ void write(Writer& writer, const multicast::Known& known) {
 /// Then a part rests, as whoever has had nothing to do for so many polls.
 constexpr std::uint64_t kFruitlessUntilRest = 64;
 
-class Multicast::Part final : public SubgroupPart {
+class Multicast::Participant final : public SubgroupParticipant {
  public:
-  Part(Group& group, const std::string& subgroup, MulticastOptions options)
+  Participant(Group& group, const std::string& subgroup, MulticastOptions options)
       : group_(group), who_("subgroup '" + subgroup + "': "), options_(std::move(options)) {
     const bool durable = options_.mode == multicast::Mode::durable;
     if (durable && options_.log_directory.empty())
@@ -82,45 +82,46 @@ class Multicast::Part final : public SubgroupPart {
                                              group.name() + "/" + subgroup),
         options_.log_given_up);
   }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-  ~Part() override {
+  Participant(const Participant&) = delete;
+  Participant& operator=(const Participant&) = delete;
+  ~Participant() override {
     if (durable_) durable_->end();
-    terms_.clear();
+    open_views_.clear();
   }
 
   // --- what the group asks for -------------------------------------------------------------------
   void begin(Fabric& fabric, const Subgroup& subgroup) override {
-    DUNLIN_ASSERT_ALWAYS(terms_.empty() || terms_.back().epoch->over(),
+    DUNLIN_ASSERT_ALWAYS(open_views_.empty() || open_views_.back().view->over(),
                          "GRP-V1: a view is finished before the next one begins");
     if (upcall_ || lacks_state_) drop_past();
     fruitless_ = 0;
-    multicast::EpochOptions options{.name = subgroup.name,
-                                    .epoch = subgroup.view,
-                                    .members = subgroup.members,
-                                    .senders = subgroup.senders,
-                                    .mode = options_.mode,
-                                    .ring_bytes = options_.ring_bytes,
-                                    .window_messages = options_.window_messages,
-                                    .switches = options_.switches,
-                                    .journal = durable_ ? &durable_->journal() : nullptr};
-    if (flawed(Flaw::epoch_is_not_the_views)) options.epoch = 1;
+    multicast::SubgroupViewOptions options{.name = subgroup.name,
+                                           .generation = subgroup.view,
+                                           .members = subgroup.members,
+                                           .senders = subgroup.senders,
+                                           .mode = options_.mode,
+                                           .ring_bytes = options_.ring_bytes,
+                                           .window_messages = options_.window_messages,
+                                           .switches = options_.switches,
+                                           .journal = durable_ ? &durable_->journal() : nullptr};
+    if (is_injected(FaultInjection::generation_is_not_the_views)) options.generation = 1;
     multicast::Upcall upcall;
     if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up_all(batch); };
-    terms_.push_back({.subgroup = subgroup,
-                      .names = names_of(fabric, subgroup.members),
-                      .epoch = std::make_unique<Epoch>(fabric, std::move(options), upcall)});
+    open_views_.push_back(
+        {.subgroup = subgroup,
+         .names = names_of(fabric, subgroup.members),
+         .view = std::make_unique<SubgroupView>(fabric, std::move(options), upcall)});
     finishing_ = false;
     lacks_state_ = subgroup.lacks_state;
     if (durable_) {
       if (lacks_state_) durable_->skip_replay();
-      durable_->begin(fabric, subgroup, terms_.back().names);
+      durable_->begin(fabric, subgroup, open_views_.back().names);
     }
     now().hold(lacks_state_);
     send_again();
   }
   std::size_t poll() override {
-    DUNLIN_ASSERT(!terms_.empty() && !terms_.back().epoch->over(),
+    DUNLIN_ASSERT(!open_views_.empty() && !open_views_.back().view->over(),
                   "GRP-V1: a part is polled between begin() and finish()");
     if (!again_.empty()) [[unlikely]]
       send_again();
@@ -144,37 +145,40 @@ class Multicast::Part final : public SubgroupPart {
   bool rests() const noexcept override { return fruitless_ >= kFruitlessUntilRest; }
   void wedge() noexcept override { now().wedge(); }
   std::span<const std::uint64_t> received() const noexcept override {
-    return terms_.back().epoch->received();
+    return open_views_.back().view->received();
   }
   void finish(std::span<const std::uint64_t> trim) override {
-    DUNLIN_ASSERT_ALWAYS(!terms_.empty(), "GRP-V1: what has not begun is not finished");
+    DUNLIN_ASSERT_ALWAYS(!open_views_.empty(), "GRP-V1: what has not begun is not finished");
     if (durable_) durable_->end();
-    Epoch::Remains remains = [&] {
+    SubgroupView::Remains remains = [&] {
       const ScopedFlag finishing(finishing_);
       return now().finish(trim);
     }();
-    if (flawed(Flaw::unsent_is_lost)) remains.again.clear();
+    if (is_injected(FaultInjection::unsent_is_lost)) remains.again.clear();
     // What has not been sent again yet comes behind what has.
     again_.insert(again_.begin(), std::make_move_iterator(remains.again.begin()),
                   std::make_move_iterator(remains.again.end()));
-    const Term& term = terms_.back();
-    for (std::size_t seat = 0; seat < remains.ahead.size(); ++seat)
-      if (remains.ahead[seat] > 0)
-        ahead_of_[term.names[term.subgroup.senders[seat]]] += remains.ahead[seat];
-    if (options_.mode == multicast::Mode::unordered && !term.had.empty()) count_had(term, trim);
+    const OpenView& open_view = open_views_.back();
+    for (std::size_t sender_rank = 0; sender_rank < remains.ahead.size(); ++sender_rank)
+      if (remains.ahead[sender_rank] > 0)
+        ahead_of_[open_view.names[open_view.subgroup.senders[sender_rank]]] +=
+            remains.ahead[sender_rank];
+    if (options_.mode == multicast::Mode::unordered && !open_view.had.empty())
+      count_had(open_view, trim);
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
   // --- members that come in ----------------------------------------------------------------------
   bool wants_state() const noexcept override { return load_ != nullptr; }
   std::optional<std::vector<std::byte>> give_state() override {
-    if (terms_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
+    if (open_views_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
     if (!now().handed_up()) return std::nullopt;
     std::vector<std::byte> state;
     Writer writer(state);
-    const std::size_t seats = terms_.back().subgroup.senders.size();
-    writer.u32(static_cast<std::uint32_t>(seats));
-    for (std::size_t seat = 0; seat < seats; ++seat) write(writer, known_of(seat));
+    const std::size_t sender_count = open_views_.back().subgroup.senders.size();
+    writer.u32(static_cast<std::uint32_t>(sender_count));
+    for (std::size_t sender_rank = 0; sender_rank < sender_count; ++sender_rank)
+      write(writer, known_of(sender_rank));
     writer.u32(static_cast<std::uint32_t>(ahead_of_.size()));
     for (const auto& [name, ahead] : ahead_of_) {
       writer.text(name);
@@ -199,8 +203,9 @@ class Multicast::Part final : public SubgroupPart {
     now().hold(false);
   }
   bool uses(const Fabric& fabric) const noexcept override {
-    return std::ranges::any_of(terms_,
-                               [&](const Term& term) { return &term.epoch->fabric() == &fabric; });
+    return std::ranges::any_of(open_views_, [&](const OpenView& open_view) {
+      return &open_view.view->fabric() == &fabric;
+    });
   }
   void on_state(Save save, Load load) {
     check_not_begun("on_state");
@@ -211,7 +216,7 @@ class Multicast::Part final : public SubgroupPart {
   // --- what the user asks for --------------------------------------------------------------------
   /// Who lacks its state does not: what it sent could come to it as a part of that only.
   [[nodiscard]] bool may_send() const noexcept {
-    return !terms_.empty() && again_.empty() && !lacks_state_;
+    return !open_views_.empty() && again_.empty() && !lacks_state_;
   }
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept {
     if (!may_send()) return {};
@@ -219,7 +224,7 @@ class Multicast::Part final : public SubgroupPart {
     return now().prepare(bytes);
   }
   void commit() noexcept {
-    if (!terms_.empty()) now().commit();
+    if (!open_views_.empty()) now().commit();
   }
   [[nodiscard]] SendResult send(std::span<const std::byte> message) {
     fruitless_ = 0;
@@ -244,19 +249,19 @@ class Multicast::Part final : public SubgroupPart {
       throw Error(who_ + "next() is for who has set no on_delivery");
     fruitless_ = 0;
     if (lacks_state_) return std::nullopt;
-    while (!terms_.empty()) {
-      Term& oldest = terms_.front();
-      while (std::optional<Delivery> found = oldest.epoch->next()) {
+    while (!open_views_.empty()) {
+      OpenView& oldest = open_views_.front();
+      while (std::optional<Delivery> found = oldest.view->next()) {
         taken_ = true;
         if (!is_known(oldest, *found)) return found;
       }
-      if (terms_.size() == 1) return std::nullopt;
+      if (open_views_.size() == 1) return std::nullopt;
       drop_oldest();
     }
     return std::nullopt;
   }
   [[nodiscard]] const Subgroup& subgroup() const noexcept {
-    return terms_.empty() ? none_ : terms_.front().subgroup;
+    return open_views_.empty() ? none_ : open_views_.front().subgroup;
   }
   void on_replay(multicast::ReplayUpcall upcall) {
     check_not_begun("on_replay");
@@ -267,55 +272,57 @@ class Multicast::Part final : public SubgroupPart {
   }
   [[nodiscard]] Counters counters() const noexcept {
     Counters all = past_;
-    for (const Term& term : terms_) all += term.epoch->counters();
+    for (const OpenView& open_view : open_views_) all += open_view.view->counters();
     if (durable_) all.log_commits = durable_->journal().commits();
     all.messages_sent -= sent_again_;
     all.bytes_sent -= bytes_sent_again_;
     return all;
   }
   void each_table(const std::function<void(const TableCore&)>& look) const {
-    for (const Term& term : terms_) look(term.epoch->table());
+    for (const OpenView& open_view : open_views_) look(open_view.view->table());
   }
 
  private:
-  [[nodiscard]] Epoch& now() noexcept { return *terms_.back().epoch; }
+  [[nodiscard]] SubgroupView& now() noexcept { return *open_views_.back().view; }
 
   /// While send() can take nothing, although there may be room.
   [[nodiscard]] SendResult why_not_send() const noexcept {
     if (group_.ended()) return SendResult::ended;
-    if (terms_.empty()) return SendResult::wedged;
-    if (!terms_.back().epoch->sends()) return SendResult::not_a_sender;
+    if (open_views_.empty()) return SendResult::wedged;
+    if (!open_views_.back().view->sends()) return SendResult::not_a_sender;
     if (lacks_state_) return SendResult::waiting_for_state;
     return again_.empty() ? SendResult::wedged : SendResult::no_room;
   }
 
   void check_not_begun(const char* what) const {
-    if (terms_.empty()) return;
+    if (open_views_.empty()) return;
     throw Error(who_ + what + " comes too late: call it before the group's first poll()");
   }
 
   /// What another member gave.
   void load(std::span<const std::byte> state) {
     Reader reader(state);
-    Term& term = terms_.back();
-    std::vector<multicast::Known> had(term.subgroup.members.size());
-    const std::uint32_t seats = reader.u32();
-    for (std::uint32_t seat = 0; seat < seats && seat < term.subgroup.senders.size(); ++seat)
-      had[term.subgroup.senders[seat]] = read_known(reader);
+    OpenView& open_view = open_views_.back();
+    std::vector<multicast::Known> had(open_view.subgroup.members.size());
+    const std::uint32_t sender_count = reader.u32();
+    for (std::uint32_t sender_rank = 0;
+         sender_rank < sender_count && sender_rank < open_view.subgroup.senders.size();
+         ++sender_rank)
+      had[open_view.subgroup.senders[sender_rank]] = read_known(reader);
     ahead_of_.clear();
     for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
       const std::string name = reader.text();
       ahead_of_[name] = reader.u64();
     }
     const bool saved = reader.u32() != 0;
-    if (!reader.good() || seats != term.subgroup.senders.size())
+    if (!reader.good() || sender_count != open_view.subgroup.senders.size())
       throw Error(who_ + "another member gave a state that is none: do all use the same release?");
     if (!saved)
       throw Error(who_ +
                   "this member waits for a state, and the one that was asked saves none: call "
                   "on_state at all members, or at none");
     load_(reader.rest());
-    term.had = std::move(had);
+    open_view.had = std::move(had);
   }
   /// With members that differ nothing would ever be delivered.
   void leave_because_of_options() {
@@ -333,11 +340,11 @@ class Multicast::Part final : public SubgroupPart {
   }
 
   void drop_oldest() {
-    past_ += terms_.front().epoch->counters();
-    terms_.pop_front();
+    past_ += open_views_.front().view->counters();
+    open_views_.pop_front();
   }
   void drop_past() {
-    while (!terms_.empty()) drop_oldest();
+    while (!open_views_.empty()) drop_oldest();
   }
 
   void send_again() {
@@ -349,28 +356,30 @@ class Multicast::Part final : public SubgroupPart {
   }
 
   /// What a state of ours holds of a sender: we may not have received yet what came with our own.
-  [[nodiscard]] multicast::Known known_of(std::size_t seat) {
-    multicast::Known known = now().passed(seat);
-    const Term& term = terms_.back();
-    if (!term.had.empty()) known.extend(term.had[term.subgroup.senders[seat]]);
+  [[nodiscard]] multicast::Known known_of(std::size_t sender_rank) {
+    multicast::Known known = now().passed(sender_rank);
+    const OpenView& open_view = open_views_.back();
+    if (!open_view.had.empty())
+      known.extend(open_view.had[open_view.subgroup.senders[sender_rank]]);
     return known;
   }
   /// Beyond the trim, and never received here: it will come again, too.
-  void count_had(const Term& term, std::span<const std::uint64_t> trim) {
-    for (std::size_t seat = 0; seat < trim.size(); ++seat) {
-      const std::uint32_t sender = term.subgroup.senders[seat];
-      const std::uint64_t from = std::max(term.epoch->passed(seat).turns, trim[seat]);
-      if (const std::uint64_t messages = term.had[sender].messages_from(from))
-        ahead_of_[term.names[sender]] += messages;
+  void count_had(const OpenView& open_view, std::span<const std::uint64_t> trim) {
+    for (std::size_t sender_rank = 0; sender_rank < trim.size(); ++sender_rank) {
+      const std::uint32_t sender = open_view.subgroup.senders[sender_rank];
+      const std::uint64_t from =
+          std::max(open_view.view->passed(sender_rank).slots, trim[sender_rank]);
+      if (const std::uint64_t messages = open_view.had[sender].messages_from(from))
+        ahead_of_[open_view.names[sender]] += messages;
     }
   }
   /// What is in the state that we took, and what comes again of a sender and was delivered here
   /// already, is passed over.
-  [[nodiscard]] bool is_known(const Term& term, const Delivery& delivery) {
-    if (!term.had.empty() && delivery.turn < term.had[delivery.sender].turns) return true;
+  [[nodiscard]] bool is_known(const OpenView& open_view, const Delivery& delivery) {
+    if (!open_view.had.empty() && delivery.slot < open_view.had[delivery.sender].slots) return true;
     if (ahead_of_.empty()) [[likely]]
       return false;
-    const auto ahead = ahead_of_.find(term.names[delivery.sender]);
+    const auto ahead = ahead_of_.find(open_view.names[delivery.sender]);
     if (ahead == ahead_of_.end()) return false;
     if (--ahead->second == 0) ahead_of_.erase(ahead);
     return true;
@@ -387,12 +396,12 @@ class Multicast::Part final : public SubgroupPart {
   }
   void hand_up(std::span<const Delivery> batch) {
     const ScopedFlag handing_up(handing_up_);
-    if (ahead_of_.empty() && terms_.back().had.empty() && !lacks_state_) [[likely]]
+    if (ahead_of_.empty() && open_views_.back().had.empty() && !lacks_state_) [[likely]]
       return upcall_(batch);
     if (lacks_state_) return;  // the view ends, and whom we ask next has it all
     std::vector<Delivery> rest;
     for (const Delivery& delivery : batch)
-      if (!is_known(terms_.back(), delivery)) rest.push_back(delivery);
+      if (!is_known(open_views_.back(), delivery)) rest.push_back(delivery);
     if (!rest.empty()) upcall_(rest);
   }
 
@@ -406,7 +415,7 @@ class Multicast::Part final : public SubgroupPart {
   bool handing_up_ = false;
   bool finishing_ = false;                    // the view ends,
   std::exception_ptr thrown_;                 // and this came out of an upcall
-  std::deque<Term> terms_;                    // the last one is the view at hand
+  std::deque<OpenView> open_views_;           // the last one is the view at hand
   std::deque<std::vector<std::byte>> again_;  // own messages of views before
   /// Unordered: how many messages of a member were delivered beyond its trim.
   std::map<std::string, std::uint64_t> ahead_of_;
@@ -420,30 +429,38 @@ class Multicast::Part final : public SubgroupPart {
 };
 
 Multicast::Multicast(Group& group, const std::string& subgroup, MulticastOptions options)
-    : part_(std::make_unique<Part>(group, subgroup, std::move(options))) {
-  group.attach(subgroup, *part_);
+    : participant_(std::make_unique<Participant>(group, subgroup, std::move(options))) {
+  group.attach(subgroup, *participant_);
 }
 Multicast::Multicast(Group& group, const std::string& subgroup)
     : Multicast(group, subgroup, MulticastOptions()) {}
 Multicast::~Multicast() = default;
 
 std::span<std::byte> Multicast::prepare(std::size_t bytes) noexcept {
-  return part_->prepare(bytes);
+  return participant_->prepare(bytes);
 }
-void Multicast::commit() noexcept { part_->commit(); }
-SendResult Multicast::send(std::span<const std::byte> message) { return part_->send(message); }
-std::size_t Multicast::largest_in_place() const noexcept { return part_->largest_in_place(); }
-void Multicast::on_delivery(multicast::Upcall upcall) { part_->on_delivery(std::move(upcall)); }
-std::optional<Delivery> Multicast::next() { return part_->next(); }
+void Multicast::commit() noexcept { participant_->commit(); }
+SendResult Multicast::send(std::span<const std::byte> message) {
+  return participant_->send(message);
+}
+std::size_t Multicast::largest_in_place() const noexcept {
+  return participant_->largest_in_place();
+}
+void Multicast::on_delivery(multicast::Upcall upcall) {
+  participant_->on_delivery(std::move(upcall));
+}
+std::optional<Delivery> Multicast::next() { return participant_->next(); }
 void Multicast::on_state(Save save, Load load) {
-  part_->on_state(std::move(save), std::move(load));
+  participant_->on_state(std::move(save), std::move(load));
 }
-const Subgroup& Multicast::subgroup() const noexcept { return part_->subgroup(); }
-void Multicast::on_replay(multicast::ReplayUpcall upcall) { part_->on_replay(std::move(upcall)); }
-std::vector<std::string> Multicast::log_notices() const { return part_->log_notices(); }
-Counters Multicast::counters() const noexcept { return part_->counters(); }
+const Subgroup& Multicast::subgroup() const noexcept { return participant_->subgroup(); }
+void Multicast::on_replay(multicast::ReplayUpcall upcall) {
+  participant_->on_replay(std::move(upcall));
+}
+std::vector<std::string> Multicast::log_notices() const { return participant_->log_notices(); }
+Counters Multicast::counters() const noexcept { return participant_->counters(); }
 void Multicast::each_table(const std::function<void(const TableCore&)>& look) const {
-  part_->each_table(look);
+  participant_->each_table(look);
 }
 
 }  // namespace dunlin

@@ -12,10 +12,10 @@ std::uint64_t next_message(std::uint64_t from, std::optional<std::size_t> except
   const std::size_t within = from % senders;
   std::uint64_t lowest = UINT64_MAX;
   for (std::size_t s = 0; s < senders; ++s) {
-    std::uint64_t turn = round + (s < within ? 1 : 0);
-    // Known turns from `real` on are nulls, and so are all of `except`'s, as far as this goes.
-    if (turn >= real[s] || s == except) turn = std::max(turn, taken[s]);
-    lowest = std::min(lowest, number_of(turn, s, senders));
+    std::uint64_t slot = round + (s < within ? 1 : 0);
+    // Known slots from `real` on are nulls, and so are all of `except`'s, as far as this goes.
+    if (slot >= real[s] || s == except) slot = std::max(slot, taken[s]);
+    lowest = std::min(lowest, sequence_of(slot, s, senders));
   }
   return lowest;
 }

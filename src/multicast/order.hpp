@@ -4,48 +4,48 @@
 #include <optional>
 #include <span>
 
-/// The arithmetic of the order: turns, numbers, receipts, nulls, stability. Pure. A view's senders
-/// are counted from 0; turn i of sender s has the number i S + s, S being how many there are.
+/// The arithmetic of the order: slots, numbers, receipts, nulls, stability. Pure. A view's senders
+/// are counted from 0; slot i of sender s has the number i S + s, S being how many there are.
 ///
-/// Spans are indexed by sender: `taken`, how many turns it is known to have taken; `real`, how many
-/// of these up to its last record, so that turns from there on are nulls.
+/// Spans are indexed by sender: `taken`, how many slots it is known to have taken; `real`, how many
+/// of these up to its last record, so that slots from there on are nulls.
 namespace dunlin::multicast::order {
 
-[[nodiscard]] inline std::uint64_t number_of(std::uint64_t turn, std::size_t sender,
-                                             std::size_t senders) noexcept {
-  return turn * senders + sender;
+[[nodiscard]] inline std::uint64_t sequence_of(std::uint64_t slot, std::size_t sender,
+                                               std::size_t senders) noexcept {
+  return slot * senders + sender;
 }
 
-/// How many turns of the sender have numbers below this one.
-[[nodiscard]] inline std::uint64_t turns_below(std::uint64_t number, std::size_t sender,
+/// How many slots of the sender have numbers below this one.
+[[nodiscard]] inline std::uint64_t slots_below(std::uint64_t sequence, std::size_t sender,
                                                std::size_t senders) noexcept {
-  return number / senders + (sender < number % senders ? 1 : 0);
+  return sequence / senders + (sender < sequence % senders ? 1 : 0);
 }
 
 /// The lowest number that has not been received.
 [[nodiscard]] inline std::uint64_t received(std::span<const std::uint64_t> taken) noexcept {
   std::uint64_t lowest = UINT64_MAX;
   for (std::size_t s = 0; s < taken.size(); ++s) {
-    const std::uint64_t number = number_of(taken[s], s, taken.size());
-    lowest = number < lowest ? number : lowest;
+    const std::uint64_t sequence = sequence_of(taken[s], s, taken.size());
+    lowest = sequence < lowest ? sequence : lowest;
   }
   return lowest;
 }
 
-/// How many turns `me` must have taken, so that no message of another sender waits for it. Only
-/// messages count, not nulls: so when nobody sends, nobody takes turns.
-[[nodiscard]] inline std::uint64_t turns_due(std::span<const std::uint64_t> real,
+/// How many slots `me` must have taken, so that no message of another sender waits for it. Only
+/// messages count, not nulls: so when nobody sends, nobody takes slots.
+[[nodiscard]] inline std::uint64_t slots_due(std::span<const std::uint64_t> real,
                                              std::size_t me) noexcept {
   std::uint64_t due = 0;
   for (std::size_t s = 0; s < real.size(); ++s) {
     if (s == me || real[s] == 0) continue;
-    const std::uint64_t turns = real[s] - (s < me ? 1 : 0);
-    due = turns > due ? turns : due;
+    const std::uint64_t slots = real[s] - (s < me ? 1 : 0);
+    due = slots > due ? slots : due;
   }
   return due;
 }
 
-/// The lowest number from `from` on that may be a message; senders' turns that are not known yet
+/// The lowest number from `from` on that may be a message; senders' slots that are not known yet
 /// may be. Messages of `except` do not count.
 [[nodiscard]] std::uint64_t next_message(std::uint64_t from, std::optional<std::size_t> except,
                                          std::span<const std::uint64_t> taken,
@@ -63,10 +63,10 @@ namespace dunlin::multicast::order {
 
 /// Whether others may wait to hear of receipts from number `said` to `received`: there may be a
 /// message between them that is not our own (`me`).
-[[nodiscard]] inline bool worth_saying(std::uint64_t said, std::uint64_t received,
-                                       std::optional<std::size_t> me,
-                                       std::span<const std::uint64_t> taken,
-                                       std::span<const std::uint64_t> real) noexcept {
+[[nodiscard]] inline bool worth_publishing(std::uint64_t said, std::uint64_t received,
+                                           std::optional<std::size_t> me,
+                                           std::span<const std::uint64_t> taken,
+                                           std::span<const std::uint64_t> real) noexcept {
   return said < received && next_message(said, me, taken, real) < received;
 }
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <tuple>
 
-#include "flaw.hpp"
+#include "fault_injection.hpp"
 
 namespace dunlin::multicast {
 namespace {
@@ -131,7 +131,8 @@ LogChoice choose_log(Reports reports) {
   LogChoice choice{.source = static_cast<std::size_t>(best - reports.begin()), .refusal = {}};
   if (best->live) return choice;
   if (best->views.empty()) {
-    if (!flawed(Flaw::empty_log_begins_anew)) choice.refusal = had_by_others(reports);
+    if (!is_injected(FaultInjection::empty_log_begins_anew))
+      choice.refusal = had_by_others(reports);
     return choice;
   }
   const LoggedView* last = last_view_in_all(*best, reports);
@@ -153,8 +154,8 @@ LogChoice choose_log(Reports reports) {
   return choice;
 }
 
-std::uint64_t common_part(const LogReport& source, const LogReport& member,
-                          const std::function<std::uint64_t(std::uint64_t)>& chain_before) {
+std::uint64_t common_prefix_end(const LogReport& source, const LogReport& member,
+                                const std::function<std::uint64_t(std::uint64_t)>& chain_before) {
   const auto shared = [&](const LogPlace& place) {
     return place.number <= source.end.number && chain_before(place.number) == place.chain;
   };

@@ -58,7 +58,7 @@ struct LogChoice {
 
 /// From which record on a member needs those of the source instead of its own. `chain_before`: of
 /// the source's log, for numbers up to its end.
-[[nodiscard]] std::uint64_t common_part(
+[[nodiscard]] std::uint64_t common_prefix_end(
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);
 

@@ -1,21 +1,21 @@
 #include "multicast/ring.hpp"
 
 #include "assert.hpp"
-#include "flaw.hpp"
+#include "fault_injection.hpp"
 
 namespace dunlin::multicast {
 
 std::uint64_t RingCursor::pass_to_record(std::uint64_t real) noexcept {
   // No ring holds more of them, but one that a peer has spoilt (MC-R3).
-  for (std::size_t left = shape_.bytes / kWordBytes; left > 0 && turns_ < real; --left) {
+  for (std::size_t left = shape_.bytes / kWordBytes; left > 0 && slots_ < real; --left) {
     const std::size_t place = shape_.place(position_);
     header_ = RecordHeader::load(shape_.memory + place);
-    if (header_.length < RecordHeader::kOnlyNulls) return turns_ + header_.nulls;
+    if (header_.length < RecordHeader::kOnlyNulls) return slots_ + header_.nulls;
     const bool skip = header_.length == RecordHeader::kSkip;
     position_ += skip ? shape_.bytes - place : kWordBytes;
-    turns_ += skip ? 0 : header_.nulls;
+    slots_ += skip ? 0 : header_.nulls;
   }
-  return kNoTurn;
+  return kNoSlot;
 }
 
 std::byte* RingWriter::prepare(std::size_t message_bytes) noexcept {
@@ -39,9 +39,9 @@ std::size_t RingWriter::commit(bool continues) noexcept {
   }
   const std::size_t bytes = prepared_->bytes;
   const auto length = static_cast<std::uint32_t>(bytes);
-  RecordHeader{
-      length | (continues ? RecordHeader::kContinues : 0),
-      static_cast<std::uint32_t>(taken_ - real_) * (flawed(Flaw::null_counts_twice) ? 2 : 1)}
+  RecordHeader{length | (continues ? RecordHeader::kContinues : 0),
+               static_cast<std::uint32_t>(taken_ - real_) *
+                   (is_injected(FaultInjection::null_counts_twice) ? 2 : 1)}
       .store(shape_.memory + shape_.place(head_));
   DUNLIN_ASSERT(taken_ - real_ <= UINT32_MAX, "MC-R1: a record counts the nulls before it");
   DUNLIN_ASSERT(shape_.place(head_) % kWordBytes == 0, "MC-R1: a record begins at a multiple of 8");
@@ -54,12 +54,12 @@ std::size_t RingWriter::commit(bool continues) noexcept {
   return bytes;
 }
 
-std::uint64_t RingWriter::pass_to(std::uint64_t turn) noexcept {
+std::uint64_t RingWriter::pass_to(std::uint64_t slot) noexcept {
   const std::uint64_t before = taken_;
-  while (taken_ < turn) {
+  while (taken_ < slot) {
     const std::uint64_t left = real_ + UINT32_MAX - taken_;
-    taken_ += turn - taken_ < left ? turn - taken_ : left;
-    if (taken_ == turn || prepared_ || !room_for(kWordBytes)) break;
+    taken_ += slot - taken_ < left ? slot - taken_ : left;
+    if (taken_ == slot || prepared_ || !room_for(kWordBytes)) break;
     write_nulls();
   }
   return taken_ - before;

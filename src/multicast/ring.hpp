@@ -7,7 +7,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-/// A sender's ring of records, and the turns that they belong to: pure, on memory that somebody
+/// A sender's ring of records, and the slots that they belong to: pure, on memory that somebody
 /// else carries to the readers. docs/multicast.md ("Memory") gives the bytes. One thread at a time.
 ///
 ///     RingWriter writer({memory, 1 << 20});
@@ -16,18 +16,18 @@
 ///       writer.commit();
 ///     }
 ///     RingCursor cursor({memory, 1 << 20});
-///     while (cursor.next(writer.real()) != kNoTurn) use(cursor.take().message);
+///     while (cursor.next(writer.real()) != kNoSlot) use(cursor.take().message);
 ///
 /// Invariants:
 ///  MC-R1  A position counts bytes and never goes back; its place is the position modulo the size.
 ///      A record begins at a multiple of 8 and never wraps.
-///  MC-R2  Nothing is written over that a reader who is done with the turns freed may look at: the
+///  MC-R2  Nothing is written over that a reader who is done with the slots freed may look at: the
 ///      records that follow, and the skip before them.
 ///  MC-R3  A cursor reads a record only if `real` says that there is one, and never outside the
 ///      ring, whatever a peer has written there.
 namespace dunlin::multicast {
 
-inline constexpr std::uint64_t kNoTurn = UINT64_MAX;
+inline constexpr std::uint64_t kNoSlot = UINT64_MAX;
 
 /// Where a ring is and how records lie in it.
 struct RingShape {
@@ -51,7 +51,7 @@ struct RingShape {
 struct RecordHeader {
   static constexpr std::uint32_t kContinues = 0x8000'0000;
   static constexpr std::uint32_t kSkip = 0xffff'ffff;       // go on at the ring's beginning
-  static constexpr std::uint32_t kOnlyNulls = 0xffff'fffe;  // no message and no turn of its own
+  static constexpr std::uint32_t kOnlyNulls = 0xffff'fffe;  // no message and no slot of its own
 
   std::uint32_t length;
   std::uint32_t nulls;
@@ -72,24 +72,24 @@ static_assert(offsetof(RecordHeader, length) == 0 && offsetof(RecordHeader, null
 
 struct Record {
   std::span<const std::byte> message;
-  std::uint64_t turn;
+  std::uint64_t slot;
   bool continues;  // the sender's next record goes on with the message
 };
 
 /// Goes from record to record.
 class RingCursor {
  public:
-  explicit RingCursor(RingShape shape, std::uint64_t position = 0, std::uint64_t turns = 0,
+  explicit RingCursor(RingShape shape, std::uint64_t position = 0, std::uint64_t slots = 0,
                       std::uint64_t records = 0) noexcept
-      : shape_(shape), position_(position), turns_(turns), records_(records) {}
+      : shape_(shape), position_(position), slots_(slots), records_(records) {}
 
-  /// The turn of the next record, if the sender's turns below `real` are all in the ring: those
-  /// between turns() and it are nulls. kNoTurn: there is none.
+  /// The slot of the next record, if the sender's slots below `real` are all in the ring: those
+  /// between slots() and it are nulls. kNoSlot: there is none.
   [[nodiscard]] std::uint64_t next(std::uint64_t real) noexcept {
-    if (turns_ >= real) return kNoTurn;
+    if (slots_ >= real) return kNoSlot;
     header_ = RecordHeader::load(shape_.memory + shape_.place(position_));
     if (header_.length < RecordHeader::kOnlyNulls) [[likely]]
-      return turns_ + header_.nulls;
+      return slots_ + header_.nulls;
     return pass_to_record(real);
   }
   /// The record that next() has found; the cursor is behind it then.
@@ -99,17 +99,17 @@ class RingCursor {
     const std::size_t room = shape_.bytes - place - kWordBytes;
     if (length > room) [[unlikely]]  // MC-R3: a peer has spoilt it
       length = room;
-    const std::uint64_t turn = turns_ + header_.nulls;
-    turns_ = turn + 1;
+    const std::uint64_t slot = slots_ + header_.nulls;
+    slots_ = slot + 1;
     position_ += shape_.record_bytes(length);
     ++records_;
     return {.message = {shape_.memory + place + kWordBytes, length},
-            .turn = turn,
+            .slot = slot,
             .continues = (header_.length & RecordHeader::kContinues) != 0};
   }
 
-  /// How many turns lie before the cursor, how many bytes, and how many records.
-  [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
+  /// How many slots lie before the cursor, how many bytes, and how many records.
+  [[nodiscard]] std::uint64_t slots() const noexcept { return slots_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
 
@@ -119,11 +119,11 @@ class RingCursor {
   RingShape shape_;
   RecordHeader header_{};  // of the record that next() has found
   std::uint64_t position_ = 0;
-  std::uint64_t turns_ = 0;
+  std::uint64_t slots_ = 0;
   std::uint64_t records_ = 0;
 };
 
-/// Builds records, takes turns, and knows what is still in use.
+/// Builds records, takes slots, and knows what is still in use.
 class RingWriter {
  public:
   /// Of at most `window` records in use (0: as many as there is room for).
@@ -133,20 +133,20 @@ class RingWriter {
   /// Where to build a message; null if there is no room. A later call replaces it.
   [[nodiscard]] std::byte* prepare(std::size_t message_bytes) noexcept;
   [[nodiscard]] bool prepared() const noexcept { return prepared_.has_value(); }
-  /// The prepared message takes the next turn. Returns its bytes.
+  /// The prepared message takes the next slot. Returns its bytes.
   std::size_t commit(bool continues = false) noexcept;
-  /// Take nulls up to this turn. Returns how many were taken: fewer only if the reader could not
+  /// Take nulls up to this slot. Returns how many were taken: fewer only if the reader could not
   /// count them, until what is prepared has been committed.
-  std::uint64_t pass_to(std::uint64_t turn) noexcept;
-  /// All readers are done with the turns below this one.
-  void free_below(std::uint64_t turn) noexcept {
-    while (tail_.next(real_) < turn) {
+  std::uint64_t pass_to(std::uint64_t slot) noexcept;
+  /// All readers are done with the slots below this one.
+  void free_below(std::uint64_t slot) noexcept {
+    while (tail_.next(real_) < slot) {
       tail_.take();
       free_position_ = tail_.position();
     }
   }
 
-  /// Turns taken up to the last record, and turns taken at all.
+  /// Turns taken up to the last record, and slots taken at all.
   [[nodiscard]] std::uint64_t real() const noexcept { return real_; }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   /// Position behind the last record.

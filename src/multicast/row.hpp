@@ -12,33 +12,34 @@
 namespace dunlin::multicast::row {
 
 // Ordered: the last few words that the line carried of the sender's ring, in place of a put.
-inline constexpr std::size_t kRun = 0;  // [kMostCarriedWords]
-inline constexpr std::size_t kMostCarriedWords = 3;
-inline constexpr std::size_t kCarried = 24;    // which: their position, a multiple of 8, + how many
+inline constexpr std::size_t kInlined = 0;  // [kMaxInlinedWords]
+inline constexpr std::size_t kMaxInlinedWords = 3;
+inline constexpr std::size_t kInlinedAt = 24;  // which: their position, a multiple of 8, + how many
 inline constexpr std::size_t kPersisted = 24;  // durable, which carries nothing
 inline constexpr std::size_t kReal = 32;
 inline constexpr std::size_t kSent = 40;
 inline constexpr std::size_t kReceived = 48;
 inline constexpr std::size_t kDelivered = 56;
-inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kHotLineBytes = 64;
 inline constexpr std::size_t kConsumed = 64;  // [sender]
 
 /// What an observer is shown, on lines of their own: messages and their bytes that were delivered
-/// here, in this view; turns passed over; polls that found something; announcements, upcalls; how
+/// here, in this view; slots passed over; polls that found something; announcements, upcalls; how
 /// often a sender had no room, and for how long; from commit() until an own message was delivered
 /// here, of the last one that was timed, and how many were.
-inline constexpr std::array kShownNames{
+inline constexpr std::array kStatisticsNames{
     "messages",        "bytes",   "nulls",      "receive_batches", "send_batches",
     "deliver_batches", "no_room", "no_room_ns", "own_ns",          "own_timed"};
 
 // docs/formats/multicast-row.md
-static_assert(kRun == 0 && kMostCarriedWords * kWordBytes == kCarried && kPersisted == kCarried);
+static_assert(kInlined == 0 && kMaxInlinedWords * kWordBytes == kInlinedAt &&
+              kPersisted == kInlinedAt);
 static_assert(kReal == 32 && kSent == 40 && kReceived == 48 && kDelivered == 56);
-static_assert(kLineBytes == 64 && kConsumed == 64);
-static_assert(kShownNames.size() == 10);
-static_assert(kLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
-static_assert(kMostCarriedWords < kWordBytes, "or the position has no room for how many");
-static_assert(kShownNames.size() * kWordBytes <= 2 * kCacheLineBytes);
+static_assert(kHotLineBytes == 64 && kConsumed == 64);
+static_assert(kStatisticsNames.size() == 10);
+static_assert(kHotLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
+static_assert(kMaxInlinedWords < kWordBytes, "or the position has no room for how many");
+static_assert(kStatisticsNames.size() * kWordBytes <= 2 * kCacheLineBytes);
 
 [[nodiscard]] inline Column words(std::string name, std::size_t offset, std::size_t count) {
   return {.name = std::move(name),
@@ -51,7 +52,7 @@ static_assert(kShownNames.size() * kWordBytes <= 2 * kCacheLineBytes);
           .bytes = count * kWordBytes};
 }
 
-[[nodiscard]] constexpr std::size_t shown_offset(std::size_t senders, Mode mode) noexcept {
+[[nodiscard]] constexpr std::size_t statistics_offset(std::size_t senders, Mode mode) noexcept {
   if (mode != Mode::unordered) return kCacheLineBytes;
   const std::size_t end = kConsumed + senders * kWordBytes;
   return round_up(end, kCacheLineBytes);
@@ -60,8 +61,8 @@ static_assert(kShownNames.size() * kWordBytes <= 2 * kCacheLineBytes);
 [[nodiscard]] inline Layout layout(std::size_t senders, Mode mode) {
   Layout layout;
   if (mode == Mode::ordered) {
-    layout.columns.push_back(words("run", kRun, kMostCarriedWords));
-    layout.columns.push_back(words("carried", kCarried, 1));
+    layout.columns.push_back(words("inlined", kInlined, kMaxInlinedWords));
+    layout.columns.push_back(words("inlined_at", kInlinedAt, 1));
   }
   if (mode == Mode::durable) layout.columns.push_back(words("persisted", kPersisted, 1));
   layout.columns.push_back(words("real", kReal, 1));
@@ -72,10 +73,10 @@ static_assert(kShownNames.size() * kWordBytes <= 2 * kCacheLineBytes);
   } else if (senders > 0) {
     layout.columns.push_back(words("consumed", kConsumed, senders));
   }
-  const std::size_t shown = shown_offset(senders, mode);
-  for (std::size_t i = 0; i < kShownNames.size(); ++i)
-    layout.columns.push_back(words(kShownNames[i], shown + i * kWordBytes, 1));
-  layout.row_bytes = shown + kShownNames.size() * kWordBytes;
+  const std::size_t shown = statistics_offset(senders, mode);
+  for (std::size_t i = 0; i < kStatisticsNames.size(); ++i)
+    layout.columns.push_back(words(kStatisticsNames[i], shown + i * kWordBytes, 1));
+  layout.row_bytes = shown + kStatisticsNames.size() * kWordBytes;
   return layout;
 }
 

@@ -7,11 +7,11 @@
 
 #include "assert.hpp"
 #include "fabric/hash.hpp"
-#include "flaw.hpp"
-#include "table/board.hpp"
+#include "fault_injection.hpp"
 #include "table/outbox.hpp"
 #include "table/puller.hpp"
 #include "table/row_copy.hpp"
+#include "table/statistics_page.hpp"
 
 namespace dunlin {
 namespace {
@@ -92,13 +92,13 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
   choose_members();
   plan_whole_row();
   const std::size_t rows = options_.members.size();
-  // The board first: what fails must fail before a region is counted, or our next table of this
-  // name would be of another epoch than our peers'.
-  board_ = std::make_unique<TableBoard>(fabric_, options_.name, layout_, stride_bytes_, options_,
-                                        my_row_);
+  // The statistics page first: what fails must fail before a region is counted, or our next table
+  // of this name would be of another generation than our peers'.
+  page_ = std::make_unique<TableStatisticsPage>(fabric_, options_.name, layout_, stride_bytes_,
+                                                options_, my_row_);
   region_ = fabric_.allocate(region_spec());
-  shown_passes_ = board_->passes();
-  detector_.show_on(*board_);
+  published_passes_ = page_->passes();
+  detector_.publish_on(*page_);
   states_.assign(rows, RowState::waiting);
   list_pushed_.assign(rows * list_columns_.size(), 0);
   newest_sent_.assign(rows * stamped_entries_, 0);
@@ -228,7 +228,7 @@ RegionSpec TableCore::region_spec() const {
                      (options_.refresh == Refresh::reads ? "reads" : "writes") + "\n";
   return {.name = options_.name,
           .bytes = options_.members.size() * stride_bytes_,
-          .epoch = options_.epoch,
+          .generation = options_.generation,
           .layout_hash = fnv1a(text, layout_.hash()),
           .layout_text = std::move(text)};
 }
@@ -250,7 +250,7 @@ PushItem TableCore::item(std::size_t offset, std::size_t bytes, ColumnKind kind)
 
 void TableCore::set_state(std::size_t row, RowState state) noexcept {
   states_[row] = state;
-  board_->show_state(row, state, fabric_.recent_ns());
+  page_->publish_state(row, state, fabric_.recent_ns());
 }
 
 void TableCore::update_targets() {
@@ -310,7 +310,8 @@ void TableCore::freeze(std::size_t row) {
   auto at = reinterpret_cast<std::uintptr_t>(frozen_[row].data());
   std::byte* to = frozen_[row].data() + (round_up(at, kCacheLineBytes) - at);
   initial_(to);
-  if (!flawed(Flaw::frozen_row_is_emptied)) row_copy::copy_row(layout_, to, rows_[row]);
+  if (!is_injected(FaultInjection::frozen_row_is_emptied))
+    row_copy::copy_row(layout_, to, rows_[row]);
   rows_[row] = to;
   unfrozen_ = nullptr;
 }
@@ -333,7 +334,7 @@ std::size_t TableCore::attend() {
   attention_ = puller_ != nullptr;
   std::size_t done = notices_.empty() ? 0 : deliver_notices();
   if (ready_.size() < targets_.size()) done += catch_up_all();
-  if (puller_) puller_->pull(targets_, options_.members, rows_, *board_);
+  if (puller_) puller_->pull(targets_, options_.members, rows_, *page_);
   return done;
 }
 

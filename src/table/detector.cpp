@@ -6,7 +6,7 @@
 #include <dunlin/table/predicate.hpp>
 
 #include "assert.hpp"
-#include "table/board.hpp"
+#include "table/statistics_page.hpp"
 
 namespace dunlin {
 
@@ -71,7 +71,7 @@ std::uint64_t Detector::add(PredicatePointer predicate) {
   p.first_pass = passes_ + 1;
   p.firings = &p.own_firings;
   predicates_.push_back(std::move(predicate));
-  if (board_ != nullptr) board_->show(p, passes_);
+  if (page_ != nullptr) page_->publish(p, passes_);
   return p.id;
 }
 
@@ -131,7 +131,7 @@ void Detector::sweep() noexcept {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < predicates_.size(); ++i) {
     if (predicates_[i]->removed) {
-      if (board_ != nullptr) board_->hide(*predicates_[i]);
+      if (page_ != nullptr) page_->withdraw(*predicates_[i]);
       gone.push_back(std::move(predicates_[i]));
     } else {
       if (kept != i) predicates_[kept] = std::move(predicates_[i]);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "table/board.hpp"
+#include "table/statistics_page.hpp"
 
 namespace dunlin {
 
@@ -35,11 +35,11 @@ Puller::~Puller() {
 }
 
 void Puller::pull(std::span<const std::uint32_t> targets, std::span<const Rank> members,
-                  std::span<const std::byte* const> rows, TableBoard& board) noexcept {
+                  std::span<const std::byte* const> rows, TableStatisticsPage& page) noexcept {
   now_ns_ = interval_ns_ == 0 ? 0 : fabric_.now_ns();
   batch_.clear();
   for (const std::uint32_t row : targets) {
-    advance(row, members[row], const_cast<std::byte*>(rows[row]), board);
+    advance(row, members[row], const_cast<std::byte*>(rows[row]), page);
   }
   post_batch();
   // What is under way will be polled for, and what has arrived by now is for the next poll; the
@@ -67,7 +67,8 @@ void Puller::post_batch() noexcept {
   }
 }
 
-void Puller::advance(std::uint32_t row, Rank peer, std::byte* into, TableBoard& board) noexcept {
+void Puller::advance(std::uint32_t row, Rank peer, std::byte* into,
+                     TableStatisticsPage& page) noexcept {
   Pull& pull = pulls_[row];
   if (!pull.done.finished()) return;
   if (pull.done.failed()) {
@@ -84,7 +85,7 @@ void Puller::advance(std::uint32_t row, Rank peer, std::byte* into, TableBoard& 
       [[fallthrough]];
     case Step::begins:
       take_in(pull, into);
-      board.show_pull(row, fabric_.recent_ns());
+      page.publish_pull(row, fabric_.recent_ns());
       pull.step = Step::idle;
   }
   if (!due(pull)) return;

@@ -13,7 +13,7 @@
 
 namespace dunlin {
 
-class TableBoard;
+class TableStatisticsPage;
 
 /// Refresh::reads: fetches the peers' rows into private memory, all in parallel, and copies what
 /// has arrived whole into the table. Each row is fetched again as soon as it has arrived and the
@@ -30,7 +30,7 @@ class Puller {
 
   /// Takes in what has arrived and asks for what is due. `rows` are where the table keeps its rows.
   void pull(std::span<const std::uint32_t> targets, std::span<const Rank> members,
-            std::span<const std::byte* const> rows, TableBoard& board) noexcept;
+            std::span<const std::byte* const> rows, TableStatisticsPage& page) noexcept;
 
  private:
   enum class Step : std::uint8_t { idle, ends, row, begins };
@@ -42,7 +42,7 @@ class Puller {
     std::vector<row_copy::ListGuard> guards;
   };
 
-  void advance(std::uint32_t row, Rank peer, std::byte* into, TableBoard& board) noexcept;
+  void advance(std::uint32_t row, Rank peer, std::byte* into, TableStatisticsPage& page) noexcept;
   void post_batch() noexcept;
   void start(std::uint32_t row, Rank peer, Step step) noexcept;
   void read(Pull& pull, std::uint32_t row, Rank peer, std::size_t offset, void* to,

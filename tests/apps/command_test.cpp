@@ -121,19 +121,19 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
        "--join-timeout: nobody waits in the simulator"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--profile", "ib100"},
        "--profile: only the simulator has profiles"},
-      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--rendezvous", "unix:x"},
        "several hosts need all three"},
-      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
-        "2", "--host", "2"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--rendezvous", "unix:x",
+        "--hosts", "2", "--host", "2"},
        "--host 2: the 2 hosts are 0 to 1"},
-      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
-        "65", "--host", "2"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--rendezvous", "unix:x",
+        "--hosts", "65", "--host", "2"},
        "--hosts 65: 1 to 64 are possible"},
-      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
-        "2", "--host", "0"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--rendezvous", "unix:x",
+        "--hosts", "2", "--host", "0"},
        "--secret-file is missing"},
-      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--meeting", "unix:x", "--hosts",
-        "2", "--host", "0", "--secret-file", "/dev/null"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--rendezvous", "unix:x",
+        "--hosts", "2", "--host", "0", "--secret-file", "/dev/null"},
        "the file '/dev/null' (--secret-file) is not a regular file"},
       {{"routing", "--topology", "hub-ring:4", "--silence-timeout", "nan"},
        "must be a number of seconds from 0 to 3600"},
@@ -219,7 +219,7 @@ void expect_that_loss_is_said(Spoil spoil, const std::vector<const char*>& argum
     return static_cast<int>(
         dunlin::app::run(program, static_cast<int>(arguments.size()), arguments.data()));
   });
-  EXPECT_EQ(process.hear_all(), "dunlin: standard output: " + reason + "\n");
+  EXPECT_EQ(process.receive_all_lines(), "dunlin: standard output: " + reason + "\n");
   EXPECT_EQ(process.exit_code(), static_cast<int>(Status::could_not_run));
 }
 

@@ -49,12 +49,12 @@ TEST_F(MulticastCommand, SendsTheLinesOfStandardInput) {
   std::vector<Member> members;
   for (const char* name : {"a", "b", "c"}) members.emplace_back(founder(name, lines));
   std::string order;
-  members[0].tell("one\033[1m");
-  order += members[0].hear_of("says").substr(3);
-  members[1].tell("two");
-  order += members[0].hear_of("says").substr(3);
-  members[2].tell("three");
-  order += members[0].hear_of("says").substr(3);
+  members[0].send_line("one\033[1m");
+  order += members[0].receive_line_of("says").substr(3);
+  members[1].send_line("two");
+  order += members[0].receive_line_of("says").substr(3);
+  members[2].send_line("three");
+  order += members[0].receive_line_of("says").substr(3);
   EXPECT_EQ(order, "a says one?[1mb says twoc says three");
 }
 
@@ -64,7 +64,7 @@ TEST_F(MulticastCommand, LeavesWhenSoManyHaveBeenDelivered) {
   for (const char* name : {"a", "b", "c"}) members.emplace_back(founder(name, course));
   std::string digest;
   for (Member& member : members) {
-    const std::string last = member.hear_of("leaves behind 3000 messages").substr(3);
+    const std::string last = member.receive_line_of("leaves behind 3000 messages").substr(3);
     if (digest.empty()) digest = last;
     EXPECT_EQ(last, digest);
   }
@@ -87,20 +87,20 @@ TEST(MulticastCommandLine, RefusesWhatCannotWork) {
       {{"--group", "g", "--name", "a", "--members", "a,"}, "--members \"a,\": name 2 is empty"},
       {{"--group", "g", "--name", "a", "--members", ",a"}, "--members \",a\": name 1 is empty"},
       {{"--group", "g", "--name", "a", "--members", ""}, "--members \"\": name 1 is empty"},
-      {{"--group", "g", "--name", "a", "--join", "--doors", "unix:x,"}, "door 2 is empty"},
+      {{"--group", "g", "--name", "a", "--join", "--contacts", "unix:x,"}, "address 2 is empty"},
       {{"--group", "g", "--name", "a", "--members", "a", "--join"}, "--join and --members"},
       {{"--group", "a b", "--name", "a", "--members", "a"}, "--group \"a b\": "},
       {{"--group", "g", "--name", "a/b", "--join"}, "--name \"a/b\": "},
-      {{"--group", "g", "--name", "a", "--join", "--doors", "unix:x"},
-       "--door and --doors: on one"},
+      {{"--group", "g", "--name", "a", "--join", "--contacts", "unix:x"},
+       "--listen and --contacts: on one"},
       {{"--group", "g", "--name", "a", "--join", "--fabric", "sim"}, "dunlin sim multicast"},
-      {{"--group", "g", "--name", "a", "--join", "--fabric", "ofi"}, "--doors is missing"},
+      {{"--group", "g", "--name", "a", "--join", "--fabric", "ofi"}, "--contacts is missing"},
       {{"--group", "g", "--name", "a", "--members", "a", "--fabric", "ofi"},
        "--secret-file is missing"},
-      {{"--group", "g", "--name", "a", "--members", "a", "--fabric", "ofi", "--meeting", "h:1"},
-       "--door is missing"},
-      {{"--group", "g", "--name", "a", "--members", "a", "--fabric", "ofi", "--door", "h:1"},
-       "--meeting is missing"},
+      {{"--group", "g", "--name", "a", "--members", "a", "--fabric", "ofi", "--rendezvous", "h:1"},
+       "--listen is missing"},
+      {{"--group", "g", "--name", "a", "--members", "a", "--fabric", "ofi", "--listen", "h:1"},
+       "--rendezvous is missing"},
       {{"--group", "g", "--name", "a", "--members", "a", "--lines", "--rate", "7"},
        "--rate: with --lines"},
       {{"--group", "g", "--name", "a", "--members", "a", "--bytes", "0"}, "--bytes 0: 1 to"},

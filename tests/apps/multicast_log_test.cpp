@@ -24,7 +24,7 @@ using dunlin::test::Words;
 struct MulticastLog : testing::Test {
   void SetUp() override {
     std::vector<Member> members = start({"--count", "100", "--digest-every", "300"});
-    for (Member& member : members) member.hear_of("digest 300 ");
+    for (Member& member : members) member.receive_line_of("digest 300 ");
     before = members[0].digests.at(300);
     // None of them may see another one die, and begin a view without it.
     for (Member& member : members) member.signal(SIGSTOP);
@@ -46,11 +46,11 @@ struct MulticastLog : testing::Test {
   }
   void expect_to_go_on(std::vector<Member> members) const {
     for (Member& member : members) {
-      const std::string line = member.hear_of("messages from the logs");
+      const std::string line = member.receive_line_of("messages from the logs");
       EXPECT_TRUE(contains(line, "has 300 messages from the logs, digest " + before)) << line;
     }
     for (Member& member : members) {
-      member.hear_of("leaves behind 303 messages");
+      member.receive_line_of("leaves behind 303 messages");
       EXPECT_EQ(member.exit_code(), 0);
     }
   }
@@ -68,7 +68,7 @@ TEST_F(MulticastLog, ThatIsDamagedIsCopiedFromAnotherMemberAsTheErrorSays) {
     if (file.path().extension() == ".log") fs::resize_file(file.path(), 100);
   {
     std::vector<Member> members = start(one_more);
-    const std::string error = members[0].hear_of("rm -r");
+    const std::string error = members[0].receive_line_of("rm -r");
     EXPECT_TRUE(
         contains(error, "rm -r '" + log_of("a") + "' && cp -r ITS_DIRECTORY '" + log_of("a") + "'"))
         << error;
@@ -86,7 +86,7 @@ TEST_F(MulticastLog, ThatWasEmptiedIsWaitedForUntilAMemberGivesItUp) {
     std::vector<Member> members = start(one_more);
     std::string errors;  // the last member may only see that the others have left
     for (Member& member : members) {
-      errors += member.hear_all();
+      errors += member.receive_all_lines();
       EXPECT_EQ(member.exit_code(), 3);
     }
     EXPECT_TRUE(contains(errors, "'a' (here with an empty log)")) << errors;

@@ -38,10 +38,10 @@ struct Member : Process {
         }) {}
 
   /// The next line that has these words; keeps the digests that come before it.
-  std::string hear_of(const std::string& words) {
+  std::string receive_line_of(const std::string& words) {
     std::string line;
     do {
-      line = hear();
+      line = receive();
       const std::size_t at = line.find(": digest ");
       if (at != std::string::npos) keep(line.substr(at + 9));
     } while (!line.empty() && !contains(line, words));
@@ -76,26 +76,26 @@ inline void expect_equal_digests(const std::function<Member(const std::string& n
   Member b = founder("b");
   Member c = founder("c");
   for (Member* const member : {&a, &b, &c}) {
-    member->hear_of("view 1: a, b, c");
-    member->hear_of("digest 2000 ");
+    member->receive_line_of("view 1: a, b, c");
+    member->receive_line_of("digest 2000 ");
   }
   EXPECT_EQ(compare(a, b), 4U);
   EXPECT_EQ(compare(a, c), 4U);
   a.kill();
-  for (Member* const member : {&b, &c}) member->hear_of("view 2: b, c; without a");
+  for (Member* const member : {&b, &c}) member->receive_line_of("view 2: b, c; without a");
   Member d = comer("d");
-  d.hear_of("view 3: b, c, d; with d");
-  const std::string place = d.hear_of("comes in behind ");
+  d.receive_line_of("view 3: b, c, d; with d");
+  const std::string place = d.receive_line_of("comes in behind ");
   EXPECT_TRUE(contains(place, " messages, digest ")) << place;
-  for (int i = 0; i < 4; ++i) d.hear_of("digest ");
+  for (int i = 0; i < 4; ++i) d.receive_line_of("digest ");
   for (Member* const member : {&b, &c}) {
-    member->hear_of("digest " + std::to_string(d.digests.rbegin()->first) + " ");
+    member->receive_line_of("digest " + std::to_string(d.digests.rbegin()->first) + " ");
     EXPECT_GE(compare(*member, d), 4U);
   }
   EXPECT_GE(compare(b, c), 8U);
   for (Member* const member : {&d, &b, &c}) {
     member->signal(SIGTERM);
-    member->hear_of("leaves behind ");
+    member->receive_line_of("leaves behind ");
     EXPECT_EQ(member->exit_code(), 0);
   }
 }

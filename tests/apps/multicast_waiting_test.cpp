@@ -16,14 +16,14 @@ using dunlin::test::Words;
 
 void expect_to_end_in_order(Member& member, int signal, const std::string& name) {
   member.signal(signal);
-  const std::string line = member.hear_of("ends because of " + name);
+  const std::string line = member.receive_line_of("ends because of " + name);
   EXPECT_TRUE(contains(line, "was in no view")) << line;
   EXPECT_EQ(member.exit_code(), 0);
 }
 
 TEST(MulticastWaiting, NamesTheFoundersThatHaveNotComeAndEndsWhenASignalComes) {
   Member a(Words{"--group", dunlin::test::fresh_group(), "--name", "a", "--members", "a,b,c"});
-  const std::string line = a.hear_of("waits for ");
+  const std::string line = a.receive_line_of("waits for ");
   EXPECT_TRUE(contains(line, "'b'")) << line;
   EXPECT_TRUE(contains(line, "'c'")) << line;
   EXPECT_FALSE(contains(line, "'a'")) << line;
@@ -32,7 +32,7 @@ TEST(MulticastWaiting, NamesTheFoundersThatHaveNotComeAndEndsWhenASignalComes) {
 
 TEST(MulticastWaiting, SaysThatNobodyHasLetItInAndEndsWhenASignalComes) {
   Member d(Words{"--group", dunlin::test::fresh_group(), "--name", "d", "--join"});
-  d.hear_of("waits for a member of group ");
+  d.receive_line_of("waits for a member of group ");
   expect_to_end_in_order(d, SIGINT, "SIGINT");
 }
 

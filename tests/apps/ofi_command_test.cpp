@@ -52,7 +52,7 @@ TEST(OfiCommand, RefusesMoreHostsThanRoutersAndKeepsTheSecret) {
   const std::string file = scratch("secret");
   write_privately(file, "one of sixteen bytes or more\n");
   testing::internal::CaptureStderr();
-  EXPECT_EQ(run_routing({"--meeting", "unix:x", "--hosts", "5", "--host", "0", "--secret-file",
+  EXPECT_EQ(run_routing({"--rendezvous", "unix:x", "--hosts", "5", "--host", "0", "--secret-file",
                          file.c_str()}),
             Status::bad_input);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
@@ -66,13 +66,13 @@ std::string place_by(const std::vector<std::pair<std::string, std::string>>& var
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     try {
       const dunlin::app::Cluster cluster({.fabric = "ofi"});
-      parent.tell(std::to_string(cluster.host()) + " of " + std::to_string(cluster.hosts()));
+      parent.send_line(std::to_string(cluster.host()) + " of " + std::to_string(cluster.hosts()));
     } catch (const dunlin::app::BadInput& error) {
-      parent.tell(error.what());
+      parent.send_line(error.what());
     }
     return 0;
   });
-  return process.hear();
+  return process.receive_line();
 }
 
 TEST(OfiCommand, TakesItsHostFromItsLauncher) {
@@ -81,21 +81,21 @@ TEST(OfiCommand, TakesItsHostFromItsLauncher) {
   EXPECT_EQ(place_by({{"DUNLIN_LAUNCHER", "dunlin"}}), "0 of 1");
   EXPECT_EQ(place_by({{"DUNLIN_MEMBERS", "3"},
                       {"DUNLIN_RANK", "2"},
-                      {"DUNLIN_MEETING", "unix:x"},
+                      {"DUNLIN_RENDEZVOUS", "unix:x"},
                       {"DUNLIN_SECRET_FILE", file}}),
             "2 of 3");
   EXPECT_TRUE(contains(
       place_by(
-          {{"DUNLIN_MEMBERS", "3"}, {"DUNLIN_MEETING", "unix:x"}, {"DUNLIN_SECRET_FILE", file}}),
+          {{"DUNLIN_MEMBERS", "3"}, {"DUNLIN_RENDEZVOUS", "unix:x"}, {"DUNLIN_SECRET_FILE", file}}),
       "DUNLIN_RANK is missing"));
   EXPECT_TRUE(contains(place_by({{"DUNLIN_MEMBERS", "3"}, {"DUNLIN_RANK", "3"}}),
                        "the environment contradicts itself"));
   EXPECT_EQ(place_by({{"DUNLIN_MEMBERS", "65"},
                       {"DUNLIN_RANK", "2"},
-                      {"DUNLIN_MEETING", "unix:x"},
+                      {"DUNLIN_RENDEZVOUS", "unix:x"},
                       {"DUNLIN_SECRET_FILE", file}}),
             "65 hosts: at most 64 can watch each other, as members of one view");
-  for (const char* alone : {"DUNLIN_RANK", "DUNLIN_MEETING"}) {
+  for (const char* alone : {"DUNLIN_RANK", "DUNLIN_RENDEZVOUS"}) {
     EXPECT_TRUE(contains(place_by({{alone, "0"}, {"DUNLIN_SECRET_FILE", file}}), "DUNLIN_MEMBERS"))
         << "half a place is none, and no run on this host alone";
   }
@@ -111,27 +111,28 @@ std::string refusal_of(dunlin::app::FabricOptions options,
   options.secret_file = file;
   options.hosts = 2;
   options.host = 1;
-  if (options.meeting.empty()) options.meeting = "unix:x";
+  if (options.rendezvous.empty()) options.rendezvous = "unix:x";
   dunlin::test::Process process([&](dunlin::test::Parent& parent) {
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     try {
       const dunlin::app::Cluster cluster(options);
-      parent.tell("nothing");
+      parent.send_line("nothing");
     } catch (const dunlin::app::BadInput& error) {
-      parent.tell(error.what());
+      parent.send_line(error.what());
     }
     return 0;
   });
-  std::string said = process.hear();
+  std::string said = process.receive_line();
   std::filesystem::remove(file);
   return said;
 }
 
 TEST(OfiCommand, RefusesBeforehandWhatCannotWork) {
   EXPECT_EQ(refusal_of({}), "nothing");
-  EXPECT_TRUE(contains(refusal_of({.meeting = "10.0.0.1"}),
-                       "--meeting: the meeting's address '10.0.0.1' is not possible: it has no"));
-  EXPECT_TRUE(contains(refusal_of({.meeting = "[::]:7700"}), "every machine has it"));
+  EXPECT_TRUE(
+      contains(refusal_of({.rendezvous = "10.0.0.1"}),
+               "--rendezvous: the rendezvous address '10.0.0.1' is not possible: it has no"));
+  EXPECT_TRUE(contains(refusal_of({.rendezvous = "[::]:7700"}), "every machine has it"));
   EXPECT_TRUE(contains(refusal_of({.address = "10.0.0"}), "--address \"10.0.0\": not an"));
   EXPECT_TRUE(contains(refusal_of({.address = "eth0"}), "--address \"eth0\": not an address such"));
   EXPECT_TRUE(contains(refusal_of({.address = "fe80::7"}), "say which, as in fe80::7%eth0"));
@@ -159,13 +160,13 @@ TEST(OfiCommand, TellsAllHostsThatTheirNumbersDiffer) {
       try {
         dunlin::app::agree({.hosts = hosts,
                             .host = which,
-                            .meeting = name,
+                            .rendezvous = name,
                             .secret = "one of sixteen bytes or more",
                             .tls = {},
                             .timeout_ms = 60'000},
                            {.what = "test"});
       } catch (const dunlin::app::BadInput& error) {
-        parent.tell(error.what());
+        parent.send_line(error.what());
       }
       return 0;
     };
@@ -173,7 +174,7 @@ TEST(OfiCommand, TellsAllHostsThatTheirNumbersDiffer) {
   dunlin::test::Process two(host(2, 0));
   dunlin::test::Process three(host(3, 1));
   for (dunlin::test::Process* one : {&two, &three}) {
-    const std::string said = one->hear();
+    const std::string said = one->receive_line();
     EXPECT_TRUE(contains(said, "the host expects "));
     EXPECT_TRUE(contains(said, " 2"));
     EXPECT_TRUE(contains(said, " 3"));

@@ -13,22 +13,22 @@ using dunlin::test::NetworkMembers;
 using dunlin::test::Words;
 
 /// On one host: a network's addresses are sockets with the names of group and member.
-TEST(OfiMulticastCommand, LetsMembersComeInWhereTheirDoorsAre) {
+TEST(OfiMulticastCommand, LetsMembersComeInWhereTheirListenersAre) {
   const NetworkMembers members("ofi");
   const auto member = [&](const std::string& name, const Words& more) {
     return Member(members.words(name, more));
   };
   Member a = member("a", {"--members", "a,b"});
   Member b = member("b", {"--members", "a,b"});
-  for (Member* const one : {&a, &b}) one->hear_of("view 1: a, b");
-  const std::string door = "unix:" + members.group();
-  Member c = member("c", {"--join", "--doors", door + ".b," + door + ".a"});
-  for (Member* const one : {&a, &b, &c}) one->hear_of("view 2: a, b, c; with c");
-  c.hear_of("comes in behind ");
-  c.hear_of("digest ");
+  for (Member* const one : {&a, &b}) one->receive_line_of("view 1: a, b");
+  const std::string address = "unix:" + members.group();
+  Member c = member("c", {"--join", "--contacts", address + ".b," + address + ".a"});
+  for (Member* const one : {&a, &b, &c}) one->receive_line_of("view 2: a, b, c; with c");
+  c.receive_line_of("comes in behind ");
+  c.receive_line_of("digest ");
   const auto& [count, digest] = *c.digests.begin();
   for (Member* const one : {&a, &b}) {
-    one->hear_of("digest " + std::to_string(count) + " ");
+    one->receive_line_of("digest " + std::to_string(count) + " ");
     EXPECT_EQ(one->digests[count], digest);
   }
 }
@@ -40,20 +40,20 @@ TEST(OfiMulticastCommand, StopsOnAHostWhoseCableIsPulledAndGoesOnOnTheOthers) {
   const NetworkMembers members("ofi", "4");
   const auto on = [&](unsigned host, const std::string& name) {
     return Member(
-        members.words(name, {"--members", "a,b,c", "--meeting", Hosts::address(0) + ":7700",
-                             "--door", Hosts::address(host) + ":7701"}),
+        members.words(name, {"--members", "a,b,c", "--rendezvous", Hosts::address(0) + ":7700",
+                             "--listen", Hosts::address(host) + ":7701"}),
         [&hosts, host] { hosts.enter(host); });
   };
   Member a = on(0, "a");
   Member b = on(1, "b");
   Member c = on(2, "c");
-  for (Member* const one : {&a, &b, &c}) one->hear_of("digest 1000 ");
+  for (Member* const one : {&a, &b, &c}) one->receive_line_of("digest 1000 ");
   hosts.cut(0);
-  a.hear_of("too few members of view 1 are left to go on");
+  a.receive_line_of("too few members of view 1 are left to go on");
   EXPECT_EQ(a.exit_code(), static_cast<int>(Status::could_not_run));
-  for (Member* const one : {&b, &c}) one->hear_of("view 2: b, c; without a");
-  for (int i = 0; i < 4; ++i) c.hear_of("digest ");
-  b.hear_of("digest " + std::to_string(c.digests.rbegin()->first) + " ");
+  for (Member* const one : {&b, &c}) one->receive_line_of("view 2: b, c; without a");
+  for (int i = 0; i < 4; ++i) c.receive_line_of("digest ");
+  b.receive_line_of("digest " + std::to_string(c.digests.rbegin()->first) + " ");
   EXPECT_GE(compare(b, c), 4U);
   EXPECT_GE(compare(a, c), 2U) << "what it delivered, the others have delivered, too";
 }
@@ -63,20 +63,20 @@ TEST(OfiMulticastCommand, HasEqualDigestsOnThreeHostsWhoeverIsKilledAndComes) {
   if (!Hosts::why_not().empty()) GTEST_SKIP() << Hosts::why_not();
   const Hosts hosts(3);
   const NetworkMembers members("ofi");
-  const auto door = [](unsigned host) { return Hosts::address(host) + ":7701"; };
+  const auto address = [](unsigned host) { return Hosts::address(host) + ":7701"; };
   const auto on = [&](unsigned host, const std::string& name, const Words& more) {
     Words words = members.words(name, more);
-    words.insert(words.end(), {"--door", door(host)});
+    words.insert(words.end(), {"--listen", address(host)});
     return Member(words, [&hosts, host] { hosts.enter(host); });
   };
-  const std::string doors = door(0) + "," + door(1) + "," + door(2);
+  const std::string addresses = address(0) + "," + address(1) + "," + address(2);
   dunlin::test::expect_equal_digests(
       [&](const std::string& name) {
         return on(static_cast<unsigned>(name[0] - 'a'), name,
-                  {"--members", "a,b,c", "--meeting", Hosts::address(0) + ":7700"});
+                  {"--members", "a,b,c", "--rendezvous", Hosts::address(0) + ":7700"});
       },
       [&](const std::string& name) {
-        return on(0, name, {"--join", "--doors", doors});
+        return on(0, name, {"--join", "--contacts", addresses});
       });
 }
 

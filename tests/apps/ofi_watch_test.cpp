@@ -32,7 +32,7 @@ class OfiWatch : public testing::Test {
     for (std::uint32_t host = 0; host < count; ++host)
       hosts_.emplace_back(
           [this, count, host](Parent& parent) { return live(parent, count, host); });
-    for (Process& host : hosts_) ASSERT_EQ(host.hear(), "all here");
+    for (Process& host : hosts_) ASSERT_EQ(host.receive_line(), "all here");
   }
 
   std::vector<Process> hosts_;
@@ -40,14 +40,14 @@ class OfiWatch : public testing::Test {
  private:
   int live(Parent& parent, std::uint32_t count, std::uint32_t host) const {
     const Cluster cluster({.fabric = "ofi",
-                           .meeting = "unix:" + name_,
+                           .rendezvous = "unix:" + name_,
                            .secret_file = secret_,
                            .hosts = count,
                            .host = host,
                            .join_timeout_s = 60});
     Watch watch(cluster, {.what = "watch-test"}, 60'000);
     watch.await_others();
-    parent.tell("all here");
+    parent.send_line("all here");
     watch.guard([&] {
       std::array<pollfd, 2> news{
           {{watch.descriptor(), POLLIN, 0}, {parent.descriptor(), POLLIN, 0}}};
@@ -55,9 +55,9 @@ class OfiWatch : public testing::Test {
         ASSERT_GE(poll(news.data(), news.size(), -1), 0);
         watch.demand_others();
       }
-      if (parent.hear() == "fail") throw Error("out of luck");
+      if (parent.receive_line() == "fail") throw Error("out of luck");
     });
-    parent.tell("done");
+    parent.send_line("done");
     return 0;
   }
 
@@ -68,40 +68,40 @@ class OfiWatch : public testing::Test {
 TEST_F(OfiWatch, HostsMayEndTheirPartsOneAfterTheOther) {
   start(3);
   for (const std::size_t host : {1U, 0U, 2U}) {
-    hosts_[host].tell("go");
-    EXPECT_EQ(hosts_[host].hear(), "done");
+    hosts_[host].send_line("go");
+    EXPECT_EQ(hosts_[host].receive_line(), "done");
     EXPECT_EQ(hosts_[host].exit_code(), 0);
   }
 }
 
 TEST_F(OfiWatch, AllOthersHearWhyAHostGivesUp) {
   start(3);
-  hosts_[1].tell("fail");
-  EXPECT_EQ(hosts_[1].hear(), "error: out of luck");
+  hosts_[1].send_line("fail");
+  EXPECT_EQ(hosts_[1].receive_line(), "error: out of luck");
   for (const std::size_t host : {0U, 2U})
-    EXPECT_EQ(hosts_[host].hear(), "error: host 1 gave up: out of luck");
+    EXPECT_EQ(hosts_[host].receive_line(), "error: host 1 gave up: out of luck");
 }
 
 TEST_F(OfiWatch, AllOthersHearWhichHostIsLost) {
   start(3);
   hosts_[0].kill();
   for (const std::size_t host : {1U, 2U})
-    EXPECT_TRUE(contains(hosts_[host].hear(), "error: host 0 is lost: "));
+    EXPECT_TRUE(contains(hosts_[host].receive_line(), "error: host 0 is lost: "));
 }
 
 /// The last one is in no further view: of two, the elder would go on.
 TEST_F(OfiWatch, AHostThatIsLeftAloneSaysWhichOneIsLost) {
   start(2);
   hosts_[0].kill();
-  EXPECT_TRUE(contains(hosts_[1].hear(), "error: host 0 is lost: "));
+  EXPECT_TRUE(contains(hosts_[1].receive_line(), "error: host 0 is lost: "));
 }
 
 TEST_F(OfiWatch, AHostThatWasLetGoIsNotLostWhenItsNeighbourIs) {
   start(3);
-  hosts_[0].tell("go");
-  EXPECT_EQ(hosts_[0].hear(), "done");
+  hosts_[0].send_line("go");
+  EXPECT_EQ(hosts_[0].receive_line(), "done");
   hosts_[1].kill();
-  EXPECT_TRUE(contains(hosts_[2].hear(), "error: host 1 is lost: "));
+  EXPECT_TRUE(contains(hosts_[2].receive_line(), "error: host 1 is lost: "));
 }
 
 }  // namespace

@@ -20,13 +20,14 @@ TEST(VerbsMulticastCommand, HasEqualDigestsWhoeverIsKilledAndComes) {
     more.insert(more.end(), {"--device", devices.substr(0, devices.find(' '))});
     return Member(members.words(name, more));
   };
-  const std::string door = "unix:" + members.group();
+  const std::string address = "unix:" + members.group();
   dunlin::test::expect_equal_digests(
       [&](const std::string& name) {
         return member(name, {"--members", "a,b,c"});
       },
       [&](const std::string& name) {
-        return member(name, {"--join", "--doors", door + ".a," + door + ".b," + door + ".c"});
+        return member(name,
+                      {"--join", "--contacts", address + ".a," + address + ".b," + address + ".c"});
       });
 }
 

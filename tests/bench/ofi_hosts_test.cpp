@@ -66,7 +66,7 @@ class BenchOverHosts : public testing::Test {
                                        std::to_string(kHosts),
                                        "--host",
                                        std::to_string(host),
-                                       "--meeting",
+                                       "--rendezvous",
                                        Hosts::address(0) + ":7700",
                                        "--secret-file",
                                        folder_ + "/secret",

@@ -42,11 +42,11 @@ TEST(Team, RunsTheBodyOnceInEachProcess) {
   expect_no_child_left();
 }
 
-TEST(Team, NobodyPassesAMeetingBeforeAllAreThere) {
-  constexpr int kMeetings = 200;
+TEST(Team, NobodyPassesARendezvousBeforeAllAreThere) {
+  constexpr int kExchanges = 200;
   Team team({.processes = 3});
   team.run([](Member& me) {
-    for (std::uint64_t i = 1; i <= kMeetings; ++i) {
+    for (std::uint64_t i = 1; i <= kExchanges; ++i) {
       word(me, me.rank()).store(i);
       me.meet();
       for (std::uint32_t r = 0; r < me.size(); ++r) {

@@ -80,8 +80,9 @@ struct FakeFabric {
   }
   void emit() const {
     poll([](FabricCore& core) {
-      EXPECT_EQ(core.on_announcement(1, {.number = 700, .bytes = 8, .epoch = 1, .name = "event"}),
-                nullptr);
+      EXPECT_EQ(
+          core.on_announcement(1, {.number = 700, .bytes = 8, .generation = 1, .name = "event"}),
+          nullptr);
       EXPECT_EQ(core.on_withdrawal(1, 700), nullptr);
     });
   }
@@ -103,17 +104,17 @@ void expect_error(const std::function<void()>& action, std::string_view part) {
   }
 }
 
-TEST(Fabric, CountsTheAllocationsOfANameAsItsEpoch) {
+TEST(Fabric, CountsTheAllocationsOfANameAsItsGeneration) {
   FakeFabric fabric(1);
   { Region first = fabric.allocate({.name = "table", .bytes = 8}); }
   Region second = fabric.allocate({.name = "table", .bytes = 8});
   Region other = fabric.allocate({.name = "other", .bytes = 8});
-  Region stated = fabric.allocate({.name = "table", .bytes = 8, .epoch = 17});
+  Region stated = fabric.allocate({.name = "table", .bytes = 8, .generation = 17});
   ASSERT_EQ(fabric.backend.specs.size(), 4u);
-  EXPECT_EQ(fabric.backend.specs[0].epoch, 1u);
-  EXPECT_EQ(fabric.backend.specs[1].epoch, 2u);
-  EXPECT_EQ(fabric.backend.specs[2].epoch, 1u);
-  EXPECT_EQ(fabric.backend.specs[3].epoch, 17u);
+  EXPECT_EQ(fabric.backend.specs[0].generation, 1u);
+  EXPECT_EQ(fabric.backend.specs[1].generation, 2u);
+  EXPECT_EQ(fabric.backend.specs[2].generation, 1u);
+  EXPECT_EQ(fabric.backend.specs[3].generation, 17u);
 }
 
 TEST(Fabric, DoesNotCountAnAllocationThatFailed) {
@@ -122,7 +123,7 @@ TEST(Fabric, DoesNotCountAnAllocationThatFailed) {
   expect_error([&] { auto lost = fabric.allocate({.name = "table", .bytes = 8}); }, "full");
   fabric.backend.memory_is_full = false;
   Region region = fabric.allocate({.name = "table", .bytes = 8});
-  EXPECT_EQ(fabric.backend.specs.at(0).epoch, 1u);
+  EXPECT_EQ(fabric.backend.specs.at(0).generation, 1u);
 }
 
 TEST(Fabric, ReleasesARegionOnceWhoeverHoldsItLast) {
@@ -180,12 +181,13 @@ TEST(Fabric, RefusesRegionsOverTheLimits) {
   EXPECT_TRUE(fabric.backend.specs.empty());
 }
 
-TEST(Fabric, RefusesASecondRegionOfTheSameNameAndEpoch) {
+TEST(Fabric, RefusesASecondRegionOfTheSameNameAndGeneration) {
   FakeFabric fabric(1);
-  std::optional<Region> region = fabric.allocate({.name = "a", .bytes = 8, .epoch = 3});
-  expect_error([&] { auto r = fabric.allocate({.name = "a", .bytes = 8, .epoch = 3}); }, "epoch 3");
+  std::optional<Region> region = fabric.allocate({.name = "a", .bytes = 8, .generation = 3});
+  expect_error([&] { auto r = fabric.allocate({.name = "a", .bytes = 8, .generation = 3}); },
+               "generation 3");
   region.reset();
-  region = fabric.allocate({.name = "a", .bytes = 8, .epoch = 3});
+  region = fabric.allocate({.name = "a", .bytes = 8, .generation = 3});
   EXPECT_EQ(fabric.backend.specs.size(), 2u);
 }
 
@@ -251,7 +253,7 @@ TEST(Fabric, ConnectsRegionsWhicheverSideCameFirst) {
   Subscription subscription =
       fabric->subscribe([&](const Event& event) { events.push_back(event.kind); });
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(1, {.number = 256, .bytes = 8, .epoch = 1, .name = "a"}),
+    EXPECT_EQ(core.on_announcement(1, {.number = 256, .bytes = 8, .generation = 1, .name = "a"}),
               nullptr);
   });
   EXPECT_TRUE(events.empty());
@@ -260,7 +262,7 @@ TEST(Fabric, ConnectsRegionsWhicheverSideCameFirst) {
   fabric->poll();
   EXPECT_TRUE(fabric->connected(1, region.id()));
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(2, {.number = 256, .bytes = 8, .epoch = 1, .name = "a"}),
+    EXPECT_EQ(core.on_announcement(2, {.number = 256, .bytes = 8, .generation = 1, .name = "a"}),
               nullptr);
   });
   EXPECT_TRUE(fabric->connected(2, region.id()));
@@ -274,15 +276,15 @@ TEST(Fabric, ConnectsRegionsWhicheverSideCameFirst) {
 
 TEST(Fabric, ConnectsAReleasedRegionsSuccessorOfTheSameName) {
   FakeFabric fabric(2);
-  std::optional<Region> region = fabric.allocate({.name = "a", .bytes = 8, .epoch = 3});
+  std::optional<Region> region = fabric.allocate({.name = "a", .bytes = 8, .generation = 3});
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(1, {.number = 256, .bytes = 8, .epoch = 3, .name = "a"}),
+    EXPECT_EQ(core.on_announcement(1, {.number = 256, .bytes = 8, .generation = 3, .name = "a"}),
               nullptr);
   });
   EXPECT_EQ(fabric.backend.connections, 1);
   region.reset();
   EXPECT_EQ(fabric.backend.connections, 0);
-  region = fabric.allocate({.name = "a", .bytes = 8, .epoch = 3});
+  region = fabric.allocate({.name = "a", .bytes = 8, .generation = 3});
   fabric->poll();
   EXPECT_TRUE(fabric->connected(1, region->id()));
 }
@@ -299,7 +301,7 @@ TEST(Fabric, RefusesARegionOfAnotherLayoutAndNamesBothSides) {
   fabric.poll([](FabricCore& core) {
     const auto fault = core.on_announcement(1, {.number = 256,
                                                 .bytes = 8,
-                                                .epoch = 1,
+                                                .generation = 1,
                                                 .layout_hash = 2,
                                                 .name = "a",
                                                 .layout_text = "two"});

@@ -13,8 +13,8 @@
 #include <dunlin/fabric/ofi.hpp>
 
 #include "support/fresh_group.hpp"
-#include "support/ground.hpp"
 #include "support/hosts.hpp"
+#include "support/node_backend.hpp"
 
 /// Members on three hosts, whose cables are pulled, plugged in again, slow, or lose frames.
 namespace dunlin {
@@ -39,7 +39,7 @@ class Member {
                 .rank = rank,
                 .timeout_ms = kPatienceMs,
                 .silence_timeout_ms = silence_timeout_ms,
-                .meeting = Hosts::address(0) + ":7700",  // in a namespace of this test's own
+                .rendezvous = Hosts::address(0) + ":7700",  // in a namespace of this test's own
                 .secret = "only these tests know it"});
         }) {}
 

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::uint64_t kNow = 5'000'000;
 
-std::shared_ptr<const segments::Mapping> fresh_mapping(std::size_t bytes) {
-  return segments::create_segment({.bytes = bytes}, std::nullopt).mapping;
+std::shared_ptr<const mapping::Mapping> fresh_mapping(std::size_t bytes) {
+  return mapping::create_mapping({.bytes = bytes}, std::nullopt).mapping;
 }
 
-std::weak_ptr<const segments::Mapping> add_to(LateRelease& late, std::size_t bytes) {
+std::weak_ptr<const mapping::Mapping> add_to(LateRelease& late, std::size_t bytes) {
   auto mapping = fresh_mapping(bytes);
-  std::weak_ptr<const segments::Mapping> known = mapping;
+  std::weak_ptr<const mapping::Mapping> known = mapping;
   late.add(std::move(mapping), kNow);
   return known;
 }
@@ -44,7 +44,7 @@ TEST(LateRelease, GivesMemoryBackAfterARestAndOnePieceAtATime) {
 TEST(LateRelease, KeepsNoMoreThanItsLimit) {
   LateRelease late;
   constexpr std::size_t kPart = LateRelease::kMostBytes / 4;
-  std::vector<std::weak_ptr<const segments::Mapping>> parts;
+  std::vector<std::weak_ptr<const mapping::Mapping>> parts;
   for (int i = 0; i < 5; ++i) parts.push_back(add_to(late, kPart));
   EXPECT_TRUE(parts[0].expired()) << "the oldest makes room";
   for (int i = 1; i < 5; ++i) EXPECT_FALSE(parts[static_cast<std::size_t>(i)].expired());
@@ -92,25 +92,25 @@ TEST(LateRelease, MemoryThatRestsIsThereForWhoNeedsIt) {
   constexpr std::size_t kBytes = std::size_t{6} << 20;
   test::Process world([](test::Parent& parent) {
     if (const auto why_not = test::mount_private_shm(8 << 20)) {
-      parent.tell("skip " + *why_not);
+      parent.send_line("skip " + *why_not);
       return 0;
     }
     const auto fabric = join({.group = test::fresh_group(), .members = 1});
     Region region = fabric->allocate({.name = "first", .bytes = kBytes});
     std::byte* const at = region.memory().data();
     region = Region();
-    parent.tell(is_mapped(at) ? "rests" : "has gone");
+    parent.send_line(is_mapped(at) ? "rests" : "has gone");
     region = fabric->allocate({.name = "second", .bytes = kBytes});
-    parent.tell("fits");
-    parent.tell(test::what_is_thrown_by(
+    parent.send_line("fits");
+    parent.send_line(test::what_is_thrown_by(
         [&] { (void)fabric->allocate({.name = "third", .bytes = kBytes}); }));
     return 0;
   });
-  const std::string text = world.hear();
+  const std::string text = world.receive_line();
   if (text.starts_with("skip")) GTEST_SKIP() << text;
   EXPECT_EQ(text, "rests");
-  EXPECT_EQ(world.hear(), "fits");
-  EXPECT_TRUE(test::contains(world.hear(), "not enough shared memory for region 'third'"))
+  EXPECT_EQ(world.receive_line(), "fits");
+  EXPECT_TRUE(test::contains(world.receive_line(), "not enough shared memory for region 'third'"))
       << "what nobody has given back is not there";
 }
 

@@ -26,7 +26,7 @@ struct Options {
   std::vector<std::string> names = {};
   std::string name = {};
   std::uint32_t rank = kAnyRank;
-  std::string meeting = {};
+  std::string rendezvous = {};
   std::string secret = {};
   TlsFiles tls = {};
   std::string address = {};
@@ -54,7 +54,7 @@ Variables without(Variables variables, const std::string& name) {
 
 const Variables kByHand{{"DUNLIN_MEMBERS", "3"},
                         {"DUNLIN_RANK", "2"},
-                        {"DUNLIN_MEETING", "seed:7700"},
+                        {"DUNLIN_RENDEZVOUS", "seed:7700"},
                         {"DUNLIN_SECRET", "what all members know"}};
 const Variables kOpenMpi{{"OMPI_COMM_WORLD_RANK", "2"},       {"OMPI_COMM_WORLD_SIZE", "4"},
                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_RANK", "2"},
@@ -75,7 +75,7 @@ TEST(Launch, TakesItsPlaceFromOurOwnVariables) {
       completed(with(kByHand, {{"DUNLIN_ADDRESS", "10.0.0.7"}, {"DUNLIN_GROUP", "herd"}}));
   EXPECT_EQ(options.members, 3U);
   EXPECT_EQ(options.rank, 2U);
-  EXPECT_EQ(options.meeting, "seed:7700");
+  EXPECT_EQ(options.rendezvous, "seed:7700");
   EXPECT_EQ(options.secret, "what all members know");
   EXPECT_EQ(options.address, "10.0.0.7");
   EXPECT_EQ(options.group, "flock");  // which was given
@@ -84,14 +84,14 @@ TEST(Launch, TakesItsPlaceFromOurOwnVariables) {
 TEST(Launch, SaysWhatItTookFromWhereButNeverTheSecret) {
   const std::string text = completed(kByHand).text;
   EXPECT_TRUE(contains(text, "rank 2 of 3 (DUNLIN_RANK, DUNLIN_MEMBERS)"));
-  EXPECT_TRUE(contains(text, "seed:7700 (DUNLIN_MEETING)"));
+  EXPECT_TRUE(contains(text, "seed:7700 (DUNLIN_RENDEZVOUS)"));
   EXPECT_TRUE(contains(text, "secret from DUNLIN_SECRET"));
   EXPECT_EQ(text.find("what all members know"), std::string::npos);
 }
 
 TEST(Launch, AsksForNothingThatIsGiven) {
   const Options given{
-      .members = 2, .rank = 1, .meeting = "unix:here", .secret = "given", .address = "::1"};
+      .members = 2, .rank = 1, .rendezvous = "unix:here", .secret = "given", .address = "::1"};
   const Options options =
       completed({{"DUNLIN_MEMBERS", "nonsense"}, {"OMPI_COMM_WORLD_RANK", "7"}}, given);
   EXPECT_EQ(options.text, "");
@@ -112,7 +112,7 @@ TEST(Launch, KeepsARankThatIsGiven) {
 TEST(Launch, TakesNamesFromOurOwnVariables) {
   const Variables named{{"DUNLIN_NAMES", "ada,bob,cyd"},
                         {"DUNLIN_NAME", "bob"},
-                        {"DUNLIN_MEETING", "seed:7700"},
+                        {"DUNLIN_RENDEZVOUS", "seed:7700"},
                         {"DUNLIN_SECRET", "known"}};
   const Options options = completed(named);
   EXPECT_EQ(options.names, (std::vector<std::string>{"ada", "bob", "cyd"}));
@@ -145,8 +145,8 @@ TEST(Launch, RefusesVariablesThatMakeNoSense) {
   EXPECT_TRUE(contains(fault_of(with(kByHand, {{"DUNLIN_RANK", ""}})), "DUNLIN_RANK is set, and"));
   EXPECT_TRUE(contains(fault_of(with(kByHand, {{"DUNLIN_RANK", "3"}})),
                        "DUNLIN_RANK is '3'), but DUNLIN_MEMBERS is '3'"));
-  EXPECT_TRUE(contains(fault_of(with(kByHand, {{"DUNLIN_MEETING_PORT", "7"}})),
-                       "DUNLIN_MEETING_PORT is '7'"));
+  EXPECT_TRUE(contains(fault_of(with(kByHand, {{"DUNLIN_RENDEZVOUS_PORT", "7"}})),
+                       "DUNLIN_RENDEZVOUS_PORT is '7'"));
   EXPECT_TRUE(contains(fault_of(with(kByHand, {{"DUNLIN_LAUNCHER", "pigeon"}})), "slurm, pmix"));
 }
 
@@ -154,7 +154,8 @@ TEST(Launch, RefusesWhatIsIncomplete) {
   EXPECT_TRUE(contains(fault_of({}), "say how many"));
   EXPECT_TRUE(
       contains(fault_of({{"DUNLIN_RANK", "1"}}), "DUNLIN_RANK is '1', but DUNLIN_MEMBERS is not"));
-  EXPECT_TRUE(contains(fault_of(without(kByHand, "DUNLIN_MEETING")), "DUNLIN_MEETING=HOST:PORT"));
+  EXPECT_TRUE(
+      contains(fault_of(without(kByHand, "DUNLIN_RENDEZVOUS")), "DUNLIN_RENDEZVOUS=HOST:PORT"));
   EXPECT_TRUE(contains(fault_of(without(kByHand, "DUNLIN_SECRET")), "DUNLIN_SECRET_FILE"));
 }
 
@@ -223,7 +224,7 @@ TEST(LaunchOpenMpi, MeetsAtASocketOfTheJobIfAllAreOnOneHost) {
   const Options options = completed(kOpenMpi);
   EXPECT_EQ(options.members, 4U);
   EXPECT_EQ(options.rank, 2U);
-  EXPECT_EQ(options.meeting, "unix:dunlin-openmpi-1465581569-flock");
+  EXPECT_EQ(options.rendezvous, "unix:dunlin-openmpi-1465581569-flock");
   EXPECT_TRUE(contains(options.text, "Open MPI: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE"));
   EXPECT_TRUE(contains(options.text, "OMPI_COMM_WORLD_LOCAL_SIZE is '4'"));
 }
@@ -232,9 +233,10 @@ TEST(LaunchOpenMpi, DoesNotGuessAHostIfTheyAreOnSeveral) {
   const Variables several = with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
   const std::string fault = fault_of(several);
   EXPECT_TRUE(contains(fault, "OMPI_COMM_WORLD_LOCAL_SIZE is '2'"));
-  EXPECT_TRUE(contains(fault, "DUNLIN_MEETING=HOST:PORT"));
-  EXPECT_EQ(completed(with(several, {{"DUNLIN_MEETING", "node7:7700"}})).meeting, "node7:7700");
-  EXPECT_EQ(completed(several, {.meeting = "node8:7700"}).meeting, "node8:7700");
+  EXPECT_TRUE(contains(fault, "DUNLIN_RENDEZVOUS=HOST:PORT"));
+  EXPECT_EQ(completed(with(several, {{"DUNLIN_RENDEZVOUS", "node7:7700"}})).rendezvous,
+            "node7:7700");
+  EXPECT_EQ(completed(several, {.rendezvous = "node8:7700"}).rendezvous, "node8:7700");
 }
 
 TEST(LaunchOpenMpi, DoesNotGuessWhatIsMissing) {
@@ -263,7 +265,7 @@ TEST(LaunchOpenMpi, DoesNotBelieveAContradiction) {
 TEST(LaunchOpenMpi, MayBeToldNotToBelieveAnyLauncher) {
   const Options options = completed(with(with(kOpenMpi, kByHand), {{"DUNLIN_LAUNCHER", "dunlin"}}));
   EXPECT_EQ(options.members, 3U);
-  EXPECT_EQ(options.meeting, "seed:7700");
+  EXPECT_EQ(options.rendezvous, "seed:7700");
   EXPECT_TRUE(contains(fault_of(with(kOpenMpi, {{"DUNLIN_LAUNCHER", "slurm"}})),
                        "nothing of this launcher"));
 }
@@ -271,7 +273,7 @@ TEST(LaunchOpenMpi, MayBeToldNotToBelieveAnyLauncher) {
 TEST(LaunchPmix, KnowsARankAndNoNumberOfMembers) {
   const Variables pmix{{"PMIX_RANK", "1"},
                        {"PMIX_NAMESPACE", "prterun-node7-1@1"},
-                       {"DUNLIN_MEETING", "seed:7700"},
+                       {"DUNLIN_RENDEZVOUS", "seed:7700"},
                        {"DUNLIN_SECRET", "known"}};
   EXPECT_TRUE(contains(fault_of(pmix), "PMIX_RANK is '1', and PMIx does not say how many"));
   const Options options = completed(with(pmix, {{"DUNLIN_MEMBERS", "2"}}));
@@ -286,22 +288,24 @@ TEST(LaunchSlurm, MeetsAtTheFirstHostOfTheStep) {
   const Options options = completed(kSlurm);
   EXPECT_EQ(options.members, 8U);
   EXPECT_EQ(options.rank, 5U);
-  EXPECT_TRUE(options.meeting.starts_with("node03:2") || options.meeting.starts_with("node03:3"));
+  EXPECT_TRUE(options.rendezvous.starts_with("node03:2") ||
+              options.rendezvous.starts_with("node03:3"));
   EXPECT_TRUE(contains(options.text, "SLURM_STEP_NODELIST is 'node[03-06]'"));
   EXPECT_TRUE(contains(options.text, "the job's number 4711.0"));
 }
 
 TEST(LaunchSlurm, MeetsAtAPortOfItsJobAndGroup) {
-  const std::string meeting = completed(kSlurm).meeting;
-  EXPECT_EQ(completed(with(kSlurm, {{"SLURM_PROCID", "0"}})).meeting, meeting);
-  EXPECT_NE(completed(with(kSlurm, {{"SLURM_JOB_ID", "4712"}})).meeting, meeting);
-  EXPECT_NE(completed(with(kSlurm, {{"SLURM_STEP_ID", "1"}})).meeting, meeting);
-  EXPECT_NE(completed(kSlurm, {.group = "herd"}).meeting, meeting);
-  EXPECT_EQ(completed(with(kSlurm, {{"DUNLIN_MEETING_PORT", "7700"}})).meeting, "node03:7700");
+  const std::string rendezvous = completed(kSlurm).rendezvous;
+  EXPECT_EQ(completed(with(kSlurm, {{"SLURM_PROCID", "0"}})).rendezvous, rendezvous);
+  EXPECT_NE(completed(with(kSlurm, {{"SLURM_JOB_ID", "4712"}})).rendezvous, rendezvous);
+  EXPECT_NE(completed(with(kSlurm, {{"SLURM_STEP_ID", "1"}})).rendezvous, rendezvous);
+  EXPECT_NE(completed(kSlurm, {.group = "herd"}).rendezvous, rendezvous);
+  EXPECT_EQ(completed(with(kSlurm, {{"DUNLIN_RENDEZVOUS_PORT", "7700"}})).rendezvous,
+            "node03:7700");
 }
 
 TEST(LaunchSlurm, MeetsAtASocketOfTheJobIfThereIsOneHost) {
-  EXPECT_EQ(completed(with(kSlurm, {{"SLURM_STEP_NODELIST", "node03"}})).meeting,
+  EXPECT_EQ(completed(with(kSlurm, {{"SLURM_STEP_NODELIST", "node03"}})).rendezvous,
             "unix:dunlin-slurm-4711.0-flock");
 }
 
@@ -309,7 +313,7 @@ TEST(LaunchSlurm, TakesTheJobsVariablesWhereTheStepHasNone) {
   const Options options =
       completed(without(without(kSlurm, "SLURM_STEP_NUM_TASKS"), "SLURM_STEP_NODELIST"));
   EXPECT_EQ(options.members, 8U);
-  EXPECT_TRUE(options.meeting.starts_with("node01:"));
+  EXPECT_TRUE(options.rendezvous.starts_with("node01:"));
 }
 
 TEST(LaunchSlurm, DoesNotGuessWhatIsMissing) {
@@ -317,7 +321,7 @@ TEST(LaunchSlurm, DoesNotGuessWhatIsMissing) {
   EXPECT_TRUE(contains(fault_of(no_tasks), "SLURM_PROCID is '5', but SLURM_NTASKS is not set"));
   EXPECT_TRUE(contains(fault_of(without(kSlurm, "SLURM_PROCID")),
                        "SLURM_JOB_ID is '4711', but SLURM_PROCID is not set"));
-  EXPECT_TRUE(contains(fault_of(without(kSlurm, "SLURM_JOB_ID")), "DUNLIN_MEETING_PORT"));
+  EXPECT_TRUE(contains(fault_of(without(kSlurm, "SLURM_JOB_ID")), "DUNLIN_RENDEZVOUS_PORT"));
   const Variables no_hosts = without(without(kSlurm, "SLURM_STEP_NODELIST"), "SLURM_JOB_NODELIST");
   EXPECT_TRUE(contains(fault_of(no_hosts), "on which hosts"));
 }

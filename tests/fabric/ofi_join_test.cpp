@@ -23,7 +23,7 @@ ofi::JoinOptions on_this_host(const std::string& group, std::uint32_t members) {
           .members = members,
           .timeout_ms = 60'000,
           .silence_timeout_ms = 0,
-          .meeting = "unix:" + group,
+          .rendezvous = "unix:" + group,
           .secret = "only these tests know it"};
 }
 
@@ -31,7 +31,7 @@ ofi::JoinOptions on_this_host(const std::string& group, std::uint32_t members) {
 Process polling_member(const ofi::JoinOptions& options) {
   return Process([options](Parent& parent) {
     const auto fabric = ofi::join(options);
-    parent.tell("in");
+    parent.send_line("in");
     while (!fabric->failed(0)) poll_politely(*fabric);
     return 0;
   });
@@ -74,9 +74,9 @@ TEST(OfiJoin, LeavesTheSignalsOfTheProcessToIt) {
 TEST(OfiJoin, StepByStepNamesTheMissingWhenTheTimeIsUp) {
   ofi::JoinOptions options = on_this_host(fresh_group(), 2);
   options.timeout_ms = 20;
-  const auto formation = ofi::begin_join(options);
+  const auto pending_join = ofi::begin_join(options);
   const auto poll = [&] {
-    while (!formation->poll()) std::this_thread::yield();
+    while (!pending_join->poll()) std::this_thread::yield();
   };
   EXPECT_TRUE(contains(what_is_thrown_by(poll), "did not meet within 20 ms"));
   EXPECT_TRUE(contains(what_is_thrown_by(poll), "is over"));
@@ -86,9 +86,9 @@ TEST(OfiJoin, StepByStepMeetsThoseWhoJoin) {
   const auto options = on_this_host(fresh_group(), 2);
   std::unique_ptr<Fabric> blocking;
   std::thread thread([&] { blocking = ofi::join(options); });
-  const auto formation = ofi::begin_join(options);
+  const auto pending_join = ofi::begin_join(options);
   std::unique_ptr<Fabric> stepwise;
-  while (!(stepwise = formation->poll())) std::this_thread::yield();
+  while (!(stepwise = pending_join->poll())) std::this_thread::yield();
   thread.join();
   EXPECT_NE(stepwise->rank(), blocking->rank());
   EXPECT_EQ(stepwise->description(), blocking->description());
@@ -99,7 +99,7 @@ TEST(OfiJoin, SaysWhichNetworkItChoseAndWhy) {
   const auto fabric = ofi::join(options);
   const std::string text = fabric->description();
   EXPECT_TRUE(contains(text, options.provider));
-  EXPECT_TRUE(contains(text, options.meeting));
+  EXPECT_TRUE(contains(text, options.rendezvous));
   EXPECT_EQ(text.find('\n'), std::string::npos);
   EXPECT_EQ(fabric->kind(), "ofi");
 }
@@ -168,7 +168,7 @@ TEST(OfiDeath, OfAKilledProcessIsNoticedByASleeperWithoutASilenceTimeout) {
   Process victim = polling_member(options);
   options.rank = 0;
   const auto fabric = ofi::join(options);
-  EXPECT_EQ(victim.hear(), "in");
+  EXPECT_EQ(victim.receive_line(), "in");
   victim.kill();
   while (!fabric->failed(1)) {
     fabric->prepare_sleep();

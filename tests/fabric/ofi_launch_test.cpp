@@ -38,14 +38,14 @@ Process member(const Hosts& hosts, unsigned host, const std::string& group,
   return Process([&hosts, host, group, variables](Parent& parent) {
     hosts.enter(host);
     if (const auto fault = give_own_hosts_file(hosts_file_of(host))) {
-      parent.tell("skip: " + *fault);
+      parent.send_line("skip: " + *fault);
       return 0;
     }
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     setenv("DUNLIN_SECRET", "only these tests know it", 1);
     const auto fabric = ofi::join({.group = group, .timeout_ms = 60'000, .silence_timeout_ms = 0});
-    parent.tell("rank " + std::to_string(fabric->rank()) + ": " + fabric->description());
-    return static_cast<void>(parent.hear()), 0;
+    parent.send_line("rank " + std::to_string(fabric->rank()) + ": " + fabric->description());
+    return static_cast<void>(parent.receive_line()), 0;
   });
 }
 
@@ -58,12 +58,12 @@ void expect_to_meet(const std::vector<Variables>& environments) {
   for (unsigned host = 0; host < kHosts; ++host)
     members.push_back(member(hosts, host, group, environments[host]));
   for (unsigned host = 0; host < kHosts; ++host) {
-    const std::string said = members[host].hear();
+    const std::string said = members[host].receive_line();
     if (said.starts_with("skip: ")) GTEST_SKIP() << said;
     EXPECT_TRUE(said.starts_with("rank " + std::to_string(host) + ": ")) << said;
     EXPECT_NE(said.find("address " + Hosts::address(host)), std::string::npos) << said;
   }
-  for (Process& process : members) process.tell("go");
+  for (Process& process : members) process.send_line("go");
 }
 
 TEST(OfiLaunch, SlurmsMembersMeetAtTheFirstHostOfTheStep) {
@@ -83,7 +83,7 @@ TEST(OfiLaunch, OpenMpisMembersMeetWhereTheyAreTold) {
     environments.push_back({{"OMPI_COMM_WORLD_RANK", std::to_string(host)},
                             {"OMPI_COMM_WORLD_SIZE", "3"},
                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
-                            {"DUNLIN_MEETING", "seed:7700"}});
+                            {"DUNLIN_RENDEZVOUS", "seed:7700"}});
   expect_to_meet(environments);
 }
 

@@ -15,13 +15,13 @@ TEST(OfiTransport, RefusesAPeersAddressThatNoNetworkCouldHave) {
   constexpr std::size_t kFarTooLong = 1000;
   const std::vector<stream::Proof> proofs(2);
   for (const std::size_t bytes : {std::size_t{0}, kFarTooLong}) {
-    Network network =
-        choose_network({.provider = "tcp", .device = {}, .address = {}, .meeting = "unix:nowhere"});
+    Network network = choose_network(
+        {.provider = "tcp", .device = {}, .address = {}, .rendezvous = "unix:nowhere"});
     OfiTransport transport(network, 2);
-    const std::vector<std::vector<std::byte>> cards{transport.card(),
-                                                    std::vector<std::byte>(bytes)};
+    const std::vector<std::vector<std::byte>> endpoint_addresses{transport.endpoint_address(),
+                                                                 std::vector<std::byte>(bytes)};
     const std::string text =
-        what_is_thrown_by([&] { transport.connect(0, cards, proofs, proofs, 0); });
+        what_is_thrown_by([&] { transport.connect(0, endpoint_addresses, proofs, proofs, 0); });
     EXPECT_TRUE(contains(text, "member 1 says no address")) << text;
   }
 }
@@ -30,22 +30,24 @@ TEST(OfiTransport, NamesThePeerThatCannotBeReachedAndItsAddress) {
   const std::vector<stream::Proof> proofs(2);
   const auto network = [] {
     return choose_network(
-        {.provider = "tcp", .device = {}, .address = {}, .meeting = "unix:nowhere"});
+        {.provider = "tcp", .device = {}, .address = {}, .rendezvous = "unix:nowhere"});
   };
   Network ours = network();
   OfiTransport transport(ours, 2);
-  std::vector<std::byte> card;
+  std::vector<std::byte> endpoint_address;
   {
     Network theirs = network();
-    card = OfiTransport(theirs, 2).card();  // where nobody listens any more
+    endpoint_address = OfiTransport(theirs, 2).endpoint_address();  // where nobody listens any more
   }
-  const std::vector<std::vector<std::byte>> cards{transport.card(), card};
+  const std::vector<std::vector<std::byte>> endpoint_addresses{transport.endpoint_address(),
+                                                               endpoint_address};
   const std::string text = what_is_thrown_by([&] {
-    transport.connect(0, cards, proofs, proofs, UINT64_MAX);
+    transport.connect(0, endpoint_addresses, proofs, proofs, UINT64_MAX);
     while (!transport.connected()) transport.awaited().wait();
   });
-  EXPECT_TRUE(contains(text, "connecting to member 1 at " + card_text("tcp", card) + " failed: "));
-  EXPECT_TRUE(contains(card_text("tcp", card), "127.0.0.1:"));
+  EXPECT_TRUE(contains(text, "connecting to member 1 at " +
+                                 endpoint_address_text("tcp", endpoint_address) + " failed: "));
+  EXPECT_TRUE(contains(endpoint_address_text("tcp", endpoint_address), "127.0.0.1:"));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "fabric/segments/segment.hpp"
-
 #include <csignal>
 #include <cstring>
 #include <functional>
@@ -10,22 +8,23 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "fabric/mapping/mapping.hpp"
 #include "support/process.hpp"
 
-namespace dunlin::segments {
+namespace dunlin::mapping {
 namespace {
 
 using test::Parent;
 using test::Process;
 
-SegmentInfo sample() {
-  return {.kind = SegmentKind::region,
+MappingInfo sample() {
+  return {.kind = MappingKind::region,
           .owner_pid = 77,
           .owner_uid = 5,
           .owner_rank = 1,
           .members = 3,
           .incarnation = 99,
-          .epoch = 4,
+          .generation = 4,
           .layout_hash = 1234,
           .bytes = 10'000,
           .group = "rack7",
@@ -35,11 +34,11 @@ SegmentInfo sample() {
 }
 
 /// The fault that the reader finds in a sound header after `spoil`.
-std::string fault_after(const std::function<void(SegmentHeader&)>& spoil) {
-  SegmentHeader header{};
-  header.magic = kSegmentMagic;
-  header.version = kSegmentVersion;
-  header.kind = SegmentKind::region;
+std::string fault_after(const std::function<void(MappingHeader&)>& spoil) {
+  MappingHeader header{};
+  header.magic = kMappingMagic;
+  header.version = kMappingVersion;
+  header.kind = MappingKind::region;
   header.members = 1;
   header.payload_bytes = 64;
   header.payload_offset = payload_offset(0);
@@ -50,7 +49,7 @@ std::string fault_after(const std::function<void(SegmentHeader&)>& spoil) {
 }
 
 TEST(Segment, IsZeroedAndOnlyForItsUser) {
-  const OwnSegment segment = create_segment(sample(), std::nullopt);
+  const OwnMapping segment = create_mapping(sample(), std::nullopt);
   struct stat status {};
   ASSERT_EQ(fstat(segment.file.get(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
@@ -59,7 +58,7 @@ TEST(Segment, IsZeroedAndOnlyForItsUser) {
 }
 
 TEST(Segment, IsForItsAccessGroupIfThereIsOne) {
-  const OwnSegment segment = create_segment(sample(), getegid());
+  const OwnMapping segment = create_mapping(sample(), getegid());
   struct stat status {};
   ASSERT_EQ(fstat(segment.file.get(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0660u);
@@ -67,15 +66,15 @@ TEST(Segment, IsForItsAccessGroupIfThereIsOne) {
 }
 
 TEST(Segment, TellsAReaderEverythingAboutItself) {
-  const OwnSegment segment = create_segment(sample(), std::nullopt);
-  const SegmentInfo info = read_segment_info(segment.file), expected = sample();
+  const OwnMapping segment = create_mapping(sample(), std::nullopt);
+  const MappingInfo info = read_mapping_info(segment.file), expected = sample();
   EXPECT_EQ(info.kind, expected.kind);
   EXPECT_EQ(info.owner_pid, expected.owner_pid);
   EXPECT_EQ(info.owner_uid, expected.owner_uid);
   EXPECT_EQ(info.owner_rank, expected.owner_rank);
   EXPECT_EQ(info.members, expected.members);
   EXPECT_EQ(info.incarnation, expected.incarnation);
-  EXPECT_EQ(info.epoch, expected.epoch);
+  EXPECT_EQ(info.generation, expected.generation);
   EXPECT_EQ(info.layout_hash, expected.layout_hash);
   EXPECT_EQ(info.bytes, expected.bytes);
   EXPECT_EQ(info.group, expected.group);
@@ -85,13 +84,13 @@ TEST(Segment, TellsAReaderEverythingAboutItself) {
 }
 
 TEST(Segment, IsTheSameMemoryForAPeerInTheSameProcess) {
-  const OwnSegment segment = create_segment(sample(), std::nullopt);
-  const PeerSegment peer = map_peer_segment(segment.file);
+  const OwnMapping segment = create_mapping(sample(), std::nullopt);
+  const PeerMapping peer = map_peer(segment.file);
   EXPECT_EQ(peer.mapping->memory().data(), segment.mapping->memory().data());
 }
 
 TEST(Segment, IsTheSameBytesForAReaderElsewhere) {
-  const OwnSegment segment = create_segment(sample(), std::nullopt);
+  const OwnMapping segment = create_mapping(sample(), std::nullopt);
   const Mapping reader(segment.file, payload_offset(sample().layout_text.size()), sample().bytes,
                        PROT_READ);
   EXPECT_NE(reader.memory().data(), segment.mapping->memory().data());
@@ -100,10 +99,10 @@ TEST(Segment, IsTheSameBytesForAReaderElsewhere) {
 }
 
 TEST(Segment, SaysHowMuchIsMissingWhenTheMemoryIsFull) {
-  SegmentInfo huge = sample();
+  MappingInfo huge = sample();
   huge.bytes = std::uint64_t{1} << 50;
   try {
-    const OwnSegment segment = create_segment(huge, std::nullopt);
+    const OwnMapping segment = create_mapping(huge, std::nullopt);
     ADD_FAILURE() << "a petabyte of shared memory?";
   } catch (const Error& error) {
     const std::string text = error.what();
@@ -116,24 +115,23 @@ TEST(Segment, SaysHowMuchIsMissingWhenTheMemoryIsFull) {
 }
 
 TEST(Segment, IsNotBelievedWhenItsFileIsShort) {
-  const OwnSegment segment = create_segment(sample(), std::nullopt);
-  ASSERT_EQ(ftruncate(segment.file.get(), kSegmentPageBytes), 0);
-  EXPECT_THROW(static_cast<void>(map_peer_segment(segment.file)), Error);
+  const OwnMapping segment = create_mapping(sample(), std::nullopt);
+  ASSERT_EQ(ftruncate(segment.file.get(), kMappingPageBytes), 0);
+  EXPECT_THROW(static_cast<void>(map_peer(segment.file)), Error);
   ASSERT_EQ(ftruncate(segment.file.get(), 10), 0);
-  EXPECT_THROW(static_cast<void>(map_peer_segment(segment.file)), Error);
+  EXPECT_THROW(static_cast<void>(map_peer(segment.file)), Error);
 }
 
 TEST(Segment, IsNotAnythingElse) {
-  EXPECT_THROW(static_cast<void>(map_peer_segment(Descriptor(open("/dev/null", O_RDWR)))), Error);
-  EXPECT_THROW(static_cast<void>(map_peer_segment(Descriptor(open("/proc/self/exe", O_RDONLY)))),
-               Error);
+  EXPECT_THROW(static_cast<void>(map_peer(Descriptor(open("/dev/null", O_RDWR)))), Error);
+  EXPECT_THROW(static_cast<void>(map_peer(Descriptor(open("/proc/self/exe", O_RDONLY)))), Error);
 }
 
-TEST(SegmentHeader, IsRefusedForEachImpossibleField) {
-  using H = SegmentHeader;
+TEST(MappingHeader, IsRefusedForEachImpossibleField) {
+  using H = MappingHeader;
   EXPECT_NE(fault_after([](H& h) { h.magic[0] = 'X'; }), "");
   EXPECT_NE(fault_after([](H& h) { h.version = 2; }), "");
-  EXPECT_NE(fault_after([](H& h) { h.kind = SegmentKind{9}; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.kind = MappingKind{9}; }), "");
   EXPECT_NE(fault_after([](H& h) { h.members = 0; }), "");
   EXPECT_NE(fault_after([](H& h) { h.members = kMaxHostMembers + 1; }), "");
   EXPECT_NE(fault_after([](H& h) { h.owner_rank = 1; }), "");
@@ -152,11 +150,11 @@ TEST(Segment, IsReservedThoughSignalsKeepComing) {
     if (std::signal(SIGPROF, [](int) {}) == SIG_ERR) return 2;
     const itimerval often{.it_interval = {0, 10'000}, .it_value = {0, 10'000}};
     if (setitimer(ITIMER_PROF, &often, nullptr) != 0) return 3;
-    static_cast<void>(segments::create_segment({.bytes = 64 << 20}, std::nullopt));
+    static_cast<void>(mapping::create_mapping({.bytes = 64 << 20}, std::nullopt));
     return 0;
   });
   EXPECT_EQ(profiled.exit_code(), 0);
 }
 
 }  // namespace
-}  // namespace dunlin::segments
+}  // namespace dunlin::mapping

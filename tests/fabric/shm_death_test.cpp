@@ -27,10 +27,10 @@ void poll_until_failed(Member& member, std::size_t peers) {
 Process box_member(const shm::JoinOptions& options) {
   return Process([options](Parent& parent) {
     Member member(options);
-    parent.tell("in");
+    parent.send_line("in");
     while (member.failures.empty()) poll_politely(*member.fabric);
-    parent.tell(member.failure_text);
-    static_cast<void>(parent.hear());  // may leave
+    parent.send_line(member.failure_text);
+    static_cast<void>(parent.receive_line());  // may leave
     return 0;
   });
 }
@@ -40,14 +40,14 @@ TEST(ShmDeath, SurvivorsLearnOfAKilledMemberExactlyOnce) {
   Process victim = box_member({.group = group, .members = 3, .rank = 1});
   Process other = box_member({.group = group, .members = 3, .rank = 2});
   Member member({.group = group, .members = 3, .rank = 0});
-  EXPECT_EQ(victim.hear(), "in");
-  EXPECT_EQ(other.hear(), "in");
+  EXPECT_EQ(victim.receive_line(), "in");
+  EXPECT_EQ(other.receive_line(), "in");
   victim.kill();
   poll_until_failed(member, 1);
   EXPECT_EQ(member.failures, std::vector<Rank>{1});
   EXPECT_TRUE(contains(member.failure_text, "pid " + std::to_string(victim.pid())));
-  EXPECT_TRUE(contains(other.hear(), "rank 1"));
-  other.tell("leave");
+  EXPECT_TRUE(contains(other.receive_line(), "rank 1"));
+  other.send_line("leave");
   EXPECT_EQ(other.exit_code(), 0);
   poll_until_failed(member, 2);
   for (int i = 0; i < 100'000; ++i) member.fabric->poll();
@@ -81,12 +81,12 @@ TEST(ShmDeath, WhatADeadMemberWroteStaysReadable) {
   Process victim([&](Parent& parent) {
     Member member({.group = group, .members = 2, .rank = 1});
     member.write_word(0, 5, 42);
-    parent.tell("written");
-    static_cast<void>(parent.hear());
+    parent.send_line("written");
+    static_cast<void>(parent.receive_line());
     return 0;
   });
   Member member({.group = group, .members = 2, .rank = 0});
-  EXPECT_EQ(victim.hear(), "written");
+  EXPECT_EQ(victim.receive_line(), "written");
   victim.kill();
   poll_until_failed(member, 1);
   EXPECT_EQ(member.word(5), 42u);
@@ -97,13 +97,13 @@ TEST(ShmDeath, AStoppedMemberFailsBySilenceAndLearnsItWhenItComesBack) {
   Process victim = box_member(
       {.group = group, .members = 2, .rank = 1, .silence_timeout_ms = 0});  // blames nobody itself
   Member member({.group = group, .members = 2, .rank = 0, .silence_timeout_ms = 100});
-  EXPECT_EQ(victim.hear(), "in");
+  EXPECT_EQ(victim.receive_line(), "in");
   victim.signal(SIGSTOP);
   poll_until_failed(member, 1);
   EXPECT_TRUE(contains(member.failure_text, "no sign of life for 100 ms"));
   victim.signal(SIGCONT);
-  EXPECT_TRUE(contains(victim.hear(), "rank 0"));
-  victim.tell("leave");
+  EXPECT_TRUE(contains(victim.receive_line(), "rank 0"));
+  victim.send_line("leave");
   EXPECT_EQ(victim.exit_code(), 0);
 }
 
@@ -111,7 +111,7 @@ TEST(ShmDeath, WithoutATimeoutAStoppedMemberIsWaitedFor) {
   const std::string group = fresh_group();
   Process victim = box_member({.group = group, .members = 2, .rank = 1});
   Member member({.group = group, .members = 2, .rank = 0, .silence_timeout_ms = 0});
-  EXPECT_EQ(victim.hear(), "in");
+  EXPECT_EQ(victim.receive_line(), "in");
   victim.signal(SIGSTOP);
   for (int i = 0; i < 1'000'000; ++i) member.fabric->poll();
   EXPECT_TRUE(member.failures.empty());
@@ -140,7 +140,7 @@ TEST(ShmDeath, ASleepingMemberIsNotSilentAndWakesWhenAPeerDies) {
       member.fabric->prepare_sleep();
       member.fabric->poll() == 0 ? member.fabric->sleep(UINT64_MAX) : member.fabric->cancel_sleep();
     }
-    parent.tell(member.failure_text);
+    parent.send_line(member.failure_text);
     return 0;
   });
   {
@@ -150,7 +150,7 @@ TEST(ShmDeath, ASleepingMemberIsNotSilentAndWakesWhenAPeerDies) {
     while (!slept && member.failures.empty()) poll_politely(*member.fabric);
     EXPECT_TRUE(member.failures.empty()) << member.failure_text;
   }
-  EXPECT_TRUE(contains(sleeper.hear(), "left the group"));
+  EXPECT_TRUE(contains(sleeper.receive_line(), "left the group"));
 }
 
 /// Joins, writes, sends, allocates and releases until it is killed.
@@ -199,14 +199,14 @@ TEST(ShmDeath, AnyMomentOfDeathLeavesNothingBehind) {
     {
       Process second = box_member({.group = group, .members = 2, .timeout_ms = 60'000});
       Member first({.group = group, .members = 2, .timeout_ms = 60'000});
-      if (second.hear() != "in") parent.tell("the group did not start again");
+      if (second.receive_line() != "in") parent.send_line("the group did not start again");
     }
-    if (test::list_shm() != names_before) parent.tell("there are new names in /dev/shm");
+    if (test::list_shm() != names_before) parent.send_line("there are new names in /dev/shm");
     // Elsewhere, others may use /dev/shm at the same time.
-    if (!why_not && test::free_shm_bytes() != free_before) parent.tell("memory is lost");
+    if (!why_not && test::free_shm_bytes() != free_before) parent.send_line("memory is lost");
     return 0;
   });
-  EXPECT_EQ(world.hear_all(), "");
+  EXPECT_EQ(world.receive_all_lines(), "");
   EXPECT_EQ(world.exit_code(), 0);
 }
 
@@ -220,29 +220,29 @@ TEST(ShmDeath, AGroupCanStartWhileTheKilledOneIsStillDying) {
     }
     Process next = box_member({.group = group, .members = 2, .timeout_ms = 60'000});
     Member member({.group = group, .members = 2, .timeout_ms = 60'000});
-    EXPECT_EQ(next.hear(), "in");
+    EXPECT_EQ(next.receive_line(), "in");
   }
 }
 
 TEST(ShmDeath, AFullSharedMemoryIsAnErrorWithANumber) {
   Process world([](Parent& parent) {
     if (const auto why_not = test::mount_private_shm(1 << 20)) {
-      parent.tell("skip " + *why_not);
+      parent.send_line("skip " + *why_not);
       return 0;
     }
     const auto fabric = shm::join({.group = fresh_group(), .members = 1});
-    parent.tell(test::what_is_thrown_by(
+    parent.send_line(test::what_is_thrown_by(
         [&] { const Region region = fabric->allocate({.name = "big", .bytes = 4 << 20}); }));
     const Region small = fabric->allocate({.name = "small", .bytes = 4096});
-    parent.tell("small fits");
+    parent.send_line("small fits");
     return 0;
   });
-  const std::string text = world.hear();
+  const std::string text = world.receive_line();
   if (text.starts_with("skip")) GTEST_SKIP() << text;
   EXPECT_TRUE(contains(text, "region 'big'"));
   EXPECT_TRUE(contains(text, std::to_string((4 << 20) + 4096) + " bytes are needed"));
   EXPECT_TRUE(contains(text, " are free in /dev/shm"));
-  EXPECT_EQ(world.hear(), "small fits");
+  EXPECT_EQ(world.receive_line(), "small fits");
 }
 
 }  // namespace

@@ -67,16 +67,16 @@ TEST(ShmDescriptors, AMemberThatHasNoneLeftSaysSo) {
   const std::string group = fresh_group();
   Process poor([&](Parent& parent) {
     Member member({.group = group, .members = 2, .rank = 1});
-    parent.tell(forbid_descriptors() ? "ready" : "no");
+    parent.send_line(forbid_descriptors() ? "ready" : "no");
     while (member.failures.empty()) poll_politely(*member.fabric);
-    parent.tell(member.failure_text);
+    parent.send_line(member.failure_text);
     return 0;
   });
   Member member({.group = group, .members = 2, .rank = 0});
-  ASSERT_EQ(poor.hear(), "ready");
+  ASSERT_EQ(poor.receive_line(), "ready");
   const Region region = member.fabric->allocate({.name = "more", .bytes = 64});
   member.fabric->announce(region);
-  EXPECT_TRUE(contains(poor.hear(), "RLIMIT_NOFILE"));
+  EXPECT_TRUE(contains(poor.receive_line(), "RLIMIT_NOFILE"));
 }
 
 TEST(ShmDescriptors, ThoseInUseCount) {
@@ -85,11 +85,11 @@ TEST(ShmDescriptors, ThoseInUseCount) {
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
     std::vector<shm::Descriptor> in_use;
     while (in_use.size() < 1000) in_use.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    parent.tell(what_is_thrown_by(
+    parent.send_line(what_is_thrown_by(
         [] { static_cast<void>(shm::join({.group = fresh_group(), .members = 1})); }));
     return 0;
   });
-  EXPECT_TRUE(contains(member.hear(), "only 1024"));
+  EXPECT_TRUE(contains(member.receive_line(), "only 1024"));
   EXPECT_EQ(member.exit_code(), 0);
 }
 

@@ -29,8 +29,8 @@ TEST(ShmFork, AChildThatUnwindsDoesNotTakeItsParentOut) {
     member->fabric->announce(after);
     while (!member->fabric->connected(0, after.id()) && !member->fabric->failed(0))
       poll_politely(*member->fabric);
-    parent.tell(member->fabric->failed(0) ? "given up" : "connected");
-    static_cast<void>(parent.hear());
+    parent.send_line(member->fabric->failed(0) ? "given up" : "connected");
+    static_cast<void>(parent.receive_line());
     return 0;
   });
   Member member({.group = group, .members = 2, .rank = 0, .timeout_ms = 60'000});
@@ -44,24 +44,24 @@ TEST(ShmFork, AChildThatUnwindsDoesNotTakeItsParentOut) {
     poll_politely(*member.fabric);
     if (pollfd line{forking.descriptor(), POLLIN, 0}; ::poll(&line, 1, 0) == 1) break;
   }
-  EXPECT_EQ(forking.hear(), "connected");
+  EXPECT_EQ(forking.receive_line(), "connected");
 }
 
 TEST(ShmFork, AChildDoesNotKeepAFailedPeersSocketReadable) {
   const std::string group = fresh_group();
   Process peer([&](Parent& parent) {
     Member member({.group = group, .members = 2, .rank = 1, .silence_timeout_ms = 0});
-    static_cast<void>(parent.hear());
+    static_cast<void>(parent.receive_line());
     return 0;
   });
   Member member({.group = group, .members = 2, .rank = 0, .silence_timeout_ms = 0});
   Process child([](Parent& parent) {
-    parent.tell("here");
-    static_cast<void>(parent.hear());
+    parent.send_line("here");
+    static_cast<void>(parent.receive_line());
     return 0;
   });
-  ASSERT_EQ(child.hear(), "here");
-  peer.tell("leave");
+  ASSERT_EQ(child.receive_line(), "here");
+  peer.send_line("leave");
   while (!member.fabric->failed(1)) poll_politely(*member.fabric);
   member.fabric->prepare_sleep();
   member.fabric->poll();

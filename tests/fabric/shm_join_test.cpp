@@ -29,8 +29,8 @@ constexpr std::uint32_t kSoonMs = 150;  // of joins that are meant to fail
 Process member_process(const shm::JoinOptions& options) {
   return Process([options](Parent& parent) {
     const auto fabric = shm::join(options);
-    parent.tell("in " + std::to_string(fabric->rank()));
-    static_cast<void>(parent.hear());
+    parent.send_line("in " + std::to_string(fabric->rank()));
+    static_cast<void>(parent.receive_line());
     return 0;
   });
 }
@@ -39,7 +39,7 @@ Process member_process(const shm::JoinOptions& options) {
 Process polling_process(const shm::JoinOptions& options) {
   return Process([options](Parent& parent) {
     const auto fabric = shm::join(options);
-    parent.tell("in " + std::to_string(fabric->rank()));
+    parent.send_line("in " + std::to_string(fabric->rank()));
     while (true) {
       fabric->prepare_sleep();
       fabric->poll() == 0 ? fabric->sleep(UINT64_MAX) : fabric->cancel_sleep();
@@ -53,7 +53,7 @@ TEST(ShmJoin, GivesEachMemberARankOfItsOwn) {
   std::vector<Process> members;
   for (int i = 0; i < 5; ++i) members.push_back(member_process({.group = group, .members = 5}));
   std::vector<std::string> heard;
-  for (Process& member : members) heard.push_back(member.hear());
+  for (Process& member : members) heard.push_back(member.receive_line());
   std::sort(heard.begin(), heard.end());
   EXPECT_EQ(heard, (std::vector<std::string>{"in 0", "in 1", "in 2", "in 3", "in 4"}));
 }
@@ -66,8 +66,8 @@ TEST(ShmJoin, GivesANamedMemberThePlaceOfItsName) {
   const auto bob = shm::join({.group = group, .names = names, .name = "bob"});
   EXPECT_EQ(bob->rank(), 1u);
   EXPECT_EQ(bob->member_name(2), "cyd");
-  EXPECT_EQ(ada.hear(), "in 0");
-  EXPECT_EQ(cyd.hear(), "in 2");
+  EXPECT_EQ(ada.receive_line(), "in 0");
+  EXPECT_EQ(cyd.receive_line(), "in 2");
 }
 
 TEST(ShmJoin, AGroupOfOneNeedsNobody) {
@@ -106,11 +106,11 @@ TEST(ShmJoin, NamesTheMissingMember) {
 TEST(ShmJoin, NumbersTheMissingMembersOfACountedGroup) {
   const std::string group = fresh_group();
   Process other([&](Parent& parent) {
-    parent.tell("trying");
+    parent.send_line("trying");
     static_cast<void>(shm::join({.group = group, .members = 4, .rank = 2, .timeout_ms = 60'000}));
     return 0;
   });
-  EXPECT_EQ(other.hear(), "trying");
+  EXPECT_EQ(other.receive_line(), "trying");
   std::string text;
   do {  // until the other one has come
     text = what_is_thrown_by([&] {
@@ -137,9 +137,9 @@ TEST(ShmJoin, ReplacesAMemberThatDiedWhileTheGroupWasForming) {
   }
   Process second = member_process(options(1));
   Process third = member_process(options(2));
-  EXPECT_EQ(first.hear(), "in 0");
-  EXPECT_EQ(second.hear(), "in 1");
-  EXPECT_EQ(third.hear(), "in 2");
+  EXPECT_EQ(first.receive_line(), "in 0");
+  EXPECT_EQ(second.receive_line(), "in 1");
+  EXPECT_EQ(third.receive_line(), "in 2");
 }
 
 TEST(ShmJoin, RefusesARankThatIsTaken) {
@@ -162,10 +162,10 @@ TEST(ShmJoin, WaitsForAHolderThatIsDying) {
       ::poll(watched.data(), watched.size(), -1);
       _exit(0);
     }
-    parent.tell("listening");
+    parent.send_line("listening");
     return 0;
   });
-  ASSERT_EQ(holder.hear(), "listening");
+  ASSERT_EQ(holder.receive_line(), "listening");
   siginfo_t ended{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(holder.pid()), &ended, WEXITED | WNOWAIT), 0);
   const auto fabric = shm::join({.group = group, .members = 1, .timeout_ms = 60'000});
@@ -188,7 +188,7 @@ void expect_latecomer_is_refused(Rank dead) {
   std::vector<Process> members;
   for (Rank rank = 0; rank < 3; ++rank)
     members.push_back(polling_process({.group = group, .members = 3, .rank = rank}));
-  for (Process& member : members) EXPECT_TRUE(contains(member.hear(), "in "));
+  for (Process& member : members) EXPECT_TRUE(contains(member.receive_line(), "in "));
   members[dead].kill();
   const std::string text = what_is_thrown_by([&] {
     static_cast<void>(
@@ -211,7 +211,7 @@ TEST(ShmJoin, TellsBothSidesWhenTheyExpectDifferentCounts) {
         static_cast<void>(
             shm::join({.group = group, .members = 2, .rank = 0, .timeout_ms = kSoonMs}));
       });
-    parent.tell(text);
+    parent.send_line(text);
     return 0;
   });
   const std::string three = what_is_thrown_by([&] {
@@ -219,7 +219,7 @@ TEST(ShmJoin, TellsBothSidesWhenTheyExpectDifferentCounts) {
   });
   EXPECT_TRUE(contains(three, "expects 2 members"));
   EXPECT_TRUE(contains(three, "expects 3"));
-  EXPECT_TRUE(contains(two.hear(), "missing: rank 1"));
+  EXPECT_TRUE(contains(two.receive_line(), "missing: rank 1"));
 }
 
 TEST(ShmJoin, TellsWhenTheNamesDiffer) {
@@ -285,7 +285,7 @@ TEST(ShmJoin, IsNotDisturbedByStrangersAndGarbage) {
     strangers.push_back(std::move(*stranger));  // and the rest never say a word
   }
   const auto second = shm::join({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000});
-  EXPECT_EQ(first.hear(), "in 0");
+  EXPECT_EQ(first.receive_line(), "in 0");
 }
 
 TEST(ShmJoin, RefusesOptionsThatMakeNoSense) {
@@ -316,7 +316,7 @@ TEST(ShmJoin, AnAccessGroupIsAWorldOfItsOwn) {
       shm::join({.group = group, .members = 1});  // the same name, for this user only
   const auto fabric =
       shm::join({.group = group, .members = 2, .timeout_ms = 60'000, .access_group = access});
-  EXPECT_TRUE(contains(other.hear(), "in "));
+  EXPECT_TRUE(contains(other.receive_line(), "in "));
 }
 
 TEST(ShmJoin, TwoUsersDoNotCollide) {
@@ -326,15 +326,15 @@ TEST(ShmJoin, TwoUsersDoNotCollide) {
     return Process([user, group](Parent& parent) {
       if (setgid(user) != 0 || setuid(user) != 0) return 2;
       const auto fabric = shm::join({.group = group, .members = 1});
-      parent.tell("in");
-      static_cast<void>(parent.hear());
+      parent.send_line("in");
+      static_cast<void>(parent.receive_line());
       return 0;
     });
   };
   Process nobody = as_user(65534), somebody = as_user(12345);
   const auto root = shm::join({.group = group, .members = 1});
-  EXPECT_EQ(nobody.hear(), "in");
-  EXPECT_EQ(somebody.hear(), "in");
+  EXPECT_EQ(nobody.receive_line(), "in");
+  EXPECT_EQ(somebody.receive_line(), "in");
 }
 
 /// Whoever holds the address of another user's group is seen through by the kernel's word.
@@ -345,11 +345,11 @@ TEST(ShmJoin, DoesNotSpeakWithAnotherUserWhoPretends) {
   Process impostor([&](Parent& parent) {
     if (setgid(65534) != 0 || setuid(65534) != 0) return 2;
     const auto listener = shm::claim(address);
-    parent.tell(listener ? "listening" : "no");
-    static_cast<void>(parent.hear());
+    parent.send_line(listener ? "listening" : "no");
+    static_cast<void>(parent.receive_line());
     return shm::take_connection(*listener) ? 0 : 1;
   });
-  ASSERT_EQ(impostor.hear(), "listening");
+  ASSERT_EQ(impostor.receive_line(), "listening");
   const std::string text = what_is_thrown_by([&] {
     static_cast<void>(shm::join({.group = group, .members = 2, .rank = 1, .timeout_ms = kSoonMs}));
   });

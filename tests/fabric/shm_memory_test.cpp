@@ -171,7 +171,7 @@ TEST(ShmMemory, ARegionOfAnotherLayoutIsRefusedByBothSides) {
   });
 }
 
-TEST(ShmMemory, ManyAnnouncementsReachAPeerThatDoesNotPoll) {
+TEST(ShmMemory, ManyAnnouncementsDeviceAPeerThatDoesNotPoll) {
   run_members(2, [](Member& member) {
     Fabric& fabric = *member.fabric;
     const Rank other = 1 - fabric.rank();

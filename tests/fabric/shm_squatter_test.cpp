@@ -47,8 +47,8 @@ Process squatter(const std::vector<std::string>& names, Squats how) {
     for (const std::string& name : names) held.push_back(bound(name, how));
     bool all = true;
     for (const shm::Descriptor& one : held) all = all && one;
-    parent.tell(all ? "held" : "not all");
-    static_cast<void>(parent.hear());
+    parent.send_line(all ? "held" : "not all");
+    static_cast<void>(parent.receive_line());
     return 0;
   });
 }
@@ -64,8 +64,8 @@ class ShmSquatter : public testing::TestWithParam<Squats> {
   [[nodiscard]] Process member(Rank rank) const {
     return Process([options = options(rank, kLongMs)](Parent& parent) {
       const auto fabric = shm::join(options);
-      parent.tell("in");
-      static_cast<void>(parent.hear());
+      parent.send_line("in");
+      static_cast<void>(parent.receive_line());
       return 0;
     });
   }
@@ -83,19 +83,19 @@ INSTANTIATE_TEST_SUITE_P(That, ShmSquatter, testing::Values(Squats::listening, S
 
 TEST_P(ShmSquatter, IsSkipped) {
   Process other = squatter({address(0).name, address(1).name_number(0)}, GetParam());
-  ASSERT_EQ(other.hear(), "held");
+  ASSERT_EQ(other.receive_line(), "held");
   Process zero = member(0), one = member(1);
-  EXPECT_EQ(zero.hear(), "in");
-  EXPECT_EQ(one.hear(), "in");
+  EXPECT_EQ(zero.receive_line(), "in");
+  EXPECT_EQ(one.receive_line(), "in");
 }
 
 /// The place of a member at a spare name is not free when the squatter has gone.
 TEST_P(ShmSquatter, LeavesNoPlaceForASecondMemberOfARank) {
   Process other = squatter({address(0).name}, GetParam());
-  ASSERT_EQ(other.hear(), "held");
+  ASSERT_EQ(other.receive_line(), "held");
   Process zero = member(0), one = member(1);
-  EXPECT_EQ(zero.hear(), "in");
-  EXPECT_EQ(one.hear(), "in");
+  EXPECT_EQ(zero.receive_line(), "in");
+  EXPECT_EQ(one.receive_line(), "in");
   other.kill();
   EXPECT_TRUE(
       contains(what_is_thrown_by([&] { static_cast<void>(shm::join(options(0, kSoonMs))); }),
@@ -107,7 +107,7 @@ TEST_P(ShmSquatter, IsNamedIfItHoldsAllNames) {
   for (unsigned number = 0; number <= shm::kSpareNames; ++number)
     names.push_back(address(0).name_number(number));
   Process other = squatter(names, GetParam());
-  ASSERT_EQ(other.hear(), "held");
+  ASSERT_EQ(other.receive_line(), "held");
   const std::string text =
       what_is_thrown_by([&] { static_cast<void>(shm::join(options(0, kSoonMs))); });
   EXPECT_TRUE(contains(text, GetParam() == Squats::deaf
@@ -116,22 +116,22 @@ TEST_P(ShmSquatter, IsNamedIfItHoldsAllNames) {
       << text;
 }
 
-TEST_P(ShmSquatter, DoesNotKeepDoorsClosed) {
+TEST_P(ShmSquatter, DoesNotKeepListenersClosed) {
   std::vector<std::string> names;
   for (Rank door = 0; door < kMaxViewMembers; ++door)
     names.push_back(shm::address_of(shm::access_for(""), group_ + ".door", door).name);
   Process other = squatter(names, GetParam());
-  ASSERT_EQ(other.hear(), "held");
-  const std::shared_ptr<MeetingPlace> place = shm::meeting_place({.group = group_});
-  const std::unique_ptr<Formation> opening = place->open();
-  std::unique_ptr<Formation> knock = place->knock();
+  ASSERT_EQ(other.receive_line(), "held");
+  const std::shared_ptr<Rendezvous> place = shm::rendezvous({.group = group_});
+  const std::unique_ptr<PendingJoin> accepting = place->accept();
+  std::unique_ptr<PendingJoin> connect = place->connect();
   std::unique_ptr<Fabric> inside, outside;
   while (!inside || !outside) {
-    if (!inside) inside = opening->poll();
+    if (!inside) inside = accepting->poll();
     try {
-      if (!outside) outside = knock->poll();
+      if (!outside) outside = connect->poll();
     } catch (const Error&) {
-      knock = place->knock();
+      connect = place->connect();
     }
   }
   EXPECT_EQ(outside->size(), 2u);

@@ -76,11 +76,11 @@ bool forbid_barriers() {
 Process handing_process(const std::string& group, bool barriers) {
   return Process([=](Parent& parent) {
     if (!barriers && (!forbid_barriers() || shm::register_for_barriers())) {
-      parent.tell("skip: membarrier() cannot be forbidden here");
+      parent.send_line("skip: membarrier() cannot be forbidden here");
       return 0;
     }
     Member member({.group = group, .members = 2, .timeout_ms = 60'000, .silence_timeout_ms = 0});
-    parent.tell("in");
+    parent.send_line("in");
     hand_to_and_fro(member, 4'000);
     return 0;
   });
@@ -92,7 +92,7 @@ void expect_no_lost_wakeup(bool first_has_barriers, bool second_has_barriers) {
   Process first = handing_process(group, first_has_barriers);
   Process second = handing_process(group, second_has_barriers);
   for (Process* process : {&first, &second}) {
-    const std::string text = process->hear();
+    const std::string text = process->receive_line();
     if (text.starts_with("skip")) GTEST_SKIP() << text;
     EXPECT_EQ(text, "in");
   }
@@ -279,10 +279,10 @@ bool stop_at_bells() {
 Process ringing_process(const std::string& group, Rank rank, bool stops) {
   return Process([=](Parent& parent) {
     Member member({.group = group, .members = 3, .rank = rank, .silence_timeout_ms = 0});
-    parent.tell(!stops || stop_at_bells() ? "in" : "skip: the kernel allows no filter");
-    static_cast<void>(parent.hear());
+    parent.send_line(!stops || stop_at_bells() ? "in" : "skip: the kernel allows no filter");
+    static_cast<void>(parent.receive_line());
     member.write_word(0, rank, 1);
-    static_cast<void>(parent.hear());
+    static_cast<void>(parent.receive_line());
     return 0;
   });
 }
@@ -292,18 +292,18 @@ TEST(ShmWaiting, AWriterThatIsStoppedBeforeItRingsKeepsNobodyFromRinging) {
   Process first = ringing_process(group, 1, true);
   Process second = ringing_process(group, 2, false);
   Member member({.group = group, .members = 3, .rank = 0, .silence_timeout_ms = 0});
-  const std::string text = first.hear();
+  const std::string text = first.receive_line();
   if (text.starts_with("skip")) GTEST_SKIP() << text;
-  ASSERT_EQ(second.hear(), "in");
+  ASSERT_EQ(second.receive_line(), "in");
   while (wait_as_a_foreign_loop(*member.fabric, 0)) {
   }
   member.fabric->prepare_sleep();
-  first.tell("write");
+  first.send_line("write");
   int status = 0;
   ASSERT_EQ(waitpid(first.pid(), &status, WUNTRACED), first.pid());
   ASSERT_TRUE(WIFSTOPPED(status));
   EXPECT_EQ(member.word(1), 1u);
-  second.tell("write");
+  second.send_line("write");
   EXPECT_TRUE(readable(*member.fabric, kPatienceMs));
   member.fabric->cancel_sleep();
 }

@@ -13,21 +13,21 @@ struct Station {
   }
   void begin(const std::string& name, const std::vector<Rank>& nodes,
              std::uint64_t timeout_ns = 100'000'000) {
-    formation = world.form(number, name, nodes, timeout_ns);
+    pending_join = world.form(number, name, nodes, timeout_ns);
   }
   std::size_t poll() {
     std::size_t handled = first != nullptr ? first->poll() : 0;
     if (fabric) handled += fabric->poll();
-    if (!formation) return handled;
+    if (!pending_join) return handled;
     try {
-      fabric = formation->poll();
+      fabric = pending_join->poll();
       if (!fabric) return handled;
       formed_at = world.now_ns();
       subscription = fabric->subscribe([this](const Event& e) { events.push_back(e.kind); });
     } catch (const Error& why) {
       error = why.what();
     }
-    formation.reset();
+    pending_join.reset();
     return handled + 1;
   }
   void leave() {
@@ -39,7 +39,7 @@ struct Station {
   World& world;
   Rank number;
   Fabric* first = nullptr;
-  std::unique_ptr<Formation> formation;
+  std::unique_ptr<PendingJoin> pending_join;
   std::unique_ptr<Fabric> fabric;
   Region region;
   Subscription subscription;
@@ -162,7 +162,7 @@ TEST(SimForming, TakesARoundTripOnceAllHaveBegun) {
   all[0].begin("view", {0, 1, 2});
   all[2].begin("view", {0, 1, 2});
   all.world.run_for(50'000);
-  EXPECT_TRUE(all[0].formation);
+  EXPECT_TRUE(all[0].pending_join);
   const std::uint64_t last = all.world.now_ns();
   all[1].begin("view", {0, 1, 2});
   ASSERT_TRUE(all.formed({0, 1, 2}));
@@ -195,7 +195,8 @@ TEST(SimForming, IsRefusedWhereALinkIsCutOneWay) {
   // The third met both of them, and hears that they have given up.
   ASSERT_TRUE(all.until(
       [&] { return all[0].fabric && all[0].fabric->failed(1) && all[0].fabric->failed(2); }));
-  EXPECT_EQ(all[0].fabric->failure_text(1), "member 'node1' (rank 1) failed: it has left the group");
+  EXPECT_EQ(all[0].fabric->failure_text(1),
+            "member 'node1' (rank 1) failed: it has left the group");
 }
 
 TEST(SimForming, GoesOnWhenALinkIsHealedInTime) {
@@ -230,7 +231,7 @@ TEST(SimForming, IsGivenUpByAllIfOneGivesUp) {
   all[0].begin("view", {0, 1, 2});
   all[1].begin("view", {0, 1, 2});
   all.world.run_for(5'000);
-  all.world.on(1, [&] { all[1].formation.reset(); });
+  all.world.on(1, [&] { all[1].pending_join.reset(); });
   ASSERT_TRUE(all.refused(0));
   expect_part(all[0].error, "node1 has given up");
   // And can be begun anew, under the same name.
@@ -318,7 +319,8 @@ TEST(SimForming, TakesLeaveWithTheFabric) {
   all.world.on(2, [&] { all[2].leave(); });
   ASSERT_TRUE(all.until([&] { return all[0].fabric->failed(2) && all[1].fabric->failed(2); }));
   EXPECT_LT(all.world.now_ns() - left, 10'000U) << "nobody had to wait for its silence";
-  EXPECT_EQ(all[0].fabric->failure_text(2), "member 'node2' (rank 2) failed: it has left the group");
+  EXPECT_EQ(all[0].fabric->failure_text(2),
+            "member 'node2' (rank 2) failed: it has left the group");
   EXPECT_TRUE(all.until([&] { return lost.finished(); }));
   EXPECT_FALSE(all.world.fabric(0).failed(2)) << "it is still in the other one";
   const std::uint64_t one = 1;

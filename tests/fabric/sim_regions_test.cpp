@@ -69,10 +69,10 @@ TEST(SimRegions, AnEarlyAnnouncementThatIsWithdrawnLeavesNothing) {
   EXPECT_FALSE(t.world.fabric(0).connected(1, here.id()));
 }
 
-TEST(SimRegions, OfAnotherEpochAreOthers) {
+TEST(SimRegions, OfAnotherGenerationAreOthers) {
   TestWorld t(plain());
-  const Region here = t.world.fabric(0).allocate({.name = "view", .bytes = 64, .epoch = 2});
-  const Region there = t.world.fabric(1).allocate({.name = "view", .bytes = 64, .epoch = 3});
+  const Region here = t.world.fabric(0).allocate({.name = "view", .bytes = 64, .generation = 2});
+  const Region there = t.world.fabric(1).allocate({.name = "view", .bytes = 64, .generation = 3});
   t.world.fabric(1).announce(there);
   t.settle();
   EXPECT_FALSE(t.world.fabric(0).connected(1, here.id()));

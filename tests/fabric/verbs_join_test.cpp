@@ -37,7 +37,7 @@ verbs::JoinOptions on_this_host(const std::string& group, std::uint32_t members,
           .members = members,
           .timeout_ms = 60'000,
           .silence_timeout_ms = silence_timeout_ms,
-          .meeting = "unix:" + group,
+          .rendezvous = "unix:" + group,
           .secret = "only these tests know it",
           .device = device()};
 }
@@ -52,7 +52,7 @@ Process polling_member(const verbs::JoinOptions& options) {
     const auto fabric = verbs::join(options);
     const std::array<std::byte, 1> word{};
     while (fabric->send(0, 0, word) == Refusal::queue_full) poll_politely(*fabric);
-    parent.tell("in");
+    parent.send_line("in");
     while (!fabric->failed(0)) poll_politely(*fabric);
     return 0;
   });
@@ -61,7 +61,7 @@ Process polling_member(const verbs::JoinOptions& options) {
 /// In a process of its own, since its parent shall not have used the device.
 void in_a_process(const std::function<int(Parent&)>& body) {
   Process child(body);
-  EXPECT_EQ(child.hear_all(), "");
+  EXPECT_EQ(child.receive_all_lines(), "");
   EXPECT_EQ(child.exit_code(), 0);
 }
 
@@ -109,7 +109,7 @@ TEST(VerbsLimits, OfLockedMemoryAreNamedWithWhatRaisesThem) {
     });
     const bool named =
         contains(text, "ulimit -l") || contains(text, "/dev/infiniband") || contains(text, "RDMA");
-    if (!named) parent.tell("it said: " + text);
+    if (!named) parent.send_line("it said: " + text);
     return named ? 0 : 1;
   });
 }
@@ -130,7 +130,8 @@ TEST(VerbsMesh, FormsOfTenProcessesOnOneDevice) {
     first.rank = 0;
     const auto fabric = verbs::join(first);
     for (Process& other : others)
-      if (const std::string said = other.hear(); said != "in") parent.tell("a member said " + said);
+      if (const std::string said = other.receive_line(); said != "in")
+        parent.send_line("a member said " + said);
     return 0;
   });
 }
@@ -145,7 +146,7 @@ void expect_failure_of(const std::function<void(Process&)>& harm, std::uint32_t 
     second.rank = 1;
     Process peer = polling_member(second);
     const auto fabric = verbs::join(first);
-    if (peer.hear() != "in") return 1;
+    if (peer.receive_line() != "in") return 1;
     bool heard = false;
     int told = 0;
     const auto events = fabric->subscribe([&](const Event& event) {
@@ -156,9 +157,9 @@ void expect_failure_of(const std::function<void(Process&)>& harm, std::uint32_t 
     harm(peer);
     while (!fabric->failed(1)) poll_politely(*fabric);
     for (int i = 0; i < 100; ++i) poll_politely(*fabric);
-    if (told != 1) parent.tell("told " + std::to_string(told) + " times");
+    if (told != 1) parent.send_line("told " + std::to_string(told) + " times");
     const std::string& text = fabric->failure_text(1);
-    if (!contains(text, because)) parent.tell(text);
+    if (!contains(text, because)) parent.send_line(text);
     peer.signal(SIGKILL);
     return 0;
   });

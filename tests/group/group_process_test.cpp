@@ -9,7 +9,7 @@
 #include <dunlin/run.hpp>
 
 #include "support/fresh_group.hpp"
-#include "support/ground.hpp"
+#include "support/node_backend.hpp"
 #include "support/process.hpp"
 
 /// Groups of real processes that are killed, stopped, or leave.
@@ -17,8 +17,8 @@ namespace dunlin {
 namespace {
 
 using test::fresh_group;
-using test::Ground;
 using test::kPatienceMs;
+using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -28,7 +28,7 @@ std::string text_of(const View& view) {
   return text;
 }
 
-struct GroupOfProcesses : testing::TestWithParam<Ground> {
+struct GroupOfProcesses : testing::TestWithParam<NodeBackend> {
   void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
 
   std::string name = fresh_group();
@@ -44,16 +44,16 @@ struct GroupOfProcesses : testing::TestWithParam<Ground> {
                                            .silence_timeout_ms = silence_timeout_ms});
       Group group(*fabric);
       group.on_view([&](const View& view) {
-        parent.tell(text_of(view));
+        parent.send_line(text_of(view));
         if (leaves) group.leave();
       });
       try {
         if (!run_until(
                 group, [&] { return group.ended(); }, kPatienceMs))
           return 1;
-        parent.tell("ended: " + group.why_ended());
+        parent.send_line("ended: " + group.why_ended());
       } catch (const Error& error) {
-        parent.tell(std::string("ended: ") + error.what());
+        parent.send_line(std::string("ended: ") + error.what());
       }
       return 0;
     });
@@ -61,13 +61,13 @@ struct GroupOfProcesses : testing::TestWithParam<Ground> {
   [[nodiscard]] std::vector<Process> all_in_view_1() const {
     std::vector<Process> all;
     for (Rank rank = 0; rank < members; ++rank) all.push_back(member(rank));
-    for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
+    for (Process& process : all) EXPECT_EQ(process.receive_line(), "view 1: 0 1 2");
     return all;
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, GroupOfProcesses, testing::ValuesIn(test::grounds()),
-                         [](const auto& ground) { return ground.param.name; });
+INSTANTIATE_TEST_SUITE_P(On, GroupOfProcesses, testing::ValuesIn(test::backends()),
+                         [](const auto& backend) { return backend.param.name; });
 
 TEST_P(GroupOfProcesses, GoesOnWithoutAMemberThatIsKilled) {
   const std::vector<std::string> views{"view 2: 1 2", "view 2: 0 2", "view 2: 0 1"};
@@ -76,7 +76,7 @@ TEST_P(GroupOfProcesses, GoesOnWithoutAMemberThatIsKilled) {
     std::vector<Process> all = all_in_view_1();
     all[dead].kill();
     for (const Rank rank : {(dead + 1) % members, (dead + 2) % members})
-      EXPECT_EQ(all[rank].hear(), views[dead]);
+      EXPECT_EQ(all[rank].receive_line(), views[dead]);
   }
 }
 
@@ -85,7 +85,7 @@ TEST_P(GroupOfProcesses, StopsWhereAMinorityIsLeft) {
   all[0].signal(SIGSTOP);  // or it could still agree with rank 2 on a view of two
   all[1].kill();
   all[0].kill();
-  EXPECT_NE(all[2].hear().find("too few members of view 1 are left"), std::string::npos);
+  EXPECT_NE(all[2].receive_line().find("too few members of view 1 are left"), std::string::npos);
   EXPECT_EQ(all[2].exit_code(), 0);
 }
 
@@ -93,21 +93,21 @@ TEST_P(GroupOfProcesses, TellsAMemberThatWasStoppedThatItIsOut) {
   silence_timeout_ms = 1'000;
   std::vector<Process> all = all_in_view_1();
   all[1].signal(SIGSTOP);
-  EXPECT_EQ(all[0].hear(), "view 2: 0 2");
-  EXPECT_EQ(all[2].hear(), "view 2: 0 2");
+  EXPECT_EQ(all[0].receive_line(), "view 2: 0 2");
+  EXPECT_EQ(all[2].receive_line(), "view 2: 0 2");
   all[1].signal(SIGCONT);
-  EXPECT_TRUE(all[1].hear().starts_with("ended: group"));
+  EXPECT_TRUE(all[1].receive_line().starts_with("ended: group"));
   EXPECT_EQ(all[1].exit_code(), 0);
 }
 
 TEST_P(GroupOfProcesses, LetsAMemberGo) {
   std::vector<Process> all;
   for (Rank rank = 0; rank < members; ++rank) all.push_back(member(rank, rank == 0));
-  for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
-  EXPECT_NE(all[0].hear().find("it has left the group"), std::string::npos);
+  for (Process& process : all) EXPECT_EQ(process.receive_line(), "view 1: 0 1 2");
+  EXPECT_NE(all[0].receive_line().find("it has left the group"), std::string::npos);
   EXPECT_EQ(all[0].exit_code(), 0);
-  EXPECT_EQ(all[1].hear(), "view 2: 1 2");
-  EXPECT_EQ(all[2].hear(), "view 2: 1 2");
+  EXPECT_EQ(all[1].receive_line(), "view 2: 1 2");
+  EXPECT_EQ(all[2].receive_line(), "view 2: 1 2");
 }
 
 }  // namespace

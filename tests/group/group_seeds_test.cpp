@@ -22,7 +22,7 @@ class Troubled {
         members_(2 + below(6)),
         groups_(members_, seed, {.subgroups = {{.name = "all"}}}),
         gone_(members_) {
-    for (Rank rank = 0; rank < members_; ++rank) groups_[rank].part.per_view = 1 + below(9);
+    for (Rank rank = 0; rank < members_; ++rank) groups_[rank].participant.per_view = 1 + below(9);
   }
 
   void run() {
@@ -83,8 +83,8 @@ class Troubled {
         ASSERT_EQ(members.try_emplace(view.number, view.members).first->second, view.members);
         ASSERT_EQ(view.members[view.me], groups_.name(rank));
       }
-      for (std::size_t i = 0; i < node.part.trims.size(); ++i) {
-        const std::vector<std::uint64_t>& trim = node.part.trims[i];
+      for (std::size_t i = 0; i < node.participant.trims.size(); ++i) {
+        const std::vector<std::uint64_t>& trim = node.participant.trims[i];
         ASSERT_EQ(trims.try_emplace(i, trim).first->second, trim);
       }
     }

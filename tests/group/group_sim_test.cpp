@@ -64,7 +64,7 @@ TEST(GroupInSimulator, LetsAMemberGo) {
   ASSERT_TRUE(groups.run_until_ended(1));
   EXPECT_NE(groups[1].group->why_ended().find("has left"), std::string::npos);
   EXPECT_NO_THROW(groups[1].group->check());
-  EXPECT_EQ(groups[1].part.trims.size(), 1U);
+  EXPECT_EQ(groups[1].participant.trims.size(), 1U);
   ASSERT_TRUE(groups.run_until_view_of({0, 2}));
 }
 
@@ -74,33 +74,34 @@ TEST(GroupInSimulator, HasNothingToDoWhileItWaitsForAMemberToPromise) {
   ASSERT_TRUE(groups.run_until_view_of({0, 1, 2}));
   groups.world.pause(2, 100'000);
   groups.world.on(1, [&] { groups[1].group->leave(); });
-  ASSERT_TRUE(groups.world.run_until([&] { return groups[0].part.wedged && groups[1].part.wedged; },
-                                     test::kLongNs));
+  ASSERT_TRUE(groups.world.run_until(
+      [&] { return groups[0].participant.wedged && groups[1].participant.wedged; }, test::kLongNs));
   groups.world.run_for(20'000);  // what is under way arrives
   for (const Rank rank : {0U, 1U}) {
     std::size_t done = 1;
     groups.world.on(rank, [&] { done = groups[rank].group->poll(); });
     groups.world.run_for(1'000);
     EXPECT_EQ(done, 0U) << rank;
-    EXPECT_TRUE(groups[rank].part.wedged) << rank;
+    EXPECT_TRUE(groups[rank].participant.wedged) << rank;
   }
-  EXPECT_FALSE(groups[2].part.wedged);
+  EXPECT_FALSE(groups[2].participant.wedged);
   ASSERT_TRUE(groups.run_until_view_of({0, 2}));
 }
 
 TEST(GroupInSimulator, TrimsToWhatAllSurvivorsHaveReceived) {
   SimGroups groups(3, 1, with_subgroup());
   ASSERT_TRUE(groups.run_until_view_of({0, 1, 2}));
-  groups[0].part.counts = {10, 20, 30};
-  groups[1].part.counts = {12, 19, 30};
-  groups[2].part.counts = {1, 1, 1};
+  groups[0].participant.counts = {10, 20, 30};
+  groups[1].participant.counts = {12, 19, 30};
+  groups[2].participant.counts = {1, 1, 1};
   groups.world.crash(2);
   ASSERT_TRUE(groups.run_until_view_of({0, 1}));
   for (const Rank rank : {0U, 1U}) {
-    EXPECT_EQ(groups[rank].part.trims, (std::vector<std::vector<std::uint64_t>>{{10, 19, 30}}));
-    ASSERT_EQ(groups[rank].part.begun.size(), 2U);
-    EXPECT_EQ(groups[rank].part.begun[1].members, (std::vector<Rank>{0, 1}));
-    EXPECT_EQ(groups[rank].part.begun[1].view, 2U);
+    EXPECT_EQ(groups[rank].participant.trims,
+              (std::vector<std::vector<std::uint64_t>>{{10, 19, 30}}));
+    ASSERT_EQ(groups[rank].participant.begun.size(), 2U);
+    EXPECT_EQ(groups[rank].participant.begun[1].members, (std::vector<Rank>{0, 1}));
+    EXPECT_EQ(groups[rank].participant.begun[1].view, 2U);
   }
 }
 

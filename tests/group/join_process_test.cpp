@@ -11,7 +11,7 @@
 #include <dunlin/run.hpp>
 
 #include "support/fresh_group.hpp"
-#include "support/ground.hpp"
+#include "support/node_backend.hpp"
 #include "support/process.hpp"
 
 /// Real processes that come into a group of others, with their state.
@@ -19,8 +19,8 @@ namespace dunlin {
 namespace {
 
 using test::fresh_group;
-using test::Ground;
 using test::kPatienceMs;
+using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -33,7 +33,7 @@ class Diary {
     group_->on_view([this](const View& view) {
       std::string text = "view " + std::to_string(view.number) + ":";
       for (const std::string& member : view.members) text += " " + member;
-      parent_.tell(text);
+      parent_.send_line(text);
     });
     multicast_.on_delivery([this](std::span<const multicast::Delivery> batch) {
       for (const multicast::Delivery& delivery : batch)
@@ -61,7 +61,7 @@ class Diary {
         return text_.size() >= length;
       };
       if (!run_until(*group_, enough, kPatienceMs)) return 1;
-      parent_.tell(text_);
+      parent_.send_line(text_);
     }
     run_until(
         *group_, [] { return false; }, kPatienceMs);
@@ -77,7 +77,7 @@ class Diary {
   std::string text_;
 };
 
-struct JoiningProcesses : testing::TestWithParam<Ground> {
+struct JoiningProcesses : testing::TestWithParam<NodeBackend> {
   void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
 
   static constexpr std::uint32_t kNodes = 4;  // in the end
@@ -86,10 +86,10 @@ struct JoiningProcesses : testing::TestWithParam<Ground> {
 
   [[nodiscard]] GroupOptions options(Rank rank) const {
     return {.subgroups = {{.name = "diary"}},
-            .meeting_place = GetParam().meeting_place({.group = name,
-                                                       .nodes = kNodes,
-                                                       .rank = rank,
-                                                       .silence_timeout_ms = silence_timeout_ms})};
+            .rendezvous = GetParam().rendezvous({.group = name,
+                                                 .nodes = kNodes,
+                                                 .rank = rank,
+                                                 .silence_timeout_ms = silence_timeout_ms})};
   }
   [[nodiscard]] Process founder(Rank rank, const std::string& letters,
                                 const std::vector<std::size_t>& lengths) const {
@@ -110,64 +110,66 @@ struct JoiningProcesses : testing::TestWithParam<Ground> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, JoiningProcesses, testing::ValuesIn(test::grounds()),
-                         [](const auto& ground) { return ground.param.name; });
+INSTANTIATE_TEST_SUITE_P(On, JoiningProcesses, testing::ValuesIn(test::backends()),
+                         [](const auto& backend) { return backend.param.name; });
 
 TEST_P(JoiningProcesses, TakeThePlaceOfOneThatWasKilled) {
   std::vector<Process> all;
   for (Rank rank = 0; rank < 3; ++rank)
     all.push_back(founder(rank, std::string(5, static_cast<char>('a' + rank)), {15, 20}));
-  for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
-  const std::string before = all[1].hear();
+  for (Process& process : all) EXPECT_EQ(process.receive_line(), "view 1: 0 1 2");
+  const std::string before = all[1].receive_line();
   EXPECT_EQ(before.size(), 15U);
-  EXPECT_EQ(all[0].hear(), before);
-  EXPECT_EQ(all[2].hear(), before);
+  EXPECT_EQ(all[0].receive_line(), before);
+  EXPECT_EQ(all[2].receive_line(), before);
   all[0].kill();
-  EXPECT_EQ(all[1].hear(), "view 2: 1 2");
-  EXPECT_EQ(all[2].hear(), "view 2: 1 2");
+  EXPECT_EQ(all[1].receive_line(), "view 2: 1 2");
+  EXPECT_EQ(all[2].receive_line(), "view 2: 1 2");
   Process late = comer("late", "xxxxx", {20});
   for (Process* const process : {&all[1], &all[2], &late}) {
-    EXPECT_EQ(process->hear(), "view 3: 1 2 late");
-    EXPECT_EQ(process->hear(), before + "xxxxx");
+    EXPECT_EQ(process->receive_line(), "view 3: 1 2 late");
+    EXPECT_EQ(process->receive_line(), before + "xxxxx");
   }
 }
 
 TEST_P(JoiningProcesses, MayHaveTheNameOfOneThatWasKilled) {
   std::vector<Process> all;
   for (Rank rank = 0; rank < 3; ++rank) all.push_back(founder(rank, "", {1}));
-  for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
+  for (Process& process : all) EXPECT_EQ(process.receive_line(), "view 1: 0 1 2");
   all[2].kill();
   Process again = comer("2", "y", {1});
-  EXPECT_EQ(all[0].hear(), "view 2: 0 1");
-  EXPECT_EQ(all[0].hear(), "view 3: 0 1 2");
-  EXPECT_EQ(again.hear(), "view 3: 0 1 2");
-  EXPECT_EQ(again.hear(), "y");
-  EXPECT_EQ(all[0].hear(), "y");
+  EXPECT_EQ(all[0].receive_line(), "view 2: 0 1");
+  EXPECT_EQ(all[0].receive_line(), "view 3: 0 1 2");
+  EXPECT_EQ(again.receive_line(), "view 3: 0 1 2");
+  EXPECT_EQ(again.receive_line(), "y");
+  EXPECT_EQ(all[0].receive_line(), "y");
 }
 
 TEST_P(JoiningProcesses, ComeInThoughTheLeaderWasStopped) {
   silence_timeout_ms = 2'000;
   std::vector<Process> all;
   for (Rank rank = 0; rank < 3; ++rank) all.push_back(founder(rank, "", {1}));
-  for (Process& process : all) EXPECT_EQ(process.hear(), "view 1: 0 1 2");
+  for (Process& process : all) EXPECT_EQ(process.receive_line(), "view 1: 0 1 2");
   all[0].signal(SIGSTOP);
-  for (const std::size_t rank : {1U, 2U}) EXPECT_EQ(all[rank].hear(), "view 2: 1 2");
+  for (const std::size_t rank : {1U, 2U}) EXPECT_EQ(all[rank].receive_line(), "view 2: 1 2");
   Process late = comer("late", "y", {1});
   for (Process* const process : {&all[1], &all[2], &late}) {
-    EXPECT_EQ(process->hear(), "view 3: 1 2 late");
-    EXPECT_EQ(process->hear(), "y");
+    EXPECT_EQ(process->receive_line(), "view 3: 1 2 late");
+    EXPECT_EQ(process->receive_line(), "y");
   }
 }
 
-TEST(GroupInShm, SaysWhyNobodyCanComeInWhileItsDoorsAreHeld) {
+TEST(GroupInShm, SaysWhyNobodyCanComeInWhileItsListenersAreHeld) {
   const std::string name = fresh_group();
-  const auto place = shm::meeting_place({.group = name});
-  std::vector<std::unique_ptr<Formation>> held;
-  for (std::uint32_t door = 0; door < kMaxViewMembers; ++door) held.push_back(place->open());
+  const auto place = shm::rendezvous({.group = name});
+  std::vector<std::unique_ptr<PendingJoin>> held;
+  for (std::uint32_t listener = 0; listener < kMaxViewMembers; ++listener)
+    held.push_back(place->accept());
   const auto fabric = shm::join({.group = name, .members = 1});
-  Group group(*fabric, {.meeting_place = place});
+  Group group(*fabric, {.rendezvous = place});
   EXPECT_TRUE(run_until(
-      group, [&] { return group.why_closed().find("doors are held") != std::string::npos; },
+      group,
+      [&] { return group.why_closed().find("listener addresses are held") != std::string::npos; },
       kPatienceMs));
   held.pop_back();
   EXPECT_TRUE(run_until(

@@ -13,7 +13,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/group.hpp>
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 
 /// Groups in the simulator: the real tables and the real detection of failures.
 namespace dunlin::test {
@@ -21,7 +21,7 @@ namespace dunlin::test {
 inline constexpr std::uint64_t kLongNs = 1'000'000'000;
 
 /// Has received what the test says, and remembers what it was told.
-class ScriptedPart final : public SubgroupPart {
+class ScriptedParticipant final : public SubgroupParticipant {
  public:
   std::vector<std::uint64_t> counts;  // by sender of the view at hand
   std::uint64_t per_view = 0;         // with which a view begins, for each sender
@@ -54,7 +54,7 @@ class ScriptedPart final : public SubgroupPart {
 
 struct GroupNode {
   std::unique_ptr<Group> group;
-  ScriptedPart part;
+  ScriptedParticipant participant;
   std::vector<View> views;
 };
 
@@ -66,7 +66,8 @@ class SimGroups {
       GroupNode& node = nodes_[rank];
       node.group = std::make_unique<Group>(world.fabric(rank), options);
       node.group->on_view([&node](const View& view) { node.views.push_back(view); });
-      if (!options.subgroups.empty()) node.group->attach(options.subgroups.front().name, node.part);
+      if (!options.subgroups.empty())
+        node.group->attach(options.subgroups.front().name, node.participant);
       world.attach(rank, [&node] { return node.group->poll(); });
     }
   }

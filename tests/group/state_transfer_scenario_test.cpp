@@ -23,7 +23,7 @@ using test::Command;
 constexpr std::uint64_t kLongNs = 10'000'000;
 
 /// A part of the subgroup 'log', which has a state, waits for one, or is not able to give it yet.
-class Part final : public SubgroupPart {
+class Part final : public SubgroupParticipant {
  public:
   explicit Part(std::string name, std::string& told) : name_(std::move(name)), told_(told) {}
   void begin(Fabric&, const Subgroup&) override {}
@@ -68,8 +68,8 @@ class Scenario {
 
  private:
   struct Node {
-    std::unique_ptr<Mail> mail;
-    std::unique_ptr<Part> part;
+    std::unique_ptr<ControlChannel> channel;
+    std::unique_ptr<Part> participant;
     StateTransfer transfer;
     bool polls = false;
     bool lost = false;
@@ -88,20 +88,20 @@ class Scenario {
                                           static_cast<std::uint32_t>(names_.size()), 1);
     nodes_.resize(names_.size());
     for (Rank rank = 0; rank < nodes_.size(); ++rank) {
-      nodes_[rank].mail = std::make_unique<Mail>(world_->fabric(rank));
-      nodes_[rank].part = std::make_unique<Part>(names_[rank], told_);
+      nodes_[rank].channel = std::make_unique<ControlChannel>(world_->fabric(rank));
+      nodes_[rank].participant = std::make_unique<Part>(names_[rank], told_);
       world_->attach(rank, [this, rank] { return poll(rank); });
     }
   }
   /// state a text
-  void state(const Command& command) { node_of(command.at(1)).part->state = command.at(2); }
+  void state(const Command& command) { node_of(command.at(1)).participant->state = command.at(2); }
   void waits(const Command& command) {
     Node& node = node_of(command.at(1));
-    node.part->waits = true;
-    node.transfer.begin({node.part.get()});
+    node.participant->waits = true;
+    node.transfer.begin({node.participant.get()});
   }
   void busy(const Command& command) {
-    node_of(command.at(1)).part->busy = command.front() == "busy";
+    node_of(command.at(1)).participant->busy = command.front() == "busy";
     world_->on(rank_of(command.at(1)), [] {});
   }
   void crash(const Command& command) {
@@ -133,7 +133,7 @@ class Scenario {
       Node& node = node_of(name);
       place.ours = std::ranges::find(members, name) != members.end();
       node.polls = true;
-      node.transfer.enter(view, {place}, *node.mail);
+      node.transfer.enter(view, {place}, *node.channel);
       tell_loss(rank_of(name));
       world_->on(rank_of(name), [] {});
     }
@@ -150,19 +150,19 @@ class Scenario {
     Node& node = nodes_[rank];
     std::size_t done = world_->fabric(rank).poll();
     if (!node.polls) return done;
-    done += node.mail->poll([&](Rank from, std::span<const std::byte> bytes) {
-      std::optional<Letter> letter = decode(bytes);
-      if (!letter) return;
-      const std::string about = " of view " + std::to_string(letter->view) + "\n";
-      if (letter->kind == Letter::Kind::want)
+    done += node.channel->poll([&](Rank from, std::span<const std::byte> bytes) {
+      std::optional<ControlMessage> message = decode(bytes);
+      if (!message) return;
+      const std::string about = " of view " + std::to_string(message->view) + "\n";
+      if (message->kind == ControlMessage::Kind::want)
         told_ += names_[rank] + " is asked by " + names_[from] + " for the state" + about;
-      else if (!letter->good)
+      else if (!message->good)
         told_ += names_[rank] + " is refused by " + names_[from] + " the state" + about;
-      else if (letter->view != 0)
+      else if (message->view != 0)
         told_ += names_[rank] + " is sent by " + names_[from] + " the state" + about;
-      node.transfer.hear(from, std::move(*letter));
+      node.transfer.receive(from, std::move(*message));
     });
-    done += node.transfer.poll({node.part.get()});
+    done += node.transfer.poll({node.participant.get()});
     tell_loss(rank);
     return done;
   }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 
 #include "support/errors.hpp"
 
@@ -48,7 +48,7 @@ TEST(Subgroups, AreRefusedWithASentence) {
   EXPECT_TRUE(contains(refusal(std::vector<SubgroupSpec>(kMaxSubgroups + 1)), "kMaxSubgroups"));
 }
 
-struct Idle final : SubgroupPart {
+struct Idle final : SubgroupParticipant {
   void begin(Fabric&, const Subgroup&) override {}
   std::size_t poll() override { return 0; }
   void wedge() noexcept override {}
@@ -68,8 +68,8 @@ TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
   world.run_for(1'000'000);
   const std::string why = what_is_thrown_by([&] { there.check(); });
   EXPECT_TRUE(contains(why, "members must declare the same subgroups: ")) << why;
-  EXPECT_TRUE(contains(why, "without a meeting place; 'a': members (all), senders (all)")) << why;
-  EXPECT_TRUE(contains(why, "without a meeting place; 'b': members (all), senders (all)")) << why;
+  EXPECT_TRUE(contains(why, "without a rendezvous; 'a': members (all), senders (all)")) << why;
+  EXPECT_TRUE(contains(why, "without a rendezvous; 'b': members (all), senders (all)")) << why;
 }
 
 /// Longer than what can be announced, and alike in its beginning.
@@ -92,9 +92,9 @@ TEST(Subgroups, ThatDifferSomewhereInLongListsAreToldApart) {
 /// It stopped, perhaps, before this one could read what it declares.
 TEST(Subgroups, MayBeWhatDiffersWhereNothingWasHeardOfAMember) {
   sim::World world(sim::profile("ideal"), 2, 1);
-  Idle part;
+  Idle participant;
   Group group(world.fabric(1), {.subgroups = {{.name = "a"}}});
-  group.attach("a", part);
+  group.attach("a", participant);
   world.attach(1, [&] { return group.poll(); });
   world.crash(0);
   ASSERT_TRUE(world.run_until([&] { return group.ended(); }, 1'000'000'000));
@@ -116,7 +116,7 @@ TEST(Subgroups, OfWhoHasBeenHeardDoNotDiffer) {
 }
 
 TEST(Subgroups, ThatRestArePolledSeldomOnlyWhileOthersAreBusy) {
-  struct Part final : SubgroupPart {
+  struct Part final : SubgroupParticipant {
     std::size_t found = 0;  // by each poll
     bool resting = false;
     std::uint32_t polls = 0;
@@ -156,14 +156,16 @@ TEST(Subgroups, ThatRestArePolledSeldomOnlyWhileOthersAreBusy) {
 
 TEST(Subgroups, CanBeAttachedToOnce) {
   sim::World world(sim::profile("ideal"), 1, 1);
-  Idle part;
+  Idle participant;
   Group group(world.fabric(0), {.subgroups = {{.name = "a"}, {.name = "b"}}});
-  EXPECT_TRUE(contains(what_is_thrown_by([&] { group.attach("c", part); }), "was not declared"));
-  group.attach("a", part);
-  EXPECT_TRUE(contains(what_is_thrown_by([&] { group.attach("a", part); }), "has a part"));
-  EXPECT_THROW((void)group.poll(), Error) << "'b' has none";
   EXPECT_TRUE(
-      contains(what_is_thrown_by([&] { group.attach("b", part); }), "before the first poll"));
+      contains(what_is_thrown_by([&] { group.attach("c", participant); }), "was not declared"));
+  group.attach("a", participant);
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { group.attach("a", participant); }), "has a participant"));
+  EXPECT_THROW((void)group.poll(), Error) << "'b' has none";
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { group.attach("b", participant); }),
+                       "before the first poll"));
 }
 
 }  // namespace

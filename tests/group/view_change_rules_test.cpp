@@ -23,7 +23,7 @@ class Table {
     }
   }
 
-  void hear(Rank rank, Rank from) { copies_[rank][from] = changes_[from].mine(); }
+  void receive(Rank rank, Rank from) { copies_[rank][from] = changes_[from].mine(); }
   bool step(Rank rank) {
     return changes_[rank].step([&](Rank other) -> const Row& { return copies_[rank][other]; },
                                {.failed = failed[rank],
@@ -37,7 +37,7 @@ class Table {
       again = false;
       for (const Rank rank : running) {
         for (Rank other = 0; other < changes_.size(); ++other)
-          if (other != rank && !deaf[rank].has(other) && running.has(other)) hear(rank, other);
+          if (other != rank && !deaf[rank].has(other) && running.has(other)) receive(rank, other);
         again |= step(rank);
       }
     }
@@ -64,7 +64,7 @@ MemberSet set_of(std::initializer_list<Rank> ranks) {
 TEST(ViewChangeRules, AViewGoesOnWhileNothingHappens) {
   Table view(3);
   view.settle(MemberSet::first(3));
-  for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(view.at(rank).standing(), Standing::working);
+  for (Rank rank = 0; rank < 3; ++rank) EXPECT_EQ(view.at(rank).state(), ViewState::working);
 }
 
 TEST(ViewChangeRules, CrashLeaveAndJoinersAreOneChange) {
@@ -76,8 +76,8 @@ TEST(ViewChangeRules, CrashLeaveAndJoinersAreOneChange) {
   view.settle(MemberSet::first(3));
   const Decision expected{.survivors = set_of({0, 1}), .plan = 77, .trim = {4, 1, 0, 7}};
   for (const Rank rank : {0U, 1U, 2U}) EXPECT_EQ(view.at(rank).decision(), expected);
-  EXPECT_EQ(view.at(1).standing(), Standing::decided);
-  EXPECT_EQ(view.at(2).standing(), Standing::excluded);
+  EXPECT_EQ(view.at(1).state(), ViewState::decided);
+  EXPECT_EQ(view.at(2).state(), ViewState::excluded);
 }
 
 TEST(ViewChangeRules, HalfOfTheMembersGoOnOnlyWithTheOldest) {
@@ -86,9 +86,9 @@ TEST(ViewChangeRules, HalfOfTheMembersGoOnOnlyWithTheOldest) {
   for (const Rank rank : {2U, 3U}) view.failed[rank] = set_of({0, 1});
   view.settle(MemberSet::first(4));
   EXPECT_EQ(view.at(0).decision().survivors, set_of({0, 1}));
-  EXPECT_EQ(view.at(1).standing(), Standing::decided);
-  EXPECT_EQ(view.at(2).standing(), Standing::minority);
-  EXPECT_EQ(view.at(3).standing(), Standing::minority);
+  EXPECT_EQ(view.at(1).state(), ViewState::decided);
+  EXPECT_EQ(view.at(2).state(), ViewState::minority);
+  EXPECT_EQ(view.at(3).state(), ViewState::minority);
 }
 
 TEST(ViewChangeRules, OfTwoThatSuspectEachOtherTheOlderGoesOn) {
@@ -99,7 +99,7 @@ TEST(ViewChangeRules, OfTwoThatSuspectEachOtherTheOlderGoesOn) {
   view.step(3);
   view.settle(MemberSet::first(4));
   EXPECT_EQ(view.at(0).decision().survivors, set_of({0, 1, 2}));
-  EXPECT_EQ(view.at(3).standing(), Standing::excluded);
+  EXPECT_EQ(view.at(3).state(), ViewState::excluded);
 }
 
 TEST(ViewChangeRules, WhoIsSuspectedByOneOnlyDoesNotGoOn) {
@@ -116,7 +116,7 @@ TEST(ViewChangeRules, TheLeaderGoesOnWithoutWhoSuspectsIt) {
   view.deaf[1] = set_of({0});
   view.settle(MemberSet::first(3));
   EXPECT_EQ(view.at(0).decision().survivors, set_of({0, 2}));
-  EXPECT_EQ(view.at(1).standing(), Standing::excluded);  // 2 has told it
+  EXPECT_EQ(view.at(1).state(), ViewState::excluded);  // 2 has told it
 }
 
 /// Member 2 knows of a quorum for what member 0 has proposed, and both die of it.
@@ -125,22 +125,22 @@ TEST(ViewChangeRules, ALeaderProposesWhatMayBeDecidedAlready) {
   view.plans[0] = 42;
   view.step(0);
   for (const Rank rank : {1U, 2U, 3U, 4U}) {
-    view.hear(rank, 0);
+    view.receive(rank, 0);
     view.step(rank);
-    view.hear(0, rank);
+    view.receive(0, rank);
   }
   view.step(0);
   for (const Rank rank : {3U, 2U}) {
-    view.hear(rank, 0);
+    view.receive(rank, 0);
     view.step(rank);
   }
-  view.hear(2, 3);
+  view.receive(2, 3);
   view.step(2);
-  ASSERT_EQ(view.at(2).standing(), Standing::decided);
+  ASSERT_EQ(view.at(2).state(), ViewState::decided);
   for (const Rank rank : {1U, 3U, 4U}) view.failed[rank] = set_of({0, 2});
   view.settle(set_of({1, 3, 4}));
   for (const Rank rank : {1U, 3U, 4U}) {
-    EXPECT_EQ(view.at(rank).standing(), Standing::decided);
+    EXPECT_EQ(view.at(rank).state(), ViewState::decided);
     EXPECT_EQ(view.at(rank).decision(), view.at(2).decision());
   }
 }
@@ -150,9 +150,9 @@ TEST(ViewChangeRules, WhatIsReceivedAfterThePromiseDoesNotCount) {
   Table view(2);
   view.leaves[0] = true;
   view.step(0);
-  view.hear(1, 0);
+  view.receive(1, 0);
   view.step(1);
-  ASSERT_EQ(view.at(1).standing(), Standing::wedged);
+  ASSERT_EQ(view.at(1).state(), ViewState::wedged);
   view.received = {{8, 8}, {8, 8}};
   view.settle(MemberSet::first(2));
   EXPECT_EQ(view.at(1).decision().trim, (std::vector<std::uint64_t>{0, 0}));
@@ -162,7 +162,7 @@ TEST(ViewChangeRules, OneMemberAloneTakesInJoiners) {
   Table view(1);
   view.plans[0] = 7;
   view.settle(MemberSet::first(1));
-  EXPECT_EQ(view.at(0).standing(), Standing::decided);
+  EXPECT_EQ(view.at(0).state(), ViewState::decided);
   EXPECT_EQ(view.at(0).decision().plan, 7U);
 }
 

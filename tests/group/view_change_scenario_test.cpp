@@ -31,7 +31,7 @@ class Scenario {
         {"members", &Scenario::members}, {"received", &Scenario::received},
         {"crash", &Scenario::crash},     {"failed", &Scenario::failed},
         {"cut", &Scenario::cut},         {"leave", &Scenario::leave},
-        {"plan", &Scenario::plan},       {"hear", &Scenario::hear},
+        {"plan", &Scenario::plan},       {"hear", &Scenario::receive},
         {"step", &Scenario::step},       {"settle", &Scenario::settle}};
     const auto found = kCommands.find(command.front());
     if (found == kCommands.end()) throw std::runtime_error("there is no such command");
@@ -120,9 +120,9 @@ class Scenario {
     return {};
   }
   /// hear b a c: b hears what a and c have published.
-  std::string hear(const Command& command) {
+  std::string receive(const Command& command) {
     const Rank who = rank_of(command.at(1));
-    for (const Rank from : ranks_of(command, 2)) hear(who, from);
+    for (const Rank from : ranks_of(command, 2)) receive(who, from);
     return {};
   }
   std::string step(const Command& command) {
@@ -142,7 +142,7 @@ class Scenario {
         if (!members_[rank].runs) continue;
         for (Rank other = 0; other < members_.size(); ++other)
           if (other != rank && members_[other].runs && !members_[rank].cut_off.has(other))
-            hear(rank, other);
+            receive(rank, other);
         const std::string done = step(rank);
         again |= !done.empty();
         text += done;
@@ -151,14 +151,14 @@ class Scenario {
     return text.empty() ? "nothing changes\n" : text;
   }
 
-  void hear(Rank who, Rank from) { members_[who].heard[from] = members_[from].change.mine(); }
+  void receive(Rank who, Rank from) { members_[who].heard[from] = members_[from].change.mine(); }
 
   /// As Agreement does: until the row changes no more, and then it is published.
   std::string step(Rank rank) {
     Member& member = members_[rank];
     if (!member.runs) throw std::runtime_error("'" + names_[rank] + "' has crashed");
     const Row before = member.change.mine();
-    const Standing stood = member.change.standing();
+    const ViewState stood = member.change.state();
     while (member.change.step([&](Rank other) -> const Row& { return member.heard[other]; },
                               {.failed = member.failed,
                                .wants_to_leave = member.leaves,
@@ -167,9 +167,9 @@ class Scenario {
     }
     return difference(rank, before, stood);
   }
-  [[nodiscard]] std::string difference(Rank rank, const Row& before, Standing stood) const {
+  [[nodiscard]] std::string difference(Rank rank, const Row& before, ViewState stood) const {
     const Row& now = members_[rank].change.mine();
-    const Standing stands = members_[rank].change.standing();
+    const ViewState stands = members_[rank].change.state();
     const std::string who = names_[rank];
     std::string text;
     if (const MemberSet more = now.suspects - before.suspects; !more.empty())
@@ -185,11 +185,11 @@ class Scenario {
                           : who + " accepts what " + names_[led] + " proposes\n";
     }
     if (stands == stood) return text;
-    if (stands == Standing::decided)
+    if (stands == ViewState::decided)
       text += who + " enters the next view: " + text_of(now.proposal) + "\n";
-    if (stands == Standing::excluded)
+    if (stands == ViewState::excluded)
       text += who + " learns that it is in no view: " + text_of(now.proposal) + "\n";
-    if (stands == Standing::minority) text += who + " stops: too few are left\n";
+    if (stands == ViewState::minority) text += who + " stops: too few are left\n";
     return text;
   }
 

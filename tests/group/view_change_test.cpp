@@ -40,8 +40,8 @@ struct Node {
     for (Row& row : copies) row.received.assign(members, 0);
   }
   [[nodiscard]] bool runs() const {
-    return !crashed && change.standing() != Standing::minority &&
-           change.standing() != Standing::excluded;
+    return !crashed && change.state() != ViewState::minority &&
+           change.state() != ViewState::excluded;
   }
 };
 
@@ -82,7 +82,7 @@ class OldView {
     if (!node.runs()) return;
     switch (below(4)) {
       case 0:
-        return hear(rank, below(size()));
+        return receive(rank, below(size()));
       case 1:
         return detect(node, below(size()));
       case 2:
@@ -93,7 +93,7 @@ class OldView {
   }
 
   /// The next version of a row arrives, whole, as the fabric promises.
-  void hear(Rank rank, Rank from) {
+  void receive(Rank rank, Rank from) {
     Node& node = nodes_[rank];
     if (node.arriving[from].empty() || node.change.mine().suspects.has(from)) return;
     const bool accepted = node.arriving[from].front().accepted != 0;
@@ -109,7 +109,7 @@ class OldView {
   /// Receives a message of somebody's, tells so, and delivers what all are known to have.
   void work(Rank rank) {
     Node& node = nodes_[rank];
-    if (node.change.standing() != Standing::working) return;
+    if (node.change.state() != ViewState::working) return;
     const Rank sender = below(size());
     ++node.received[sender];
     publish(rank);
@@ -202,13 +202,12 @@ class OldView {
         for (Rank other = 0; other < size(); ++other) {
           detect(node, other);
           while (!node.arriving[other].empty() && !node.change.mine().suspects.has(other))
-            hear(rank, other), again = true;
+            receive(rank, other), again = true;
         }
         const Row before = node.change.mine();
-        const Standing stood = node.change.standing();
+        const ViewState stood = node.change.state();
         step(rank);
-        again |= stood != node.change.standing() ||
-                 before.accepted != node.change.mine().accepted ||
+        again |= stood != node.change.state() || before.accepted != node.change.mine().accepted ||
                  before.promised != node.change.mine().promised ||
                  !(before.suspects == node.change.mine().suspects);
       }
@@ -219,8 +218,7 @@ class OldView {
   void check_safety() const {
     const Decision* decided = nullptr;
     for (const Node& node : nodes_) {
-      if (node.change.standing() != Standing::decided &&
-          node.change.standing() != Standing::excluded)
+      if (node.change.state() != ViewState::decided && node.change.state() != ViewState::excluded)
         continue;
       ASSERT_TRUE(decided == nullptr || *decided == node.change.decision()) << "GRP-A1";
       decided = &node.change.decision();
@@ -241,7 +239,7 @@ class OldView {
   void check_progress() const {
     for (Rank rank = 0; rank < size(); ++rank) {
       const Node& node = nodes_[rank];
-      ASSERT_FALSE(node.runs() && node.change.standing() == Standing::wedged) << "member " << rank;
+      ASSERT_FALSE(node.runs() && node.change.state() == ViewState::wedged) << "member " << rank;
     }
   }
 
@@ -263,8 +261,8 @@ TEST(ViewChange, AgreesWhateverHappens) {
     view.run();
     if (testing::Test::HasFatalFailure()) return;
     for (const Node& node : view.nodes()) {
-      decided += node.change.standing() == Standing::decided ? 1 : 0;
-      stopped += node.change.standing() == Standing::minority ? 1 : 0;
+      decided += node.change.state() == ViewState::decided ? 1 : 0;
+      stopped += node.change.state() == ViewState::minority ? 1 : 0;
     }
   }
   EXPECT_GT(decided, kSeeds);

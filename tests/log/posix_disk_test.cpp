@@ -122,7 +122,7 @@ TEST_F(PosixDisk, IsUsedByOneLogAtATime) {
     (void)disk->open(path);
     return 0;
   });
-  EXPECT_TRUE(contains(other.hear(), "is in use by another log"));
+  EXPECT_TRUE(contains(other.receive_line(), "is in use by another log"));
 }
 
 /// Or a crash of the machine would take the log with it.
@@ -172,7 +172,7 @@ TEST_F(PosixDisk, SaysWhereAFileMayGrowNoMore) {
     const rlimit limit{5'000, 5'000};
     setrlimit(RLIMIT_FSIZE, &limit);
     Log log(disk->open(path), {.name = "group/test"});
-    parent.tell(what_is_thrown_by([&] {
+    parent.send_line(what_is_thrown_by([&] {
       for (;;) {
         Batch batch = batch_of(1, 460);
         log.commit(batch);
@@ -180,7 +180,7 @@ TEST_F(PosixDisk, SaysWhereAFileMayGrowNoMore) {
     }));
     return static_cast<int>(log.next());
   });
-  const std::string error = writer.hear();
+  const std::string error = writer.receive_line();
   // 128 bytes of header, 9 records of 504, and what fits of the tenth.
   EXPECT_TRUE(contains(
       error, segment_name(1) + "': writing 168 bytes at offset 5000 failed: File too large"));
@@ -196,13 +196,13 @@ TEST_F(PosixDisk, SaysWhereAFileMayGrowNoMore) {
 TEST_F(PosixDisk, SaysWhereItIsFull) {
   test::Process writer([&](test::Parent& parent) {
     if (const auto why_not = test::mount_private_shm(256 << 10)) {
-      parent.tell("skip: " + *why_not);
+      parent.send_line("skip: " + *why_not);
       return 0;
     }
     std::uint64_t acknowledged = 0;
     {
       Log log(disk->open("/dev/shm/log"), {.name = "group/test"});
-      parent.tell(what_is_thrown_by([&] {
+      parent.send_line(what_is_thrown_by([&] {
         for (;; acknowledged = log.next()) {
           Batch batch = batch_of(3, 1'000);
           log.commit(batch);
@@ -210,14 +210,15 @@ TEST_F(PosixDisk, SaysWhereItIsFull) {
       }));
     }
     Log log(disk->open("/dev/shm/log"), {.name = "group/test"});
-    parent.tell(log.next() >= acknowledged && log.next() < acknowledged + 3 ? "all" : "not all");
+    parent.send_line(log.next() >= acknowledged && log.next() < acknowledged + 3 ? "all"
+                                                                                 : "not all");
     return 0;
   });
-  const std::string error = writer.hear();
+  const std::string error = writer.receive_line();
   if (error.starts_with("skip")) GTEST_SKIP() << error;
   EXPECT_TRUE(contains(error, "/dev/shm/log/" + segment_name(1) + "': writing "));
   EXPECT_TRUE(contains(error, "failed: No space left on device; make room on this file system"));
-  EXPECT_EQ(writer.hear(), "all");
+  EXPECT_EQ(writer.receive_line(), "all");
 }
 
 TEST_F(PosixDisk, TellsWhatAKillLeft) {
@@ -226,12 +227,12 @@ TEST_F(PosixDisk, TellsWhatAKillLeft) {
     for (std::uint64_t i = 0;; ++i) {
       Batch batch = batch_of(1 + i % 7, 300);
       log.commit(batch);
-      if (i % 64 == 63) parent.tell(std::to_string(log.next()));
+      if (i % 64 == 63) parent.send_line(std::to_string(log.next()));
     }
     return 0;
   });
   std::uint64_t acknowledged = 0;
-  for (int i = 0; i < 3; ++i) acknowledged = std::stoull(writer.hear());
+  for (int i = 0; i < 3; ++i) acknowledged = std::stoull(writer.receive_line());
   writer.kill();
   Log log(disk->open(path), kOptions);
   EXPECT_GE(log.next(), acknowledged);

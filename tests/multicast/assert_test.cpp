@@ -53,7 +53,7 @@ TEST(Assertions, HoldWhateverAPeerHasWritten) {
     multicast::RingCursor cursor(
         {.memory = reinterpret_cast<std::byte*>(words), .bytes = sizeof words});
     for (int records = 0; records < 100; ++records) {
-      if (cursor.next(UINT64_MAX - 1) == multicast::kNoTurn) break;
+      if (cursor.next(UINT64_MAX - 1) == multicast::kNoSlot) break;
       const multicast::Record record = cursor.take();
       const auto* const begin = reinterpret_cast<const std::byte*>(words);
       EXPECT_GE(record.message.data(), begin);

@@ -15,16 +15,16 @@
 
 #include <dunlin/fabric/sim.hpp>
 
-#include "multicast/epoch.hpp"
+#include "multicast/subgroup_view.hpp"
 #include "table/sim_group.hpp"
 
 namespace dunlin::test {
 
 using multicast::Delivery;
-using multicast::Epoch;
-using multicast::EpochOptions;
 using multicast::Mode;
 using multicast::SendResult;
+using multicast::SubgroupView;
+using multicast::SubgroupViewOptions;
 using Bytes = std::vector<std::byte>;
 
 /// What everybody sent and delivered, held against the promises MC-O1 to MC-O4.
@@ -87,12 +87,12 @@ struct Plan {
 class CastGroup {
  public:
   CastGroup(std::uint32_t nodes, const sim::Profile& profile, std::uint64_t seed,
-            EpochOptions options)
+            SubgroupViewOptions options)
       : world(patient(profile), nodes, seed),
         auditor(options.members.size()),
         random_(seed),
         options_(std::move(options)),
-        epochs_(options_.members.size()),
+        views_(options_.members.size()),
         left_(options_.members.size()),
         next_send_ns_(options_.members.size()) {}
 
@@ -109,13 +109,13 @@ class CastGroup {
       };
     }
     const Rank node = options_.members[member];
-    epochs_[member] = std::make_unique<Epoch>(world.fabric(node), options_, deliver);
+    views_[member] = std::make_unique<SubgroupView>(world.fabric(node), options_, deliver);
     world.attach(node, [this, member] { return step(member); });
   }
   void make_all() {
-    for (std::size_t member = 0; member < epochs_.size(); ++member) make(member);
+    for (std::size_t member = 0; member < views_.size(); ++member) make(member);
   }
-  Epoch& operator[](std::size_t member) { return *epochs_[member]; }
+  SubgroupView& operator[](std::size_t member) { return *views_[member]; }
 
   void work(const Plan& plan) {
     plan_ = plan;
@@ -124,7 +124,7 @@ class CastGroup {
   void quit(std::size_t member) { left_[member] = 0; }
 
   [[nodiscard]] bool complete() const {
-    for (std::size_t member = 0; member < epochs_.size(); ++member)
+    for (std::size_t member = 0; member < views_.size(); ++member)
       if (left_[member] > 0 || !auditor.has_all(member)) return false;
     return true;
   }
@@ -134,7 +134,7 @@ class CastGroup {
         [this] { return testing::Test::HasFatalFailure() || complete(); }, 2'000'000'000);
     if (testing::Test::HasFatalFailure()) return;
     ASSERT_TRUE(done) << told();
-    for (std::size_t member = 1; member < epochs_.size(); ++member) {
+    for (std::size_t member = 1; member < views_.size(); ++member) {
       if (options_.mode == Mode::ordered) {
         ASSERT_NO_FATAL_FAILURE(auditor.expect_prefix(member, 0));
       }
@@ -149,7 +149,7 @@ class CastGroup {
   }
   [[nodiscard]] std::uint64_t writes() const {
     std::uint64_t writes = 0;
-    for (const auto& epoch : epochs_) writes += epoch->counters().puts + epoch->counters().pushes;
+    for (const auto& view : views_) writes += view->counters().puts + view->counters().pushes;
     return writes;
   }
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
@@ -170,9 +170,9 @@ class CastGroup {
     }
     if (left_[member] > 0 && next_send_ns_[member] > fabric.now_ns())
       fabric.wake_at(next_send_ns_[member]);
-    done += epochs_[member]->poll();
+    done += views_[member]->poll();
     while (polling_delivery) {
-      const std::optional<Delivery> next = epochs_[member]->next();
+      const std::optional<Delivery> next = views_[member]->next();
       if (!next) break;
       auditor.delivered(member, *next);
       ++done;
@@ -181,7 +181,7 @@ class CastGroup {
   }
 
   std::size_t send(std::size_t member) {
-    Epoch& epoch = *epochs_[member];
+    SubgroupView& view = *views_[member];
     Bytes& message = drafts_[member];
     if (message.empty() && !drafted_[member]) {
       message.resize(draw(plan_.most_bytes + 1));
@@ -190,13 +190,13 @@ class CastGroup {
       drafted_[member] = true;
     }
     if (plan_.in_place) {
-      const std::span<std::byte> room = epoch.prepare(message.size());
+      const std::span<std::byte> room = view.prepare(message.size());
       if (room.data() == nullptr) return 0;
       std::ranges::copy(message, room.begin());
       auditor.sent(member, message);
-      epoch.commit();
+      view.commit();
     } else {
-      if (epoch.send(message) != SendResult::sent) return 0;
+      if (view.send(message) != SendResult::sent) return 0;
       auditor.sent(member, message);
     }
     message.clear();
@@ -209,22 +209,22 @@ class CastGroup {
 
   [[nodiscard]] std::string told() const {
     std::string text;
-    for (std::size_t member = 0; member < epochs_.size(); ++member) {
+    for (std::size_t member = 0; member < views_.size(); ++member) {
       text += "member " + std::to_string(member) + " has " + std::to_string(left_[member]) +
               " to send and delivered " + std::to_string(auditor.log(member).size()) + "; ";
-      const multicast::Counters& c = epochs_[member]->counters();
+      const multicast::Counters& c = views_[member]->counters();
       text += "(sent " + std::to_string(c.messages_sent) + ", announced " +
               std::to_string(c.records_announced) + ", records delivered " +
-              std::to_string(c.records_delivered) + ", received turns " +
-              std::to_string(c.turns_received) + ") ";
+              std::to_string(c.records_delivered) + ", received slots " +
+              std::to_string(c.slots_received) + ") ";
     }
     return text;
   }
 
   Plan plan_;
   std::mt19937_64 random_;
-  EpochOptions options_;
-  std::vector<std::unique_ptr<Epoch>> epochs_;
+  SubgroupViewOptions options_;
+  std::vector<std::unique_ptr<SubgroupView>> views_;
   std::vector<std::uint32_t> left_;
   std::vector<std::uint64_t> next_send_ns_;
   std::array<Bytes, 16> drafts_;

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "group/joining_groups.hpp"
+#include "group/cluster_fixture.hpp"
 #include "multicast/durable_group.hpp"
 #include "support/errors.hpp"
 #include "support/own_directory.hpp"

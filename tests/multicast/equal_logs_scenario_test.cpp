@@ -110,7 +110,7 @@ class Scenario {
   [[nodiscard]] std::string take(const LogReport& source, const Log& chosen,
                                  const LogReport& member) {
     const Log& own = logs_[member.member];
-    std::uint64_t from = common_part(
+    std::uint64_t from = common_prefix_end(
         source, member, [&](std::uint64_t number) { return chosen.chain_before(number); });
     while (from < source.end.number && from < member.end.number &&
            chosen.records[from - 1] == own.records[from - 1])

@@ -6,8 +6,8 @@
 namespace dunlin::multicast {
 namespace {
 
-TEST(Known, CountsMessagesByTheirLastTurns) {
-  const Known known{.turns = 10, .parts = {2, 3, 6, 9}};  // messages end at 0, 1, 4, 5, 7 and 8
+TEST(Known, CountsMessagesByTheirLastSlots) {
+  const Known known{.slots = 10, .fragments = {2, 3, 6, 9}};  // messages end at 0, 1, 4, 5, 7 and 8
   EXPECT_EQ(known.messages_from(0), 6U);
   EXPECT_EQ(known.messages_from(3), 4U);
   EXPECT_EQ(known.messages_from(8), 1U);
@@ -17,22 +17,22 @@ TEST(Known, CountsMessagesByTheirLastTurns) {
 }
 
 TEST(Known, ReachesAsFarAsWhatWasKnownBefore) {
-  Known received{.turns = 5, .parts = {2, 3}};
-  received.extend({.turns = 9, .parts = {2, 3, 6}});
-  EXPECT_EQ(received.turns, 9U);
-  EXPECT_EQ(received.parts, (std::vector<std::uint64_t>{2, 3, 6}));
-  received.extend({.turns = 4, .parts = {2}});
-  EXPECT_EQ(received.turns, 9U);
+  Known received{.slots = 5, .fragments = {2, 3}};
+  received.extend({.slots = 9, .fragments = {2, 3, 6}});
+  EXPECT_EQ(received.slots, 9U);
+  EXPECT_EQ(received.fragments, (std::vector<std::uint64_t>{2, 3, 6}));
+  received.extend({.slots = 4, .fragments = {2}});
+  EXPECT_EQ(received.slots, 9U);
   EXPECT_EQ(received.messages_from(5), 3U);
 }
 
 TEST(Known, KeepsTheLastPartsOnly) {
   Known known;
-  Known more{.turns = 1'000};
-  for (std::uint64_t turn = 0; turn < 100; ++turn) more.parts.push_back(turn);
+  Known more{.slots = 1'000};
+  for (std::uint64_t slot = 0; slot < 100; ++slot) more.fragments.push_back(slot);
   known.extend(more);
-  EXPECT_EQ(known.parts.size(), kMostPartsKnown);
-  EXPECT_EQ(known.parts.back(), 99U);
+  EXPECT_EQ(known.fragments.size(), kMaxKnownFragments);
+  EXPECT_EQ(known.fragments.back(), 99U);
 }
 
 }  // namespace

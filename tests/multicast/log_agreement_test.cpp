@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "group/joining_groups.hpp"
+#include "group/cluster_fixture.hpp"
 #include "multicast/durable_group.hpp"
 #include "support/errors.hpp"
 
@@ -82,18 +82,18 @@ class Scribe {
   ~Scribe() { journal_.finish(); }
   Scribe& view(std::uint64_t number, const std::vector<std::string>& members) {
     journal_.begin_view(number, members);
-    turn_ = 0;
+    slot_ = 0;
     return *this;
   }
   Scribe& message(std::string_view text) {
     journal_.append(
-        0, {.message = std::as_bytes(std::span(text)), .turn = turn_++, .continues = false});
+        0, {.message = std::as_bytes(std::span(text)), .slot = slot_++, .continues = false});
     return *this;
   }
 
  private:
   multicast::Journal journal_;
-  std::uint64_t turn_ = 0;
+  std::uint64_t slot_ = 0;
 };
 
 using Writing = std::function<void(Scribe&)>;
@@ -232,24 +232,25 @@ TEST_P(UnreadableLog, IsLeftByWhoIsToSendItToTheOthers) {
 }
 
 /// Three members, and then a fourth; each has the history of all messages as its state.
-struct Town {
-  explicit Town(std::uint64_t seed)
+struct DurableFixture {
+  explicit DurableFixture(std::uint64_t seed)
       : disks(DurableGroup::make_disks(4, seed)), world(sim::profile("ib100"), 3, seed) {
     for (Rank node = 0; node < 3; ++node) make(node);
   }
   void found_and_send(std::uint32_t messages_each) {
-    for (auto& citizen : citizens) citizen->found();
-    for (auto& citizen : citizens) citizen->send(messages_each);
+    for (auto& cluster_node : cluster_nodes) cluster_node->found();
+    for (auto& cluster_node : cluster_nodes) cluster_node->send(messages_each);
   }
   void let_one_come() {
     make(world.add_node());
-    citizens.back()->come();
+    cluster_nodes.back()->come();
   }
   bool run_until_all_have(std::size_t messages) {
     return world.run_until(
         [&] {
-          return std::ranges::all_of(
-              citizens, [&](const auto& citizen) { return citizen->history.size() == messages; });
+          return std::ranges::all_of(cluster_nodes, [&](const auto& cluster_node) {
+            return cluster_node->history.size() == messages;
+          });
         },
         1'000'000'000);
   }
@@ -257,10 +258,10 @@ struct Town {
   std::uint64_t expect_equal_logs() {
     std::uint64_t views = 0;
     for (std::size_t i = 0; i < 4; ++i) {
-      EXPECT_EQ(citizens[i]->history, citizens[0]->history);
+      EXPECT_EQ(cluster_nodes[i]->history, cluster_nodes[0]->history);
       disks[i]->crash();
       const FoundLog log = test::read_log(*disks[i], "sim/log");
-      EXPECT_EQ(log.messages, citizens[0]->history);
+      EXPECT_EQ(log.messages, cluster_nodes[0]->history);
       EXPECT_TRUE(i == 0 || log.view() == views) << i;
       views = log.view();
     }
@@ -269,12 +270,12 @@ struct Town {
 
   DurableGroup::Disks disks;
   sim::World world;
-  std::vector<std::unique_ptr<test::Citizen>> citizens;
+  std::vector<std::unique_ptr<test::ClusterNode>> cluster_nodes;
 
  private:
   void make(Rank node) {
-    citizens.push_back(
-        std::make_unique<test::Citizen>(world, node, DurableGroup::options(disks[node].get())));
+    cluster_nodes.push_back(
+        std::make_unique<test::ClusterNode>(world, node, DurableGroup::options(disks[node].get())));
   }
 };
 
@@ -282,18 +283,18 @@ struct Town {
 TEST(LogAgreement, LetsMembersComeIn) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Town town(seed);
-    town.found_and_send(30);
-    town.world.run_for(seed * 40'000);
-    town.let_one_come();
-    ASSERT_TRUE(
-        town.world.run_until([&] { return town.citizens[3]->group != nullptr; }, 100'000'000))
-        << town.citizens[3]->error;
-    for (auto& citizen : town.citizens) citizen->send(5);
-    ASSERT_TRUE(town.run_until_all_have(110));
-    EXPECT_EQ(town.expect_equal_logs(), 2);
-    EXPECT_EQ(town.citizens[3]->loads, 1);
-    EXPECT_EQ(town.citizens[3]->replayed, 0) << "the state has it already";
+    DurableFixture fixture(seed);
+    fixture.found_and_send(30);
+    fixture.world.run_for(seed * 40'000);
+    fixture.let_one_come();
+    ASSERT_TRUE(fixture.world.run_until([&] { return fixture.cluster_nodes[3]->group != nullptr; },
+                                        100'000'000))
+        << fixture.cluster_nodes[3]->error;
+    for (auto& cluster_node : fixture.cluster_nodes) cluster_node->send(5);
+    ASSERT_TRUE(fixture.run_until_all_have(110));
+    EXPECT_EQ(fixture.expect_equal_logs(), 2);
+    EXPECT_EQ(fixture.cluster_nodes[3]->loads, 1);
+    EXPECT_EQ(fixture.cluster_nodes[3]->replayed, 0) << "the state has it already";
   }
 }
 
@@ -301,13 +302,14 @@ TEST(LogAgreement, LetsAMemberComeInBeforeItsFoundersHaveBegunTheirLogs) {
   std::uint32_t before = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Town town(seed);
-    town.world.slow_link(1, 0, static_cast<double>(seed));
-    town.found_and_send(5);
-    town.let_one_come();
-    town.citizens[3]->send(5);
-    ASSERT_TRUE(town.run_until_all_have(20)) << town.citizens[0]->error << town.citizens[3]->error;
-    before += town.expect_equal_logs() == 1 ? 1 : 0;
+    DurableFixture fixture(seed);
+    fixture.world.slow_link(1, 0, static_cast<double>(seed));
+    fixture.found_and_send(5);
+    fixture.let_one_come();
+    fixture.cluster_nodes[3]->send(5);
+    ASSERT_TRUE(fixture.run_until_all_have(20))
+        << fixture.cluster_nodes[0]->error << fixture.cluster_nodes[3]->error;
+    before += fixture.expect_equal_logs() == 1 ? 1 : 0;
   }
   EXPECT_GT(before, 0U);
 }
@@ -350,7 +352,7 @@ TEST(LogAgreement, DoesNotBeginAnewWhenTheLogIsGone) {
     }
   };
   const auto options = [&](Rank node) {
-    return GroupOptions{.subgroups = specs, .meeting_place = world.meeting_place(node, "sim")};
+    return GroupOptions{.subgroups = specs, .rendezvous = world.rendezvous(node, "sim")};
   };
   for (Rank node = 0; node < 2; ++node) {
     settle(node, std::make_unique<Group>(world.fabric(node), options(node)));

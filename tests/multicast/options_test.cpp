@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "group/joining_groups.hpp"
+#include "group/cluster_fixture.hpp"
 #include "support/errors.hpp"
 
 /// Members of a subgroup whose programs do not agree: one leaves and says why, the others go on.
 namespace dunlin {
 namespace {
 
-using test::Citizen;
+using test::ClusterNode;
 using test::contains;
 using test::what_is_thrown_by;
 
@@ -23,29 +23,30 @@ struct Odd {
 class OddOptions : public testing::TestWithParam<Odd> {
  protected:
   void make(Rank node, bool odd = false) {
-    citizens.push_back(std::make_unique<Citizen>(
+    cluster_nodes.push_back(std::make_unique<ClusterNode>(
         world, node, odd ? GetParam().options : MulticastOptions{.ring_bytes = 1U << 16}));
-    citizens.back()->catches = true;
+    cluster_nodes.back()->catches = true;
   }
   bool until_delivered(std::size_t messages) {
     return world.run_until(
         [&] {
-          return citizens[0]->history.size() == messages && citizens[1]->history.size() == messages;
+          return cluster_nodes[0]->history.size() == messages &&
+                 cluster_nodes[1]->history.size() == messages;
         },
         100'000'000);
   }
-  void expect_left(Citizen& citizen) {
-    ASSERT_TRUE(world.run_until([&] { return citizen.group != nullptr && citizen.group->ended(); },
-                                100'000'000));
-    EXPECT_TRUE(contains(citizen.error,
+  void expect_left(ClusterNode& cluster_node) {
+    ASSERT_TRUE(world.run_until(
+        [&] { return cluster_node.group != nullptr && cluster_node.group->ended(); }, 100'000'000));
+    EXPECT_TRUE(contains(cluster_node.error,
                          "this member leaves the group: its MulticastOptions are not those of the "
                          "subgroup's first member: subgroup 'log': "))
-        << citizen.error;
-    EXPECT_TRUE(contains(citizen.error, GetParam().said)) << citizen.error;
+        << cluster_node.error;
+    EXPECT_TRUE(contains(cluster_node.error, GetParam().said)) << cluster_node.error;
   }
 
   sim::World world{sim::profile("ib100"), 3, 1};
-  std::vector<std::unique_ptr<Citizen>> citizens;
+  std::vector<std::unique_ptr<ClusterNode>> cluster_nodes;
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -62,43 +63,43 @@ INSTANTIATE_TEST_SUITE_P(
             {.ring_bytes = 1U << 16, .switches = {.used_bytes_only = false, .slot_bytes = 256}},
             "'slot_bytes' is '0' there and '256' here"},
         Odd{"line",
-            {.ring_bytes = 1U << 16, .switches = {.one_line = false}},
+            {.ring_bytes = 1U << 16, .switches = {.one_cache_line = false}},
             "'without one_line' is only here"}),
     [](const auto& odd) { return odd.param.name; });
 
 TEST_P(OddOptions, OfAFounderMakeItLeave) {
   for (Rank node = 0; node < 3; ++node) make(node, node == 2);
-  for (auto& citizen : citizens) citizen->found();
-  citizens[0]->send(10);
-  citizens[1]->send(10);
-  expect_left(*citizens[2]);
+  for (auto& cluster_node : cluster_nodes) cluster_node->found();
+  cluster_nodes[0]->send(10);
+  cluster_nodes[1]->send(10);
+  expect_left(*cluster_nodes[2]);
   EXPECT_TRUE(until_delivered(20));
 }
 
 TEST_P(OddOptions, OfWhoComesInMakeItLeave) {
   for (Rank node = 0; node < 3; ++node) make(node);
-  for (auto& citizen : citizens) citizen->found();
-  citizens[0]->send(10);
+  for (auto& cluster_node : cluster_nodes) cluster_node->found();
+  cluster_nodes[0]->send(10);
   ASSERT_TRUE(until_delivered(10));
   make(world.add_node(), true);
-  citizens[3]->come();
-  expect_left(*citizens[3]);
-  EXPECT_EQ(citizens[3]->views.size(), 1U);
-  citizens[1]->send(10);
+  cluster_nodes[3]->come();
+  expect_left(*cluster_nodes[3]);
+  EXPECT_EQ(cluster_nodes[3]->views.size(), 1U);
+  cluster_nodes[1]->send(10);
   EXPECT_TRUE(until_delivered(20));
 }
 
 TEST(NoState, AtTheOthersMakesWhoWaitsForOneLeave) {
   sim::World world(sim::profile("ib100"), 2, 1);
-  std::vector<std::unique_ptr<Citizen>> citizens;
+  std::vector<std::unique_ptr<ClusterNode>> cluster_nodes;
   for (Rank node = 0; node < 2; ++node) {
-    citizens.push_back(std::make_unique<Citizen>(world, node));
-    citizens.back()->saves_nothing();
-    citizens.back()->found();
+    cluster_nodes.push_back(std::make_unique<ClusterNode>(world, node));
+    cluster_nodes.back()->saves_nothing();
+    cluster_nodes.back()->found();
   }
-  citizens[0]->send(10);
-  ASSERT_TRUE(world.run_until([&] { return citizens[1]->history.size() == 10; }, 100'000'000));
-  Citizen newcomer(world, world.add_node());
+  cluster_nodes[0]->send(10);
+  ASSERT_TRUE(world.run_until([&] { return cluster_nodes[1]->history.size() == 10; }, 100'000'000));
+  ClusterNode newcomer(world, world.add_node());
   newcomer.catches = true;
   newcomer.come();
   ASSERT_TRUE(
@@ -108,15 +109,15 @@ TEST(NoState, AtTheOthersMakesWhoWaitsForOneLeave) {
                        "that was asked saves none: call on_state at all members"))
       << newcomer.error;
   EXPECT_EQ(newcomer.loads, 0U);
-  citizens[1]->send(10);
-  EXPECT_TRUE(world.run_until([&] { return citizens[0]->history.size() == 20; }, 100'000'000));
+  cluster_nodes[1]->send(10);
+  EXPECT_TRUE(world.run_until([&] { return cluster_nodes[0]->history.size() == 20; }, 100'000'000));
 }
 
 /// Each would lose messages, or be without effect.
 TEST(Handlers, AreRefusedOnceTheFirstViewHasBegun) {
   sim::World world(sim::profile("ib100"), 2, 1);
-  Citizen with_upcall(world, 0);
-  Citizen by_next(world, 1);
+  ClusterNode with_upcall(world, 0);
+  ClusterNode by_next(world, 1);
   by_next.by_next();
   with_upcall.found();
   by_next.found();
@@ -146,7 +147,7 @@ TEST(Handlers, AreRefusedOnceTheFirstViewHasBegun) {
 
 TEST(NoPart, OfASubgroupThatAMemberIsInMakesItLeave) {
   sim::World world(sim::profile("ib100"), 2, 1);
-  Citizen with(world, 0);
+  ClusterNode with(world, 0);
   with.found();
   with.send(10);
   Group without(world.fabric(1), with.group_options());
@@ -160,8 +161,10 @@ TEST(NoPart, OfASubgroupThatAMemberIsInMakesItLeave) {
     }
   });
   ASSERT_TRUE(world.run_until([&] { return without.ended(); }, 100'000'000));
-  EXPECT_TRUE(contains(error, "subgroup 'log' has no part here: make its Multicast")) << error;
-  EXPECT_TRUE(contains(without.why_ended(), "its part of subgroup 'log' could not begin view 1"))
+  EXPECT_TRUE(contains(error, "subgroup 'log' has no participant here: make its Multicast"))
+      << error;
+  EXPECT_TRUE(
+      contains(without.why_ended(), "its participant of subgroup 'log' could not begin view 1"))
       << without.why_ended();
 }
 

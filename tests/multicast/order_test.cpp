@@ -21,7 +21,7 @@ using Numbers = std::vector<std::uint64_t>;
 struct World {
   explicit World(std::mt19937_64& random) : records(1 + random() % 5) {
     for (auto& of_one : records) {
-      for (std::uint64_t turns = random() % 9; turns > 0; --turns)
+      for (std::uint64_t slots = random() % 9; slots > 0; --slots)
         of_one.push_back(random() % 2 == 0);
       taken.push_back(of_one.size());
       const auto last = std::find(of_one.rbegin(), of_one.rend(), true);
@@ -48,13 +48,13 @@ void for_many_worlds(Check check) {
   }
 }
 
-TEST(Order, CountsTurnsBelowANumber) {
+TEST(Order, CountsSlotsBelowANumber) {
   for (std::size_t senders = 1; senders < 7; ++senders) {
     for (std::size_t s = 0; s < senders; ++s) {
-      std::uint64_t turns = 0;
-      for (std::uint64_t number = 0; number < 100; ++number) {
-        ASSERT_EQ(turns_below(number, s, senders), turns);
-        if (number == number_of(turns, s, senders)) ++turns;
+      std::uint64_t slots = 0;
+      for (std::uint64_t sequence = 0; sequence < 100; ++sequence) {
+        ASSERT_EQ(slots_below(sequence, s, senders), slots);
+        if (sequence == sequence_of(slots, s, senders)) ++slots;
       }
     }
   }
@@ -68,27 +68,27 @@ TEST(Order, ReceivedIsTheLowestNumberThatIsNotThere) {
   });
 }
 
-TEST(Order, TurnsAreDueForAllMessagesOfOthers) {
+TEST(Order, SlotsAreDueForAllMessagesOfOthers) {
   for_many_worlds([](const World& world, auto& random) {
     const std::size_t me = random() % world.senders();
     std::uint64_t due = 0;
     for (std::size_t s = 0; s < world.senders(); ++s) {
       if (s == me) continue;
-      for (std::uint64_t turn = 0; turn < world.taken[s]; ++turn) {
-        if (!world.records[s][turn]) continue;
-        const std::uint64_t number = number_of(turn, s, world.senders());
-        due = std::max(due, turns_below(number, me, world.senders()));
+      for (std::uint64_t slot = 0; slot < world.taken[s]; ++slot) {
+        if (!world.records[s][slot]) continue;
+        const std::uint64_t sequence = sequence_of(slot, s, world.senders());
+        due = std::max(due, slots_below(sequence, me, world.senders()));
       }
     }
-    EXPECT_EQ(turns_due(world.real, me), due);
+    EXPECT_EQ(slots_due(world.real, me), due);
   });
 }
 
 /// What may be a message, as far as we know: what is not taken yet, and what lies before `real`.
-bool may_be_message(const World& world, std::uint64_t number) {
-  const std::size_t s = number % world.senders();
-  const std::uint64_t turn = number / world.senders();
-  return turn >= world.taken[s] || turn < world.real[s];
+bool may_be_message(const World& world, std::uint64_t sequence) {
+  const std::size_t s = sequence % world.senders();
+  const std::uint64_t slot = sequence / world.senders();
+  return slot >= world.taken[s] || slot < world.real[s];
 }
 
 TEST(Order, OnlyMessagesHaveToBeStable) {
@@ -97,10 +97,10 @@ TEST(Order, OnlyMessagesHaveToBeStable) {
     if (random() % 3 > 0) itself = random() % world.senders();
     const std::uint64_t said = random() % 40;
     std::uint64_t lowest = said;
-    const auto has = [&](std::uint64_t number) {
-      const std::size_t s = number % world.senders();
-      return (s == itself && number / world.senders() < world.taken[s]) ||
-             !may_be_message(world, number);
+    const auto has = [&](std::uint64_t sequence) {
+      const std::size_t s = sequence % world.senders();
+      return (s == itself && sequence / world.senders() < world.taken[s]) ||
+             !may_be_message(world, sequence);
     };
     while (has(lowest)) ++lowest;
     EXPECT_EQ(stable_below(said, itself, world.taken, world.real), lowest);
@@ -114,9 +114,9 @@ TEST(Order, ReceiptsAreWorthSayingIfTheyMayBeOfAnothersMessage) {
     const std::uint64_t now = received(world.taken);
     const std::uint64_t said = random() % (now + 1);
     bool worth = false;
-    for (std::uint64_t number = said; number < now; ++number)
-      worth |= number % world.senders() != me && may_be_message(world, number);
-    EXPECT_EQ(worth_saying(said, now, me, world.taken, world.real), worth);
+    for (std::uint64_t sequence = said; sequence < now; ++sequence)
+      worth |= sequence % world.senders() != me && may_be_message(world, sequence);
+    EXPECT_EQ(worth_publishing(said, now, me, world.taken, world.real), worth);
   });
 }
 

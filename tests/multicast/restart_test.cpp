@@ -137,14 +137,14 @@ TEST(Restart, KeepsWhatIsAlike) {
   const auto chain = [](std::uint64_t number) { return number * 10; };
   const LogReport source = report("a", {}, 70);
   LogReport other = report("b", {}, 60);
-  EXPECT_EQ(common_part(source, other, chain), 60);
+  EXPECT_EQ(common_prefix_end(source, other, chain), 60);
   other.end.chain = 1;
-  EXPECT_EQ(common_part(source, other, chain), 1);
+  EXPECT_EQ(common_prefix_end(source, other, chain), 1);
   other.views = {view(1, {}, 20), view(2, {}, 40), view(3, {}, 50)};
   other.views[2].place.chain = 7;
-  EXPECT_EQ(common_part(source, other, chain), 40);
+  EXPECT_EQ(common_prefix_end(source, other, chain), 40);
   other = report("b", {view(2, {}, 30)}, 80);  // longer than what counted
-  EXPECT_EQ(common_part(source, other, chain), 30);
+  EXPECT_EQ(common_prefix_end(source, other, chain), 30);
 }
 
 TEST(Restart, KnowsAViewThatHasMessages) {
@@ -298,8 +298,8 @@ class History {
     for (std::size_t k = 0; k < here.size(); ++k) {
       Member& member = members_[here[k]];
       const auto same = std::ranges::mismatch(member.log, source).in2 - source.begin();
-      EXPECT_LE(common_part(reports[choice.source], reports[k],
-                            [&](std::uint64_t number) { return chain(source, number); }),
+      EXPECT_LE(common_prefix_end(reports[choice.source], reports[k],
+                                  [&](std::uint64_t number) { return chain(source, number); }),
                 same + 1);
       cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
       expect_one_history(member.log, source, reports[k], same);

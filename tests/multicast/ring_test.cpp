@@ -36,7 +36,7 @@ std::string text_of(const Record& record) {
   return {reinterpret_cast<const char*>(record.message.data()), record.message.size()};
 }
 
-TEST(Ring, GivesBackWhatWasPutInWithItsTurns) {
+TEST(Ring, GivesBackWhatWasPutInWithItsSlots) {
   Memory memory(1024);
   RingWriter writer(memory.shape);
   RingCursor cursor(memory.shape);
@@ -50,10 +50,10 @@ TEST(Ring, GivesBackWhatWasPutInWithItsTurns) {
   EXPECT_EQ(text_of(cursor.take()), "hello");
   ASSERT_EQ(cursor.next(writer.real()), 4);
   const Record second = cursor.take();
-  EXPECT_EQ(second.turn, 4);
+  EXPECT_EQ(second.slot, 4);
   EXPECT_TRUE(second.message.empty());
   EXPECT_TRUE(second.continues);
-  EXPECT_EQ(cursor.next(writer.real()), kNoTurn);
+  EXPECT_EQ(cursor.next(writer.real()), kNoSlot);
 }
 
 TEST(Ring, MatchesTheExampleOfItsPage) {  // docs/formats/multicast-ring.md
@@ -112,8 +112,8 @@ TEST(Ring, CountsMoreNullsThanARecordCan) {
   ASSERT_EQ(writer.pass_to(many), many);
   ASSERT_TRUE(put_in(writer, "late"));
   ASSERT_EQ(cursor.next(writer.real()), many);
-  EXPECT_EQ(cursor.take().turn, many);
-  EXPECT_EQ(cursor.turns(), many + 1);
+  EXPECT_EQ(cursor.take().slot, many);
+  EXPECT_EQ(cursor.slots(), many + 1);
 }
 
 TEST(Ring, TakesNoNullThatItCouldNotCountWhileAMessageIsBuilt) {
@@ -140,9 +140,9 @@ TEST(Ring, FillsWholeSlotsIfItMust) {
   EXPECT_EQ(writer.head(), 64);
   ASSERT_TRUE(put_in(writer, std::string(100, 'b')));
   EXPECT_EQ(writer.head(), 64 + 112);
-  ASSERT_NE(cursor.next(writer.real()), kNoTurn);
+  ASSERT_NE(cursor.next(writer.real()), kNoSlot);
   cursor.take();
-  ASSERT_NE(cursor.next(writer.real()), kNoTurn);
+  ASSERT_NE(cursor.next(writer.real()), kNoSlot);
   EXPECT_EQ(text_of(cursor.take()), std::string(100, 'b'));
 }
 
@@ -156,7 +156,7 @@ TEST(Ring, NeverReadsOutsideHoweverItWasSpoilt) {
     }
     RingCursor cursor(memory.shape);
     const std::byte* end = memory.shape.memory + memory.shape.bytes;
-    for (int i = 0; i < 100 && cursor.next(UINT64_MAX - 1) != kNoTurn; ++i) {
+    for (int i = 0; i < 100 && cursor.next(UINT64_MAX - 1) != kNoSlot; ++i) {
       const Record record = cursor.take();
       ASSERT_GE(record.message.data(), memory.shape.memory);
       ASSERT_LE(record.message.data() + record.message.size(), end);
@@ -166,7 +166,7 @@ TEST(Ring, NeverReadsOutsideHoweverItWasSpoilt) {
 
 /// What a ring should do, said as simply as can be.
 struct Expected {
-  std::uint64_t turn;
+  std::uint64_t slot;
   std::string text;
   bool continues;
 };
@@ -180,7 +180,7 @@ TEST(Ring, KeepsEverythingInUseThroughManyRounds) {
     RingCursor cursor(memory.shape);
     std::deque<Expected> in_use;
     std::size_t read = 0;  // of those in use
-    std::uint64_t turns = 0;
+    std::uint64_t slots = 0;
     for (int step = 0; step < 2'000; ++step) {
       const std::uint64_t what = random() % 8;
       if (what < 3) {
@@ -188,28 +188,28 @@ TEST(Ring, KeepsEverythingInUseThroughManyRounds) {
         if (random() % 2 == 0) text.resize(text.size() % 20);
         for (char& c : text) c = static_cast<char>(random());
         const bool continues = random() % 5 == 0;
-        if (put_in(writer, text, continues)) in_use.push_back({turns++, text, continues});
+        if (put_in(writer, text, continues)) in_use.push_back({slots++, text, continues});
       } else if (what == 3) {
-        turns += random() % 10;
-        writer.pass_to(turns);
+        slots += random() % 10;
+        writer.pass_to(slots);
       } else if (what < 6 && read < in_use.size()) {
-        ASSERT_EQ(cursor.next(writer.real()), in_use[read].turn) << "seed " << seed;
+        ASSERT_EQ(cursor.next(writer.real()), in_use[read].slot) << "seed " << seed;
         const Record record = cursor.take();
         EXPECT_EQ(text_of(record), in_use[read].text) << "seed " << seed;
         EXPECT_EQ(record.continues, in_use[read].continues);
         ++read;
       } else if (read > 0) {
         const std::size_t freed = random() % (read + 1);
-        if (freed > 0) writer.free_below(in_use[freed - 1].turn + 1);
+        if (freed > 0) writer.free_below(in_use[freed - 1].slot + 1);
         in_use.erase(in_use.begin(), in_use.begin() + static_cast<std::ptrdiff_t>(freed));
         read -= freed;
       }
-      ASSERT_EQ(writer.taken(), turns);
+      ASSERT_EQ(writer.taken(), slots);
       ASSERT_EQ(writer.in_use(), in_use.size());
       // All that is in use is as it was.
       RingCursor again = writer.tail();
       for (const Expected& expected : in_use) {
-        ASSERT_EQ(again.next(writer.real()), expected.turn) << "seed " << seed;
+        ASSERT_EQ(again.next(writer.real()), expected.slot) << "seed " << seed;
         ASSERT_EQ(text_of(again.take()), expected.text) << "seed " << seed;
       }
     }

@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 #include <dunlin/multicast.hpp>
 
-#include "group/joining_groups.hpp"
+#include "group/cluster_fixture.hpp"
 #include "group/sim_groups.hpp"
 
 /// Each result of Multicast::send(), and that only `sent` takes the message.
@@ -18,7 +18,7 @@ namespace dunlin {
 namespace {
 
 using multicast::SendResult;
-using test::Town;
+using test::ClusterFixture;
 
 /// One node's group of two subgroups: "log", in which only node 0 sends, and "other".
 class Sender {
@@ -53,7 +53,7 @@ class SendingTwo : public testing::Test {
   }
 
   sim::World world{sim::profile("ib100"), 2, 1};
-  std::array<test::ScriptedPart, 2> others;
+  std::array<test::ScriptedParticipant, 2> others;
   std::vector<std::unique_ptr<Sender>> senders;
 };
 
@@ -119,13 +119,13 @@ TEST_F(SendingTwo, SaysThatTheGroupHasEndedAlsoIfAnotherPartEndedIt) {
 }
 
 TEST(SendingInSimulator, WaitsForTheStateOfAMemberThatComesIn) {
-  Town town(2, 1);
-  town[0].send(1'000);
-  town[2].send(10);
-  town[2].come();
-  ASSERT_TRUE(town.until_view_of({0, 1, 2}, 1'010)) << town.text();
-  EXPECT_TRUE(town[2].results.contains(SendResult::waiting_for_state));
-  EXPECT_FALSE(town[0].results.contains(SendResult::waiting_for_state));
+  ClusterFixture cluster(2, 1);
+  cluster[0].send(1'000);
+  cluster[2].send(10);
+  cluster[2].come();
+  ASSERT_TRUE(cluster.until_view_of({0, 1, 2}, 1'010)) << cluster.text();
+  EXPECT_TRUE(cluster[2].results.contains(SendResult::waiting_for_state));
+  EXPECT_FALSE(cluster[0].results.contains(SendResult::waiting_for_state));
 }
 
 }  // namespace

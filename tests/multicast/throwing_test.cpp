@@ -3,125 +3,126 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/group/subgroup_part.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
 
-#include "group/joining_groups.hpp"
+#include "group/cluster_fixture.hpp"
 
 /// What user code throws comes out of poll(), and whoever polls again goes on as if it had not.
 namespace dunlin {
 namespace {
 
-using test::Town;
+using test::ClusterFixture;
 
 TEST(Throwing, OfAViewHandlerLeavesNothingUndone) {
-  Town town(2, 0);
-  town[0].catches = true;
-  town[0].group->on_view([&](const View& view) {
-    town[0].views.push_back(view);
+  ClusterFixture cluster(2, 0);
+  cluster[0].catches = true;
+  cluster[0].group->on_view([&](const View& view) {
+    cluster[0].views.push_back(view);
     throw std::runtime_error("the handler's");
   });
-  town[0].send(10);
-  town[1].send(10);
-  ASSERT_TRUE(town.until_view_of({0, 1}, 20)) << town.text();
-  EXPECT_EQ(town[0].caught, 1U);
+  cluster[0].send(10);
+  cluster[1].send(10);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 20)) << cluster.text();
+  EXPECT_EQ(cluster[0].caught, 1U);
 }
 
 /// What the others had sent is delivered at the end of the view, in several batches.
 TEST(Throwing, OfAnUpcallWhileTheViewEndsLosesAndRepeatsNothing) {
-  Town town(3, 0);
-  town[1].catches = true;
-  town[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
+  ClusterFixture cluster(3, 0);
+  cluster[1].catches = true;
+  cluster[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
     for (const multicast::Delivery& delivery : batch)
-      town[1].history.emplace_back(reinterpret_cast<const char*>(delivery.message.data()),
-                                   delivery.message.size());
-    if (town[1].views.size() == 1) throw std::runtime_error("the upcall's");
+      cluster[1].history.emplace_back(reinterpret_cast<const char*>(delivery.message.data()),
+                                      delivery.message.size());
+    if (cluster[1].views.size() == 1) throw std::runtime_error("the upcall's");
   });
-  ASSERT_TRUE(town.until_view_of({0, 1, 2}));
-  town.world.hang(2);  // so nothing is stable any more
-  town[0].send(500);
-  town[1].send(500);
-  ASSERT_TRUE(town.until_view_of({0, 1}, 1'000)) << town.text();
-  EXPECT_GE(town[1].caught, 1U);
-  EXPECT_EQ(town[0].history.size(), 1'000U);
+  ASSERT_TRUE(cluster.until_view_of({0, 1, 2}));
+  cluster.world.hang(2);  // so nothing is stable any more
+  cluster[0].send(500);
+  cluster[1].send(500);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 1'000)) << cluster.text();
+  EXPECT_GE(cluster[1].caught, 1U);
+  EXPECT_EQ(cluster[0].history.size(), 1'000U);
 }
 
 TEST(Throwing, OfAnUpcallIsFollowedByTheRest) {
-  Town town(2, 0);
-  ASSERT_TRUE(town.until_view_of({0, 1}));
-  town[1].catches = true;
-  town[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
+  ClusterFixture cluster(2, 0);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}));
+  cluster[1].catches = true;
+  cluster[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
     for (const multicast::Delivery& delivery : batch)
-      town[1].history.emplace_back(reinterpret_cast<const char*>(delivery.message.data()),
-                                   delivery.message.size());
+      cluster[1].history.emplace_back(reinterpret_cast<const char*>(delivery.message.data()),
+                                      delivery.message.size());
     throw std::runtime_error("the upcall's");
   });
-  town[0].send(1'000);
-  ASSERT_TRUE(town.until_view_of({0, 1}, 1'000)) << town.text();
-  EXPECT_GE(town[1].caught, 4U);
+  cluster[0].send(1'000);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 1'000)) << cluster.text();
+  EXPECT_GE(cluster[1].caught, 4U);
 }
 
 TEST(Throwing, OfWhoShouldGiveItsStateSendsTheOtherElsewhere) {
-  Town town(2, 1);
-  town[0].catches = true;
-  town[0].multicast->on_state(
+  ClusterFixture cluster(2, 1);
+  cluster[0].catches = true;
+  cluster[0].multicast->on_state(
       []() -> std::vector<std::byte> { throw std::runtime_error("the state's"); },
       [](std::span<const std::byte>) {});
-  town[0].send(10);
-  ASSERT_TRUE(town.until_view_of({0, 1}, 10)) << town.text();
-  town[2].come();
-  ASSERT_TRUE(town.until_view_of({0, 1, 2}, 10)) << town.text();
-  EXPECT_EQ(town[0].caught, 1U);
-  EXPECT_EQ(town[2].loads, 1U);
+  cluster[0].send(10);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 10)) << cluster.text();
+  cluster[2].come();
+  ASSERT_TRUE(cluster.until_view_of({0, 1, 2}, 10)) << cluster.text();
+  EXPECT_EQ(cluster[0].caught, 1U);
+  EXPECT_EQ(cluster[2].loads, 1U);
 }
 
 TEST(Throwing, OfWhoTakesAStateEndsItsMembershipWithoutADelivery) {
-  Town town(2, 1);
-  town[2].catches = town[2].fails_to_load = true;
-  town[0].send(10);
-  ASSERT_TRUE(town.until_view_of({0, 1}, 10)) << town.text();
-  town[2].come();
-  ASSERT_TRUE(town.until([&] { return town[2].group && town[2].group->ended(); })) << town.text();
-  town[0].send(10);
-  ASSERT_TRUE(town.until_view_of({0, 1}, 20)) << town.text();
-  EXPECT_EQ(town[2].loads, 1U);
-  EXPECT_EQ(town[2].caught, 1U);
-  EXPECT_TRUE(town[2].history.empty());
+  ClusterFixture cluster(2, 1);
+  cluster[2].catches = cluster[2].fails_to_load = true;
+  cluster[0].send(10);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 10)) << cluster.text();
+  cluster[2].come();
+  ASSERT_TRUE(cluster.until([&] { return cluster[2].group && cluster[2].group->ended(); }))
+      << cluster.text();
+  cluster[0].send(10);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 20)) << cluster.text();
+  EXPECT_EQ(cluster[2].loads, 1U);
+  EXPECT_EQ(cluster[2].caught, 1U);
+  EXPECT_TRUE(cluster[2].history.empty());
 }
 
 /// In view 1 there would be nothing yet to poll.
 TEST(Throwing, IsWhatPollDoesInAnUpcall) {
-  Town town(2, 0);
+  ClusterFixture cluster(2, 0);
   std::uint32_t refused = 0;
   const auto poll = [&] {
-    EXPECT_THROW((void)town[0].group->poll(), Error);
+    EXPECT_THROW((void)cluster[0].group->poll(), Error);
     ++refused;
   };
-  town[0].group->on_view([&](const View& view) {
-    town[0].views.push_back(view);
+  cluster[0].group->on_view([&](const View& view) {
+    cluster[0].views.push_back(view);
     poll();
   });
-  town[0].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
-    town[0].history.resize(town[0].history.size() + batch.size());
+  cluster[0].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
+    cluster[0].history.resize(cluster[0].history.size() + batch.size());
     poll();
   });
-  town[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
-    town[1].history.resize(town[1].history.size() + batch.size());
+  cluster[1].multicast->on_delivery([&](std::span<const multicast::Delivery> batch) {
+    cluster[1].history.resize(cluster[1].history.size() + batch.size());
   });
-  town[1].send(10);
-  ASSERT_TRUE(town.until_view_of({0, 1}, 10)) << town.text();
+  cluster[1].send(10);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 10)) << cluster.text();
   EXPECT_GE(refused, 2U);
 }
 
 TEST(ViewHandler, CanBeTakenAway) {
-  Town town(2, 0);
-  town[0].group->on_view(nullptr);
-  ASSERT_TRUE(town.until([&] { return !town[1].views.empty(); }));
-  EXPECT_TRUE(town[0].views.empty());
-  EXPECT_EQ(town[0].group->view().number, 1U);
+  ClusterFixture cluster(2, 0);
+  cluster[0].group->on_view(nullptr);
+  ASSERT_TRUE(cluster.until([&] { return !cluster[1].views.empty(); }));
+  EXPECT_TRUE(cluster[0].views.empty());
+  EXPECT_EQ(cluster[0].group->view().number, 1U);
 }
 
 TEST(Throwing, OfAPartThatCannotBeginEndsTheGroup) {
-  class NoPart final : public SubgroupPart {
+  class NoPart final : public SubgroupParticipant {
    public:
     void begin(Fabric&, const Subgroup&) override { throw Error("no memory, say"); }
     std::size_t poll() override {

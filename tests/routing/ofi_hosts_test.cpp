@@ -66,13 +66,13 @@ class Hosts {
   /// Skips what comes before.
   void await(std::size_t host, const std::string& line) {
     std::string heard;
-    while ((heard = hosts_[host].hear()) != line && !heard.empty()) {
+    while ((heard = hosts_[host].receive_line()) != line && !heard.empty()) {
     }
     ASSERT_EQ(heard, line);
   }
   /// Its last line.
   std::string end_of(std::size_t host) {
-    const std::string all = hosts_[host].hear_all();
+    const std::string all = hosts_[host].receive_all_lines();
     const std::size_t end = all.find_last_not_of('\n') + 1;
     const std::size_t before = all.rfind('\n', end == 0 ? 0 : end - 1);
     return all.substr(before == std::string::npos ? 0 : before + 1,
@@ -82,7 +82,7 @@ class Hosts {
  private:
   [[nodiscard]] Cluster cluster(std::uint32_t host) const {
     return Cluster({.fabric = "ofi",
-                    .meeting = "unix:" + meeting_,
+                    .rendezvous = "unix:" + rendezvous_,
                     .secret_file = secret_,
                     .hosts = kHosts,
                     .host = host,
@@ -101,12 +101,12 @@ class Hosts {
         host == 0 ? play(parent, plan, here, events, *watch)
                   : serve_on_processes(plan, here, {}, watch.get());
       });
-      parent.tell("done");
+      parent.send_line("done");
       return 0;
     } catch (const BadInput& error) {
-      parent.tell(std::string("bad input: ") + error.what());
+      parent.send_line(std::string("bad input: ") + error.what());
     } catch (const dunlin::Error& error) {
-      parent.tell(error.what());
+      parent.send_line(error.what());
     }
     return count_children() == 0 ? 3 : 4;
   }
@@ -116,7 +116,7 @@ class Hosts {
     const auto listener = [&](const EventRecord& record) {
       if (record.event) return;
       // And the station, and the one that watches the other hosts.
-      parent.tell(std::to_string(count_children() - 2) + " routers here");
+      parent.send_line(std::to_string(count_children() - 2) + " routers here");
     };
     const Finish finish = run_on_processes(plan, here, listener, {}, &watch);
     const Topology& net = plan.topology();
@@ -130,9 +130,9 @@ class Hosts {
   }
 
   Accident accident_;
-  std::string meeting_ =
+  std::string rendezvous_ =
       "test-routing-" + std::to_string(getpid()) + "-" + std::to_string(fresh_number());
-  std::string secret_ = testing::TempDir() + meeting_;
+  std::string secret_ = testing::TempDir() + rendezvous_;
   std::vector<Process> hosts_;
 };
 
@@ -159,8 +159,8 @@ TEST(OfiRun, NeedsNothingButTheNameOfItsFabricOnOneHost) {
 TEST(OfiRun, DealsTheRoutersOutToTheHosts) {
   const Topology net = hub_ring(7, {});
   Hosts hosts(net, same_everywhere(1'000));  // more than the station can tell at once
-  EXPECT_EQ(hosts[0].hear(), "3 routers here");
-  EXPECT_EQ(hosts[0].hear(), "done");
+  EXPECT_EQ(hosts[0].receive_line(), "3 routers here");
+  EXPECT_EQ(hosts[0].receive_line(), "done");
   for (std::size_t host = 0; host < kHosts; ++host) EXPECT_EQ(hosts[host].exit_code(), 0);
 }
 

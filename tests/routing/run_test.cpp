@@ -225,7 +225,7 @@ void say_that_it_is_there_and_hang(dunlin::test::Parent* told) {
   line = told;
   pthread_atfork(nullptr, nullptr, [] {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    line->tell("here");
+    line->send_line("here");
     while (true) pause();
   });
 }
@@ -240,10 +240,12 @@ TEST(Run, IsEndedByASignalWhileItsGroupForms) {
     (void)run_on_processes(plan, {}, ignore());
     return 0;
   });
-  for (std::uint32_t member = 0; member < plan.members(); ++member) EXPECT_EQ(run.hear(), "here");
+  for (std::uint32_t member = 0; member < plan.members(); ++member)
+    EXPECT_EQ(run.receive_line(), "here");
   run.signal(SIGTERM);
-  EXPECT_EQ(run.hear(), "error: stopped by SIGTERM");
-  EXPECT_EQ(run.hear_all(), "") << "which ends when the members, who hold the line, are gone";
+  EXPECT_EQ(run.receive_line(), "error: stopped by SIGTERM");
+  EXPECT_EQ(run.receive_all_lines(), "")
+      << "which ends when the members, who hold the line, are gone";
   EXPECT_EQ(run.exit_code(), 1);
 }
 
@@ -262,10 +264,11 @@ TEST(Run, EndsWithTheErrorOfARouterThatCannotJoin) {
                      if (count == 2) setrlimit(RLIMIT_NOFILE, &kFewFiles);
                    });
     (void)run_on_processes(plan, cluster, ignore());
-    parent.tell("done");
+    parent.send_line("done");
     return 0;
   });
-  EXPECT_TRUE(dunlin::test::contains(run.hear(), "may have only 100: raise the hard limit"));
+  EXPECT_TRUE(
+      dunlin::test::contains(run.receive_line(), "may have only 100: raise the hard limit"));
   EXPECT_EQ(run.exit_code(), 1);
 }
 

@@ -41,7 +41,7 @@ struct RowWatchTest : testing::Test {
   TableCore table{world.fabric(0),
                   two_words(),
                   [](std::byte* row) { std::memset(row, 0, 16); },
-                  {.name = "cast:all", .epoch = 1}};
+                  {.name = "cast:all", .generation = 1}};
   View view{.number = 1, .members = {"node0", "node1"}, .me = 0, .departed = {}};
   RowWatch watch;
 };
@@ -59,7 +59,7 @@ TEST_F(RowWatchTest, FindsAWordThatGoesBack) {
 
 TEST_F(RowWatchTest, FindsASuspicionThatIsTakenBack) {
   TableCore agreement(world.fabric(0), two_words(), [](std::byte* row) { std::memset(row, 0, 16); },
-                      {.name = "view", .epoch = 2});
+                      {.name = "view", .generation = 2});
   say(agreement, 0, 0b001);
   say(agreement, 0, 0b011);
   EXPECT_EQ(watch.fault(), "");
@@ -73,10 +73,10 @@ TEST_F(RowWatchTest, FindsASecondTableOfTheSameViewWithOtherRows) {
   longer.columns.back().count = 9;
   longer.columns.back().bytes = 9 * kWordBytes;
   longer.row_bytes = 10 * kWordBytes;
-  // Elsewhere: one process has no two tables of one name and epoch.
+  // Elsewhere: one process has no two tables of one name and generation.
   dunlin::sim::World other(dunlin::sim::profile("ib100"), 3, 1);
   TableCore second(other.fabric(0), longer, [](std::byte* row) { std::memset(row, 0, 80); },
-                   {.name = "cast:all", .epoch = 1});
+                   {.name = "cast:all", .generation = 1});
   watch.look(second, view);
   expect_fault("in table 'cast:all' of view 1 after a table of the same view with other rows");
 }

@@ -10,7 +10,7 @@
 
 namespace dunlin::test {
 
-void Line::tell(std::string_view text) {
+void Line::send_line(std::string_view text) {
   std::string line(text);
   line += '\n';
   std::string_view left = line;
@@ -22,7 +22,7 @@ void Line::tell(std::string_view text) {
   }
 }
 
-std::string Line::hear() {
+std::string Line::receive_line() {
   while (true) {
     const std::size_t end = rest_.find('\n');
     if (end != std::string::npos) {
@@ -48,15 +48,15 @@ Process::Process(const std::function<int(Parent&)>& body) {
     try {
       return body(parent);
     } catch (const std::exception& error) {
-      parent.tell(std::string("error: ") + error.what());
+      parent.send_line(std::string("error: ") + error.what());
       return 1;
     }
   });
 }
 
-std::string Process::hear_all() {
+std::string Process::receive_all_lines() {
   std::string all;
-  for (std::string line = hear(); !line.empty(); line = hear()) all += line + '\n';
+  for (std::string line = receive_line(); !line.empty(); line = receive_line()) all += line + '\n';
   return all;
 }
 

@@ -11,9 +11,9 @@
 ///
 ///     Process child([](Parent& parent) {
 ///       parent.tell("here");
-///       return parent.hear() == "go" ? 0 : 1;
+///       return parent.receive_line() == "go" ? 0 : 1;
 ///     });
-///     EXPECT_EQ(child.hear(), "here");
+///     EXPECT_EQ(child.receive_line(), "here");
 ///     child.tell("go");
 ///     EXPECT_EQ(child.exit_code(), 0);
 namespace dunlin::test {
@@ -24,9 +24,9 @@ class Line {
   Line() = default;
   explicit Line(int socket) noexcept : socket_(socket) {}
 
-  void tell(std::string_view text);
+  void send_line(std::string_view text);
   /// The next line; empty when the other one is gone.
-  [[nodiscard]] std::string hear();
+  [[nodiscard]] std::string receive_line();
   [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
  private:
@@ -43,12 +43,12 @@ class Process {
   explicit Process(const std::function<int(Parent&)>& body);
 
   [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
-  void tell(std::string_view text) { line_.tell(text); }
-  [[nodiscard]] std::string hear() { return line_.hear(); }
+  void send_line(std::string_view text) { line_.send_line(text); }
+  [[nodiscard]] std::string receive_line() { return line_.receive_line(); }
   /// Readable when there is something to hear.
   [[nodiscard]] int descriptor() const noexcept { return line_.descriptor(); }
   /// All lines that are still to come, until its end.
-  [[nodiscard]] std::string hear_all();
+  [[nodiscard]] std::string receive_all_lines();
 
   void signal(int number) const { child_.signal(number); }
   /// Kills it and waits until the kernel has torn it down.

@@ -12,8 +12,8 @@
 namespace dunlin {
 namespace {
 
-using test::Ground;
 using test::kPatienceMs;
+using test::NodeBackend;
 using test::Parent;
 using test::Process;
 using test::run_nodes;
@@ -50,15 +50,15 @@ std::string count(Table<Row>& table, Wait wait) {
   return fault;
 }
 
-struct Counting : testing::TestWithParam<std::tuple<Ground, Wait, std::uint32_t>> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(ground); }
-  const Ground ground = std::get<0>(GetParam());
+struct Counting : testing::TestWithParam<std::tuple<NodeBackend, Wait, std::uint32_t>> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(backend); }
+  const NodeBackend backend = std::get<0>(GetParam());
   const Wait wait = std::get<1>(GetParam());
   const std::uint32_t nodes = std::get<2>(GetParam());
 };
 
 INSTANTIATE_TEST_SUITE_P(On, Counting,
-                         testing::Combine(testing::ValuesIn(test::grounds()),
+                         testing::Combine(testing::ValuesIn(test::backends()),
                                           testing::ValuesIn(test::kPolicies),
                                           testing::Values(2U, 6U)),
                          [](const auto& of) {
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(On, Counting,
                          });
 
 TEST_P(Counting, InStepAsThreads) {
-  run_nodes<Row>(ground, nodes, {}, [&](Table<Row>& table) { EXPECT_EQ(count(table, wait), ""); });
+  run_nodes<Row>(backend, nodes, {}, [&](Table<Row>& table) { EXPECT_EQ(count(table, wait), ""); });
 }
 
 TEST_P(Counting, InStepAsProcesses) {
@@ -76,14 +76,14 @@ TEST_P(Counting, InStepAsProcesses) {
   std::vector<Process> processes;
   for (Rank rank = 0; rank < nodes; ++rank) {
     processes.emplace_back([&, rank](Parent& parent) {
-      const auto fabric = ground.join({.group = group, .nodes = nodes, .rank = rank});
+      const auto fabric = backend.join({.group = group, .nodes = nodes, .rank = rank});
       Table<Row> table(fabric);
-      parent.tell("counted: " + count(table, wait));
-      return parent.hear() == "go" ? 0 : 1;
+      parent.send_line("counted: " + count(table, wait));
+      return parent.receive_line() == "go" ? 0 : 1;
     });
   }
-  for (Process& process : processes) EXPECT_EQ(process.hear(), "counted: ");
-  for (Process& process : processes) process.tell("go");
+  for (Process& process : processes) EXPECT_EQ(process.receive_line(), "counted: ");
+  for (Process& process : processes) process.send_line("go");
   for (Process& process : processes) EXPECT_EQ(process.exit_code(), 0);
 }
 

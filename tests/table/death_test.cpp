@@ -16,8 +16,8 @@ namespace {
 
 using test::Columns;
 using test::fresh_group;
-using test::Ground;
 using test::kPatienceMs;
+using test::NodeBackend;
 using test::Parent;
 using test::Process;
 using test::Witness;
@@ -71,13 +71,13 @@ std::string survive(Table<WitnessedRow>& table, Columns columns,
   return table[2].last == last ? "" : "the frozen row changed";
 }
 
-struct Death : testing::TestWithParam<std::tuple<Ground, Refresh>> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(ground); }
+struct Death : testing::TestWithParam<std::tuple<NodeBackend, Refresh>> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(backend); }
   [[nodiscard]] TableOptions options() const { return {.refresh = refresh}; }
   [[nodiscard]] Process node(const std::string& group, Rank rank,
                              std::function<int(Table<WitnessedRow>&, Parent&)> body) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric = ground.join({.group = group, .nodes = 3, .rank = rank});
+      const auto fabric = backend.join({.group = group, .nodes = 3, .rank = rank});
       Table<WitnessedRow> table(fabric, options());
       if (!run_until(
               table, [&] { return table.connected(); }, kPatienceMs))
@@ -85,13 +85,13 @@ struct Death : testing::TestWithParam<std::tuple<Ground, Refresh>> {
       return body(table, parent);
     });
   }
-  const Ground ground = std::get<0>(GetParam());
+  const NodeBackend backend = std::get<0>(GetParam());
   const Refresh refresh = std::get<1>(GetParam());
   const Columns columns = refresh == Refresh::writes ? Columns::ordered : Columns::unordered;
 };
 
 INSTANTIATE_TEST_SUITE_P(On, Death,
-                         testing::Combine(testing::ValuesIn(test::grounds()),
+                         testing::Combine(testing::ValuesIn(test::backends()),
                                           testing::Values(Refresh::writes, Refresh::reads)),
                          [](const auto& of) {
                            const bool writes = std::get<1>(of.param) == Refresh::writes;
@@ -107,32 +107,33 @@ TEST_P(Death, InMidWriteFreezesAWholeRowAndTheOthersGoOn) {
       return node(group, rank, [this, seen](Table<WitnessedRow>& table, Parent& parent) {
         const std::string fault =
             survive(table, columns, [&](std::uint64_t n) { seen(n, parent); });
-        parent.tell("survived: " + fault);
-        return parent.hear() == "go" && fault.empty() && !testing::Test::HasFailure() ? 0 : 1;
+        parent.send_line("survived: " + fault);
+        return parent.receive_line() == "go" && fault.empty() && !testing::Test::HasFailure() ? 0
+                                                                                              : 1;
       });
     };
     std::vector<Process> survivors;
     survivors.push_back(
         survivor(0, [enough, told = false](std::uint64_t n, Parent& parent) mutable {
-          if (n >= enough && !std::exchange(told, true)) parent.tell("enough");
+          if (n >= enough && !std::exchange(told, true)) parent.send_line("enough");
         }));
     survivors.push_back(survivor(1, [](std::uint64_t, Parent&) {}));
     Process victim =
         node(group, 2, [](Table<WitnessedRow>& table, Parent&) { return write_for_ever(table); });
-    EXPECT_EQ(survivors[0].hear(), "enough");
+    EXPECT_EQ(survivors[0].receive_line(), "enough");
     victim.signal(SIGKILL);
-    for (Process& process : survivors) EXPECT_EQ(process.hear(), "survived: ");
-    for (Process& process : survivors) process.tell("go");
+    for (Process& process : survivors) EXPECT_EQ(process.receive_line(), "survived: ");
+    for (Process& process : survivors) process.send_line("go");
     for (Process& process : survivors) EXPECT_EQ(process.exit_code(), 0);
   }
 }
 
-struct Silence : testing::TestWithParam<Ground> {
+struct Silence : testing::TestWithParam<NodeBackend> {
   void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, Silence, testing::ValuesIn(test::grounds()),
-                         [](const auto& ground) { return ground.param.name; });
+INSTANTIATE_TEST_SUITE_P(On, Silence, testing::ValuesIn(test::backends()),
+                         [](const auto& backend) { return backend.param.name; });
 
 TEST_P(Silence, OfAStoppedNodeFreezesItsRowAlsoWhenItGoesOn) {
   const std::string group = fresh_group();
@@ -151,26 +152,26 @@ TEST_P(Silence, OfAStoppedNodeFreezesItsRowAlsoWhenItGoesOn) {
     Completion placed;
     table.push(placed);
     while (!placed.finished()) table.poll();
-    parent.tell("stop me");
+    parent.send_line("stop me");
     raise(SIGSTOP);
     for (; n < 100; ++n) {
       write_step(table.mine(), n + 1);
       table.push();
       fabric->poll();
     }
-    parent.tell("pushed");
+    parent.send_line("pushed");
     return 0;
   });
   const auto fabric = impatient(0);
   Table<WitnessedRow> table(fabric);
   EXPECT_TRUE(run_until(
       table, [&] { return table[1].last == 1; }, kPatienceMs));
-  EXPECT_EQ(sleeper.hear(), "stop me");
+  EXPECT_EQ(sleeper.receive_line(), "stop me");
   EXPECT_TRUE(run_until(
       table, [&] { return !table.alive(1); }, kPatienceMs));
   EXPECT_EQ(table.state(1), RowState::failed);
   sleeper.signal(SIGCONT);
-  EXPECT_EQ(sleeper.hear(), "pushed");
+  EXPECT_EQ(sleeper.receive_line(), "pushed");
   table.poll();
   Witness witness;
   witness.look(table[1]);

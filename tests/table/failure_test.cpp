@@ -262,7 +262,7 @@ TEST(Rebuilding, GoesOnAmongTheSurvivors) {
   group.world.detach_all(2);
 }
 
-TEST(Rebuilding, TablesOfDifferentEpochsNeverMix) {
+TEST(Rebuilding, TablesOfDifferentGenerationsNeverMix) {
   SimGroup<Row> group(2);
   group.make_all({.name = "state"});
   group[0].mine().step = 1;

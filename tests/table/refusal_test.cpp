@@ -8,7 +8,7 @@
 
 #include "support/errors.hpp"
 #include "support/fresh_group.hpp"
-#include "support/ground.hpp"
+#include "support/node_backend.hpp"
 #include "support/process.hpp"
 
 /// Two programs whose rows differ, one of which is gone before the other one looks.
@@ -34,7 +34,7 @@ TEST(TableRefusal, IsToldToTheEarlierMemberThoughTheLaterOneHasGone) {
   constexpr int kRefused = 7;
   Process later([&](Parent& parent) {
     const auto fabric = shm::join({.group = group, .members = 2, .rank = 1});
-    static_cast<void>(parent.hear());
+    static_cast<void>(parent.receive_line());
     Table<There> table(fabric);
     try {
       static_cast<void>(run_until(
@@ -46,7 +46,7 @@ TEST(TableRefusal, IsToldToTheEarlierMemberThoughTheLaterOneHasGone) {
   });
   const auto fabric = shm::join({.group = group, .members = 2, .rank = 0});
   Table<Here> table(fabric);
-  later.tell("go");
+  later.send_line("go");
   ASSERT_EQ(later.exit_code(), kRefused);
   while (!fabric->failed(1)) table.poll();
   EXPECT_FALSE(table.connected());

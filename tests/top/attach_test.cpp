@@ -49,7 +49,7 @@ class RunningGroup {
     for (Rank rank = 0; rank < 3; ++rank) {
       members_.emplace_back([this, rank](Parent& parent) { return run_member(parent, rank); });
     }
-    for (Process& member : members_) EXPECT_EQ(member.hear(), "complete");
+    for (Process& member : members_) EXPECT_EQ(member.receive_line(), "complete");
   }
   Process& operator[](std::size_t i) { return members_[i]; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -69,7 +69,7 @@ class RunningGroup {
     Table<LoadRow> table(fabric, {.name = "load"});
     bool complete = false;
     table.when(all(&LoadRow::step) >= 1, "all there").transition([&] {
-      parent.tell("complete");
+      parent.send_line("complete");
       complete = true;
     });
     table.mine().step = 10 + static_cast<int>(rank);
@@ -164,12 +164,13 @@ TEST(TopAttach, TellsAUserWhoMayNotReadAGroupWhoMay) {
     try {
       (void)observe_checked({.group = group.name()});
     } catch (const Error& error) {
-      parent.tell(error.what());
+      parent.send_line(error.what());
     }
     return 0;
   });
-  EXPECT_EQ(other.hear(), "top: 3 members of group '" + group.name() + "' (user root) cannot be " +
-                              "read: run this as user root, or with sudo.");
+  EXPECT_EQ(other.receive_line(), "top: 3 members of group '" + group.name() +
+                                      "' (user root) cannot be " +
+                                      "read: run this as user root, or with sudo.");
   EXPECT_EQ(other.exit_code(), 0);
 }
 

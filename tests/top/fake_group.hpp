@@ -10,8 +10,8 @@
 
 #include <dunlin/table/layout.hpp>
 
-#include "fabric/segments/base.hpp"
-#include "table/board_format.hpp"
+#include "fabric/mapping/base.hpp"
+#include "table/statistics_page_format.hpp"
 #include "top/sample.hpp"
 
 /// A group whose segments are in our own memory, for `dunlin top` to look at.
@@ -50,19 +50,19 @@ class FakeMember {
       : rank_(rank),
         members_(members),
         group_(std::move(group)),
-        base_(sizeof(segments::Base)),
+        base_(sizeof(mapping::Base)),
         region_(members * sizeof(FakeRow)),
-        board_(board::total_bytes(members)) {
+        page_(statistics_page::total_bytes(members)) {
     for (Rank i = 0; i < members; ++i) new (&row(i)) FakeRow;
-    board::Header& h = header();
-    h.magic = board::kMagic;
-    h.version = board::kVersion;
+    statistics_page::Header& h = header();
+    h.magic = statistics_page::kMagic;
+    h.version = statistics_page::kVersion;
     h.rows = members;
     h.my_row = rank;
     h.row_bytes = h.stride_bytes = sizeof(FakeRow);
-    h.rows_offset = board::rows_offset();
-    h.predicates_offset = board::predicates_offset(members);
-    h.predicate_slots = kMaxShownPredicates;
+    h.rows_offset = statistics_page::rows_offset();
+    h.predicates_offset = statistics_page::predicates_offset(members);
+    h.predicate_slots = kMaxPublishedPredicates;
     for (Rank i = 0; i < members; ++i) {
       status(i).rank = i;
       set_state(i, i == rank ? RowState::own : RowState::connected);
@@ -71,24 +71,27 @@ class FakeMember {
 
   FakeRow& row(std::size_t i) { return reinterpret_cast<FakeRow*>(region_.data())[i]; }
   FakeRow& mine() { return row(rank_); }
-  board::Header& header() { return *reinterpret_cast<board::Header*>(board_.data()); }
-  board::Row& status(std::size_t i) {
-    return reinterpret_cast<board::Row*>(board_.data() + board::rows_offset())[i];
+  statistics_page::Header& header() {
+    return *reinterpret_cast<statistics_page::Header*>(page_.data());
+  }
+  statistics_page::Row& status(std::size_t i) {
+    return reinterpret_cast<statistics_page::Row*>(page_.data() +
+                                                   statistics_page::rows_offset())[i];
   }
   void set_state(std::size_t i, RowState state) {
     status(i).state = static_cast<std::uint32_t>(state);
   }
-  board::PredicateSlot& predicate(std::size_t i) {
-    return reinterpret_cast<board::PredicateSlot*>(board_.data() +
-                                                   board::predicates_offset(members_))[i];
+  statistics_page::PredicateSlot& predicate(std::size_t i) {
+    return reinterpret_cast<statistics_page::PredicateSlot*>(
+        page_.data() + statistics_page::predicates_offset(members_))[i];
   }
-  segments::Base& base() { return *reinterpret_cast<segments::Base*>(base_.data()); }
-  [[nodiscard]] const FakeMemory& board() const { return board_; }
+  mapping::Base& base() { return *reinterpret_cast<mapping::Base*>(base_.data()); }
+  [[nodiscard]] const FakeMemory& page() const { return page_; }
   [[nodiscard]] const FakeMemory& region() const { return region_; }
 
   void show_predicate(std::size_t slot, std::uint64_t id, const std::string& name,
                       PredicateKind kind, std::uint64_t firings, std::uint64_t first_pass = 1) {
-    board::PredicateSlot& p = predicate(slot);
+    statistics_page::PredicateSlot& p = predicate(slot);
     p.id = id;
     p.kind = static_cast<std::uint32_t>(kind);
     p.firings = firings;
@@ -103,11 +106,11 @@ class FakeMember {
     std::string ranks;
     for (Rank i = 0; i < members_; ++i) ranks += (i == 0 ? "" : " ") + std::to_string(i);
     const std::string text = layout_of<FakeRow>().text();
-    return {segment(segments::SegmentKind::base, "", "", base_),
-            segment(segments::SegmentKind::region, "load",
+    return {segment(mapping::MappingKind::base, "", "", base_),
+            segment(mapping::MappingKind::region, "load",
                     text + "members " + ranks + "\nrefresh " + (reads_ ? "reads" : "writes") + "\n",
                     region_),
-            segment(segments::SegmentKind::published, "board:load", text, board_)};
+            segment(mapping::MappingKind::published, "board:load", text, page_)};
   }
   void pull_instead_of_push() {
     reads_ = true;
@@ -115,14 +118,14 @@ class FakeMember {
   }
 
  private:
-  [[nodiscard]] Segment segment(segments::SegmentKind kind, std::string name, std::string text,
+  [[nodiscard]] Segment segment(mapping::MappingKind kind, std::string name, std::string text,
                                 const FakeMemory& memory) const {
     Segment s{.info = {.kind = kind,
                        .owner_pid = 100 + rank_,
                        .owner_rank = rank_,
                        .members = members_,
                        .incarnation = 1000 + rank_,
-                       .epoch = 1,
+                       .generation = 1,
                        .layout_hash = 5,
                        .bytes = memory.span().size(),
                        .fabric = "shm",
@@ -143,7 +146,7 @@ class FakeMember {
   bool reads_ = false;
   FakeMemory base_;
   FakeMemory region_;
-  FakeMemory board_;
+  FakeMemory page_;
 };
 
 /// All segments of some members.

@@ -36,10 +36,10 @@ class FakeMulticast {
     const FakeMember b(1, kMembers);
     std::vector<Segment> segments = segments_of({&a, &b});
     for (Segment& segment : segments) {
-      if (segment.info.kind != segments::SegmentKind::region) continue;
+      if (segment.info.kind != mapping::MappingKind::region) continue;
       const FakeMemory& memory = memories_[segment.info.owner_rank];
       segment.info.region = "cast:orders";
-      segment.info.epoch = 3;
+      segment.info.generation = 3;
       segment.info.layout_text = layout_.text() + "members 0 1\nrefresh writes\n";
       segment.payload = memory.span();
       segment.mapping = memory.holder();
@@ -139,7 +139,7 @@ TEST(TopMulticast, IsNotAnyTableOfSuchAName) {
   const FakeMember a(0, 1);
   std::vector<Segment> segments = segments_of({&a});
   for (Segment& segment : segments)
-    if (segment.info.kind == segments::SegmentKind::region) segment.info.region = "cast:load";
+    if (segment.info.kind == mapping::MappingKind::region) segment.info.region = "cast:load";
   const std::string text = text_of(take_sample(segments, kNow, asleep), {});
   EXPECT_NE(text.find("table cast:load"), std::string::npos) << text;
 }
@@ -150,7 +150,7 @@ TEST(TopMulticast, HeadsAColumnOfAGroupWithItsNameOnly) {
   std::vector<Segment> segments = segments_of({&a});
   for (Segment& segment : segments) {
     std::string& text = segment.info.layout_text;
-    if (segment.info.kind == segments::SegmentKind::region)
+    if (segment.info.kind == mapping::MappingKind::region)
       text.replace(text.find("step"), 4, "step:10190063578864070084");
   }
   const Sample sample = take_sample(segments, kNow, asleep);

@@ -6,7 +6,7 @@
 #include <dunlin/dunlin.hpp>
 #include <dunlin/fabric/ofi.hpp>
 
-#include "fabric/segments/observer.hpp"
+#include "fabric/mapping/observer.hpp"
 #include "support/process.hpp"
 #include "top/observe.hpp"
 
@@ -32,7 +32,7 @@ class NetworkGroup {
     for (Rank rank = 0; rank < kMembers; ++rank) {
       members_.emplace_back([this, rank](Parent& parent) { return run_member(parent, rank); });
     }
-    for (Process& member : members_) EXPECT_EQ(member.hear(), "complete");
+    for (Process& member : members_) EXPECT_EQ(member.receive_line(), "complete");
   }
   Process& operator[](std::size_t i) { return members_[i]; }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -45,10 +45,10 @@ class NetworkGroup {
     const auto fabric = ofi::join({.group = name_,
                                    .members = kMembers,
                                    .rank = rank,
-                                   .meeting = "unix:" + name_,
+                                   .rendezvous = "unix:" + name_,
                                    .secret = "a secret of the tests of top"});
     Table<LoadRow> table(fabric, {.name = "load"});
-    table.when(all(&LoadRow::step) >= 1, "all there").once([&] { parent.tell("complete"); });
+    table.when(all(&LoadRow::step) >= 1, "all there").once([&] { parent.send_line("complete"); });
     table.mine().step = 10 + static_cast<int>(rank);
     table.push();
     run(table, {.wait = Wait::block});
@@ -107,7 +107,7 @@ TEST(TopOfi, ShowsTheRowOfAKilledMemberAndWhoMissesIt) {
 TEST(TopOfi, FindsNothingOfAGroupThatWasKilled) {
   NetworkGroup group;
   for (Rank rank = 0; rank < kMembers; ++rank) group[rank].kill();
-  for (const segments::Sighting& sighting : segments::find_segments()) {
+  for (const mapping::Sighting& sighting : mapping::find_mappings()) {
     EXPECT_NE(sighting.info.group, group.name());
   }
 }

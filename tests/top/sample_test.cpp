@@ -97,7 +97,7 @@ TEST(TopSample, CountsEvaluationsFromThePredicatesFirstPassOn) {
   a.show_predicate(3, 8, "later", PredicateKind::once, 0, 101);
   a.show_predicate(5, 7, "early", PredicateKind::recurrent, 4, 11);
   const Sample sample = sample_of({&a});
-  const auto& predicates = table_of(sample).nodes.at(0).board->predicates;
+  const auto& predicates = table_of(sample).nodes.at(0).page->predicates;
   ASSERT_EQ(predicates.size(), 2U);
   EXPECT_EQ(predicates[0].name, "early") << "in order of registration";
   EXPECT_EQ(predicates[0].evaluations.total, 90U);
@@ -120,18 +120,18 @@ TEST(TopSample, ComparedWithAnEarlierOneHasRates) {
     return process;
   };
   Sample after = take_sample(segments_of({&a}), kNow + 2 * kSecondNs, busy);
-  before.groups[0].tables[0].nodes[0].board->taken_ns = kNow;
-  after.groups[0].tables[0].nodes[0].board->taken_ns = kNow + 2 * kSecondNs;
+  before.groups[0].tables[0].nodes[0].page->taken_ns = kNow;
+  after.groups[0].tables[0].nodes[0].page->taken_ns = kNow + 2 * kSecondNs;
   compare(before, after);
   EXPECT_EQ(after.interval_s, 2);
   EXPECT_EQ(after.groups[0].members[0].cpu_percent,
             100 * 50.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
-  const BoardSample& board = *table_of(after).nodes[0].board;
-  EXPECT_EQ(board.passes.per_s, 100);
-  EXPECT_EQ(board.pushes.per_s, 25);
-  EXPECT_EQ(board.predicates[0].firings.per_s, 5);
-  EXPECT_EQ(board.predicates[1].evaluations.per_s, 50);
-  EXPECT_EQ(board.predicates[1].firings.per_s, 3);
+  const StatisticsSample& page = *table_of(after).nodes[0].page;
+  EXPECT_EQ(page.passes.per_s, 100);
+  EXPECT_EQ(page.pushes.per_s, 25);
+  EXPECT_EQ(page.predicates[0].firings.per_s, 5);
+  EXPECT_EQ(page.predicates[1].evaluations.per_s, 50);
+  EXPECT_EQ(page.predicates[1].firings.per_s, 3);
 }
 
 TEST(TopSample, HasNoRatesOfAProcessThatIsNotTheSame) {
@@ -200,10 +200,10 @@ TEST(TopSample, SurvivesDamagedMemory) {
     FakeMember a(0, 3);
     a.show_predicate(0, 1, "p", PredicateKind::recurrent, 4);
     a.header().passes = 100;
-    for (const FakeMemory* memory : {&a.board(), &a.region()}) {
-      // The board's first lines hold all that is used as a size or a place.
+    for (const FakeMemory* memory : {&a.page(), &a.region()}) {
+      // The statistics page's first lines hold all that is used as a size or a place.
       const std::size_t bytes = std::min<std::size_t>(
-          memory->span().size(), memory == &a.board() && round % 2 == 0 ? 256 : SIZE_MAX);
+          memory->span().size(), memory == &a.page() && round % 2 == 0 ? 256 : SIZE_MAX);
       for (std::uint32_t changes = random() % 8; changes > 0; --changes) {
         memory->data()[random() % bytes] = static_cast<std::byte>(random());
       }

@@ -42,10 +42,10 @@ class ThreeMembers {
     Sample before = take_sample(segments_of({&a_, &b_}), kNow - kSecondNs, asleep);
     Sample after = take_sample(segments_of({&a_, &b_}), kNow, asleep);
     for (Sample* s : {&before, &after}) {
-      for (Node& node : s->groups[0].tables[0].nodes) node.board->taken_ns = s->now_ns;
+      for (Node& node : s->groups[0].tables[0].nodes) node.page->taken_ns = s->now_ns;
     }
-    BoardSample& board = *before.groups[0].tables[0].nodes[0].board;
-    board.passes.total = board.predicates[0].evaluations.total = 0;
+    StatisticsSample& page = *before.groups[0].tables[0].nodes[0].page;
+    page.passes.total = page.predicates[0].evaluations.total = 0;
     compare(before, after);
     return after;
   }

@@ -48,7 +48,7 @@ class FabricEnd {
                              .rank = rank,
                              .timeout_ms = 60'000,
                              .silence_timeout_ms = 0,
-                             .meeting = "unix:" + group,
+                             .rendezvous = "unix:" + group,
                              .secret = "only this test knows it",
                              .device = device})),
         box_(fabric_->allocate({.name = "box", .bytes = 64})) {
@@ -115,7 +115,7 @@ std::string address_of(const std::string& device) {
 int other_end(Parent& parent, const std::string& group, const std::string& device) {
   stay_on(1);
   FabricEnd ours(group, device, 1);
-  const std::string port = parent.hear();
+  const std::string port = parent.receive_line();
   BareEnd bare{bench::BarePair(address_of(device), std::stoi(port))};
   play_all(ours, bare, 1);
   return 0;
@@ -127,7 +127,7 @@ int run(const std::string& device) {
   stay_on(0);
   FabricEnd ours(group, device, 0);
   bench::BareListener listener(address_of(device));
-  other.tell(std::to_string(listener.port()));
+  other.send_line(std::to_string(listener.port()));
   BareEnd bare{listener.accept()};
   const Result result = play_all(ours, bare, 0);
   const double us = median(result.ours);

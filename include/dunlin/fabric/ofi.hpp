@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/formation.hpp>
-#include <dunlin/fabric/meeting_place.hpp>
+#include <dunlin/fabric/pending_join.hpp>
+#include <dunlin/fabric/rendezvous.hpp>
 #include <dunlin/fabric/tls.hpp>
 
 /// The fabric over libfabric: members on several hosts, each with a connected, ordered stream to
@@ -24,7 +24,8 @@ namespace dunlin::ofi {
 
 /// What is empty of group, members or names (with rank or name), meeting, secret, tls and address
 /// is taken from the environment: from DUNLIN_* or from what mpirun or srun says (docs/deploy.md).
-/// If that is incomplete or contradicts itself, join() throws; Fabric::description() says what was taken.
+/// If that is incomplete or contradicts itself, join() throws; Fabric::description() says what was
+/// taken.
 struct JoinOptions {
   std::string group = {};
   /// How many members; ranks go to them in order of arrival unless `rank` is given.
@@ -42,19 +43,19 @@ struct JoinOptions {
   std::uint32_t silence_timeout_ms = 1'000;
   /// Where the members meet: "host:port", "[v6]:port" or "unix:NAME". Whoever can bind it serves
   /// the others.
-  std::string meeting = {};
+  std::string rendezvous = {};
   /// Whether this member may be the one who serves.
   bool may_serve = true;
   /// What all members know and nobody else does; at least 16 bytes.
   std::string secret = {};
-  /// Certificates for the meeting, besides the secret.
+  /// Certificates for the rendezvous, besides the secret.
   TlsFiles tls = {};
   /// libfabric's name of the network.
   std::string provider = "tcp";
   /// libfabric's name of the device (its "domain"); empty: the first that has the address.
   std::string device = {};
   /// The address of this host that peers connect to; empty: the one from which it reaches the
-  /// meeting, or, on the meeting's own host, the one from which it reaches others.
+  /// meeting, or, on the rendezvous's own host, the one from which it reaches others.
   std::string address = {};
 };
 
@@ -63,14 +64,15 @@ struct JoinOptions {
 
 /// The same beside other work: poll() it. Error, here or from poll(). A meeting whose host has a
 /// name and no address keeps poll() while the system resolves it.
-[[nodiscard]] std::unique_ptr<Formation> begin_join(const JoinOptions& options);
+[[nodiscard]] std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options);
 
 /// Where processes on several hosts form the fabrics of a group's later views (docs/group.md).
 /// `options` are as for join(), without members, names and ranks; their `meeting` is an address of
-/// this process alone, where who joins the group knocks, and which others use when this process
-/// leads. Who joins knocks at all of `doors`, addresses of those that may be there. Throws Error.
-[[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options,
-                                                          std::vector<std::string> doors = {});
+/// this process alone, where who joins the group connects, and which others use when this process
+/// leads. Who joins connects at all of `addresses`, addresses of those that may be there. Throws
+/// Error.
+[[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(JoinOptions options,
+                                                     std::vector<std::string> addresses = {});
 
 /// What this host has for such a fabric: "provider: device address", one a line; and why there is
 /// nothing, if so.

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/formation.hpp>
-#include <dunlin/fabric/meeting_place.hpp>
+#include <dunlin/fabric/pending_join.hpp>
+#include <dunlin/fabric/rendezvous.hpp>
 
 /// The shared-memory fabric: processes (or threads) of one host, each with segments of memory that
 /// its peers map. A write is a store, an atomic is a CPU atomic, a dead peer is noticed from the
@@ -44,9 +44,9 @@ struct JoinOptions {
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
 
 /// The same beside other work: poll() it. Error, here or from poll().
-[[nodiscard]] std::unique_ptr<Formation> begin_join(const JoinOptions& options);
+[[nodiscard]] std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options);
 
-struct MeetingPlaceOptions {
+struct RendezvousOptions {
   std::string group;                         // at most kMaxJoinableGroupNameBytes
   std::uint32_t timeout_ms = 5'000;          // to form a fabric of those who are there
   std::uint32_t silence_timeout_ms = 1'000;  // as of JoinOptions, like the next one
@@ -55,6 +55,6 @@ struct MeetingPlaceOptions {
 
 /// Where processes of this host form the fabrics of a group's later views (docs/group.md). Throws
 /// Error for what cannot be the name of such a group.
-[[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place(const MeetingPlaceOptions& options);
+[[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(const RendezvousOptions& options);
 
 }  // namespace dunlin::shm

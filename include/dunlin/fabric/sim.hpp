@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/formation.hpp>
-#include <dunlin/fabric/meeting_place.hpp>
+#include <dunlin/fabric/pending_join.hpp>
+#include <dunlin/fabric/rendezvous.hpp>
 
 /// The simulated fabric: many nodes in one thread under a virtual clock. The same tables and
 /// protocols run on it unchanged, as fast as they can be computed, and a run is a pure function of
@@ -76,14 +76,14 @@ class World {
   /// node's rank there is its place in the list, which all must give alike. Two nodes need a round
   /// trip once both have begun, so polling takes a while; it throws Error if one of the nodes gives
   /// up, cannot be reached, or does not come in time. A node's fabrics share its CPU, NIC, clock
-  /// and faults. Fabrics and formations must not outlive the world. Destroying a fabric takes
+  /// and faults. Fabrics and pending joins must not outlive the world. Destroying a fabric takes
   /// leave.
-  [[nodiscard]] std::unique_ptr<Formation> form(Rank node, const std::string& name,
-                                                const std::vector<Rank>& nodes,
-                                                std::uint64_t timeout_ns = 100'000'000);
+  [[nodiscard]] std::unique_ptr<PendingJoin> form(Rank node, const std::string& name,
+                                                  const std::vector<Rank>& nodes,
+                                                  std::uint64_t timeout_ns = 100'000'000);
 
   /// Where the node meets others of that group: `node0` is the name of node 0.
-  [[nodiscard]] std::shared_ptr<MeetingPlace> meeting_place(Rank node, const std::string& group);
+  [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(Rank node, const std::string& group);
 
   /// A part of a node's program: called whenever the node polls; returns whether it did something
   /// (a node that does nothing is skipped until something arrives for it or a timer is due, at the

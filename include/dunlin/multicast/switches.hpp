@@ -13,7 +13,7 @@ struct Switches {
   bool nulls = true;            // or: whoever has nothing to send holds up the others
   bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
   std::size_t slot_bytes = 0;   // only without used_bytes_only; a multiple of 8
-  bool one_line = true;         // or: each column is pushed by itself, and carries no message
+  bool one_cache_line = true;   // or: each column is pushed by itself, and carries no message
   bool time_posting = false;    // look at the clock before and after
   friend bool operator==(const Switches&, const Switches&) = default;
 };

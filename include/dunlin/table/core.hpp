@@ -45,7 +45,7 @@ struct TableOptions {
   std::uint64_t refresh_interval_us = 0;
   /// Distinguishes successive tables of one name. 0: the how-many-th this process has made, which
   /// fits if all members make them in the same order.
-  std::uint64_t epoch = 0;
+  std::uint64_t generation = 0;
 };
 
 enum class RowState : std::uint8_t {
@@ -76,7 +76,7 @@ struct Pushed {
 };
 
 class Outbox;
-class TableBoard;
+class TableStatisticsPage;
 class Puller;
 
 class TableCore {
@@ -146,7 +146,7 @@ class TableCore {
     std::size_t done = fabric_.poll();
     if (attention_) done += attend();
     const std::size_t fired = detector_.run_pass();
-    memory::store(*shown_passes_, detector_.passes());
+    memory::store(*published_passes_, detector_.passes());
     return done + fired;
   }
 
@@ -208,11 +208,11 @@ class TableCore {
   std::unique_ptr<Outbox> outbox_;             // copies of the longer ones
   std::unique_ptr<Completion[]> catching_up_;  // by row: the last attempt to send it all
   std::uint64_t pushes_ = 0;
-  std::uint64_t* shown_passes_ = nullptr;
+  std::uint64_t* published_passes_ = nullptr;
   bool attention_ = false;  // something is due besides evaluating predicates
 
   Region region_;
-  std::unique_ptr<TableBoard> board_;
+  std::unique_ptr<TableStatisticsPage> page_;
   Detector detector_;
   std::vector<std::vector<std::byte>> frozen_;
   std::vector<Notice> notices_;

@@ -49,7 +49,7 @@ struct Predicate {
   std::uint64_t id = 0;
   std::uint64_t first_pass = 0;
   std::uint64_t own_firings = 0;
-  std::uint32_t shown_at = UINT32_MAX;  // its slot in the published memory
+  std::uint32_t published_at = UINT32_MAX;  // its slot in the published memory
   std::string name;
   std::size_t first_triggers = 0;             // given at registration; known to the typed part
   std::list<std::function<void()>> triggers;  // added later; a list, as that may be from within
@@ -61,7 +61,7 @@ struct PredicateDeleter {
 using PredicatePointer = std::unique_ptr<Predicate, PredicateDeleter>;
 
 /// What a detector tells the outside of its predicates; implemented by the published memory.
-class PredicateBoard;
+class PredicateStatisticsPage;
 
 class Detector {
  public:
@@ -72,7 +72,7 @@ class Detector {
   Detector& operator=(const Detector&) = delete;
 
   /// Where observers see the predicates; before the first one is added.
-  void show_on(PredicateBoard& board) noexcept { board_ = &board; }
+  void publish_on(PredicateStatisticsPage& page) noexcept { page_ = &page; }
   /// Throws Error if there are kMaxPredicates already. Returns the predicate's id.
   std::uint64_t add(PredicatePointer predicate);
   /// Whether it was there.
@@ -106,7 +106,7 @@ class Detector {
   void sweep() noexcept;
 
   Fabric& fabric_;
-  PredicateBoard* board_ = nullptr;
+  PredicateStatisticsPage* page_ = nullptr;
   const CpuCosts* costs_;
   std::vector<PredicatePointer> predicates_;
   std::uint64_t passes_ = 0;

@@ -20,7 +20,7 @@ namespace dunlin {
 struct RemoteRegion {
   std::uint64_t number = 0;  // what its owner calls it; 0: none
   std::uint64_t bytes = 0;
-  std::uint64_t epoch = 0;
+  std::uint64_t generation = 0;
   std::uint64_t layout_hash = 0;
   std::string name = {};
   std::string layout_text = {};

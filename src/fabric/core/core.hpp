@@ -153,7 +153,7 @@ class FabricCore {
 
   // regions.cpp
   [[nodiscard]] Region make_region(RegionSpec spec, bool observers_only);
-  [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t epoch);
+  [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t generation);
   void announce(const Region& region);
   void release(RegionId id) noexcept;
   void match_soon(RegionId id);
@@ -202,7 +202,7 @@ class FabricCore {
   bool must_match_ = false;
   bool must_drain_ = false;
 
-  std::vector<LocalRegion> regions_;        // by index
+  std::vector<LocalRegion> regions_;          // by index
   std::vector<std::uint64_t> announcements_;  // by index: how often a region there was announced
   std::uint32_t next_slot_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name

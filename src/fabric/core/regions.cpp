@@ -6,7 +6,7 @@
 #include "fabric/names.hpp"
 
 /// Regions: memory of our own, and what peers announce of theirs. Regions of the same name and
-/// epoch belong together, whichever side came first.
+/// generation belong together, whichever side came first.
 ///
 /// A region is known to peers by a number: its place here, and how often that place was announced.
 /// So a number never means two regions, and an old one is told from one that never was.
@@ -40,8 +40,8 @@ std::uint64_t& count_of(std::vector<std::pair<std::string, std::uint64_t>>& coun
 Region FabricCore::make_region(RegionSpec spec, bool observers_only) {
   check_spec(spec);
   std::uint64_t& allocations = count_of(allocations_, spec.name);
-  if (spec.epoch == 0) spec.epoch = allocations + 1;
-  const RegionId id = free_slot(spec.name, spec.epoch);
+  if (spec.generation == 0) spec.generation = allocations + 1;
+  const RegionId id = free_slot(spec.name, spec.generation);
   LocalRegion local{.spec = std::move(spec), .taken = true, .observers_only = observers_only};
   const std::span<std::byte> memory = backend_->map(id, local);
   regions_[id.index] = std::move(local);
@@ -52,13 +52,13 @@ Region FabricCore::make_region(RegionSpec spec, bool observers_only) {
 }
 
 /// Slots are taken in turn, so that the id of a released region stays unknown for long.
-RegionId FabricCore::free_slot(const std::string& name, std::uint64_t epoch) {
+RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation) {
   regions_.resize(kMaxRegions);
   announcements_.resize(kMaxRegions);
   for (const LocalRegion& region : regions_)
-    if (region.taken && region.spec.epoch == epoch && region.spec.name == name)
-      throw Error("region '" + name + "' of epoch " + std::to_string(epoch) +
-                  " exists already in this process: release it first, or take another epoch");
+    if (region.taken && region.spec.generation == generation && region.spec.name == name)
+      throw Error("region '" + name + "' of generation " + std::to_string(generation) +
+                  " exists already in this process: release it first, or take another generation");
   for (std::uint32_t i = 0; i < kMaxRegions; ++i) {
     const std::uint32_t index = (next_slot_ + i) % kMaxRegions;
     if (!regions_[index].taken) return {index};
@@ -147,7 +147,7 @@ RegionId FabricCore::local_region(const RemoteRegion& there) const noexcept {
 }
 
 bool FabricCore::goes_with(const LocalRegion& here, const RemoteRegion& there) noexcept {
-  return here.taken && !here.observers_only && here.spec.epoch == there.epoch &&
+  return here.taken && !here.observers_only && here.spec.generation == there.generation &&
          here.spec.name == there.name;
 }
 

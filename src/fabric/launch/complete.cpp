@@ -38,7 +38,7 @@ class Completion {
   [[noreturn]] void throw_nobody_says_how_many();
   [[nodiscard]] std::optional<std::uint32_t> stated_rank() const;
   [[nodiscard]] std::uint32_t ordinal() const;
-  void fill_meeting();
+  void fill_rendezvous();
   void fill_secret();
   void fill_tls();
   [[nodiscard]] std::uint32_t port() const;
@@ -60,7 +60,7 @@ std::string Completion::run() {
       say("group '" + *group + "' (DUNLIN_GROUP)");
     }
   if (open_.members == 0 && open_.names.empty()) fill_members();
-  if (open_.meeting.empty()) fill_meeting();
+  if (open_.rendezvous.empty()) fill_rendezvous();
   if (open_.secret.empty()) fill_secret();
   if (open_.tls.none()) fill_tls();
   if (open_.address.empty())
@@ -191,36 +191,38 @@ std::uint32_t Completion::port() const {
   return kFirstPort + static_cast<std::uint32_t>(fnv1a(job_->id + "/" + open_.group) % kPorts);
 }
 
-void Completion::fill_meeting() {
-  const std::optional<std::string> meeting = environment_.text("DUNLIN_MEETING");
-  const auto given_port = environment_.number("DUNLIN_MEETING_PORT", 1, 65535);
-  if (meeting) {
-    if (given_port) contradiction("DUNLIN_MEETING", "DUNLIN_MEETING_PORT");
-    open_.meeting = *meeting;
-    return say("meeting at " + *meeting + " (DUNLIN_MEETING)");
+void Completion::fill_rendezvous() {
+  const std::optional<std::string> rendezvous = environment_.text("DUNLIN_RENDEZVOUS");
+  const auto given_port = environment_.number("DUNLIN_RENDEZVOUS_PORT", 1, 65535);
+  if (rendezvous) {
+    if (given_port) contradiction("DUNLIN_RENDEZVOUS", "DUNLIN_RENDEZVOUS_PORT");
+    open_.rendezvous = *rendezvous;
+    return say("rendezvous at " + *rendezvous + " (DUNLIN_RENDEZVOUS)");
   }
   const std::optional<Job>& of = job();
   const std::string where = "group '" + open_.group + "' does not know where its members meet: ";
   if (!of)
-    throw Error(where + "give the option `meeting`, or DUNLIN_MEETING=HOST:PORT, the same to all");
+    throw Error(where +
+                "give the option `rendezvous`, or DUNLIN_RENDEZVOUS=HOST:PORT, the same to all");
   const std::string because = of->hosts_because.empty() ? "" : " (" + of->hosts_because + ")";
   if (of->on_one_host == true && !of->id.empty()) {
-    open_.meeting = "unix:dunlin-" + of->launcher + "-" + of->id + "-" + open_.group;
-    return say("meeting at " + open_.meeting + ", as all members are on this host" + because);
+    open_.rendezvous = "unix:dunlin-" + of->launcher + "-" + of->id + "-" + open_.group;
+    return say("rendezvous at " + open_.rendezvous + ", as all members are on this host" + because);
   }
   if (of->first_host.empty())
-    throw Error(where + of->title +
-                (of->on_one_host == false
-                     ? " has members on several hosts" + because + ", and does not say which"
-                     : " does not say on which hosts they are") +
-                ". Give all of them the same DUNLIN_MEETING=HOST:PORT, where HOST is one of theirs "
-                "(or unix:NAME, if there is only one)");
+    throw Error(
+        where + of->title +
+        (of->on_one_host == false
+             ? " has members on several hosts" + because + ", and does not say which"
+             : " does not say on which hosts they are") +
+        ". Give all of them the same DUNLIN_RENDEZVOUS=HOST:PORT, where HOST is one of theirs "
+        "(or unix:NAME, if there is only one)");
   if (!given_port && of->id.empty())
     throw Error(where + of->title + " has given the job no number (" +
-                state_of(environment_, "SLURM_JOB_ID") + "): give DUNLIN_MEETING_PORT");
-  open_.meeting = of->first_host + ":" + std::to_string(given_port ? *given_port : port());
-  say("meeting at " + open_.meeting + ", on the first host" + because + ", at a port from " +
-      (given_port ? "DUNLIN_MEETING_PORT" : "the job's number " + of->id + " and the group"));
+                state_of(environment_, "SLURM_JOB_ID") + "): give DUNLIN_RENDEZVOUS_PORT");
+  open_.rendezvous = of->first_host + ":" + std::to_string(given_port ? *given_port : port());
+  say("rendezvous at " + open_.rendezvous + ", on the first host" + because + ", at a port from " +
+      (given_port ? "DUNLIN_RENDEZVOUS_PORT" : "the job's number " + of->id + " and the group"));
 }
 
 // --- what only members know ----------------------------------------------------------------------

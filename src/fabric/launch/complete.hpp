@@ -20,7 +20,7 @@ struct OpenOptions {
   std::vector<std::string>& names;
   std::string& name;
   std::uint32_t& rank;  // kAnyRank is empty
-  std::string& meeting;
+  std::string& rendezvous;
   std::string& secret;
   TlsFiles& tls;
   std::string& address;
@@ -35,7 +35,7 @@ template <class JoinOptions>
                               .names = options.names,
                               .name = options.name,
                               .rank = options.rank,
-                              .meeting = options.meeting,
+                              .rendezvous = options.rendezvous,
                               .secret = options.secret,
                               .tls = options.tls,
                               .address = options.address},

@@ -85,7 +85,7 @@ void read_hosts(const Environment& environment, Job& job) {
     job.first_host = list.first;
   } catch (const Error& error) {
     throw Error("Slurm's list of hosts makes no sense: " + job.hosts_because + ": " + error.what() +
-                ". Say by DUNLIN_MEETING=HOST:PORT where the members meet");
+                ". Say by DUNLIN_RENDEZVOUS=HOST:PORT where the members meet");
   }
 }
 

@@ -68,7 +68,7 @@ OfiTransport::OfiTransport(Network& network, std::uint32_t members)
   checked(fi_listen(listener), "listening");
 }
 
-std::vector<std::byte> OfiTransport::card() const {
+std::vector<std::byte> OfiTransport::endpoint_address() const {
   std::size_t bytes = 0;
   static_cast<void>(fi_getname(&listener_->fid, nullptr, &bytes));
   std::vector<std::byte> name(bytes);
@@ -112,12 +112,13 @@ fid_ep* OfiTransport::open_endpoint(Rank peer, fi_info* info) {
   return endpoint;
 }
 
-void OfiTransport::call(Rank peer, const std::vector<std::byte>& card, const stream::Proof& proof) {
-  if (card.empty() || card.size() > kMaxAddressBytes)
+void OfiTransport::call(Rank peer, const std::vector<std::byte>& endpoint_address,
+                        const stream::Proof& proof) {
+  if (endpoint_address.empty() || endpoint_address.size() > kMaxAddressBytes)
     throw Error(who(peer) + " says no address that a network could have");
   // The provider believes the length that is in the address.
   std::array<std::byte, kMaxAddressBytes> address{};
-  std::copy(card.begin(), card.end(), address.begin());
+  std::copy(endpoint_address.begin(), endpoint_address.end(), address.begin());
   const Ticket ticket{rank_, proof};
   fid_ep* const endpoint = open_endpoint(peer, info_.get());
   checked(fi_connect(endpoint, address.data(), &ticket, sizeof ticket),
@@ -175,7 +176,7 @@ std::string OfiTransport::missing() const {
   return all;
 }
 
-void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> cards,
+void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                            std::span<const stream::Proof> ours,
                            std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
   rank_ = rank;
@@ -184,9 +185,11 @@ void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> ca
   for (Rank peer = 0; peer < links_.size(); ++peer) {
     links_[peer].sent = Marks(ours[peer]);
     links_[peer].received = Marks(theirs[peer]);
-    links_[peer].at = card_text(info_->fabric_attr->prov_name, cards[peer]);
+    links_[peer].at =
+        endpoint_address_text(info_->fabric_attr->prov_name, endpoint_addresses[peer]);
   }
-  for (Rank peer = rank_ + 1; peer < links_.size(); ++peer) call(peer, cards[peer], ours[peer]);
+  for (Rank peer = rank_ + 1; peer < links_.size(); ++peer)
+    call(peer, endpoint_addresses[peer], ours[peer]);
 }
 
 bool OfiTransport::connected() {

@@ -3,13 +3,13 @@
 #include "fabric/launch/complete.hpp"
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
-#include "fabric/stream/joining.hpp"
-#include "fabric/stream/meeting_place.hpp"
+#include "fabric/stream/network_join.hpp"
+#include "fabric/stream/network_rendezvous.hpp"
 
 namespace dunlin::ofi {
 namespace {
 
-using Joining = stream::Joining<OfiTransport>;
+using NetworkJoin = stream::NetworkJoin<OfiTransport>;
 
 std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members) {
   try {
@@ -19,40 +19,42 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
   }
 }
 
-Joining::Parts parts(const JoinOptions& given) {
+NetworkJoin::Parts parts(const JoinOptions& given) {
   JoinOptions options = given;
   std::string place = launch::complete(options);
-  const std::uint32_t members = meeting::count_members(options);
+  const std::uint32_t members = rendezvous::count_members(options);
   Network network = choose_network({.provider = options.provider,
                                     .device = options.device,
                                     .address = options.address,
-                                    .meeting = options.meeting});
+                                    .rendezvous = options.rendezvous});
   std::unique_ptr<OfiTransport> transport = listen_on(network, members);
   const std::string description =
       network.description + (place.empty() ? std::string() : "; " + place);
   return {.network = std::move(transport),
-          .meeting = meeting::meeting_of(options),
+          .rendezvous = rendezvous::rendezvous_options(options),
           .place = std::move(place),
           .silence_timeout_ms = options.silence_timeout_ms,
           .describe = [description, provider = options.provider](
-                          stream::Attachment& made, const meeting::Introductions& all) {
+                          stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
             made.kind = "ofi";
             made.description = description;
-            made.host_members = count_on_this_host(provider, all.cards, made.rank);
+            made.host_members = count_on_this_host(provider, all.endpoint_addresses, made.rank);
           }};
 }
 
 }  // namespace
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(parts(options)).run(); }
-
-std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
-  return std::make_unique<Joining>(parts(options));
+std::unique_ptr<Fabric> join(const JoinOptions& options) {
+  return NetworkJoin(parts(options)).run();
 }
 
-std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options, std::vector<std::string> doors) {
-  return std::make_shared<stream::StreamMeetingPlace<JoinOptions>>(std::move(options),
-                                                                   std::move(doors), begin_join);
+std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
+  return std::make_unique<NetworkJoin>(parts(options));
+}
+
+std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
+  return std::make_shared<stream::NetworkRendezvous<JoinOptions>>(std::move(options),
+                                                                  std::move(addresses), begin_join);
 }
 
 std::vector<std::string> networks() {

@@ -12,7 +12,7 @@
 #include "fabric/ofi/envelope.hpp"
 #include "fabric/ofi/handles.hpp"
 #include "fabric/ofi/provider.hpp"
-#include "fabric/stepped_formation.hpp"
+#include "fabric/stepped_join.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/transport.hpp"
 
@@ -43,10 +43,10 @@ class OfiTransport final : public stream::Transport {
   ~OfiTransport() override;
 
   /// Where we listen: what a peer needs to connect.
-  [[nodiscard]] std::vector<std::byte> card() const;
+  [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
-  void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
+  void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
   /// Goes on; true once there is a connection to each. Error when the time is up, which names who
@@ -93,7 +93,7 @@ class OfiTransport final : public stream::Transport {
 
   // connections.cpp
   [[nodiscard]] fid_ep* open_endpoint(Rank peer, fi_info* info);
-  void call(Rank peer, const std::vector<std::byte>& card, const stream::Proof& proof);
+  void call(Rank peer, const std::vector<std::byte>& endpoint_address, const stream::Proof& proof);
   void answer(fi_info* info, std::span<const std::byte> ticket);
   [[nodiscard]] bool take_connection_event();
   [[nodiscard]] std::string who(Rank peer) const;

@@ -90,18 +90,22 @@ std::vector<std::string> list_unfit_networks() {
   return text;
 }
 
-std::string card_text(const std::string& provider, std::span<const std::byte> card) {
+std::string endpoint_address_text(const std::string& provider,
+                                  std::span<const std::byte> endpoint_address) {
   const Provider* const found = known(provider);
-  return found == nullptr ? std::string() : found->text_of(card);
+  return found == nullptr ? std::string() : found->text_of(endpoint_address);
 }
 
 std::uint32_t count_on_this_host(const std::string& provider,
-                                 std::span<const std::vector<std::byte>> cards, std::size_t ours) {
+                                 std::span<const std::vector<std::byte>> endpoint_addresses,
+                                 std::size_t ours) {
   const Provider* const found = known(provider);
   if (found == nullptr) return 1;
-  return static_cast<std::uint32_t>(std::count_if(
-      cards.begin(), cards.end(),
-      [&](const std::vector<std::byte>& card) { return found->same_host(card, cards[ours]); }));
+  return static_cast<std::uint32_t>(
+      std::count_if(endpoint_addresses.begin(), endpoint_addresses.end(),
+                    [&](const std::vector<std::byte>& endpoint_address) {
+                      return found->same_host(endpoint_address, endpoint_addresses[ours]);
+                    }));
 }
 
 Network choose_network(const Choice& choice) {
@@ -112,7 +116,7 @@ Network choose_network(const Choice& choice) {
   std::string why = "as asked";
   const Provider* const provider = known(choice.provider);
   if (address.empty() && choice.device.empty() && provider != nullptr) {
-    meeting::LocalAddress local = provider->local_address(choice.meeting);
+    rendezvous::LocalAddress local = provider->local_address(choice.rendezvous);
     address = std::move(local.text);
     why = std::move(local.why);
   }

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fabric/meeting/local_address.hpp"
 #include "fabric/ofi/handles.hpp"
+#include "fabric/rendezvous/local_address.hpp"
 
 /// Which of libfabric's networks to use, and what must be known of one beforehand.
 namespace dunlin::ofi {
@@ -17,11 +17,11 @@ struct Provider {
   std::string_view name;
   /// The address of this host for those who meet there, in the form that fi_getinfo takes; empty:
   /// leave it to libfabric.
-  meeting::LocalAddress (*local_address)(const std::string& meeting);
+  rendezvous::LocalAddress (*local_address)(const std::string& rendezvous);
   /// Whether two cards (fi_getname) are of the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
   /// A card as people write it: "10.0.0.7:40112".
-  std::string (*text_of)(std::span<const std::byte> card);
+  std::string (*text_of)(std::span<const std::byte> endpoint_address);
   /// Fills receive buffers from the front, and only while we read a completion queue: so they may
   /// be watched, and need no completions.
   bool fills_in_order;
@@ -32,8 +32,8 @@ extern const Provider kTcp;  // tcp.cpp
 struct Choice {
   std::string provider;
   std::string device;   // empty: any
-  std::string address;  // empty: one from which the meeting is reached
-  std::string meeting;
+  std::string address;  // empty: one from which the rendezvous is reached
+  std::string rendezvous;
 };
 
 struct Network {
@@ -46,12 +46,13 @@ struct Network {
 [[nodiscard]] Network choose_network(const Choice& choice);
 
 /// A member's card as people write it; empty if the provider's cards cannot be read.
-[[nodiscard]] std::string card_text(const std::string& provider, std::span<const std::byte> card);
+[[nodiscard]] std::string endpoint_address_text(const std::string& provider,
+                                                std::span<const std::byte> endpoint_address);
 
 /// How many of the cards are of the same host as ours; 1 if that cannot be told.
-[[nodiscard]] std::uint32_t count_on_this_host(const std::string& provider,
-                                               std::span<const std::vector<std::byte>> cards,
-                                               std::size_t ours);
+[[nodiscard]] std::uint32_t count_on_this_host(
+    const std::string& provider, std::span<const std::vector<std::byte>> endpoint_addresses,
+    std::size_t ours);
 
 /// "provider: device address" of all networks that could be chosen.
 [[nodiscard]] std::vector<std::string> list_networks();

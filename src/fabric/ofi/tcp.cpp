@@ -3,8 +3,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "fabric/meeting/address.hpp"
 #include "fabric/ofi/provider.hpp"
+#include "fabric/rendezvous/address.hpp"
 
 /// TCP: addresses are those of IP. It orders frames by its nature, moves them only when a
 /// completion queue is read (both sides'), and reports a closed connection at once, but no silent
@@ -24,10 +24,10 @@ bool alike(std::span<const std::byte> one, std::span<const std::byte> other, Par
   return std::memcmp(&(first.*part), &(second.*part), sizeof(first.*part)) == 0;
 }
 
-sa_family_t family(std::span<const std::byte> card) {
+sa_family_t family(std::span<const std::byte> endpoint_address) {
   sa_family_t is = AF_UNSPEC;
-  if (card.size() >= offsetof(sockaddr, sa_family) + sizeof is)
-    std::memcpy(&is, card.data() + offsetof(sockaddr, sa_family), sizeof is);
+  if (endpoint_address.size() >= offsetof(sockaddr, sa_family) + sizeof is)
+    std::memcpy(&is, endpoint_address.data() + offsetof(sockaddr, sa_family), sizeof is);
   return is;
 }
 
@@ -41,9 +41,9 @@ bool same_host(std::span<const std::byte> one, std::span<const std::byte> other)
 }  // namespace
 
 const Provider kTcp{.name = "tcp",
-                    .local_address = meeting::local_address,
+                    .local_address = rendezvous::local_address,
                     .same_host = same_host,
-                    .text_of = meeting::address_text,
+                    .text_of = rendezvous::address_text,
                     .fills_in_order = true};
 
 }  // namespace dunlin::ofi

@@ -2,26 +2,26 @@
 
 #include <dunlin/fabric.hpp>
 
-#include "fabric/segments/base.hpp"
+#include "fabric/mapping/base.hpp"
 #include "fabric/shm/message_ring.hpp"
 
 namespace dunlin::shm {
 
-using segments::kMarkWords;
-using segments::Marks;
+using mapping::kMarkWords;
+using mapping::Marks;
 
 /// What each member shares with its peers from the moment it joins: how to wake it, whether it is
 /// alive, and where to put messages for it (docs/formats/shm-segment.md).
-struct BaseSegment : segments::Base {
+struct BaseMapping : mapping::Base {
   /// Behind this struct: a ring for each member as a sender.
   [[nodiscard]] MessageRing& ring(Rank sender) noexcept {
     return reinterpret_cast<MessageRing*>(this + 1)[sender];
   }
   [[nodiscard]] static std::size_t bytes(std::uint32_t members) noexcept {
-    return sizeof(BaseSegment) + members * sizeof(MessageRing);
+    return sizeof(BaseMapping) + members * sizeof(MessageRing);
   }
 };
 
-static_assert(sizeof(BaseSegment) == sizeof(segments::Base));
+static_assert(sizeof(BaseMapping) == sizeof(mapping::Base));
 
 }  // namespace dunlin::shm

@@ -5,7 +5,7 @@
 
 #include <sys/eventfd.h>
 
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/peer_discovery.hpp"
 
 namespace dunlin::shm {
 namespace {
@@ -33,7 +33,7 @@ bool is_exiting(pid_t pid) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const JoinOptions& options)
+PeerDiscovery::PeerDiscovery(const JoinOptions& options)
     : self_(identity_from(options)),
       access_(access_for(options.access_group)),
       timeout_ms_(options.timeout_ms),
@@ -49,7 +49,7 @@ Rendezvous::Rendezvous(const JoinOptions& options)
 }
 
 /// False if that must be tried again.
-bool Rendezvous::claim_rank() {
+bool PeerDiscovery::claim_rank() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   if (now_ns < next_claim_ns_) return false;
   if (claim_one_of_those_wanted()) {
@@ -64,7 +64,7 @@ bool Rendezvous::claim_rank() {
 }
 
 /// The kernel frees a process's memory before it closes its sockets: some 100 ms a gigabyte.
-void Rendezvous::outlast_the_dying(std::uint64_t now_ns) {
+void PeerDiscovery::outlast_the_dying(std::uint64_t now_ns) {
   if (!holders_) {
     holders_.emplace();
     for (const Rank rank : wanted_)
@@ -78,7 +78,7 @@ void Rendezvous::outlast_the_dying(std::uint64_t now_ns) {
 }
 
 /// Only when the dying have had their time, it looks who holds a name.
-bool Rendezvous::claim_one_of_those_wanted() {
+bool PeerDiscovery::claim_one_of_those_wanted() {
   const Holder holder =
       read_clock_ns(CLOCK_MONOTONIC) < grace_until_ns_ ? Holder::is_trusted : Holder::is_examined;
   for (const Rank rank : wanted_) {
@@ -91,7 +91,7 @@ bool Rendezvous::claim_one_of_those_wanted() {
   return false;
 }
 
-void Rendezvous::throw_taken() const {
+void PeerDiscovery::throw_taken() const {
   std::string holders;
   for (const Rank rank : wanted_) {
     const std::optional<Descriptor> socket =
@@ -113,15 +113,15 @@ void Rendezvous::throw_taken() const {
               holders + "). Stop those processes first, or choose another group name" + other_list);
 }
 
-void Rendezvous::make_base() {
+void PeerDiscovery::make_base() {
   bell_ = Descriptor(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "making a doorbell"));
-  base_ = create_segment({.kind = SegmentKind::base,
+  base_ = create_mapping({.kind = MappingKind::base,
                           .owner_pid = static_cast<std::uint32_t>(getpid()),
                           .owner_uid = geteuid(),
                           .owner_rank = self_.rank,
                           .members = self_.members(),
                           .incarnation = self_.incarnation,
-                          .bytes = BaseSegment::bytes(self_.members()),
+                          .bytes = BaseMapping::bytes(self_.members()),
                           .fabric = "shm",
                           .group = self_.group,
                           .member = self_.names[self_.rank]},

@@ -68,7 +68,7 @@ void ShmBackend::handle_packet(Rank from, Received& received) {
 
 /// Sets the peer's `control_waiting` too, so that it need not wait for its next watch.
 void ShmBackend::send_control(Rank to, const Packet& packet,
-                              std::shared_ptr<const OwnSegment> segment) {
+                              std::shared_ptr<const OwnMapping> segment) {
   Contact& contact = contacts_[to];
   if (attention_[to].base == nullptr) return;
   if (contact.outgoing.size() == kMaxOutgoing)

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/peer_discovery.hpp"
 
 namespace dunlin::shm {
 namespace {
@@ -21,16 +21,16 @@ std::string number(std::uint64_t value) { return std::to_string(value); }
 
 }  // namespace
 
-std::string Rendezvous::stranger(const Counterpart& holder) {
+std::string PeerDiscovery::stranger(const Counterpart& holder) {
   return "pid " + std::to_string(holder.pid) + " of user " + std::to_string(holder.user) +
          ", which may not be in this group";
 }
 
-std::string Rendezvous::who(Rank rank) const {
+std::string PeerDiscovery::who(Rank rank) const {
   return self_.who(rank) + " (pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + ")";
 }
 
-Packet Rendezvous::introduction(PacketType type) const {
+Packet PeerDiscovery::introduction(PacketType type) const {
   Packet packet;
   packet.type = type;
   packet.rank = self_.rank;
@@ -46,7 +46,7 @@ Packet Rendezvous::introduction(PacketType type) const {
 }
 
 /// Why the other one cannot be in the same group; empty if it can.
-std::string Rendezvous::mismatch(const Packet& hello, pid_t pid) const {
+std::string PeerDiscovery::mismatch(const Packet& hello, pid_t pid) const {
   const std::string here = who(self_.rank);
   const std::string there =
       "rank " + number(hello.rank) + " (pid " + number(static_cast<std::uint64_t>(pid)) + ")";
@@ -69,7 +69,7 @@ std::string Rendezvous::mismatch(const Packet& hello, pid_t pid) const {
 
 // --- towards lower ranks -------------------------------------------------------------------------
 
-void Rendezvous::connect_to_lower() {
+void PeerDiscovery::connect_to_lower() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   if (now_ns < next_try_ns_) return;
   for (Rank rank = 0; rank < self_.rank; ++rank)
@@ -78,7 +78,7 @@ void Rendezvous::connect_to_lower() {
   try_interval_ns_ = std::min(2 * try_interval_ns_, kLongestTryIntervalNs);
 }
 
-void Rendezvous::connect_to(Rank rank) {
+void PeerDiscovery::connect_to(Rank rank) {
   std::optional<Descriptor> socket = shm::connect_to(address_of(access_, self_.group, rank));
   if (!socket) return;
   const Counterpart holder = counterpart_of(*socket, access_);
@@ -93,14 +93,14 @@ void Rendezvous::connect_to(Rank rank) {
   if (sent != Sent::whole) links_[rank] = Link{};
 }
 
-void Rendezvous::lose(Rank rank, const std::string& why) {
+void PeerDiscovery::lose(Rank rank, const std::string& why) {
   notes_[rank] =
       "pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + " came, but " + why;
   agreement_->lost(rank);
   links_[rank] = Link{};
 }
 
-void Rendezvous::read_link(Rank rank) {
+void PeerDiscovery::read_link(Rank rank) {
   while (links_[rank].socket && !agreement_->decided()) {
     Received received = receive_packet(links_[rank].socket.get());
     if (received.kind == Received::Kind::nothing_yet) return;
@@ -117,18 +117,18 @@ void Rendezvous::read_link(Rank rank) {
   }
 }
 
-void Rendezvous::handle(Rank rank, Received& received) {
+void PeerDiscovery::handle(Rank rank, Received& received) {
   const Packet& packet = received.packet;
   if (packet.type == PacketType::refuse) throw Error(packet.text.data());
   if (packet.type == PacketType::hello && !met(rank)) return greet(rank, received);
   if (packet.type == PacketType::ready && met(rank))
-    return agreement_->heard_ready(rank, packet.value);
-  if (packet.type == PacketType::go && met(rank)) return agreement_->heard_go(packet.value);
+    return agreement_->on_ready(rank, packet.value);
+  if (packet.type == PacketType::go && met(rank)) return agreement_->on_go(packet.value);
   lose(rank, "did not keep to the protocol");
 }
 
 /// The other one's introduction: from here on it is a member.
-void Rendezvous::greet(Rank rank, Received& hello) {
+void PeerDiscovery::greet(Rank rank, Received& hello) {
   Link& link = links_[rank];
   const std::string fault = mismatch(hello.packet, link.pid);
   if (!fault.empty()) throw Error(fault);
@@ -136,10 +136,10 @@ void Rendezvous::greet(Rank rank, Received& hello) {
       !never_blocks(hello.descriptors[1]))
     return lose(rank, "introduced itself wrongly");
   try {
-    PeerSegment base = map_peer_segment(hello.descriptors[0]);
-    if (base.info.kind != SegmentKind::base || base.info.owner_rank != rank ||
+    PeerMapping base = map_peer(hello.descriptors[0]);
+    if (base.info.kind != MappingKind::base || base.info.owner_rank != rank ||
         base.info.group != self_.group || base.info.incarnation != hello.packet.incarnation ||
-        base.info.bytes != BaseSegment::bytes(self_.members()))
+        base.info.bytes != BaseMapping::bytes(self_.members()))
       return lose(rank, "sent a base segment that is not its own");
     link.base = std::move(base.mapping);
   } catch (const Error& error) {
@@ -154,7 +154,7 @@ void Rendezvous::greet(Rank rank, Received& hello) {
 
 // --- from higher ranks ---------------------------------------------------------------------------
 
-void Rendezvous::accept_arrivals() {
+void PeerDiscovery::accept_arrivals() {
   for (std::size_t i = 0; i < kMaxArrivals; ++i) {
     Descriptor socket = take_connection(listener_);
     if (!socket && (errno == EMFILE || errno == ENFILE))
@@ -167,14 +167,14 @@ void Rendezvous::accept_arrivals() {
   }
 }
 
-void Rendezvous::read_arrivals() {
+void PeerDiscovery::read_arrivals() {
   std::vector<Arrival> silent;
   for (Arrival& arrival : arrivals_)
     if (still_silent(arrival)) silent.push_back(std::move(arrival));
   arrivals_ = std::move(silent);
 }
 
-bool Rendezvous::still_silent(Arrival& arrival) {
+bool PeerDiscovery::still_silent(Arrival& arrival) {
   Received received = receive_packet(arrival.socket.get());
   if (received.kind == Received::Kind::nothing_yet) return true;
   if (received.kind == Received::Kind::no_descriptors)
@@ -190,7 +190,7 @@ bool Rendezvous::still_silent(Arrival& arrival) {
   return false;  // a probe only wants to know whether we run
 }
 
-void Rendezvous::admit(Arrival& arrival, Received& hello) {
+void PeerDiscovery::admit(Arrival& arrival, Received& hello) {
   std::string fault = mismatch(hello.packet, arrival.who.pid);
   const Rank rank = hello.packet.rank;
   if (fault.empty() && rank < self_.rank)
@@ -216,7 +216,7 @@ void Rendezvous::admit(Arrival& arrival, Received& hello) {
 
 /// Members call only lower ranks. If we took the place of one who died in a running group, the
 /// higher ones will never call: so ask them.
-void Rendezvous::probe_higher() {
+void PeerDiscovery::probe_higher() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   if (next_probe_ns_ == 0) next_probe_ns_ = now_ns + kProbeIntervalNs;
   if (now_ns < next_probe_ns_) return;
@@ -230,7 +230,7 @@ void Rendezvous::probe_higher() {
   }
 }
 
-void Rendezvous::read_probes() {
+void PeerDiscovery::read_probes() {
   for (Descriptor& probe : probes_) {
     if (!probe) continue;
     const Received received = receive_packet(probe.get());

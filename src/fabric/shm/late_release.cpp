@@ -5,7 +5,7 @@
 
 namespace dunlin::shm {
 
-void LateRelease::add(std::shared_ptr<const segments::Mapping> mapping,
+void LateRelease::add(std::shared_ptr<const mapping::Mapping> mapping,
                       std::uint64_t now_ns) noexcept {
   if (!mapping || mapping->memory().size() > kMostBytes) return;
   const std::size_t bytes = mapping->memory().size();

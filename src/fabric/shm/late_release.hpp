@@ -5,7 +5,7 @@
 #include <deque>
 #include <memory>
 
-#include "fabric/segments/segment.hpp"
+#include "fabric/mapping/mapping.hpp"
 
 /// Mappings that nobody uses any more, given back to the system a while later and one at a time.
 /// To free the last mapping of 3 MB takes half a millisecond, and the moment at which memory falls
@@ -17,7 +17,7 @@ class LateRelease {
   static constexpr std::uint64_t kRestNs = 10'000'000;
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // what is more goes at once
 
-  void add(std::shared_ptr<const segments::Mapping> mapping, std::uint64_t now_ns) noexcept;
+  void add(std::shared_ptr<const mapping::Mapping> mapping, std::uint64_t now_ns) noexcept;
   /// Gives one back, if its time has come.
   void look(std::uint64_t now_ns) noexcept;
   /// For who needs memory now. False if there was none.
@@ -30,7 +30,7 @@ class LateRelease {
  private:
   void give_back() noexcept;
 
-  std::deque<std::shared_ptr<const segments::Mapping>> resting_;  // the oldest first
+  std::deque<std::shared_ptr<const mapping::Mapping>> resting_;  // the oldest first
   std::size_t bytes_ = 0;
   std::uint64_t due_ns_ = 0;
 };

@@ -19,7 +19,7 @@ Refusal ShmBackend::send(Rank peer, std::uint32_t channel,
 /// The mark comes before `pending`, and the owner clears `pending` before it looks at the marks: so
 /// either it sees this mark, or `pending` is set again.
 void ShmBackend::mark_messages(Rank to) noexcept {
-  BaseSegment& base = *attention_[to].base;
+  BaseMapping& base = *attention_[to].base;
   memory::fetch_or(&base.message_waiting[self_.rank / 64], std::uint64_t{1} << self_.rank % 64);
   memory::store(base.pending, 1);
 }

@@ -27,7 +27,7 @@ enum class PacketType : std::uint16_t {
   announce,   // my region number `value`; with its segment
   withdraw,   // my region number `value` is no more
   leave,      // I am about to close my fabric
-  ticket      // at a door: we meet in a fabric of our own, with `value` in its name
+  ticket      // at a listener: we meet in a fabric of our own, with `value` in its name
 };
 
 struct Packet {

@@ -4,14 +4,14 @@ namespace dunlin::shm {
 
 std::span<std::byte> ShmBackend::map(RegionId id, const LocalRegion& region) {
   const RegionSpec& spec = region.spec;
-  OwnSegment segment =
-      make_segment({.kind = region.observers_only ? SegmentKind::published : SegmentKind::region,
+  OwnMapping segment =
+      make_segment({.kind = region.observers_only ? MappingKind::published : MappingKind::region,
                     .owner_pid = static_cast<std::uint32_t>(getpid()),
                     .owner_uid = geteuid(),
                     .owner_rank = self_.rank,
                     .members = members_,
                     .incarnation = self_.incarnation,
-                    .epoch = spec.epoch,
+                    .generation = spec.generation,
                     .layout_hash = spec.layout_hash,
                     .bytes = spec.bytes,
                     .fabric = "shm",
@@ -19,18 +19,18 @@ std::span<std::byte> ShmBackend::map(RegionId id, const LocalRegion& region) {
                     .member = self_.names[self_.rank],
                     .region = spec.name,
                     .layout_text = spec.layout_text});
-  segments_[id.index] = std::make_shared<const OwnSegment>(std::move(segment));
+  segments_[id.index] = std::make_shared<const OwnMapping>(std::move(segment));
   return segments_[id.index]->mapping->memory();
 }
 
 /// What rests in late_ may be what is missing.
-OwnSegment ShmBackend::make_segment(const SegmentInfo& info) {
+OwnMapping ShmBackend::make_segment(const MappingInfo& info) {
   try {
-    return create_segment(info, access_.group);
+    return create_mapping(info, access_.group);
   } catch (const Error&) {
     if (!late_.give_all_back()) throw;
   }
-  return create_segment(info, access_.group);
+  return create_mapping(info, access_.group);
 }
 
 void ShmBackend::open(RegionId id, const LocalRegion&, RemoteRegion& own) {
@@ -52,7 +52,7 @@ void ShmBackend::withdraw(Rank peer, RegionId, const LocalRegion& region) noexce
 }
 
 void ShmBackend::unmap(RegionId id, const LocalRegion&) noexcept {
-  const std::shared_ptr<const OwnSegment> segment = std::move(segments_[id.index]);
+  const std::shared_ptr<const OwnMapping> segment = std::move(segments_[id.index]);
   late_.add(segment->mapping, core().recent_ns());
 }
 
@@ -70,15 +70,15 @@ void ShmBackend::let_go(Rank, RemoteRegion& there) noexcept {
 void ShmBackend::take_announcement(Rank from, Received& received) {
   if (received.descriptors.size() != 1)
     return core().fail(from, "it announced a region without memory");
-  PeerSegment segment = map_peer_segment(received.descriptors[0]);
-  const SegmentInfo& info = segment.info;
-  if (info.kind != SegmentKind::region || info.incarnation != contacts_[from].link.incarnation ||
+  PeerMapping segment = map_peer(received.descriptors[0]);
+  const MappingInfo& info = segment.info;
+  if (info.kind != MappingKind::region || info.incarnation != contacts_[from].link.incarnation ||
       info.owner_rank != from || info.group != self_.group)
     return core().fail(from, "it announced a segment that is not its own region");
   const FabricCore::Fault fault =
       core().on_announcement(from, {.number = received.packet.value,
                                     .bytes = segment.mapping->memory().size(),
-                                    .epoch = info.epoch,
+                                    .generation = info.generation,
                                     .layout_hash = info.layout_hash,
                                     .name = info.region,
                                     .layout_text = info.layout_text,

@@ -8,34 +8,34 @@ namespace {
 
 constexpr std::uint64_t kLookIntervalNs = 250'000;
 
-class Joining final : public SteppedFormation {
+class ShmJoin final : public SteppedJoin {
  public:
-  explicit Joining(const JoinOptions& options) : rendezvous_(options) {}
-  std::string missing() const override { return rendezvous_.missing_members(); }
+  explicit ShmJoin(const JoinOptions& options) : discovery_(options) {}
+  std::string missing() const override { return discovery_.missing_members(); }
 
  private:
   std::unique_ptr<Fabric> step() override {
-    std::optional<Attachment> attachment = rendezvous_.poll();
+    std::optional<Attachment> attachment = discovery_.poll();
     return attachment ? make_shm_fabric(std::move(*attachment)) : nullptr;
   }
-  Awaited awaited() override { return rendezvous_.awaited(); }
+  Awaited awaited() override { return discovery_.awaited(); }
 
-  Rendezvous rendezvous_;
+  PeerDiscovery discovery_;
 };
 
 }  // namespace
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(options).run(); }
+std::unique_ptr<Fabric> join(const JoinOptions& options) { return ShmJoin(options).run(); }
 
-std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
-  return std::make_unique<Joining>(options);
+std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
+  return std::make_unique<ShmJoin>(options);
 }
 
 ShmBackend::ShmBackend(Attachment attachment, int bell)
     : members_(attachment.self.members()),
       targets_(attachment.self.members() * kMaxRegions),
       attention_(attachment.self.members()),
-      own_(reinterpret_cast<BaseSegment*>(attachment.base.mapping->memory().data())),
+      own_(reinterpret_cast<BaseMapping*>(attachment.base.mapping->memory().data())),
       look_timer_(kLookIntervalNs, ShmBackend::now_ns()),
       last_watch_ns_(ShmBackend::now_ns()),
       self_(std::move(attachment.self)),
@@ -65,7 +65,7 @@ void ShmBackend::attach(Rank rank) {
   if (rank == self_.rank)
     link.bell = Descriptor(checked(fcntl(bell_, F_DUPFD_CLOEXEC, 0), "copying a descriptor"));
   if (!link.base) return core().fail_soon(rank, "it died while the group was forming");
-  attention_[rank].base = reinterpret_cast<BaseSegment*>(link.base->memory().data());
+  attention_[rank].base = reinterpret_cast<BaseMapping*>(link.base->memory().data());
   attention_[rank].bell = link.bell.get();
   attention_[rank].needs_fence = link.needs_fence;
   core().on_silence_timeout(link.silence_timeout_ms);

@@ -13,7 +13,7 @@
 #include "fabric/core/core.hpp"
 #include "fabric/shm/late_release.hpp"
 #include "fabric/shm/membarrier.hpp"
-#include "fabric/shm/rendezvous.hpp"
+#include "fabric/shm/peer_discovery.hpp"
 #include "fabric/tick_timer.hpp"
 
 /// The backend over shared memory, one file a concern: operations.cpp and messages.cpp are the data
@@ -71,14 +71,14 @@ class ShmBackend final : public FabricBackend {
   };
   /// How to reach a member between operations; no base: it has failed.
   struct Attention {
-    BaseSegment* base = nullptr;
+    BaseMapping* base = nullptr;
     int bell = -1;
     bool needs_fence = false;
     MessageSender sender = {};
   };
   struct Outgoing {
     Packet packet;
-    std::shared_ptr<const OwnSegment> segment;  // to send along; may be none
+    std::shared_ptr<const OwnMapping> segment;  // to send along; may be none
   };
   struct Contact {
     Link link;
@@ -99,7 +99,7 @@ class ShmBackend final : public FabricBackend {
   void mark_messages(Rank to) noexcept;
 
   // regions.cpp
-  [[nodiscard]] OwnSegment make_segment(const SegmentInfo& info);
+  [[nodiscard]] OwnMapping make_segment(const MappingInfo& info);
   void take_announcement(Rank from, Received& received);
   [[nodiscard]] Target& target(Rank peer, RegionId id) noexcept {
     return targets_[peer * kMaxRegions + id.index];
@@ -111,7 +111,7 @@ class ShmBackend final : public FabricBackend {
   void read_control();
   void read_packets(Rank from);
   void handle_packet(Rank from, Received& received);
-  void send_control(Rank to, const Packet& packet, std::shared_ptr<const OwnSegment> segment);
+  void send_control(Rank to, const Packet& packet, std::shared_ptr<const OwnMapping> segment);
   void flush_control();
   void flush(Rank to);
   void accept_arrivals();
@@ -131,7 +131,7 @@ class ShmBackend final : public FabricBackend {
   std::vector<Attention> attention_;  // by rank
 
   // Watching and waiting.
-  BaseSegment* own_;
+  BaseMapping* own_;
   TickTimer look_timer_;  // until the next look at the clock
   std::uint64_t last_watch_ns_;
   std::uint64_t heartbeats_ = 0;
@@ -143,10 +143,10 @@ class ShmBackend final : public FabricBackend {
   Access access_;
   Descriptor listener_;
   int bell_;  // the core's
-  OwnSegment base_;
+  OwnMapping base_;
   std::vector<Contact> contacts_;  // by rank
   std::vector<Descriptor> arrivals_;
-  std::vector<std::shared_ptr<const OwnSegment>> segments_;  // by region
+  std::vector<std::shared_ptr<const OwnMapping>> segments_;  // by region
   std::size_t outgoing_ = 0;                                 // packets that wait, to all
   LateRelease late_;
   std::uint32_t living_;

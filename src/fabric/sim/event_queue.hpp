@@ -20,7 +20,7 @@ enum class Happening : std::uint8_t {
   fetch,        // bytes of a read are due to be read at its target
   acknowledge,  // the sender learns that a flight is done
   retry,        // a link may have retried for too long; subject: link
-  silence,      // a node may have been silent for too long; subject: link, epoch
+  silence,      // a node may have been silent for too long; subject: link, generation
   timer         // an action given to World::at; subject: its slot
 };
 

@@ -42,8 +42,8 @@ void Network::on_retry(std::uint64_t link_index) {
     return world_.timeline.schedule(timeout, Happening::retry, link_index);
   }
   close(wire.from, wire.to);
-  if (seats_[wire.from].fabric == nullptr) return;
-  seats_[wire.from].fabric->lost(
+  if (endpoints_[wire.from].fabric == nullptr) return;
+  endpoints_[wire.from].fabric->lost(
       wire.to, "an operation was not acknowledged within " +
                    std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us");
 }
@@ -76,13 +76,13 @@ void Network::fail(Flight& flight) {
   const bool heard = flight.delivered && !flight.is_operation();
   if (flight.dead || heard) return;
   if (flight.completion != nullptr)
-    seats_[flight.from].fabric->finished(*flight.completion, flight.to, true);
+    endpoints_[flight.from].fabric->finished(*flight.completion, flight.to, true);
   flight.completion = nullptr;
   flight.local = nullptr;
   flight.dead = true;
 }
 
-void Network::close(Seat observer, Seat peer) {
+void Network::close(EndpointId observer, EndpointId peer) {
   Link& out = link(observer, peer);
   if (out.closed) return;
   out.closed = out.broken = true;
@@ -98,7 +98,7 @@ void Network::close(Seat observer, Seat peer) {
   update_silence(out);
 }
 
-void Network::abandon(Seat owner, const Completion& completion) {
+void Network::abandon(EndpointId owner, const Completion& completion) {
   pool_.for_each([&](Flight& flight) {
     if (flight.from != owner || flight.completion != &completion) return;
     flight.completion = nullptr;
@@ -107,7 +107,7 @@ void Network::abandon(Seat owner, const Completion& completion) {
   });
 }
 
-void Network::forget_memory(Seat owner, std::span<const std::byte> memory) {
+void Network::forget_memory(EndpointId owner, std::span<const std::byte> memory) {
   pool_.for_each([&](Flight& flight) {
     const bool inside =
         flight.local >= memory.data() && flight.local < memory.data() + memory.size();
@@ -120,30 +120,32 @@ void Network::forget_memory(Seat owner, std::span<const std::byte> memory) {
 // --- silence -------------------------------------------------------------------------------------
 
 void Network::cpu_changed(Rank node) {
-  for (const Seat seat : seats_of_[node])
-    for_each_peer(seat, [&](Seat peer) { update_silence(link(seat, peer)); });
+  for (const EndpointId endpoint : endpoints_of_[node])
+    for_each_peer(endpoint, [&](EndpointId peer) { update_silence(link(endpoint, peer)); });
 }
 
 void Network::update_silence(Link& wire) {
   const bool silent =
-      !cpu(wire.from).computes() || wire.path.cut || wire.broken || seats_[wire.from].gone;
+      !cpu(wire.from).computes() || wire.path.cut || wire.broken || endpoints_[wire.from].gone;
   if (silent == wire.silent) return;
   wire.silent = silent;
-  ++wire.silence_epoch;
+  ++wire.silence_generation;
   const Costs& costs = world_.costs;
   if (!silent || costs.silence_timeout == 0) return;
   // The last heartbeat left at a multiple of the interval.
   const Ticks interval = costs.heartbeat_interval;
   const Ticks last_sent = interval == 0 ? now() : now() - now() % interval;
   const Ticks noticed = last_sent + costs.write_latency + costs.silence_timeout;
-  world_.timeline.schedule(noticed, Happening::silence, index_of(wire) << 32 | wire.silence_epoch);
+  world_.timeline.schedule(noticed, Happening::silence,
+                           index_of(wire) << 32 | wire.silence_generation);
 }
 
 void Network::on_silence(std::uint64_t subject) {
   const Link& wire = *links_[subject >> 32];
-  const auto epoch = static_cast<std::uint32_t>(subject);
-  if (wire.silence_epoch != epoch || link(wire.to, wire.from).closed) return;
-  if (SimBackend* const observer = seats_[wire.to].fabric) observer->suspect(wire.from, epoch);
+  const auto generation = static_cast<std::uint32_t>(subject);
+  if (wire.silence_generation != generation || link(wire.to, wire.from).closed) return;
+  if (SimBackend* const observer = endpoints_[wire.to].fabric)
+    observer->suspect(wire.from, generation);
 }
 
 // --- faults --------------------------------------------------------------------------------------
@@ -177,25 +179,26 @@ void Network::crash(Rank node) {
   dying.died_at = now();
   drop_unsent(node);
   stall_all(dying.responses.take_all());
-  for (const Seat seat : seats_of_[node]) {
-    drop_arrived(seat);
-    for_each_peer(seat, [&](Seat peer) { stall_all(link(peer, seat).held.take_all()); });
+  for (const EndpointId endpoint : endpoints_of_[node]) {
+    drop_arrived(endpoint);
+    for_each_peer(endpoint,
+                  [&](EndpointId peer) { stall_all(link(peer, endpoint).held.take_all()); });
   }
   cpu_changed(node);
 }
 
 /// What nobody has looked at yet.
-void Network::drop_arrived(Seat seat) {
-  SeatFacts& facts = seats_[seat];
+void Network::drop_arrived(EndpointId endpoint) {
+  EndpointFacts& facts = endpoints_[endpoint];
   FlightList inbox = facts.fabric != nullptr ? facts.fabric->take_inbox() : facts.early.take_all();
   while (!inbox.empty()) drop(inbox.pop_front());
 }
 
 template <class Visit>
 void Network::for_each_link(Rank from, Rank to, Visit visit) {
-  for (const Seat seat : seats_of_[from])
-    for_each_peer(seat, [&](Seat peer) {
-      if (node_of(peer) == to) visit(link(seat, peer));
+  for (const EndpointId endpoint : endpoints_of_[from])
+    for_each_peer(endpoint, [&](EndpointId peer) {
+      if (node_of(peer) == to) visit(link(endpoint, peer));
     });
 }
 

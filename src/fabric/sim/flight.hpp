@@ -42,7 +42,7 @@ struct FlightFacts {
   bool responding = false;  // a read or atomic on its way back
   bool delivered = false;   // done at the target; only its acknowledgement is missing
   bool failed = false;      // the target had no such memory
-  std::uint32_t from = 0;   // seats
+  std::uint32_t from = 0;   // endpoints
   std::uint32_t to = 0;
 
   std::uint64_t region = 0;  // the target's number for it

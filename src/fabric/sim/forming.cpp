@@ -48,8 +48,8 @@ bool all_begun(const Forming& forming) {
 
 }  // namespace
 
-std::shared_ptr<Forming> Meetings::enter(Rank node, const std::string& name,
-                                         const std::vector<Rank>& nodes) {
+std::shared_ptr<Forming> PendingFabrics::enter(Rank node, const std::string& name,
+                                               const std::vector<Rank>& nodes) {
   check_list(node, name, nodes);
   const Rank rank = rank_among(nodes, node);
   std::erase_if(open_, [](const auto& one) { return all_begun(*one) || came_to_nothing(*one); });
@@ -66,18 +66,18 @@ std::shared_ptr<Forming> Meetings::enter(Rank node, const std::string& name,
     const auto made = std::make_shared<Forming>();
     made->name = name;
     made->nodes = nodes;
-    made->first_seat = world_.network.add_seats(nodes);
+    made->first_endpoint = world_.network.add_endpoints(nodes);
     made->members.resize(nodes.size());
     for (Forming::Member& member : made->members) member.has_met.resize(nodes.size());
     open_.push_back(made);
     found = open_.end() - 1;
   }
   std::shared_ptr<Forming> forming = *found;
-  introduce(forming, rank);
+  connect_nodes(forming, rank);
   return forming;
 }
 
-void Meetings::introduce(const std::shared_ptr<Forming>& forming, Rank rank) {
+void PendingFabrics::connect_nodes(const std::shared_ptr<Forming>& forming, Rank rank) {
   Forming::Member& own = forming->members[rank];
   own.begun = true;
   own.has_met[rank] = true;
@@ -88,8 +88,8 @@ void Meetings::introduce(const std::shared_ptr<Forming>& forming, Rank rank) {
 
 /// Both ways must be open at the beginning and at the end of a round trip, and both programs have
 /// to answer. `since`: the NICs have not reached each other from then on.
-void Meetings::try_to_meet(const std::shared_ptr<Forming>& forming, Rank one, Rank other,
-                           Ticks since) {
+void PendingFabrics::try_to_meet(const std::shared_ptr<Forming>& forming, Rank one, Rank other,
+                                 Ticks since) {
   const Rank here = forming->nodes[one];
   const Rank there = forming->nodes[other];
   const bool began_well = world_.network.can_meet(here, there);
@@ -116,8 +116,8 @@ void Meetings::try_to_meet(const std::shared_ptr<Forming>& forming, Rank one, Ra
 
 // --- one member ----------------------------------------------------------------------------------
 
-SimFormation::SimFormation(Simulation& world, std::shared_ptr<Forming> forming, Rank node,
-                           Ticks patience)
+SimPendingJoin::SimPendingJoin(Simulation& world, std::shared_ptr<Forming> forming, Rank node,
+                               Ticks patience)
     : world_(world),
       forming_(std::move(forming)),
       rank_(rank_among(forming_->nodes, node)),
@@ -126,15 +126,15 @@ SimFormation::SimFormation(Simulation& world, std::shared_ptr<Forming> forming, 
   world.cpu(node).wake(world.timeline.now);
 }
 
-SimFormation::~SimFormation() { give_up(); }
+SimPendingJoin::~SimPendingJoin() { give_up(); }
 
-void SimFormation::give_up() {
+void SimPendingJoin::give_up() {
   if (std::exchange(over_, true)) return;
   forming_->members[rank_].given_up = true;
-  world_.network.leave(forming_->first_seat + rank_);
+  world_.network.leave(forming_->first_endpoint + rank_);
 }
 
-std::unique_ptr<Fabric> SimFormation::poll() {
+std::unique_ptr<Fabric> SimPendingJoin::poll() {
   if (over_) throw Error("the forming of group '" + forming_->name + "' is over: begin it anew");
   const Rank node = forming_->nodes[rank_];
   if (!world_.begin_poll(node)) return nullptr;
@@ -148,13 +148,13 @@ std::unique_ptr<Fabric> SimFormation::poll() {
     return nullptr;
   }
   over_ = true;
-  return make_sim_fabric(world_, forming_->name, forming_->nodes, forming_->first_seat, rank_,
+  return make_sim_fabric(world_, forming_->name, forming_->nodes, forming_->first_endpoint, rank_,
                          Begins::later);
 }
 
 /// Empty as long as it may still be formed.
-std::string SimFormation::why_not() const {
-  const std::vector<Rank>& left = world_.network.left_early(forming_->first_seat + rank_);
+std::string SimPendingJoin::why_not() const {
+  const std::vector<Rank>& left = world_.network.left_early(forming_->first_endpoint + rank_);
   if (!left.empty()) return forming_->who(left.front()) + " has given up";
   const std::string& fault = forming_->members[rank_].fault;
   if (!fault.empty()) return fault;
@@ -164,7 +164,7 @@ std::string SimFormation::why_not() const {
          " us; missing: " + absent;
 }
 
-std::string SimFormation::missing() const {
+std::string SimPendingJoin::missing() const {
   std::string all;
   for (Rank peer = 0; peer < forming_->nodes.size(); ++peer)
     if (!forming_->members[rank_].has_met[peer])

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/formation.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
-#include "fabric/sim/seat.hpp"
+#include "fabric/sim/endpoint.hpp"
 #include "fabric/sim/ticks.hpp"
 
 /// Fabrics that are formed while the world runs. Two nodes meet by a round trip once both have
@@ -25,33 +25,33 @@ struct Forming {
   };
   std::string name;
   std::vector<Rank> nodes;  // by rank
-  Seat first_seat = 0;
+  EndpointId first_endpoint = 0;
   std::vector<Member> members;  // by rank
 
   [[nodiscard]] std::string who(Rank rank) const { return "node" + std::to_string(nodes[rank]); }
 };
 
 /// All that are not complete yet.
-class Meetings {
+class PendingFabrics {
  public:
-  explicit Meetings(Simulation& world) : world_(world) {}
+  explicit PendingFabrics(Simulation& world) : world_(world) {}
 
-  /// The node takes its place; the first of them makes the meeting. Throws Error.
+  /// The node takes its place; the first of them makes the rendezvous. Throws Error.
   [[nodiscard]] std::shared_ptr<Forming> enter(Rank node, const std::string& name,
                                                const std::vector<Rank>& nodes);
 
  private:
-  void introduce(const std::shared_ptr<Forming>& forming, Rank rank);
+  void connect_nodes(const std::shared_ptr<Forming>& forming, Rank rank);
   void try_to_meet(const std::shared_ptr<Forming>& forming, Rank one, Rank other, Ticks since);
 
   Simulation& world_;
   std::vector<std::shared_ptr<Forming>> open_;
 };
 
-class SimFormation final : public Formation {
+class SimPendingJoin final : public PendingJoin {
  public:
-  SimFormation(Simulation& world, std::shared_ptr<Forming> forming, Rank rank, Ticks patience);
-  ~SimFormation() override;
+  SimPendingJoin(Simulation& world, std::shared_ptr<Forming> forming, Rank rank, Ticks patience);
+  ~SimPendingJoin() override;
   [[nodiscard]] std::unique_ptr<Fabric> poll() override;
 
  private:

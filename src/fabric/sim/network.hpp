@@ -10,8 +10,8 @@
 #include <dunlin/fabric.hpp>
 
 #include "fabric/sim/budget.hpp"
+#include "fabric/sim/endpoint.hpp"
 #include "fabric/sim/flight.hpp"
-#include "fabric/sim/seat.hpp"
 #include "fabric/sim/sim_backend.hpp"
 #include "ring.hpp"
 
@@ -32,16 +32,17 @@ struct Path {
 
 /// One direction between two members of a fabric.
 struct Link {
-  Link(Seat sender, Seat receiver, Path& between) : from(sender), to(receiver), path(between) {}
+  Link(EndpointId sender, EndpointId receiver, Path& between)
+      : from(sender), to(receiver), path(between) {}
 
-  Seat from;
-  Seat to;
+  EndpointId from;
+  EndpointId to;
   Path& path;
   bool broken = false;  // for good: one end has given the other up
   bool closed = false;  // it was the sender that has
   bool silent = false;  // no heartbeat comes through
   bool retrying = false;
-  std::uint32_t silence_epoch = 0;
+  std::uint32_t silence_generation = 0;
 
   FlightList stalled;  // not acknowledged, and no acknowledgement on its way
   FlightList held;     // signals that arrived before something posted earlier
@@ -74,16 +75,20 @@ class Network {
 
   void add_node();
   /// For a fabric of these nodes; returns the first.
-  [[nodiscard]] Seat add_seats(const std::vector<Rank>& nodes);
+  [[nodiscard]] EndpointId add_endpoints(const std::vector<Rank>& nodes);
   /// From now on the fabric sits there; late, it gets what has arrived already.
-  void seat(Seat seat, SimBackend& fabric);
-  void seat_late(Seat seat, SimBackend& fabric);
+  void endpoint(EndpointId endpoint, SimBackend& fabric);
+  void endpoint_late(EndpointId endpoint, SimBackend& fabric);
   /// The fabric goes, or was never formed; its peers are told.
-  void leave(Seat seat);
-  [[nodiscard]] Rank node_of(Seat seat) const noexcept { return seats_[seat].node; }
-  [[nodiscard]] const std::vector<Rank>& left_early(Seat seat) const { return seats_[seat].left; }
+  void leave(EndpointId endpoint);
+  [[nodiscard]] Rank node_of(EndpointId endpoint) const noexcept {
+    return endpoints_[endpoint].node;
+  }
+  [[nodiscard]] const std::vector<Rank>& left_early(EndpointId endpoint) const {
+    return endpoints_[endpoint].left;
+  }
 
-  [[nodiscard]] Link& link(Seat from, Seat to);
+  [[nodiscard]] Link& link(EndpointId from, EndpointId to);
   [[nodiscard]] Path& path(Rank from, Rank to);
   [[nodiscard]] Flight& new_flight() { return pool_.take(); }
 
@@ -99,11 +104,11 @@ class Network {
   void drop(Flight& flight);
   /// Books an amount of one of the link's budgets as returned at some moment.
   void give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at);
-  void abandon(Seat owner, const Completion& completion);
+  void abandon(EndpointId owner, const Completion& completion);
   /// The owner's memory is about to be freed.
-  void forget_memory(Seat owner, std::span<const std::byte> memory);
+  void forget_memory(EndpointId owner, std::span<const std::byte> memory);
   /// The observer gives the peer up: nothing passes between them any more.
-  void close(Seat observer, Seat peer);
+  void close(EndpointId observer, EndpointId peer);
 
   // --- for fabrics that are being formed ---------------------------------------------------------
   /// Both NICs work, and nothing between them is cut.
@@ -134,23 +139,23 @@ class Network {
 
   void schedule(Ticks at, Happening what, Flight& flight);
   void schedule_transmit(Rank node);
-  [[nodiscard]] Nic& nic(Seat seat) { return nics_[seats_[seat].node]; }
-  [[nodiscard]] Cpu& cpu(Seat seat);
+  [[nodiscard]] Nic& nic(EndpointId endpoint) { return nics_[endpoints_[endpoint].node]; }
+  [[nodiscard]] Cpu& cpu(EndpointId endpoint);
   template <class Visit>
-  void for_each_peer(Seat seat, Visit visit) {
-    const Seat first = seats_[seat].first;
-    const Seat end = first + seats_[seat].members;
-    for (Seat peer = first; peer < end; ++peer)
-      if (peer != seat) visit(peer);
+  void for_each_peer(EndpointId endpoint, Visit visit) {
+    const EndpointId first = endpoints_[endpoint].first;
+    const EndpointId end = first + endpoints_[endpoint].members;
+    for (EndpointId peer = first; peer < end; ++peer)
+      if (peer != endpoint) visit(peer);
   }
   /// For each link between the two nodes in this direction, of whatever fabric.
   template <class Visit>
   void for_each_link(Rank from, Rank to, Visit visit);
   [[nodiscard]] bool unreachable(const Flight& flight);
-  void say_farewell(Seat from, Seat to);
+  void send_farewell(EndpointId from, EndpointId to);
   void hand_over(Flight& flight);
-  [[nodiscard]] SimBackend::Reach target_of(const Flight& flight) const noexcept;
-  [[nodiscard]] Seat heading_for(const Flight& f) const noexcept {
+  [[nodiscard]] SimBackend::RemoteMemory target_of(const Flight& flight) const noexcept;
+  [[nodiscard]] EndpointId heading_for(const Flight& f) const noexcept {
     return f.responding ? f.from : f.to;
   }
   [[nodiscard]] Link& wire_of(const Flight& f) {
@@ -158,7 +163,7 @@ class Network {
   }
   [[nodiscard]] std::uint64_t index_of(const Link& l) const noexcept;
   [[nodiscard]] Ticks now() const noexcept;
-  void wake(Seat seat);
+  void wake(EndpointId endpoint);
 
   // nic.cpp
   void launch(Flight& flight);
@@ -194,7 +199,7 @@ class Network {
   // faults.cpp
   void stall(Flight& flight);
   void stall_all(FlightList flights);
-  void drop_arrived(Seat seat);
+  void drop_arrived(EndpointId endpoint);
   void retry_stalled(Link& link);
   void retire_all(FlightList flights);
   void fail(Flight& flight);
@@ -207,8 +212,8 @@ class Network {
   std::uint64_t posted_ = 0;
   std::vector<Nic> nics_;                                  // by node
   std::vector<std::vector<std::unique_ptr<Path>>> paths_;  // by nodes, made when first used
-  std::vector<std::vector<Seat>> seats_of_;                // by node: all but those that are gone
-  std::vector<SeatFacts> seats_;
+  std::vector<std::vector<EndpointId>> endpoints_of_;      // by node: all but those that are gone
+  std::vector<EndpointFacts> endpoints_;
   std::vector<std::unique_ptr<Link>> links_;  // made when first used
 };
 

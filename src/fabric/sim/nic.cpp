@@ -15,7 +15,7 @@ Network::Network(Simulation& world)
 
 Ticks Network::now() const noexcept { return world_.timeline.now; }
 
-void Network::wake(Seat seat) { cpu(seat).wake(now()); }
+void Network::wake(EndpointId endpoint) { cpu(endpoint).wake(now()); }
 
 void Network::schedule(Ticks at, Happening what, Flight& flight) {
   ++flight.pending;
@@ -228,7 +228,7 @@ void Network::complete(Flight& flight) {
   if (flight.is_atomic() && flight.local != nullptr && !flight.failed)
     memory::place(flight.local, &flight.result, sizeof(flight.result));
   if (flight.completion != nullptr)
-    seats_[flight.from].fabric->finished(*flight.completion, flight.to, flight.failed);
+    endpoints_[flight.from].fabric->finished(*flight.completion, flight.to, flight.failed);
   wake(flight.from);
   retire(flight);
 }

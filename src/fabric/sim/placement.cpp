@@ -135,7 +135,7 @@ void Network::place_run(Flight& flight) {
 }
 
 void Network::place(Flight& flight, Run due) {
-  const SimBackend::Reach reach = target_of(flight);
+  const SimBackend::RemoteMemory reach = target_of(flight);
   flight.failed = reach.memory == nullptr || reach.bytes < flight.offset + flight.bytes;
   if (flight.failed || due.end == due.begin) return;
   const auto copy = flight.kind == FlightKind::put ? memory::copy_unwatched : memory::place;
@@ -144,7 +144,7 @@ void Network::place(Flight& flight, Run due) {
 }
 
 void Network::execute_atomic(Flight& flight) {
-  const SimBackend::Reach reach = target_of(flight);
+  const SimBackend::RemoteMemory reach = target_of(flight);
   flight.failed = reach.memory == nullptr || reach.bytes < flight.offset + flight.bytes;
   if (!flight.failed) {
     std::byte* word = reach.memory + flight.offset;
@@ -181,7 +181,7 @@ void Network::fetch(Flight& flight) {
 
 void Network::fetch_run(Flight& flight) {
   if (flight.steps_fetched == runs_of(flight)) return;
-  const SimBackend::Reach reach = target_of(flight);
+  const SimBackend::RemoteMemory reach = target_of(flight);
   flight.failed = reach.memory == nullptr || reach.bytes < flight.offset + flight.bytes;
   if (flight.failed) return;
   const Run due = run(flight, shuffled(flight, flight.steps_fetched++));

@@ -7,7 +7,7 @@
 /// with the operations to the same peer.
 namespace dunlin::sim {
 
-SimBackend::Reach SimBackend::reach(std::uint64_t number) const noexcept {
+SimBackend::RemoteMemory SimBackend::reach(std::uint64_t number) const noexcept {
   bool known = false;
   if (core().find(number, known) == nullptr) return {};
   const std::span<std::byte> memory = memories_[number % kMaxRegions].bytes;
@@ -35,7 +35,7 @@ void SimBackend::announce(Rank peer, RegionId, const LocalRegion& region) {
   tell(peer, FlightKind::announcement,
        {.number = region.number,
         .bytes = region.spec.bytes,
-        .epoch = region.spec.epoch,
+        .generation = region.spec.generation,
         .layout_hash = region.spec.layout_hash,
         .name = region.spec.name,
         .layout_text = region.spec.layout_text});
@@ -46,7 +46,7 @@ void SimBackend::withdraw(Rank peer, RegionId, const LocalRegion& region) noexce
 }
 
 void SimBackend::unmap(RegionId id, const LocalRegion&) noexcept {
-  world_.network.forget_memory(seat_of(rank_), memories_[id.index].bytes);
+  world_.network.forget_memory(endpoint_of(rank_), memories_[id.index].bytes);
   memories_[id.index] = {};
 }
 
@@ -62,8 +62,8 @@ void SimBackend::tell(Rank peer, FlightKind kind, RemoteRegion what) {
   if (link_to(peer).closed) return;
   Flight& flight = world_.network.new_flight();
   flight.kind = kind;
-  flight.from = seat_of(rank_);
-  flight.to = seat_of(peer);
+  flight.from = endpoint_of(rank_);
+  flight.to = endpoint_of(peer);
   flight.announcement = std::make_shared<const RemoteRegion>(std::move(what));
   launch(flight);
 }

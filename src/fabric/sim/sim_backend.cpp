@@ -10,8 +10,8 @@
 namespace dunlin::sim {
 
 std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
-                                        const std::vector<Rank>& nodes, Seat first_seat, Rank rank,
-                                        Begins when) {
+                                        const std::vector<Rank>& nodes, EndpointId first_endpoint,
+                                        Rank rank, Begins when) {
   const Profile& profile = world.profile;
   FabricSetup setup{.kind = "sim",
                     .description = "simulated with profile " + profile.name,
@@ -29,38 +29,38 @@ std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& gr
                     .cpu_costs = &profile.cpu};
   for (const Rank node : nodes) setup.names.push_back("node" + std::to_string(node));
   return make_fabric(std::move(setup),
-                     std::make_unique<SimBackend>(world, nodes, first_seat, rank, when));
+                     std::make_unique<SimBackend>(world, nodes, first_endpoint, rank, when));
 }
 
-SimBackend::SimBackend(Simulation& world, const std::vector<Rank>& nodes, Seat first_seat,
+SimBackend::SimBackend(Simulation& world, const std::vector<Rank>& nodes, EndpointId first_endpoint,
                        Rank rank, Begins when)
     : world_(world),
       node_(nodes[rank]),
       rank_(rank),
       members_(static_cast<std::uint32_t>(nodes.size())),
-      first_seat_(first_seat),
+      first_endpoint_(first_endpoint),
       when_(when),
       memories_(kMaxRegions) {}
 
 void SimBackend::start() {
   if (when_ == Begins::later)
-    world_.network.seat_late(seat_of(rank_), *this);
+    world_.network.endpoint_late(endpoint_of(rank_), *this);
   else
-    world_.network.seat(seat_of(rank_), *this);
+    world_.network.endpoint(endpoint_of(rank_), *this);
 }
 
 SimBackend::~SimBackend() {
-  if (when_ == Begins::later) world_.network.leave(seat_of(rank_));
+  if (when_ == Begins::later) world_.network.leave(endpoint_of(rank_));
 }
 
 Cpu& SimBackend::cpu() const { return world_.cpu(node_); }
 
 Link& SimBackend::link_to(Rank peer) const {
-  return world_.network.link(seat_of(rank_), seat_of(peer));
+  return world_.network.link(endpoint_of(rank_), endpoint_of(peer));
 }
 
 Link& SimBackend::link_from(Rank peer) const {
-  return world_.network.link(seat_of(peer), seat_of(rank_));
+  return world_.network.link(endpoint_of(peer), endpoint_of(rank_));
 }
 
 void SimBackend::poll_soon() { cpu().wake(world_.timeline.now); }
@@ -121,14 +121,14 @@ void SimBackend::start(const Operation& operation) noexcept {
   if (operation.completion != nullptr) begin(*operation.completion);
   if (link_to(operation.peer).closed) {
     if (operation.completion != nullptr)
-      finished(*operation.completion, seat_of(operation.peer), true);
+      finished(*operation.completion, endpoint_of(operation.peer), true);
     return;
   }
   Flight& flight = world_.network.new_flight();
   flight.kind = static_cast<FlightKind>(operation.kind);
   flight.when = operation.when;
-  flight.from = seat_of(rank_);
-  flight.to = seat_of(operation.peer);
+  flight.from = endpoint_of(rank_);
+  flight.to = endpoint_of(operation.peer);
   flight.region = memories_[operation.region.index].remotes[operation.peer].number;
   flight.offset = operation.offset;
   flight.bytes = extent_of(operation);
@@ -153,8 +153,8 @@ Refusal SimBackend::send(Rank peer, std::uint32_t channel,
   spend(world_.profile.post_ns);
   Flight& flight = world_.network.new_flight();
   flight.kind = FlightKind::message;
-  flight.from = seat_of(rank_);
-  flight.to = seat_of(peer);
+  flight.from = endpoint_of(rank_);
+  flight.to = endpoint_of(peer);
   flight.channel = channel;
   flight.bytes = message.size();
   flight.captured = true;
@@ -165,29 +165,29 @@ Refusal SimBackend::send(Rank peer, std::uint32_t channel,
 }
 
 void SimBackend::forget(const Completion& completion) noexcept {
-  world_.network.abandon(seat_of(rank_), completion);
+  world_.network.abandon(endpoint_of(rank_), completion);
   for (std::size_t i = 0; i < finished_.size(); ++i)
     if (finished_[i].completion == &completion) finished_[i].completion = nullptr;
 }
 
 // --- polling -------------------------------------------------------------------------------------
 
-void SimBackend::finished(Completion& completion, Seat peer, bool failed) {
+void SimBackend::finished(Completion& completion, EndpointId peer, bool failed) {
   finished_.push_or_grow({&completion, rank_of(peer), failed});
   poll_soon();
 }
 
-void SimBackend::lost(Seat peer, std::string how) {
+void SimBackend::lost(EndpointId peer, std::string how) {
   failures_.push_back(
-      {.peer = rank_of(peer), .closed = true, .silence_epoch = 0, .how = std::move(how)});
+      {.peer = rank_of(peer), .closed = true, .silence_generation = 0, .how = std::move(how)});
   poll_soon();
 }
 
-void SimBackend::suspect(Seat peer, std::uint32_t silence_epoch) {
+void SimBackend::suspect(EndpointId peer, std::uint32_t silence_generation) {
   const auto silence_us = std::to_string(to_ns(world_.costs.silence_timeout) / 1000);
   failures_.push_back({.peer = rank_of(peer),
                        .closed = false,
-                       .silence_epoch = silence_epoch,
+                       .silence_generation = silence_generation,
                        .how = "nothing was heard of it for " + silence_us + " us"});
   poll_soon();
 }
@@ -195,7 +195,7 @@ void SimBackend::suspect(Seat peer, std::uint32_t silence_epoch) {
 void SimBackend::attend_soon() noexcept { poll_soon(); }
 
 void SimBackend::close(Rank peer) noexcept {
-  world_.network.close(seat_of(rank_), seat_of(peer));
+  world_.network.close(endpoint_of(rank_), endpoint_of(peer));
   poll_soon();
 }
 
@@ -217,7 +217,8 @@ std::size_t SimBackend::poll() noexcept {
 void SimBackend::handle_failures() {
   for (const Failure& failure : std::exchange(failures_, {})) {
     const Link& from = link_from(failure.peer);
-    const bool heard_since = !failure.closed && from.silence_epoch != failure.silence_epoch;
+    const bool heard_since =
+        !failure.closed && from.silence_generation != failure.silence_generation;
     if (!heard_since) core().fail(failure.peer, failure.how);
   }
 }

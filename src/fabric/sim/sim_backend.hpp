@@ -8,8 +8,8 @@
 #include <dunlin/fabric.hpp>
 
 #include "fabric/core/core.hpp"
+#include "fabric/sim/endpoint.hpp"
 #include "fabric/sim/flight.hpp"
-#include "fabric/sim/seat.hpp"
 #include "ring.hpp"
 
 namespace dunlin::sim {
@@ -21,17 +21,18 @@ class Cpu;
 
 enum class Begins { with_the_world, later };
 
-/// The fabric of this rank among these nodes, whose first seat is given. One that begins later also
-/// leaves, when it is destroyed; those that the world begins with last as long as it does.
+/// The fabric of this rank among these nodes, whose first endpoint is given. One that begins later
+/// also leaves, when it is destroyed; those that the world begins with last as long as it does.
 [[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
                                                       const std::vector<Rank>& nodes,
-                                                      Seat first_seat, Rank rank, Begins when);
+                                                      EndpointId first_endpoint, Rank rank,
+                                                      Begins when);
 
 /// A simulated node's attachment. What the network brings is queued here, and handled in poll().
 class SimBackend final : public FabricBackend {
  public:
-  SimBackend(Simulation& world, const std::vector<Rank>& nodes, Seat first_seat, Rank rank,
-             Begins when);
+  SimBackend(Simulation& world, const std::vector<Rank>& nodes, EndpointId first_endpoint,
+             Rank rank, Begins when);
   ~SimBackend() override;
 
   Posted post(std::span<const Operation> batch) noexcept;
@@ -59,18 +60,18 @@ class SimBackend final : public FabricBackend {
   void spend(double ns) noexcept override;
 
   // --- for the network ---------------------------------------------------------------------------
-  struct Reach {
+  struct RemoteMemory {
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
   };
   /// The memory that a peer knows by this number; null if it is no longer there.
-  [[nodiscard]] Reach reach(std::uint64_t number) const noexcept;
+  [[nodiscard]] RemoteMemory reach(std::uint64_t number) const noexcept;
   void arrived(Flight& flight) { inbox_.push_back(flight); }
-  void finished(Completion& completion, Seat peer, bool failed);
+  void finished(Completion& completion, EndpointId peer, bool failed);
   /// The connection to the peer is closed already.
-  void lost(Seat peer, std::string how);
+  void lost(EndpointId peer, std::string how);
   /// Nothing was heard of the peer for too long, unless that changes before the next poll.
-  void suspect(Seat peer, std::uint32_t silence_epoch);
+  void suspect(EndpointId peer, std::uint32_t silence_generation);
   [[nodiscard]] FlightList take_inbox() noexcept { return inbox_.take_all(); }
   /// What a message takes of its ring: a header, and its bytes rounded up.
   [[nodiscard]] static constexpr std::uint64_t ring_bytes(std::size_t message) noexcept {
@@ -100,13 +101,15 @@ class SimBackend final : public FabricBackend {
   struct Failure {
     Rank peer;
     bool closed;  // or else only suspected, while the silence lasts
-    std::uint32_t silence_epoch;
+    std::uint32_t silence_generation;
     std::string how;
   };
 
   [[nodiscard]] Cpu& cpu() const;
-  [[nodiscard]] Seat seat_of(Rank rank) const noexcept { return first_seat_ + rank; }
-  [[nodiscard]] Rank rank_of(Seat seat) const noexcept { return seat - first_seat_; }
+  [[nodiscard]] EndpointId endpoint_of(Rank rank) const noexcept { return first_endpoint_ + rank; }
+  [[nodiscard]] Rank rank_of(EndpointId endpoint) const noexcept {
+    return endpoint - first_endpoint_;
+  }
   [[nodiscard]] Link& link_to(Rank peer) const;
   [[nodiscard]] Link& link_from(Rank peer) const;
   void poll_soon();
@@ -129,7 +132,7 @@ class SimBackend final : public FabricBackend {
   Rank node_;
   Rank rank_;
   std::uint32_t members_;
-  Seat first_seat_;
+  EndpointId first_endpoint_;
   Begins when_;
   std::vector<Memory> memories_;  // by region
   FlightList inbox_;

@@ -41,11 +41,11 @@ Simulation::Simulation(Profile with_profile, std::uint32_t count, std::uint64_t 
       network_random(scramble(seed ^ 0x6e65'7477)),
       program_random(scramble(seed ^ 0x7072'6f67)),
       network(*this),
-      meetings(*this),
-      doors(*this) {
+      pending_fabrics(*this),
+      listeners(*this) {
   std::vector<Rank> all;
   while (all.size() < count) all.push_back(add_node());
-  const Seat first = network.add_seats(all);
+  const EndpointId first = network.add_endpoints(all);
   for (const Rank node : all)
     nodes[node]->fabric = make_sim_fabric(*this, "sim", all, first, node, Begins::with_the_world);
 }

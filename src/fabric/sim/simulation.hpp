@@ -10,10 +10,10 @@
 #include "fabric/sim/costs.hpp"
 #include "fabric/sim/cpu.hpp"
 #include "fabric/sim/forming.hpp"
-#include "fabric/sim/meeting_place.hpp"
 #include "fabric/sim/network.hpp"
 #include "fabric/sim/random.hpp"
 #include "fabric/sim/sim_backend.hpp"
+#include "fabric/sim/sim_rendezvous.hpp"
 #include "fabric/sim/timeline.hpp"
 
 namespace dunlin::sim {
@@ -48,8 +48,8 @@ struct Simulation {
   Random program_random;
   std::vector<std::unique_ptr<Node>> nodes;
   Network network;
-  Meetings meetings;
-  Doors doors;
+  PendingFabrics pending_fabrics;
+  Listeners listeners;
   bool running = false;
 
  private:

@@ -62,18 +62,19 @@ Fabric& World::fabric(Rank node) {
 
 Rank World::add_node() { return impl_->simulation.add_node(); }
 
-std::unique_ptr<Formation> World::form(Rank node, const std::string& name,
-                                       const std::vector<Rank>& nodes, std::uint64_t timeout_ns) {
+std::unique_ptr<PendingJoin> World::form(Rank node, const std::string& name,
+                                         const std::vector<Rank>& nodes, std::uint64_t timeout_ns) {
   impl_->check_node(node);
   for (const Rank member : nodes) impl_->check_node(member);
   Simulation& simulation = impl_->simulation;
-  return std::make_unique<SimFormation>(simulation, simulation.meetings.enter(node, name, nodes),
-                                        node, ticks_of_ns(timeout_ns));
+  return std::make_unique<SimPendingJoin>(simulation,
+                                          simulation.pending_fabrics.enter(node, name, nodes), node,
+                                          ticks_of_ns(timeout_ns));
 }
 
-std::shared_ptr<MeetingPlace> World::meeting_place(Rank node, const std::string& group) {
+std::shared_ptr<Rendezvous> World::rendezvous(Rank node, const std::string& group) {
   impl_->check_node(node);
-  return make_meeting_place(impl_->simulation, node, group);
+  return make_rendezvous(impl_->simulation, node, group);
 }
 
 void World::attach(Rank node, std::function<std::size_t()> poll) {

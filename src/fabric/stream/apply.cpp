@@ -36,8 +36,8 @@ void StreamBackend::take_frame(Rank from, std::span<const std::byte> frame) {
     if (core().failing(from)) return;
   }
   if (reader.garbage()) return core().fail(from, "it sent a frame that is garbage");
-  const bool owes = contact.placed != contact.placed_told ||
-                    contact.message_bytes_handled != contact.message_bytes_told;
+  const bool owes = contact.placed != contact.placed_reported ||
+                    contact.message_bytes_handled != contact.message_bytes_reported;
   if (owes || !contact.outbox.empty()) mark_unsent(from);
 }
 
@@ -59,7 +59,7 @@ StreamBackend::Fault StreamBackend::apply(Rank from, Contact& contact, const Ent
     case EntryKind::beat:
       return nullptr;
     case EntryKind::heard:
-      return take_heard(contact, entry.head);
+      return take_received_report(contact, entry.head);
     default:
       core().count_handled();
   }
@@ -137,14 +137,14 @@ StreamBackend::Fault StreamBackend::apply_bytes(Contact& contact, const Entry& e
 }
 
 void StreamBackend::count_placed(Contact& contact, bool gone) {
-  if (contact.placed_gone != gone) tell_placed(contact);
+  if (contact.placed_gone != gone) report_placed(contact);
   contact.placed_gone = gone;
   ++contact.placed;
 }
 
-void StreamBackend::tell_placed(Contact& contact) {
-  if (contact.placed == contact.placed_told) return;
-  contact.placed_told = contact.placed;
+void StreamBackend::report_placed(Contact& contact) {
+  if (contact.placed == contact.placed_reported) return;
+  contact.placed_reported = contact.placed;
   const EntryHead head{.kind = EntryKind::placed,
                        .flags = contact.placed_gone ? kGone : std::uint8_t{0},
                        .value = contact.placed};

@@ -31,7 +31,7 @@ bool StreamBackend::waits_for_answers(const Contact& contact) noexcept {
 
 StreamBackend::Way StreamBackend::way_of(const Contact& contact,
                                          const Operation& operation) const noexcept {
-  const Reach::Abilities& able = reach_->abilities();
+  const DeviceOperations::Abilities& able = device_->abilities();
   if (is_atomic(operation.kind)) {
     if (!able.atomics) return Way::frames;
     return waits_for_answers(contact) ? Way::later : Way::device;  // STR-B3
@@ -41,8 +41,8 @@ StreamBackend::Way StreamBackend::way_of(const Contact& contact,
       operation.kind == OperationKind::read
           ? able.reads
           : is_put || (able.ordered_writes && (able.partial_words || is_whole_words(operation)));
-  if (!able_to || operation.bytes == 0 || !reach_->can(operation)) return Way::frames;  // STR-R1
-  return is_put || !waits_for_answers(contact) ? Way::device : Way::frames;             // STR-B1
+  if (!able_to || operation.bytes == 0 || !device_->can(operation)) return Way::frames;  // STR-R1
+  return is_put || !waits_for_answers(contact) ? Way::device : Way::frames;              // STR-B1
 }
 
 Refusal StreamBackend::start_by_device(Contact& contact, const Remote& target,
@@ -52,10 +52,10 @@ Refusal StreamBackend::start_by_device(Contact& contact, const Remote& target,
     contact.outbox.flush();
     if (!contact.outbox.empty()) return Refusal::queue_full;  // STR-B2
   }
-  const Reach::Started started = reach_->start(operation, target.key, target.bytes);
-  if (started == Reach::Started::full) return Refusal::queue_full;
+  const DeviceOperations::Started started = device_->start(operation, target.key, target.bytes);
+  if (started == DeviceOperations::Started::full) return Refusal::queue_full;
   if (signal) contact.owes_bell = true;
-  if (started == Reach::Started::pending && operation.completion != nullptr)
+  if (started == DeviceOperations::Started::pending && operation.completion != nullptr)
     begin(*operation.completion);
   return Refusal::none;
 }
@@ -67,7 +67,7 @@ void StreamBackend::take_finished(Rank from, Completion& completion, bool well) 
 
 /// What was posted to one peer goes to the device; one that sleeps is woken (STR-B4).
 void StreamBackend::ring_device(Rank peer) noexcept {
-  reach_->ring(peer);
+  device_->ring(peer);
   Contact& contact = contacts_[peer];
   if (!std::exchange(contact.owes_bell, false) || !contact.dozes || core().failing(peer)) return;
   if (contact.outbox.empty()) say(peer, {.kind = EntryKind::beat});
@@ -80,22 +80,22 @@ void StreamBackend::ring_device(Rank peer) noexcept {
 /// with what was started to that peer, of which the region may be the source.
 void StreamBackend::retire(std::unique_ptr<Memory> memory) {
   Retired retired{.memory = std::move(memory), .users = {}};
-  const bool reached = reach_ != nullptr && retired.memory->number != 0;
+  const bool reached = device_ != nullptr && retired.memory->number != 0;
   for (Rank peer = 0; reached && peer < members_; ++peer)
     if (!core().failing(peer))
-      retired.users.push_back({peer, reach_->started(peer), peer == rank_});
+      retired.users.push_back({peer, device_->started(peer), peer == rank_});
   retired_.push_back(std::move(retired));
 }
 
 void StreamBackend::free_retired() noexcept {
   const auto done = [&](const Retired::User& user) {
-    return core().failing(user.peer) || (user.let_go && reach_->finished(user.peer, user.started));
+    return core().failing(user.peer) || (user.let_go && device_->finished(user.peer, user.started));
   };
   for (Retired& retired : retired_) std::erase_if(retired.users, done);
   std::erase_if(retired_, [&](const Retired& retired) {
     if (!retired.users.empty() || is_source(*retired.memory)) return false;
-    if (reach_ != nullptr && retired.memory->number != 0)
-      reach_->close(retired.memory->pages.memory());
+    if (device_ != nullptr && retired.memory->number != 0)
+      device_->close(retired.memory->pages.memory());
     return true;
   });
 }
@@ -116,18 +116,18 @@ void StreamBackend::check_retired(const std::string& name) const {
 /// peer that withdraws has a limit on what waits for us, and announced no more regions than there
 /// can be.
 void StreamBackend::let_go(Rank peer, RemoteRegion& there) noexcept {
-  if (reach_ == nullptr || core().failing(peer)) return;
+  if (device_ == nullptr || core().failing(peer)) return;
   const auto waiting = std::count_if(letting_go_.begin(), letting_go_.end(),
                                      [&](const LettingGo& one) { return one.peer == peer; });
   if (waiting >= kMaxRetiredRegions + kMaxRegions)
     return core().fail_soon(peer, "it withdraws more regions than may wait until they are let go");
-  letting_go_.push_back({peer, static_cast<std::uint32_t>(there.number), reach_->fetches(peer)});
+  letting_go_.push_back({peer, static_cast<std::uint32_t>(there.number), device_->fetches(peer)});
 }
 
 void StreamBackend::let_go_of_theirs() noexcept {
   std::erase_if(letting_go_, [&](const LettingGo& one) {
     if (core().failing(one.peer)) return true;
-    if (!reach_->finished(one.peer, one.fetches)) return false;
+    if (!device_->finished(one.peer, one.fetches)) return false;
     say(one.peer, {.kind = EntryKind::let_go, .region = one.number});
     if (const Fault fault = count_answer(contacts_[one.peer])) core().fail_soon(one.peer, fault);
     return true;
@@ -135,7 +135,7 @@ void StreamBackend::let_go_of_theirs() noexcept {
 }
 
 StreamBackend::Fault StreamBackend::take_let_go(Rank from, const EntryHead& head) {
-  if (reach_ == nullptr) return kNoDevice;
+  if (device_ == nullptr) return kNoDevice;
   for (Retired& retired : retired_) {
     if (retired.memory->number != head.region) continue;
     for (Retired::User& user : retired.users) {
@@ -149,7 +149,7 @@ StreamBackend::Fault StreamBackend::take_let_go(Rank from, const EntryHead& head
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-void StreamBackend::say_dozing(bool dozes) noexcept {
+void StreamBackend::publish_dozing(bool dozes) noexcept {
   dozing_ = dozes;
   for (Rank peer = 0; peer < members_; ++peer) {
     Contact& contact = contacts_[peer];
@@ -162,16 +162,16 @@ void StreamBackend::say_dozing(bool dozes) noexcept {
 
 void StreamBackend::doze() noexcept {
   last_doze_ns_ = core().recent_ns();
-  if (!dozing_ && reach_->abilities().ordered_writes) say_dozing(true);
+  if (!dozing_ && device_->abilities().ordered_writes) publish_dozing(true);
 }
 
 void StreamBackend::stay_awake() noexcept {
-  if (core().recent_ns() - last_doze_ns_ > kWakefulNs) say_dozing(false);
+  if (core().recent_ns() - last_doze_ns_ > kWakefulNs) publish_dozing(false);
 }
 
 StreamBackend::Fault StreamBackend::take_dozing(Rank from, Contact& contact,
                                                 const EntryHead& head) {
-  if (reach_ == nullptr) return kNoDevice;
+  if (device_ == nullptr) return kNoDevice;
   if (head.value > 1) return "it dozes more than one can";
   if (contact.dozes == (head.value == 1)) return "it says again whether it dozes";
   contact.dozes = head.value == 1;
@@ -181,7 +181,7 @@ StreamBackend::Fault StreamBackend::take_dozing(Rank from, Contact& contact,
 }
 
 StreamBackend::Fault StreamBackend::take_noted(Contact& contact) {
-  if (reach_ == nullptr) return kNoDevice;
+  if (device_ == nullptr) return kNoDevice;
   if (contact.notes_awaited == 0) return "it noted what was not said";
   if (--contact.notes_awaited == 0) --unnoted_;
   return nullptr;
@@ -190,7 +190,7 @@ StreamBackend::Fault StreamBackend::take_noted(Contact& contact) {
 /// What a peer that has failed can no longer do.
 void StreamBackend::forget_device_of(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
-  reach_->give_up(peer, *this);
+  device_->give_up(peer, *this);
   if (std::exchange(contact.notes_awaited, 0) > 0) --unnoted_;
   free_retired();
 }

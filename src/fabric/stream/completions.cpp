@@ -81,7 +81,7 @@ void StreamBackend::fail_all(Contact& contact, Rank peer) noexcept {
 }
 
 void StreamBackend::forget(const Completion& completion) noexcept {
-  if (reach_ != nullptr) reach_->forget(completion);
+  if (device_ != nullptr) device_->forget(completion);
   for (Contact& contact : contacts_) {
     if (contact.writing.unfinished && contact.writing.completion == &completion) cut_short(contact);
     for (std::uint64_t i = contact.unplaced.popped(); i < contact.unplaced.pushed(); ++i)

@@ -116,7 +116,7 @@ std::size_t Announcement::bytes() const noexcept {
 void Announcement::encode(std::byte* to) const noexcept {
   const auto name_bytes = static_cast<std::uint32_t>(name.size());
   const auto text_bytes = static_cast<std::uint32_t>(layout_text.size());
-  std::memcpy(to, &epoch, 8);
+  std::memcpy(to, &generation, 8);
   std::memcpy(to + 8, &layout_hash, 8);
   const std::uint32_t unused = 0;
   std::memcpy(to + 16, &key.address, 8);
@@ -132,7 +132,7 @@ void Announcement::encode(std::byte* to) const noexcept {
 std::optional<Announcement> decode_announcement(std::span<const std::byte> payload) noexcept {
   if (payload.size() < kAnnouncementHeadBytes) return std::nullopt;
   Announcement made;
-  std::memcpy(&made.epoch, payload.data(), 8);
+  std::memcpy(&made.generation, payload.data(), 8);
   std::memcpy(&made.layout_hash, payload.data() + 8, 8);
   std::memcpy(&made.key.address, payload.data() + 16, 8);
   std::memcpy(&made.key.key, payload.data() + 24, 4);

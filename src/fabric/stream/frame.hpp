@@ -12,7 +12,7 @@
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/limits.hpp>
 
-#include "fabric/stream/reach.hpp"
+#include "fabric/stream/device_operations.hpp"
 
 /// Frames: what travels on a stream between two members, a batch of entries each. Pure: bytes in,
 /// entries out, and back. docs/formats/stream.md describes every byte.
@@ -144,7 +144,7 @@ static_assert(sizeof(Hello) == 56);
 
 /// The payload of `announce`; the region's number and size are in the head.
 struct Announcement {
-  std::uint64_t epoch = 0;
+  std::uint64_t generation = 0;
   std::uint64_t layout_hash = 0;
   Key key = {};  // for devices
   std::string_view name = {};

@@ -17,7 +17,7 @@ Refusal StreamBackend::send(Rank peer, std::uint32_t channel,
     return Refusal::none;
   }
   const std::size_t record = Inbox::record_bytes(message.size());
-  if (contact.message_bytes_sent - contact.message_bytes_heard + record > Inbox::kWindowBytes)
+  if (contact.message_bytes_sent - contact.message_bytes_received + record > Inbox::kWindowBytes)
     return Refusal::queue_full;
   const EntryHead head{.kind = EntryKind::message,
                        .channel = static_cast<std::uint16_t>(channel),
@@ -47,17 +47,17 @@ StreamBackend::Fault StreamBackend::take_message(Rank from, Contact& contact, co
   return fits ? nullptr : "it sent more messages than it may before they are handled";
 }
 
-StreamBackend::Fault StreamBackend::take_heard(Contact& contact, const EntryHead& head) {
-  if (head.value <= contact.message_bytes_heard || head.value > contact.message_bytes_sent)
+StreamBackend::Fault StreamBackend::take_received_report(Contact& contact, const EntryHead& head) {
+  if (head.value <= contact.message_bytes_received || head.value > contact.message_bytes_sent)
     return "it heard messages that were not sent";
-  contact.message_bytes_heard = head.value;
+  contact.message_bytes_received = head.value;
   return nullptr;
 }
 
-void StreamBackend::tell_heard(Contact& contact) {
-  if (contact.message_bytes_handled - contact.message_bytes_told < kHeardPortionBytes) return;
-  contact.message_bytes_told = contact.message_bytes_handled;
-  const EntryHead head{.kind = EntryKind::heard, .value = contact.message_bytes_told};
+void StreamBackend::report_received(Contact& contact) {
+  if (contact.message_bytes_handled - contact.message_bytes_reported < kHeardPortionBytes) return;
+  contact.message_bytes_reported = contact.message_bytes_handled;
+  const EntryHead head{.kind = EntryKind::heard, .value = contact.message_bytes_reported};
   static_cast<void>(contact.outbox.insist(sizeof head));
   begin_entry(contact.outbox.take(sizeof head), head);
 }

@@ -45,7 +45,7 @@ Posted StreamBackend::post(std::span<const Operation> batch) noexcept {
     if (operation.peer == told) continue;
     told = operation.peer;
     send_if_idle(told);
-    if (reach_ != nullptr) ring_device(told);
+    if (device_ != nullptr) ring_device(told);
   }
   if (posted.refusal == Refusal::queue_full && !core().polling()) transport_->relieve(*this);
   return posted;
@@ -66,7 +66,7 @@ Refusal StreamBackend::perform(const Operation& operation) noexcept {
     return Refusal::queue_full;
   if (operation.peer == rank_ && !(is_atomic(operation.kind) && atomics_by_device_alone()))
     return perform_here(operation);
-  if (reach_ != nullptr) {
+  if (device_ != nullptr) {
     const Way way = way_of(contact, operation);
     if (way == Way::later) return Refusal::queue_full;
     if (way == Way::device) return start_by_device(contact, target, operation);

@@ -10,8 +10,8 @@ constexpr std::size_t kMaxFramesWaiting = 1024;
 
 std::span<std::byte> StreamBackend::map(RegionId id, const LocalRegion& region) {
   const auto kind =
-      region.observers_only ? segments::SegmentKind::published : segments::SegmentKind::region;
-  memories_[id.index] = std::make_unique<Memory>(presence_.segment(kind, region.spec));
+      region.observers_only ? mapping::MappingKind::published : mapping::MappingKind::region;
+  memories_[id.index] = std::make_unique<Memory>(registry_.segment(kind, region.spec));
   return memories_[id.index]->pages.memory();
 }
 
@@ -21,7 +21,7 @@ void StreamBackend::open(RegionId id, const LocalRegion& region, RemoteRegion& o
                 std::to_string(UINT32_MAX / kMaxRegions) + " regions at one place in its life");
   check_retired(region.spec.name);
   Memory& memory = *memories_[id.index];
-  if (reach_ != nullptr) memory.key = reach_->open(memory.pages.memory());
+  if (device_ != nullptr) memory.key = device_->open(memory.pages.memory());
   memory.number = static_cast<std::uint32_t>(region.number);
   own.address = memory.key.address;
   own.key = memory.key.key;
@@ -31,7 +31,7 @@ void StreamBackend::announce(Rank peer, RegionId id, const LocalRegion& region) 
   Outbox& outbox = contacts_[peer].outbox;
   if (outbox.waiting_frames() > kMaxFramesWaiting)
     return core().fail_soon(peer, "it does not read what it is told");
-  const Announcement announcement{.epoch = region.spec.epoch,
+  const Announcement announcement{.generation = region.spec.generation,
                                   .layout_hash = region.spec.layout_hash,
                                   .key = memories_[id.index]->key,
                                   .name = region.spec.name,
@@ -54,7 +54,7 @@ void StreamBackend::withdraw(Rank peer, RegionId id, const LocalRegion&) noexcep
 void StreamBackend::unmap(RegionId id, const LocalRegion& region) noexcept {
   std::unique_ptr<Memory> memory = std::move(memories_[id.index]);
   if (!core().in_own_process()) return;
-  if ((reach_ != nullptr && region.number != 0) || is_source(*memory)) retire(std::move(memory));
+  if ((device_ != nullptr && region.number != 0) || is_source(*memory)) retire(std::move(memory));
 }
 
 void StreamBackend::connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept {
@@ -73,7 +73,7 @@ StreamBackend::Fault StreamBackend::take_announcement(Rank from, const Entry& en
     return "it announced a region of a size that no region has";
   return core().on_announcement(from, {.number = entry.head.region,
                                        .bytes = entry.head.value,
-                                       .epoch = announced->epoch,
+                                       .generation = announced->generation,
                                        .layout_hash = announced->layout_hash,
                                        .name = std::string(announced->name),
                                        .layout_text = std::string(announced->layout_text),

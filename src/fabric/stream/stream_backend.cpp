@@ -17,10 +17,10 @@ constexpr Properties kProperties{.passive_target = false,
                                  .queue_slots = kQueueSlots};
 
 /// A device that does everything by itself needs no processor of the target.
-Properties properties_with(const Reach* reach) {
+Properties properties_with(const DeviceOperations* reach) {
   Properties properties = kProperties;
   if (reach == nullptr) return properties;
-  const Reach::Abilities& able = reach->abilities();
+  const DeviceOperations::Abilities& able = reach->abilities();
   properties.passive_target =
       able.ordered_writes && able.partial_words && able.reads && able.atomics;
   properties.native_atomics = able.atomics;
@@ -50,9 +50,9 @@ StreamBackend::StreamBackend(Attachment attachment)
       silence_timeout_ms_(attachment.silence_timeout_ms),
       host_members_(attachment.host_members),
       transport_(std::move(attachment.transport)),
-      reach_(transport_->reach()),
-      properties_(properties_with(reach_)),
-      presence_({.owner_rank = attachment.rank,
+      device_(transport_->reach()),
+      properties_(properties_with(device_)),
+      registry_({.owner_rank = attachment.rank,
                  .members = static_cast<std::uint32_t>(attachment.names.size()),
                  .fabric = attachment.kind,
                  .group = attachment.group,
@@ -63,8 +63,8 @@ StreamBackend::StreamBackend(Attachment attachment)
       their_proofs_(std::move(attachment.their_proofs)),
       formed_by_ns_(attachment.formed_by_ns),
       look_timer_(kLookIntervalNs, StreamBackend::now_ns()) {
-  if (reach_ != nullptr) {
-    const Reach::Abilities& able = reach_->abilities();
+  if (device_ != nullptr) {
+    const DeviceOperations::Abilities& able = device_->abilities();
     awaits_answers_ = able.ordered_writes || able.reads || able.atomics;
   }
   unsent_.reserve(members_);
@@ -75,7 +75,7 @@ StreamBackend::StreamBackend(Attachment attachment)
 void StreamBackend::start() {
   transport_->watch(core().sleeper().epoll());
   for (Rank peer = 0; peer < members_; ++peer)
-    if (peer != rank_) say_hello(peer, our_proofs_[peer], silence_timeout_ms_);
+    if (peer != rank_) send_hello(peer, our_proofs_[peer], silence_timeout_ms_);
   our_proofs_.clear();
 }
 
@@ -93,7 +93,7 @@ StreamBackend::~StreamBackend() {
 }
 
 /// STR-S7: the first entry. It leaves at once, because the peer applies nothing before it.
-void StreamBackend::say_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms) {
+void StreamBackend::send_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms) {
   Hello hello;
   hello.from = rank_;
   hello.to = peer;
@@ -138,8 +138,8 @@ void StreamBackend::send_all() noexcept {
     if (contact.outbox.waiting_frames() > 0) contact.outbox.flush();
     const bool writes = contact.writing.unfinished && still_writing(contact);
     if (contact.outbox.waiting_frames() == 0) {
-      tell_placed(contact);
-      tell_heard(contact);
+      report_placed(contact);
+      report_received(contact);
       contact.outbox.flush();
     }
     if (contact.outbox.empty() && !writes) continue;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fabric/core/core.hpp"
-#include "fabric/segments/presence.hpp"
+#include "fabric/mapping/process_registry.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/inbox.hpp"
 #include "fabric/stream/outbox.hpp"
@@ -95,8 +95,8 @@ class StreamBackend final : public FabricBackend, private Receiver {
   };
   /// The memory of a region of our own.
   struct Memory {
-    explicit Memory(const segments::SegmentInfo& segment) : pages(segment) {}
-    segments::RegionMemory pages;
+    explicit Memory(const mapping::MappingInfo& segment) : pages(segment) {}
+    mapping::RegionMemory pages;
     std::uint32_t number = 0;  // once it is announced
     Key key = {};              // likewise, for the peers' devices
   };
@@ -156,17 +156,17 @@ class StreamBackend final : public FabricBackend, private Receiver {
     std::uint64_t next_read = 0;  // to ask for; a place in `reads`
     std::uint64_t read_bytes_under_way = 0;
     std::uint64_t message_bytes_sent = 0;
-    std::uint64_t message_bytes_heard = 0;  // by the peer
+    std::uint64_t message_bytes_received = 0;  // by the peer
 
     // From the peer.
     bool greeted = false;
     std::uint64_t frames = 0;
     std::uint64_t placed = 0;  // entries that asked for it
-    std::uint64_t placed_told = 0;
+    std::uint64_t placed_reported = 0;
     bool placed_gone = false;  // those not told yet
     Inbox inbox;
     std::uint64_t message_bytes_handled = 0;
-    std::uint64_t message_bytes_told = 0;
+    std::uint64_t message_bytes_reported = 0;
     bool dozes = false;
     std::uint32_t notes_awaited = 0;
   };
@@ -203,7 +203,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   void check_retired(const std::string& name) const;
   void let_go_of_theirs() noexcept;
   [[nodiscard]] Fault take_let_go(Rank from, const EntryHead& head);
-  void say_dozing(bool dozes) noexcept;
+  void publish_dozing(bool dozes) noexcept;
   void doze() noexcept;
   void stay_awake() noexcept;
   [[nodiscard]] Fault take_dozing(Rank from, Contact& contact, const EntryHead& head);
@@ -221,7 +221,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   [[nodiscard]] Fault apply_read(Contact& contact, const Entry& entry);
   [[nodiscard]] Fault apply_atomic(Contact& contact, const Entry& entry);
   void count_placed(Contact& contact, bool gone);
-  void tell_placed(Contact& contact);
+  void report_placed(Contact& contact);
   [[nodiscard]] Fault answer(Contact& contact, const EntryHead& head, const std::byte* from);
 
   // completions.cpp
@@ -233,8 +233,8 @@ class StreamBackend final : public FabricBackend, private Receiver {
 
   // messages.cpp
   [[nodiscard]] Fault take_message(Rank from, Contact& contact, const Entry& entry);
-  [[nodiscard]] Fault take_heard(Contact& contact, const EntryHead& head);
-  void tell_heard(Contact& contact);
+  [[nodiscard]] Fault take_received_report(Contact& contact, const EntryHead& head);
+  void report_received(Contact& contact);
 
   // regions.cpp
   [[nodiscard]] Fault take_announcement(Rank from, const Entry& entry);
@@ -243,7 +243,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   }
 
   // stream_backend.cpp
-  void say_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
+  void send_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
   void say(Rank peer, const EntryHead& head);
   void mark_unsent(Rank peer) noexcept;
   void send_if_idle(Rank peer) noexcept;
@@ -258,11 +258,11 @@ class StreamBackend final : public FabricBackend, private Receiver {
   std::uint32_t silence_timeout_ms_;
   std::uint32_t host_members_;
   std::unique_ptr<Transport> transport_;
-  Reach* reach_;  // of the transport; null: none
+  DeviceOperations* device_;  // of the transport; null: none
   Properties properties_;
   bool awaits_answers_ = false;  // to whatever goes by frames (STR-B1)
 
-  segments::Presence presence_;
+  mapping::ProcessRegistry registry_;
   std::uint32_t members_;
   std::vector<Remote> remotes_;    // by peer and region
   std::vector<Contact> contacts_;  // by rank

@@ -6,7 +6,7 @@
 
 #include <dunlin/fabric.hpp>
 
-#include "fabric/stream/reach.hpp"
+#include "fabric/stream/device_operations.hpp"
 
 /// What carries frames: one ordered, reliable stream to each peer, connected when the fabric is
 /// made. Knows nothing of what is in a frame. Called by the fabric's thread only.
@@ -54,7 +54,7 @@ class Transport {
   virtual void close(Rank peer) noexcept = 0;
 
   /// What its devices can do by themselves; null: nothing.
-  [[nodiscard]] virtual Reach* reach() noexcept { return nullptr; }
+  [[nodiscard]] virtual DeviceOperations* reach() noexcept { return nullptr; }
 
   /// Adds to an epoll set what becomes readable when progress() has something to do.
   virtual void watch(int epoll) = 0;

@@ -19,7 +19,7 @@ void StreamBackend::take_end(Rank from, std::string why) { core().on_end(from, w
 void StreamBackend::look_at_clock(std::uint64_t ticks) noexcept {
   core().set_time(now_ns());
   look_timer_.restart(ticks, core().recent_ns());
-  presence_.show_poll(core().recent_ns());
+  registry_.publish_poll(core().recent_ns());
 }
 
 /// Until the group must have formed, a peer that has said nothing yet may be connecting to others.
@@ -57,10 +57,10 @@ void StreamBackend::beat() noexcept {
 void StreamBackend::close(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   transport_->close(peer);
-  if (reach_ != nullptr) forget_device_of(peer);
+  if (device_ != nullptr) forget_device_of(peer);
   contact.outbox.clear();
   fail_all(contact, peer);
-  presence_.show_failed(peer);
+  registry_.publish_failed(peer);
 }
 
 // --- time and waiting ----------------------------------------------------------------------------
@@ -69,14 +69,14 @@ std::uint64_t StreamBackend::now_ns() const noexcept { return read_clock_ns(CLOC
 
 void StreamBackend::arm() noexcept {
   look_timer_.expire();  // for the last poll() before the sleep, from which duties are reckoned
-  presence_.show_asleep(true);
-  if (reach_ != nullptr) doze();
+  registry_.publish_asleep(true);
+  if (device_ != nullptr) doze();
 }
 
 void StreamBackend::disarm(bool) noexcept {
   look_timer_.expire();
   last_doze_ns_ = now_ns();
-  presence_.show_asleep(false);
+  registry_.publish_asleep(false);
 }
 
 bool StreamBackend::may_wait() noexcept {

@@ -13,11 +13,9 @@ constexpr const char* kWhy =
 
 std::unique_ptr<Fabric> join(const JoinOptions&) { throw Error(kWhy); }
 
-std::unique_ptr<Formation> begin_join(const JoinOptions&) { throw Error(kWhy); }
+std::unique_ptr<PendingJoin> begin_join(const JoinOptions&) { throw Error(kWhy); }
 
-std::shared_ptr<MeetingPlace> meeting_place(JoinOptions, std::vector<std::string>) {
-  throw Error(kWhy);
-}
+std::shared_ptr<Rendezvous> rendezvous(JoinOptions, std::vector<std::string>) { throw Error(kWhy); }
 
 std::vector<std::string> devices() { return {kWhy}; }
 

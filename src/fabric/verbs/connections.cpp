@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-#include "fabric/meeting/address.hpp"
+#include "fabric/rendezvous/address.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
 /// The lower rank calls, the higher answers. A call carries who it is from and its proof (STR-S7),
@@ -98,13 +98,13 @@ std::string VerbsTransport::description() const {
          " slots a peer, " + std::to_string(inline_bytes_) + " bytes inline" + danger;
 }
 
-std::vector<std::byte> VerbsTransport::card() const {
+std::vector<std::byte> VerbsTransport::endpoint_address() const {
   const sockaddr* const address = rdma_get_local_addr(listener_.get());
   const std::size_t bytes =
       address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  std::vector<std::byte> made_card(bytes);
-  std::memcpy(made_card.data(), address, bytes);
-  return made_card;
+  std::vector<std::byte> made_endpoint_address(bytes);
+  std::memcpy(made_endpoint_address.data(), address, bytes);
+  return made_endpoint_address;
 }
 
 /// librdmacm writes into the attributes, so each attempt has its own. What a device cannot send
@@ -183,7 +183,8 @@ void VerbsTransport::call(Rank peer) {
   link.id = new_id(events_.get());
   sockaddr_storage from = network_.place.socket_address;
   sockaddr_storage to{};
-  std::memcpy(&to, call_.cards[peer].data(), std::min(call_.cards[peer].size(), sizeof to));
+  std::memcpy(&to, call_.endpoint_addresses[peer].data(),
+              std::min(call_.endpoint_addresses[peer].size(), sizeof to));
   done(rdma_resolve_addr(link.id.get(), reinterpret_cast<sockaddr*>(&from),
                          reinterpret_cast<sockaddr*>(&to), kResolveMs),
        "looking for the way to " + who(peer));
@@ -301,18 +302,18 @@ std::string VerbsTransport::missing() const {
   return all;
 }
 
-void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> cards,
+void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                              std::span<const stream::Proof> ours,
                              std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
   rank_ = rank;
-  call_ = {.cards = {cards.begin(), cards.end()},
+  call_ = {.endpoint_addresses = {endpoint_addresses.begin(), endpoint_addresses.end()},
            .ours = {ours.begin(), ours.end()},
            .theirs = {theirs.begin(), theirs.end()},
            .deadline_ns = deadline_ns};
   const bool needs_mirror = abilities_.atomics && !abilities_.atomics_coherent_with_cpu;
   if (!needs_mirror) links_[rank_].connected = true;
   for (Rank peer = 0; peer < links_.size(); ++peer)
-    links_[peer].at = meeting::address_text(cards[peer]);
+    links_[peer].at = rendezvous::address_text(endpoint_addresses[peer]);
   for (Rank peer = needs_mirror ? rank_ : rank_ + 1; peer < links_.size(); ++peer) call(peer);
 }
 

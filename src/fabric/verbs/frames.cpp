@@ -105,7 +105,7 @@ void VerbsTransport::post_receive(Rank peer, std::uint32_t buffer) noexcept {
 }
 
 /// VRB-V1. There are slots for it, so it waits for some only if the device is slow.
-void VerbsTransport::tell_received(Rank peer) noexcept {
+void VerbsTransport::report_received(Rank peer) noexcept {
   Link& link = links_[peer];
   if (link.ended || link.received - link.told < kMustBeTold) return;
   if (link.queue.room() == 0) {
@@ -141,7 +141,7 @@ void VerbsTransport::return_buffers() noexcept {
   }
   spent_.clear();
   const auto owed = static_cast<std::ptrdiff_t>(owed_.size());
-  for (std::ptrdiff_t i = 0; i < owed; ++i) tell_received(owed_[static_cast<std::size_t>(i)]);
+  for (std::ptrdiff_t i = 0; i < owed; ++i) report_received(owed_[static_cast<std::size_t>(i)]);
   owed_.erase(owed_.begin(), owed_.begin() + owed);
 }
 

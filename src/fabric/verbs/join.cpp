@@ -3,14 +3,14 @@
 #include <dunlin/fabric/verbs.hpp>
 
 #include "fabric/launch/complete.hpp"
-#include "fabric/stream/joining.hpp"
-#include "fabric/stream/meeting_place.hpp"
+#include "fabric/stream/network_join.hpp"
+#include "fabric/stream/network_rendezvous.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
 namespace dunlin::verbs {
 namespace {
 
-using Joining = stream::Joining<VerbsTransport>;
+using NetworkJoin = stream::NetworkJoin<VerbsTransport>;
 
 std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t members) {
   try {
@@ -21,23 +21,24 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
   }
 }
 
-Joining::Parts parts(const JoinOptions& given) {
+NetworkJoin::Parts parts(const JoinOptions& given) {
   JoinOptions options = given;
   const std::string place = launch::complete(options);
-  const std::uint32_t members = meeting::count_members(options);
+  const std::uint32_t members = rendezvous::count_members(options);
   const Network network = choose_network({.device = options.device, .address = options.address});
   std::unique_ptr<VerbsTransport> transport = listen_on(network, members);
   const VerbsTransport* const made_transport = transport.get();
   return {.network = std::move(transport),
-          .meeting = meeting::meeting_of(options),
+          .rendezvous = rendezvous::rendezvous_options(options),
           .place = place,
           .silence_timeout_ms = options.silence_timeout_ms,
           .describe = [place, made_transport](stream::Attachment& made,
-                                              const meeting::Introductions& all) {
-            const auto here = std::count_if(all.cards.begin(), all.cards.end(),
-                                            [&](const std::vector<std::byte>& card) {
-                                              return same_host(card, all.cards[made.rank]);
-                                            });
+                                              const rendezvous::PeerEndpoints& all) {
+            const auto here = std::count_if(
+                all.endpoint_addresses.begin(), all.endpoint_addresses.end(),
+                [&](const std::vector<std::byte>& endpoint_address) {
+                  return same_host(endpoint_address, all.endpoint_addresses[made.rank]);
+                });
             made.kind = "verbs";
             made.description = made_transport->description() + (place.empty() ? "" : "; " + place);
             made.host_members = static_cast<std::uint32_t>(here);
@@ -46,15 +47,17 @@ Joining::Parts parts(const JoinOptions& given) {
 
 }  // namespace
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) { return Joining(parts(options)).run(); }
-
-std::unique_ptr<Formation> begin_join(const JoinOptions& options) {
-  return std::make_unique<Joining>(parts(options));
+std::unique_ptr<Fabric> join(const JoinOptions& options) {
+  return NetworkJoin(parts(options)).run();
 }
 
-std::shared_ptr<MeetingPlace> meeting_place(JoinOptions options, std::vector<std::string> doors) {
-  return std::make_shared<stream::StreamMeetingPlace<JoinOptions>>(std::move(options),
-                                                                   std::move(doors), begin_join);
+std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
+  return std::make_unique<NetworkJoin>(parts(options));
+}
+
+std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
+  return std::make_shared<stream::NetworkRendezvous<JoinOptions>>(std::move(options),
+                                                                  std::move(addresses), begin_join);
 }
 
 std::vector<std::string> devices() {

@@ -55,8 +55,9 @@ bool VerbsTransport::can(const Operation& operation) const noexcept {
          opened(operation.local, operation.bytes) != nullptr;
 }
 
-stream::Reach::Started VerbsTransport::start(const Operation& operation, const stream::Key& region,
-                                             std::uint64_t region_bytes) noexcept {
+stream::DeviceOperations::Started VerbsTransport::start(const Operation& operation,
+                                                        const stream::Key& region,
+                                                        std::uint64_t region_bytes) noexcept {
   if (links_[operation.peer].ended) return Started::full;
   switch (operation.kind) {
     case OperationKind::put:
@@ -73,9 +74,9 @@ stream::Reach::Started VerbsTransport::start(const Operation& operation, const s
 
 /// From where the source lies, if that is our own region and it is not short; else from a copy, and
 /// then it may be reused at once.
-stream::Reach::Started VerbsTransport::start_write(const Operation& operation,
-                                                   const stream::Key& region,
-                                                   std::uint64_t region_bytes) noexcept {
+stream::DeviceOperations::Started VerbsTransport::start_write(const Operation& operation,
+                                                              const stream::Key& region,
+                                                              std::uint64_t region_bytes) noexcept {
   Link& link = links_[operation.peer];
   const bool placed = asks_for_placement(operation);
   const bool is_inline = operation.bytes <= inline_bytes_;
@@ -142,8 +143,8 @@ void VerbsTransport::add_proof_of_placement(const Operation& operation, const st
 /// last word first and the first word last. So it fetches the line three times, one after the
 /// other, and give_result() takes the last word from the first copy and the first word from the
 /// last.
-stream::Reach::Started VerbsTransport::start_read(const Operation& operation,
-                                                  const stream::Key& region) noexcept {
+stream::DeviceOperations::Started VerbsTransport::start_read(const Operation& operation,
+                                                             const stream::Key& region) noexcept {
   Link& link = links_[operation.peer];
   const Words words(operation);
   const bool thrice = traits_.in_software && words.bytes > kWordBytes;
@@ -188,8 +189,8 @@ void VerbsTransport::give_result(const Link& link, const Record& record) const n
   memory::place(record.to, result + record.lead, record.bytes);
 }
 
-stream::Reach::Started VerbsTransport::start_atomic(const Operation& operation,
-                                                    const stream::Key& region) noexcept {
+stream::DeviceOperations::Started VerbsTransport::start_atomic(const Operation& operation,
+                                                               const stream::Key& region) noexcept {
   Link& link = links_[operation.peer];
   if (!has_room(link, 1)) return Started::full;
   const SendQueue::Staged space = link.queue.stage(kWordBytes);

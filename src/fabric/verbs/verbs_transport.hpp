@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/stepped_formation.hpp"
+#include "fabric/stepped_join.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/transport.hpp"
 #include "fabric/verbs/device.hpp"
@@ -46,7 +46,7 @@ struct FreePages {
 };
 using Pages = std::unique_ptr<std::byte, FreePages>;
 
-class VerbsTransport final : public stream::Transport, public stream::Reach {
+class VerbsTransport final : public stream::Transport, public stream::DeviceOperations {
  public:
   /// Makes everything that needs no peer, and listens.
   VerbsTransport(const Network& network, std::uint32_t members);
@@ -55,10 +55,10 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   /// Device, address, and what it promises, in a line.
   [[nodiscard]] std::string description() const;
   /// Where we listen: what a peer needs to connect.
-  [[nodiscard]] std::vector<std::byte> card() const;
+  [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
-  void connect(Rank rank, std::span<const std::vector<std::byte>> cards,
+  void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
   /// Goes on; true once there is a connection to each. Error when the time is up, which names who
@@ -75,7 +75,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   void progress(stream::Receiver& receiver) noexcept override;
   void relieve(stream::Receiver& receiver) noexcept override;
   void close(Rank peer) noexcept override;
-  [[nodiscard]] stream::Reach* reach() noexcept override { return this; }
+  [[nodiscard]] stream::DeviceOperations* reach() noexcept override { return this; }
   void watch(int epoll) override;
   [[nodiscard]] bool may_wait() noexcept override;
 
@@ -120,7 +120,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   };
   /// What is known of the others, while we connect.
   struct Call {
-    std::vector<std::vector<std::byte>> cards;
+    std::vector<std::vector<std::byte>> endpoint_addresses;
     std::vector<stream::Proof> ours;
     std::vector<stream::Proof> theirs;
     std::uint64_t deadline_ns = 0;
@@ -164,7 +164,7 @@ class VerbsTransport final : public stream::Transport, public stream::Reach {
   // frames.cpp
   void post_receive(Rank peer, std::uint32_t buffer) noexcept;
   [[nodiscard]] std::byte* receive_buffer(const Link& link, std::uint32_t buffer) const noexcept;
-  void tell_received(Rank peer) noexcept;
+  void report_received(Rank peer) noexcept;
   void return_buffers() noexcept;
   std::size_t drain(stream::Receiver& receiver);
   void take_completion(const ibv_wc& completion, stream::Receiver& receiver);

@@ -14,18 +14,18 @@ namespace dunlin::conformance {
 namespace {
 
 struct Joiner {
-  std::unique_ptr<Formation> formation;
+  std::unique_ptr<PendingJoin> pending_join;
   std::unique_ptr<Fabric> fabric;
 
   /// Whether it is in.
   bool go_on() {
-    if (!fabric) fabric = formation->poll();
+    if (!fabric) fabric = pending_join->poll();
     return fabric != nullptr;
   }
 };
 
-bool readable(const Formation& formation, int timeout_ms) {
-  pollfd look{formation.wait_descriptor(), POLLIN, 0};
+bool readable(const PendingJoin& pending_join, int timeout_ms) {
+  pollfd look{pending_join.wait_descriptor(), POLLIN, 0};
   return ::poll(&look, 1, timeout_ms) > 0;
 }
 
@@ -34,7 +34,7 @@ class Newcomers {
   Newcomers(const Backend& backend, std::uint32_t size) : backend_(backend), joiners_(size) {}
 
   void begin(Rank rank) {
-    joiners_[rank].formation =
+    joiners_[rank].pending_join =
         backend_.begin(name_, rank, static_cast<std::uint32_t>(joiners_.size()));
   }
   void begin_all() {
@@ -44,7 +44,7 @@ class Newcomers {
   bool go_on() {
     bool all = true;
     for (Joiner& joiner : joiners_)
-      if (joiner.formation) all = joiner.go_on() && all;
+      if (joiner.pending_join) all = joiner.go_on() && all;
     return all;
   }
   /// Polls those only that have something to do.
@@ -52,11 +52,11 @@ class Newcomers {
     constexpr int kPatienceMs = 60'000;
     std::vector<pollfd> watched;
     for (const Joiner& joiner : joiners_)
-      if (!joiner.fabric) watched.push_back({joiner.formation->wait_descriptor(), POLLIN, 0});
+      if (!joiner.fabric) watched.push_back({joiner.pending_join->wait_descriptor(), POLLIN, 0});
     if (watched.empty()) return true;
     if (::poll(watched.data(), watched.size(), kPatienceMs) <= 0) return false;
     for (Joiner& joiner : joiners_)
-      if (!joiner.fabric && readable(*joiner.formation, 0)) joiner.go_on();
+      if (!joiner.fabric && readable(*joiner.pending_join, 0)) joiner.go_on();
     return true;
   }
   bool all_in() {
@@ -108,8 +108,8 @@ TEST_P(Forming, OfAllMembersIsDoneByOneThread) {
   for (Rank rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(all[rank].fabric->rank(), rank);
     EXPECT_EQ(all[rank].fabric->size(), 4U);
-    EXPECT_THROW(static_cast<void>(all[rank].formation->poll()), Error) << "it is over";
-    all[rank].formation.reset();  // which changes nothing for the fabric
+    EXPECT_THROW(static_cast<void>(all[rank].pending_join->poll()), Error) << "it is over";
+    all[rank].pending_join.reset();  // which changes nothing for the fabric
   }
   EXPECT_TRUE(all.work());
 }
@@ -144,9 +144,9 @@ TEST_P(Forming, GoesOnBesideAFabricThatWorks) {
 TEST_P(Forming, NeedsNoPollBeforeItsDescriptorIsReadable) {
   Newcomers all(GetParam(), 3);
   all.begin_all();
-  const int first = all[0].formation->wait_descriptor();
+  const int first = all[0].pending_join->wait_descriptor();
   while (!all.all_in()) ASSERT_TRUE(all.go_on_if_readable()) << "a wake-up was lost";
-  EXPECT_EQ(all[0].formation->wait_descriptor(), first);
+  EXPECT_EQ(all[0].pending_join->wait_descriptor(), first);
   EXPECT_TRUE(all.work());
 }
 
@@ -157,7 +157,7 @@ TEST_P(Forming, LetsAMemberSleepThatWaitsForOthers) {
   do {
     ASSERT_FALSE(all[0].go_on());
     ASSERT_FALSE(patience_ends(started)) << "there is always something to do";
-  } while (readable(*all[0].formation, 0));
+  } while (readable(*all[0].pending_join, 0));
   all.begin(1);
   while (!all.all_in()) ASSERT_TRUE(all.go_on_if_readable());
 }
@@ -168,7 +168,7 @@ TEST_P(Forming, GivenUpMakesRoomForAnother) {
     all.begin(0);
     all.begin(1);
     for (int i = 0; i < 200; ++i) ASSERT_FALSE(all.go_on());
-    all[leaver].formation.reset();
+    all[leaver].pending_join.reset();
     for (int i = 0; i < 200; ++i) static_cast<void>(all.go_on());
     all.begin(leaver);
     all.begin(2);

@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/formation.hpp>
 #include <dunlin/fabric/memory.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
 /// The conformance suite: what every backend of Fabric must do. A test talks to a Group of nodes
 /// and never to a backend; a backend adds one file that makes Groups (docs/testing.md).
@@ -88,8 +88,8 @@ struct Backend {
   std::function<std::unique_ptr<Fabric>(const std::string& group, Rank rank, std::uint32_t nodes)>
       join = nullptr;
   /// The same step by step; for those who are held to the suite Forming, too.
-  std::function<std::unique_ptr<Formation>(const std::string& group, Rank rank,
-                                           std::uint32_t nodes)>
+  std::function<std::unique_ptr<PendingJoin>(const std::string& group, Rank rank,
+                                             std::uint32_t nodes)>
       begin = nullptr;
 };
 void PrintTo(const Backend& backend, std::ostream* out);

@@ -155,7 +155,7 @@ TEST_P(Limits, OnNamesAndSizesAreQuotedByName) {
   expect_error([&] { group().allocate(0, {.name = "x", .bytes = 0}); }, "x");
   expect_error([&] { group().allocate(0, {.name = "x", .bytes = 64, .layout_text = text + "t"}); },
                "kMaxLayoutTextBytes");
-  // None of them has cost an epoch or a slot.
+  // None of them has cost an generation or a slot.
   share("x", 64);
 }
 

@@ -13,7 +13,7 @@ ofi::JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t 
           .rank = rank,
           .timeout_ms = 60'000,
           .silence_timeout_ms = 0,
-          .meeting = "unix:" + group,
+          .rendezvous = "unix:" + group,
           .secret = "only these tests know it",
           .provider = "tcp"};
 }

@@ -77,8 +77,8 @@ struct Stream {
     }
     if (ack != checked && ack_done.finished()) {
       const std::uint64_t before = std::exchange(ack, checked);
-      const Operation tell = dunlin::write(from, box.id(self), base + kAck, &ack, 8);
-      if (!fabric.post(tell.notify(ack_done)).all()) ack = before;
+      const Operation send_line = dunlin::write(from, box.id(self), base + kAck, &ack, 8);
+      if (!fabric.post(send_line.notify(ack_done)).all()) ack = before;
     }
     return checked == messages && ack == messages && ack_done.finished();
   }

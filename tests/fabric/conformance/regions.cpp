@@ -70,16 +70,16 @@ TEST_P(Regions, OfTheSameNameArePairedInTheOrderOfTheirAllocation) {
   EXPECT_EQ(memory::load(word_of(b2)), 2U);
 }
 
-TEST_P(Regions, OfAStatedEpochMeetOnlyTheSameEpoch) {
+TEST_P(Regions, OfAStatedGenerationMeetOnlyTheSameGeneration) {
   start(2);
-  const Region& mine = group().allocate(0, {.name = "box", .bytes = 64, .epoch = 41});
-  const Region& other = group().allocate(1, {.name = "box", .bytes = 64, .epoch = 40});
+  const Region& mine = group().allocate(0, {.name = "box", .bytes = 64, .generation = 41});
+  const Region& other = group().allocate(1, {.name = "box", .bytes = 64, .generation = 40});
   node(0).announce(mine);
   node(1).announce(other);
   let_time_pass();
   EXPECT_FALSE(node(0).connected(1, mine.id()));
   EXPECT_FALSE(node(1).connected(0, other.id()));
-  const Region& same = group().allocate(1, {.name = "box", .bytes = 64, .epoch = 41});
+  const Region& same = group().allocate(1, {.name = "box", .bytes = 64, .generation = 41});
   node(1).announce(same);
   until("the equals are connected",
         [&] { return node(0).connected(1, mine.id()) && node(1).connected(0, same.id()); });
@@ -112,7 +112,7 @@ TEST_P(Regions, OfAnotherLayoutAreRefusedInWordsThatNameBothSides) {
   EXPECT_FALSE(node(0).connected(1, mine.id()));
   EXPECT_EQ(node(0).post(write(1, mine.id(), 0, &one, 8)).refusal, Refusal::not_connected);
   EXPECT_EQ(seen(0, Kind::region_connected, 1), 0U);
-  // The next epoch is a new chance.
+  // The next generation is a new chance.
   share("box", 64);
 }
 
@@ -258,10 +258,11 @@ TEST_P(Regions, ThatArePublishedAreNotForPeers) {
   EXPECT_EQ(seen(0, Kind::region_connected, 1, board.id()), 0U);
 }
 
-TEST_P(Regions, OfANameInUseNeedAnotherEpoch) {
+TEST_P(Regions, OfANameInUseNeedAnotherGeneration) {
   start(2);
-  group().allocate(0, {.name = "box", .bytes = 64, .epoch = 5});
-  expect_error([&] { group().allocate(0, {.name = "box", .bytes = 64, .epoch = 5}); }, "epoch");
+  group().allocate(0, {.name = "box", .bytes = 64, .generation = 5});
+  expect_error([&] { group().allocate(0, {.name = "box", .bytes = 64, .generation = 5}); },
+               "generation");
 }
 
 }  // namespace dunlin::conformance

@@ -16,7 +16,7 @@ verbs::JoinOptions options_for(const std::string& device, const std::string& gro
           .rank = rank,
           .timeout_ms = 60'000,
           .silence_timeout_ms = 0,
-          .meeting = "unix:" + group,
+          .rendezvous = "unix:" + group,
           .secret = "only these tests know it",
           .device = device};
 }

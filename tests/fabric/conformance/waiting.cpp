@@ -124,7 +124,7 @@ TEST_P(Waiting, IsEndedByWhateverAPeerDoesAtAnyMoment) {
        [&] { return heard == round; }, others_poll},
       {"an announcement",
        [&] {
-         announced = node(1).allocate({.name = "news", .bytes = 64, .epoch = round});
+         announced = node(1).allocate({.name = "news", .bytes = 64, .generation = round});
          node(1).announce(announced);
        },
        connected, others_poll},
@@ -132,7 +132,7 @@ TEST_P(Waiting, IsEndedByWhateverAPeerDoesAtAnyMoment) {
   };
   for (const Moment moment : {Moment::before_prepare, Moment::before_sleep, Moment::in_sleep}) {
     ++round;
-    news = group().allocate(0, {.name = "news", .bytes = 64, .epoch = round}).id();
+    news = group().allocate(0, {.name = "news", .bytes = 64, .generation = round}).id();
     for (const Arrival& arrival : arrivals) {
       ASSERT_EQ(slept_through(node(0), arrival, moment), 0)
           << arrival.what << " at moment " << static_cast<int>(moment);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/conformance/expect_error.hpp"
-#include "fabric/stream/scripted_reach.hpp"
+#include "fabric/stream/scripted_device.hpp"
 
 /// Which way an operation goes, who is woken, and how long memory is kept (STR-R1, STR-R2, STR-B1
 /// to STR-B4 of docs/verbs.md): with devices that do what the test lets them.
@@ -271,7 +271,7 @@ TEST(ByDevice, APeerThatWithdrawsFasterThanIsLetGoHasALimit) {
   PeerWithDevices peer;
   std::uint64_t word = 0;
   ASSERT_TRUE(peer.fabric->post(read(1, peer.box.id(), 0, &word, 8)).all());
-  const Announcement words{.epoch = 1, .layout_hash = 0, .name = "more"};
+  const Announcement words{.generation = 1, .layout_hash = 0, .name = "more"};
   Bytes said(words.bytes());
   words.encode(said.data());
   std::uint32_t rounds = 0;

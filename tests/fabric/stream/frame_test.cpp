@@ -166,7 +166,7 @@ TEST(Frame, KeepsToTheRulesOfEachKind) {
 TEST(Frame, HoldsTheLongestAnnouncement) {
   const std::string name(kMaxRegionNameBytes, 'n');
   const std::string text(kMaxLayoutTextBytes, 't');
-  const Announcement words{.epoch = 5, .layout_hash = 6, .name = name, .layout_text = text};
+  const Announcement words{.generation = 5, .layout_hash = 6, .name = name, .layout_text = text};
   Bytes said(words.bytes());
   words.encode(said.data());
   const Bytes frame = one({.kind = EntryKind::announce, .region = 256, .value = 64}, said);
@@ -175,14 +175,14 @@ TEST(Frame, HoldsTheLongestAnnouncement) {
   ASSERT_EQ(all.size(), 1U);
   const auto heard = decode_announcement(all[0].second);
   ASSERT_TRUE(heard);
-  EXPECT_EQ(heard->epoch, 5U);
+  EXPECT_EQ(heard->generation, 5U);
   EXPECT_EQ(heard->layout_hash, 6U);
   EXPECT_EQ(heard->name, name);
   EXPECT_EQ(heard->layout_text, text);
 }
 
 TEST(Frame, AnnouncesNothingWithoutANameOrWithLengthsThatDoNotFit) {
-  const Announcement words{.epoch = 1, .layout_hash = 2, .name = "box", .layout_text = "f64"};
+  const Announcement words{.generation = 1, .layout_hash = 2, .name = "box", .layout_text = "f64"};
   Bytes said(words.bytes());
   words.encode(said.data());
   ASSERT_TRUE(decode_announcement(said));

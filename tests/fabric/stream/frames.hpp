@@ -102,7 +102,7 @@ inline void add_any(FrameBuilder& builder, std::minstd_rand& random) {
       builder.add({.kind = EntryKind::heard, .value = below(100)});
       break;
     case EntryKind::announce: {
-      const Announcement words{.epoch = 1 + below(3), .layout_hash = 0, .name = "box"};
+      const Announcement words{.generation = 1 + below(3), .layout_hash = 0, .name = "box"};
       Bytes said(words.bytes());
       words.encode(said.data());
       builder.add({.kind = EntryKind::announce, .region = 256 + below(600), .value = 64}, said);

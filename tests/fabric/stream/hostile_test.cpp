@@ -165,10 +165,10 @@ TEST(HostilePeer, CannotAnnounceWhatIsNoRegion) {
     peer.say({.kind = EntryKind::announce, .region = number, .value = bytes}, payload);
     peer.expect_failed("announced");
   };
-  refused(300, 0, {.epoch = 1, .name = "box"});
-  refused(300, kMaxRegionBytes + 1, {.epoch = 1, .name = "box"});
-  refused(255, 64, {.epoch = 1, .name = "box"});
-  refused(300, 64, {.epoch = 1, .name = "b\x01x"});
+  refused(300, 0, {.generation = 1, .name = "box"});
+  refused(300, kMaxRegionBytes + 1, {.generation = 1, .name = "box"});
+  refused(255, 64, {.generation = 1, .name = "box"});
+  refused(300, 64, {.generation = 1, .name = "b\x01x"});
   ScriptedPeer twice;
   twice.announce_theirs();
   twice.announce_theirs();

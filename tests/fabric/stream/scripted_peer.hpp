@@ -24,7 +24,7 @@ class ScriptedTransport final : public Transport {
   bool busy = false;                        // a frame is under way
   bool closed = false;
   std::optional<std::string> end = std::nullopt;
-  Reach* devices = nullptr;
+  DeviceOperations* devices = nullptr;
   std::function<void(Receiver&)> also;  // in the next progress()
 
   std::size_t frame_bytes() const noexcept override { return kMinFrameBytes; }
@@ -46,7 +46,7 @@ class ScriptedTransport final : public Transport {
   void close(Rank peer) noexcept override {
     if (peer == 1) closed = true;
   }
-  Reach* reach() noexcept override { return devices; }
+  DeviceOperations* reach() noexcept override { return devices; }
   void watch(int) override {}
   bool may_wait() noexcept override { return incoming.empty(); }
 
@@ -60,7 +60,7 @@ class ScriptedPeer {
 
   /// Its first word is right unless it is told otherwise.
   explicit ScriptedPeer(bool says_hello = true, std::uint32_t silence_timeout_ms = 0,
-                        std::uint64_t formed_by_ns = 0, Reach* devices = nullptr) {
+                        std::uint64_t formed_by_ns = 0, DeviceOperations* devices = nullptr) {
     auto made = std::make_unique<ScriptedTransport>();
     transport = made.get();
     transport->devices = devices;
@@ -110,7 +110,7 @@ class ScriptedPeer {
   }
   /// And the peer's of the same name, as its number 300 and of the same size.
   void announce_theirs() {
-    const Announcement words{.epoch = 1, .layout_hash = 0, .name = "box"};
+    const Announcement words{.generation = 1, .layout_hash = 0, .name = "box"};
     Bytes payload(words.bytes());
     words.encode(payload.data());
     say({.kind = EntryKind::announce, .region = 300, .value = kBytes}, payload);

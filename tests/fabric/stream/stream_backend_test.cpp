@@ -105,7 +105,7 @@ TEST(StreamBackend, AsksForNoMoreOfALongReadThanItsWindow) {
   constexpr std::uint64_t kLong = 10 * kReadWindowBytes;
   Pair pair;
   const Region wide = pair.fabric->allocate({.name = "wide", .bytes = 64});
-  const Announcement words{.epoch = 1, .layout_hash = 0, .name = "wide"};
+  const Announcement words{.generation = 1, .layout_hash = 0, .name = "wide"};
   Bytes said(words.bytes());
   words.encode(said.data());
   pair.say({.kind = EntryKind::announce, .region = 301, .value = kLong}, said);
@@ -137,7 +137,7 @@ struct LongPair : Pair {
   Region wide = fabric->allocate({.name = "wide", .bytes = kLong});
   Bytes source = Bytes(kLong, std::byte{3});
   LongPair() {
-    const Announcement words{.epoch = 1, .layout_hash = 0, .name = "wide"};
+    const Announcement words{.generation = 1, .layout_hash = 0, .name = "wide"};
     Bytes said(words.bytes());
     words.encode(said.data());
     say({.kind = EntryKind::announce, .region = 301, .value = kLong}, said);

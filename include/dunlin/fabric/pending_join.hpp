@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+namespace dunlin {
+
+/// A fabric that is being formed step by step, beside whatever else its thread does. It has no
+/// thread of its own: one thread at a time calls it, and all progress is made in poll().
+///
+///     auto pending join = dunlin::shm::begin_join({.group = "rack7", .members = 4});
+///     std::unique_ptr<dunlin::Fabric> next;
+///     while (!(next = pending join->poll())) fabric->poll();  // the one that we have
+class PendingJoin {
+ public:
+  PendingJoin() = default;
+  PendingJoin(const PendingJoin&) = delete;
+  PendingJoin& operator=(const PendingJoin&) = delete;
+  /// Gives up, unless the fabric is formed; the others learn of it as of a member that has died.
+  virtual ~PendingJoin() = default;
+
+  /// Goes on, and does not wait. Returns the fabric once all members are there and this one can
+  /// reach them; null before. Throws Error where join() does. After a fabric or an Error it is
+  /// over, and may not be polled again.
+  [[nodiscard]] virtual std::unique_ptr<Fabric> poll() = 0;
+  /// The members that have not come yet, as a list to read: "'b', 'c'". Empty if all have come, or
+  /// if the backend does not know.
+  [[nodiscard]] virtual std::string missing() const { return {}; }
+  /// To wait on between two polls: the same at all times, readable when poll() can go on or its
+  /// time is up. -1 if there is none: a simulated node is polled when there is something to do.
+  [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
+};
+
+/// What someone who sleeps must be woken for, besides what its own fabric rings for.
+struct Waits {
+  std::vector<Fabric*> fabrics = {};
+  std::vector<const PendingJoin*> pending_joins = {};
+  void add(const Waits& more) {
+    fabrics.insert(fabrics.end(), more.fabrics.begin(), more.fabrics.end());
+    pending_joins.insert(pending_joins.end(), more.pending_joins.begin(), more.pending_joins.end());
+  }
+  friend bool operator==(const Waits&, const Waits&) = default;
+};
+
+}  // namespace dunlin

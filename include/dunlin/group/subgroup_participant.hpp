@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <dunlin/group.hpp>
+
+/// What a layer above a group does in one of its subgroups. A program that sends and delivers
+/// messages needs only <dunlin/multicast.hpp>, which is such a layer.
+namespace dunlin {
+
+/// What a layer above does in a subgroup; called from the group's poll().
+class SubgroupParticipant {
+ public:
+  SubgroupParticipant() = default;
+  SubgroupParticipant(const SubgroupParticipant&) = delete;
+  SubgroupParticipant& operator=(const SubgroupParticipant&) = delete;
+  virtual ~SubgroupParticipant() = default;
+
+  // --- in every view that has this process in the subgroup, in this order ------------------------
+  /// What it throws ends the group here.
+  virtual void begin(Fabric& fabric, const Subgroup& subgroup) = 0;
+  virtual std::size_t poll() = 0;
+  /// Nothing has happened here for many polls, and nothing waits to be sent: while other parts have
+  /// work to do, this one need not be polled each time.
+  [[nodiscard]] virtual bool rests() const noexcept { return false; }
+  /// The view will end: send, receive and deliver no more.
+  virtual void wedge() noexcept = 0;
+  /// How much of each sender has been received; does not change once wedged.
+  [[nodiscard]] virtual std::span<const std::uint64_t> received() const noexcept = 0;
+  /// How much of each sender counts, for all members that go on: deliver that, and no more. What it
+  /// throws comes out of poll(), once the next view has been entered.
+  virtual void finish(std::span<const std::uint64_t> trim) = 0;
+
+  // --- for members that come into a group that works already -------------------------------------
+  /// Whether this part needs what the subgroup's members have before it delivers anything.
+  [[nodiscard]] virtual bool wants_state() const noexcept { return false; }
+  /// What a part elsewhere needs to go on from here; none while it cannot be said.
+  [[nodiscard]] virtual std::optional<std::vector<std::byte>> give_state() { return std::nullopt; }
+  /// That of another member, in the view at hand.
+  virtual void take_state(std::span<const std::byte>) {}
+  /// Whether it still uses memory of that fabric, on which the group has no view any more.
+  [[nodiscard]] virtual bool uses(const Fabric&) const noexcept { return false; }
+};
+
+}  // namespace dunlin

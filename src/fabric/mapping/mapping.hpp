@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <sys/types.h>
+
+#include "fabric/mapping/format.hpp"
+#include "fabric/system.hpp"
+
+/// Memory segments in /dev/shm without a name: whoever holds the descriptor or a mapping keeps
+/// them alive, and nothing is left when the last holder is gone, however it went.
+namespace dunlin::mapping {
+
+/// What a segment's header says, without the layout of bytes.
+struct MappingInfo {
+  MappingKind kind = MappingKind::region;
+  std::uint32_t owner_pid = 0;
+  std::uint32_t owner_uid = 0;
+  std::uint32_t owner_rank = 0;
+  std::uint32_t members = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t layout_hash = 0;
+  std::uint64_t bytes = 0;
+  std::string fabric = {};
+  std::string group = {};
+  std::string member = {};
+  std::string region = {};
+  std::string layout_text = {};
+};
+
+/// The payload in this process's address space.
+class Mapping {
+ public:
+  Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes, int protection);
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+  [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
+
+ private:
+  std::span<std::byte> memory_;
+};
+
+/// A segment of our own. Its descriptor stays open, so that observers find it in /proc.
+struct OwnMapping {
+  Descriptor file;
+  std::shared_ptr<Mapping> mapping;
+};
+
+/// A peer's segment, checked and mapped.
+struct PeerMapping {
+  MappingInfo info;
+  std::shared_ptr<Mapping> mapping;
+};
+
+/// Makes a zeroed segment, with all its memory reserved; Error if there is not enough. With an
+/// access group, that Unix group may open it, too.
+[[nodiscard]] OwnMapping create_mapping(const MappingInfo& info, std::optional<gid_t> access_group);
+
+/// The header of any file, checked; Error says what is wrong with it.
+[[nodiscard]] MappingInfo read_mapping_info(const Descriptor& file);
+
+/// Maps a segment that another member has sent. If it is of this very process (members may be
+/// threads), both get the same addresses.
+[[nodiscard]] PeerMapping map_peer(const Descriptor& file);
+
+}  // namespace dunlin::mapping

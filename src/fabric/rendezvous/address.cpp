@@ -1,0 +1,251 @@
+#include "fabric/rendezvous/address.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/un.h>
+
+namespace dunlin::rendezvous {
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+constexpr std::size_t kMaxUnixNameBytes = sizeof(sockaddr_un::sun_path) - 1;
+constexpr int kBacklog = 1024;
+constexpr const char* kEveryMachine = "every machine has it, so each would be the host";
+
+[[noreturn]] void throw_impossible(const std::string& text, const std::string& why) {
+  throw Error("the rendezvous address '" + text + "' is not possible: " + why +
+              ". Give host:port, [v6]:port or unix:NAME");
+}
+
+void check_port(const std::string& text, const std::string& port) {
+  const bool digits =
+      !port.empty() && port.size() <= 5 &&
+      std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits || std::stoul(port) < 1 || std::stoul(port) > 65535)
+    throw_impossible(text, "its port '" + port + "' is not a number from 1 to 65535");
+}
+
+SocketAddress unix_endpoint(const std::string& name) {
+  SocketAddress target;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);  // behind a zero byte: abstract
+  target.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  std::memcpy(&target.address, &address, target.bytes);
+  return target;
+}
+
+/// All machines have it, and none in particular.
+bool is_wildcard(const addrinfo& found) {
+  if (found.ai_family == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(found.ai_addr)->sin_addr.s_addr == INADDR_ANY;
+  return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(found.ai_addr)->sin6_addr);
+}
+
+bool is_loopback(const addrinfo& found) {
+  if (found.ai_family == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in*>(found.ai_addr)->sin_addr.s_addr) >> 24) ==
+           IN_LOOPBACKNET;
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(found.ai_addr)->sin6_addr);
+}
+
+in_port_t port_of(const SocketAddress& target) {  // at the same place in both
+  return reinterpret_cast<const sockaddr_in*>(&target.address)->sin_port;
+}
+
+/// All addresses of this machine: those of IPv6 and IPv4, or only these where there is no IPv6.
+std::array<SocketAddress, 2> everywhere(in_port_t port) {
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = port;
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = port;
+  std::array<SocketAddress, 2> result;
+  std::memcpy(&result[0].address, &six, result[0].bytes = sizeof six);
+  std::memcpy(&result[1].address, &four, result[1].bytes = sizeof four);
+  return result;
+}
+
+Descriptor new_socket(const SocketAddress& target) {
+  return Descriptor(
+      socket(target.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+void set(const Descriptor& socket, int level, int option, int value) {
+  setsockopt(socket.get(), level, option, &value, sizeof value);
+}
+
+/// Notices a machine that is gone, though nobody says anything for a long time.
+void tune(const Descriptor& socket) {
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);  // while something is to be acknowledged
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+}  // namespace
+
+bool means_loopback(const std::string& host) {
+  if (host == "localhost" || host.ends_with(".localhost") || host.starts_with("localhost.") ||
+      host == "ip6-localhost" || host == "ip6-loopback")
+    return true;
+  in_addr four{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1)
+    return (ntohl(four.s_addr) >> 24) == IN_LOOPBACKNET;
+  in6_addr six{};
+  return inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+Address parse_address(const std::string& text) {
+  Address address{text};
+  if (text.starts_with(kUnix)) {
+    address.unix_name = text.substr(kUnix.size());
+    if (address.unix_name.empty() || address.unix_name.size() > kMaxUnixNameBytes)
+      throw_impossible(text, "a name has 1 to " + std::to_string(kMaxUnixNameBytes) + " bytes");
+    return address;
+  }
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) throw_impossible(text, "it has no port");
+  address.host = text.substr(0, colon);
+  address.port = text.substr(colon + 1);
+  if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']')
+    address.host = address.host.substr(1, address.host.size() - 2);
+  else if (address.host.find_first_of(":[]") != std::string::npos)
+    throw_impossible(text, "an IPv6 address stands in brackets");
+  if (address.host.empty()) throw_impossible(text, "it has no host");
+  if (address.host == "0.0.0.0" || address.host == "::") throw_impossible(text, kEveryMachine);
+  check_port(text, address.port);
+  return address;
+}
+
+std::string SocketAddress::text() const {
+  if (address.ss_family == AF_UNIX) {
+    const auto* name =
+        reinterpret_cast<const char*>(&address) + offsetof(sockaddr_un, sun_path) + 1;
+    return "unix:" + std::string(name, bytes - offsetof(sockaddr_un, sun_path) - 1);
+  }
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (getnameinfo(generic(), bytes, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "an unknown address";
+  const std::string number = host.data();
+  return (address.ss_family == AF_INET6 ? "[" + number + "]" : number) + ":" + port.data();
+}
+
+std::string address_text(std::span<const std::byte> socket_address) {
+  SocketAddress target;
+  if (socket_address.size() < sizeof(sockaddr) || socket_address.size() > sizeof target.address)
+    return {};
+  std::memcpy(&target.address, socket_address.data(), socket_address.size());
+  target.bytes = static_cast<socklen_t>(socket_address.size());
+  const auto family = target.address.ss_family;
+  return family == AF_INET || family == AF_INET6 ? target.text() : std::string();
+}
+
+std::vector<SocketAddress> resolve(const Address& address, std::string& fault) {
+  if (address.is_unix()) return {unix_endpoint(address.unix_name)};
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* first = nullptr;
+  const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &wanted, &first);
+  if (error != 0) {
+    const std::string reason = error == EAI_SYSTEM ? error_text(errno) : gai_strerror(error);
+    fault = "the name '" + address.host + "' could not be resolved (" + reason + ")";
+    return {};
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(first, &freeaddrinfo);
+  std::vector<SocketAddress> targets;
+  for (const addrinfo* found = first; found != nullptr; found = found->ai_next) {
+    if (found->ai_family != AF_INET && found->ai_family != AF_INET6) continue;
+    if (is_wildcard(*found)) throw_impossible(address.text, kEveryMachine);
+    SocketAddress& target = targets.emplace_back();
+    target.bytes = found->ai_addrlen;
+    std::memcpy(&target.address, found->ai_addr, found->ai_addrlen);
+    target.own_name = is_loopback(*found) && !means_loopback(address.host);
+  }
+  return targets;
+}
+
+namespace {
+
+/// Whether it is decided: we listen, or somebody else does.
+bool claim_one(const SocketAddress& target, Claim& result) {
+  Descriptor listener = new_socket(target);
+  // Connections of an earlier rendezvous may linger.
+  if (listener) set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (listener && target.address.ss_family == AF_INET6) set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (listener && bind(listener.get(), target.generic(), target.bytes) == 0 &&
+      listen(listener.get(), kBacklog) == 0) {
+    result = Claim{std::move(listener), target, {}};
+    return true;
+  }
+  if (errno == EADDRINUSE) {  // and so are the others, even if they are not listened at yet
+    result.fault.clear();
+    return true;
+  }
+  result.fault = target.text() + " cannot be bound here (" + error_text(errno) + ")";
+  return false;
+}
+
+}  // namespace
+
+Claim claim(const std::vector<SocketAddress>& targets) {
+  Claim result;
+  for (const SocketAddress& target : targets) {
+    if (!target.own_name && claim_one(target, result)) break;
+    if (!target.own_name) continue;
+    const auto all = everywhere(port_of(target));
+    if (claim_one(all[0], result) || claim_one(all[1], result)) break;
+  }
+  return result;
+}
+
+Descriptor begin_to_connect(const SocketAddress& target, std::string& fault) {
+  Descriptor socket = new_socket(target);
+  if (socket && target.address.ss_family != AF_UNIX) tune(socket);
+  if (socket &&
+      (connect(socket.get(), target.generic(), target.bytes) == 0 || errno == EINPROGRESS))
+    return socket;
+  fault = error_text(errno);
+  return {};
+}
+
+std::string connection_fault(const Descriptor& socket) {
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
+  return error == 0 ? std::string() : error_text(error);
+}
+
+Descriptor take_connection(const Descriptor& listener) {
+  Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket) tune(socket);  // to no effect on a Unix socket
+  return socket;
+}
+
+std::string origin_of(const Descriptor& socket) {
+  SocketAddress peer;
+  peer.bytes = sizeof peer.address;
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer.address), &peer.bytes) != 0)
+    return "an address that is gone";
+  if (peer.address.ss_family != AF_UNIX) return peer.text();
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return "this machine";
+  return "pid " + std::to_string(who.pid);
+}
+
+}  // namespace dunlin::rendezvous

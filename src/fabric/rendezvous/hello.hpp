@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabric/rendezvous/crypto.hpp"
+
+/// What the two sides of a connection learn of each other before anything is encrypted: which
+/// version of the protocol the other side speaks, and whether it demands certificates
+/// (docs/formats/rendezvous.md). Pure.
+namespace dunlin::rendezvous {
+
+inline constexpr std::uint16_t kVersion = 2;
+
+enum class Side : std::uint8_t { joiner, host };
+[[nodiscard]] constexpr Side other(Side side) noexcept {
+  return side == Side::joiner ? Side::host : Side::joiner;
+}
+
+struct Protocol {
+  std::uint16_t version = kVersion;
+  bool certificates = false;
+  friend bool operator==(const Protocol&, const Protocol&) = default;
+};
+
+/// The protocol's name in the list that a joiner's ClientHello contains (ALPN, RFC 7301):
+/// "dunlin/2", or "dunlin/2+certificates".
+[[nodiscard]] std::string name_of(const Protocol& protocol);
+/// Such a list, with one name.
+[[nodiscard]] std::string protocol_list(const Protocol& protocol);
+/// The protocol in a list that a joiner sent; none if the list is not one of ours.
+[[nodiscard]] std::optional<Protocol> protocol_in(Bytes list);
+
+/// What a host sends, in clear text, to a joiner of another protocol. Version 1 of the protocol,
+/// which has no TLS, begins with the same six bytes.
+[[nodiscard]] std::vector<std::byte> refusal_by(const Protocol& own);
+
+/// What the first bytes of a connection are the beginning of.
+struct Beginning {
+  enum class Of : std::uint8_t { too_little, tls, refusal, garbage };
+  Of of;
+  Protocol protocol = {};  // of a side that does not begin with TLS
+};
+/// Needs at most kBeginningBytes; one wrong byte is enough for garbage.
+inline constexpr std::size_t kBeginningBytes = 9;
+[[nodiscard]] Beginning beginning_of(Bytes bytes, Side from);
+
+/// A joiner's ClientHello has some 300 bytes; a longer claim is not believed.
+inline constexpr std::uint32_t kMaxHelloBytes = 4096;
+
+}  // namespace dunlin::rendezvous

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fabric/rendezvous/address.hpp"
+#include "fabric/rendezvous/plan.hpp"
+#include "fabric/stepped_join.hpp"
+
+namespace dunlin::rendezvous {
+
+/// How a joiner's attempt to meet at an target ended.
+struct Attempt {
+  enum class End : std::uint8_t {
+    met,
+    unanswered,  // nobody is there, or whoever is has no time for us
+    unproved,    // somebody is there who does not know our secret, our version, or our protocol
+    lost         // the host trusted us, and then left
+  };
+  End end;
+  std::string note;  // what to tell the user if there is no other attempt
+  std::optional<Roster> roster = {};
+};
+
+/// Visits whoever is there, until it ends in one way or another.
+class Joiner {
+ public:
+  Joiner(const Plan& plan, Bytes endpoint_address, const SocketAddress& target,
+         std::uint64_t deadline_ns);
+  ~Joiner();
+  /// Goes on; how it ended, once it has. Error if the host refuses us and has proved that it may.
+  [[nodiscard]] std::optional<Attempt> poll();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
+
+ private:
+  class Talk;
+  [[nodiscard]] std::optional<Attempt> finish_connecting();
+
+  const Plan& plan_;
+  Bytes endpoint_address_;
+  std::string where_;
+  std::uint64_t deadline_ns_;
+  std::uint64_t patience_ns_;
+  std::string fault_;  // why there is nothing to connect
+  Descriptor connecting_;
+  std::unique_ptr<Talk> talk_;  // once there is a connection
+};
+
+}  // namespace dunlin::rendezvous

@@ -1,0 +1,34 @@
+#include "fabric/rendezvous/peer_endpoints.hpp"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace dunlin::rendezvous {
+namespace {
+
+/// HMAC-SHA256 with the group's key over a label, who calls and whom.
+Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
+  std::array<std::byte, 24> claim{};
+  constexpr std::string_view kLabel = "dunlin stream 1 ";
+  static_assert(kLabel.size() + 8 == claim.size());
+  std::memcpy(claim.data(), kLabel.data(), kLabel.size());
+  std::memcpy(claim.data() + kLabel.size(), &from, 4);
+  std::memcpy(claim.data() + kLabel.size() + 4, &to, 4);
+  return hmac_sha256(key, claim);
+}
+
+}  // namespace
+
+PeerEndpoints peer_endpoints(const Roster& roster) {
+  PeerEndpoints all;
+  for (Rank peer = 0; peer < roster.members.size(); ++peer) {
+    all.names.push_back(roster.members[peer].name);
+    all.endpoint_addresses.push_back(roster.members[peer].endpoint_address);
+    all.our_proofs.push_back(prove(roster.key, roster.rank, peer));
+    all.their_proofs.push_back(prove(roster.key, peer, roster.rank));
+  }
+  return all;
+}
+
+}  // namespace dunlin::rendezvous

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabric/rendezvous/plan.hpp"
+
+namespace dunlin::rendezvous {
+
+/// What the host of a rendezvous knows of its members: who has come, whom it waits for, and when
+/// all know each other. Pure: what arrived in, what to say out.
+///
+/// A *round* is a complete set of members. It begins whenever the last place is taken, and ends
+/// when somebody leaves; then the place is free again, and the next round has another roster.
+///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and what remains to
+///      the others in order of arrival. So whoever asks for a rank gets it, however late it comes.
+///  RDV-R2  A round is decided when all its members have said that they know its roster; there is
+///      no other after that.
+class RosterBuilder {
+ public:
+  /// The host is the first to come.
+  RosterBuilder(const Plan& plan, Bytes endpoint_address);
+
+  using Ticket = std::uint32_t;
+  static constexpr Ticket kHost = 0;
+  struct Verdict {
+    std::optional<Ticket> admitted;
+    std::string refusal = {};  // if not
+    bool taken = false;        // because somebody is there already
+    bool other_group = false;  // that may meet elsewhere
+  };
+  /// `from` tells a reader where it came from.
+  [[nodiscard]] Verdict admit(const JoinRequest& joiner, const std::string& from);
+  void left(Ticket ticket);
+  /// False if there is no such round, or it was said before.
+  [[nodiscard]] bool confirmed(Ticket ticket, std::uint32_t round);
+
+  [[nodiscard]] std::size_t missing() const noexcept { return plan_.members() - here_.size(); }
+  [[nodiscard]] bool complete() const noexcept { return missing() == 0; }
+  [[nodiscard]] bool decided() const noexcept { return decided_; }
+  /// The first is 1.
+  [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
+
+  // Of the current round.
+  [[nodiscard]] Rank rank_of(Ticket ticket) const { return here_.at(ticket).rank; }
+  [[nodiscard]] Bytes endpoint_address_of(Rank rank) const {
+    return here_.at(by_rank_[rank]).endpoint_address;
+  }
+
+  /// "2 of 4 members have come; missing: rank 1, 'c' (rank 2)", or who has not confirmed.
+  [[nodiscard]] std::string progress() const;
+
+ private:
+  struct Member {
+    Rank asked_for;
+    std::string from;
+    std::vector<std::byte> endpoint_address;
+    Rank rank = kAnyRank;
+    std::uint32_t confirmed_round = 0;
+  };
+  [[nodiscard]] std::string mismatch(const JoinRequest& joiner) const;
+  [[nodiscard]] const Member* holder_of(Rank rank) const;
+  [[nodiscard]] std::vector<bool> asked_for() const;  // by rank
+  void sit_down(Member member);
+  void begin_round();
+  void decide_if_possible();
+  [[nodiscard]] std::string missing_names() const;
+
+  const Plan& plan_;
+  std::map<Ticket, Member> here_;  // in order of arrival
+  std::vector<Ticket> by_rank_;    // of the current round
+  Ticket next_ticket_ = kHost;
+  std::uint32_t round_ = 0;
+  bool decided_ = false;
+};
+
+}  // namespace dunlin::rendezvous

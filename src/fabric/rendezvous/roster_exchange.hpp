@@ -1,0 +1,88 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/error.hpp>
+#include <dunlin/fabric.hpp>
+#include <dunlin/fabric/tls.hpp>
+
+#include "fabric/stepped_join.hpp"
+
+/// Where the members of a group on several hosts find and come to trust each other; docs/cluster.md
+/// gives RDV-N1 to RDV-N5, docs/formats/rendezvous.md the bytes. Used once, before there is a
+/// fabric.
+namespace dunlin::rendezvous {
+
+struct Options {
+  /// "host:port", "[v6]:port" or "unix:NAME"; whoever can bind it is the host of the rendezvous.
+  std::string address;
+  /// What all members know and nobody else does.
+  std::string secret;
+  /// Certificates that members must show besides.
+  TlsFiles tls = {};
+  std::string group;
+  /// How many members, ranks in order of arrival unless asked for; or their names, in order of
+  /// rank, and ours.
+  std::uint32_t members = 0;
+  std::vector<std::string> names = {};
+  std::string name = {};
+  static constexpr Rank kAnyRank = UINT32_MAX;
+  Rank rank = kAnyRank;
+  std::uint32_t timeout_ms = 10'000;
+  /// Whether this member may be the host; who connects at somebody's address may not.
+  bool may_host = true;
+  /// A member of the group that does not fit ends the rendezvous for all, and not for itself alone.
+  bool all_must_fit = false;
+};
+
+/// The host would not have us, or nobody: the sentence says what differs.
+class Refused : public Error {
+ public:
+  using Error::Error;
+};
+
+struct Member {
+  std::string name;
+  std::vector<std::byte> endpoint_address;  // what the transport needs to reach it
+};
+
+/// What everybody knows when all have met.
+struct Roster {
+  Rank rank;                        // ours
+  std::vector<Member> members;      // by rank
+  std::array<std::byte, 32> key{};  // of this group, and of no other
+};
+
+inline constexpr std::size_t kMaxEndpointAddressBytes = 4096;
+
+/// A member's way to the others, step by step. All of it may throw Error, which names who is
+/// missing, what does not fit, or what is wrong with the options. A name that must be resolved can
+/// keep poll() for as long as the system's resolver takes.
+class RosterExchange {
+ public:
+  RosterExchange(const Options& options, std::span<const std::byte> endpoint_address);
+  ~RosterExchange();
+  /// Goes on; the roster, once every member has come and knows all others.
+  [[nodiscard]] std::optional<Roster> poll();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
+
+ private:
+  class Seeker;
+  std::unique_ptr<Seeker> seeker_;
+};
+
+/// The same for those who have nothing else to do.
+[[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> endpoint_address);
+
+/// Throws what meet() would before it goes anywhere: what is wrong with the options.
+void check(const Options& options);
+
+}  // namespace dunlin::rendezvous

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabric/mapping/mapping.hpp"
+#include "fabric/shm/address.hpp"
+#include "fabric/shm/base_segment.hpp"
+#include "fabric/shm/identity.hpp"
+#include "fabric/shm/packet.hpp"
+#include "fabric/shm/start_agreement.hpp"
+#include "fabric/stepped_join.hpp"
+
+/// Finding the other members on this host. Each claims its rank's address and listens there,
+/// connects to all lower ranks, and lets Agreement decide when the group is complete.
+namespace dunlin::shm {
+
+using mapping::create_mapping;
+using mapping::map_peer;
+using mapping::Mapping;
+using mapping::MappingInfo;
+using mapping::MappingKind;
+using mapping::OwnMapping;
+using mapping::PeerMapping;
+
+/// A member as the rendezvous found it.
+struct Link {
+  Descriptor socket = {};  // none: ourselves, or lost while the group was forming
+  Descriptor bell = {};
+  std::shared_ptr<Mapping> base = {};
+  pid_t pid = 0;
+  std::uint64_t incarnation = 0;
+  std::uint32_t silence_timeout_ms = 0;
+  bool needs_fence = false;
+};
+
+/// What a complete rendezvous leaves behind.
+struct Attachment {
+  Identity self;
+  Access access;
+  Descriptor listener;
+  Descriptor bell;
+  OwnMapping base;
+  std::vector<Link> links;  // by rank
+};
+
+class PeerDiscovery {
+ public:
+  explicit PeerDiscovery(const JoinOptions& options);
+  /// Goes on; the attachment once all members are here, and nothing after that. Error says who did
+  /// not come in time.
+  [[nodiscard]] std::optional<Attachment> poll();
+  /// For what, until then.
+  [[nodiscard]] Awaited awaited() const;
+  /// Those who are not here yet, and what is known of each.
+  [[nodiscard]] std::string missing_members() const;
+
+ private:
+  struct Arrival {
+    Descriptor socket;
+    Counterpart who;
+  };
+
+  // Claiming a rank (claim.cpp).
+  [[nodiscard]] bool claim_rank();
+  void outlast_the_dying(std::uint64_t now_ns);
+  [[nodiscard]] bool claim_one_of_those_wanted();
+  [[noreturn]] void throw_taken() const;
+  void make_base();
+
+  // All together (rendezvous.cpp).
+  void step();
+  void advance();
+  void send_go_to_all();
+  [[nodiscard]] Attachment finish();
+  [[noreturn]] void throw_incomplete() const;
+
+  // Getting to know the others (greeting.cpp).
+  void connect_to_lower();
+  void connect_to(Rank rank);
+  void probe_higher();
+  void read_probes();
+  void accept_arrivals();
+  void read_arrivals();
+  [[nodiscard]] bool still_silent(Arrival& arrival);
+  void admit(Arrival& arrival, Received& hello);
+  void read_link(Rank rank);
+  void handle(Rank rank, Received& received);
+  void greet(Rank rank, Received& hello);
+  void lose(Rank rank, const std::string& why);
+  [[nodiscard]] Packet introduction(PacketType type) const;
+  [[nodiscard]] std::string mismatch(const Packet& hello, pid_t pid) const;
+
+  [[nodiscard]] bool met(Rank rank) const { return links_[rank].incarnation != 0; }
+  [[nodiscard]] std::string group_text() const { return "group '" + self_.group + "'"; }
+  [[nodiscard]] std::string who(Rank rank) const;
+  [[nodiscard]] static std::string stranger(const Counterpart& holder);
+
+  Identity self_;
+  Access access_;
+  std::uint32_t timeout_ms_;
+  std::uint64_t deadline_ns_;  // for a rank; once we have one, for the others
+
+  std::vector<Rank> wanted_;
+  std::uint64_t grace_until_ns_;
+  std::uint64_t next_claim_ns_ = 0;
+  std::optional<std::vector<pid_t>> holders_;  // of the wanted ranks, when the grace was over
+  bool some_are_dying_ = true;
+  Descriptor listener_;
+  Descriptor bell_;
+  OwnMapping base_;
+  std::vector<Link> links_;
+  std::vector<std::string> notes_;           // by rank: what became of one who came and is not here
+  std::vector<Arrival> arrivals_;            // connected, and have not said who they are
+  std::vector<Descriptor> probes_;           // by rank
+  std::optional<StartAgreement> agreement_;  // once we have a rank
+  std::uint64_t next_try_ns_ = 0;
+  std::uint64_t try_interval_ns_;
+  std::uint64_t next_probe_ns_ = 0;
+};
+
+}  // namespace dunlin::shm

@@ -1,0 +1,246 @@
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/fabric/shm.hpp>
+
+#include "fabric/names.hpp"
+#include "fabric/shm/address.hpp"
+#include "fabric/shm/packet.hpp"
+#include "fabric/stepped_join.hpp"
+#include "fabric/system.hpp"
+
+/// Listeners on one host: addresses with numbers. Who opens takes the first that is free, so a
+/// process that was stopped may keep its own; who connects tries all. The two then meet in a fabric
+/// of their own, under a name that nobody else has, so neither is in anybody's way if it goes no
+/// further.
+namespace dunlin::shm {
+namespace {
+
+constexpr Rank kListeners = kMaxViewMembers;
+constexpr std::uint32_t kConnectMs = 1'000;
+constexpr std::uint64_t kConnectNs = kConnectMs * std::uint64_t{1'000'000};
+constexpr std::uint64_t kShortestTryNs = 1'000'000;
+constexpr std::uint64_t kLongestTryNs = 16'000'000;
+
+std::string group_text(const JoinOptions& options) { return "group '" + options.group + "'"; }
+
+Address listener_address(const Access& access, const std::string& group, Rank candidate) {
+  return address_of(access, group + ".door", candidate);
+}
+
+std::unique_ptr<PendingJoin> begin_pair(JoinOptions options, std::uint64_t ticket, Rank rank) {
+  options.group += ".d" + std::to_string(ticket % 1'000'000'000);
+  options.names = {"door", "guest"};
+  options.name = options.names[rank];
+  options.timeout_ms = kConnectMs;
+  return begin_join(options);
+}
+
+class ShmAccept final : public SteppedJoin {
+ public:
+  explicit ShmAccept(JoinOptions options)
+      : options_(std::move(options)), access_(access_for(options_.access_group)) {
+    if (claims_door(Holder::is_trusted) || claims_door(Holder::is_examined)) return;
+    throw Error(group_text(options_) + ": all its " + std::to_string(kListeners) +
+                " listener addresses are held, by members that were stopped or other processes: " +
+                holders());
+  }
+
+ private:
+  std::unique_ptr<Fabric> step() override {
+    if (!pair_) let_in();
+    if (!pair_) return nullptr;
+    try {
+      if (std::unique_ptr<Fabric> made = pair_->poll()) return made;
+      if (receive_packet(joiner_.get()).kind == Received::Kind::nothing_yet) return nullptr;
+    } catch (const Error&) {
+      if (read_clock_ns(CLOCK_MONOTONIC) < until_ns_) throw;  // it is us who cannot
+    }
+    pair_.reset();  // the joiner has gone, or was stopped: others wait
+    joiner_.close();
+    return nullptr;
+  }
+  Awaited awaited() override {
+    Awaited news;
+    news.add(pair_ ? joiner_ : listener_);
+    if (pair_) news.descriptors.push_back({pair_->wait_descriptor(), POLLIN, 0});
+    return news;
+  }
+
+  [[nodiscard]] bool claims_door(Holder holder) {
+    for (Rank candidate = 0; candidate < kListeners; ++candidate) {
+      std::optional<Descriptor> listener =
+          claim(listener_address(access_, options_.group, candidate), holder);
+      if (!listener) continue;
+      listener_ = std::move(*listener);
+      return true;
+    }
+    return false;
+  }
+
+  void let_in() {
+    while (!pair_) {
+      Descriptor joiner = take_connection(listener_);
+      if (!joiner && (errno == EMFILE || errno == ENFILE))
+        throw Error(group_text(options_) + ": " + out_of_descriptors());
+      if (!joiner) return;
+      if (!counterpart_of(joiner, access_).admitted) continue;
+      const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+      Packet ticket;
+      ticket.type = PacketType::ticket;
+      ticket.value = now_ns;
+      if (send_packet(joiner.get(), ticket) != Sent::whole) continue;  // it has not waited
+      joiner_ = std::move(joiner);
+      until_ns_ = now_ns + kConnectNs;
+      pair_ = begin_pair(options_, ticket.value, 0);
+    }
+  }
+
+  [[nodiscard]] std::string holders() const {
+    std::string text;
+    std::vector<pid_t> named;
+    for (Rank candidate = 0; candidate < kListeners; ++candidate) {
+      const auto socket = connect_to(listener_address(access_, options_.group, candidate));
+      const pid_t pid = socket ? counterpart_of(*socket, access_).pid : 0;
+      if (pid == 0 || std::ranges::find(named, pid) != named.end()) continue;
+      named.push_back(pid);
+      text += (text.empty() ? "pid " : ", ") + std::to_string(pid);
+    }
+    return text.empty() ? "which, is not known" : text;
+  }
+
+  JoinOptions options_;
+  Access access_;
+  Descriptor listener_;
+  Descriptor joiner_;  // with whom we meet,
+  std::unique_ptr<PendingJoin> pair_;
+  std::uint64_t until_ns_ = 0;  // which must not take longer
+};
+
+class ShmConnect final : public SteppedJoin {
+ public:
+  explicit ShmConnect(JoinOptions options)
+      : options_(std::move(options)),
+        access_(access_for(options_.access_group)),
+        listeners_(kListeners),
+        until_ns_(read_clock_ns(CLOCK_MONOTONIC) + kConnectNs) {}
+
+ private:
+  std::unique_ptr<Fabric> step() override {
+    const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    if (!pair_) try_listeners(now_ns);
+    for (Rank candidate = 0; candidate < kListeners && !pair_; ++candidate)
+      if (listeners_[candidate]) look_at(listeners_[candidate]);
+    if (!pair_ && now_ns >= until_ns_) throw_unheard();
+    if (!pair_) return nullptr;
+    try {
+      return pair_->poll();
+    } catch (const Error&) {
+      if (read_clock_ns(CLOCK_MONOTONIC) < until_ns_) throw;
+      throw Error(group_text(options_) + ": who had opened does not answer any more");
+    }
+  }
+  Awaited awaited() override {
+    Awaited news;
+    if (pair_) {
+      news.descriptors.push_back({pair_->wait_descriptor(), POLLIN, 0});
+      return news;
+    }
+    news.by(until_ns_);
+    news.by(next_try_ns_);
+    for (const Descriptor& candidate : listeners_)
+      if (candidate) news.add(candidate);
+    return news;
+  }
+
+  void try_listeners(std::uint64_t now_ns) {
+    if (now_ns < next_try_ns_) return;
+    next_try_ns_ = now_ns + try_interval_ns_;
+    try_interval_ns_ = std::min(2 * try_interval_ns_, kLongestTryNs);
+    for (Rank candidate = 0; candidate < kListeners; ++candidate) {
+      if (listeners_[candidate]) continue;
+      std::optional<Descriptor> socket =
+          connect_to(listener_address(access_, options_.group, candidate));
+      if (socket && counterpart_of(*socket, access_).admitted)
+        listeners_[candidate] = std::move(*socket);
+    }
+  }
+
+  void look_at(Descriptor& candidate) {
+    const Received received = receive_packet(candidate.get());
+    if (received.kind == Received::Kind::nothing_yet) return;
+    if (received.kind == Received::Kind::other_version)
+      throw Error(group_text(options_) + ": its listener speaks version " +
+                  std::to_string(received.packet.version) +
+                  " of the control protocol, and this process " + std::to_string(kProtocolVersion) +
+                  ". All members must use the same release of Dunlin");
+    if (received.kind != Received::Kind::packet || received.packet.type != PacketType::ticket)
+      return candidate.close();  // it has closed, or is none
+    opener_ = std::move(candidate);
+    for (Descriptor& other : listeners_) other.close();
+    until_ns_ = read_clock_ns(CLOCK_MONOTONIC) + kConnectNs;
+    pair_ = begin_pair(options_, received.packet.value, 1);
+  }
+
+  [[noreturn]] void throw_unheard() const {
+    std::string there;
+    for (const Descriptor& candidate : listeners_)
+      if (candidate)
+        there += (there.empty() ? "pid " : ", ") +
+                 std::to_string(counterpart_of(candidate, access_).pid);
+    if (there.empty())
+      throw Error(group_text(options_) +
+                  ": nobody has opened it here for others to join. Does it run on this host, under "
+                  "this name and user, with members that may be joined?");
+    throw Error(group_text(options_) + ": who has opened it does not answer (" + there +
+                "): stopped, or busy with others");
+  }
+
+  JoinOptions options_;
+  Access access_;
+  std::vector<Descriptor> listeners_;  // by number: where we have connected
+  Descriptor opener_;                  // whose ticket we have
+  std::unique_ptr<PendingJoin> pair_;
+  std::uint64_t until_ns_;
+  std::uint64_t next_try_ns_ = 0;
+  std::uint64_t try_interval_ns_ = kShortestTryNs;
+};
+
+class ShmRendezvous final : public Rendezvous {
+ public:
+  explicit ShmRendezvous(const RendezvousOptions& options)
+      : options_{.group = options.group,
+                 .timeout_ms = options.timeout_ms,
+                 .silence_timeout_ms = options.silence_timeout_ms,
+                 .access_group = options.access_group} {
+    check_joinable_group_name(options.group);
+  }
+
+  const std::string& group() const noexcept override { return options_.group; }
+  std::unique_ptr<PendingJoin> form(const std::string& name,
+                                    const std::vector<std::string>& members, const std::string& me,
+                                    const std::string&) override {
+    JoinOptions options = options_;
+    options.group = name;
+    options.names = members;
+    options.name = me;
+    return begin_join(options);
+  }
+  std::unique_ptr<PendingJoin> accept() override { return std::make_unique<ShmAccept>(options_); }
+  std::unique_ptr<PendingJoin> connect() override { return std::make_unique<ShmConnect>(options_); }
+  std::uint64_t now_ns() const override { return read_clock_ns(CLOCK_MONOTONIC); }
+
+ private:
+  JoinOptions options_;
+};
+
+}  // namespace
+
+std::shared_ptr<Rendezvous> rendezvous(const RendezvousOptions& options) {
+  return std::make_shared<ShmRendezvous>(options);
+}
+
+}  // namespace dunlin::shm

@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "fabric/sim/simulation.hpp"
+
+/// Nodes, what is between them, and their places in the fabrics.
+namespace dunlin::sim {
+
+void Network::add_node() {
+  nics_.emplace_back();
+  endpoints_of_.emplace_back();
+  paths_.emplace_back();
+}
+
+Path& Network::path(Rank from, Rank to) {
+  std::vector<std::unique_ptr<Path>>& row = paths_[from];
+  if (row.size() <= to) row.resize(nics_.size());
+  std::unique_ptr<Path>& slot = row[to];
+  if (slot) return *slot;
+  slot = std::make_unique<Path>();
+  const Profile& profile = world_.profile;
+  if (from % profile.racks != to % profile.racks) {
+    slot->distance = profile.cross_rack_latency;
+    slot->pace = 1.0 / profile.cross_rack_bandwidth;
+  }
+  return *slot;
+}
+
+Link& Network::link(EndpointId from, EndpointId to) {
+  std::unique_ptr<Link>& slot = links_[endpoints_[from].links_at + to];
+  if (!slot) slot = std::make_unique<Link>(from, to, path(node_of(from), node_of(to)));
+  return *slot;
+}
+
+std::uint64_t Network::index_of(const Link& l) const noexcept {
+  return endpoints_[l.from].links_at + l.to;
+}
+
+Cpu& Network::cpu(EndpointId endpoint) { return world_.cpu(node_of(endpoint)); }
+
+EndpointId Network::add_endpoints(const std::vector<Rank>& nodes) {
+  const auto first = static_cast<EndpointId>(endpoints_.size());
+  const auto members = static_cast<std::uint32_t>(nodes.size());
+  for (std::uint32_t rank = 0; rank < members; ++rank) {
+    endpoints_of_[nodes[rank]].push_back(first + rank);
+    endpoints_.push_back({.node = nodes[rank],
+                          .first = first,
+                          .members = members,
+                          .links_at = links_.size() + std::uint64_t{rank} * members - first});
+  }
+  links_.resize(links_.size() + std::size_t{members} * members);
+  return first;
+}
+
+void Network::endpoint(EndpointId endpoint, SimBackend& fabric) {
+  endpoints_[endpoint].fabric = &fabric;
+}
+
+/// Whoever has failed meanwhile is silent from now on.
+void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
+  EndpointFacts& facts = endpoints_[endpoint];
+  facts.fabric = &fabric;
+  while (!facts.early.empty()) fabric.arrived(facts.early.pop_front());
+  for_each_peer(endpoint, [&](EndpointId peer) {
+    Link& from = link(peer, endpoint);
+    from.silent = false;
+    update_silence(from);
+  });
+}
+
+/// What it has posted goes on as far as its NIC can: the NIC has the bytes, and nobody asks for
+/// results.
+void Network::leave(EndpointId endpoint) {
+  pool_.for_each([&](Flight& flight) {
+    if (flight.from != endpoint) return;
+    flight.completion = nullptr;
+    if (flight.local != nullptr) capture(flight);
+    flight.local = nullptr;
+  });
+  drop_arrived(endpoint);
+  endpoints_[endpoint].fabric = nullptr;
+  endpoints_[endpoint].gone = true;
+  std::erase(endpoints_of_[node_of(endpoint)], endpoint);
+  for_each_peer(endpoint, [&](EndpointId peer) {
+    stall_all(link(peer, endpoint).held.take_all());
+    retire_all(link(peer, endpoint).unheard.take_all());
+    if (!link(endpoint, peer).broken) send_farewell(endpoint, peer);
+    update_silence(link(endpoint, peer));
+  });
+}
+
+void Network::send_farewell(EndpointId from, EndpointId to) {
+  Flight& flight = pool_.take();
+  flight.kind = FlightKind::farewell;
+  flight.from = from;
+  flight.to = to;
+  flight.ready = cpu(from).clock();
+  post(flight);
+}
+
+bool Network::unreachable(const Flight& flight) {
+  const EndpointId end = heading_for(flight);
+  return nic(end).dead() || wire_of(flight).broken || endpoints_[end].gone;
+}
+
+/// To the fabric; or to the endpoint, for the fabric that is to come.
+void Network::hand_over(Flight& flight) {
+  EndpointFacts& target = endpoints_[flight.to];
+  if (target.fabric != nullptr) {
+    target.fabric->arrived(flight);
+  } else if (flight.kind == FlightKind::farewell) {
+    target.left.push_back(flight.from - target.first);
+    retire(flight);
+  } else {
+    target.early.push_back(flight);
+  }
+  wake(flight.to);
+}
+
+SimBackend::RemoteMemory Network::target_of(const Flight& flight) const noexcept {
+  const SimBackend* const fabric = endpoints_[flight.to].fabric;
+  if (fabric == nullptr) return {};
+  return fabric->reach(flight.region);
+}
+
+bool Network::can_meet(Rank one, Rank other) {
+  return !nics_[one].dead() && !nics_[other].dead() && !path(one, other).cut &&
+         !path(other, one).cut;
+}
+
+Ticks Network::round_trip(Rank one, Rank other) {
+  const Ticks latency = world_.costs.write_latency;
+  return jittered(latency, path(one, other)) + jittered(latency, path(other, one));
+}
+
+}  // namespace dunlin::sim

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <poll.h>
+
+#include <dunlin/fabric/pending_join.hpp>
+
+#include "fabric/system.hpp"
+
+/// What forms a fabric step by step has in common: whoever polls it in a busy loop pays for a look
+/// whether anything has happened, and whoever waits has one descriptor for all that it waits for.
+namespace dunlin {
+
+/// What somebody waits for who must not block.
+struct Awaited {
+  std::vector<pollfd> descriptors = {};
+  std::uint64_t until_ns = UINT64_MAX;
+
+  void add(const Descriptor& descriptor, int events = POLLIN) {
+    descriptors.push_back({descriptor.get(), static_cast<short>(events), 0});
+  }
+  void by(std::uint64_t time_ns) noexcept {
+    if (time_ns < until_ns) until_ns = time_ns;
+  }
+  /// Whether it has come; sets what poll(2) does.
+  [[nodiscard]] bool is_here() noexcept;
+  /// Waits until it has.
+  void wait() noexcept;
+};
+
+/// One descriptor, always the same, for what is awaited now and something else later.
+class AwaitedDescriptor {
+ public:
+  AwaitedDescriptor();
+  void set(const Awaited& awaited);
+  [[nodiscard]] int get() const noexcept { return outer_.get(); }
+
+ private:
+  Descriptor outer_;
+  Descriptor timer_;
+  Descriptor inner_;  // made anew each time, so that nothing of the last time stays
+};
+
+class SteppedJoin : public PendingJoin {
+ public:
+  [[nodiscard]] std::unique_ptr<Fabric> poll() final;
+  [[nodiscard]] int wait_descriptor() const noexcept final;
+  /// For those who have nothing else to do: polls, and waits, until it is formed.
+  [[nodiscard]] std::unique_ptr<Fabric> run();
+
+ private:
+  /// As poll(), and has something to do.
+  [[nodiscard]] virtual std::unique_ptr<Fabric> step() = 0;
+  /// For what, after a step that has not ended it.
+  [[nodiscard]] virtual Awaited awaited() = 0;
+
+  Awaited awaited_{.until_ns = 0};
+  mutable std::unique_ptr<AwaitedDescriptor> descriptor_;
+  bool over_ = false;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/fabric/rendezvous.hpp>
+
+#include "fabric/names.hpp"
+#include "fabric/rendezvous/roster_exchange.hpp"
+#include "fabric/stepped_join.hpp"
+#include "fabric/system.hpp"
+
+/// Listeners between hosts: each member has an address of its own, and who connects tries several.
+namespace dunlin::stream {
+
+/// Knocks at all listeners; the first that is opened counts.
+class ConnectToAny final : public SteppedJoin {
+ public:
+  explicit ConnectToAny(std::vector<std::unique_ptr<PendingJoin>> addresses)
+      : addresses_(std::move(addresses)) {}
+
+ private:
+  std::unique_ptr<Fabric> step() override {
+    for (std::unique_ptr<PendingJoin>& address : addresses_) {
+      try {
+        if (std::unique_ptr<Fabric> fabric = address->poll()) return fabric;
+      } catch (const Error& error) {
+        if (why_.empty()) why_ = error.what();
+        address.reset();
+      }
+    }
+    std::erase(addresses_, nullptr);
+    if (addresses_.empty()) throw Error(why_);
+    return nullptr;
+  }
+  Awaited awaited() override {
+    Awaited news;
+    for (const std::unique_ptr<PendingJoin>& address : addresses_)
+      news.descriptors.push_back({address->wait_descriptor(), POLLIN, 0});
+    return news;
+  }
+
+  std::vector<std::unique_ptr<PendingJoin>> addresses_;
+  std::string why_;  // of the first that was not opened
+};
+
+template <class JoinOptions>
+class NetworkRendezvous final : public Rendezvous {
+ public:
+  using Begin = std::unique_ptr<PendingJoin> (*)(const JoinOptions&);
+
+  NetworkRendezvous(JoinOptions options, std::vector<std::string> addresses, Begin begin)
+      : options_(std::move(options)), addresses_(std::move(addresses)), begin_(begin) {
+    check_joinable_group_name(options_.group);
+    options_.members = 0;
+    options_.rank = JoinOptions::kAnyRank;
+    rendezvous::check(rendezvous::rendezvous_options(two("door", options_.rendezvous)));
+    for (const std::string& address : addresses_)
+      rendezvous::check(rendezvous::rendezvous_options(two("guest", address)));
+  }
+
+  const std::string& group() const noexcept override { return options_.group; }
+  std::string address() const override { return options_.rendezvous; }
+  std::unique_ptr<PendingJoin> form(const std::string& name,
+                                    const std::vector<std::string>& members, const std::string& me,
+                                    const std::string& address) override {
+    JoinOptions options = options_;
+    options.group = name;
+    options.names = members;
+    options.name = me;
+    options.rendezvous = address;
+    return begin_(options);
+  }
+  std::unique_ptr<PendingJoin> accept() override {
+    JoinOptions options = two("door", options_.rendezvous);
+    options.timeout_ms = UINT32_MAX;
+    return begin_(options);
+  }
+  std::unique_ptr<PendingJoin> connect() override {
+    if (addresses_.empty())
+      throw Error("group '" + options_.group +
+                  "': no addresses to connect to: give rendezvous() addresses of members");
+    std::vector<std::unique_ptr<PendingJoin>> attempts;
+    for (const std::string& address : addresses_) {
+      JoinOptions options = two("guest", address);
+      options.timeout_ms = kConnectMs;
+      options.may_serve = false;
+      attempts.push_back(begin_(options));
+    }
+    return std::make_unique<ConnectToAny>(std::move(attempts));
+  }
+  std::uint64_t now_ns() const override { return read_clock_ns(CLOCK_MONOTONIC); }
+
+ private:
+  static constexpr std::uint32_t kConnectMs = 2'000;
+
+  [[nodiscard]] JoinOptions two(const std::string& name, const std::string& where) const {
+    JoinOptions options = options_;
+    options.group += ".door";
+    options.names = {"door", "guest"};
+    options.name = name;
+    options.rendezvous = where;
+    return options;
+  }
+
+  JoinOptions options_;
+  std::vector<std::string> addresses_;
+  Begin begin_;
+};
+
+}  // namespace dunlin::stream

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+
+/// Typical bugs, each at one place of the real code, for the auditor of `dunlin sim multicast` to
+/// find (docs/testing.md, tests/fault_injection). The library has none of them: there is_injected()
+/// is a constant. A second build of some sources, with DUNLIN_FAULT_INJECTION, can switch one on;
+/// only sources (*.cpp) ask, or both builds of a header would meet in one program.
+namespace dunlin {
+
+enum class FaultInjection : std::uint8_t {
+  none,
+  // group
+  trim_is_the_leaders,
+  accepted_is_forgotten,
+  any_number_is_a_quorum,
+  suspicion_is_taken_back,
+  promise_does_not_wedge,
+  dead_are_not_expelled,
+  leaver_tells_nobody,
+  generation_is_not_the_views,
+  number_stays,
+  torn_row_is_read,
+  // multicast
+  stable_too_early,
+  announced_too_early,
+  inlined_is_replaced_too_early,
+  ring_reused_too_early,
+  copy_freed_too_early,
+  unsent_is_lost,
+  delivered_is_sent_again,
+  ahead_is_forgotten,
+  null_counts_twice,
+  nulls_cause_nulls,
+  receipts_are_not_published,
+  room_is_not_published,
+  long_message_sleeps,
+  durable_too_early,
+  cut_is_forgotten,
+  empty_log_begins_anew,
+  // table
+  frozen_row_is_emptied
+};
+
+#ifdef DUNLIN_FAULT_INJECTION
+inline FaultInjection active_fault = FaultInjection::none;
+[[nodiscard]] inline bool is_injected(FaultInjection fault) noexcept {
+  return fault == active_fault;
+}
+#else
+[[nodiscard]] constexpr bool is_injected(FaultInjection) noexcept { return false; }
+#endif
+
+}  // namespace dunlin

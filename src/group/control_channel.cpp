@@ -1,0 +1,83 @@
+#include "group/control_channel.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace dunlin::group {
+namespace {
+
+/// Each message says first how much of the control message is still to come, itself included.
+using Remaining = std::uint64_t;
+constexpr std::size_t kFragmentBytes = kMaxMessageBytes - sizeof(Remaining);
+
+// docs/formats/group-control.md
+static_assert(sizeof(Remaining) == 8 && kFragmentBytes == 248 && kGroupChannel == 63);
+
+}  // namespace
+
+ControlChannel::ControlChannel(Fabric& fabric)
+    : fabric_(fabric), outgoing_(fabric.size()), incoming_(fabric.size()) {
+  fabric_.receive(kGroupChannel,
+                  [this](Rank from, std::span<const std::byte> message) { take(from, message); });
+}
+
+ControlChannel::~ControlChannel() {
+  fabric_.receive(kGroupChannel, [](Rank, std::span<const std::byte>) {});
+}
+
+void ControlChannel::send(Rank to, std::vector<std::byte> text) {
+  outgoing_[to].texts.push_back(std::move(text));
+}
+
+void ControlChannel::take(Rank from, std::span<const std::byte> message) {
+  Remaining remaining = 0;
+  if (message.size() < sizeof remaining) return;
+  std::memcpy(&remaining, message.data(), sizeof remaining);
+  const auto fragment = message.subspan(sizeof remaining);
+  std::vector<std::byte>& text = incoming_[from];
+  text.insert(text.end(), fragment.begin(), fragment.end());
+  if (remaining <= fragment.size()) arrived_.push_back({from, std::exchange(text, {})});
+}
+
+/// The next part; false if there is no room for it now.
+bool ControlChannel::send_one(Rank to, Outgoing& outgoing) {
+  const std::vector<std::byte>& text = outgoing.texts.front();
+  const Remaining remaining = text.size() - outgoing.sent;
+  const std::size_t fragment = std::min<std::size_t>(remaining, kFragmentBytes);
+  std::array<std::byte, kMaxMessageBytes> message;
+  std::memcpy(message.data(), &remaining, sizeof remaining);
+  std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(outgoing.sent), fragment,
+              message.begin() + sizeof remaining);
+  if (fabric_.send(to, kGroupChannel, std::span(message).first(sizeof remaining + fragment)) !=
+      Refusal::none)
+    return false;
+  outgoing.sent += fragment;
+  if (outgoing.sent < text.size()) return true;
+  outgoing.sent = 0;
+  outgoing.texts.pop_front();
+  return true;
+}
+
+std::size_t ControlChannel::poll(const Handler& handler) {
+  std::size_t done = 0;
+  for (Rank to = 0; to < outgoing_.size(); ++to) {
+    Outgoing& outgoing = outgoing_[to];
+    if (outgoing.texts.empty()) [[likely]]
+      continue;
+    if (fabric_.failed(to)) outgoing = {};
+    while (!outgoing.texts.empty() && send_one(to, outgoing)) ++done;
+    if (!outgoing.texts.empty()) ++done;  // there will be room
+  }
+  while (!arrived_.empty()) {
+    const Arrived text = std::move(arrived_.front());
+    arrived_.pop_front();
+    ++done;
+    handler(text.from, text.bytes);
+  }
+  return done;
+}
+
+}  // namespace dunlin::group

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+
+namespace dunlin::group {
+
+/// Control messages of any length between the members of a fabric, in order from each to each, over
+/// its small messages. What a failed peer was to be sent is dropped. One at a time on a fabric,
+/// which must outlive it. One thread at a time, that of the fabric.
+class ControlChannel {
+ public:
+  explicit ControlChannel(Fabric& fabric);
+  ~ControlChannel();
+  ControlChannel(const ControlChannel&) = delete;
+  ControlChannel& operator=(const ControlChannel&) = delete;
+
+  void send(Rank to, std::vector<std::byte> text);
+  /// Sends what there is room for, and hands up what has arrived. Does not poll the fabric.
+  using Handler = std::function<void(Rank from, std::span<const std::byte> text)>;
+  std::size_t poll(const Handler& handler);
+  [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
+
+ private:
+  struct Outgoing {
+    std::deque<std::vector<std::byte>> texts;
+    std::size_t sent = 0;  // of the first one
+  };
+  struct Arrived {
+    Rank from;
+    std::vector<std::byte> bytes;
+  };
+  bool send_one(Rank to, Outgoing& outgoing);
+  void take(Rank from, std::span<const std::byte> message);
+
+  Fabric& fabric_;
+  std::vector<Outgoing> outgoing_;                // by rank
+  std::vector<std::vector<std::byte>> incoming_;  // by rank: what has come of a control message
+  std::deque<Arrived> arrived_;
+};
+
+}  // namespace dunlin::group

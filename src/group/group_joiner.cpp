@@ -1,0 +1,181 @@
+#include "group/group_joiner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dunlin::group {
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kPauseNs = 500'000;  // between two connects
+
+}  // namespace
+
+GroupJoiner::GroupJoiner(std::shared_ptr<Rendezvous> place, std::string name,
+                         std::string declaration, std::uint32_t timeout_ms)
+    : place_(std::move(place)),
+      name_(std::move(name)),
+      declaration_(std::move(declaration)),
+      timeout_ms_(timeout_ms),
+      deadline_ns_(place_->now_ns() + timeout_ms * kNsPerMs) {}
+
+std::optional<GroupJoiner::Arrival> GroupJoiner::poll() {
+  if (place_->now_ns() >= deadline_ns_)
+    throw Error("group '" + place_->group() + "', member '" + name_ +
+                "': could not come in within " + std::to_string(timeout_ms_) + " ms: " + news_);
+  place_->wake_at(deadline_ns_);
+  if (leader_) poll_leader();
+  if (forming_) go_on_forming();
+  if (formed_) return wait_for_welcome();
+  if (!leader_) connect();
+  return std::nullopt;
+}
+
+void GroupJoiner::collect(Waits& waits) const {
+  if (connecting_) waits.pending_joins.push_back(connecting_.get());
+  if (forming_) waits.pending_joins.push_back(forming_.get());
+  if (leader_) waits.fabrics.push_back(leader_.get());
+  if (formed_) waits.fabrics.push_back(formed_.get());
+}
+
+void GroupJoiner::start_anew(const std::string& why) {
+  news_ = why;
+  connecting_.reset();
+  forming_.reset();
+  channel_.reset();
+  formed_.reset();
+  leader_channel_.reset();
+  leader_.reset();
+  plan_ = {};
+  welcome_.reset();
+  messages_.clear();
+  resume_ns_ = place_->now_ns() + kPauseNs;
+  place_->wake_at(resume_ns_);
+}
+
+void GroupJoiner::connect() {
+  if (place_->now_ns() < resume_ns_) return place_->wake_at(resume_ns_);
+  try {
+    if (!connecting_) connecting_ = place_->connect();
+    leader_ = connecting_->poll();
+  } catch (const Error& error) {
+    return start_anew(error.what());
+  }
+  if (!leader_) return;
+  connecting_.reset();
+  news_ = "its leader has not answered";
+  leader_channel_ = std::make_unique<ControlChannel>(*leader_);
+  send({.kind = ControlMessage::Kind::hello, .name = name_, .text = declaration_});
+}
+
+void GroupJoiner::send(ControlMessage message) {
+  if (leader_channel_) leader_channel_->send(0, encode(message));
+}
+
+void GroupJoiner::poll_leader() {
+  leader_->poll();
+  std::vector<ControlMessage> received;
+  leader_channel_->poll([&](Rank, std::span<const std::byte> bytes) {
+    if (std::optional<ControlMessage> message = decode(bytes))
+      received.push_back(std::move(*message));
+  });
+  for (const ControlMessage& message : received) on_leader_message(message);
+  if (!leader_->failed(0)) return;
+  if (!formed_) return start_anew("its leader was lost: " + leader_->failure_text(0));
+  leader_channel_.reset();  // the next view has begun, perhaps with us
+  leader_.reset();
+}
+
+void GroupJoiner::on_leader_message(const ControlMessage& message) {
+  switch (message.kind) {
+    case ControlMessage::Kind::refused:
+      throw Error("group '" + place_->group() + "' refuses the member '" + name_ +
+                  "': " + message.text);
+    case ControlMessage::Kind::news:
+      news_ = message.text;
+      return;
+    case ControlMessage::Kind::plan:
+      return begin(message.plan);
+    case ControlMessage::Kind::void_plan:
+      if (message.id != plan_.id) return;
+      news_ = message.text;
+      forming_.reset();
+      channel_.reset();
+      formed_.reset();
+      plan_ = {};
+      return;
+    default:
+      return;
+  }
+}
+
+void GroupJoiner::begin(const Plan& plan) {
+  channel_.reset();
+  formed_.reset();
+  forming_.reset();
+  plan_ = plan;
+  try {
+    forming_ = place_->form(plan.fabric, plan.members, name_, plan.address);
+  } catch (const Error& error) {
+    news_ = error.what();
+    send({.kind = ControlMessage::Kind::failed, .text = error.what(), .id = plan.id});
+  }
+}
+
+void GroupJoiner::go_on_forming() {
+  try {
+    formed_ = forming_->poll();
+    if (!formed_) return;
+    channel_ = std::make_unique<ControlChannel>(*formed_);
+    news_ = "its members have not agreed on a view with this one";
+    send({.kind = ControlMessage::Kind::formed, .id = plan_.id});
+  } catch (const Error& error) {
+    news_ = error.what();
+    send({.kind = ControlMessage::Kind::failed, .text = error.what(), .id = plan_.id});
+  }
+  forming_.reset();
+  if (!formed_ && !leader_) start_anew(news_);
+}
+
+/// Each member of the next view says the same.
+std::optional<GroupJoiner::Arrival> GroupJoiner::wait_for_welcome() {
+  formed_->poll();
+  channel_->poll([&](Rank from, std::span<const std::byte> bytes) {
+    std::optional<ControlMessage> message = decode(bytes);
+    if (!message) return;
+    if (message->kind != ControlMessage::Kind::welcome)
+      messages_.emplace_back(from, std::move(*message));
+    else if (!welcome_ && is_welcome(*message))
+      welcome_ = std::move(message);
+  });
+  if (welcome_) return arrive();
+  const auto old = static_cast<Rank>(plan_.members.size() - plan_.joiners);
+  bool any = false;
+  for (Rank rank = 0; rank < old; ++rank) any = any || !formed_->failed(rank);
+  if (!any) start_anew("the members who had planned a view with it are gone");
+  return std::nullopt;
+}
+
+bool GroupJoiner::is_welcome(const ControlMessage& message) const {
+  const auto fits = [&](Rank rank) { return rank < plan_.members.size(); };
+  return message.count <= message.ranks.size() && std::ranges::all_of(message.ranks, fits) &&
+         std::ranges::find(message.ranks, formed_->rank()) != message.ranks.end();
+}
+
+GroupJoiner::Arrival GroupJoiner::arrive() {
+  Arrival arrival{.view = {.number = welcome_->view},
+                  .ranks = welcome_->ranks,
+                  .fabric = std::move(formed_),
+                  .had_members = welcome_->bytes,
+                  .channel = std::move(channel_),
+                  .messages = std::move(messages_)};
+  View& view = arrival.view;
+  for (const Rank rank : arrival.ranks) {
+    if (rank == arrival.fabric->rank()) view.me = static_cast<std::uint32_t>(view.members.size());
+    view.members.push_back(plan_.members[rank]);
+  }
+  view.joined.assign(view.members.end() - welcome_->count, view.members.end());
+  return arrival;
+}
+
+}  // namespace dunlin::group

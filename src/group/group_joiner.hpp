@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/fabric/rendezvous.hpp>
+#include <dunlin/group.hpp>
+
+#include "group/control_channel.hpp"
+#include "group/control_message.hpp"
+
+/// The way of one who comes in: connect, say hello, form what the leader plans, and be welcomed by
+/// any member of the next view. Whatever fails on the way begins anew, until the time is up.
+namespace dunlin::group {
+
+class GroupJoiner {
+ public:
+  GroupJoiner(std::shared_ptr<Rendezvous> place, std::string name, std::string declaration,
+              std::uint32_t timeout_ms);
+
+  /// The view that has us, and the fabric that it is on.
+  struct Arrival {
+    View view;
+    std::vector<Rank> ranks;  // of its members, in that fabric
+    std::unique_ptr<Fabric> fabric;
+    std::vector<std::byte> had_members;       // one a subgroup: whether it had any before
+    std::unique_ptr<ControlChannel> channel;  // on the fabric,
+    std::vector<std::pair<Rank, ControlMessage>>
+        messages;  // and what has come by it since the welcome
+  };
+  /// Throws Error if we are refused, or in vain for too long.
+  [[nodiscard]] std::optional<Arrival> poll();
+  void collect(Waits& waits) const;
+  [[nodiscard]] std::uint64_t next_ns() const noexcept { return resume_ns_; }
+
+ private:
+  void connect();
+  void poll_leader();
+  void on_leader_message(const ControlMessage& message);
+  void begin(const Plan& plan);
+  void go_on_forming();
+  [[nodiscard]] std::optional<Arrival> wait_for_welcome();
+  [[nodiscard]] bool is_welcome(const ControlMessage& message) const;
+  [[nodiscard]] Arrival arrive();
+  void start_anew(const std::string& why);
+  void send(ControlMessage message);
+
+  std::shared_ptr<Rendezvous> place_;
+  std::string name_;
+  std::string declaration_;
+  std::uint32_t timeout_ms_;
+  std::uint64_t deadline_ns_;
+  std::uint64_t resume_ns_ = 0;
+  std::string news_ = "nobody has opened";
+
+  std::unique_ptr<PendingJoin> connecting_;
+  std::unique_ptr<Fabric> leader_;
+  std::unique_ptr<ControlChannel> leader_channel_;
+  Plan plan_;
+  std::unique_ptr<PendingJoin> forming_;
+  std::unique_ptr<Fabric> formed_;
+  std::unique_ptr<ControlChannel> channel_;  // on it
+  std::optional<ControlMessage> welcome_;
+  std::vector<std::pair<Rank, ControlMessage>>
+      messages_;  // from others, who are in the view already
+};
+
+}  // namespace dunlin::group

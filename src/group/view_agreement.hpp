@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/table/core.hpp>
+
+#include "group/row_format.hpp"
+#include "group/view_change.hpp"
+
+/// The view change of one view, on a table of its own: publishes our row, and steps when another
+/// one has changed or a member has failed. One thread at a time.
+namespace dunlin::group {
+
+class ViewAgreement {
+ public:
+  struct Options {
+    std::uint64_t view;
+    std::vector<Rank> members;  // ranks in the fabric, in the view's order
+    std::size_t counts;         // of senders, over all subgroups
+    std::string text;           // what they are: must be the same for all members
+  };
+  /// Throws Error. Does not wait for the others.
+  ViewAgreement(Fabric& fabric, Options options);
+
+  /// The fabric's progress, and the table's.
+  std::size_t poll();
+  /// Whether step() has anything to do.
+  [[nodiscard]] bool due() const noexcept { return due_; }
+  void ask_to_step() noexcept { due_ = true; }
+  /// What the view change makes of it all. `now.failed` is filled in here.
+  void step(ViewInput input);
+
+  [[nodiscard]] const TableCore& table() const noexcept { return table_; }
+  [[nodiscard]] const ViewChange& change() const noexcept { return change_; }
+  /// All that are left have been sent what we know: the table may go.
+  [[nodiscard]] bool settled() const noexcept { return table_.settled(); }
+  /// All that are left know how the view ended.
+  [[nodiscard]] bool known_to_all() const noexcept;
+
+ private:
+  void publish() noexcept;
+  bool refresh();
+  [[nodiscard]] MemberSet failed() const noexcept;
+
+  Fabric& fabric_;
+  RowFormat format_;
+  TableCore table_;
+  ViewChange change_;
+  Subscription subscription_;
+  std::vector<Row> seen_;  // what others have published
+  std::vector<std::uint64_t> revisions_;
+  std::uint64_t published_ = 0;
+  bool due_ = true;
+};
+
+}  // namespace dunlin::group

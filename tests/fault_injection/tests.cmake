@@ -1,0 +1,30 @@
+# Sources with bugs to be switched on (src/fault_injection.hpp), for the auditor to find. They come before the
+# library's own, which are then left out. Some faults are undefined behaviour.
+if(NOT DUNLIN_SANITIZE)
+  file(GLOB with_fault CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/src/group/*.cpp ${PROJECT_SOURCE_DIR}/src/multicast/*.cpp)
+  add_library(dunlin_fault_injection OBJECT ${with_fault} ${PROJECT_SOURCE_DIR}/src/table/core.cpp)
+  target_compile_definitions(dunlin_fault_injection PUBLIC DUNLIN_FAULT_INJECTION)
+  target_include_directories(dunlin_fault_injection PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(dunlin_fault_injection PRIVATE dunlin dunlin_options)
+
+  add_executable(dunlin_with_fault fault_injection/command/main.cpp fault_injection/catalogue.cpp)
+  target_include_directories(dunlin_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(dunlin_with_fault PRIVATE dunlin_fault_injection dunlin_app dunlin_options)
+
+  dunlin_tests(fault_injection dunlin_fault_injection dunlin_app)
+
+  # What depends on rows that reach some and not others is found by the agreement's own test.
+  add_executable(views_with_fault fault_injection/command/views.cpp fault_injection/catalogue.cpp group/view_change_test.cpp)
+  target_include_directories(views_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(views_with_fault PRIVATE dunlin_fault_injection dunlin dunlin_options GTest::gtest)
+  # clang-tidy has seen these sources already.
+  set_target_properties(dunlin_fault_injection views_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+  foreach(fault accepted_is_forgotten=GRP-A1 any_number_is_a_quorum=GRP-A1 trim_is_the_leaders=GRP-A2)
+    string(REPLACE "=" ";" fault ${fault})
+    list(GET fault 0 name)
+    list(GET fault 1 broken)
+    add_test(NAME fault_injection.views.${name} COMMAND views_with_fault ${name})
+    set_tests_properties(fault_injection.views.${name} PROPERTIES PASS_REGULAR_EXPRESSION "Expected.*\n${broken}\n")
+  endforeach()
+endif()

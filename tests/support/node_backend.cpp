@@ -1,0 +1,152 @@
+#include "support/node_backend.hpp"
+
+#include <cstdlib>
+
+#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/verbs.hpp>
+
+#include "support/hosts.hpp"
+
+namespace dunlin::test {
+namespace {
+
+constexpr unsigned kHosts = 3;
+
+std::unique_ptr<Fabric> join_shm(const NodeSpec& spec) {
+  return shm::join({.group = spec.group,
+                    .members = spec.nodes,
+                    .rank = spec.rank,
+                    .timeout_ms = kPatienceMs,
+                    .silence_timeout_ms = spec.silence_timeout_ms});
+}
+
+std::shared_ptr<Rendezvous> place_in_shm(const NodeSpec& spec) {
+  return shm::rendezvous({.group = spec.group,
+                          .timeout_ms = kPatienceMs,
+                          .silence_timeout_ms = spec.silence_timeout_ms});
+}
+
+ofi::JoinOptions tcp_options(const NodeSpec& spec, const std::string& rendezvous) {
+  return {.group = spec.group,
+          .members = spec.nodes,
+          .rank = spec.rank,
+          .timeout_ms = kPatienceMs,
+          .silence_timeout_ms = spec.silence_timeout_ms,
+          .rendezvous = rendezvous,
+          .secret = "only these tests know it",
+          .provider = "tcp"};
+}
+
+/// Each node has a listener of its own.
+template <class Options, class MakePlace, class Address>
+std::shared_ptr<Rendezvous> rendezvous_at(const NodeSpec& spec, Options options, MakePlace make,
+                                          Address address) {
+  std::vector<std::string> others;
+  for (Rank rank = 0; rank < spec.nodes; ++rank)
+    if (rank != spec.rank) others.push_back(address(rank));
+  options.rendezvous = address(spec.rank);
+  return make(std::move(options), std::move(others));
+}
+
+std::string unix_address_of(const NodeSpec& spec, Rank rank) {
+  return "unix:" + spec.group + ".of." + std::to_string(rank);
+}
+
+std::string fault_of_tcp() {
+  static const std::string fault = [] {
+    for (const std::string& network : ofi::networks())
+      if (network.starts_with("tcp")) return "";
+    return "libfabric has no tcp here";
+  }();
+  return fault;
+}
+
+std::unique_ptr<Fabric> join_loopback(const NodeSpec& spec) {
+  return ofi::join(tcp_options(spec, "unix:" + spec.group));
+}
+
+std::shared_ptr<Rendezvous> place_on_loopback(const NodeSpec& spec) {
+  return rendezvous_at(spec, tcp_options(spec, {}), ofi::rendezvous,
+                       [&](Rank rank) { return unix_address_of(spec, rank); });
+}
+
+const Hosts& hosts() {
+  static const Hosts all(kHosts);
+  return all;
+}
+
+std::string fault_of_hosts() {
+  if (std::string fault = fault_of_tcp(); !fault.empty()) return fault;
+  if (!Hosts::why_not().empty()) return Hosts::why_not();
+  static_cast<void>(hosts());
+  return "";
+}
+
+/// In namespaces of our own, so the port is free.
+std::string port_of(const NodeSpec& spec, std::size_t which) {
+  return ":" + std::to_string(1024 + (std::hash<std::string>()(spec.group) + which) % 30'000);
+}
+
+std::unique_ptr<Fabric> join_from_host(const NodeSpec& spec) {
+  hosts().enter(spec.rank % kHosts);
+  return ofi::join(tcp_options(spec, Hosts::address(0) + port_of(spec, 0)));
+}
+
+std::shared_ptr<Rendezvous> place_on_host(const NodeSpec& spec) {
+  hosts().enter(spec.rank % kHosts);
+  return rendezvous_at(spec, tcp_options(spec, {}), ofi::rendezvous, [&](Rank rank) {
+    return Hosts::address(rank % kHosts) + port_of(spec, 1 + rank);
+  });
+}
+
+/// The first that is named; in the emulated machine of tests/verbs.
+std::string rdma_device() {
+  const char* const named = std::getenv("DUNLIN_VERBS_DEVICES");
+  const std::string all = named == nullptr ? "" : named;
+  return all.substr(0, all.find(' '));
+}
+
+std::string fault_of_rdma() {
+  return rdma_device().empty() ? "DUNLIN_VERBS_DEVICES names no RDMA device" : "";
+}
+
+verbs::JoinOptions rdma_options(const NodeSpec& spec) {
+  return {.group = spec.group,
+          .members = spec.nodes,
+          .rank = spec.rank,
+          .timeout_ms = kPatienceMs,
+          .silence_timeout_ms = spec.silence_timeout_ms,
+          .rendezvous = "unix:" + spec.group,
+          .secret = "only these tests know it",
+          .device = rdma_device()};
+}
+
+std::unique_ptr<Fabric> join_rdma(const NodeSpec& spec) { return verbs::join(rdma_options(spec)); }
+
+std::shared_ptr<Rendezvous> place_on_rdma(const NodeSpec& spec) {
+  return rendezvous_at(spec, rdma_options(spec), verbs::rendezvous,
+                       [&](Rank rank) { return unix_address_of(spec, rank); });
+}
+
+}  // namespace
+
+const std::vector<NodeBackend>& backends() {
+  static const std::vector<NodeBackend> all{
+      {.name = "Shm",
+       .why_not = [] { return std::string(); },
+       .join = join_shm,
+       .rendezvous = place_in_shm},
+      {.name = "Tcp",
+       .why_not = fault_of_tcp,
+       .join = join_loopback,
+       .rendezvous = place_on_loopback},
+      {.name = "Hosts",
+       .why_not = fault_of_hosts,
+       .join = join_from_host,
+       .rendezvous = place_on_host},
+      {.name = "Rdma", .why_not = fault_of_rdma, .join = join_rdma, .rendezvous = place_on_rdma}};
+  return all;
+}
+
+}  // namespace dunlin::test

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/fabric/rendezvous.hpp>
+
+/// Where the real nodes of a test are: in this host's shared memory, on a network of this host's
+/// own, on several hosts, or on an RDMA device. One test, on every backend.
+namespace dunlin::test {
+
+struct NodeSpec {
+  std::string group;
+  std::uint32_t nodes;
+  Rank rank;
+  /// A node of a test polls when it likes, on a busy machine; so 0, unless silence is the subject.
+  std::uint32_t silence_timeout_ms = 0;
+};
+
+struct NodeBackend {
+  std::string name;
+  /// Why it cannot be had here, or nothing; to be asked before threads or processes are started.
+  std::function<std::string()> why_not;
+  /// The calling thread belongs to the node from then on.
+  std::function<std::unique_ptr<Fabric>(const NodeSpec&)> join;
+  /// Where that node can be found, and finds the other nodes of its group, of whom there are so
+  /// many in the end.
+  std::function<std::shared_ptr<Rendezvous>(const NodeSpec&)> rendezvous;
+
+  friend void PrintTo(const NodeBackend& backend, std::ostream* out) { *out << backend.name; }
+};
+
+[[nodiscard]] const std::vector<NodeBackend>& backends();
+
+/// How long a test waits before it calls something hung; no figure that is hoped for.
+inline constexpr std::uint32_t kPatienceMs = 120'000;
+
+}  // namespace dunlin::test
+
+/// The first line of a test's SetUp().
+#define DUNLIN_SKIP_WITHOUT(backend) \
+  if (const std::string why = (backend).why_not(); !why.empty()) GTEST_SKIP() << why
