@@ -23,8 +23,6 @@
 namespace dunlin::app {
 namespace {
 
-constexpr const char* kDefaultProvider = "tcp";
-
 std::optional<std::uint32_t> in_ms(const std::optional<double>& seconds) {
   if (!seconds) return {};
   return static_cast<std::uint32_t>(*seconds * 1e3);
@@ -110,7 +108,7 @@ Cluster::Cluster(const FabricOptions& options)
 /// the variables); or this host is alone. What is still open then is asked of the environment.
 void Cluster::choose_hosts(const FabricOptions& options) {
   const launch::Environment environment;
-  ofi::JoinOptions place{.group = "dunlin", .address = options.address};
+  NetworkJoinOptions place{.group = "dunlin", .address = options.address};
   const bool said = options.hosts || options.host || !options.rendezvous.empty();
   const bool alone = !said && !placed_by(environment);
   if (alone && !options.secret_file.empty()) {
@@ -142,7 +140,7 @@ void Cluster::choose_hosts(const FabricOptions& options) {
   if (!alone) rendezvous_ = place.rendezvous;
 }
 
-void Cluster::take_place(const ofi::JoinOptions& place) {
+void Cluster::take_place(const NetworkJoinOptions& place) {
   hosts_ = place.names.empty() ? place.members : static_cast<std::uint32_t>(place.names.size());
   const auto own = std::find(place.names.begin(), place.names.end(), place.name);
   host_ = place.names.empty() ? place.rank : static_cast<std::uint32_t>(own - place.names.begin());
@@ -173,7 +171,7 @@ void Cluster::choose_network(const FabricOptions& options) {
     demand_there(there, "--fabric verbs" + device, device_ + " ");
     return;
   }
-  provider_ = options.provider.empty() ? kDefaultProvider : options.provider;
+  provider_ = options.provider.empty() ? ofi::kDefaultProvider : options.provider;
   const std::string asked =
       fmt::format("--fabric ofi --provider {}{}{}", in_quotes(provider_),
                   device_.empty() ? "" : " --device ", device_.empty() ? "" : in_quotes(device_));
@@ -210,6 +208,7 @@ JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
     options.rendezvous = rendezvous_.empty() ? "unix:" + placement.group : rendezvous_;
     options.secret = secret_;
     options.tls = tls_;
+    options.provider = provider_;
     options.device = device_;
     options.address = address_;
   }
@@ -219,12 +218,8 @@ JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
 /// The one place that knows how each fabric is joined.
 std::unique_ptr<Fabric> Cluster::join(const MemberPlacement& placement) const {
   if (fabric_ == "shm") return shm::join(options_of<shm::JoinOptions>(placement));
-  if (fabric_ == "verbs") return verbs::join(options_of<verbs::JoinOptions>(placement));
-  if (fabric_ == "ofi") {
-    auto options = options_of<ofi::JoinOptions>(placement);
-    options.provider = provider_;
-    return ofi::join(options);
-  }
+  if (fabric_ == "verbs") return verbs::join(options_of<NetworkJoinOptions>(placement));
+  if (fabric_ == "ofi") return ofi::join(options_of<NetworkJoinOptions>(placement));
   throw Error("no process can join the fabric " + fabric_);
 }
 

@@ -59,7 +59,7 @@ class Cluster {
 
  private:
   void choose_hosts(const FabricOptions& options);
-  void take_place(const ofi::JoinOptions& place);
+  void take_place(const NetworkJoinOptions& place);
   void choose_network(const FabricOptions& options);
   template <class JoinOptions>
   [[nodiscard]] JoinOptions options_of(const MemberPlacement& placement) const;

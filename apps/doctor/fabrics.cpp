@@ -54,7 +54,7 @@ void add_to_provider(const Network& network, std::vector<Finding>& providers) {
   auto at = std::find_if(providers.begin(), providers.end(),
                          [&](const Finding& part) { return part.subject == network.provider; });
   if (at == providers.end()) {
-    const bool tested = network.provider == ofi::JoinOptions{}.provider;
+    const bool tested = network.provider == ofi::kDefaultProvider;
     at = providers.insert(at, {.subject = network.provider,
                                .state = tested ? State::good : State::absent,
                                .text = tested ? "" : "can be asked for, but is not tested: "});

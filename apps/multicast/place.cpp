@@ -104,16 +104,14 @@ std::uint32_t Place::silence_ms() const {
   return in_ms(options_.fabric.silence_timeout_s.value_or(kSilenceTimeOutS));
 }
 
-template <class JoinOptions>
-JoinOptions Place::network_options() const {
-  JoinOptions options;
+NetworkJoinOptions Place::network_options() const {
+  NetworkJoinOptions options;
   options.group = options_.group;
   options.silence_timeout_ms = silence_ms();
   options.secret = secret_;
   options.device = options_.fabric.device;
   options.address = options_.fabric.address;
-  if constexpr (requires { options.provider; })
-    if (!options_.fabric.provider.empty()) options.provider = options_.fabric.provider;
+  options.provider = options_.fabric.provider;
   return options;
 }
 
@@ -125,10 +123,8 @@ std::unique_ptr<PendingJoin> Place::begin_founding() const {
     if constexpr (requires { options.rendezvous; }) options.rendezvous = options_.fabric.rendezvous;
     return options;
   };
-  if (options_.fabric.fabric == "ofi")
-    return ofi::begin_join(founding(network_options<ofi::JoinOptions>()));
-  if (options_.fabric.fabric == "verbs")
-    return verbs::begin_join(founding(network_options<verbs::JoinOptions>()));
+  if (options_.fabric.fabric == "ofi") return ofi::begin_join(founding(network_options()));
+  if (options_.fabric.fabric == "verbs") return verbs::begin_join(founding(network_options()));
   return shm::begin_join(
       founding(shm::JoinOptions{.group = options_.group, .silence_timeout_ms = silence_ms()}));
 }
@@ -147,9 +143,9 @@ std::shared_ptr<Rendezvous> Place::rendezvous() const {
     return options;
   };
   if (options_.fabric.fabric == "ofi")
-    return ofi::rendezvous(later(network_options<ofi::JoinOptions>()), options_.contacts);
+    return ofi::rendezvous(later(network_options()), options_.contacts);
   if (options_.fabric.fabric == "verbs")
-    return verbs::rendezvous(later(network_options<verbs::JoinOptions>()), options_.contacts);
+    return verbs::rendezvous(later(network_options()), options_.contacts);
   return shm::rendezvous({.group = options_.group, .silence_timeout_ms = silence_ms()});
 }
 

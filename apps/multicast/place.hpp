@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/network.hpp>
 #include <dunlin/fabric/rendezvous.hpp>
 
 #include "cluster/fabric_options.hpp"
@@ -50,8 +51,7 @@ class Place {
  private:
   void check_names() const;
   void check_addresses();
-  template <class JoinOptions>
-  [[nodiscard]] JoinOptions network_options() const;
+  [[nodiscard]] NetworkJoinOptions network_options() const;
   [[nodiscard]] std::uint32_t silence_ms() const;
 
   PlaceOptions options_;

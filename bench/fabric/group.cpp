@@ -35,7 +35,7 @@ TeamOptions Group::team(std::uint32_t processes) const {
   options.hosts = cluster_.hosts();
   options.host = cluster_.host();
   options.watch = watch_;
-  options.rendezvous = [this, processes](std::uint32_t rank) {
+  options.exchange = [this, processes](std::uint32_t rank) {
     return exchange_on(cluster_.join({.group = name_ + "-meet",
                                       .members = processes,
                                       .rank = rank,

@@ -24,7 +24,7 @@ constexpr const char* kWhatToDo =
 
 class Completion {
  public:
-  Completion(const OpenOptions& open, const Environment& environment)
+  Completion(NetworkJoinOptions& open, const Environment& environment)
       : open_(open), environment_(environment) {}
 
   std::string run();
@@ -46,7 +46,7 @@ class Completion {
   void say(const std::string& what) { text_ += (text_.empty() ? "" : "; ") + what; }
   [[noreturn]] void contradiction(const std::string& one, const std::string& other) const;
 
-  const OpenOptions& open_;
+  NetworkJoinOptions& open_;
   const Environment& environment_;
   bool looked_ = false;
   std::optional<Job> job_;
@@ -273,7 +273,7 @@ void Completion::fill_tls() {
 
 }  // namespace
 
-std::string complete(const OpenOptions& open, const Environment& environment) {
+std::string complete(NetworkJoinOptions& open, const Environment& environment) {
   return Completion(open, environment).run();
 }
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
-#include <dunlin/fabric/tls.hpp>
+#include <dunlin/fabric/network.hpp>
 
 #include "fabric/launch/environment.hpp"
 
@@ -13,33 +11,9 @@
 /// the environment says incompletely or in contradiction is an Error.
 namespace dunlin::launch {
 
-/// Those options that every join over a network has; each is filled if it is empty.
-struct OpenOptions {
-  std::string& group;
-  std::uint32_t& members;
-  std::vector<std::string>& names;
-  std::string& name;
-  std::uint32_t& rank;  // kAnyRank is empty
-  std::string& rendezvous;
-  std::string& secret;
-  TlsFiles& tls;
-  std::string& address;
-};
-/// Says in a sentence what was taken from where; empty if nothing was.
-[[nodiscard]] std::string complete(const OpenOptions& open, const Environment& environment);
-
-template <class JoinOptions>
-[[nodiscard]] std::string complete(JoinOptions& options, const Environment& environment = {}) {
-  return complete(OpenOptions{.group = options.group,
-                              .members = options.members,
-                              .names = options.names,
-                              .name = options.name,
-                              .rank = options.rank,
-                              .rendezvous = options.rendezvous,
-                              .secret = options.secret,
-                              .tls = options.tls,
-                              .address = options.address},
-                  environment);
-}
+/// Fills each of these options that is empty: group, members, names, name, rank (kAnyRank is
+/// empty), rendezvous, secret, tls and address. Says in a sentence what was taken from where; empty
+/// if nothing was.
+[[nodiscard]] std::string complete(NetworkJoinOptions& open, const Environment& environment = {});
 
 }  // namespace dunlin::launch

@@ -21,6 +21,7 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
 
 NetworkJoin::Parts parts(const JoinOptions& given) {
   JoinOptions options = given;
+  if (options.provider.empty()) options.provider = kDefaultProvider;
   std::string place = launch::complete(options);
   const std::uint32_t members = rendezvous::count_members(options);
   Network network = choose_network({.provider = options.provider,
@@ -53,8 +54,8 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
 }
 
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
-  return std::make_shared<stream::NetworkRendezvous<JoinOptions>>(std::move(options),
-                                                                  std::move(addresses), begin_join);
+  return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
+                                                     begin_join);
 }
 
 std::vector<std::string> networks() {

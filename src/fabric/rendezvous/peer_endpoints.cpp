@@ -20,6 +20,30 @@ Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
 
 }  // namespace
 
+std::uint32_t count_members(const NetworkJoinOptions& options) {
+  const MemberList list = member_list({.group = options.group,
+                                       .members = options.members,
+                                       .names = options.names,
+                                       .name = options.name,
+                                       .rank = options.rank,
+                                       .limit = kMaxStreamMembers,
+                                       .limit_name = "kMaxStreamMembers"});
+  return static_cast<std::uint32_t>(list.names.size());
+}
+
+Options rendezvous_options(const NetworkJoinOptions& options) {
+  return {.address = options.rendezvous,
+          .secret = options.secret,
+          .tls = options.tls,
+          .group = options.group,
+          .members = options.members,
+          .names = options.names,
+          .name = options.name,
+          .rank = options.rank,
+          .timeout_ms = options.timeout_ms,
+          .may_host = options.may_serve};
+}
+
 PeerEndpoints peer_endpoints(const Roster& roster) {
   PeerEndpoints all;
   for (Rank peer = 0; peer < roster.members.size(); ++peer) {

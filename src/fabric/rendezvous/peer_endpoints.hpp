@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <dunlin/error.hpp>
+#include <dunlin/fabric/network.hpp>
 #include <dunlin/limits.hpp>
 
 #include "fabric/member_list.hpp"
@@ -16,17 +17,7 @@ namespace dunlin::rendezvous {
 
 /// How many members the options of a network's join() name; Error if that is none, more than
 /// streams can have, or makes no sense.
-template <class JoinOptions>
-[[nodiscard]] std::uint32_t count_members(const JoinOptions& options) {
-  const MemberList list = member_list({.group = options.group,
-                                       .members = options.members,
-                                       .names = options.names,
-                                       .name = options.name,
-                                       .rank = options.rank,
-                                       .limit = kMaxStreamMembers,
-                                       .limit_name = "kMaxStreamMembers"});
-  return static_cast<std::uint32_t>(list.names.size());
-}
+[[nodiscard]] std::uint32_t count_members(const NetworkJoinOptions& options);
 
 /// Of each member, by rank.
 struct PeerEndpoints {
@@ -38,18 +29,6 @@ struct PeerEndpoints {
 [[nodiscard]] PeerEndpoints peer_endpoints(const Roster& roster);
 
 /// To meet as the options of a network's join() say.
-template <class JoinOptions>
-[[nodiscard]] Options rendezvous_options(const JoinOptions& options) {
-  return {.address = options.rendezvous,
-          .secret = options.secret,
-          .tls = options.tls,
-          .group = options.group,
-          .members = options.members,
-          .names = options.names,
-          .name = options.name,
-          .rank = options.rank,
-          .timeout_ms = options.timeout_ms,
-          .may_host = options.may_serve};
-}
+[[nodiscard]] Options rendezvous_options(const NetworkJoinOptions& options);
 
 }  // namespace dunlin::rendezvous

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <dunlin/fabric/network.hpp>
 #include <dunlin/fabric/rendezvous.hpp>
 
 #include "fabric/names.hpp"
@@ -47,16 +48,15 @@ class ConnectToAny final : public SteppedJoin {
   std::string why_;  // of the first that was not opened
 };
 
-template <class JoinOptions>
 class NetworkRendezvous final : public Rendezvous {
  public:
-  using Begin = std::unique_ptr<PendingJoin> (*)(const JoinOptions&);
+  using Begin = std::unique_ptr<PendingJoin> (*)(const NetworkJoinOptions&);
 
-  NetworkRendezvous(JoinOptions options, std::vector<std::string> addresses, Begin begin)
+  NetworkRendezvous(NetworkJoinOptions options, std::vector<std::string> addresses, Begin begin)
       : options_(std::move(options)), addresses_(std::move(addresses)), begin_(begin) {
     check_joinable_group_name(options_.group);
     options_.members = 0;
-    options_.rank = JoinOptions::kAnyRank;
+    options_.rank = NetworkJoinOptions::kAnyRank;
     rendezvous::check(rendezvous::rendezvous_options(two("door", options_.rendezvous)));
     for (const std::string& address : addresses_)
       rendezvous::check(rendezvous::rendezvous_options(two("guest", address)));
@@ -67,7 +67,7 @@ class NetworkRendezvous final : public Rendezvous {
   std::unique_ptr<PendingJoin> form(const std::string& name,
                                     const std::vector<std::string>& members, const std::string& me,
                                     const std::string& address) override {
-    JoinOptions options = options_;
+    NetworkJoinOptions options = options_;
     options.group = name;
     options.names = members;
     options.name = me;
@@ -75,7 +75,7 @@ class NetworkRendezvous final : public Rendezvous {
     return begin_(options);
   }
   std::unique_ptr<PendingJoin> accept() override {
-    JoinOptions options = two("door", options_.rendezvous);
+    NetworkJoinOptions options = two("door", options_.rendezvous);
     options.timeout_ms = UINT32_MAX;
     return begin_(options);
   }
@@ -85,7 +85,7 @@ class NetworkRendezvous final : public Rendezvous {
                   "': no addresses to connect to: give rendezvous() addresses of members");
     std::vector<std::unique_ptr<PendingJoin>> attempts;
     for (const std::string& address : addresses_) {
-      JoinOptions options = two("guest", address);
+      NetworkJoinOptions options = two("guest", address);
       options.timeout_ms = kConnectMs;
       options.may_serve = false;
       attempts.push_back(begin_(options));
@@ -97,8 +97,8 @@ class NetworkRendezvous final : public Rendezvous {
  private:
   static constexpr std::uint32_t kConnectMs = 2'000;
 
-  [[nodiscard]] JoinOptions two(const std::string& name, const std::string& where) const {
-    JoinOptions options = options_;
+  [[nodiscard]] NetworkJoinOptions two(const std::string& name, const std::string& where) const {
+    NetworkJoinOptions options = options_;
     options.group += ".door";
     options.names = {"door", "guest"};
     options.name = name;
@@ -106,7 +106,7 @@ class NetworkRendezvous final : public Rendezvous {
     return options;
   }
 
-  JoinOptions options_;
+  NetworkJoinOptions options_;
   std::vector<std::string> addresses_;
   Begin begin_;
 };

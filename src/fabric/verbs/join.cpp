@@ -23,6 +23,9 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
 
 NetworkJoin::Parts parts(const JoinOptions& given) {
   JoinOptions options = given;
+  if (!options.provider.empty())
+    throw Error("verbs has no providers: leave `provider` empty, or join '" + options.provider +
+                "' over ofi");
   const std::string place = launch::complete(options);
   const std::uint32_t members = rendezvous::count_members(options);
   const Network network = choose_network({.device = options.device, .address = options.address});
@@ -56,8 +59,8 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
 }
 
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
-  return std::make_shared<stream::NetworkRendezvous<JoinOptions>>(std::move(options),
-                                                                  std::move(addresses), begin_join);
+  return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
+                                                     begin_join);
 }
 
 std::vector<std::string> devices() {

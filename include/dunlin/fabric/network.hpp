@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/tls.hpp>
+
+namespace dunlin {
+
+/// How a member joins a group over a network, by whichever fabric (ofi, verbs).
+///
+/// What is empty of group, members or names (with rank or name), rendezvous, secret, tls and
+/// address is taken from the environment: from DUNLIN_* or from what mpirun or srun says
+/// (docs/deploy.md). If that is incomplete or contradicts itself, join() throws;
+/// Fabric::description() says what was taken.
+struct NetworkJoinOptions {
+  std::string group = {};
+  /// How many members; ranks go to them in order of arrival unless `rank` is given.
+  std::uint32_t members = 0;
+  /// Or: the members by name; a member's rank is the place of its name in the list.
+  std::vector<std::string> names = {};
+  std::string name = {};
+  /// Ask for a rank (with `members`); kAnyRank takes the first free one.
+  static constexpr std::uint32_t kAnyRank = UINT32_MAX;
+  std::uint32_t rank = kAnyRank;
+  /// How long to wait for the others; then Error, which names who is missing.
+  std::uint32_t timeout_ms = 10'000;
+  /// Silence after which a peer counts as failed though its connection is open (stopped, hung
+  /// outside poll(), or behind a cut link); 0 never. A closed connection is noticed at once.
+  std::uint32_t silence_timeout_ms = 1'000;
+  /// Where the members meet: "host:port", "[v6]:port" or "unix:NAME". The member that can bind it
+  /// serves the others.
+  std::string rendezvous = {};
+  /// Whether this member may be the one that serves.
+  bool may_serve = true;
+  /// What all members know, and no one else; at least 16 bytes.
+  std::string secret = {};
+  /// Certificates for the rendezvous, besides the secret.
+  TlsFiles tls = {};
+  /// Of ofi alone: libfabric's name of the network; empty: ofi::kDefaultProvider.
+  std::string provider = {};
+  /// The device, as libfabric ("domain") or ibv_devices names it; empty: the first that fits.
+  std::string device = {};
+  /// The address of this host that peers connect to. Empty: over ofi, the one from which this host
+  /// reaches the rendezvous, or the others; over verbs, any of the device's.
+  std::string address = {};
+};
+
+}  // namespace dunlin
