@@ -49,7 +49,7 @@ std::string describe(const SubgroupViewOptions& options) {
          std::to_string(options.switches.used_bytes_only ? 0 : options.switches.slot_bytes) +
          ", window_messages " + std::to_string(options.window_messages) +
          (options.switches.nulls ? "" : ", without nulls") +
-         (options.switches.one_cache_line ? "" : ", without one_line");
+         (options.switches.one_cache_line ? "" : ", without one_cache_line");
 }
 
 }  // namespace

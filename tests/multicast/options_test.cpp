@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
             "'slot_bytes' is '0' there and '256' here"},
         Odd{"line",
             {.ring_bytes = 1U << 16, .switches = {.one_cache_line = false}},
-            "'without one_line' is only here"}),
+            "'without one_cache_line' is only here"}),
     [](const auto& odd) { return odd.param.name; });
 
 TEST_P(OddOptions, OfAFounderMakeItLeave) {
