@@ -41,7 +41,7 @@ struct Member : Process {
   std::string receive_line_of(const std::string& words) {
     std::string line;
     do {
-      line = receive();
+      line = receive_line();
       const std::size_t at = line.find(": digest ");
       if (at != std::string::npos) keep(line.substr(at + 9));
     } while (!line.empty() && !contains(line, words));

@@ -17,28 +17,20 @@ using test::what_is_thrown_by;
 
 using Variables = std::map<std::string, std::string>;
 
-constexpr std::uint32_t kAnyRank = UINT32_MAX;
+constexpr std::uint32_t kAnyRank = NetworkJoinOptions::kAnyRank;
 
-/// As the options of a join.
-struct Options {
-  std::string group = "flock";
-  std::uint32_t members = 0;
-  std::vector<std::string> names = {};
-  std::string name = {};
-  std::uint32_t rank = kAnyRank;
-  std::string rendezvous = {};
-  std::string secret = {};
-  TlsFiles tls = {};
-  std::string address = {};
+struct Completed : NetworkJoinOptions {
   std::string text = {};  // what was taken from where
 };
 
-Options completed(const Variables& variables, Options options = {},
-                  const std::string& host = "lonely") {
-  options.text = complete(options, Environment(variables, host));
-  return options;
+Completed completed(const Variables& variables, NetworkJoinOptions options = {},
+                    const std::string& host = "lonely") {
+  if (options.group.empty()) options.group = "flock";
+  Completed made{std::move(options)};
+  made.text = complete(made, Environment(variables, host));
+  return made;
 }
-std::string fault_of(const Variables& variables, const Options& options = {},
+std::string fault_of(const Variables& variables, const NetworkJoinOptions& options = {},
                      const std::string& host = "lonely") {
   return what_is_thrown_by([&] { static_cast<void>(completed(variables, options, host)); });
 }
@@ -71,7 +63,7 @@ const Variables kSlurm{{"SLURM_PROCID", "5"},
 // --- by hand, systemd, Kubernetes ----------------------------------------------------------------
 
 TEST(Launch, TakesItsPlaceFromOurOwnVariables) {
-  const Options options =
+  const Completed options =
       completed(with(kByHand, {{"DUNLIN_ADDRESS", "10.0.0.7"}, {"DUNLIN_GROUP", "herd"}}));
   EXPECT_EQ(options.members, 3U);
   EXPECT_EQ(options.rank, 2U);
@@ -90,9 +82,9 @@ TEST(Launch, SaysWhatItTookFromWhereButNeverTheSecret) {
 }
 
 TEST(Launch, AsksForNothingThatIsGiven) {
-  const Options given{
+  const NetworkJoinOptions given{
       .members = 2, .rank = 1, .rendezvous = "unix:here", .secret = "given", .address = "::1"};
-  const Options options =
+  const Completed options =
       completed({{"DUNLIN_MEMBERS", "nonsense"}, {"OMPI_COMM_WORLD_RANK", "7"}}, given);
   EXPECT_EQ(options.text, "");
   EXPECT_EQ(options.members, 2U);
@@ -104,7 +96,7 @@ TEST(Launch, LeavesTheRankOpenIfNobodySaysIt) {
 }
 
 TEST(Launch, KeepsARankThatIsGiven) {
-  const Options options = completed(without(kByHand, "DUNLIN_RANK"), {.rank = 0});
+  const Completed options = completed(without(kByHand, "DUNLIN_RANK"), {.rank = 0});
   EXPECT_EQ(options.rank, 0U);
   EXPECT_EQ(options.members, 3U);
 }
@@ -114,7 +106,7 @@ TEST(Launch, TakesNamesFromOurOwnVariables) {
                         {"DUNLIN_NAME", "bob"},
                         {"DUNLIN_RENDEZVOUS", "seed:7700"},
                         {"DUNLIN_SECRET", "known"}};
-  const Options options = completed(named);
+  const Completed options = completed(named);
   EXPECT_EQ(options.names, (std::vector<std::string>{"ada", "bob", "cyd"}));
   EXPECT_EQ(options.name, "bob");
   EXPECT_TRUE(contains(fault_of(with(named, {{"DUNLIN_NAME", "eve"}})),
@@ -210,7 +202,7 @@ TEST(LaunchTls, IsTakenWholeOrRefused) {
   const Variables tls = with(kByHand, {{"DUNLIN_TLS_CERTIFICATE", "a.pem"},
                                        {"DUNLIN_TLS_KEY", "a.key"},
                                        {"DUNLIN_TLS_CA", "ca.pem"}});
-  const Options options = completed(tls);
+  const Completed options = completed(tls);
   EXPECT_EQ(options.tls.certificate, "a.pem");
   EXPECT_EQ(options.tls.key, "a.key");
   EXPECT_EQ(options.tls.ca, "ca.pem");
@@ -221,7 +213,7 @@ TEST(LaunchTls, IsTakenWholeOrRefused) {
 // --- Open MPI and PMIx ---------------------------------------------------------------------------
 
 TEST(LaunchOpenMpi, MeetsAtASocketOfTheJobIfAllAreOnOneHost) {
-  const Options options = completed(kOpenMpi);
+  const Completed options = completed(kOpenMpi);
   EXPECT_EQ(options.members, 4U);
   EXPECT_EQ(options.rank, 2U);
   EXPECT_EQ(options.rendezvous, "unix:dunlin-openmpi-1465581569-flock");
@@ -263,7 +255,8 @@ TEST(LaunchOpenMpi, DoesNotBelieveAContradiction) {
 }
 
 TEST(LaunchOpenMpi, MayBeToldNotToBelieveAnyLauncher) {
-  const Options options = completed(with(with(kOpenMpi, kByHand), {{"DUNLIN_LAUNCHER", "dunlin"}}));
+  const Completed options =
+      completed(with(with(kOpenMpi, kByHand), {{"DUNLIN_LAUNCHER", "dunlin"}}));
   EXPECT_EQ(options.members, 3U);
   EXPECT_EQ(options.rendezvous, "seed:7700");
   EXPECT_TRUE(contains(fault_of(with(kOpenMpi, {{"DUNLIN_LAUNCHER", "slurm"}})),
@@ -276,7 +269,7 @@ TEST(LaunchPmix, KnowsARankAndNoNumberOfMembers) {
                        {"DUNLIN_RENDEZVOUS", "seed:7700"},
                        {"DUNLIN_SECRET", "known"}};
   EXPECT_TRUE(contains(fault_of(pmix), "PMIX_RANK is '1', and PMIx does not say how many"));
-  const Options options = completed(with(pmix, {{"DUNLIN_MEMBERS", "2"}}));
+  const Completed options = completed(with(pmix, {{"DUNLIN_MEMBERS", "2"}}));
   EXPECT_EQ(options.rank, 1U);
   EXPECT_EQ(options.members, 2U);
   EXPECT_TRUE(contains(fault_of(with(pmix, {{"DUNLIN_MEMBERS", "1"}})), "the rank is 1"));
@@ -285,7 +278,7 @@ TEST(LaunchPmix, KnowsARankAndNoNumberOfMembers) {
 // --- Slurm ---------------------------------------------------------------------------------------
 
 TEST(LaunchSlurm, MeetsAtTheFirstHostOfTheStep) {
-  const Options options = completed(kSlurm);
+  const Completed options = completed(kSlurm);
   EXPECT_EQ(options.members, 8U);
   EXPECT_EQ(options.rank, 5U);
   EXPECT_TRUE(options.rendezvous.starts_with("node03:2") ||
@@ -310,7 +303,7 @@ TEST(LaunchSlurm, MeetsAtASocketOfTheJobIfThereIsOneHost) {
 }
 
 TEST(LaunchSlurm, TakesTheJobsVariablesWhereTheStepHasNone) {
-  const Options options =
+  const Completed options =
       completed(without(without(kSlurm, "SLURM_STEP_NUM_TASKS"), "SLURM_STEP_NODELIST"));
   EXPECT_EQ(options.members, 8U);
   EXPECT_TRUE(options.rendezvous.starts_with("node01:"));
@@ -337,7 +330,7 @@ TEST(LaunchSlurm, DoesNotBelieveAContradiction) {
 }
 
 TEST(LaunchSlurm, IsNotTheLauncherOfAnMpirunWithinIt) {
-  const Options options = completed(with(kSlurm, kOpenMpi));
+  const Completed options = completed(with(kSlurm, kOpenMpi));
   EXPECT_EQ(options.members, 4U);
   EXPECT_EQ(options.rank, 2U);
 }
