@@ -18,7 +18,7 @@
 ///     dunlin::remote::Progress progress(*fabric);
 ///     dunlin::SegmentSpace space(progress, {.pool_bytes = 1 << 20});
 ///     auto first = space.get(a, x), second = space.get(b, y);   // both are under way
-///     wait_all({&first, &second});                              // or: poll until finished()
+///     dunlin::remote::wait_all({&first, &second});              // or: poll until finished()
 ///
 /// Invariants:
 ///  REM-1  An operation ends exactly once, with `ok` or a named error.
