@@ -9,6 +9,8 @@ namespace {
 
 /// Polls in vain before the thread sleeps: some 20 us.
 constexpr std::uint32_t kPollsBeforeSleep = 400;
+/// Of the waits for what has ended already, one in so many polls.
+constexpr std::uint32_t kWaitsPerPoll = 64;
 /// A sleep ends at least this often, whatever rings.
 constexpr std::uint64_t kLongestSleepNs = 10'000'000;
 /// On a simulated fabric each poll lets virtual time pass; if nothing comes of so many, it is that
@@ -101,6 +103,12 @@ void Progress::complete(InFlight& operation) {
   if (waiter) waiter.resume();
 }
 
+/// A program whose operations all end at once, as on shm, might never poll otherwise: it would not
+/// notice deaths, and be taken for dead.
+void Progress::poll_in_passing() {
+  if (++passed_ % kWaitsPerPoll == 0) poll();
+}
+
 void Progress::check_may_wait() const {
   if (!polling_) return;
   throw Error(
@@ -131,8 +139,11 @@ bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns) {
   std::uint64_t deadline_ns = 0;
   std::uint32_t fruitless = 0;
   for (InFlight* const operation : operations) {
-    if (operation->finished()) continue;
     Progress& progress = *operation->progress_;
+    if (operation->finished()) {
+      progress.poll_in_passing();
+      continue;
+    }
     progress.check_may_wait();
     const std::uint64_t now = progress.fabric_.now_ns();
     if (deadline_ns == 0) deadline_ns = timeout_ns < kForever - now ? now + timeout_ns : kForever;

@@ -143,6 +143,7 @@ class Progress {
   std::size_t advance_all();
   void complete(InFlight& operation);
   void follow_members();
+  void poll_in_passing();
   void check_may_wait() const;
   void pause(std::uint32_t fruitless, std::uint64_t deadline_ns);
 
@@ -155,6 +156,7 @@ class Progress {
   InFlight* last_ = nullptr;
   InFlight* next_ = nullptr;  // that advance_all() looks at next
   std::size_t in_flight_ = 0;
+  std::uint32_t passed_ = 0;  // waits for what had ended already
   bool polling_ = false;
 };
 
