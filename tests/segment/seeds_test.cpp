@@ -28,8 +28,8 @@ namespace {
 using remote::Status;
 using test::RegisterHistory;
 
-constexpr std::uint64_t kSeeds = test::rounds(600);
-constexpr std::size_t kWords = 25;  // four lines and a bit, so that torn ones are seen
+constexpr std::uint64_t kSeeds = test::rounds(2'000);
+constexpr std::size_t kWords = 137;  // lines enough that torn ones are seen
 constexpr std::uint32_t kSegments = 3;
 constexpr std::uint64_t kNever = UINT64_MAX;
 
@@ -201,7 +201,8 @@ struct Auditor {
   std::mt19937_64 random;
   std::uint32_t count;
   sim::World world;
-  std::vector<bool> gone;  // crashed or hung
+  std::vector<bool> gone;                     // crashed or hung
+  std::uint32_t used = 1 + below(kSegments);  // few, so that members meet
   bool ready = false;
   std::uint64_t events = 0;
   std::uint64_t values = 0;
@@ -239,7 +240,7 @@ std::size_t Client::step() {
 }
 
 void Client::choose() {
-  if (!locked_) segment_ = &auditor.segments.at(below(kSegments));
+  if (!locked_) segment_ = &auditor.segments.at(below(auditor.used));
   if (locked_ && under_lock_-- == 0) return unlock();
   if (segment_->history.full()) {
     if (locked_) unlock();
@@ -310,7 +311,7 @@ void Client::ended() {
   }
   doing_ = Doing::nothing;
   operation_.reset();
-  next_at_ns_ = space->fabric().now_ns() + below(10'000);
+  next_at_ns_ = space->fabric().now_ns() + (below(2) == 0 ? 0 : below(10'000));
 }
 
 void Client::got() {
