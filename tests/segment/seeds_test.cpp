@@ -184,6 +184,7 @@ struct Auditor {
       network.ordered_placement = false;
     }
     network.native_atomics = below(2) == 0;
+    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;  // members die in the middle of puts
     if (below(3) == 0) network.queue_slots = 2;
     if (below(2) == 0) network.max_inline_bytes = 64;
     return network;
