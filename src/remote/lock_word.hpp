@@ -53,6 +53,8 @@ inline constexpr std::uint64_t kGrantedAfterDeath = 3;
 
 static_assert(unpack(pack({1023, 1023})) == NodeAddress{1023, 1023});
 static_assert(unpack(lock_word(UINT32_MAX, {7, 5})) == NodeAddress{7, 5});
+// The example of docs/formats/segment.md.
+static_assert(lock_word(2, {1, 5}) == 0x0000000200200500);
 static_assert(pack({0, 0}) != 0 && !is_free(lock_word(0, {0, 0})));
 static_assert(earlier(UINT32_MAX, 1) && !earlier(1, UINT32_MAX));
 

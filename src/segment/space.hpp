@@ -30,6 +30,7 @@ enum class SegmentOperation::Stage : std::uint8_t {
 inline constexpr std::uint64_t kLockWord = 0;
 inline constexpr std::uint64_t kVersionWord = 8;  // twice the version; odd while a put goes on
 inline constexpr std::uint64_t kDataOffset = kCacheLineBytes;
+static_assert(Key::of(1, 3, 2).value == 0x0000000200003001, "docs/formats/segment.md");
 
 /// What members say to each other about segments, besides gets and puts.
 struct SegmentMessage {
