@@ -12,8 +12,8 @@ namespace dunlin::test {
 struct RegisterEvent {
   bool is_put = false;
   std::uint64_t value = 0;
-  std::uint64_t begin = 0;           // numbers of events in the test, all different
-  std::uint64_t end = UINT64_MAX;    // for ever: a put that may have happened, or may yet
+  std::uint64_t begin = 0;         // numbers of events in the test, all different
+  std::uint64_t end = UINT64_MAX;  // for ever: a put that may have happened, or may yet
 };
 
 class RegisterHistory {
