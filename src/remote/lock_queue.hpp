@@ -19,6 +19,7 @@ struct Node {
     link,        // write its address into the predecessor's node
     wait,        // for the predecessor's write into its own
     held,        //
+    settle,      // a change was given up: until what was posted of it has landed at the home
     leave,       // compare-and-swap the word back to 0, as long as there is no successor
     await_next,  // another has entered, and will say who it is
     grant,       // write into the successor's node
@@ -30,6 +31,7 @@ struct Node {
   bool only_if_free = false;
   bool given_up = false;   // released, or its waiter has gone
   bool recovered = false;  // the last holder died with the lock
+  bool unsettled = false;  // operations may be under way that nobody waits for
   bool settled = false;    // lost, and no member will write to it any more
   bool posted = false;     // an operation's result has to be looked at
   Rank home = 0;

@@ -50,7 +50,7 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
   Node& node = state.nodes[index];
   node.phase = Phase::enter;
   node.only_if_free = only_if_free;
-  node.given_up = node.recovered = node.settled = node.posted = false;
+  node.given_up = node.recovered = node.unsettled = node.settled = node.posted = false;
   node.home = home;
   node.offset = offset;
   node.expected = 0;
@@ -83,6 +83,7 @@ Locks::Answer Locks::answer(LockNode node) const noexcept {
 bool Locks::recovered(LockNode node) const noexcept { return state_->nodes[node.index].recovered; }
 void Locks::set_recovered(LockNode node, bool whether) noexcept {
   state_->nodes[node.index].recovered = whether;
+  state_->nodes[node.index].unsettled = whether;
 }
 
 void Locks::release(LockNode which) noexcept {
@@ -169,6 +170,10 @@ void Locks::State::take_result(std::uint32_t index) noexcept {
     case Phase::link:
       node.phase = Phase::wait;  // if the predecessor has failed, the repair finds this node
       return;
+    case Phase::settle:
+      node.unsettled = false;
+      node.phase = failed ? Phase::lost : Phase::leave;
+      return;
     case Phase::leave:
       if (failed) {
         node.phase = Phase::lost;
@@ -226,8 +231,10 @@ bool Locks::State::act(std::uint32_t index) noexcept {
     }
     case Phase::held:
       if (!node.given_up) return false;
-      node.phase = Phase::leave;
+      node.phase = node.unsettled ? Phase::settle : Phase::leave;
       return true;
+    case Phase::settle:  // a signal behind all that was posted to the home (F1)
+      return post(node, fetch_add(node.home, options.words, node.offset, 0, &node.before));
     case Phase::leave:
       if (memory::load(own_word(index, kNextWord)) != 0) {
         node.phase = Phase::grant;

@@ -141,6 +141,7 @@ struct SegmentState final : remote::Part {
   [[nodiscard]] bool acquire(SegmentOperation& op, const KnownSegment& segment) noexcept;
   /// Whether all was posted; if that will never be, the operation has ended.
   bool post(SegmentOperation& op, std::span<const Operation> batch, std::size_t& accepted) noexcept;
+  bool read_version(SegmentOperation& op, std::uint64_t offset) noexcept;
   bool read(SegmentOperation& op, std::uint64_t offset, void* to, std::size_t bytes) noexcept;
 
   // --- home and directory: home.cpp --------------------------------------------------------------

@@ -35,7 +35,7 @@ void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
         if (!acquire(op, *segment)) return;
         break;
       case Stage::read_before:
-        if (!read(op, words + kVersionWord, &op.first_word_, 8)) return;
+        if (!read_version(op, words + kVersionWord)) return;
         op.stage_ = Stage::got_before;
         break;
       case Stage::got_before:
@@ -92,10 +92,20 @@ void SegmentState::begin_transfer(SegmentOperation& op) noexcept {
   if (locks_itself && !op.locked_) {
     op.stage_ = Stage::acquire;
   } else if (!is_get) {
-    op.stage_ = Stage::change;
+    // An abandoned put under this lock may have ended all the same: only the word knows.
+    op.stage_ = op.odd_ && segment->puts_lock() ? Stage::read_before : Stage::change;
   } else {
     op.stage_ = segment->versioned() ? Stage::read_before : Stage::read_data;
   }
+}
+
+/// Before a put, by an atomic: it comes behind what this process has posted there before (F1).
+bool SegmentState::read_version(SegmentOperation& op, std::uint64_t offset) noexcept {
+  if (op.request_.kind == SegmentOperation::Kind::get) return read(op, offset, &op.first_word_, 8);
+  std::size_t accepted = 0;
+  const Operation one = fetch_add(op.request_.key.home(), pool.id(), offset, 0, &op.first_word_)
+                            .notify(op.completion_);
+  return post(op, std::span(&one, 1), accepted);
 }
 
 bool SegmentState::acquire(SegmentOperation& op, const KnownSegment& segment) noexcept {
