@@ -11,5 +11,7 @@ for layer in fabric table log group multicast; do
   names=$(IFS='|' && echo "${above[*]}")
   grep -rnE "#include [\"<](dunlin/)?($names)[/.]" "src/$layer" && failed=1
 done
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment)[/.]" src/remote && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run)[/.]" src/segment && failed=1
 grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run} apps bench && failed=1
 exit $failed

@@ -9,7 +9,10 @@
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/fabric/verbs.hpp>
 #include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
+#include <dunlin/remote.hpp>
 #include <dunlin/run.hpp>
+#include <dunlin/segment.hpp>
 #include <dunlin/table.hpp>

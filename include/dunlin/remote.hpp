@@ -1,0 +1,11 @@
+#pragma once
+
+/// The one-sided toolkit that segments, containers and the store share: operations of several
+/// steps, membership, pools of remote memory, and locks. docs/remote.md is its page.
+#include <dunlin/remote/coroutine.hpp>
+#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/limits.hpp>
+#include <dunlin/remote/lock.hpp>
+#include <dunlin/remote/membership.hpp>
+#include <dunlin/remote/pool.hpp>
+#include <dunlin/remote/status.hpp>

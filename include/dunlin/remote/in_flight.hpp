@@ -1,0 +1,163 @@
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/remote/membership.hpp>
+#include <dunlin/remote/status.hpp>
+
+/// An InFlight is an operation of several steps (lock, put, raise the version, unlock) that is
+/// under way; a Progress advances those of one fabric. One thread uses both, the one that polls.
+///
+///     dunlin::remote::Progress progress(*fabric);
+///     dunlin::SegmentSpace space(progress, {.pool_bytes = 1 << 20});
+///     auto first = space.get(a, x), second = space.get(b, y);   // both are under way
+///     dunlin::remote::wait_all({&first, &second});              // or: poll until finished()
+///
+/// Invariants:
+///  REM-1  An operation ends exactly once, with `ok` or a named error.
+///  REM-2  It never hangs because a member died: it ends `lost` or `stopped`, or goes on without
+///  it. REM-3  An abandoned or destroyed operation leaves nothing behind: what it had locked is
+///         unlocked, and nothing reads or writes its buffers any more.
+///  REM-4  Callbacks and coroutines run inside Progress::poll(), when the operation has ended and
+///  is
+///         in no list any more, so that they may destroy it. An operation that ends within the call
+///         that started it calls nothing.
+///  REM-5  A step neither allocates nor throws, nor waits.
+namespace dunlin::remote {
+
+class InFlight;
+class Progress;
+
+/// Without a deadline.
+inline constexpr std::uint64_t kForever = UINT64_MAX;
+
+/// Waits for all of them, as InFlight::wait does; returns whether all have ended.
+bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns = kForever);
+
+class InFlight {
+ public:
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+
+  [[nodiscard]] bool finished() const noexcept { return status_ != Status::under_way; }
+  [[nodiscard]] bool ok() const noexcept { return status_ == Status::ok; }
+  [[nodiscard]] Status status() const noexcept { return status_; }
+
+  /// Polls until it has ended or the time is up; `under_way` says that it is up. It stays under way
+  /// then. Throws Error inside a handler, a callback, or a coroutine that poll() has resumed.
+  Status wait(std::uint64_t timeout_ns = kForever);
+  /// Called once it has ended; at once if it has. Replaces an earlier callback.
+  void then(std::function<void()> callback);
+  /// Gives it up (REM-3). It ends with `abandoned`, and calls nothing.
+  void abandon() noexcept;
+
+  // --- co_await (see coroutine.hpp for a coroutine's type) ---------------------------------------
+  [[nodiscard]] bool await_ready() const noexcept { return finished(); }
+  void await_suspend(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
+
+ protected:
+  explicit InFlight(Progress& progress) noexcept : progress_(&progress) {}
+  virtual ~InFlight() = default;  // a derived class's destructor calls abandon()
+
+  // What a derived class does.
+  /// Takes the next steps, as many as are possible now. Called when nothing posted with
+  /// completion_ is under way any more.
+  virtual void advance() noexcept = 0;
+  /// Gives back what the operation holds; called once, when it ends, however it does.
+  virtual void clean_up() noexcept = 0;
+
+  /// Begins; anew if it had ended. It may have ended when this returns.
+  void start(std::uint64_t timeout_ns = kForever) noexcept;
+  /// It has ended; advance() returns after that.
+  void end(Status status) noexcept;
+
+  Progress* progress_;
+  Completion completion_;
+
+ private:
+  friend class Progress;
+  friend bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns);
+  void unlink() noexcept;
+
+  Status status_ = Status::ok;
+  bool linked_ = false;
+  std::uint64_t deadline_ns_ = kForever;
+  InFlight* before_ = nullptr;
+  InFlight* after_ = nullptr;
+  std::function<void()> callback_;
+  std::coroutine_handle<> waiter_;
+};
+
+inline bool wait_all(std::initializer_list<InFlight*> operations,
+                     std::uint64_t timeout_ns = kForever) {
+  return wait_all(std::span(operations.begin(), operations.size()), timeout_ns);
+}
+
+/// What Progress polls beside operations: the part of a layer that serves the peers.
+class Part {
+ public:
+  Part() = default;
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  virtual ~Part() = default;
+  virtual std::size_t poll_part() = 0;
+  /// The membership has changed; the fabric has been told to part from those that are gone.
+  virtual void members_changed() = 0;
+};
+
+class Progress {
+ public:
+  /// With a fixed list of members: everything stops when one of them fails.
+  explicit Progress(Fabric& fabric);
+  /// Both must outlive it.
+  Progress(Fabric& fabric, Membership& members);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();
+
+  /// Polls membership, fabric and parts, and advances what is under way; returns how much was done.
+  /// Lets out what Membership::poll() throws.
+  std::size_t poll();
+
+  [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] const Membership& members() const noexcept { return members_; }
+  [[nodiscard]] bool stopped() const noexcept { return !members_.why_stopped().empty(); }
+  /// How many operations are under way.
+  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+
+  // --- for layers --------------------------------------------------------------------------------
+  void add(Part& part);
+  void remove(Part& part) noexcept;
+
+ private:
+  friend class InFlight;
+  friend bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns);
+  void link(InFlight& operation) noexcept;
+  std::size_t advance_all();
+  void complete(InFlight& operation);
+  void follow_members();
+  void poll_in_passing();
+  void check_may_wait() const;
+  void pause(std::uint32_t fruitless, std::uint64_t deadline_ns);
+
+  Fabric& fabric_;
+  std::unique_ptr<FixedMembers> fixed_;
+  Membership& members_;
+  std::uint64_t generation_;
+  std::vector<Part*> parts_;
+  InFlight* first_ = nullptr;
+  InFlight* last_ = nullptr;
+  InFlight* next_ = nullptr;  // that advance_all() looks at next
+  std::size_t in_flight_ = 0;
+  std::uint32_t passed_ = 0;  // waits for what had ended already
+  bool polling_ = false;
+};
+
+}  // namespace dunlin::remote

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/limits.hpp>
+
+/// Locks are 64-bit words in remote memory. A member takes one with a compare-and-swap; a waiter
+/// watches a word of its own memory, into which its predecessor writes. One thread uses a Locks,
+/// the one that polls; a lock belongs to the process, not to a thread or coroutine.
+///
+/// Invariants (docs/remote.md explains and proves them):
+///  REM-8   At most one member holds a lock.
+///  REM-9   Waiters get it in the order in which they entered its queue, by successful
+///          compare-and-swaps; those behind a dead member keep their order, too.
+///  REM-10  A waiter posts nothing while it waits.
+///  REM-11  When a member that holds it, or waits for it, is out of the membership, the lock goes
+///  to
+///          the next waiter, and not before every member has parted from the dead one.
+///  REM-12  Who gets a lock whose holder died is told.
+namespace dunlin::remote {
+
+struct LocksOptions {
+  std::string name;  // the same at all members
+  RegionId words;    // the region in which the lock words are; each word is 0 at first
+  std::span<std::byte> own_words;  // this process's part of it
+  std::uint32_t channel = kLockChannel;
+};
+
+/// An acquisition of a lock: waiting, held, or being handed on.
+struct LockNode {
+  std::uint32_t index = UINT32_MAX;
+  [[nodiscard]] bool valid() const noexcept { return index != UINT32_MAX; }
+};
+
+class Locks final : public Part {
+ public:
+  enum class Answer : std::uint8_t { waiting, held, busy, lost };
+
+  /// All members make one, over the same region. Throws Error.
+  Locks(Progress& progress, LocksOptions options);
+  ~Locks() override;
+
+  /// Enters the queue of the lock at `offset` of the home's part; with `only_if_free` it is refused
+  /// (`busy`) instead of waiting. Not valid if all kMaxLockNodes are in use: try again later.
+  [[nodiscard]] LockNode acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept;
+  [[nodiscard]] Answer answer(LockNode node) const noexcept;
+  /// The lock was handed over from a member that died with it (REM-12).
+  [[nodiscard]] bool recovered(LockNode node) const noexcept;
+  /// Whether those who follow are told so: not once what the lock protects is repaired, but if its
+  /// holder here gave up in the middle of a change.
+  void set_recovered(LockNode node, bool whether) noexcept;
+  /// Gives the lock back, or the place in its queue, whichever it is; the node is not used again.
+  void release(LockNode node) noexcept;
+  /// Whether no acquisition of this process, past or present, can touch that word any more.
+  [[nodiscard]] bool idle(Rank home, std::uint64_t offset) const noexcept;
+
+  // --- at the home -------------------------------------------------------------------------------
+  /// There is a lock at this offset of the own part from now on; its word is 0.
+  void manage(std::uint64_t offset);
+  /// It is gone: no member uses it any more.
+  void forget(std::uint64_t offset) noexcept;
+
+  /// Whether handing over rests, as the members agree on who is left in which queue.
+  [[nodiscard]] bool repairing() const noexcept;
+
+  std::size_t poll_part() override;
+  void members_changed() override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dunlin::remote

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <dunlin/fabric.hpp>
+
+/// Who is a member, as all members agree. Whatever is taken over from a dead member (a lock, a
+/// second copy, a reserved slot) is taken over when this says that it is gone, never on one
+/// process's own opinion. One thread calls it, the one that polls the fabric.
+namespace dunlin::remote {
+
+class Membership {
+ public:
+  Membership() = default;
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+  virtual ~Membership() = default;
+
+  /// Rises with each change. All members go through the same changes, in the same order, though one
+  /// that polls seldom may see several as one.
+  [[nodiscard]] virtual std::uint64_t generation() const noexcept = 0;
+  /// Whether that rank of the fabric is a member in this generation.
+  [[nodiscard]] virtual bool contains(Rank rank) const noexcept = 0;
+  /// Why this process is no member any more: a sentence; empty while it is one.
+  [[nodiscard]] virtual const std::string& why_stopped() const noexcept = 0;
+  /// Whatever has to go on so that members can agree; Progress::poll() calls it.
+  virtual std::size_t poll() { return 0; }
+};
+
+/// All members of a fabric, for programs that stop when any of them dies. Nothing is ever taken
+/// over: from then on each operation ends with Status::stopped.
+class FixedMembers final : public Membership {
+ public:
+  explicit FixedMembers(Fabric& fabric);
+
+  [[nodiscard]] std::uint64_t generation() const noexcept override { return 1; }
+  [[nodiscard]] bool contains(Rank rank) const noexcept override { return rank < members_; }
+  [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
+
+ private:
+  std::uint32_t members_;
+  std::string why_stopped_;
+  Subscription subscription_;
+};
+
+}  // namespace dunlin::remote

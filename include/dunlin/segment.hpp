@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/remote.hpp>
+#include <dunlin/segment/operation.hpp>
+#include <dunlin/segment/spec.hpp>
+
+/// A SegmentSpace is memory that the members of a fabric share: each contributes a pool, and all
+/// allocate, get and put segments in it by 64-bit keys. One thread uses a space, the one that polls
+/// its fabric.
+///
+///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 2});
+///     dunlin::SegmentSpace space(*fabric, {.pool_bytes = 1 << 20});
+///     std::uint64_t load = 42;
+///     auto made = space.allocate({.bytes = 8, .coherence = dunlin::Coherence::write,
+///                                 .name = "load/rack7"}).outcome();
+///     space.put(made.key, dunlin::bytes_of(load)).outcome();
+///     auto found = space.find("load/rack7").outcome();             // at another member
+///     space.get(found.key, dunlin::bytes_of(load)).outcome();
+///
+/// Invariants (docs/segment.md has the protocols, and the promises of each coherence):
+///  SEG-1  A key of a released segment never reaches another segment's bytes: its memory is used
+///         again only when every member that knew it has dropped it and has nothing under way
+///         there.
+///  SEG-2  Once a release has ended, each get and put of that key ends with `released`.
+///  SEG-3  A put under write, strict, version or temporal happens as a whole or not at all, for all
+///         gets; if its writer dies in the middle, gets end with `half_written` until the next put
+///         of the whole.
+///  SEG-4  An operation on a segment whose member has failed ends with `lost`.
+namespace dunlin {
+
+struct SpaceOptions {
+  std::string name = "space";               // the same at all members
+  std::size_t pool_bytes = 1 << 20;         // that this member contributes; may be 0
+  std::uint32_t channel = kSegmentChannel;  // differ, if a fabric has several spaces
+  std::uint32_t lock_channel = kLockChannel;
+};
+
+struct SegmentState;
+
+class SegmentSpace {
+ public:
+  /// Stops when any member fails. Does not wait for the others' spaces; operations do. Throws
+  /// Error.
+  explicit SegmentSpace(Fabric& fabric, SpaceOptions options = {});
+  /// Goes on as its membership does. The progress must outlive the space.
+  SegmentSpace(remote::Progress& progress, SpaceOptions options = {});
+  ~SegmentSpace();
+  SegmentSpace(const SegmentSpace&) = delete;
+  SegmentSpace& operator=(const SegmentSpace&) = delete;
+
+  // --- segments ----------------------------------------------------------------------------------
+  /// The outcome has the key.
+  [[nodiscard]] SegmentOperation allocate(const SegmentSpec& spec);
+  /// Waits for those who are using the segment; unlocks it if this process holds its lock.
+  [[nodiscard]] SegmentOperation release(Key key);
+  /// The outcome has the key of the segment of this name.
+  [[nodiscard]] SegmentOperation find(const std::string& name);
+
+  // --- gets and puts; buffer and offset begin at the same place of an 8-byte word ----------------
+  [[nodiscard]] SegmentOperation get(Key key, std::span<std::byte> to, std::uint64_t offset = 0);
+  /// version and temporal: transfers nothing if the segment's version is `known`.
+  [[nodiscard]] SegmentOperation get_if_changed(Key key, std::span<std::byte> to,
+                                                std::uint64_t known, std::uint64_t offset = 0);
+  [[nodiscard]] SegmentOperation put(Key key, std::span<const std::byte> from,
+                                     std::uint64_t offset = 0);
+  /// The same with an operation of the caller's, which is not under way.
+  void get(SegmentOperation& operation, Key key, std::span<std::byte> to,
+           std::uint64_t offset = 0) noexcept;
+  void put(SegmentOperation& operation, Key key, std::span<const std::byte> from,
+           std::uint64_t offset = 0) noexcept;
+
+  // --- locks: of this process, for all its gets and puts of the segment --------------------------
+  /// Ends with `timed_out` if it is not got in time. The outcome says whether it was recovered.
+  [[nodiscard]] SegmentOperation lock(Key key, std::uint64_t timeout_ns = remote::kForever);
+  /// Ends with `busy` instead of waiting.
+  [[nodiscard]] SegmentOperation try_lock(Key key);
+  /// The operations under the lock have ended. Ends at once.
+  [[nodiscard]] SegmentOperation unlock(Key key);
+
+  // --- progress ----------------------------------------------------------------------------------
+  std::size_t poll() { return progress().poll(); }
+  [[nodiscard]] remote::Progress& progress() const noexcept;
+  [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
+
+  // --- figures -----------------------------------------------------------------------------------
+  /// Of this member's pool.
+  [[nodiscard]] remote::PoolUse use() const noexcept;
+  /// The segments that this process has used and whose member has failed.
+  [[nodiscard]] std::vector<Key> lost() const;
+
+ private:
+  friend class SegmentOperation;
+  std::unique_ptr<SegmentState> state_;
+};
+
+/// Holds a segment's lock from its making to its end; waits for it.
+class SegmentLock {
+ public:
+  /// Throws Error if the lock is not got, with the reason.
+  SegmentLock(SegmentSpace& space, Key key, std::uint64_t timeout_ns = remote::kForever);
+  ~SegmentLock();
+  SegmentLock(const SegmentLock&) = delete;
+  SegmentLock& operator=(const SegmentLock&) = delete;
+  /// The last holder died with it: what it was changing may be half changed.
+  [[nodiscard]] bool recovered() const noexcept { return recovered_; }
+
+ private:
+  SegmentSpace& space_;
+  Key key_;
+  bool recovered_ = false;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/lock.hpp>
+#include <dunlin/segment/spec.hpp>
+
+namespace dunlin {
+
+class SegmentSpace;
+
+/// One call of a SegmentSpace under way: poll until finished(), wait(), co_await it, or attach a
+/// callback with then(). It stays where it is made, and its space outlives it; destroyed, it is
+/// abandoned.
+///
+///     dunlin::Outcome got = space.get(key, buffer).outcome();   // waits
+///     auto put = space.put(key, buffer);                        // goes on by itself
+class SegmentOperation final : public remote::InFlight {
+ public:
+  /// Under way nowhere yet, to be started by SegmentSpace::get(operation, ...) and put: many times.
+  explicit SegmentOperation(SegmentSpace& space) noexcept;
+  ~SegmentOperation() { abandon(); }
+
+  /// Waits for the end, and says how it ended.
+  Outcome outcome(std::uint64_t timeout_ns = remote::kForever) {
+    wait(timeout_ns);
+    return result();
+  }
+  /// How it ended; `under_way` if it has not.
+  [[nodiscard]] Outcome result() const noexcept;
+  [[nodiscard]] Outcome await_resume() const noexcept { return result(); }
+  /// A sentence with operation, key, place and reason.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  friend class SegmentSpace;
+  friend struct SegmentState;
+  enum class Kind : std::uint8_t { none, allocate, release, find, get, put, lock, unlock };
+  enum class Stage : std::uint8_t;
+  /// What the caller asked for.
+  struct Request {
+    Kind kind = Kind::none;
+    Key key = {};
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t known_version = UINT64_MAX;
+    bool try_only = false;
+    std::uint64_t timeout_ns = remote::kForever;
+    Coherence coherence = Coherence::null;  // allocate
+    std::uint64_t stale_ns = 0;
+    Rank place = 0;
+  };
+
+  SegmentOperation(SegmentSpace& space, const Request& request, std::string name = {});
+  void start_as(const Request& request) noexcept;
+  void advance() noexcept override;
+  void clean_up() noexcept override;
+
+  SegmentSpace& space_;
+  Request request_;
+  Stage stage_{};
+  bool using_ = false;       // counted among the segment's users
+  bool locked_ = false;      // under the lock, its own or the process's
+  bool odd_ = false;         // a put before this one was cut off
+  bool changing_ = false;    // a put has begun and is not complete
+  std::uint8_t posted_ = 0;  // operations of the put's batch
+  std::uint8_t torn_ = 0;    // attempts to get without a lock
+  remote::LockNode node_;
+  std::uint64_t id_ = 0;  // of a request to another member; 0 once that is answered
+  Rank asked_ = 0;
+  remote::Status answer_ = remote::Status::ok;
+  std::string name_;         // of allocate, find and release
+  bool using_name_ = false;  // bound or unbound
+  std::uint64_t posted_at_ns_ = 0;
+  std::uint64_t first_word_ = 0;  // versions that were read
+  std::uint64_t second_word_ = 0;
+  Outcome outcome_;
+};
+
+/// The bytes of a value, to get into or put from.
+template <class T>
+[[nodiscard]] std::span<std::byte> bytes_of(T& value) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>, "a segment holds plain bytes");
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+}  // namespace dunlin

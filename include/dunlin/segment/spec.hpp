@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/remote/status.hpp>
+
+namespace dunlin {
+
+/// Names a segment, at every member, as long as it exists; may be sent to anybody as its 64-bit
+/// value. No two segments of a space ever have the same key: a slot that is used again has another
+/// generation.
+struct Key {
+  std::uint64_t value = 0;  // generation 32 bits, slot 20 bits, home 12 bits
+
+  [[nodiscard]] static constexpr Key of(Rank home, std::uint32_t slot,
+                                        std::uint32_t generation) noexcept {
+    return {std::uint64_t{generation} << 32 | std::uint64_t{slot} << 12 | home};
+  }
+  /// The member that holds the segment.
+  [[nodiscard]] constexpr Rank home() const noexcept { return value & 0xfff; }
+  [[nodiscard]] constexpr std::uint32_t slot() const noexcept { return value >> 12 & 0xfffff; }
+  [[nodiscard]] constexpr std::uint32_t generation() const noexcept {
+    return static_cast<std::uint32_t>(value >> 32);
+  }
+  friend bool operator==(Key, Key) = default;
+};
+
+/// What gets and puts of a segment promise; docs/segment.md has a table to choose from.
+enum class Coherence : std::uint8_t {
+  null,     // words are not torn
+  read,     // gets exclude each other
+  write,    // puts exclude each other; a get returns the latest put, whole, without a lock
+  strict,   // gets and puts exclude each other: linearizable, and fair
+  version,  // as write; and a get transfers nothing if the version is one that the caller has
+  temporal  // as write; but a copy of the whole may be used until it is `stale_ns` old
+};
+[[nodiscard]] std::string_view name_of(Coherence coherence) noexcept;
+
+/// On which member a segment is.
+struct Placement {
+  static constexpr Rank kInTurn = UINT32_MAX;
+  static constexpr Rank kHere = UINT32_MAX - 1;
+  Rank rank = kInTurn;
+
+  [[nodiscard]] static constexpr Placement in_turn() noexcept { return {kInTurn}; }
+  [[nodiscard]] static constexpr Placement here() noexcept { return {kHere}; }
+  [[nodiscard]] static constexpr Placement on(Rank rank) noexcept { return {rank}; }
+  /// Throws Error if no member of the fabric has this name.
+  [[nodiscard]] static Placement on(const Fabric& fabric, const std::string& member);
+};
+
+struct SegmentSpec {
+  std::size_t bytes = 0;  // zeroed
+  Coherence coherence = Coherence::strict;
+  Placement placement = {};
+  std::string name = {};       // unique in the space, for find(); empty: none
+  std::uint64_t stale_ns = 0;  // temporal only
+};
+
+/// How an operation on a segment ended.
+struct Outcome {
+  remote::Status status = remote::Status::under_way;
+  Key key = {};               // of allocate and find, too
+  std::uint64_t version = 0;  // of what was got or put; puts count up from 1, where they lock
+  bool unchanged = false;     // get: the version is the known one, and nothing was transferred
+  bool recovered = false;     // the last holder of the lock died with it
+
+  [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
+};
+
+}  // namespace dunlin

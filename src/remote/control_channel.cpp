@@ -1,0 +1,54 @@
+#include "remote/control_channel.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace dunlin::remote {
+
+ControlChannel::ControlChannel(Fabric& fabric, std::uint32_t channel, Handler handler)
+    : fabric_(fabric), channel_(channel), handler_(std::move(handler)) {
+  fabric_.receive(
+      channel_, [this](Rank from, std::span<const std::byte> message) { handler_(from, message); });
+}
+
+ControlChannel::~ControlChannel() {
+  fabric_.receive(channel_, [](Rank, std::span<const std::byte>) {});
+}
+
+void ControlChannel::send(Rank to, std::span<const std::byte> message) {
+  const bool at_once = waiting_.empty() && !polling_ && to != fabric_.rank();
+  if (at_once && fabric_.send(to, channel_, message) != Refusal::queue_full) return;
+  if (to == fabric_.rank()) fabric_.wake_at(fabric_.now_ns());  // nobody else makes us poll
+  Waiting& last = waiting_.emplace_back();
+  last.to = to;
+  last.bytes = message.size();
+  std::memcpy(last.content.data(), message.data(), message.size());
+}
+
+/// Each message that waits has one try; the order to each receiver stays. What handlers send
+/// meanwhile comes behind.
+std::size_t ControlChannel::poll() {
+  if (waiting_.empty() || polling_) return 0;
+  polling_ = true;
+  std::size_t done = 0;
+  std::deque<Waiting> kept;
+  std::vector<bool> full(fabric_.size());
+  for (std::size_t left = waiting_.size(); left > 0; --left) {
+    const Waiting next = waiting_.front();
+    waiting_.pop_front();
+    const auto content = std::span(next.content).first(next.bytes);
+    if (next.to == fabric_.rank()) {
+      handler_(next.to, content);
+    } else if (full[next.to] || fabric_.send(next.to, channel_, content) == Refusal::queue_full) {
+      full[next.to] = true;
+      kept.push_back(next);
+      continue;
+    }
+    ++done;
+  }
+  waiting_.insert(waiting_.begin(), kept.begin(), kept.end());
+  polling_ = false;
+  return done;
+}
+
+}  // namespace dunlin::remote

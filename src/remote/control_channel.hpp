@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <span>
+#include <type_traits>
+
+#include <dunlin/fabric.hpp>
+
+namespace dunlin::remote {
+
+/// Small messages between the members, each of which arrives, in order, unless its sender or
+/// receiver fails: those that the fabric cannot take yet wait here. A message to this process
+/// itself is handled in the next poll().
+class ControlChannel {
+ public:
+  using Handler = std::function<void(Rank from, std::span<const std::byte> message)>;
+
+  /// The handler runs inside the fabric's poll(), or in poll().
+  ControlChannel(Fabric& fabric, std::uint32_t channel, Handler handler);
+  ~ControlChannel();
+  ControlChannel(const ControlChannel&) = delete;
+  ControlChannel& operator=(const ControlChannel&) = delete;
+
+  template <class Message>
+  void send(Rank to, const Message& message) {
+    static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) <= kMaxMessageBytes);
+    send(to, std::as_bytes(std::span(&message, 1)));
+  }
+  void send(Rank to, std::span<const std::byte> message);
+  std::size_t poll();
+
+ private:
+  struct Waiting {
+    Rank to;
+    std::size_t bytes;
+    std::array<std::byte, kMaxMessageBytes> content;
+  };
+  Fabric& fabric_;
+  std::uint32_t channel_;
+  Handler handler_;
+  std::deque<Waiting> waiting_;
+  bool polling_ = false;
+};
+
+/// The message, if it is one of that size.
+template <class Message>
+[[nodiscard]] bool parse(std::span<const std::byte> from, Message& to) noexcept {
+  if (from.size() != sizeof(Message)) return false;
+  std::memcpy(&to, from.data(), sizeof to);
+  return true;
+}
+
+}  // namespace dunlin::remote

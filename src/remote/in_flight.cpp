@@ -1,0 +1,62 @@
+#include <utility>
+
+#include <dunlin/remote/in_flight.hpp>
+
+namespace dunlin::remote {
+
+void InFlight::start(std::uint64_t timeout_ns) noexcept {
+  abandon();
+  completion_.reset();
+  status_ = Status::under_way;
+  deadline_ns_ = kForever;
+  if (timeout_ns != kForever) {
+    const std::uint64_t now = progress_->fabric_.now_ns();
+    deadline_ns_ = timeout_ns < kForever - now ? now + timeout_ns : kForever;
+  }
+  if (progress_->stopped()) {
+    end(Status::stopped);
+  } else {
+    advance();
+  }
+  if (finished()) return;
+  if (deadline_ns_ != kForever) progress_->fabric_.wake_at(deadline_ns_);
+  progress_->link(*this);
+}
+
+void InFlight::end(Status status) noexcept {
+  status_ = status;
+  clean_up();
+}
+
+void InFlight::abandon() noexcept {
+  if (finished()) return;
+  progress_->fabric_.abandon(completion_);
+  end(Status::abandoned);
+  unlink();
+  callback_ = nullptr;
+  waiter_ = nullptr;
+}
+
+void InFlight::unlink() noexcept {
+  if (!linked_) return;
+  linked_ = false;
+  --progress_->in_flight_;
+  if (progress_->next_ == this) progress_->next_ = after_;
+  (before_ != nullptr ? before_->after_ : progress_->first_) = after_;
+  (after_ != nullptr ? after_->before_ : progress_->last_) = before_;
+}
+
+void InFlight::then(std::function<void()> callback) {
+  if (finished()) {
+    callback();
+  } else {
+    callback_ = std::move(callback);
+  }
+}
+
+Status InFlight::wait(std::uint64_t timeout_ns) {
+  wait_all({this}, timeout_ns);
+  return status_;
+}
+
+}  // namespace dunlin::remote

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <map>
+
+#include "remote/lock_queue.hpp"
+
+/// How queues are repaired when members are gone. All members do this, in rounds; each round begins
+/// when the one before is over at all of them, and a further change begins anew:
+///  1  Each parts from who is gone (Progress), posts nothing for locks any more, and says `frozen`
+///     when all that was under way is done. From when all are frozen no lock's word, and no node,
+///     changes, whatever the dead had under way.
+///  2  Each reports its nodes to the homes of their locks.
+///  3  Each home makes the queues of its locks from the reports alone: first who holds the lock,
+///  then
+///     by ticket. If nobody holds it, the holder is dead, and the first gets it (REM-12).
+///  4  A home says `placed` behind the last of its placements. Who has that of all homes says
+///  `resume`.
+///     Who has that of all members goes on: no placement can arrive late, and undo a newer link.
+namespace dunlin::remote {
+
+using Phase = Node::Phase;
+using Type = RepairMessage::Type;
+
+void Locks::State::begin_repair() {
+  generation = progress.members().generation();
+  frozen = true;
+  said_frozen = said_report = said_placed = said_resume = false;
+  reports.clear();
+  for (const std::uint32_t index : active)
+    if (!progress.members().contains(nodes[index].home)) nodes[index].phase = Phase::lost;
+}
+
+void Locks::State::tell_members(Type type) {
+  for (Rank rank = 0; rank < fabric.size(); ++rank)
+    if (progress.members().contains(rank))
+      channel.send(rank, RepairMessage{.type = type, .generation = generation});
+}
+
+bool Locks::State::all_members(const std::vector<std::uint64_t>& have, bool exactly) const {
+  for (Rank rank = 0; rank < fabric.size(); ++rank)
+    if (progress.members().contains(rank) &&
+        (have[rank] < generation || (exactly && have[rank] != generation)))
+      return false;
+  return true;
+}
+
+std::size_t Locks::State::go_on_with_repair() {
+  if (!said_frozen) {
+    for (const std::uint32_t index : active)
+      if (!nodes[index].done.finished() || nodes[index].posted) return 0;
+    said_frozen = true;
+    tell_members(Type::frozen);
+    return 1;
+  }
+  if (!said_report) {
+    if (!all_members(frozen_in, false)) return 0;
+    said_report = true;
+    report_nodes();
+    tell_members(Type::reported);
+    return 1;
+  }
+  if (!said_placed) {
+    if (!all_members(reported_in, true)) return 0;
+    said_placed = true;
+    rebuild();
+    tell_members(Type::placed);
+    return 1;
+  }
+  if (!said_resume) {
+    if (!all_members(placed_in, true)) return 0;
+    said_resume = true;
+    tell_members(Type::resume);
+    return 1;
+  }
+  if (!all_members(resumed_in, true)) return 0;
+  end_repair();
+  return 1;
+}
+
+void Locks::State::handle(Rank from, std::span<const std::byte> bytes) {
+  RepairMessage message{};
+  if (!parse(bytes, message)) return;
+  switch (message.type) {
+    case Type::frozen:
+      frozen_in[from] = std::max(frozen_in[from], message.generation);
+      return;
+    case Type::report:
+      if (message.generation == generation) reports.emplace_back(from, message);
+      return;
+    case Type::reported:
+      reported_in[from] = message.generation;
+      return;
+    case Type::place:
+      if (message.generation == generation && message.node < nodes.size()) place(message);
+      return;
+    case Type::placed:
+      placed_in[from] = message.generation;
+      return;
+    case Type::resume:
+      resumed_in[from] = message.generation;
+      return;
+  }
+}
+
+void Locks::State::report_nodes() {
+  for (const std::uint32_t index : std::vector(active)) {
+    step(index);  // it may have been granted the lock meanwhile
+    const Node& node = nodes[index];
+    if (!node.in_queue()) continue;
+    channel.send(node.home, RepairMessage{.type = Type::report,
+                                          .generation = generation,
+                                          .node = index,
+                                          .offset = node.offset,
+                                          .ticket = ticket_of(node.word),
+                                          .holds = node.phase >= Phase::held ? 1U : 0U});
+  }
+}
+
+void Locks::State::rebuild() {
+  std::map<std::uint64_t, std::vector<std::pair<Rank, RepairMessage>>> queues;
+  for (auto& report : reports) queues[report.second.offset].push_back(report);
+  for (const std::uint64_t offset : managed) rebuild(offset, queues[offset]);
+  reports.clear();
+}
+
+/// All are frozen, so plain stores do not collide with anybody's compare-and-swap.
+void Locks::State::rebuild(std::uint64_t offset,
+                           std::vector<std::pair<Rank, RepairMessage>>& queue) {
+  auto& word = *reinterpret_cast<std::uint64_t*>(options.own_words.data() + offset);
+  if (queue.empty()) {
+    if (!is_free(memory::load(word))) memory::store(word, kFreeAfterDeath);
+    return;
+  }
+  std::sort(queue.begin(), queue.end(), [](const auto& a, const auto& b) {
+    if (a.second.holds != b.second.holds) return a.second.holds > b.second.holds;
+    return earlier(static_cast<std::uint32_t>(a.second.ticket),
+                   static_cast<std::uint32_t>(b.second.ticket));
+  });
+  const auto address_of = [](const std::pair<Rank, RepairMessage>& report) {
+    return NodeAddress{report.first, static_cast<std::uint32_t>(report.second.node)};
+  };
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const bool last = i + 1 == queue.size();
+    const bool takes_over = i == 0 && queue[i].second.holds == 0;
+    channel.send(queue[i].first, RepairMessage{.type = Type::place,
+                                               .generation = generation,
+                                               .node = queue[i].second.node,
+                                               .offset = offset,
+                                               .next = last ? 0 : pack(address_of(queue[i + 1])),
+                                               .grant = takes_over ? kGrantedAfterDeath : 0});
+  }
+  memory::store(word, lock_word(static_cast<std::uint32_t>(queue.back().second.ticket),
+                                address_of(queue.back())));
+}
+
+void Locks::State::place(const RepairMessage& message) noexcept {
+  const auto index = static_cast<std::uint32_t>(message.node);
+  Node& node = nodes[index];
+  if (!node.in_queue()) return;
+  memory::store(own_word(index, kNextWord), message.next);
+  if (message.grant != 0) memory::store(own_word(index, kGrantWord), message.grant);
+  if (node.phase == Phase::link) node.phase = Phase::wait;
+  if (node.phase == Phase::await_next || node.phase == Phase::grant) node.phase = Phase::leave;
+}
+
+void Locks::State::end_repair() noexcept {
+  frozen = false;
+  for (std::size_t i = active.size(); i > 0; --i) {
+    const std::uint32_t index = active[i - 1];
+    Node& node = nodes[index];
+    node.settled = node.settled || node.phase == Phase::lost;
+    if (node.phase == Phase::stranded) free(index);
+  }
+}
+
+}  // namespace dunlin::remote

@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <utility>
+
+#include "remote/lock_queue.hpp"
+
+namespace dunlin::remote {
+
+using Phase = Node::Phase;
+
+Locks::State::State(Progress& its_progress, LocksOptions its_options)
+    : progress(its_progress),
+      fabric(its_progress.fabric()),
+      options(std::move(its_options)),
+      node_words(
+          fabric.allocate({.name = "locks:" + options.name, .bytes = kMaxLockNodes * kNodeBytes})),
+      nodes(kMaxLockNodes),
+      withdrawn(fabric.size()),
+      channel(fabric, options.channel,
+              [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
+      frozen_in(fabric.size()),
+      reported_in(fabric.size()),
+      placed_in(fabric.size()),
+      resumed_in(fabric.size()) {
+  for (std::uint32_t i = kMaxLockNodes; i > 0; --i) free_nodes.push_back(i - 1);
+  active.reserve(kMaxLockNodes);
+  subscription = fabric.subscribe([this](const Event& event) {
+    if (event.kind == Event::Kind::region_withdrawn && event.region == options.words)
+      withdrawn[event.peer] = true;
+  });
+  fabric.announce(node_words);
+  generation = progress.members().generation();
+}
+
+Locks::Locks(Progress& progress, LocksOptions options)
+    : state_(std::make_unique<State>(progress, std::move(options))) {
+  progress.add(*this);
+}
+
+Locks::~Locks() {
+  state_->progress.remove(*this);
+  for (const std::uint32_t index : state_->active)
+    state_->fabric.abandon(state_->nodes[index].done);
+}
+
+LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept {
+  State& state = *state_;
+  if (state.free_nodes.empty()) return {};
+  const std::uint32_t index = state.free_nodes.back();
+  state.free_nodes.pop_back();
+  Node& node = state.nodes[index];
+  node.phase = Phase::enter;
+  node.only_if_free = only_if_free;
+  node.given_up = node.recovered = node.unsettled = node.settled = node.posted = false;
+  node.home = home;
+  node.offset = offset;
+  node.expected = 0;
+  node.done.reset();
+  // Nobody knows this node yet, and nobody who knew it before still writes to it.
+  memory::store(state.own_word(index, kGrantWord), 0);
+  memory::store(state.own_word(index, kNextWord), 0);
+  state.active.push_back(index);
+  if (!state.progress.members().contains(home)) {
+    node.phase = Phase::lost;
+    node.settled = true;
+  }
+  state.step(index);
+  return {index};
+}
+
+Locks::Answer Locks::answer(LockNode node) const noexcept {
+  switch (state_->nodes[node.index].phase) {
+    case Phase::held:
+      return Answer::held;
+    case Phase::busy:
+      return Answer::busy;
+    case Phase::lost:
+      return Answer::lost;
+    default:
+      return Answer::waiting;
+  }
+}
+
+bool Locks::recovered(LockNode node) const noexcept { return state_->nodes[node.index].recovered; }
+void Locks::set_recovered(LockNode node, bool whether) noexcept {
+  state_->nodes[node.index].recovered = whether;
+  state_->nodes[node.index].unsettled = whether;
+}
+
+void Locks::release(LockNode which) noexcept {
+  state_->nodes[which.index].given_up = true;
+  state_->step(which.index);
+}
+
+bool Locks::idle(Rank home, std::uint64_t offset) const noexcept {
+  return std::none_of(state_->active.begin(), state_->active.end(), [&](std::uint32_t index) {
+    const Node& node = state_->nodes[index];
+    return node.home == home && node.offset == offset;
+  });
+}
+
+void Locks::manage(std::uint64_t offset) { state_->managed.insert(offset); }
+void Locks::forget(std::uint64_t offset) noexcept { state_->managed.erase(offset); }
+bool Locks::repairing() const noexcept { return state_->frozen; }
+
+std::size_t Locks::poll_part() {
+  State& state = *state_;
+  std::size_t done = state.channel.poll();
+  for (std::size_t i = state.active.size(); i > 0; --i) {  // a step may take its node out
+    const std::uint32_t index = state.active[i - 1];
+    const Phase before = state.nodes[index].phase;
+    state.step(index);
+    if (state.nodes[index].phase != before) ++done;
+  }
+  if (state.frozen) done += state.go_on_with_repair();
+  return done;
+}
+
+void Locks::members_changed() { state_->begin_repair(); }
+
+// --- a node's way through the queue --------------------------------------------------------------
+
+std::uint64_t& Locks::State::own_word(std::uint32_t index, std::uint64_t which) const noexcept {
+  return *reinterpret_cast<std::uint64_t*>(node_words.memory().data() + index * kNodeBytes + which);
+}
+
+void Locks::State::free(std::uint32_t index) noexcept {
+  nodes[index].phase = Phase::free;
+  active.erase(std::find(active.begin(), active.end(), index));
+  free_nodes.push_back(index);
+}
+
+bool Locks::State::post(Node& node, const Operation& operation) noexcept {
+  if (frozen) return false;
+  node.done.reset();
+  node.posted = fabric.post(operation.notify(node.done, Notify::remotely)).all();
+  return node.posted;
+}
+
+void Locks::State::step(std::uint32_t index) noexcept {
+  Node& node = nodes[index];
+  while (node.phase != Phase::free && node.done.finished()) {
+    if (node.posted) {
+      node.posted = false;
+      take_result(index);
+    } else if (!act(index)) {
+      return;
+    }
+  }
+}
+
+void Locks::State::take_result(std::uint32_t index) noexcept {
+  Node& node = nodes[index];
+  const bool failed = node.done.failed();
+  switch (node.phase) {
+    case Phase::enter:
+      if (failed) {
+        node.phase = Phase::lost;
+      } else if (node.before == node.expected) {
+        node.word =
+            lock_word(is_free(node.before) ? 1 : ticket_of(node.before) + 1, address(index));
+        node.recovered = node.before == kFreeAfterDeath;
+        node.other = unpack(node.before);
+        node.phase = is_free(node.before) ? Phase::held : Phase::link;
+      } else if (node.only_if_free && !is_free(node.before)) {
+        node.phase = Phase::busy;
+      } else {
+        node.expected = node.before;  // the lock's word has changed: again, from what it is now
+      }
+      return;
+    case Phase::link:
+      node.phase = Phase::wait;  // if the predecessor has failed, the repair finds this node
+      return;
+    case Phase::settle:
+      node.unsettled = false;
+      node.phase = failed ? Phase::lost : Phase::leave;
+      return;
+    case Phase::leave:
+      if (failed) {
+        node.phase = Phase::lost;
+      } else if (node.before == node.word) {
+        free(index);
+      } else {
+        node.phase = Phase::await_next;
+      }
+      return;
+    case Phase::grant:
+      if (failed) {
+        node.phase = Phase::stranded;
+      } else {
+        free(index);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+bool Locks::State::act(std::uint32_t index) noexcept {
+  Node& node = nodes[index];
+  switch (node.phase) {
+    case Phase::enter: {
+      if (node.given_up) {
+        free(index);
+        return true;
+      }
+      const std::uint32_t ticket = is_free(node.expected) ? 1 : ticket_of(node.expected) + 1;
+      if (post(node, compare_swap(node.home, options.words, node.offset, node.expected,
+                                  lock_word(ticket, address(index)), &node.before)))
+        return true;
+      if (!withdrawn[node.home]) return false;
+      node.phase = Phase::lost;
+      node.settled = true;
+      return true;
+    }
+    case Phase::link:
+      node.message = pack(address(index));
+      if (post(node, write(node.other.member, node_words.id(),
+                           node.other.node * kNodeBytes + kNextWord, &node.message, 8)))
+        return true;
+      if (!withdrawn[node.other.member]) return false;
+      node.phase = Phase::wait;
+      return true;
+    case Phase::wait: {
+      // Pairs with the predecessor's write of kGranted, which comes after all that it did under
+      // the lock was placed.
+      const std::uint64_t grant = memory::load(own_word(index, kGrantWord));
+      if (grant == 0) return false;
+      node.recovered = grant == kGrantedAfterDeath;
+      node.phase = Phase::held;
+      return true;
+    }
+    case Phase::held:
+      if (!node.given_up) return false;
+      node.phase = node.unsettled ? Phase::settle : Phase::leave;
+      return true;
+    case Phase::settle:  // a signal behind all that was posted to the home (F1)
+      return post(node, fetch_add(node.home, options.words, node.offset, 0, &node.before));
+    case Phase::leave:
+      if (memory::load(own_word(index, kNextWord)) != 0) {
+        node.phase = Phase::grant;
+        return true;
+      }
+      return post(node, compare_swap(node.home, options.words, node.offset, node.word,
+                                     node.recovered ? kFreeAfterDeath : 0, &node.before));
+    case Phase::await_next:
+      if (memory::load(own_word(index, kNextWord)) == 0) return false;
+      node.phase = Phase::grant;
+      return true;
+    case Phase::grant:
+      node.other = unpack(memory::load(own_word(index, kNextWord)));
+      node.message = node.recovered ? kGrantedAfterDeath : kGranted;
+      if (post(node, write(node.other.member, node_words.id(),
+                           node.other.node * kNodeBytes + kGrantWord, &node.message, 8)))
+        return true;
+      if (!withdrawn[node.other.member]) return false;
+      node.phase = Phase::stranded;
+      return true;
+    case Phase::busy:
+      if (node.given_up) free(index);
+      return false;
+    case Phase::lost:
+      if (node.given_up && node.settled) free(index);
+      return false;
+    case Phase::stranded:
+    case Phase::free:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace dunlin::remote

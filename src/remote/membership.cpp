@@ -1,0 +1,28 @@
+#include <dunlin/remote/membership.hpp>
+
+namespace dunlin::remote {
+namespace {
+
+std::string name_of(const Fabric& fabric, Rank rank) {
+  const std::string& name = fabric.member_name(rank);
+  return name.empty() ? std::to_string(rank) : "'" + name + "'";
+}
+
+std::string sentence(const Fabric& fabric, Rank dead, std::string_view how) {
+  return "member " + name_of(fabric, dead) + " has failed (" + std::string(how) +
+         "), and a fixed list of members cannot go on without one of them: start them all anew, or "
+         "give the views of a Group";
+}
+
+}  // namespace
+
+FixedMembers::FixedMembers(Fabric& fabric) : members_(fabric.size()) {
+  for (Rank rank = 0; rank < members_; ++rank)
+    if (fabric.failed(rank)) why_stopped_ = sentence(fabric, rank, fabric.failure_text(rank));
+  subscription_ = fabric.subscribe([this, &fabric](const Event& event) {
+    if (event.kind == Event::Kind::peer_failed && why_stopped_.empty())
+      why_stopped_ = sentence(fabric, event.peer, event.text);
+  });
+}
+
+}  // namespace dunlin::remote

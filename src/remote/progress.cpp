@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/remote/in_flight.hpp>
+
+namespace dunlin::remote {
+namespace {
+
+/// Polls in vain before the thread sleeps: some 20 us.
+constexpr std::uint32_t kPollsBeforeSleep = 400;
+/// Of the waits for what has ended already, one in so many polls.
+constexpr std::uint32_t kWaitsPerPoll = 64;
+/// A sleep ends at least this often, whatever rings.
+constexpr std::uint64_t kLongestSleepNs = 10'000'000;
+/// On a simulated fabric each poll lets virtual time pass; if nothing comes of so many, it is that
+/// of a node whose round cannot end before the wait does.
+constexpr std::uint32_t kSimulatedPatience = 10'000'000;
+
+}  // namespace
+
+Progress::Progress(Fabric& fabric)
+    : fabric_(fabric),
+      fixed_(std::make_unique<FixedMembers>(fabric)),
+      members_(*fixed_),
+      generation_(members_.generation()) {}
+
+Progress::Progress(Fabric& fabric, Membership& members)
+    : fabric_(fabric), members_(members), generation_(members.generation()) {}
+
+Progress::~Progress() {
+  while (first_ != nullptr) first_->abandon();
+}
+
+void Progress::add(Part& part) { parts_.push_back(&part); }
+void Progress::remove(Part& part) noexcept { std::erase(parts_, &part); }
+
+void Progress::link(InFlight& operation) noexcept {
+  operation.linked_ = true;
+  operation.before_ = last_;
+  operation.after_ = nullptr;
+  (last_ != nullptr ? last_->after_ : first_) = &operation;
+  last_ = &operation;
+  ++in_flight_;
+}
+
+std::size_t Progress::poll() {
+  if (polling_) return 0;
+  struct Polling {
+    explicit Polling(bool& flag) : polling(flag) { polling = true; }
+    ~Polling() { polling = false; }
+    bool& polling;
+  } const polling(polling_);
+  std::size_t done = members_.poll() + fabric_.poll();
+  if (members_.generation() != generation_) follow_members();
+  for (std::size_t i = 0; i < parts_.size(); ++i) done += parts_[i]->poll_part();
+  if (first_ != nullptr) done += advance_all();
+  return done;
+}
+
+/// What the group has agreed on holds for this process's connections, too: from here on nothing of
+/// a former member reaches our memory (X1, X4).
+void Progress::follow_members() {
+  generation_ = members_.generation();
+  for (Rank rank = 0; rank < fabric_.size(); ++rank)
+    if (!members_.contains(rank))
+      fabric_.expel(rank, "the members have agreed that it is none of them any more");
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->members_changed();
+}
+
+std::size_t Progress::advance_all() {
+  const bool none_goes_on = stopped();
+  std::size_t done = 0;
+  for (InFlight* operation = first_; operation != nullptr; operation = next_) {
+    next_ = operation->after_;
+    if (none_goes_on) {
+      fabric_.abandon(operation->completion_);
+      operation->end(Status::stopped);
+    } else if (operation->completion_.finished()) {
+      operation->advance();
+    }
+    if (!operation->finished() && operation->deadline_ns_ != kForever) {
+      if (fabric_.now_ns() >= operation->deadline_ns_) {
+        fabric_.abandon(operation->completion_);
+        operation->end(Status::timed_out);
+      } else {
+        fabric_.wake_at(operation->deadline_ns_);
+      }
+    }
+    if (!operation->finished()) continue;
+    ++done;
+    complete(*operation);
+  }
+  return done;
+}
+
+/// The callback may destroy the operation: nothing of it is used after the call.
+void Progress::complete(InFlight& operation) {
+  operation.unlink();
+  const std::function<void()> callback = std::exchange(operation.callback_, nullptr);
+  const std::coroutine_handle<> waiter = std::exchange(operation.waiter_, nullptr);
+  if (callback) callback();
+  if (waiter) waiter.resume();
+}
+
+/// A program whose operations all end at once, as on shm, might never poll otherwise: it would not
+/// notice deaths, and be taken for dead.
+void Progress::poll_in_passing() {
+  if (++passed_ % kWaitsPerPoll == 0) poll();
+}
+
+void Progress::check_may_wait() const {
+  if (!polling_) return;
+  throw Error(
+      "remote: an operation cannot be waited for inside a handler or callback, or in a coroutine "
+      "that poll() has resumed: it could only end when that returns; use then() or co_await");
+}
+
+void Progress::pause(std::uint32_t fruitless, std::uint64_t deadline_ns) {
+  if (fabric_.cpu_costs() != nullptr) {
+    if (fruitless >= kSimulatedPatience)
+      throw Error(
+          "remote: the program of a simulated node cannot wait for an operation within a round; "
+          "use then() or co_await, or wait outside World::run_until");
+    return;
+  }
+  if (fruitless < kPollsBeforeSleep) return;
+  const std::uint64_t now = fabric_.now_ns();
+  if (now >= deadline_ns) return;
+  fabric_.prepare_sleep();
+  if (poll() == 0) {
+    fabric_.sleep(std::min(kLongestSleepNs, deadline_ns - now));
+  } else {
+    fabric_.cancel_sleep();
+  }
+}
+
+bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns) {
+  std::uint64_t deadline_ns = 0;
+  std::uint32_t fruitless = 0;
+  for (InFlight* const operation : operations) {
+    Progress& progress = *operation->progress_;
+    if (operation->finished()) {
+      progress.poll_in_passing();
+      continue;
+    }
+    progress.check_may_wait();
+    const std::uint64_t now = progress.fabric_.now_ns();
+    if (deadline_ns == 0) deadline_ns = timeout_ns < kForever - now ? now + timeout_ns : kForever;
+    while (!operation->finished()) {
+      fruitless = progress.poll() == 0 ? fruitless + 1 : 0;
+      if (operation->finished()) break;
+      if (deadline_ns != kForever && progress.fabric_.now_ns() >= deadline_ns) return false;
+      progress.pause(fruitless, deadline_ns);
+    }
+  }
+  return true;
+}
+
+}  // namespace dunlin::remote

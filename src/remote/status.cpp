@@ -1,0 +1,45 @@
+#include <dunlin/remote/status.hpp>
+
+namespace dunlin::remote {
+
+std::string_view describe(Status status) noexcept {
+  switch (status) {
+    case Status::under_way:
+      return "has not ended yet";
+    case Status::ok:
+      return "done";
+    case Status::abandoned:
+      return "abandoned by its caller";
+    case Status::timed_out:
+      return "its deadline has passed";
+    case Status::busy:
+      return "another has the lock or waits for it";
+    case Status::lost:
+      return "lost: the member that holds it has failed or left";
+    case Status::stopped:
+      return "this process is no member any more";
+    case Status::no_room:
+      return "the pool has no free block of that size";
+    case Status::half_written:
+      return "a writer died in the middle of its put; put the whole to repair it";
+    case Status::out_of_range:
+      return "the range ends past the end";
+    case Status::misaligned:
+      return "the buffer and the range begin at different places of an 8-byte word";
+    case Status::unknown:
+      return "there is none";
+    case Status::released:
+      return "it has been released";
+    case Status::name_taken:
+      return "another has this name";
+    case Status::not_allowed:
+      return "its coherence does not allow this call";
+    case Status::not_held:
+      return "this process does not hold its lock";
+    case Status::already_held:
+      return "this process holds its lock already";
+  }
+  return "ended in a way that has no name";
+}
+
+}  // namespace dunlin::remote

@@ -1,0 +1,196 @@
+#include <utility>
+
+#include "segment/space.hpp"
+
+/// What operations have in common, and those that ask other members: allocate, release, find.
+namespace dunlin {
+
+using remote::Status;
+
+SegmentOperation::SegmentOperation(SegmentSpace& space) noexcept
+    : InFlight(space.progress()), space_(space) {}
+
+SegmentOperation::SegmentOperation(SegmentSpace& space, const Request& request, std::string name)
+    : InFlight(space.progress()), space_(space), name_(std::move(name)) {
+  start_as(request);
+}
+
+void SegmentOperation::start_as(const Request& request) noexcept {
+  abandon();
+  request_ = request;
+  stage_ = Stage::begin;
+  using_ = using_name_ = locked_ = odd_ = changing_ = false;
+  posted_ = torn_ = 0;
+  node_ = {};
+  id_ = 0;
+  outcome_ = {.key = request.key};
+  start(request.timeout_ns);
+}
+
+Outcome SegmentOperation::result() const noexcept {
+  Outcome outcome = outcome_;
+  outcome.status = status();
+  return outcome;
+}
+
+void SegmentOperation::advance() noexcept { space_.state_->advance(*this); }
+void SegmentOperation::clean_up() noexcept { space_.state_->clean_up(*this); }
+
+void SegmentState::advance(SegmentOperation& op) noexcept {
+  using Kinds = SegmentOperation::Kind;
+  if (op.completion_.failed()) return op.end(Status::lost);
+  switch (op.request_.kind) {
+    case Kinds::none:
+      return op.end(Status::ok);
+    case Kinds::allocate:
+    case Kinds::release:
+    case Kinds::find:
+      return advance_control(op);
+    case Kinds::get:
+    case Kinds::put:
+      return advance_transfer(op);
+    case Kinds::lock:
+      return advance_lock(op);
+    case Kinds::unlock:
+      return unlock(op);
+  }
+}
+
+void SegmentState::clean_up(SegmentOperation& op) noexcept {
+  KnownSegment* const segment = op.using_ ? known(op.request_.key) : nullptr;
+  if (op.id_ != 0) asked.erase(op.id_);
+  op.id_ = 0;
+  if (op.node_.valid()) {
+    if (op.changing_) locks.set_recovered(op.node_, true);
+    locks.release(op.node_);
+    op.node_ = {};
+  } else if (op.changing_ && segment != nullptr) {
+    segment->lock_odd = true;
+  }
+  if (segment != nullptr) --segment->users;
+  op.using_ = false;
+}
+
+KnownSegment* SegmentState::known(Key key) noexcept {
+  if (key.home() >= known_at.size() || key.slot() >= known_at[key.home()].size()) return nullptr;
+  KnownSegment& segment = known_at[key.home()][key.slot()];
+  return segment.generation == key.generation() ? &segment : nullptr;
+}
+
+KnownSegment* SegmentState::resolve(SegmentOperation& op) noexcept {
+  const Key key = op.request_.key;
+  if (op.stage_ == Stage::ask) {
+    if (waits_for_answer(op)) return nullptr;
+    if (op.answer_ != Status::ok) {
+      op.end(op.answer_);
+      return nullptr;
+    }
+  }
+  if (key.home() >= fabric.size() || key.generation() == 0) {
+    op.end(Status::unknown);
+    return nullptr;
+  }
+  KnownSegment* const segment = known(key);
+  if (segment != nullptr && (!segment->closing || segment->lock.valid())) {
+    op.stage_ = Stage::begin;
+    return segment;
+  }
+  const auto& slots = known_at[key.home()];
+  const bool released = key.slot() < slots.size() && slots[key.slot()].released >= key.generation();
+  if (segment != nullptr || released) {
+    op.end(Status::released);
+  } else if (gone(key.home())) {
+    op.end(Status::lost);
+  } else {
+    ask(op, key.home(), {.type = SegmentMessage::Type::look_up, .key = key.value});
+  }
+  return nullptr;
+}
+
+void SegmentState::ask(SegmentOperation& op, Rank member, const SegmentMessage& question) noexcept {
+  SegmentMessage message = question;
+  message.id = op.id_ = next_id++;
+  op.asked_ = member;
+  op.stage_ = Stage::ask;
+  asked.emplace(op.id_, &op);
+  channel.send(member, message);
+}
+
+bool SegmentState::waits_for_answer(SegmentOperation& op) noexcept {
+  if (op.id_ == 0) return false;
+  if (gone(op.asked_)) op.end(Status::lost);
+  return true;
+}
+
+/// Allocate asks the home, then the directory of its name; release unbinds the name in the end.
+void SegmentState::advance_control(SegmentOperation& op) noexcept {
+  using Kinds = SegmentOperation::Kind;
+  using Type = SegmentMessage::Type;
+  SegmentOperation::Request& request = op.request_;
+  const bool first = op.stage_ == Stage::begin;
+  SegmentMessage message{.type = Type::allocate, .key = request.key.value};
+  message.set_name(op.name_);
+  if (first) {
+    const Rank to = request.kind == Kinds::find      ? directory_of(op.name_)
+                    : request.kind == Kinds::release ? request.key.home()
+                                                     : request.place;
+    if (request.kind == Kinds::release && (to >= fabric.size() || request.key.generation() == 0))
+      return op.end(Status::unknown);
+    if (gone(to)) return op.end(Status::lost);
+    if (request.kind == Kinds::find) message.type = Type::find;
+    if (request.kind == Kinds::release) {
+      message.type = Type::release;
+      if (KnownSegment* const segment = known(request.key);
+          segment != nullptr && segment->lock.valid()) {
+        locks.release(segment->lock);
+        segment->lock = {};
+      }
+    }
+    message.bytes = request.bytes;
+    message.coherence = request.coherence;
+    message.stale_ns = request.stale_ns;
+    return ask(op, to, message);
+  }
+  if (waits_for_answer(op)) return;
+  const bool is_named = request.kind != Kinds::find && !op.name_.empty();
+  if (op.answer_ == Status::ok && is_named && !op.using_name_) {
+    op.using_name_ = true;
+    request.key = op.outcome_.key;
+    const Rank directory = directory_of(op.name_);
+    message.key = request.key.value;
+    message.type = request.kind == Kinds::allocate ? Type::bind : Type::unbind;
+    message.set_name(op.name_);
+    if (!gone(directory)) return ask(op, directory, message);
+    if (request.kind == Kinds::allocate) op.answer_ = Status::lost;
+  }
+  if (request.kind == Kinds::allocate && op.using_name_ && op.answer_ != Status::ok)
+    channel.send(request.key.home(),
+                 SegmentMessage{.type = Type::release, .key = request.key.value});
+  op.end(op.answer_);
+}
+
+// --- posting -------------------------------------------------------------------------------------
+
+bool SegmentState::post(SegmentOperation& op, std::span<const Operation> batch,
+                        std::size_t& accepted) noexcept {
+  const Posted posted = fabric.post(batch);
+  accepted += posted.accepted;
+  if (posted.all()) return true;
+  const bool for_ever =
+      posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
+  if (for_ever || gone(op.request_.key.home())) {
+    fabric.abandon(op.completion_);
+    op.end(for_ever ? Status::out_of_range : Status::lost);
+  }
+  return false;
+}
+
+bool SegmentState::read(SegmentOperation& op, std::uint64_t offset, void* to,
+                        std::size_t bytes) noexcept {
+  std::size_t accepted = 0;
+  const Operation one =
+      dunlin::read(op.request_.key.home(), pool.id(), offset, to, bytes).notify(op.completion_);
+  return post(op, std::span(&one, 1), accepted);
+}
+
+}  // namespace dunlin

@@ -1,0 +1,230 @@
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/segment.hpp>
+
+#include "segment/space.hpp"
+
+namespace dunlin {
+
+using remote::Status;
+
+namespace {
+
+std::string member_text(const Fabric& fabric, Rank rank) {
+  if (rank >= fabric.size()) return "member " + std::to_string(rank) + " (there is none)";
+  const std::string& name = fabric.member_name(rank);
+  return name.empty() ? "member " + std::to_string(rank) : "member '" + name + "'";
+}
+
+std::string key_text(const Fabric& fabric, Key key) {
+  return "segment " + std::to_string(key.value) + " (slot " + std::to_string(key.slot()) +
+         ", generation " + std::to_string(key.generation()) + ", on " +
+         member_text(fabric, key.home()) + ")";
+}
+
+void check(const SpaceOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error("segment space '" + options.name + "': " + why);
+  };
+  if (options.name.empty() || options.name.size() > kMaxSpaceNameBytes)
+    refuse("its name must have 1 to " + std::to_string(kMaxSpaceNameBytes) +
+           " bytes (kMaxSpaceNameBytes)");
+  if (options.channel == options.lock_channel || options.channel >= kMaxChannels ||
+      options.lock_channel >= kMaxChannels)
+    refuse("channel and lock_channel must differ and be below " + std::to_string(kMaxChannels) +
+           " (kMaxChannels)");
+}
+
+}  // namespace
+
+std::string_view name_of(Coherence coherence) noexcept {
+  static constexpr std::array<std::string_view, 6> kNames{"null",   "read",    "write",
+                                                          "strict", "version", "temporal"};
+  const auto place = static_cast<std::size_t>(coherence);
+  return place < kNames.size() ? kNames[place] : "unknown";
+}
+
+Placement Placement::on(const Fabric& fabric, const std::string& member) {
+  for (Rank rank = 0; rank < fabric.size(); ++rank)
+    if (fabric.member_name(rank) == member) return on(rank);
+  throw Error("placement: group '" + fabric.group() + "' has no member '" + member + "'");
+}
+
+// --- the space -----------------------------------------------------------------------------------
+
+SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
+                           SpaceOptions its_options)
+    : own_progress(std::move(own)),
+      progress(its_progress),
+      fabric(its_progress.fabric()),
+      options((check(its_options), std::move(its_options))),
+      pool(fabric.allocate({.name = "segment:" + options.name,
+                            .bytes = std::max(options.pool_bytes, kCacheLineBytes)})),
+      locks(progress, {.name = options.name,
+                       .words = pool.id(),
+                       .own_words = pool.memory(),
+                       .channel = options.lock_channel}),
+      blocks(options.pool_bytes),
+      channel(fabric, options.channel,
+              [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
+      withdrawn(fabric.size()),
+      known_at(fabric.size()),
+      turn(fabric.rank()) {
+  subscription = fabric.subscribe([this](const Event& event) {
+    if (event.kind == Event::Kind::region_withdrawn && event.region == pool.id())
+      withdrawn[event.peer] = true;
+  });
+  fabric.announce(pool);
+  progress.add(*this);
+}
+
+SegmentState::~SegmentState() { progress.remove(*this); }
+
+SegmentSpace::SegmentSpace(Fabric& fabric, SpaceOptions options) {
+  auto own = std::make_unique<remote::Progress>(fabric);
+  remote::Progress& progress = *own;
+  state_ = std::make_unique<SegmentState>(std::move(own), progress, std::move(options));
+}
+
+SegmentSpace::SegmentSpace(remote::Progress& progress, SpaceOptions options)
+    : state_(std::make_unique<SegmentState>(nullptr, progress, std::move(options))) {}
+
+SegmentSpace::~SegmentSpace() = default;
+
+remote::Progress& SegmentSpace::progress() const noexcept { return state_->progress; }
+remote::PoolUse SegmentSpace::use() const noexcept { return state_->blocks.use(); }
+
+std::vector<Key> SegmentSpace::lost() const {
+  std::vector<Key> all;
+  for (Rank home = 0; home < state_->known_at.size(); ++home) {
+    if (!state_->gone(home)) continue;
+    const auto& slots = state_->known_at[home];
+    for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
+      if (slots[slot].generation != 0) all.push_back(Key::of(home, slot, slots[slot].generation));
+  }
+  return all;
+}
+
+SegmentOperation SegmentSpace::allocate(const SegmentSpec& spec) {
+  const Fabric& fabric = state_->fabric;
+  const auto refuse = [&](const std::string& why) {
+    throw Error("segment space '" + state_->options.name + "': cannot allocate " +
+                (spec.name.empty() ? "a segment" : "segment '" + spec.name + "'") + ": " + why);
+  };
+  if (spec.bytes == 0) refuse("it would have 0 bytes");
+  if (spec.name.size() > kMaxSegmentNameBytes)
+    refuse("its name has more than " + std::to_string(kMaxSegmentNameBytes) +
+           " bytes (kMaxSegmentNameBytes)");
+  if (spec.stale_ns != 0 && spec.coherence != Coherence::temporal)
+    refuse("stale_ns is for Coherence::temporal only");
+  Rank place = spec.placement.rank;
+  if (place == Placement::kInTurn) place = state_->next_in_turn();
+  if (place == Placement::kHere) place = fabric.rank();
+  if (place >= fabric.size())
+    refuse("the group has no member " + std::to_string(place) + ", only 0 to " +
+           std::to_string(fabric.size() - 1));
+  return {*this,
+          {.kind = SegmentOperation::Kind::allocate,
+           .bytes = spec.bytes,
+           .coherence = spec.coherence,
+           .stale_ns = spec.stale_ns,
+           .place = place},
+          spec.name};
+}
+
+SegmentOperation SegmentSpace::release(Key key) {
+  return {*this, {.kind = SegmentOperation::Kind::release, .key = key}};
+}
+
+SegmentOperation SegmentSpace::find(const std::string& name) {
+  return {*this, {.kind = SegmentOperation::Kind::find}, name};
+}
+
+SegmentOperation SegmentSpace::get(Key key, std::span<std::byte> to, std::uint64_t offset) {
+  return get_if_changed(key, to, UINT64_MAX, offset);
+}
+
+SegmentOperation SegmentSpace::get_if_changed(Key key, std::span<std::byte> to, std::uint64_t known,
+                                              std::uint64_t offset) {
+  return {*this,
+          {.kind = SegmentOperation::Kind::get,
+           .key = key,
+           .memory = to.data(),
+           .bytes = to.size(),
+           .offset = offset,
+           .known_version = known}};
+}
+
+SegmentOperation SegmentSpace::put(Key key, std::span<const std::byte> from, std::uint64_t offset) {
+  return {*this,
+          {.kind = SegmentOperation::Kind::put,
+           .key = key,
+           .memory = const_cast<std::byte*>(from.data()),
+           .bytes = from.size(),
+           .offset = offset}};
+}
+
+void SegmentSpace::get(SegmentOperation& operation, Key key, std::span<std::byte> to,
+                       std::uint64_t offset) noexcept {
+  operation.start_as({.kind = SegmentOperation::Kind::get,
+                      .key = key,
+                      .memory = to.data(),
+                      .bytes = to.size(),
+                      .offset = offset});
+}
+
+void SegmentSpace::put(SegmentOperation& operation, Key key, std::span<const std::byte> from,
+                       std::uint64_t offset) noexcept {
+  operation.start_as({.kind = SegmentOperation::Kind::put,
+                      .key = key,
+                      .memory = const_cast<std::byte*>(from.data()),
+                      .bytes = from.size(),
+                      .offset = offset});
+}
+
+SegmentOperation SegmentSpace::lock(Key key, std::uint64_t timeout_ns) {
+  return {*this, {.kind = SegmentOperation::Kind::lock, .key = key, .timeout_ns = timeout_ns}};
+}
+
+SegmentOperation SegmentSpace::try_lock(Key key) {
+  return {*this, {.kind = SegmentOperation::Kind::lock, .key = key, .try_only = true}};
+}
+
+SegmentOperation SegmentSpace::unlock(Key key) {
+  return {*this, {.kind = SegmentOperation::Kind::unlock, .key = key}};
+}
+
+// --- describing, and the guard -------------------------------------------------------------------
+
+std::string SegmentOperation::describe() const {
+  static constexpr std::array<std::string_view, 8> kKinds{
+      "nothing", "allocation", "release", "search", "get", "put", "lock", "unlock"};
+  const Fabric& fabric = space_.fabric();
+  std::string text(kKinds.at(static_cast<std::size_t>(request_.kind)));
+  if (request_.kind == Kind::allocate) {
+    text += " of " + std::to_string(request_.bytes) + " bytes on " +
+            member_text(fabric, request_.place);
+  } else if (request_.kind != Kind::find) {
+    text += " of " + key_text(fabric, request_.key);
+  }
+  if (!name_.empty()) text += " '" + name_ + "'";
+  if (request_.kind == Kind::get || request_.kind == Kind::put)
+    text += ", bytes " + std::to_string(request_.offset) + " to " +
+            std::to_string(request_.offset + request_.bytes);
+  text += ": " + std::string(remote::describe(status()));
+  if (status() == Status::stopped) text += ": " + space_.progress().members().why_stopped();
+  return text;
+}
+
+SegmentLock::SegmentLock(SegmentSpace& space, Key key, std::uint64_t timeout_ns)
+    : space_(space), key_(key) {
+  auto locking = space.lock(key, timeout_ns);
+  const Outcome outcome = locking.outcome();
+  if (!outcome.ok()) throw Error(locking.describe());
+  recovered_ = outcome.recovered;
+}
+
+SegmentLock::~SegmentLock() { static_cast<void>(space_.unlock(key_)); }
+
+}  // namespace dunlin

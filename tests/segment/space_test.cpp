@@ -1,0 +1,185 @@
+#include <array>
+#include <string>
+#include <vector>
+
+#include "segment/spaces.hpp"
+#include "support/errors.hpp"
+
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::contains;
+using test::what_is_thrown_by;
+
+struct Space : test::OnSpaces {};
+INSTANTIATE_TEST_SUITE_P(On, Space, testing::ValuesIn(test::space_backends()),
+                         test::name_of_backend);
+
+constexpr std::array kAll{Coherence::null,   Coherence::read,    Coherence::write,
+                          Coherence::strict, Coherence::version, Coherence::temporal};
+
+TEST_P(Space, WhatOneMemberPutsAnotherGetsUnderEachCoherence) {
+  start(3);
+  for (const Coherence coherence : kAll) {
+    const Key key = spaces->make(0, {.bytes = 8, .coherence = coherence});
+    for (const Rank writer : {0U, 1U, 2U}) {
+      EXPECT_EQ(spaces->put(writer, key, 100 + writer), Status::ok) << name_of(coherence);
+      for (const Rank reader : {0U, 1U, 2U})
+        EXPECT_EQ(spaces->get(reader, key), 100 + writer) << name_of(coherence);
+    }
+  }
+}
+
+TEST_P(Space, ASegmentBeginsWithZerosAlsoWhereAnotherWas) {
+  start(2, {.pool_bytes = 256});
+  for (int round = 0; round < 3; ++round) {
+    const Key key =
+        spaces->make(0, {.bytes = 128, .coherence = Coherence::write, .placement = {1}});
+    std::array<std::uint64_t, 16> words{};
+    EXPECT_TRUE(spaces->end_of(at(0).get(key, bytes_of(words))).ok());
+    EXPECT_EQ(words, (std::array<std::uint64_t, 16>{}));
+    words.fill(UINT64_MAX);
+    EXPECT_TRUE(spaces->end_of(at(0).put(key, bytes_of(words))).ok());
+    EXPECT_TRUE(spaces->end_of(at(1).release(key)).ok());
+  }
+}
+
+TEST_P(Space, RangesAreReadAndWrittenAlone) {
+  start(2);
+  for (const Coherence coherence : kAll) {
+    const Key key = spaces->make(1, {.bytes = 200, .coherence = coherence, .placement = {0}});
+    const std::array<std::uint64_t, 3> part{7, 8, 9};
+    EXPECT_TRUE(spaces->end_of(at(1).put(key, std::as_bytes(std::span(part)), 64)).ok());
+    std::array<std::uint64_t, 25> whole{};
+    EXPECT_TRUE(spaces->end_of(at(0).get(key, bytes_of(whole))).ok());
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      EXPECT_EQ(whole[i], i >= 8 && i < 11 ? part[i - 8] : 0) << i;
+    std::uint64_t one = 0;
+    EXPECT_TRUE(spaces->end_of(at(0).get(key, bytes_of(one), 72)).ok());
+    EXPECT_EQ(one, 8U);
+  }
+}
+
+TEST_P(Space, AnErrorSaysWhichSegmentAndWhy) {
+  start(2, {.pool_bytes = 4096});
+  const Key key = spaces->make(0, {.bytes = 64, .placement = {1}});
+  std::array<std::uint64_t, 9> words{};
+  EXPECT_EQ(spaces->end_of(at(0).get(key, bytes_of(words))).status, Status::out_of_range);
+  EXPECT_EQ(spaces->end_of(at(0).get(key, {})).status, Status::out_of_range);
+  EXPECT_EQ(spaces->end_of(at(0).put(key, bytes_of(words[0]), UINT64_MAX - 7)).status,
+            Status::out_of_range);
+  EXPECT_EQ(spaces->end_of(at(0).get(key, bytes_of(words[0]), 4)).status, Status::misaligned);
+  EXPECT_EQ(spaces->end_of(at(0).get_if_changed(key, bytes_of(words[0]), 0)).status,
+            Status::not_allowed);
+  EXPECT_EQ(spaces->end_of(at(0).unlock(key)).status, Status::not_held);
+  EXPECT_EQ(spaces->end_of(at(0).get(Key::of(1, 77, 1), bytes_of(words[0]))).status,
+            Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(0).get(Key{}, bytes_of(words[0]))).status, Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(0).get(Key::of(9, 0, 1), bytes_of(words[0]))).status,
+            Status::unknown);
+  auto full = at(0).allocate({.bytes = 4096, .placement = {1}});
+  EXPECT_EQ(spaces->end_of(full).status, Status::no_room);
+  EXPECT_TRUE(contains(full.describe(), "allocation of 4096 bytes"));
+  auto get = at(0).get(key, bytes_of(words));
+  EXPECT_TRUE(contains(get.describe(), "slot 0, generation 1")) << get.describe();
+  EXPECT_TRUE(contains(get.describe(), "ends past the end")) << get.describe();
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { static_cast<void>(at(0).allocate({})); }), "0 bytes"));
+  EXPECT_TRUE(contains(
+      what_is_thrown_by([&] { static_cast<void>(at(0).allocate({.bytes = 8, .placement = {5}})); }),
+      "no member 5"));
+}
+
+TEST_P(Space, AReleasedKeyIsReleasedForEverybody) {
+  start(3, {.pool_bytes = 256});
+  const Key old = spaces->make(0, {.bytes = 64, .coherence = Coherence::null, .placement = {1}});
+  std::uint64_t value = 5;
+  EXPECT_EQ(spaces->put(2, old, 5), Status::ok);
+  EXPECT_EQ(spaces->get(0, old), 5U);
+  EXPECT_TRUE(spaces->end_of(at(0).release(old)).ok());
+  const Key young = spaces->make(2, {.bytes = 64, .placement = {1}});
+  EXPECT_EQ(young.slot(), old.slot());
+  EXPECT_NE(young, old);
+  for (const Rank rank : {0U, 1U, 2U}) {
+    EXPECT_EQ(spaces->end_of(at(rank).get(old, bytes_of(value))).status, Status::released);
+    EXPECT_EQ(spaces->end_of(at(rank).put(old, bytes_of(value))).status, Status::released);
+    EXPECT_EQ(spaces->end_of(at(rank).lock(old)).status, Status::released);
+    EXPECT_EQ(spaces->end_of(at(rank).release(old)).status, Status::released);
+  }
+  EXPECT_EQ(spaces->get(0, young), 0U);
+}
+
+TEST_P(Space, AReleaseWaitsForTheLocksHolder) {
+  start(3);
+  const Key key = spaces->make(0, {.bytes = 8, .placement = {1}});
+  ASSERT_TRUE(spaces->end_of(at(2).lock(key)).ok());
+  auto release = at(0).release(key);
+  EXPECT_EQ(spaces->put(2, key, 3), Status::ok);  // who holds the lock may finish
+  EXPECT_FALSE(release.finished());
+  ASSERT_TRUE(spaces->end_of(at(2).unlock(key)).ok());
+  EXPECT_TRUE(spaces->end_of(release).ok());
+  EXPECT_EQ(at(1).use().used, 0U);
+}
+
+TEST_P(Space, NamesAreUniqueAndFound) {
+  start(3);
+  const Key key = spaces->make(0, {.bytes = 8, .name = "load/rack7"});
+  const Outcome again = spaces->end_of(at(1).allocate({.bytes = 8, .name = "load/rack7"}));
+  EXPECT_EQ(again.status, Status::name_taken);
+  for (const Rank rank : {0U, 1U, 2U})
+    EXPECT_EQ(spaces->end_of(at(rank).find("load/rack7")).key, key);
+  EXPECT_EQ(spaces->end_of(at(1).find("load/rack8")).status, Status::unknown);
+  EXPECT_TRUE(spaces->end_of(at(2).release(key)).ok());
+  EXPECT_EQ(spaces->end_of(at(1).find("load/rack7")).status, Status::unknown);
+  spaces->make(1, {.bytes = 8, .name = "load/rack7"});
+}
+
+TEST_P(Space, PlacesInTurnOrWhereItIsTold) {
+  start(3);
+  std::array<int, 3> count{};
+  for (int i = 0; i < 6; ++i) ++count.at(spaces->make(0, {.bytes = 8}).home());
+  EXPECT_EQ(count, (std::array<int, 3>{2, 2, 2}));
+  EXPECT_EQ(spaces->make(2, {.bytes = 8, .placement = Placement::here()}).home(), 2U);
+  EXPECT_EQ(spaces->make(2, {.bytes = 8, .placement = Placement::on(1)}).home(), 1U);
+}
+
+TEST_P(Space, AVersionIsTransferredOnlyIfItIsNew) {
+  start(2);
+  const Key key = spaces->make(0, {.bytes = 8, .coherence = Coherence::version, .placement = {1}});
+  std::uint64_t value = 7;
+  EXPECT_EQ(spaces->end_of(at(0).put(key, bytes_of(value))).version, 1U);
+  std::uint64_t seen = 0;
+  const Outcome first = spaces->end_of(at(0).get_if_changed(key, bytes_of(seen), 0));
+  EXPECT_EQ(first.version, 1U);
+  EXPECT_EQ(seen, 7U);
+  seen = 99;
+  const Outcome same = spaces->end_of(at(0).get_if_changed(key, bytes_of(seen), first.version));
+  EXPECT_TRUE(same.unchanged);
+  EXPECT_EQ(seen, 99U);
+  value = 8;
+  EXPECT_EQ(spaces->end_of(at(1).put(key, bytes_of(value))).version, 2U);
+  const Outcome next = spaces->end_of(at(0).get_if_changed(key, bytes_of(seen), first.version));
+  EXPECT_FALSE(next.unchanged);
+  EXPECT_EQ(seen, 8U);
+}
+
+TEST_P(Space, ATemporalCopyIsUsedForAsLongAsItSays) {
+  start(2);
+  const Key lasting = spaces->make(0, {.bytes = 8,
+                                       .coherence = Coherence::temporal,
+                                       .placement = {1},
+                                       .stale_ns = 3'600'000'000'000});
+  const Key fresh =
+      spaces->make(0, {.bytes = 8, .coherence = Coherence::temporal, .placement = {1}});
+  for (const Key key : {lasting, fresh}) {
+    EXPECT_EQ(spaces->put(1, key, 1), Status::ok);
+    EXPECT_EQ(spaces->get(0, key), 1U);
+    EXPECT_EQ(spaces->put(1, key, 2), Status::ok);
+  }
+  EXPECT_EQ(spaces->get(0, lasting), 1U);
+  EXPECT_EQ(spaces->get(0, fresh), 2U);
+}
+
+}  // namespace
+}  // namespace dunlin
