@@ -32,7 +32,7 @@ using List = std::string (*)(const std::vector<std::string>&);
   std::string text = joinable ? "with a rendezvous" : "without a rendezvous";
   for (const SubgroupSpec& spec : specs)
     text +=
-        "; '" + spec.name + "': members" + list(spec.members) + ", senders" + list(spec.senders);
+        "\n'" + spec.name + "': members" + list(spec.members) + ", senders" + list(spec.senders);
   return text;
 }
 

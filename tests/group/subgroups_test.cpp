@@ -68,8 +68,8 @@ TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
   world.run_for(1'000'000);
   const std::string why = what_is_thrown_by([&] { there.check(); });
   EXPECT_TRUE(contains(why, "members must declare the same subgroups: ")) << why;
-  EXPECT_TRUE(contains(why, "without a rendezvous; 'a': members (all), senders (all)")) << why;
-  EXPECT_TRUE(contains(why, "without a rendezvous; 'b': members (all), senders (all)")) << why;
+  EXPECT_TRUE(contains(why, "''a': members (all)' there")) << why;
+  EXPECT_TRUE(contains(why, "''b': members (all)' here")) << why;
 }
 
 /// Longer than what can be announced, and alike in its beginning.

@@ -260,7 +260,7 @@ TEST(Run, EndsWithTheErrorOfARouterThatCannotJoin) {
     count = 0;
     pthread_atfork([] { ++count; }, nullptr,
                    [] {
-                     constexpr rlimit kFewFiles{100, 100};  // sanitizers need some as well
+                     constexpr rlimit kFewFiles{40, 40};  // sanitizers need some as well
                      if (count == 2) setrlimit(RLIMIT_NOFILE, &kFewFiles);
                    });
     (void)run_on_processes(plan, cluster, ignore());
@@ -268,7 +268,7 @@ TEST(Run, EndsWithTheErrorOfARouterThatCannotJoin) {
     return 0;
   });
   EXPECT_TRUE(
-      dunlin::test::contains(run.receive_line(), "may have only 100: raise the hard limit"));
+      dunlin::test::contains(run.receive_line(), "may have only 40: raise the hard limit"));
   EXPECT_EQ(run.exit_code(), 1);
 }
 
