@@ -125,10 +125,10 @@ bool SegmentState::waits_for_answer(SegmentOperation& op) noexcept {
 /// Allocate asks the home, then the directory of its name; release unbinds the name in the end.
 void SegmentState::advance_control(SegmentOperation& op) noexcept {
   using Kinds = SegmentOperation::Kind;
-  using Type = SegmentMessage::Type;
+  using Types = SegmentMessage::Type;
   SegmentOperation::Request& request = op.request_;
   const bool first = op.stage_ == Stage::begin;
-  SegmentMessage message{.type = Type::allocate, .key = request.key.value};
+  SegmentMessage message{.type = Types::allocate, .key = request.key.value};
   message.set_name(op.name_);
   if (first) {
     const Rank to = request.kind == Kinds::find      ? directory_of(op.name_)
@@ -137,9 +137,9 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
     if (request.kind == Kinds::release && (to >= fabric.size() || request.key.generation() == 0))
       return op.end(Status::unknown);
     if (gone(to)) return op.end(Status::lost);
-    if (request.kind == Kinds::find) message.type = Type::find;
+    if (request.kind == Kinds::find) message.type = Types::find;
     if (request.kind == Kinds::release) {
-      message.type = Type::release;
+      message.type = Types::release;
       if (KnownSegment* const segment = known(request.key);
           segment != nullptr && segment->lock.valid()) {
         locks.release(segment->lock);
@@ -158,14 +158,14 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
     request.key = op.outcome_.key;
     const Rank directory = directory_of(op.name_);
     message.key = request.key.value;
-    message.type = request.kind == Kinds::allocate ? Type::bind : Type::unbind;
+    message.type = request.kind == Kinds::allocate ? Types::bind : Types::unbind;
     message.set_name(op.name_);
     if (!gone(directory)) return ask(op, directory, message);
     if (request.kind == Kinds::allocate) op.answer_ = Status::lost;
   }
   if (request.kind == Kinds::allocate && op.using_name_ && op.answer_ != Status::ok)
     channel.send(request.key.home(),
-                 SegmentMessage{.type = Type::release, .key = request.key.value});
+                 SegmentMessage{.type = Types::release, .key = request.key.value});
   op.end(op.answer_);
 }
 

@@ -53,10 +53,10 @@ class SimPendingJoin final : public PendingJoin {
   SimPendingJoin(Simulation& world, std::shared_ptr<Forming> forming, Rank rank, Ticks patience);
   ~SimPendingJoin() override;
   [[nodiscard]] std::unique_ptr<Fabric> poll() override;
+  [[nodiscard]] std::string missing() const override;
 
  private:
   [[nodiscard]] std::string why_not() const;
-  [[nodiscard]] std::string missing() const;
   void give_up();
 
   Simulation& world_;
