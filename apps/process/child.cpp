@@ -22,7 +22,7 @@ constexpr int kUnknownEnd = 255 << 8;
 
 std::string fork_fault() {
   const int error = errno;
-  const std::string text = "cannot start a process: " + error_text(error);
+  std::string text = "cannot start a process: " + error_text(error);
   if (error != EAGAIN) return text;
   return text + ": raise the number of processes that this user may have (ulimit -u)";
 }

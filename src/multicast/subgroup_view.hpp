@@ -23,8 +23,8 @@
 /// docs/multicast.md gives what is promised (MC-O1 to MC-O6) and why it holds (MC-B1 to MC-B6). One
 /// thread at a time, that of the fabric; all progress is made in poll().
 ///
-///     Epoch view(fabric, {.name = "log", .generation = 1, .members = {0, 1, 2}, .senders = {0,
-///     1}},
+///     SubgroupView view(fabric, {.name = "log", .generation = 1, .members = {0, 1, 2}, .senders =
+///     {0, 1}},
 ///                 [](std::span<const Delivery> batch) { for (const Delivery& d : batch) ...; });
 ///     if (const auto room = view.prepare(5); room.data() != nullptr) {
 ///       std::memcpy(room.data(), "hello", 5);

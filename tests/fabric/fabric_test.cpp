@@ -66,9 +66,9 @@ class FakeBackend final : public FabricBackend {
 };
 
 struct FakeFabric {
-  explicit FakeFabric(std::uint32_t size)
-      : made(std::make_unique<FakeBackend>()),
-        backend(*made),
+  explicit FakeFabric(std::uint32_t size,
+                      std::unique_ptr<FakeBackend> made = std::make_unique<FakeBackend>())
+      : backend(*made),
         fabric(
             make_fabric({.kind = "fake", .group = "test", .names = {size, ""}}, std::move(made))) {}
   Fabric* operator->() const { return fabric.get(); }
@@ -87,10 +87,6 @@ struct FakeFabric {
     });
   }
 
- private:
-  std::unique_ptr<FakeBackend> made;
-
- public:
   FakeBackend& backend;
   std::unique_ptr<Fabric> fabric;
 };
@@ -233,6 +229,40 @@ TEST(Fabric, FailsAPeerOnceThoughAHandlerExpelsItMeanwhile) {
   fabric->poll();
   EXPECT_EQ(events, 1);
   EXPECT_EQ(fabric.backend.closed.size(), 1u);
+}
+
+TEST(Fabric, PartsFromAPeerAtOnceThatAHandlerExpelsWhileItFails) {
+  FakeFabric fabric(2);
+  Region region = fabric.allocate({.name = "a", .bytes = 8});
+  bool parted = false;
+  std::string heard;
+  Subscription subscription = fabric->subscribe([&](const Event& event) {
+    heard += event.text;
+    if (event.kind != Event::Kind::region_refused) return;
+    fabric->expel(1, "voted out");
+    parted = fabric.backend.closed == std::vector<Rank>{1};
+  });
+  fabric.poll([&](FabricCore& core) {
+    const auto announce = [&](std::uint64_t number, const char* name) {
+      EXPECT_EQ(core.on_announcement(1, {.number = number,
+                                         .bytes = 8,
+                                         .generation = 1,
+                                         .layout_hash = 5,
+                                         .name = name,
+                                         .layout_text = "theirs"}),
+                nullptr);
+    };
+    announce(256, "b");
+    announce(257, "c");
+  });
+  Region b = fabric.allocate({.name = "b", .bytes = 8, .layout_text = "ours"});
+  Region c = fabric.allocate({.name = "c", .bytes = 8, .layout_hash = 5, .layout_text = "theirs"});
+  fabric.poll([](FabricCore& core) { core.fail(1, "it hung up"); });
+  EXPECT_TRUE(parted);
+  EXPECT_FALSE(fabric->connected(1, c.id())) << "its announcements go nowhere";
+  EXPECT_EQ(fabric.backend.closed.size(), 1u);
+  EXPECT_EQ(fabric.backend.let_go_of.size(), 2u);
+  EXPECT_EQ(fabric->failure_text(1), "voted out");
 }
 
 TEST(Fabric, PartsFromAnExpelledPeerAtOnceAndSaysSoInTheNextPoll) {

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 
+#include "fabric/shm/shm_backend.hpp"
 #include "fabric/shm_group.hpp"
 #include "support/private_shm.hpp"
 #include "support/process.hpp"
@@ -243,6 +244,27 @@ TEST(ShmDeath, AFullSharedMemoryIsAnErrorWithANumber) {
   EXPECT_TRUE(contains(text, std::to_string((4 << 20) + 4096) + " bytes are needed"));
   EXPECT_TRUE(contains(text, " are free in /dev/shm"));
   EXPECT_EQ(world.receive_line(), "small fits");
+}
+
+/// It shows no sign of life either, and has no memory in which to look for one.
+TEST(ShmDeath, OfAMemberWhileTheGroupFormsIsToldByTheFirstPoll) {
+  const std::string group = fresh_group();
+  shm::PeerDiscovery one({.group = group, .members = 2, .rank = 0});
+  shm::PeerDiscovery other({.group = group, .members = 2, .rank = 1});
+  std::optional<shm::Attachment> mine;
+  std::optional<shm::Attachment> theirs;
+  while (!mine || !theirs) {
+    if (!mine) mine = one.poll();
+    if (!theirs) theirs = other.poll();
+  }
+  mine->links[1] = {};
+  const auto fabric = shm::make_shm_fabric(std::move(*mine));
+  fabric->prepare_sleep();
+  fabric->cancel_sleep();  // so that the next poll looks at everything
+  fabric->poll();
+  EXPECT_TRUE(fabric->failed(1));
+  EXPECT_NE(fabric->failure_text(1).find("while the group was forming"), std::string::npos)
+      << fabric->failure_text(1);
 }
 
 }  // namespace

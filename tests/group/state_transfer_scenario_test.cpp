@@ -55,12 +55,12 @@ class Part final : public SubgroupParticipant {
 class Scenario {
  public:
   std::string execute(const Command& command) {
-    static const std::map<std::string, void (Scenario::*)(const Command&)> kCommands{
+    static const std::map<std::string, void (Scenario::*)(const Command&)> commands{
         {"nodes", &Scenario::nodes}, {"state", &Scenario::state}, {"waits", &Scenario::waits},
         {"busy", &Scenario::busy},   {"ready", &Scenario::busy},  {"crash", &Scenario::crash},
         {"view", &Scenario::view},   {"run", &Scenario::run}};
-    const auto found = kCommands.find(command.front());
-    if (found == kCommands.end()) throw std::runtime_error("there is no such command");
+    const auto found = commands.find(command.front());
+    if (found == commands.end()) throw std::runtime_error("there is no such command");
     told_.clear();
     (this->*found->second)(command);
     return told_;

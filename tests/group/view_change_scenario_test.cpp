@@ -27,14 +27,14 @@ using test::Command;
 class Scenario {
  public:
   std::string execute(const Command& command) {
-    static const std::map<std::string, std::string (Scenario::*)(const Command&)> kCommands{
+    static const std::map<std::string, std::string (Scenario::*)(const Command&)> commands{
         {"members", &Scenario::members}, {"received", &Scenario::received},
         {"crash", &Scenario::crash},     {"failed", &Scenario::failed},
         {"cut", &Scenario::cut},         {"leave", &Scenario::leave},
         {"plan", &Scenario::plan},       {"hear", &Scenario::receive},
         {"step", &Scenario::step},       {"settle", &Scenario::settle}};
-    const auto found = kCommands.find(command.front());
-    if (found == kCommands.end()) throw std::runtime_error("there is no such command");
+    const auto found = commands.find(command.front());
+    if (found == commands.end()) throw std::runtime_error("there is no such command");
     return (this->*found->second)(command);
   }
 

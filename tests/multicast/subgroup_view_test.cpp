@@ -6,8 +6,8 @@
 #include "multicast/cast_group.hpp"
 #include "support/rounds.hpp"
 
-/// Epochs in the simulator: the promises of docs/multicast.md (MC-O1 to MC-O6) under what a network
-/// and processors may do, over many seeds.
+/// Views of a subgroup in the simulator: the promises of docs/multicast.md (MC-O1 to MC-O6) under
+/// what a network and processors may do, over many seeds.
 namespace dunlin::multicast {
 namespace {
 
@@ -308,7 +308,8 @@ TEST(SubgroupView, TellsAPeerWithOtherOptions) {
   world.attach(1, [&] { return other.poll(); });
   world.run_for(1'000'000);
   EXPECT_FALSE(view.connected());
-  EXPECT_TRUE(test::contains(test::what_is_thrown_by([&] { view.check(); }), "'window_messages' is '5' there"));
+  EXPECT_TRUE(test::contains(test::what_is_thrown_by([&] { view.check(); }),
+                             "'window_messages' is '5' there"));
 }
 
 TEST(SubgroupView, DoesNothingWithoutSenders) {

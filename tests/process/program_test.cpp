@@ -14,7 +14,6 @@
 namespace dunlin::process {
 namespace {
 
-using test::contains;
 using test::expect_no_child_left;
 using test::what_is_thrown_by;
 

@@ -26,7 +26,7 @@ class Read final : public InFlight {
       : InFlight(progress), peer_(peer), region_(region) {
     start(timeout_ns);
   }
-  ~Read() { abandon(); }
+  ~Read() override { abandon(); }
   [[nodiscard]] Status await_resume() const noexcept { return status(); }
   std::uint64_t value = 0;
   int cleaned = 0;

@@ -267,8 +267,7 @@ TEST(Run, EndsWithTheErrorOfARouterThatCannotJoin) {
     parent.send_line("done");
     return 0;
   });
-  EXPECT_TRUE(
-      dunlin::test::contains(run.receive_line(), "may have only 40: raise the hard limit"));
+  EXPECT_TRUE(dunlin::test::contains(run.receive_line(), "may have only 40: raise the hard limit"));
   EXPECT_EQ(run.exit_code(), 1);
 }
 

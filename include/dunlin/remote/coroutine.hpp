@@ -16,8 +16,9 @@ namespace dunlin::remote {
 
 class [[nodiscard]] Job {
  public:
-  struct promise_type;
-  using Handle = std::coroutine_handle<promise_type>;
+  struct Promise;
+  using promise_type = Promise;  // as the language calls it
+  using Handle = std::coroutine_handle<Promise>;
 
   Job(Job&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Job& operator=(Job&& other) noexcept {
@@ -36,7 +37,7 @@ class [[nodiscard]] Job {
   Handle handle_;
 };
 
-struct Job::promise_type {
+struct Job::Promise {
   Job get_return_object() noexcept { return Job(Handle::from_promise(*this)); }
   std::suspend_never initial_suspend() noexcept { return {}; }
   std::suspend_always final_suspend() noexcept { return {}; }

@@ -45,6 +45,7 @@ class InFlight {
  public:
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
+  virtual ~InFlight() = default;  // a derived class's destructor calls abandon()
 
   [[nodiscard]] bool finished() const noexcept { return status_ != Status::under_way; }
   [[nodiscard]] bool ok() const noexcept { return status_ == Status::ok; }
@@ -64,7 +65,6 @@ class InFlight {
 
  protected:
   explicit InFlight(Progress& progress) noexcept : progress_(&progress) {}
-  virtual ~InFlight() = default;  // a derived class's destructor calls abandon()
 
   // What a derived class does.
   /// Takes the next steps, as many as are possible now. Called when nothing posted with

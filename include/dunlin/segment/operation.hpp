@@ -23,7 +23,7 @@ class SegmentOperation final : public remote::InFlight {
  public:
   /// Under way nowhere yet, to be started by SegmentSpace::get(operation, ...) and put: many times.
   explicit SegmentOperation(SegmentSpace& space) noexcept;
-  ~SegmentOperation() { abandon(); }
+  ~SegmentOperation() override { abandon(); }
 
   /// Waits for the end, and says how it ended.
   Outcome outcome(std::uint64_t timeout_ns = remote::kForever) {

@@ -118,6 +118,8 @@ class FabricBackend {
 
  protected:
   [[nodiscard]] FabricCore& core() const noexcept { return *core_; }
+  /// Not so if the fabric could not be made.
+  [[nodiscard]] bool has_core() const noexcept { return core_ != nullptr; }
 
   static void begin(Completion& c) noexcept { ++c.pending_; }
   static void finish(Completion& c) noexcept { --c.pending_; }

@@ -144,7 +144,8 @@ class FabricCore {
     RegionId here = {};  // unless waiting
   };
   struct PeerState {
-    bool failing = false;    // parted from
+    bool failing = false;    // nothing is taken from it any more, but what it has said already
+    bool parted = false;     // its connection is closed
     bool expelled = false;   // by this member's own decision
     bool announced = false;  // its failure
     bool says_goodbye = false;

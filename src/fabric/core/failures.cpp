@@ -57,10 +57,13 @@ void FabricCore::expel(Rank peer, std::string why) {
   expelled_.push_back(peer);
   must_drain_ = true;  // what it said, and no handler has taken, is dropped
   must_attend();
-  if (!std::exchange(state.failing, true)) part_with(peer);
+  state.failing = true;
+  part_with(peer);
 }
 
+/// Once a peer: a handler may expel one that is just failing.
 void FabricCore::part_with(Rank peer) noexcept {
+  if (std::exchange(states_[peer].parted, true)) return;
   backend_->close(peer);
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) disconnect(peer, {index});
   for (Offer& offer : std::exchange(states_[peer].offers, {})) backend_->let_go(peer, offer.there);
@@ -82,6 +85,7 @@ void FabricCore::on_silence_timeout(std::uint32_t timeout_ms) noexcept {
   const std::uint64_t timeout_ns = std::max(timeout_ms, kLeastSilenceMs) * kNsPerMs;
   beat_interval_ns_ = std::min(beat_interval_ns_, timeout_ns / kBeatsPerTimeout);
   next_beat_ns_ = std::min(next_beat_ns_, recent_ns() + beat_interval_ns_);
+  reckon_duties();
 }
 
 void FabricCore::watch() {

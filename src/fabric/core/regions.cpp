@@ -173,6 +173,7 @@ void FabricCore::match_waiting() {
 }
 
 void FabricCore::match(Rank peer, std::uint64_t number) {
+  if (states_[peer].expelled) return;
   Offer* const offer = find_offer(peer, number);
   if (offer == nullptr || offer->state != Offer::State::waiting) return;
   const RegionId id = local_region(offer->there);

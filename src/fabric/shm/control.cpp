@@ -46,12 +46,7 @@ void ShmBackend::handle_packet(Rank from, Received& received) {
     return core().fail(from, "its control packets are garbage");
   switch (received.packet.type) {
     case PacketType::announce:
-      try {
-        return take_announcement(from, received);
-      } catch (const Error& error) {
-        return core().fail(from,
-                           std::string("it announced a region that is no use: ") + error.what());
-      }
+      return take_announcement(from, received);
     case PacketType::withdraw:
       if (const auto fault = core().on_withdrawal(from, received.packet.value); fault != nullptr)
         core().fail(from, fault);

@@ -45,12 +45,14 @@ void ShmBackend::drain(Rank from) {
   MessageRing& ring = own_->ring(from);
   MessageReceiver& receiver = contacts_[from].receiver;
   const std::uint64_t end = std::min(memory::load(ring.head), contacts_[from].messages_until);
+  if (core().failing(from)) contacts_[from].messages_until = end;  // its failure comes next
   Message message;
   while (receiver.position() != end) {
     const MessageReceiver::Found found = receiver.peek(ring, message);
     if (found == MessageReceiver::Found::nothing) return;
     if (found == MessageReceiver::Found::garbage) {
       contacts_[from].messages_until = receiver.position();
+      if (from == self_.rank) return;  // a peer has spoilt the ring of our own messages
       return core().fail(from, "its messages are garbage");
     }
     // Without a handler it stays, and all behind it; the core drains again when there is one.

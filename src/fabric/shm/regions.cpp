@@ -70,7 +70,12 @@ void ShmBackend::let_go(Rank, RemoteRegion& there) noexcept {
 void ShmBackend::take_announcement(Rank from, Received& received) {
   if (received.descriptors.size() != 1)
     return core().fail(from, "it announced a region without memory");
-  PeerMapping segment = map_peer(received.descriptors[0]);
+  PeerMapping segment;
+  try {
+    segment = map_peer(received.descriptors[0]);
+  } catch (const Error& error) {
+    return core().fail(from, std::string("it announced a region that is no use: ") + error.what());
+  }
   const MappingInfo& info = segment.info;
   if (info.kind != MappingKind::region || info.incarnation != contacts_[from].link.incarnation ||
       info.owner_rank != from || info.group != self_.group)

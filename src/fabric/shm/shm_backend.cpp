@@ -74,7 +74,7 @@ void ShmBackend::attach(Rank rank) {
 }
 
 ShmBackend::~ShmBackend() {
-  if (!core().in_own_process()) return;
+  if (!has_core() || !core().in_own_process()) return;
   Packet goodbye;
   goodbye.type = PacketType::leave;
   for (Contact& contact : contacts_) {

@@ -66,8 +66,10 @@ void ShmBackend::beat() noexcept {
   memory::store(own_->last_watch_ns, last_watch_ns_);
 }
 
+/// A member that died while the group was forming has none, and fails in this very poll.
 std::uint64_t ShmBackend::signs_of_life(Rank peer) const noexcept {
-  return memory::load(attention_[peer].base->heartbeats);
+  const BaseMapping* const base = attention_[peer].base;
+  return base == nullptr ? 0 : memory::load(base->heartbeats);
 }
 
 // --- time and waiting ----------------------------------------------------------------------------

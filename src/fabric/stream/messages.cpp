@@ -14,6 +14,7 @@ Refusal StreamBackend::send(Rank peer, std::uint32_t channel,
   if (peer == rank_) {
     if (!contact.inbox.push(channel, message)) return Refusal::queue_full;
     sent_to_self_ = true;
+    if (core().prepared_to_sleep()) core().sleeper().ring();  // no descriptor tells of it
     return Refusal::none;
   }
   const std::size_t record = Inbox::record_bytes(message.size());

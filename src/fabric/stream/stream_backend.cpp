@@ -80,12 +80,13 @@ void StreamBackend::start() {
 }
 
 StreamBackend::~StreamBackend() {
+  if (!has_core()) return;
   if (!core().in_own_process()) {  // a forked child: sockets and devices are its parent's
     static_cast<void>(transport_.release());
     return;
   }
   for (Rank peer = 0; peer < members_; ++peer) {
-    if (peer == rank_ || core().failing(peer)) continue;
+    if (peer == rank_ || core().failing(peer) || !our_proofs_.empty()) continue;
     say(peer, {.kind = EntryKind::leave});
     contacts_[peer].outbox.flush();
   }
