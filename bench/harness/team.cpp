@@ -90,7 +90,7 @@ void Member::meet(const std::function<void()>& progress) {
 
 std::vector<std::string> Member::exchange(std::string_view word,
                                           const std::function<void()>& progress) {
-  if (word.size() >= kWordBytes) throw Error("bench: a word that is too long for an exchange");
+  if (word.size() >= kExchangedBytes) throw Error("bench: a word that is too long for an exchange");
   exchange_->arrive(word);
   while (!exchange_->all_here()) {
     progress();

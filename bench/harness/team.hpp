@@ -46,7 +46,7 @@ struct TeamMemory {
   std::array<std::uint32_t, kMaxSeries> rounds{};
   std::array<std::array<double, kMaxRounds>, kMaxSeries> samples{};
   std::array<std::array<char, kTextBytes>, kMaxTeam> errors{};
-  std::array<std::array<char, kWordBytes>, kMaxTeam> words{};  // of the meeting
+  std::array<std::array<char, kExchangedBytes>, kMaxTeam> words{};  // of the meeting
   std::array<char, kTextBytes> note{};
   alignas(4096) std::array<std::byte, kArenaBytes> arena{};  // for the bare limits
 };
@@ -64,7 +64,7 @@ class Member {
   void meet();
   /// The same, calling `progress` while waiting: for peers that need us in order to arrive.
   void meet(const std::function<void()>& progress);
-  /// Tell all members a word of at most kWordBytes - 1 bytes, and hear theirs, by rank.
+  /// Tell all members a word of at most kExchangedBytes - 1 bytes, and hear theirs, by rank.
   [[nodiscard]] std::vector<std::string> exchange(
       std::string_view word, const std::function<void()>& progress = [] {});
   /// Add a round to a series; one member of host 0 does.

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kLastWordsMs = 1'000;
 
 struct Place {
-  std::array<Cell<std::uint64_t>, kWordBytes / 8> word;
+  std::array<Cell<std::uint64_t>, kExchangedBytes / 8> word;
   Cell<std::uint64_t> arrivals;
 };
 
@@ -29,7 +29,7 @@ class OnTable final : public TeamExchange {
 
   void arrive(std::string_view word) override {
     if (!word.empty()) {
-      std::array<std::uint64_t, kWordBytes / 8> text{};
+      std::array<std::uint64_t, kExchangedBytes / 8> text{};
       std::memcpy(text.data(), word.data(), word.size());
       for (std::size_t i = 0; i < text.size(); ++i) table_.mine().word[i] = text[i];
     }
@@ -49,7 +49,7 @@ class OnTable final : public TeamExchange {
   }
 
   [[nodiscard]] std::string word_of(std::uint32_t rank) const override {
-    std::array<std::uint64_t, kWordBytes / 8> text{};
+    std::array<std::uint64_t, kExchangedBytes / 8> text{};
     for (std::size_t i = 0; i < text.size(); ++i) text[i] = table_[rank].word[i];
     const auto* const start = reinterpret_cast<const char*>(text.data());
     return {start, strnlen(start, sizeof text)};

@@ -11,13 +11,13 @@
 /// How the members of a team wait for each other: on a page that all see, or between hosts.
 namespace dunlin::bench {
 
-inline constexpr std::size_t kWordBytes = 256;
+inline constexpr std::size_t kExchangedBytes = 256;
 
 /// Each member has one.
 class TeamExchange {
  public:
   virtual ~TeamExchange() = default;
-  /// We are here. `word`, of less than kWordBytes, is for all; an empty one leaves the former.
+  /// We are here. `word`, of less than kExchangedBytes, is for all; an empty one leaves the former.
   virtual void arrive(std::string_view word) = 0;
   /// Asked again and again: whether all have arrived as often as we. Throws Error if one never
   /// will.

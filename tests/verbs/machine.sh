@@ -31,15 +31,23 @@ fail() {
 # shellcheck source=tests/verbs/kernel.sh
 source "$here/kernel.sh"
 
-# The kernel's device for virtual machines is often there, and does not work: so start one, and stop it.
+# The kernel's device for virtual machines is often there, and does not work; or a machine starts, and stands still
+# at the first instruction that the host's own host does not know. So boot one, and remember until this host reboots.
 readonly kvm_processor=host,-erms,-fsrm
 kvm_works() {
-  [[ -w /dev/kvm ]] && echo quit | timeout 5 qemu-system-x86_64 -machine pc -accel kvm \
-    -cpu "$kvm_processor" -m 64 -nodefaults -display none -monitor stdio &>/dev/null
+  [[ -w /dev/kvm ]] || return 1
+  local answer=$cache/kvm boot works=no
+  boot=$(</proc/sys/kernel/random/boot_id)
+  if [[ ! -e $answer || $(head -1 "$answer") != "$boot" ]]; then
+    DUNLIN_MACHINE_ACCEL=untried timeout 40 "$here/machine.sh" --time-limit 20 true </dev/null &>/dev/null && works=yes
+    printf '%s\n%s\n' "$boot" "$works" >"$answer"
+  fi
+  [[ $(tail -1 "$answer") == yes ]]
 }
 
 processor_options() {
-  if [[ ${DUNLIN_MACHINE_ACCEL:-kvm} == kvm ]] && kvm_works; then
+  local accel=${DUNLIN_MACHINE_ACCEL:-kvm}
+  if [[ $accel == untried ]] || { [[ $accel == kvm ]] && kvm_works; }; then
     echo -accel kvm -cpu "$kvm_processor"
   else
     # Without "enhanced rep movsb" the kernel copies 8 bytes at a time; the emulator does that
@@ -118,5 +126,6 @@ while (($#)); do
   esac
 done
 (($#)) || fail "run what? COMMAND [ARGUMENT...]"
-prepare_machine
+# Whoever tries whether the processor can be the host's own has prepared it, and holds the lock.
+[[ ${DUNLIN_MACHINE_ACCEL:-} == untried ]] || prepare_machine
 run_machine "$limit" "$log" "$@"
