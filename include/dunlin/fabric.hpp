@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,8 @@
 ///  FAB-F4  A completion `locally` means that the source may be reused; `remotely` that the bytes
 ///      are placed. The result of a `read` or an atomic is there when its Completion is finished.
 ///  FAB-F5  poll() neither throws nor blocks, and calls handlers only from within itself.
+/// Members can come while it works (FAB-G1 to FAB-G4 of docs/fabric.md): admit() lets them in, and a
+/// newcomer gets in by a Rendezvous.
 namespace dunlin {
 
 using Rank = std::uint32_t;
@@ -187,6 +190,7 @@ struct [[nodiscard]] Posted {
 
 struct Event {
   enum class Kind : std::uint8_t {
+    peer_linked,       // a peer that was admitted has come: messages to it are possible
     peer_failed,       // once a peer; `text` says how it was noticed
     region_connected,  // the peer has announced `region`: operations to it are possible
     region_refused,    // the peer announced another layout; `text` names both sides
@@ -194,7 +198,7 @@ struct Event {
   };
   Kind kind;
   Rank peer;
-  RegionId region;  // not of peer_failed
+  RegionId region;  // only of the events of regions
   std::string_view text;
 };
 
@@ -206,6 +210,22 @@ struct RegionSpec {
   std::uint64_t generation = 0;   // 0: the how-many-th allocation of this name in this process
   std::uint64_t layout_hash = 0;  // must equal the peers', or the region is refused
   std::string layout_text = {};   // what the hash says, for the refusal's message and for tools
+};
+
+/// Members that come into a fabric which works. All its members, and those that come, are given the
+/// same: a group's leader decides it.
+struct Admission {
+  struct Newcomer {
+    std::string name;                 // may be empty
+    std::vector<std::byte> endpoint;  // PendingEntry::endpoint()
+  };
+  /// The rank of the first newcomer; the others follow. At least size(), so that no rank is given
+  /// twice: ranks that are passed over never have a member.
+  Rank first = 0;
+  std::vector<Newcomer> newcomers = {};
+  /// What a newcomer and a member prove to each other that they know. Random, new for each
+  /// admission, and told by connections that nobody else reads.
+  std::array<std::byte, kAdmissionKeyBytes> key = {};
 };
 
 class Fabric;
@@ -271,6 +291,8 @@ class Fabric {
 
   // --- who is here -------------------------------------------------------------------------------
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
+  /// How many ranks there are: also those of members that have left, or are still to come. It grows
+  /// by admit(), up to kMaxRanks.
   [[nodiscard]] std::uint32_t size() const noexcept {
     return static_cast<std::uint32_t>(peers_.size());
   }
@@ -284,6 +306,9 @@ class Fabric {
   [[nodiscard]] bool failed(Rank r) const noexcept { return r < peers_.size() && peers_[r].failed; }
   /// How the peer's failure was noticed; empty while it is alive.
   [[nodiscard]] const std::string& failure_text(Rank r) const { return peers_.at(r).failure; }
+  /// Whether the peer has come: so for all that the fabric began with; of those that were admitted,
+  /// once the event `peer_linked` has said so.
+  [[nodiscard]] bool linked(Rank r) const noexcept { return r < peers_.size() && peers_[r].linked; }
   /// From now on this peer has failed, as seen from here, and `why` is how it was noticed: nothing
   /// is told to it, or taken from it, any more, and what was posted to it fails. The event comes in
   /// the next poll(). Its connection is closed, so that it learns of it, too; but where memory is
@@ -291,11 +316,21 @@ class Fabric {
   /// for a peer that has failed already. Throws Error if there is no such rank.
   void expel(Rank peer, std::string why);
 
+  // --- members that come while it works (set-up; may throw Error) --------------------------------
+  /// What a newcomer needs to reach this member; it may be empty.
+  [[nodiscard]] std::vector<std::byte> endpoint() const;
+  /// Lets members in. size() grows at once; each of them is linked when it has come, or fails if it
+  /// was here and goes. One that does not come can be expelled. Not to be called by a handler.
+  void admit(const Admission& admission);
+
   // --- memory (set-up; may throw Error) ----------------------------------------------------------
   /// Allocate zeroed memory. Peers cannot reach it before announce().
   [[nodiscard]] Region allocate(const RegionSpec& spec);
-  /// Let the peers reach the region; call once its first content is in place.
+  /// Lets all peers reach the region, also those that come later. Call it once its first content is
+  /// in place. Later calls for the same region do nothing.
   void announce(const Region& region);
+  /// The same, but only to these peers: no other one, and none that comes later, can reach it.
+  void announce(const Region& region, std::span<const Rank> to);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
   /// Whether operations on the peer's region of this name and generation are possible.
@@ -364,6 +399,7 @@ class Fabric {
   friend class Subscription;
   struct Peer {
     std::string name;
+    bool linked = false;
     bool failed = false;
     std::string failure;
     std::bitset<kMaxRegions> connected;

@@ -17,6 +17,9 @@ inline constexpr std::size_t kWordBytes = 8;
 
 // fabric
 inline constexpr std::uint32_t kMaxMembers = 1024;             // of a group on a simulated fabric
+inline constexpr std::uint32_t kMaxRanks = 4096;               // of one fabric in its life
+inline constexpr std::size_t kAdmissionKeyBytes = 32;
+inline constexpr std::size_t kMaxEndpointBytes = 1024;         // where a member is reached
 inline constexpr std::uint32_t kMaxHostMembers = 256;          // of a shm group: one socket a pair
 inline constexpr std::uint32_t kMaxStreamMembers = 256;        // of a group on streams: likewise
 inline constexpr std::size_t kMaxGroupNameBytes = 40;          // [A-Za-z0-9._-]
@@ -54,6 +57,7 @@ inline constexpr std::size_t kMaxRingBytes = std::size_t{1} << 30;
 inline constexpr std::size_t kMaxCastBytes = std::size_t{1} << 30;  // of one message
 inline constexpr std::size_t kMaxBatchMessages = 256;               // handed up at once
 
+static_assert(kMaxMembers <= kMaxRanks);
 static_assert(kMaxHostMembers <= kMaxMembers);
 static_assert(kMaxStreamMembers <= kMaxMembers);
 static_assert(kCacheLineBytes % kWordBytes == 0);

@@ -67,13 +67,22 @@ Region Fabric::allocate(const RegionSpec& spec) { return core_->make_region(spec
 
 Region Fabric::publish(const RegionSpec& spec) { return core_->make_region(spec, true); }
 
-void Fabric::announce(const Region& region) { core_->announce(region); }
+void Fabric::announce(const Region& region) { core_->announce(region, nullptr); }
+
+void Fabric::announce(const Region& region, std::span<const Rank> to) {
+  core_->announce(region, &to);
+}
+
+std::vector<std::byte> Fabric::endpoint() const { return core_->backend_->endpoint(); }
+
+void Fabric::admit(const Admission& admission) { core_->admit(admission); }
 
 Refusal Fabric::send(Rank peer, std::uint32_t channel,
                      std::span<const std::byte> message) noexcept {
   if (peer >= peers_.size()) return Refusal::unknown_peer;
   if (message.size() > kMaxMessageBytes || channel >= kMaxChannels) return Refusal::too_large;
   if (peers_[peer].failed) return Refusal::none;  // accepted, and lost with the peer
+  if (!peers_[peer].linked) return Refusal::not_connected;
   return backend_->send(peer, channel, message);
 }
 
@@ -117,8 +126,11 @@ FabricCore::FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<Fabric
   fabric.rank_ = setup.rank;
   fabric.recent_ns_ = last_silence_check_ns_;
   fabric.peers_.resize(setup.names.size());
-  for (Rank peer = 0; peer < size(); ++peer)
+  for (Rank peer = 0; peer < size(); ++peer) {
     fabric.peers_[peer].name = std::move(setup.names[peer]);
+    fabric.peers_[peer].linked = true;
+  }
+  for (const Rank never : setup.absent) leave_empty(never, "it was gone before this member came");
   fabric.cpu_costs_ = setup.cpu_costs;
   fabric.properties_ = setup.properties;
   fabric.kind_ = std::move(setup.kind);

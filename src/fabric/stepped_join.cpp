@@ -66,7 +66,8 @@ void AwaitedDescriptor::set(const Awaited& awaited) {
   checked(timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr), "setting a timer");
 }
 
-std::unique_ptr<Fabric> SteppedJoin::poll() {
+template <class Interface>
+std::unique_ptr<Fabric> Stepped<Interface>::poll() {
   if (over_) throw Error("the forming of this fabric is over: begin it anew");
   if (!awaited_.is_here()) return nullptr;
   over_ = true;  // if it throws
@@ -77,7 +78,8 @@ std::unique_ptr<Fabric> SteppedJoin::poll() {
   return nullptr;
 }
 
-int SteppedJoin::wait_descriptor() const noexcept {
+template <class Interface>
+int Stepped<Interface>::wait_descriptor() const noexcept {
   try {
     if (!descriptor_) {
       auto made = std::make_unique<AwaitedDescriptor>();
@@ -90,11 +92,15 @@ int SteppedJoin::wait_descriptor() const noexcept {
   }
 }
 
-std::unique_ptr<Fabric> SteppedJoin::run() {
+template <class Interface>
+std::unique_ptr<Fabric> Stepped<Interface>::run() {
   for (;;) {
     if (std::unique_ptr<Fabric> fabric = poll()) return fabric;
     awaited_.wait();
   }
 }
+
+template class Stepped<PendingJoin>;
+template class Stepped<PendingEntry>;
 
 }  // namespace dunlin

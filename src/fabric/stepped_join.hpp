@@ -45,12 +45,17 @@ class AwaitedDescriptor {
   Descriptor inner_;  // made anew each time, so that nothing of the last time stays
 };
 
-class SteppedJoin : public PendingJoin {
+template <class Interface>
+class Stepped : public Interface {
  public:
   [[nodiscard]] std::unique_ptr<Fabric> poll() final;
   [[nodiscard]] int wait_descriptor() const noexcept final;
   /// For those who have nothing else to do: polls, and waits, until it is formed.
   [[nodiscard]] std::unique_ptr<Fabric> run();
+
+ protected:
+  /// The next poll() has something to do, whatever was awaited.
+  void begin_anew() noexcept { awaited_ = {.until_ns = 0}; }
 
  private:
   /// As poll(), and has something to do.
@@ -62,5 +67,10 @@ class SteppedJoin : public PendingJoin {
   mutable std::unique_ptr<AwaitedDescriptor> descriptor_;
   bool over_ = false;
 };
+extern template class Stepped<PendingJoin>;
+extern template class Stepped<PendingEntry>;
+
+using SteppedJoin = Stepped<PendingJoin>;
+using SteppedEntry = Stepped<PendingEntry>;
 
 }  // namespace dunlin

@@ -34,6 +34,31 @@ class PendingJoin {
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
 };
 
+/// A fabric that works, as a newcomer must know it. docs/fabric.md gives FAB-G1 to FAB-G4.
+struct Entry {
+  struct Member {
+    Rank rank = 0;
+    std::string name = {};
+    std::vector<std::byte> endpoint = {};  // Fabric::endpoint()
+  };
+  std::string group;            // its name
+  std::vector<Member> members;  // that are in it, in order of rank
+  Admission admission;          // what these are given
+  std::uint32_t place = 0;      // of the newcomer in that
+
+  [[nodiscard]] Rank rank() const noexcept { return admission.first + place; }
+};
+
+/// A newcomer's way into a fabric that works. It is a PendingJoin whose fabric is known later: first
+/// the members must be given its endpoint().
+class PendingEntry : public PendingJoin {
+ public:
+  /// What members and other newcomers need to reach this one.
+  [[nodiscard]] virtual std::vector<std::byte> endpoint() const = 0;
+  /// The members admit it: poll() goes on from here, once. Throws Error.
+  virtual void begin(const Entry& entry) = 0;
+};
+
 /// What someone who sleeps must be woken for, besides what its own fabric rings for.
 struct Waits {
   std::vector<Fabric*> fabrics = {};

@@ -36,6 +36,9 @@ class Rendezvous {
   /// some time: then connect again.
   [[nodiscard]] virtual std::unique_ptr<PendingJoin> connect() = 0;
 
+  /// The way of a newcomer into a fabric whose members have learnt of it by connect(). Throws Error.
+  [[nodiscard]] virtual std::unique_ptr<PendingEntry> enter() = 0;
+
   /// The clock of the node that meets, and "poll me no later than this" (on a simulated node).
   [[nodiscard]] virtual std::uint64_t now_ns() const = 0;
   virtual void wake_at(std::uint64_t) {}

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +38,11 @@ struct LocalRegion {
   std::uint64_t number = 0;  // what peers call it; 0: not announced
   bool taken = false;
   bool observers_only = false;
+  std::optional<std::vector<Rank>> audience = std::nullopt;  // who may reach it; none: all may
+
+  [[nodiscard]] bool is_for(Rank peer) const {
+    return !audience || std::ranges::find(*audience, peer) != audience->end();
+  }
 };
 
 class FabricBackend {
@@ -74,6 +81,14 @@ class FabricBackend {
   /// What tells the peer from others of its name, for messages: " (pid 12)".
   [[nodiscard]] virtual std::string detail_of(Rank) const { return {}; }
   [[nodiscard]] virtual std::uint32_t host_members() const noexcept { return 1; }
+
+  // --- members that come while the fabric works --------------------------------------------------
+  /// What a newcomer needs to reach this member. Throws Error.
+  [[nodiscard]] virtual std::vector<std::byte> endpoint() const { return {}; }
+  /// There are more ranks from now on, up to the last one of the admission. The backend takes the
+  /// newcomers when they come, and tells core().on_linked() from within poll(). Throws Error, and
+  /// nothing has changed then.
+  virtual void admit(const Admission& admission) = 0;
 
   // --- memory ------------------------------------------------------------------------------------
   /// Zeroed memory, aligned to a cache line. Throws Error.

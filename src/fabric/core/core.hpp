@@ -18,8 +18,8 @@
 #include "fabric/core/sleeper.hpp"
 
 /// What is true of every fabric, whatever moves its bytes: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
-/// docs/fabric.md. One file a concern: regions.cpp matches what peers announce with what is
-/// allocated here, failures.cpp sees who is alive and parts from who is not, handlers.cpp hands out
+/// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches what peers
+/// announce with what is allocated here, failures.cpp sees who is alive and parts from who is not, handlers.cpp hands out
 /// events and messages, waiting.cpp sleeps and wakes.
 namespace dunlin {
 
@@ -30,6 +30,7 @@ struct FabricSetup {
   std::string group;
   Rank rank = 0;
   std::vector<std::string> names;  // by rank; empty strings if members are counted
+  std::vector<Rank> absent = {};   // ranks whose members had gone before this one came
   Properties properties = {};
   const CpuCosts* cpu_costs = nullptr;
   std::uint32_t silence_timeout_ms = 0;  // 0: nobody is taken for dead because it is silent
@@ -110,6 +111,11 @@ class FabricCore {
   void on_silence_timeout(std::uint32_t timeout_ms) noexcept;
   void on_leave(Rank from) noexcept { states_[from].says_goodbye = true; }
 
+  // --- for backends: members that come -----------------------------------------------------------
+  /// The newcomer has come, and messages to it go their way: only from within poll(), once a rank.
+  void on_linked(Rank peer);
+  [[nodiscard]] bool linked(Rank peer) const noexcept { return fabric_.linked(peer); }
+
   // --- for backends: failures --------------------------------------------------------------------
   /// The peer has failed: only from within poll().
   void fail(Rank peer, const std::string& how);
@@ -155,7 +161,9 @@ class FabricCore {
   // regions.cpp
   [[nodiscard]] Region make_region(RegionSpec spec, bool observers_only);
   [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t generation);
-  void announce(const Region& region);
+  void announce(const Region& region, const std::span<const Rank>* to);
+  [[nodiscard]] bool can_announce(Rank peer, const LocalRegion& region) const;
+  void open_region(RegionId id);
   void release(RegionId id) noexcept;
   void match_soon(RegionId id);
   void match_waiting();
@@ -166,6 +174,11 @@ class FabricCore {
   [[nodiscard]] std::string mismatch(const RegionSpec& here, Rank peer,
                                      const RemoteRegion& there) const;
   void disconnect(Rank peer, RegionId id) noexcept;
+
+  // members.cpp
+  void admit(const Admission& admission);
+  void check_admission(const Admission& admission) const;
+  void leave_empty(Rank rank, std::string why);
 
   // failures.cpp
   void expel(Rank peer, std::string why);

@@ -17,6 +17,11 @@ class FailureDetector {
   /// A timeout of 0 finds nobody silent, ever.
   FailureDetector(std::uint32_t peers, std::uint64_t timeout_ns, std::uint64_t now_ns);
 
+  /// There are so many peers from now on.
+  void grow(std::uint32_t peers) { windows_.resize(peers, Window{0, now_ns_}); }
+  /// The peer has come just now.
+  void welcome(Rank peer, std::uint64_t now_ns) noexcept { windows_[peer].since_ns = now_ns; }
+
   /// Begins a look at the peers. If the last one was over half a timeout ago, we have been asleep
   /// ourselves and cannot tell a silent peer from a deaf self: everyone gets a new window.
   void look(std::uint64_t now_ns) noexcept;

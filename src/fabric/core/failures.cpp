@@ -109,7 +109,7 @@ void FabricCore::check_silence() {
   next_silence_check_ns_ = recent_ns() + silence_timeout_ns_ / kSilenceChecksPerTimeout;
   detector_.look(recent_ns());
   for (Rank peer = 0; peer < size(); ++peer) {
-    if (peer == rank() || states_[peer].failing) continue;
+    if (peer == rank() || states_[peer].failing || !linked(peer)) continue;
     if (detector_.silent(peer, backend_->signs_of_life(peer)))
       fail(peer, "it has shown no sign of life for " +
                      std::to_string(silence_timeout_ns_ / kNsPerMs) +

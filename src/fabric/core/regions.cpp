@@ -67,7 +67,8 @@ RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation
               std::to_string(kMaxRegions) + " regions at a time (kMaxRegions)");
 }
 
-void FabricCore::announce(const Region& region) {
+/// `to`: only these; null: everybody.
+void FabricCore::announce(const Region& region, const std::span<const Rank>* to) {
   if (region.fabric_ != &fabric_)
     throw Error("only a region that is allocated on this fabric can be announced to its peers");
   const RegionId id = region.id_;
@@ -77,18 +78,28 @@ void FabricCore::announce(const Region& region) {
                 "' was published for observers: it cannot be announced to peers, use allocate() "
                 "for that");
   if (local.number != 0) return;
+  if (to != nullptr) local.audience.emplace(to->begin(), to->end());
+  open_region(id);
+  for (Rank peer = 0; peer < size(); ++peer)
+    if (can_announce(peer, local)) backend_->announce(peer, id, local);
+}
+
+/// A peer that is here, and may know of the region.
+bool FabricCore::can_announce(Rank peer, const LocalRegion& region) const {
+  return peer != rank() && linked(peer) && !states_[peer].failing && region.is_for(peer);
+}
+
+void FabricCore::open_region(RegionId id) {
+  LocalRegion& local = regions_[id.index];
   LocalRegion numbered = local;
   numbered.number = (announcements_[id.index] + 1) * kMaxRegions + id.index;
   RemoteRegion own{.number = numbered.number, .bytes = local.spec.bytes};
   backend_->open(id, numbered, own);
   ++announcements_[id.index];
   local.number = numbered.number;
-  if (!states_[rank()].failing) {
-    backend_->connect(rank(), id, own);
-    fabric_.peers_[rank()].connected.set(id.index);
-  }
-  for (Rank peer = 0; peer < size(); ++peer)
-    if (peer != rank() && !states_[peer].failing) backend_->announce(peer, id, local);
+  if (states_[rank()].failing) return;
+  backend_->connect(rank(), id, own);
+  fabric_.peers_[rank()].connected.set(id.index);
 }
 
 void FabricCore::release(RegionId id) noexcept {
@@ -98,7 +109,7 @@ void FabricCore::release(RegionId id) noexcept {
     for (Offer& offer : states_[peer].offers)
       if (offer.state != Offer::State::waiting && offer.here == id)
         offer.state = Offer::State::waiting;
-    const bool tells = released.number != 0 && peer != rank() && !states_[peer].failing;
+    const bool tells = released.number != 0 && can_announce(peer, released);
     if (tells && in_own_process()) backend_->withdraw(peer, id, released);
   }
   backend_->unmap(id, released);

@@ -94,6 +94,7 @@ MappingInfo info_of(const MappingHeader& header, std::string layout_text) {
 std::string describe(const MappingInfo& info) {
   const std::string of = "of group '" + info.group + "'";
   if (info.kind == MappingKind::base) return "the base segment " + of;
+  if (info.kind == MappingKind::ring) return "a message ring " + of;
   return "region '" + info.region + "' " + of;
 }
 

@@ -115,17 +115,7 @@ void PeerDiscovery::throw_taken() const {
 
 void PeerDiscovery::make_base() {
   bell_ = Descriptor(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "making a doorbell"));
-  base_ = create_mapping({.kind = MappingKind::base,
-                          .owner_pid = static_cast<std::uint32_t>(getpid()),
-                          .owner_uid = geteuid(),
-                          .owner_rank = self_.rank,
-                          .members = self_.members(),
-                          .incarnation = self_.incarnation,
-                          .bytes = BaseMapping::bytes(self_.members()),
-                          .fabric = "shm",
-                          .group = self_.group,
-                          .member = self_.names[self_.rank]},
-                         access_.group);
+  base_ = shm::make_base(self_, access_, self_.members());
   Link& own = links_[self_.rank];
   own.base = base_.mapping;
   own.pid = getpid();

@@ -19,8 +19,8 @@ void ShmBackend::read_control() {
   const std::size_t count = core().sleeper().readable(tags);
   for (const std::uint64_t tag : std::span(tags).first(count)) {
     if (tag < members_) read_packets(static_cast<Rank>(tag));
-    if (tag == listener_tag()) accept_arrivals();
-    if (tag == arrival_tag()) refuse_arrivals();
+    if (tag == kListenerTag) accept_arrivals();
+    if (tag == kArrivalTag) answer_arrivals();
   }
   if (outgoing_ > 0) flush_control();
 }
@@ -93,7 +93,7 @@ void ShmBackend::flush_control() {
     if (!contacts_[peer].outgoing.empty()) flush(peer);
 }
 
-// --- those who come too late ---------------------------------------------------------------------
+// --- those who come later ------------------------------------------------------------------------
 
 void ShmBackend::accept_arrivals() {
   for (int i = 0; i < kMaxAcceptsAtOnce; ++i) {
@@ -103,30 +103,72 @@ void ShmBackend::accept_arrivals() {
       if (errno == EMFILE || errno == ENFILE) core().sleeper().forget(listener_.get());
       break;
     }
-    if (!counterpart_of(socket, access_).admitted) continue;
+    const Counterpart who = counterpart_of(socket, access_);
+    if (!who.admitted) continue;
     if (arrivals_.size() == kMaxArrivals) {
-      core().sleeper().forget(arrivals_.front().get());
+      core().sleeper().forget(arrivals_.front().socket.get());
       arrivals_.erase(arrivals_.begin());
     }
-    if (!core().sleeper().watch(socket.get(), arrival_tag())) continue;
-    arrivals_.push_back(std::move(socket));
+    if (!core().sleeper().watch(socket.get(), kArrivalTag)) continue;
+    arrivals_.push_back({std::move(socket), who.pid});
   }
-  refuse_arrivals();
+  answer_arrivals();
 }
 
-void ShmBackend::refuse_arrivals() {
-  const Packet answer =
+/// An event handler of a newcomer's arrival may not admit others, so nothing moves here meanwhile.
+void ShmBackend::answer_arrivals() {
+  std::vector<Arrival> silent;
+  for (Arrival& arrival : std::exchange(arrivals_, {}))
+    if (!answer(arrival)) silent.push_back(std::move(arrival));
+  arrivals_.insert(arrivals_.begin(), std::make_move_iterator(silent.begin()),
+                   std::make_move_iterator(silent.end()));
+}
+
+/// False if it has said nothing yet.
+bool ShmBackend::answer(Arrival& arrival) {
+  Received received = receive_packet(arrival.socket.get());
+  if (received.kind == Received::Kind::nothing_yet) return false;
+  core().sleeper().forget(arrival.socket.get());
+  if (received.kind == Received::Kind::packet && received.packet.type == PacketType::enter) {
+    take_newcomer(arrival, received);
+    return true;
+  }
+  static_cast<void>(send_packet(
+      arrival.socket.get(),
       refusal("group '" + self_.group + "' is already running with all of its " +
               std::to_string(members_) + " members (" + core().name_of(self_.rank) +
               " says so): it takes no late joiner. If others may join the group, come in by "
               "Group::join (dunlin multicast --join); else stop its members first, or choose "
-              "another group name");
-  std::erase_if(arrivals_, [&](const Descriptor& socket) {
-    if (receive_packet(socket.get()).kind == Received::Kind::nothing_yet) return false;
-    static_cast<void>(send_packet(socket.get(), answer));
-    core().sleeper().forget(socket.get());
-    return true;
-  });
+              "another group name")));
+  return true;
+}
+
+/// Whom nobody has admitted is hung up on: it may be early, and calls again.
+void ShmBackend::take_newcomer(Arrival& arrival, Received& received) {
+  const Rank rank = received.packet.rank;
+  if (rank >= members_ || core().linked(rank) || core().failing(rank)) return;
+  Contact& contact = contacts_[rank];
+  if (contact.key == 0 || received.packet.value != contact.key) return;
+  Link link;
+  if (!take_introduction(link, received, self_, rank, std::nullopt).empty()) return;
+  OwnMapping inbox;
+  try {
+    inbox = make_ring(self_, access_);
+  } catch (const Error& error) {
+    return core().fail(rank, error.what());
+  }
+  Packet reply = introduction(self_, PacketType::enter);
+  reply.value = contact.key;
+  if (send_packet(arrival.socket.get(), reply, base_.file.get(), bell_, inbox.file.get()) !=
+      Sent::whole)
+    return;
+  link.socket = std::move(arrival.socket);
+  link.pid = arrival.pid;
+  link.inbox = std::move(inbox.mapping);
+  contact.link = std::move(link);
+  ++living_;
+  if (!attach(rank)) return core().fail(rank, "its connection cannot be watched");
+  core().on_linked(rank);
 }
 
 }  // namespace dunlin::shm

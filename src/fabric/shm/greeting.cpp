@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include <fcntl.h>
-
 #include "fabric/shm/peer_discovery.hpp"
 
 namespace dunlin::shm {
@@ -11,11 +9,6 @@ constexpr std::uint64_t kLongestTryIntervalNs = 16'000'000;
 constexpr std::uint64_t kProbeIntervalNs = 100'000'000;
 /// Whoever connects and does not introduce himself makes room for the next.
 constexpr std::size_t kMaxArrivals = 64;
-
-bool never_blocks(const Descriptor& descriptor) {
-  const int flags = fcntl(descriptor.get(), F_GETFL);
-  return flags >= 0 && (flags & O_NONBLOCK) != 0;
-}
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
@@ -28,21 +21,6 @@ std::string PeerDiscovery::stranger(const Counterpart& holder) {
 
 std::string PeerDiscovery::who(Rank rank) const {
   return self_.who(rank) + " (pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + ")";
-}
-
-Packet PeerDiscovery::introduction(PacketType type) const {
-  Packet packet;
-  packet.type = type;
-  packet.rank = self_.rank;
-  packet.members = self_.members();
-  packet.names_hash = self_.names_hash;
-  packet.incarnation = self_.incarnation;
-  packet.silence_timeout_ms = self_.silence_timeout_ms;
-  packet.needs_fence = self_.has_barriers ? 0 : 1;
-  const std::string& name = self_.names[self_.rank];
-  std::copy(self_.group.begin(), self_.group.end(), packet.group.begin());
-  std::copy(name.begin(), name.end(), packet.member.begin());
-  return packet;
 }
 
 /// Why the other one cannot be in the same group; empty if it can.
@@ -88,7 +66,7 @@ void PeerDiscovery::connect_to(Rank rank) {
   }
   links_[rank].pid = holder.pid;
   links_[rank].socket = std::move(*socket);
-  const Sent sent = send_packet(links_[rank].socket.get(), introduction(PacketType::hello),
+  const Sent sent = send_packet(links_[rank].socket.get(), introduction(self_, PacketType::hello),
                                 base_.file.get(), bell_.get());
   if (sent != Sent::whole) links_[rank] = Link{};
 }
@@ -132,23 +110,8 @@ void PeerDiscovery::greet(Rank rank, Received& hello) {
   Link& link = links_[rank];
   const std::string fault = mismatch(hello.packet, link.pid);
   if (!fault.empty()) throw Error(fault);
-  if (hello.packet.rank != rank || hello.descriptors.size() != 2 ||
-      !never_blocks(hello.descriptors[1]))
-    return lose(rank, "introduced itself wrongly");
-  try {
-    PeerMapping base = map_peer(hello.descriptors[0]);
-    if (base.info.kind != MappingKind::base || base.info.owner_rank != rank ||
-        base.info.group != self_.group || base.info.incarnation != hello.packet.incarnation ||
-        base.info.bytes != BaseMapping::bytes(self_.members()))
-      return lose(rank, "sent a base segment that is not its own");
-    link.base = std::move(base.mapping);
-  } catch (const Error& error) {
-    return lose(rank, std::string("sent a base segment that is no use: ") + error.what());
-  }
-  link.bell = std::move(hello.descriptors[1]);
-  link.incarnation = hello.packet.incarnation;
-  link.silence_timeout_ms = hello.packet.silence_timeout_ms;
-  link.needs_fence = hello.packet.needs_fence != 0 || !self_.has_barriers;
+  const std::string wrong = take_introduction(link, hello, self_, rank, self_.members());
+  if (!wrong.empty()) return lose(rank, wrong);
   agreement_->met(rank, link.incarnation);
 }
 
@@ -206,7 +169,7 @@ void PeerDiscovery::admit(Arrival& arrival, Received& hello) {
   }
   links_[rank].pid = arrival.who.pid;
   links_[rank].socket = std::move(arrival.socket);
-  const Sent sent = send_packet(links_[rank].socket.get(), introduction(PacketType::hello),
+  const Sent sent = send_packet(links_[rank].socket.get(), introduction(self_, PacketType::hello),
                                 base_.file.get(), bell_.get());
   if (sent != Sent::whole) return lose(rank, "died at once");
   greet(rank, hello);
@@ -225,7 +188,7 @@ void PeerDiscovery::probe_higher() {
     if (links_[rank].socket || probes_[rank]) continue;
     std::optional<Descriptor> socket = shm::connect_to(address_of(access_, self_.group, rank));
     if (!socket || !counterpart_of(*socket, access_).admitted) continue;
-    if (send_packet(socket->get(), introduction(PacketType::probe)) == Sent::whole)
+    if (send_packet(socket->get(), introduction(self_, PacketType::probe)) == Sent::whole)
       probes_[rank] = std::move(*socket);
   }
 }

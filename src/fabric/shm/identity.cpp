@@ -48,6 +48,17 @@ Identity identity_from(const JoinOptions& options) {
   return self;
 }
 
+Identity identity_of(const Entry& entry, std::vector<std::string> names,
+                     std::uint32_t silence_timeout_ms) {
+  return {.group = entry.group,
+          .names = std::move(names),
+          .names_hash = 0,
+          .rank = entry.rank(),
+          .incarnation = random_number(),
+          .silence_timeout_ms = silence_timeout_ms,
+          .has_barriers = register_for_barriers()};
+}
+
 std::vector<Rank> wanted_ranks(const Identity& self) {
   if (self.rank != kAnyRank) return {self.rank};
   std::vector<Rank> all(self.members());

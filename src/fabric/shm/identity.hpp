@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <dunlin/fabric/pending_join.hpp>
 #include <dunlin/fabric/shm.hpp>
 
 #include "fabric/shm/system.hpp"
@@ -28,6 +29,10 @@ struct Identity {
 
 /// Checks the options and makes an identity of them, whose rank is the one asked for, if any.
 [[nodiscard]] Identity identity_from(const JoinOptions& options);
+
+/// That of a newcomer.
+[[nodiscard]] Identity identity_of(const Entry& entry, std::vector<std::string> names,
+                                   std::uint32_t silence_timeout_ms);
 
 /// The ranks that the options allow, best first.
 [[nodiscard]] std::vector<Rank> wanted_ranks(const Identity& self);

@@ -4,12 +4,18 @@
 #include "fabric/shm/shm_backend.hpp"
 
 namespace dunlin::shm {
+namespace {
+
+/// Ranks that agree modulo this share a mark.
+constexpr Rank kMarks = kMarkWords * 64;
+
+}  // namespace
 
 Refusal ShmBackend::send(Rank peer, std::uint32_t channel,
                          std::span<const std::byte> message) noexcept {
   Attention& there = attention_[peer];
   if (there.base == nullptr) return Refusal::none;  // it died while the group was forming
-  if (!there.sender.push(there.base->ring(self_.rank), channel, message))
+  if (!there.sender.push(*there.ring, channel, message))
     return Refusal::queue_full;
   mark_messages(peer);
   wake_if_asleep(there);
@@ -20,7 +26,8 @@ Refusal ShmBackend::send(Rank peer, std::uint32_t channel,
 /// either it sees this mark, or `pending` is set again.
 void ShmBackend::mark_messages(Rank to) noexcept {
   BaseMapping& base = *attention_[to].base;
-  memory::fetch_or(&base.message_waiting[self_.rank / 64], std::uint64_t{1} << self_.rank % 64);
+  const Rank mark = self_.rank % kMarks;
+  memory::fetch_or(&base.message_waiting[mark / 64], std::uint64_t{1} << mark % 64);
   memory::store(base.pending, 1);
 }
 
@@ -33,16 +40,25 @@ void ShmBackend::handle_pending() {
   for (Rank word = 0; word < kMarkWords; ++word) {
     if (memory::load(own_->message_waiting[word]) == 0) continue;
     std::uint64_t marks = memory::exchange(&own_->message_waiting[word], 0);
-    for (; marks != 0; marks &= marks - 1)
-      drain(word * 64 + static_cast<Rank>(std::countr_zero(marks)));
+    for (; marks != 0; marks &= marks - 1) {
+      const Rank mark = word * 64 + static_cast<Rank>(std::countr_zero(marks));
+      for (Rank rank = mark; rank < members_; rank += kMarks) drain(rank);
+    }
   }
+}
+
+/// That of a newcomer which has gone, once all in it has been read.
+void ShmBackend::give_back_ring(Contact& contact) noexcept {
+  if (!contact.link.inbox || contact.receiver.position() != contact.messages_until) return;
+  contact.ring = nullptr;
+  contact.link.inbox.reset();
 }
 
 /// Only what is there at the beginning, so that a busy sender cannot hold us for ever: what comes
 /// later has its own mark. Of a failed peer, only what it sent before.
 void ShmBackend::drain(Rank from) {
-  if (from >= members_) return;
-  MessageRing& ring = own_->ring(from);
+  if (from >= members_ || contacts_[from].ring == nullptr) return;
+  MessageRing& ring = *contacts_[from].ring;
   MessageReceiver& receiver = contacts_[from].receiver;
   const std::uint64_t end = std::min(memory::load(ring.head), contacts_[from].messages_until);
   if (core().failing(from)) contacts_[from].messages_until = end;  // its failure comes next
@@ -61,6 +77,7 @@ void ShmBackend::drain(Rank from) {
     receiver.drop(ring);
     core().count_handled();
   }
+  if (core().failing(from)) give_back_ring(contacts_[from]);
 }
 
 }  // namespace dunlin::shm

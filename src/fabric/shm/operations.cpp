@@ -95,6 +95,7 @@ std::unique_ptr<Fabric> make_shm_fabric(Attachment attachment) {
                     .group = attachment.self.group,
                     .rank = attachment.self.rank,
                     .names = attachment.self.names,
+                    .absent = attachment.absent,
                     .properties = kProperties,
                     .silence_timeout_ms = attachment.self.silence_timeout_ms,
                     .sleeper = Sleeper(std::move(attachment.bell))};

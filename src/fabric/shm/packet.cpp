@@ -9,8 +9,6 @@
 namespace dunlin::shm {
 namespace {
 
-constexpr std::size_t kMaxDescriptors = 2;
-
 struct alignas(cmsghdr) DescriptorSpace {
   std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> bytes{};
 };
@@ -85,9 +83,10 @@ Received receive_packet(int socket) {
   return received;
 }
 
-Sent send_packet(int socket, const Packet& packet, int first, int second) noexcept {
-  std::array<int, kMaxDescriptors> numbers{first, second};
-  const std::size_t count = (first >= 0 ? 1u : 0u) + (second >= 0 ? 1u : 0u);
+Sent send_packet(int socket, const Packet& packet, int first, int second, int third) noexcept {
+  std::array<int, kMaxDescriptors> numbers{first, second, third};
+  const auto count =
+      static_cast<std::size_t>(std::ranges::find(numbers, -1) - numbers.begin());
   DescriptorSpace space;
   iovec content{const_cast<Packet*>(&packet), sizeof packet};
   msghdr message{};

@@ -27,7 +27,9 @@ enum class PacketType : std::uint16_t {
   announce,   // my region number `value`; with its segment
   withdraw,   // my region number `value` is no more
   leave,      // I am about to close my fabric
-  ticket      // at a listener: we meet in a fabric of our own, with `value` in its name
+  ticket,     // at a listener: we meet in a fabric of our own, with `value` in its name
+  enter       // as hello, between a newcomer and who has admitted it by the key `value`; with the
+              // base segment, the doorbell, and the ring for the other's messages
 };
 
 struct Packet {
@@ -35,7 +37,7 @@ struct Packet {
   std::uint16_t version = kProtocolVersion;
   PacketType type = PacketType::hello;
   std::uint64_t value = 0;
-  // hello and probe only
+  // hello, probe and enter only
   std::uint32_t rank = 0;
   std::uint32_t members = 0;
   std::uint64_t names_hash = 0;   // 0: by count
@@ -78,8 +80,9 @@ struct Received {
 [[nodiscard]] Received receive_packet(int socket);
 
 enum class Sent { whole, not_yet, closed };
-/// Sends a packet with up to two descriptors (-1: none); never blocks.
-[[nodiscard]] Sent send_packet(int socket, const Packet& packet, int first = -1,
-                               int second = -1) noexcept;
+inline constexpr std::size_t kMaxDescriptors = 3;
+/// Sends a packet with some descriptors, of which those below 0 are none; never blocks.
+[[nodiscard]] Sent send_packet(int socket, const Packet& packet, int first = -1, int second = -1,
+                               int third = -1) noexcept;
 
 }  // namespace dunlin::shm

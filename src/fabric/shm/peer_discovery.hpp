@@ -5,46 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "fabric/mapping/mapping.hpp"
 #include "fabric/shm/address.hpp"
-#include "fabric/shm/base_segment.hpp"
-#include "fabric/shm/identity.hpp"
-#include "fabric/shm/packet.hpp"
+#include "fabric/shm/link.hpp"
 #include "fabric/shm/start_agreement.hpp"
 #include "fabric/stepped_join.hpp"
 
 /// Finding the other members on this host. Each claims its rank's address and listens there,
 /// connects to all lower ranks, and lets Agreement decide when the group is complete.
 namespace dunlin::shm {
-
-using mapping::create_mapping;
-using mapping::map_peer;
-using mapping::Mapping;
-using mapping::MappingInfo;
-using mapping::MappingKind;
-using mapping::OwnMapping;
-using mapping::PeerMapping;
-
-/// A member as the rendezvous found it.
-struct Link {
-  Descriptor socket = {};  // none: ourselves, or lost while the group was forming
-  Descriptor bell = {};
-  std::shared_ptr<Mapping> base = {};
-  pid_t pid = 0;
-  std::uint64_t incarnation = 0;
-  std::uint32_t silence_timeout_ms = 0;
-  bool needs_fence = false;
-};
-
-/// What a complete rendezvous leaves behind.
-struct Attachment {
-  Identity self;
-  Access access;
-  Descriptor listener;
-  Descriptor bell;
-  OwnMapping base;
-  std::vector<Link> links;  // by rank
-};
 
 class PeerDiscovery {
  public:
@@ -90,7 +58,6 @@ class PeerDiscovery {
   void handle(Rank rank, Received& received);
   void greet(Rank rank, Received& hello);
   void lose(Rank rank, const std::string& why);
-  [[nodiscard]] Packet introduction(PacketType type) const;
   [[nodiscard]] std::string mismatch(const Packet& hello, pid_t pid) const;
 
   [[nodiscard]] bool met(Rank rank) const { return links_[rank].incarnation != 0; }

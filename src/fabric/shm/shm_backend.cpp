@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "fabric/shm/peer_discovery.hpp"
+
 namespace dunlin::shm {
 namespace {
 
 constexpr std::uint64_t kLookIntervalNs = 250'000;
+
+constexpr std::uint32_t kDescriptorsOfAMember = 3;
 
 class ShmJoin final : public SteppedJoin {
  public:
@@ -45,32 +49,39 @@ ShmBackend::ShmBackend(Attachment attachment, int bell)
       base_(std::move(attachment.base)),
       contacts_(self_.members()),
       segments_(kMaxRegions),
-      living_(self_.members()) {
+      living_(self_.members() - static_cast<std::uint32_t>(attachment.absent.size())) {
   pending_ = &own_->pending;
   for (Rank rank = 0; rank < members_; ++rank)
     contacts_[rank].link = std::move(attachment.links[rank]);
 }
 
 void ShmBackend::start() {
-  if (!core().sleeper().watch(listener_.get(), listener_tag()))
+  if (!core().sleeper().watch(listener_.get(), kListenerTag))
     throw Error("watching the listener of group '" + self_.group +
                 "' failed: " + error_text(errno));
-  for (Rank rank = 0; rank < members_; ++rank) attach(rank);
+  for (Rank rank = 0; rank < members_; ++rank)
+    if (!core().failing(rank) && !attach(rank))
+      throw Error("watching " + core().name_of(rank) + " failed: " + error_text(errno));
   memory::store(own_->control_waiting, 1);
   attend_soon();
 }
 
-void ShmBackend::attach(Rank rank) {
+/// False if its socket cannot be watched.
+bool ShmBackend::attach(Rank rank) {
   Link& link = contacts_[rank].link;
   if (rank == self_.rank)
     link.bell = Descriptor(checked(fcntl(bell_, F_DUPFD_CLOEXEC, 0), "copying a descriptor"));
-  if (!link.base) return core().fail_soon(rank, "it died while the group was forming");
+  if (!link.base) {
+    core().fail_soon(rank, "it died while the group was forming");
+    return true;
+  }
   attention_[rank].base = reinterpret_cast<BaseMapping*>(link.base->memory().data());
   attention_[rank].bell = link.bell.get();
   attention_[rank].needs_fence = link.needs_fence;
+  attention_[rank].ring = link.outbox ? ring_in(*link.outbox) : &attention_[rank].base->ring(self_.rank);
+  contacts_[rank].ring = link.inbox ? ring_in(*link.inbox) : &own_->ring(rank);
   core().on_silence_timeout(link.silence_timeout_ms);
-  if (rank != self_.rank && !core().sleeper().watch(link.socket.get(), rank))
-    throw Error("watching " + core().name_of(rank) + " failed: " + error_text(errno));
+  return rank == self_.rank || core().sleeper().watch(link.socket.get(), rank);
 }
 
 ShmBackend::~ShmBackend() {
@@ -84,6 +95,19 @@ ShmBackend::~ShmBackend() {
   }
 }
 
+/// The newcomers call at the listener (FAB-G2).
+void ShmBackend::admit(const Admission& admission) {
+  const std::uint64_t of_members =
+      std::uint64_t{kDescriptorsOfAMember} * (living_ + admission.newcomers.size());
+  ensure_descriptors(of_members, of_members + 2 * kMaxRegions, living_);
+  members_ = static_cast<std::uint32_t>(admission.first + admission.newcomers.size());
+  targets_.resize(members_ * kMaxRegions);
+  attention_.resize(members_);
+  contacts_.resize(members_);
+  for (Rank rank = admission.first; rank < members_; ++rank)
+    contacts_[rank].key = key_of(admission);
+}
+
 std::string ShmBackend::detail_of(Rank peer) const {
   const pid_t pid = contacts_[peer].link.pid;
   return pid == 0 ? std::string() : " (pid " + std::to_string(pid) + ")";
@@ -93,17 +117,21 @@ std::string ShmBackend::detail_of(Rank peer) const {
 /// it.
 void ShmBackend::close(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
+  if (attention_[peer].base != nullptr || contact.key == 0) --living_;
   attention_[peer] = Attention{};
-  contact.messages_until = std::min(contact.messages_until, memory::load(own_->ring(peer).head));
+  if (contact.ring != nullptr)
+    contact.messages_until = std::min(contact.messages_until, memory::load(contact.ring->head));
   outgoing_ -= contact.outgoing.size();
   contact.outgoing.clear();
   if (contact.link.socket) {
     core().sleeper().forget(contact.link.socket.get());
     shutdown(contact.link.socket.get(), SHUT_RDWR);
   }
-  contact.link = Link{.pid = contact.link.pid};
-  --living_;
-  memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
+  // What it has said is still to be read, or dropped.
+  contact.link = Link{.inbox = std::move(contact.link.inbox), .pid = contact.link.pid};
+  give_back_ring(contact);
+  if (peer < kMarkWords * 64)
+    memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
 }
 
 }  // namespace dunlin::shm

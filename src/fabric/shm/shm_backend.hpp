@@ -13,7 +13,7 @@
 #include "fabric/core/core.hpp"
 #include "fabric/shm/late_release.hpp"
 #include "fabric/shm/membarrier.hpp"
-#include "fabric/shm/peer_discovery.hpp"
+#include "fabric/shm/link.hpp"
 #include "fabric/tick_timer.hpp"
 
 /// The backend over shared memory, one file a concern: operations.cpp and messages.cpp are the data
@@ -22,6 +22,10 @@
 namespace dunlin::shm {
 
 [[nodiscard]] std::unique_ptr<Fabric> make_shm_fabric(Attachment attachment);
+
+/// What the core's sleeper calls what it watches, besides the peers' sockets by rank.
+inline constexpr std::uint64_t kListenerTag = kMaxRanks;
+inline constexpr std::uint64_t kArrivalTag = kMaxRanks + 1;
 
 class ShmBackend final : public FabricBackend {
  public:
@@ -39,6 +43,7 @@ class ShmBackend final : public FabricBackend {
   void forget(const Completion&) noexcept override {}  // all is done when post() returns
 
   void start() override;
+  void admit(const Admission& admission) override;
   void close(Rank peer) noexcept override;
   void drain(Rank peer) override;
   void attend_soon() noexcept override;
@@ -74,6 +79,7 @@ class ShmBackend final : public FabricBackend {
     BaseMapping* base = nullptr;
     int bell = -1;
     bool needs_fence = false;
+    MessageRing* ring = nullptr;  // of its, for our messages
     MessageSender sender = {};
   };
   struct Outgoing {
@@ -82,12 +88,19 @@ class ShmBackend final : public FabricBackend {
   };
   struct Contact {
     Link link;
+    std::uint64_t key = 0;        // of its admission, until it has come
+    MessageRing* ring = nullptr;  // of ours, for its messages; null: it has not come
     MessageReceiver receiver;
     std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
     std::deque<Outgoing> outgoing;
   };
 
-  void attach(Rank rank);
+  struct Arrival {
+    Descriptor socket;
+    pid_t pid;
+  };
+
+  [[nodiscard]] bool attach(Rank rank);
 
   // operations.cpp
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
@@ -97,6 +110,7 @@ class ShmBackend final : public FabricBackend {
   // messages.cpp
   void handle_pending();
   void mark_messages(Rank to) noexcept;
+  static void give_back_ring(Contact& contact) noexcept;
 
   // regions.cpp
   [[nodiscard]] OwnMapping make_segment(const MappingInfo& info);
@@ -106,8 +120,6 @@ class ShmBackend final : public FabricBackend {
   }
 
   // control.cpp
-  [[nodiscard]] std::uint64_t listener_tag() const noexcept { return members_; }
-  [[nodiscard]] std::uint64_t arrival_tag() const noexcept { return members_ + 1; }
   void read_control();
   void read_packets(Rank from);
   void handle_packet(Rank from, Received& received);
@@ -115,7 +127,9 @@ class ShmBackend final : public FabricBackend {
   void flush_control();
   void flush(Rank to);
   void accept_arrivals();
-  void refuse_arrivals();
+  void answer_arrivals();
+  [[nodiscard]] bool answer(Arrival& arrival);
+  void take_newcomer(Arrival& arrival, Received& received);
 
   // watch.cpp
   std::size_t poll_slowly() noexcept;
@@ -145,7 +159,7 @@ class ShmBackend final : public FabricBackend {
   int bell_;  // the core's
   OwnMapping base_;
   std::vector<Contact> contacts_;  // by rank
-  std::vector<Descriptor> arrivals_;
+  std::vector<Arrival> arrivals_;
   std::vector<std::shared_ptr<const OwnMapping>> segments_;  // by region
   std::size_t outgoing_ = 0;                                 // packets that wait, to all
   LateRelease late_;

@@ -8,6 +8,7 @@
 
 #include "fabric/names.hpp"
 #include "fabric/shm/address.hpp"
+#include "fabric/shm/entering.hpp"
 #include "fabric/shm/packet.hpp"
 #include "fabric/stepped_join.hpp"
 #include "fabric/system.hpp"
@@ -229,6 +230,7 @@ class ShmRendezvous final : public Rendezvous {
     options.name = me;
     return begin_join(options);
   }
+  std::unique_ptr<PendingEntry> enter() override { return std::make_unique<ShmEntry>(options_); }
   std::unique_ptr<PendingJoin> accept() override { return std::make_unique<ShmAccept>(options_); }
   std::unique_ptr<PendingJoin> connect() override { return std::make_unique<ShmConnect>(options_); }
   std::uint64_t now_ns() const override { return read_clock_ns(CLOCK_MONOTONIC); }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
@@ -11,17 +13,27 @@ namespace dunlin::sim {
 
 class SimBackend;
 
-/// A node's place in a fabric, numbered over all fabrics of a world: those of one fabric follow
-/// each other by rank. The first fabric's are its ranks.
-using EndpointId = std::uint32_t;
+struct Link;
 
-/// What a endpoint is, and who sits there.
+/// A node's place in a fabric, numbered over all fabrics of a world. The first fabric's are its
+/// ranks.
+using EndpointId = std::uint32_t;
+inline constexpr EndpointId kNoEndpoint = UINT32_MAX;
+
+/// The endpoints of one fabric by rank, which all its members share; none where nobody has come.
+struct Roster {
+  std::string name;
+  std::vector<EndpointId> endpoints;
+};
+
+/// What an endpoint is, and who sits there.
 struct EndpointFacts {
   Rank node = 0;
-  EndpointId first = 0;          // of its fabric
-  std::uint32_t members = 0;     // of its fabric
-  std::uint64_t links_at = 0;    // plus the other end's endpoint: the link's place
+  Rank rank = 0;
+  std::shared_ptr<Roster> roster = {};
+  std::vector<Link*> links = {};  // to the peers, by rank; made when first used
   SimBackend* fabric = nullptr;  // null: not formed yet, or gone
+  bool entered = false;          // a newcomer that has begun
   bool gone = false;
   FlightList early = {};        // arrived before the fabric was formed
   std::vector<Rank> left = {};  // members that left before it was

@@ -26,29 +26,32 @@ Path& Network::path(Rank from, Rank to) {
 }
 
 Link& Network::link(EndpointId from, EndpointId to) {
-  std::unique_ptr<Link>& slot = links_[endpoints_[from].links_at + to];
-  if (!slot) slot = std::make_unique<Link>(from, to, path(node_of(from), node_of(to)));
-  return *slot;
-}
-
-std::uint64_t Network::index_of(const Link& l) const noexcept {
-  return endpoints_[l.from].links_at + l.to;
+  std::vector<Link*>& row = endpoints_[from].links;
+  const Rank rank = endpoints_[to].rank;
+  if (row.size() <= rank) row.resize(endpoints_[from].roster->endpoints.size());
+  if (row[rank] != nullptr) return *row[rank];
+  links_.push_back(
+      std::make_unique<Link>(links_.size(), from, to, path(node_of(from), node_of(to))));
+  return *(row[rank] = links_.back().get());
 }
 
 Cpu& Network::cpu(EndpointId endpoint) { return world_.cpu(node_of(endpoint)); }
 
-EndpointId Network::add_endpoints(const std::vector<Rank>& nodes) {
-  const auto first = static_cast<EndpointId>(endpoints_.size());
-  const auto members = static_cast<std::uint32_t>(nodes.size());
-  for (std::uint32_t rank = 0; rank < members; ++rank) {
-    endpoints_of_[nodes[rank]].push_back(first + rank);
-    endpoints_.push_back({.node = nodes[rank],
-                          .first = first,
-                          .members = members,
-                          .links_at = links_.size() + std::uint64_t{rank} * members - first});
-  }
-  links_.resize(links_.size() + std::size_t{members} * members);
-  return first;
+std::shared_ptr<Roster> Network::add_endpoints(const std::string& name,
+                                               const std::vector<Rank>& nodes) {
+  auto roster = std::make_shared<Roster>(Roster{.name = name, .endpoints = {}});
+  for (Rank rank = 0; rank < nodes.size(); ++rank) add_endpoint(roster, rank, nodes[rank]);
+  return roster;
+}
+
+EndpointId Network::add_endpoint(const std::shared_ptr<Roster>& roster, Rank rank, Rank node) {
+  if (roster->endpoints.size() <= rank) roster->endpoints.resize(rank + 1, kNoEndpoint);
+  EndpointId& endpoint = roster->endpoints[rank];
+  if (endpoint != kNoEndpoint) return endpoint;
+  endpoint = static_cast<EndpointId>(endpoints_.size());
+  endpoints_of_[node].push_back(endpoint);
+  endpoints_.push_back({.node = node, .rank = rank, .roster = roster});
+  return endpoint;
 }
 
 void Network::endpoint(EndpointId endpoint, SimBackend& fabric) {
@@ -108,7 +111,7 @@ void Network::hand_over(Flight& flight) {
   if (target.fabric != nullptr) {
     target.fabric->arrived(flight);
   } else if (flight.kind == FlightKind::farewell) {
-    target.left.push_back(flight.from - target.first);
+    target.left.push_back(rank_of(flight.from));
     retire(flight);
   } else {
     target.early.push_back(flight);

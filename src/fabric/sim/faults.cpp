@@ -19,7 +19,7 @@ void Network::stall(Flight& flight) {
   wire.stalled.push_back(flight);
   if (wire.retrying) return;
   wire.retrying = true;
-  world_.timeline.schedule(timeout, Happening::retry, index_of(wire));
+  world_.timeline.schedule(timeout, Happening::retry, wire.index);
 }
 
 void Network::stall_all(FlightList flights) {
@@ -137,7 +137,7 @@ void Network::update_silence(Link& wire) {
   const Ticks last_sent = interval == 0 ? now() : now() - now() % interval;
   const Ticks noticed = last_sent + costs.write_latency + costs.silence_timeout;
   world_.timeline.schedule(noticed, Happening::silence,
-                           index_of(wire) << 32 | wire.silence_generation);
+                           wire.index << 32 | wire.silence_generation);
 }
 
 void Network::on_silence(std::uint64_t subject) {

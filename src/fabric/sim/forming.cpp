@@ -66,7 +66,7 @@ std::shared_ptr<Forming> PendingFabrics::enter(Rank node, const std::string& nam
     const auto made = std::make_shared<Forming>();
     made->name = name;
     made->nodes = nodes;
-    made->first_endpoint = world_.network.add_endpoints(nodes);
+    made->roster = world_.network.add_endpoints(name, nodes);
     made->members.resize(nodes.size());
     for (Forming::Member& member : made->members) member.has_met.resize(nodes.size());
     open_.push_back(made);
@@ -131,7 +131,7 @@ SimPendingJoin::~SimPendingJoin() { give_up(); }
 void SimPendingJoin::give_up() {
   if (std::exchange(over_, true)) return;
   forming_->members[rank_].given_up = true;
-  world_.network.leave(forming_->first_endpoint + rank_);
+  world_.network.leave(forming_->roster->endpoints[rank_]);
 }
 
 std::unique_ptr<Fabric> SimPendingJoin::poll() {
@@ -148,13 +148,12 @@ std::unique_ptr<Fabric> SimPendingJoin::poll() {
     return nullptr;
   }
   over_ = true;
-  return make_sim_fabric(world_, forming_->name, forming_->nodes, forming_->first_endpoint, rank_,
-                         Begins::later);
+  return make_sim_fabric(world_, forming_->roster, rank_, Begins::later);
 }
 
 /// Empty as long as it may still be formed.
 std::string SimPendingJoin::why_not() const {
-  const std::vector<Rank>& left = world_.network.left_early(forming_->first_endpoint + rank_);
+  const std::vector<Rank>& left = world_.network.left_early(forming_->roster->endpoints[rank_]);
   if (!left.empty()) return forming_->who(left.front()) + " has given up";
   const std::string& fault = forming_->members[rank_].fault;
   if (!fault.empty()) return fault;

@@ -25,7 +25,7 @@ struct Forming {
   };
   std::string name;
   std::vector<Rank> nodes;  // by rank
-  EndpointId first_endpoint = 0;
+  std::shared_ptr<Roster> roster;
   std::vector<Member> members;  // by rank
 
   [[nodiscard]] std::string who(Rank rank) const { return "node" + std::to_string(nodes[rank]); }

@@ -32,9 +32,10 @@ struct Path {
 
 /// One direction between two members of a fabric.
 struct Link {
-  Link(EndpointId sender, EndpointId receiver, Path& between)
-      : from(sender), to(receiver), path(between) {}
+  Link(std::uint64_t number, EndpointId sender, EndpointId receiver, Path& between)
+      : index(number), from(sender), to(receiver), path(between) {}
 
+  std::uint64_t index;  // over all links of the world
   EndpointId from;
   EndpointId to;
   Path& path;
@@ -74,15 +75,36 @@ class Network {
   explicit Network(Simulation& world);
 
   void add_node();
-  /// For a fabric of these nodes; returns the first.
-  [[nodiscard]] EndpointId add_endpoints(const std::vector<Rank>& nodes);
+  /// For a fabric of these nodes.
+  [[nodiscard]] std::shared_ptr<Roster> add_endpoints(const std::string& name,
+                                                      const std::vector<Rank>& nodes);
+  /// The endpoint of this rank, at this node: it is made by whoever asks first.
+  EndpointId add_endpoint(const std::shared_ptr<Roster>& roster, Rank rank, Rank node);
+  [[nodiscard]] const std::shared_ptr<Roster>& roster_of(EndpointId endpoint) const noexcept {
+    return endpoints_[endpoint].roster;
+  }
+  [[nodiscard]] bool has_endpoint(EndpointId endpoint) const noexcept {
+    return endpoint < endpoints_.size();
+  }
   /// From now on the fabric sits there; late, it gets what has arrived already.
   void endpoint(EndpointId endpoint, SimBackend& fabric);
   void endpoint_late(EndpointId endpoint, SimBackend& fabric);
+  /// A newcomer sits there, and will have a fabric when it has met all.
+  void enter(EndpointId endpoint) noexcept { endpoints_[endpoint].entered = true; }
+  [[nodiscard]] bool has_entered(EndpointId endpoint) const noexcept {
+    return endpoints_[endpoint].entered && !endpoints_[endpoint].gone;
+  }
   /// The fabric goes, or was never formed; its peers are told.
   void leave(EndpointId endpoint);
   [[nodiscard]] Rank node_of(EndpointId endpoint) const noexcept {
     return endpoints_[endpoint].node;
+  }
+  [[nodiscard]] Rank rank_of(EndpointId endpoint) const noexcept {
+    return endpoints_[endpoint].rank;
+  }
+  /// Null: not formed yet, or gone.
+  [[nodiscard]] SimBackend* fabric_at(EndpointId endpoint) const noexcept {
+    return endpoints_[endpoint].fabric;
   }
   [[nodiscard]] const std::vector<Rank>& left_early(EndpointId endpoint) const {
     return endpoints_[endpoint].left;
@@ -143,10 +165,9 @@ class Network {
   [[nodiscard]] Cpu& cpu(EndpointId endpoint);
   template <class Visit>
   void for_each_peer(EndpointId endpoint, Visit visit) {
-    const EndpointId first = endpoints_[endpoint].first;
-    const EndpointId end = first + endpoints_[endpoint].members;
-    for (EndpointId peer = first; peer < end; ++peer)
-      if (peer != endpoint) visit(peer);
+    const std::shared_ptr<Roster> roster = endpoints_[endpoint].roster;
+    for (const EndpointId peer : roster->endpoints)
+      if (peer != endpoint && peer != kNoEndpoint) visit(peer);
   }
   /// For each link between the two nodes in this direction, of whatever fabric.
   template <class Visit>
@@ -161,7 +182,6 @@ class Network {
   [[nodiscard]] Link& wire_of(const Flight& f) {
     return f.responding ? link(f.to, f.from) : link(f.from, f.to);
   }
-  [[nodiscard]] std::uint64_t index_of(const Link& l) const noexcept;
   [[nodiscard]] Ticks now() const noexcept;
   void wake(EndpointId endpoint);
 

@@ -5,40 +5,61 @@
 #include <utility>
 
 #include "fabric/alignment.hpp"
+#include "fabric/bytes.hpp"
+#include "fabric/entering.hpp"
+#include "fabric/sim/entering.hpp"
 #include "fabric/sim/simulation.hpp"
 
 namespace dunlin::sim {
 
-std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
-                                        const std::vector<Rank>& nodes, EndpointId first_endpoint,
-                                        Rank rank, Begins when) {
+namespace {
+
+[[nodiscard]] FabricSetup setup_of(const Simulation& world, const std::string& group, Rank rank) {
   const Profile& profile = world.profile;
-  FabricSetup setup{.kind = "sim",
-                    .description = "simulated with profile " + profile.name,
-                    .group = group,
-                    .rank = rank,
-                    .names = {},
-                    .properties = {.passive_target = true,
-                                   .ordered_placement = profile.ordered_placement,
-                                   .native_atomics = profile.native_atomics,
-                                   // A NIC that does atomics itself does not exclude the CPU's.
-                                   .atomics_coherent_with_cpu = !profile.native_atomics,
-                                   .max_inline_bytes = profile.max_inline_bytes,
-                                   .max_peers = kMaxMembers,
-                                   .queue_slots = profile.queue_slots},
-                    .cpu_costs = &profile.cpu};
-  for (const Rank node : nodes) setup.names.push_back("node" + std::to_string(node));
-  return make_fabric(std::move(setup),
-                     std::make_unique<SimBackend>(world, nodes, first_endpoint, rank, when));
+  return {.kind = "sim",
+          .description = "simulated with profile " + profile.name,
+          .group = group,
+          .rank = rank,
+          .names = {},
+          .properties = {.passive_target = true,
+                         .ordered_placement = profile.ordered_placement,
+                         .native_atomics = profile.native_atomics,
+                         // A NIC that does atomics itself does not exclude the CPU's.
+                         .atomics_coherent_with_cpu = !profile.native_atomics,
+                         .max_inline_bytes = profile.max_inline_bytes,
+                         .max_peers = kMaxMembers,
+                         .queue_slots = profile.queue_slots},
+          .cpu_costs = &profile.cpu};
 }
 
-SimBackend::SimBackend(Simulation& world, const std::vector<Rank>& nodes, EndpointId first_endpoint,
+}  // namespace
+
+std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::shared_ptr<Roster>& roster,
+                                        Rank rank, Begins when) {
+  FabricSetup setup = setup_of(world, roster->name, rank);
+  for (const EndpointId endpoint : roster->endpoints)
+    setup.names.push_back("node" + std::to_string(world.network.node_of(endpoint)));
+  const auto members = static_cast<std::uint32_t>(setup.names.size());
+  return make_fabric(std::move(setup),
+                     std::make_unique<SimBackend>(world, roster, members, rank, when));
+}
+
+std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::shared_ptr<Roster>& roster,
+                                        const Entry& entry) {
+  FabricSetup setup = setup_of(world, roster->name, entry.rank());
+  take_members(setup, entry);
+  const auto members = static_cast<std::uint32_t>(setup.names.size());
+  return make_fabric(std::move(setup), std::make_unique<SimBackend>(world, roster, members,
+                                                                    entry.rank(), Begins::later));
+}
+
+SimBackend::SimBackend(Simulation& world, std::shared_ptr<Roster> roster, std::uint32_t members,
                        Rank rank, Begins when)
     : world_(world),
-      node_(nodes[rank]),
+      node_(world.network.node_of(roster->endpoints[rank])),
       rank_(rank),
-      members_(static_cast<std::uint32_t>(nodes.size())),
-      first_endpoint_(first_endpoint),
+      members_(members),
+      roster_(std::move(roster)),
       when_(when),
       memories_(kMaxRegions) {}
 
@@ -51,6 +72,40 @@ void SimBackend::start() {
 
 SimBackend::~SimBackend() {
   if (when_ == Begins::later) world_.network.leave(endpoint_of(rank_));
+}
+
+Rank SimBackend::rank_of(EndpointId endpoint) const noexcept {
+  return world_.network.rank_of(endpoint);
+}
+
+// --- members that come ---------------------------------------------------------------------------
+
+std::vector<std::byte> SimBackend::endpoint() const {
+  std::vector<std::byte> bytes;
+  Writer(bytes).u32(endpoint_of(rank_));
+  return bytes;
+}
+
+void SimBackend::admit(const Admission& admission) {
+  std::vector<Rank> nodes;
+  for (const Admission::Newcomer& newcomer : admission.newcomers)
+    nodes.push_back(node_at(world_, newcomer.endpoint));
+  members_ = static_cast<std::uint32_t>(admission.first + nodes.size());
+  if (roster_->endpoints.size() < members_) roster_->endpoints.resize(members_, kNoEndpoint);
+  for (Rank place = 0; place < nodes.size(); ++place)
+    world_.network.add_endpoint(roster_, admission.first + place, nodes[place]);
+  for (Memory& memory : memories_)
+    if (memory.block) memory.remotes.resize(members_);
+}
+
+bool SimBackend::awaits(Rank peer) const noexcept {
+  return peer < members_ && !core().linked(peer) && !core().failing(peer) &&
+         std::ranges::find(met_, peer) == met_.end();
+}
+
+void SimBackend::met(Rank peer) {
+  met_.push_back(peer);
+  poll_soon();
 }
 
 Cpu& SimBackend::cpu() const { return world_.cpu(node_); }
@@ -88,7 +143,7 @@ Refusal SimBackend::check(const Operation& operation) const noexcept {
   if (operation.peer >= members_) return Refusal::unknown_peer;
   if (operation.region.index >= kMaxRegions || !memories_[operation.region.index].block)
     return Refusal::unknown_region;
-  if (link_to(operation.peer).closed) return Refusal::none;
+  if (!core().linked(operation.peer) || link_to(operation.peer).closed) return Refusal::none;
   const Remote& remote = memories_[operation.region.index].remotes[operation.peer];
   if (remote.number == 0) return Refusal::not_connected;
   const std::size_t there = remote.bytes;
@@ -109,6 +164,10 @@ Posted SimBackend::post(std::span<const Operation> batch) noexcept {
   const Profile& profile = world_.profile;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (const Refusal refusal = check(batch[i]); refusal != Refusal::none) return {i, refusal};
+    if (!core().linked(batch[i].peer)) {  // it has not come, or never will
+      if (const Refusal why = core().refuse(batch[i]); why != Refusal::none) return {i, why};
+      continue;
+    }
     Link& link = link_to(batch[i].peer);
     if (!link.closed && !take(link.slots, 1, profile.queue_slots)) return {i, Refusal::queue_full};
     spend(i == 0 ? profile.post_ns : profile.post_batched_ns);
@@ -185,6 +244,7 @@ void SimBackend::lost(EndpointId peer, std::string how) {
 
 void SimBackend::suspect(EndpointId peer, std::uint32_t silence_generation) {
   const auto silence_us = std::to_string(to_ns(world_.costs.silence_timeout) / 1000);
+  if (rank_of(peer) >= members_) return;  // not admitted here yet
   failures_.push_back({.peer = rank_of(peer),
                        .closed = false,
                        .silence_generation = silence_generation,
@@ -195,6 +255,7 @@ void SimBackend::suspect(EndpointId peer, std::uint32_t silence_generation) {
 void SimBackend::attend_soon() noexcept { poll_soon(); }
 
 void SimBackend::close(Rank peer) noexcept {
+  std::erase(met_, peer);
   world_.network.close(endpoint_of(rank_), endpoint_of(peer));
   poll_soon();
 }
@@ -203,6 +264,7 @@ std::size_t SimBackend::poll() noexcept {
   // Outside of a run the world goes on first, and may run this very node's program.
   if (core().polling() || !world_.begin_poll(node_) || !core().begin_poll()) return 0;
   core().set_time(now_ns());
+  for (const Rank newcomer : std::exchange(met_, {})) core().on_linked(newcomer);
   // What a peer has said comes before the news of its end.
   if (!inbox_.empty()) handle_inbox();
   if (!failures_.empty()) handle_failures();
@@ -237,7 +299,7 @@ void SimBackend::handle_inbox() {
 
 void SimBackend::handle(Flight& flight) {
   const Rank peer = rank_of(flight.from);
-  if (core().expelled(peer)) return world_.network.drop(flight);
+  if (peer >= members_ || core().expelled(peer)) return world_.network.drop(flight);
   if (flight.kind == FlightKind::message) return take_message(peer, flight);
   core().count_handled();
   switch (flight.kind) {
@@ -267,6 +329,7 @@ void SimBackend::take_farewell(Rank from, Flight& flight) {
 }
 
 void SimBackend::drain(Rank from) {
+  if (endpoint_of(from) == kNoEndpoint) return;  // a rank without a member
   FlightList& waiting = link_from(from).unheard;
   while (!waiting.empty()) {
     Flight& first = waiting.front();

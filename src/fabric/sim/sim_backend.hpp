@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
 #include "fabric/core/core.hpp"
 #include "fabric/sim/endpoint.hpp"
@@ -21,18 +22,21 @@ class Cpu;
 
 enum class Begins { with_the_world, later };
 
-/// The fabric of this rank among these nodes, whose first endpoint is given. One that begins later
+/// The fabric of this rank on these endpoints. One that begins later
 /// also leaves, when it is destroyed; those that the world begins with last as long as it does.
-[[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
-                                                      const std::vector<Rank>& nodes,
-                                                      EndpointId first_endpoint, Rank rank,
-                                                      Begins when);
+[[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world,
+                                                      const std::shared_ptr<Roster>& roster,
+                                                      Rank rank, Begins when);
+/// That of a newcomer.
+[[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world,
+                                                      const std::shared_ptr<Roster>& roster,
+                                                      const Entry& entry);
 
 /// A simulated node's attachment. What the network brings is queued here, and handled in poll().
 class SimBackend final : public FabricBackend {
  public:
-  SimBackend(Simulation& world, const std::vector<Rank>& nodes, EndpointId first_endpoint,
-             Rank rank, Begins when);
+  SimBackend(Simulation& world, std::shared_ptr<Roster> roster, std::uint32_t members, Rank rank,
+             Begins when);
   ~SimBackend() override;
 
   Posted post(std::span<const Operation> batch) noexcept;
@@ -44,6 +48,8 @@ class SimBackend final : public FabricBackend {
   void start() override;
   void close(Rank peer) noexcept override;
   void drain(Rank peer) override;
+  [[nodiscard]] std::vector<std::byte> endpoint() const override;
+  void admit(const Admission& admission) override;
   void attend_soon() noexcept override;
 
   [[nodiscard]] std::span<std::byte> map(RegionId id, const LocalRegion& region) override;
@@ -60,6 +66,10 @@ class SimBackend final : public FabricBackend {
   void spend(double ns) noexcept override;
 
   // --- for the network ---------------------------------------------------------------------------
+  /// The newcomer has been met.
+  void met(Rank peer);
+  /// It is awaited: admitted, and not met.
+  [[nodiscard]] bool awaits(Rank peer) const noexcept;
   struct RemoteMemory {
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
@@ -106,10 +116,10 @@ class SimBackend final : public FabricBackend {
   };
 
   [[nodiscard]] Cpu& cpu() const;
-  [[nodiscard]] EndpointId endpoint_of(Rank rank) const noexcept { return first_endpoint_ + rank; }
-  [[nodiscard]] Rank rank_of(EndpointId endpoint) const noexcept {
-    return endpoint - first_endpoint_;
+  [[nodiscard]] EndpointId endpoint_of(Rank rank) const noexcept {
+    return roster_->endpoints[rank];
   }
+  [[nodiscard]] Rank rank_of(EndpointId endpoint) const noexcept;
   [[nodiscard]] Link& link_to(Rank peer) const;
   [[nodiscard]] Link& link_from(Rank peer) const;
   void poll_soon();
@@ -132,12 +142,13 @@ class SimBackend final : public FabricBackend {
   Rank node_;
   Rank rank_;
   std::uint32_t members_;
-  EndpointId first_endpoint_;
+  std::shared_ptr<Roster> roster_;
   Begins when_;
   std::vector<Memory> memories_;  // by region
   FlightList inbox_;
   Ring<Finished> finished_;
   std::vector<Failure> failures_;
+  std::vector<Rank> met_;  // newcomers, and the core has not been told
 };
 
 }  // namespace dunlin::sim

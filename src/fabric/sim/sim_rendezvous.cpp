@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "fabric/sim/entering.hpp"
 #include "fabric/sim/simulation.hpp"
 
 namespace dunlin::sim {
@@ -134,6 +135,9 @@ class SimRendezvous final : public Rendezvous {
   }
   std::unique_ptr<PendingJoin> connect() override {
     return std::make_unique<SimConnection>(world_, group_, node_, false);
+  }
+  std::unique_ptr<PendingEntry> enter() override {
+    return std::make_unique<SimEntry>(world_, node_);
   }
   std::uint64_t now_ns() const override { return to_ns(world_.cpu(node_).clock()); }
   void wake_at(std::uint64_t time_ns) override { world_.cpu(node_).wake_by(ticks_of_ns(time_ns)); }

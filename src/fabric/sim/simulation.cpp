@@ -45,9 +45,9 @@ Simulation::Simulation(Profile with_profile, std::uint32_t count, std::uint64_t 
       listeners(*this) {
   std::vector<Rank> all;
   while (all.size() < count) all.push_back(add_node());
-  const EndpointId first = network.add_endpoints(all);
+  const std::shared_ptr<Roster> roster = network.add_endpoints("sim", all);
   for (const Rank node : all)
-    nodes[node]->fabric = make_sim_fabric(*this, "sim", all, first, node, Begins::with_the_world);
+    nodes[node]->fabric = make_sim_fabric(*this, roster, node, Begins::with_the_world);
 }
 
 Rank Simulation::add_node() {

@@ -74,6 +74,9 @@ class NetworkRendezvous final : public Rendezvous {
     options.rendezvous = address;
     return begin_(options);
   }
+  std::unique_ptr<PendingEntry> enter() override {
+    throw Error("members cannot come into a fabric over streams while it works");
+  }
   std::unique_ptr<PendingJoin> accept() override {
     NetworkJoinOptions options = two("door", options_.rendezvous);
     options.timeout_ms = UINT32_MAX;

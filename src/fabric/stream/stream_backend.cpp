@@ -79,6 +79,10 @@ void StreamBackend::start() {
   our_proofs_.clear();
 }
 
+void StreamBackend::admit(const Admission&) {
+  throw Error("members cannot come into a fabric over streams while it works");
+}
+
 StreamBackend::~StreamBackend() {
   if (!has_core()) return;
   if (!core().in_own_process()) {  // a forked child: sockets and devices are its parent's

@@ -61,6 +61,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   void forget(const Completion& completion) noexcept override;
 
   void start() override;
+  void admit(const Admission& admission) override;
   void close(Rank peer) noexcept override;
   void drain(Rank peer) override;
   [[nodiscard]] std::uint32_t host_members() const noexcept override { return host_members_; }

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include <dunlin/fabric/pending_join.hpp>
+
+#include "fabric/core/core.hpp"
+
+/// What the backends' ways of a newcomer into a fabric have in common.
+namespace dunlin {
+
+/// Error if no members could have been told this.
+void check(const Entry& entry);
+
+/// Fills in the names of all ranks, and which ranks have no member.
+void take_members(FabricSetup& setup, const Entry& entry);
+
+/// "'c' (rank 2)", of a member or a newcomer.
+[[nodiscard]] std::string member_text(const Entry& entry, Rank rank);
+
+}  // namespace dunlin

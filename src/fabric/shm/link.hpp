@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fabric/mapping/mapping.hpp"
+#include "fabric/shm/address.hpp"
+#include "fabric/shm/base_segment.hpp"
+#include "fabric/shm/identity.hpp"
+#include "fabric/shm/packet.hpp"
+
+/// What connects two members, and how they introduce themselves to each other.
+namespace dunlin::shm {
+
+using mapping::create_mapping;
+using mapping::map_peer;
+using mapping::Mapping;
+using mapping::MappingInfo;
+using mapping::MappingKind;
+using mapping::OwnMapping;
+using mapping::PeerMapping;
+
+/// The way to a member. The rings of those that formed the fabric together are in their bases; a
+/// newcomer and a member make a pair of rings of their own, so that no ring is ever another's.
+struct Link {
+  Descriptor socket = {};  // none: ourselves, nobody, or lost while the group was forming
+  Descriptor bell = {};
+  std::shared_ptr<Mapping> base = {};
+  std::shared_ptr<Mapping> inbox = {};   // from a newcomer, or to one: what it sends here
+  std::shared_ptr<Mapping> outbox = {};  // and what is sent to it
+  pid_t pid = 0;
+  std::uint64_t incarnation = 0;
+  std::uint32_t silence_timeout_ms = 0;
+  bool needs_fence = false;
+};
+
+/// What a member is made of when it has met all others.
+struct Attachment {
+  Identity self;
+  Access access;
+  Descriptor listener;
+  Descriptor bell;
+  OwnMapping base;
+  std::vector<Link> links;  // by rank
+  std::vector<Rank> absent = {};
+};
+
+/// Who `self` is, for a packet of this type.
+[[nodiscard]] Packet introduction(const Identity& self, PacketType type);
+
+/// The base segment of `self`, with rings for so many members.
+[[nodiscard]] OwnMapping make_base(const Identity& self, const Access& access,
+                                   std::uint32_t rings);
+/// A ring for the messages of one member.
+[[nodiscard]] OwnMapping make_ring(const Identity& self, const Access& access);
+/// Of such a mapping.
+[[nodiscard]] inline MessageRing* ring_in(const Mapping& mapping) noexcept {
+  return reinterpret_cast<MessageRing*>(mapping.memory().data());
+}
+
+/// By which a newcomer and a member know that they speak of the same admission; never 0. Who may be
+/// a member is the kernel's word, so this need not be a secret.
+[[nodiscard]] std::uint64_t key_of(const Admission& admission) noexcept;
+
+/// Takes what came with an introduction: hello, or enter. `rings`: how many rings the base must
+/// have; none: any number. Returns what is wrong with it, or nothing.
+[[nodiscard]] std::string take_introduction(Link& link, Received& received, const Identity& self,
+                                            Rank from, std::optional<std::uint32_t> rings);
+
+}  // namespace dunlin::shm

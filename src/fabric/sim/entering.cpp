@@ -1,0 +1,135 @@
+#include "fabric/sim/entering.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "fabric/bytes.hpp"
+#include "fabric/entering.hpp"
+#include "fabric/sim/simulation.hpp"
+
+namespace dunlin::sim {
+namespace {
+
+constexpr Ticks kLeastRoundTrip = 1000 * kTicksPerNs;
+constexpr Ticks kPatience = 100'000'000 * kTicksPerNs;
+
+}  // namespace
+
+Rank node_at(const Simulation& world, std::span<const std::byte> endpoint) {
+  Reader reader(endpoint);
+  const Rank node = reader.u32();
+  if (!reader.good() || node >= world.nodes.size())
+    throw Error("a newcomer's endpoint names no simulated node");
+  return node;
+}
+
+SimEntry::SimEntry(Simulation& world, Rank node) : world_(world), node_(node) {}
+
+SimEntry::~SimEntry() { give_up(); }
+
+void SimEntry::give_up() {
+  if (std::exchange(over_, true)) return;
+  meetings_->given_up = true;
+  if (endpoint_ != kNoEndpoint) world_.network.leave(endpoint_);
+}
+
+std::vector<std::byte> SimEntry::endpoint() const {
+  std::vector<std::byte> bytes;
+  Writer(bytes).u32(node_);
+  return bytes;
+}
+
+void SimEntry::begin(const Entry& entry) {
+  check(entry);
+  Reader reader(entry.members.front().endpoint);
+  const EndpointId member = reader.u32();
+  if (!reader.good() || !world_.network.has_endpoint(member))
+    throw Error("a member's endpoint names no simulated fabric");
+  entry_ = entry;
+  roster_ = world_.network.roster_of(member);
+  for (Rank place = 0; place < entry.admission.newcomers.size(); ++place)
+    world_.network.add_endpoint(roster_, entry.admission.first + place,
+                                node_at(world_, entry.admission.newcomers[place].endpoint));
+  endpoint_ = roster_->endpoints[entry.rank()];
+  world_.network.enter(endpoint_);
+  for (const Entry::Member& peer : entry.members) meet(peer.rank);
+  for (Rank place = 0; place < entry.admission.newcomers.size(); ++place)
+    if (place != entry.place) meet(entry.admission.first + place);
+  deadline_ = saturating_add(world_.cpu(node_).clock(), kPatience);
+  world_.cpu(node_).wake(world_.timeline.now);
+}
+
+void SimEntry::meet(Rank peer) {
+  meetings_->missing.push_back(peer);
+  try_to_meet(peer, world_.timeline.now);
+}
+
+/// Both ways must be open at the beginning and at the end of a round trip, and both programs have
+/// to answer. `since`: the NICs have not reached each other from then on.
+void SimEntry::try_to_meet(Rank peer, Ticks since) {
+  const Rank there = world_.network.node_of(roster_->endpoints[peer]);
+  const bool began_well = world_.network.can_meet(node_, there);
+  const Ticks end =
+      world_.timeline.now + std::max(world_.network.round_trip(node_, there), kLeastRoundTrip);
+  world_.set_timer(end, [this, meetings = meetings_, peer, since, there, began_well] {
+    if (meetings->given_up || !meetings->fault.empty()) return;  // `this` may be gone
+    const bool open = began_well && world_.network.can_meet(node_, there);
+    if (open && world_.cpu(node_).computes() && answers(peer)) {
+      std::erase(meetings->missing, peer);
+    } else if (open || world_.timeline.now - since < world_.costs.retry_timeout) {
+      return try_to_meet(peer, open ? world_.timeline.now : since);
+    } else {
+      meetings->fault = member_text(*entry_, peer) + " did not answer within " +
+                        std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us";
+    }
+    world_.cpu(node_).wake(world_.timeline.now);
+  });
+}
+
+/// A member that has admitted this newcomer takes it in; another newcomer only has to be there.
+bool SimEntry::answers(Rank peer) const {
+  const EndpointId endpoint = roster_->endpoints[peer];
+  if (!world_.cpu(world_.network.node_of(endpoint)).computes()) return false;
+  if (peer >= entry_->admission.first && world_.network.has_entered(endpoint)) return true;
+  SimBackend* const member = world_.network.fabric_at(endpoint);
+  if (member == nullptr || !member->awaits(entry_->rank())) return false;
+  member->met(entry_->rank());
+  return true;
+}
+
+std::unique_ptr<Fabric> SimEntry::poll() {
+  if (over_) throw Error("the entry into group '" + entry_->group + "' is over: begin it anew");
+  if (!world_.begin_poll(node_) || !entry_) return nullptr;
+  const std::string why = why_not();
+  if (!why.empty()) {
+    give_up();
+    throw Error("member '" + entry_->admission.newcomers[entry_->place].name +
+                "' cannot come into group '" + entry_->group + "': " + why);
+  }
+  if (!meetings_->missing.empty()) {
+    world_.cpu(node_).wake_by(deadline_);
+    return nullptr;
+  }
+  over_ = true;
+  meetings_->given_up = true;
+  return make_sim_fabric(world_, roster_, *entry_);
+}
+
+/// Empty as long as it may still come in.
+std::string SimEntry::why_not() const {
+  const std::vector<Rank>& left = world_.network.left_early(endpoint_);
+  if (!left.empty()) return member_text(*entry_, left.front()) + " has left";
+  if (!meetings_->fault.empty()) return meetings_->fault;
+  if (meetings_->missing.empty() || world_.cpu(node_).clock() < deadline_) return {};
+  return "it has not met all within " + std::to_string(to_ns(kPatience) / 1000) +
+         " us; missing: " + missing();
+}
+
+std::string SimEntry::missing() const {
+  std::string all;
+  for (const Rank peer : meetings_->missing)
+    all += (all.empty() ? "" : ", ") + member_text(*entry_, peer);
+  return all;
+}
+
+}  // namespace dunlin::sim

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/pending_join.hpp>
+
+#include "fabric/sim/endpoint.hpp"
+#include "fabric/sim/ticks.hpp"
+
+/// Nodes that come into a fabric which works. A newcomer meets each member that has admitted it, and
+/// each other newcomer, by a round trip.
+namespace dunlin::sim {
+
+struct Simulation;
+
+/// The node whose PendingEntry::endpoint() this is. Throws Error.
+[[nodiscard]] Rank node_at(const Simulation& world, std::span<const std::byte> endpoint);
+
+class SimEntry final : public PendingEntry {
+ public:
+  SimEntry(Simulation& world, Rank node);
+  ~SimEntry() override;
+  [[nodiscard]] std::vector<std::byte> endpoint() const override;
+  void begin(const Entry& entry) override;
+  [[nodiscard]] std::unique_ptr<Fabric> poll() override;
+  [[nodiscard]] std::string missing() const override;
+
+ private:
+  /// What the events of the world know of it, also when it is gone.
+  struct Meetings {
+    bool given_up = false;
+    std::vector<Rank> missing;  // ranks that it has not met
+    std::string fault;
+  };
+  void meet(Rank peer);
+  void try_to_meet(Rank peer, Ticks since);
+  [[nodiscard]] bool answers(Rank peer) const;
+  [[nodiscard]] std::string why_not() const;
+  void give_up();
+
+  Simulation& world_;
+  Rank node_;
+  std::optional<Entry> entry_;  // once it has begun
+  std::shared_ptr<Roster> roster_;
+  EndpointId endpoint_ = kNoEndpoint;
+  std::shared_ptr<Meetings> meetings_ = std::make_shared<Meetings>();
+  Ticks deadline_ = kNever;
+  bool over_ = false;
+};
+
+}  // namespace dunlin::sim
