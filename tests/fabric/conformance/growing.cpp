@@ -87,7 +87,8 @@ class Growing : public testing::TestWithParam<Grower> {
     return admission;
   }
   Entry entry_of(const Admission& admission, std::uint32_t place) {
-    Entry entry{.group = fabric(0).group(), .admission = admission, .place = place};
+    Entry entry{
+        .group = fabric(0).group(), .members = {}, .admission = admission, .place = place};
     for (Rank rank = 0; rank < admission.first; ++rank)
       if (members_[rank] && member(rank).fabric != nullptr && !fabric(0).failed(rank))
         entry.members.push_back(
@@ -348,6 +349,6 @@ TEST_P(Growing, ManyComeAndGo) {
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, Growing, testing::ValuesIn(growers()),
-                         [](const auto& info) { return info.param.variant; });
+                         [](const auto& grower) { return grower.param.variant; });
 
 }  // namespace dunlin::conformance
