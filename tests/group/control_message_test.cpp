@@ -8,10 +8,10 @@ namespace dunlin::group {
 namespace {
 
 TEST(ControlMessages, MatchTheExampleOfTheirPage) {  // docs/formats/group-control.md
-  std::vector<std::byte> expected(64);
+  std::vector<std::byte> expected(92);
   expected[0] = std::byte{8};   // want
-  expected[44] = std::byte{5};  // the view
-  expected[52] = std::byte{2};  // the subgroup
+  expected[72] = std::byte{5};  // the view
+  expected[80] = std::byte{2};  // the subgroup
   EXPECT_EQ(encode({.kind = ControlMessage::Kind::want, .view = 5, .count = 2}), expected);
 }
 
