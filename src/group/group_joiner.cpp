@@ -83,7 +83,9 @@ void GroupJoiner::say_hello() {
 }
 
 void GroupJoiner::send(ControlMessage message) {
-  if (leader_channel_) leader_channel_->send(0, encode(message));
+  if (!leader_channel_) return;
+  leader_channel_->send(0, encode(message));
+  place_->wake_at(place_->now_ns());  // it leaves with the next poll
 }
 
 void GroupJoiner::poll_leader() {
