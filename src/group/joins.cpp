@@ -249,7 +249,7 @@ void Joins::begin(const Plan& plan) {
   if (plan_.id != kNoPlan) void_plan("another leader has a plan of its own");
   plan_ = plan;
   latest_ = plan.id;
-  linked_ = false;
+  linked_ = told_failure_ = false;
   try {
     fabric().admit(plan.admission);
     admitted_ = true;
@@ -263,12 +263,26 @@ void Joins::begin(const Plan& plan) {
 }
 
 std::size_t Joins::look_at_links() {
-  if (plan_.id == kNoPlan || linked_) return 0;
-  const Admission& admission = plan_.admission;
-  for (std::size_t i = 0; i < admission.newcomers.size(); ++i)
-    if (!fabric().linked(static_cast<Rank>(admission.first + i))) return 0;
+  if (plan_.id == kNoPlan || told_failure_) return 0;
+  bool all = true;
+  for (std::size_t i = 0; i < plan_.admission.newcomers.size(); ++i) {
+    const auto rank = static_cast<Rank>(plan_.admission.first + i);
+    if (fabric().failed(rank)) return tell_failure(rank);
+    all = all && fabric().linked(rank);
+  }
+  if (linked_ || !all) return 0;
   linked_ = true;
   report({.kind = ControlMessage::Kind::formed, .id = plan_.id});
+  return 1;
+}
+
+/// The plan stays: if this member was linked before, the view may have ended with it.
+std::size_t Joins::tell_failure(Rank joiner) {
+  told_failure_ = true;
+  report({.kind = ControlMessage::Kind::failed,
+          .text = fabric().failure_text(joiner),
+          .id = plan_.id,
+          .count = fabric().size()});
   return 1;
 }
 

@@ -73,6 +73,7 @@ class Joins {
   void begin(const Plan& plan);
   void void_plan(const std::string& why);
   std::size_t look_at_links();
+  std::size_t tell_failure(Rank joiner);
   void report(ControlMessage message);
   void on_report(std::uint32_t member, const ControlMessage& message);
   void let_joiners_enter();
@@ -98,7 +99,8 @@ class Joins {
   Plan plan_;                  // that this member follows; none: id is kNoPlan
   PlanId latest_ = kNoPlan;    // of the plans that came in this view
   bool admitted_ = false;      // its joiners have ranks here
-  bool linked_ = false;        // and this member is linked to all of them
+  bool linked_ = false;        // and this member was linked to all of them
+  bool told_failure_ = false;  // one of them has failed since
   Rank next_rank_ = 0;         // that no member has given, as far as the leader has heard
   std::vector<std::pair<Rank, ControlMessage>> early_;  // of the next view
   // Of the view's members, as the leader has heard.
