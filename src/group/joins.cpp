@@ -304,7 +304,7 @@ void Joins::on_report(std::uint32_t member, const ControlMessage& message) {
       return have_formed_.add(member);
     default:
       next_rank_ = std::max<Rank>(next_rank_, std::min<Rank>(message.count, kMaxRanks));
-      return drop_plan("'" + view_.members[member] + "': " + message.text);
+      if (working_) drop_plan("'" + view_.members[member] + "': " + message.text);
   }
 }
 

@@ -30,6 +30,8 @@ class Joins {
   void enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel);
   /// Goes on. `working`: the view is not about to end; `alive`: whom we do not suspect.
   std::size_t poll(bool working, MemberSet alive);
+  /// The view is about to end, perhaps with the plan at hand: that is not made void any more.
+  void wedge() noexcept { working_ = false; }
   /// What another member says.
   void receive(Rank from, const ControlMessage& message);
   /// What the leader may propose: a plan whose joiners are linked to all who are alive, and to each

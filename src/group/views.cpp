@@ -179,6 +179,7 @@ void Group::State::step() {
 void Group::State::wedge() {
   if (stage_ != Stage::working || is_injected(FaultInjection::promise_does_not_wedge)) return;
   go_to(Stage::wedged);
+  if (joins_) joins_->wedge();
   for (std::size_t i = 0; i < begun_; ++i)
     if (places_[i].ours && participants[i] != nullptr) participants[i]->wedge();
 }
