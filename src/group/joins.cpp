@@ -65,7 +65,7 @@ std::size_t Joins::poll(bool working, MemberSet alive) {
   if (plan_.id != kNoPlan) return done;
   done += accept_joiners();
   make_plan();
-  return done;
+  return done + (plan_.id != kNoPlan ? 1 : 0);  // what it says leaves with the next poll
 }
 
 void Joins::close() {
