@@ -121,7 +121,7 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
     attention_ = true;
   }
   subscription_ = fabric_.subscribe([this](const Event& event) { handle(event); });
-  fabric_.announce(region_);
+  fabric_.announce(region_, options_.members);
   for (std::size_t i = 0; i < rows; ++i) {
     if (fabric_.failed(options_.members[i])) {
       lose(i, RowState::failed, fabric_.failure_text(options_.members[i]));
