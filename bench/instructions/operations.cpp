@@ -69,9 +69,8 @@ class Views {
             .mode = mode};
   }
   dunlin::multicast::Upcall counting() {
-    return [this](std::span<const dunlin::multicast::Delivery> batch) {
-      delivered_ += batch.size();
-    };
+    return
+        [this](std::span<const dunlin::multicast::Delivery> batch) { delivered_ += batch.size(); };
   }
   void poll_both() {
     first_.poll();

@@ -12,8 +12,8 @@
 
 namespace dunlin::multicast {
 
-/// Which messages this member does not hand up, because it delivered them before: those in the state
-/// that it took, and those of an unordered subgroup that were delivered beyond the trim of an
+/// Which messages this member does not hand up, because it delivered them before: those in the
+/// state that it took, and those of an unordered subgroup that were delivered beyond the trim of an
 /// earlier view, and that their sender sends again.
 class DeliveredBefore {
  public:

@@ -43,8 +43,7 @@ std::size_t LogStage::note_own() {
     reached = committing_.number;
   }
   // The commit that has just begun covers what had been appended before.
-  if (journal_.commits() != commits)
-    committing_ = {.records = journal_.next(), .number = logged_};
+  if (journal_.commits() != commits) committing_ = {.records = journal_.next(), .number = logged_};
   if (reached <= persisted_) return news ? 1 : 0;
   persisted_ = reached;
   for (std::size_t sender_rank = 0; sender_rank < persisted_slots_.size(); ++sender_rank)
@@ -90,8 +89,7 @@ bool LogStage::worth_publishing(std::uint64_t published) const noexcept {
 std::uint64_t LogStage::deliverable() const noexcept {
   std::uint64_t deliverable = receipts_.stable();
   for (std::size_t member = 0; member < others_persisted_.size(); ++member) {
-    const std::uint64_t persisted =
-        member == memory_.me() ? persisted_ : others_persisted_[member];
+    const std::uint64_t persisted = member == memory_.me() ? persisted_ : others_persisted_[member];
     if (persisted >= deliverable) continue;
     deliverable = std::min(deliverable, order::next_message(persisted, std::nullopt,
                                                             receipts_.taken(), receipts_.real()));

@@ -1,6 +1,6 @@
-#include <dunlin/multicast.hpp>
-
 #include <utility>
+
+#include <dunlin/multicast.hpp>
 
 #include "multicast/participant.hpp"
 

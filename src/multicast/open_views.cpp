@@ -14,8 +14,8 @@ void OpenViews::drop_all() {
 }
 
 bool OpenViews::use(const Fabric& fabric) const noexcept {
-  return std::ranges::any_of(
-      views_, [&](const OpenView& open) { return &open.view->fabric() == &fabric; });
+  return std::ranges::any_of(views_,
+                             [&](const OpenView& open) { return &open.view->fabric() == &fabric; });
 }
 
 Counters OpenViews::counters() const noexcept {

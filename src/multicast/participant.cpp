@@ -68,20 +68,21 @@ Multicast::Participant::~Participant() {
   if (log_) log_->end();
 }
 
-// --- from view to view -----------------------------------------------------------------------------
+// --- from view to view
+// -----------------------------------------------------------------------------
 
 multicast::SubgroupViewOptions Multicast::Participant::view_options(
     const Subgroup& subgroup) const {
-  return {.name = subgroup.name,
-          .generation =
-              is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.view,
-          .members = subgroup.members,
-          .senders = subgroup.senders,
-          .mode = options_.mode,
-          .ring_bytes = options_.ring_bytes,
-          .window_messages = options_.window_messages,
-          .switches = options_.switches,
-          .journal = log_ ? &log_->journal() : nullptr};
+  return {
+      .name = subgroup.name,
+      .generation = is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.view,
+      .members = subgroup.members,
+      .senders = subgroup.senders,
+      .mode = options_.mode,
+      .ring_bytes = options_.ring_bytes,
+      .window_messages = options_.window_messages,
+      .switches = options_.switches,
+      .journal = log_ ? &log_->journal() : nullptr};
 }
 
 void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
@@ -160,7 +161,8 @@ void Multicast::Participant::leave_if(const std::string& failure) {
   throw Error("this member leaves the group: " + failure);
 }
 
-// --- members that come in --------------------------------------------------------------------------
+// --- members that come in
+// --------------------------------------------------------------------------
 
 std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
   if (views_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
@@ -183,7 +185,8 @@ void Multicast::Participant::on_state(Save save, Load load) {
   state_.on_state(std::move(save), std::move(load));
 }
 
-// --- sending ---------------------------------------------------------------------------------------
+// --- sending
+// ---------------------------------------------------------------------------------------
 
 /// Not while this member awaits its state: what it sent could come to it as a part of that only.
 inline bool Multicast::Participant::may_send() const noexcept {
@@ -224,7 +227,8 @@ std::size_t Multicast::Participant::largest_in_place() const noexcept {
       .most_message_bytes();
 }
 
-// --- delivery --------------------------------------------------------------------------------------
+// --- delivery
+// --------------------------------------------------------------------------------------
 
 void Multicast::Participant::on_delivery(multicast::Upcall upcall) {
   if (!upcall_ || !upcall) check_not_begun("on_delivery");
@@ -260,7 +264,8 @@ std::optional<Delivery> Multicast::Participant::next() {
   return std::nullopt;
 }
 
-// --- the log ---------------------------------------------------------------------------------------
+// --- the log
+// ---------------------------------------------------------------------------------------
 
 void Multicast::Participant::on_replay(multicast::ReplayUpcall upcall) {
   check_not_begun("on_replay");

@@ -20,8 +20,8 @@
 #include "multicast/state_transfer.hpp"
 
 /// Does the work of a Multicast in its group: it opens a SubgroupView in each view, ends it, and
-/// carries over from one to the next what must not be lost or repeated. It decides what comes in which
-/// order; each of its parts has one of these tasks.
+/// carries over from one to the next what must not be lost or repeated. It decides what comes in
+/// which order; each of its parts has one of these tasks.
 namespace dunlin {
 
 class Multicast::Participant final : public SubgroupParticipant {
@@ -83,7 +83,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   multicast::DeliveredBefore delivered_before_;
   multicast::StateTransfer state_;
   multicast::DeliveryUpcall upcall_;
-  bool next_found_ = false;  // a message, since the last poll()
+  bool next_found_ = false;            // a message, since the last poll()
   std::uint64_t fruitless_polls_ = 0;  // in a row, while the user asked for nothing
 };
 

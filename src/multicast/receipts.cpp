@@ -12,49 +12,53 @@ namespace dunlin::multicast {
 Receipts::Receipts(ViewMemory& memory, Counters& counters)
     : memory_(memory),
       counters_(counters),
+      own_(memory.own_sender_rank().value_or(memory.senders())),
       taken_(memory.senders()),
       real_(memory.senders()),
       inlined_(memory.senders()),
       others_received_(memory.members()) {}
 
 Receipts::News Receipts::poll() noexcept {
-  const SenderRank own = memory_.own_sender_rank();
+  const ViewMemory& memory = memory_;  // in a register: rows are read with barriers
+  const std::size_t senders = taken_.size();
   std::uint64_t slots = 0;
   bool found = false;
-  for (std::size_t sender_rank = 0; sender_rank < taken_.size(); ++sender_rank) {
-    if (sender_rank == own) continue;
+  for (std::size_t sender_rank = 0; sender_rank < senders; ++sender_rank) {
+    if (sender_rank == own_) continue;
     const std::uint64_t before = taken_[sender_rank];
-    if (!note_slots(sender_rank)) continue;
+    if (!note_slots(memory, sender_rank)) continue;
     found = true;
     slots += taken_[sender_rank] - before;
   }
-  const bool ordered = memory_.ordered();
-  if (ordered) note_receipts();
+  const bool ordered = memory.ordered();
+  if (ordered) note_receipts(memory);
   if (!found) return {.done = ordered && changed_ ? 1U : 0U};
   changed_ = true;
   counters_.slots_received += slots;
   ++counters_.receive_batches;
-  if (!ordered) return {.done = slots, .slots = true};
+  if (!ordered) return {.done = slots};
   received_ = order::received(taken_);
-  return {.done = 1, .slots = true};
+  return {.done = 1, .ordered_slots = true};
 }
 
 /// `sent` first, and then `real`: so of each slot below `sent` it is known whether it is a null.
-inline bool Receipts::note_slots(std::size_t sender_rank) noexcept {
-  const SubgroupViewOptions& options = memory_.options();
+inline bool Receipts::note_slots(const ViewMemory& memory, std::size_t sender_rank) noexcept {
+  const SubgroupViewOptions& options = memory.options();
   const std::size_t member = options.senders[sender_rank];
-  const std::uint64_t sent = memory_.seen(member, row::kSent);
+  const std::uint64_t sent = memory.seen(member, row::kSent);
   if (sent <= taken_[sender_rank]) return false;
   if (options.mode == Mode::ordered) keep_inlined(sender_rank, member);
   taken_[sender_rank] = options.switches.batch_receive ? sent : taken_[sender_rank] + 1;
-  real_[sender_rank] = std::max(real_[sender_rank], memory_.seen(member, row::kReal));
+  real_[sender_rank] = std::max(real_[sender_rank], memory.seen(member, row::kReal));
   return true;
 }
 
-inline void Receipts::note_receipts() noexcept {
-  for (std::size_t member = 0; member < others_received_.size(); ++member) {
-    if (member == memory_.me()) continue;
-    const std::uint64_t received = memory_.seen(member, row::kReceived);
+inline void Receipts::note_receipts(const ViewMemory& memory) noexcept {
+  const std::size_t me = memory.me();
+  const std::size_t members = others_received_.size();
+  for (std::size_t member = 0; member < members; ++member) {
+    if (member == me) continue;
+    const std::uint64_t received = memory.seen(member, row::kReceived);
     if (received <= others_received_[member]) continue;
     others_received_[member] = received;
     changed_ = true;
@@ -86,24 +90,25 @@ void Receipts::store_inlined(std::size_t sender_rank) noexcept {
 }
 
 void Receipts::announced(std::uint64_t slots, std::uint64_t real) noexcept {
-  const SenderRank own = memory_.own_sender_rank();
-  DUNLIN_ASSERT(own.has_value(), "MC-B1: only a sender announces slots");
-  taken_[*own] = slots;
-  real_[*own] = real;
+  DUNLIN_ASSERT(own_ < taken_.size(), "MC-B1: only a sender announces slots");
+  taken_[own_] = slots;
+  real_[own_] = real;
   received_ = order::received(taken_);
   changed_ = true;
 }
 
 void Receipts::find_stable() noexcept {
-  stable_ = received_;
+  const ViewMemory& memory = memory_;
+  std::uint64_t stable = received_;
   for (std::size_t member = 0; member < others_received_.size(); ++member) {
     const std::uint64_t received = others_received_[member];
-    if (member == memory_.me() || received >= stable_ ||
+    if (member == memory.me() || received >= stable ||
         is_injected(FaultInjection::stable_too_early))
       continue;
-    stable_ = std::min(
-        stable_, order::stable_below(received, memory_.sender_rank_of(member), taken_, real_));
+    stable = std::min(stable,
+                      order::stable_below(received, memory.sender_rank_of(member), taken_, real_));
   }
+  stable_ = stable;
   DUNLIN_ASSERT(stable_ <= received_, "MC-O3: what is stable has been received here");
 }
 

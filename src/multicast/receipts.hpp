@@ -20,7 +20,7 @@ class Receipts {
 
   struct News {
     std::size_t done = 0;
-    bool slots = false;  // of other senders were received
+    bool ordered_slots = false;  // others may wait for nulls of this member
   };
   /// Reads the others' rows.
   News poll() noexcept;
@@ -65,12 +65,13 @@ class Receipts {
     std::array<std::uint64_t, row::kMaxInlinedWords> words = {};
   };
 
-  bool note_slots(std::size_t sender_rank) noexcept;
-  void note_receipts() noexcept;
+  bool note_slots(const ViewMemory& memory, std::size_t sender_rank) noexcept;
+  void note_receipts(const ViewMemory& memory) noexcept;
   void keep_inlined(std::size_t sender_rank, std::size_t member) noexcept;
 
   ViewMemory& memory_;
   Counters& counters_;
+  const std::size_t own_;                       // sender rank; that of no sender if it is none
   std::vector<std::uint64_t> taken_;            // by sender
   std::vector<std::uint64_t> real_;             // by sender
   std::vector<Inlined> inlined_;                // by sender

@@ -123,14 +123,8 @@ void Sender::feed() noexcept {
 void Sender::take_nulls() noexcept {
   if (!own_ || !memory_.options().switches.nulls) return;
   std::uint64_t due = order::slots_due(receipts_.real(), *own_);
-  if (is_injected(FaultInjection::nulls_cause_nulls))
-    due = std::ranges::max(receipts_.taken()) + 1;
+  if (is_injected(FaultInjection::nulls_cause_nulls)) due = std::ranges::max(receipts_.taken()) + 1;
   if (due > writer_.taken()) statistics_.counters.nulls += writer_.pass_to(due);
-}
-
-bool Sender::has_to_send() const noexcept {
-  return writer_.taken() != announced_.taken ||
-         (long_.feeding() && !is_injected(FaultInjection::long_message_sleeps));
 }
 
 bool Sender::poll() noexcept {

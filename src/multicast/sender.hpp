@@ -31,8 +31,12 @@ class Sender {
   // --- the stage ---------------------------------------------------------------------------------
   /// Takes the slots that others wait for as nulls.
   void take_nulls() noexcept;
-  /// Whether there is something that no peer has been told of.
-  [[nodiscard]] bool has_to_send() const noexcept;
+  /// Whether slots were taken that have not been announced.
+  [[nodiscard]] bool has_to_announce() const noexcept {
+    return writer_.taken() != announced_.taken;
+  }
+  /// Whether a long message is not in records yet.
+  [[nodiscard]] bool has_to_feed() const noexcept { return long_.feeding(); }
   /// Sends records. Returns whether it has announced them in the own row, which must be pushed.
   bool poll() noexcept;
   /// Whether a full queue has kept poll() from announcing. It says nothing when it has room again.

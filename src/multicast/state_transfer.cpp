@@ -43,8 +43,7 @@ std::vector<std::byte> StateTransfer::give(OpenView& view, const DeliveredBefore
   if (save_) writer.bytes(save_());
   if (state.size() > kMaxStateBytes)
     throw Error(who_ + "its state has " + std::to_string(state.size()) + " bytes; at most " +
-                std::to_string(kMaxStateBytes) +
-                " (kMaxStateBytes) can be given to a new member");
+                std::to_string(kMaxStateBytes) + " (kMaxStateBytes) can be given to a new member");
   return state;
 }
 

@@ -29,12 +29,11 @@ std::size_t SubgroupView::poll() {
   memory_.spend(memory_.senders() + memory_.members(), 0);
   if (log_) log_->note_others();
   const Receipts::News news = receipts_.poll();
-  if (news.slots) sender_.take_nulls();
+  if (news.ordered_slots) sender_.take_nulls();
   const std::size_t received = news.done + (log_ ? log_->note_own() : 0);
   // Most polls find nothing, and how long they take is how late the others are.
   const bool rested = rested_;
-  if (received == 0 && rested && !publisher_.has_to_publish() && !sender_.has_to_send())
-    return done;
+  if (received == 0 && rested && !has_to_send()) return done;
   rested_ = false;  // also if an upcall throws
   const bool announces = sender_.poll();
   const bool published = publisher_.publish(announces);
@@ -46,6 +45,11 @@ std::size_t SubgroupView::poll() {
     statistics_.publish();
   rested_ = rests;
   return done + received + sent + logged + delivered;
+}
+
+bool SubgroupView::has_to_send() const noexcept {
+  return publisher_.has_to_publish() || sender_.has_to_announce() ||
+         (sender_.has_to_feed() && !is_injected(FaultInjection::long_message_sleeps));
 }
 
 bool SubgroupView::covers_what_all_have(std::span<const std::uint64_t> trim) const noexcept {
@@ -69,7 +73,8 @@ SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim) 
     remains.ahead = deliverer_.ahead_of(trim);
   if (log_) log_->cut(trim, deliverer_.cursors());
   lifecycle_.end();
-  if (const SenderRank own = memory_.own_sender_rank()) remains.again = sender_.uncovered(trim[*own]);
+  if (const SenderRank own = memory_.own_sender_rank())
+    remains.again = sender_.uncovered(trim[*own]);
   deliverer_.deliver_rest(trim);
   return remains;
 }

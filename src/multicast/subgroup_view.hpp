@@ -116,6 +116,7 @@ class SubgroupView {
   [[nodiscard]] const Counters& counters() const noexcept { return statistics_.counters; }
 
  private:
+  [[nodiscard]] bool has_to_send() const noexcept;
   [[nodiscard]] bool covers_what_all_have(std::span<const std::uint64_t> trim) const noexcept;
 
   Lifecycle lifecycle_;

@@ -31,15 +31,14 @@ struct Honest {
       Journal before(share(disk), "log", "sim/orders");
       if (messages > 0) before.begin_view(1, {"a"});
       for (std::uint64_t slot = 0; slot < messages; ++slot)
-        before.append(0, {.message = std::as_bytes(std::span("one of many")),
-                          .slot = slot,
-                          .continues = false});
+        before.append(
+            0,
+            {.message = std::as_bytes(std::span("one of many")), .slot = slot, .continues = false});
       before.finish();
     }
     journal.emplace(share(disk), "log", "sim/orders");
     journal->wake(&world.fabric(rank));
-    agreement.emplace(world.fabric(rank), kOrders, *journal,
-                      LogAgreement::Member{.names = kNames});
+    agreement.emplace(world.fabric(rank), kOrders, *journal, LogAgreement::Member{.names = kNames, .given_up = {}});
     world.attach(rank, [this] { return step(); });
   }
   ~Honest() { journal->finish(); }
@@ -122,9 +121,8 @@ struct LogAgreementPeer : testing::TestWithParam<int> {
     for (Rank rank = 0; rank < 3; ++rank) world.on(rank, [] {});
   }
 };
-INSTANTIATE_TEST_SUITE_P(, LogAgreementPeer, testing::Values(1, 2, 5), [](const auto& times) {
-  return std::to_string(times.param) + "times";
-});
+INSTANTIATE_TEST_SUITE_P(, LogAgreementPeer, testing::Values(1, 2, 5),
+                         [](const auto& times) { return std::to_string(times.param) + "times"; });
 
 /// Each counts once: neither in place of another member, nor below zero.
 TEST_P(LogAgreementPeer, CountsOnceHoweverOftenItSaysThatItHasStored) {
@@ -162,8 +160,7 @@ TEST_P(LogAgreementPeer, IsNotBelievedBeforeItsTime) {
   EXPECT_FALSE(first.agreement->equal() || second.agreement->equal());
   liar.say(Kind::stored);
   wake_all();
-  ASSERT_TRUE(
-      run_until([&] { return first.agreement->equal() && second.agreement->equal(); }));
+  ASSERT_TRUE(run_until([&] { return first.agreement->equal() && second.agreement->equal(); }));
   EXPECT_EQ(second.journal->next(), first.journal->next());
   EXPECT_FALSE(first.agreement->begun());
 }
@@ -171,9 +168,8 @@ TEST_P(LogAgreementPeer, IsNotBelievedBeforeItsTime) {
 TEST_P(LogAgreementPeer, IsNamedIfItsReportCannotBeRead) {
   liar.say(Kind::report, {7});
   wake_all();
-  ASSERT_TRUE(run_until([&] {
-    return !first.agreement->refusal().empty() && !second.agreement->refusal().empty();
-  }));
+  ASSERT_TRUE(run_until(
+      [&] { return !first.agreement->refusal().empty() && !second.agreement->refusal().empty(); }));
   EXPECT_EQ(first.agreement->refusal(),
             "log 'sim/orders': cannot read the report of 'c' on its log");
 }

@@ -104,9 +104,10 @@ TEST(NoState, AtTheOthersMakesWhoWaitsForOneLeave) {
   newcomer.come();
   ASSERT_TRUE(
       world.run_until([&] { return newcomer.group && newcomer.group->ended(); }, 100'000'000));
-  EXPECT_TRUE(contains(newcomer.error,
-                       "subgroup 'log': this member needs a state, and the member that it asked has "
-                       "no `save` handler: call on_state at all members"))
+  EXPECT_TRUE(
+      contains(newcomer.error,
+               "subgroup 'log': this member needs a state, and the member that it asked has "
+               "no `save` handler: call on_state at all members"))
       << newcomer.error;
   EXPECT_EQ(newcomer.loads, 0U);
   cluster_nodes[1]->send(10);
