@@ -17,8 +17,8 @@
 /// line, used by every group that the command makes.
 namespace dunlin::app {
 
-/// The devices that this host has for the fabric, as "provider: device ..." or devices. Asked so that children of
-/// this process can use all of it.
+/// The devices that this host has for the fabric, as "provider: device ..." or devices. Asked so
+/// that children of this process can use all of it.
 [[nodiscard]] std::vector<std::string> networks_of(const std::string& fabric);
 
 /// A member's place in a group.

@@ -17,9 +17,9 @@
 /// row n to the station, which plays the events and collects what the routers report.
 ///
 /// A run is a sequence of stages. The station orders one by writing its number; the routers at the
-/// ends of the link write the new costs into their rows; the routers that must compute do; every router says
-/// when it has settled; then the station orders the next. When something is lost, it orders the
-/// end, and says why.
+/// ends of the link write the new costs into their rows; the routers that must compute do; every
+/// router says when it has settled; then the station orders the next. When something is lost, it
+/// orders the end, and says why.
 namespace dunlin::routing {
 
 using app::load_text;

@@ -29,17 +29,17 @@ using NetworkListener = std::function<void(const std::string&)>;
 [[nodiscard]] std::unique_ptr<app::Watch> agree(const std::vector<Plan>& plans,
                                                 const app::Cluster& cluster);
 
-/// Host 0 calls this: it forks a process for each of its routers, and one for the station; this process
-/// passes on what the station tells. Returns or throws with no process left. Throws Error if a
-/// router fails, as soon as it does, if a host that is watched has ended, or on SIGINT, SIGTERM and
-/// SIGHUP.
+/// Host 0 calls this: it forks a process for each of its routers, and one for the station; this
+/// process passes on what the station tells. Returns or throws with no process left. Throws Error
+/// if a router fails, as soon as it does, if a host that is watched has ended, or on SIGINT,
+/// SIGTERM and SIGHUP.
 [[nodiscard]] Finish run_on_processes(const Plan& plan, const app::Cluster& cluster,
                                       const Listener& listener, const NetworkListener& network = {},
                                       app::Watch* watch = nullptr);
 
-/// Every other host calls this: it forks a process for each of its routers, and waits for their end.
-/// Throws as run_on_processes() does there, and with the same sentence; on a signal to this host
-/// alone the others say that its routers are lost.
+/// Every other host calls this: it forks a process for each of its routers, and waits for their
+/// end. Throws as run_on_processes() does there, and with the same sentence; on a signal to this
+/// host alone the others say that its routers are lost.
 void serve_on_processes(const Plan& plan, const app::Cluster& cluster,
                         const NetworkListener& network, app::Watch* watch);
 

@@ -78,7 +78,8 @@ bool is_prefix(Entries shorter, Entries longer) {
          std::equal(shorter.begin(), shorter.end(), longer.begin());
 }
 
-/// A member that went on from a view has delivered in it all that any member has, in the same order.
+/// A member that went on from a view has delivered in it all that any member has, in the same
+/// order.
 std::string fault_of_virtual_synchrony(const NodeLog& survivor, const NodeLog& other,
                                        std::size_t subgroup, const std::string& name) {
   const SubgroupLog& theirs = other.subgroups[subgroup];

@@ -41,8 +41,8 @@ class Screen {
   ~Screen();
 
   void show(std::span<const Line> lines, std::string_view status, ScreenSize size);
-  /// The keys that the user typed until `deadline_ns` (CLOCK_MONOTONIC); empty then, or when the size
-  /// changed. "q" when we are asked to end.
+  /// The keys that the user typed until `deadline_ns` (CLOCK_MONOTONIC); empty then, or when the
+  /// size changed. "q" when we are asked to end.
   [[nodiscard]] std::string wait(std::uint64_t deadline_ns);
 
  private:

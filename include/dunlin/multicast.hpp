@@ -94,8 +94,8 @@ class Multicast {
 
   // --- the log, in the durable mode --------------------------------------------------------------
   /// Called with each message that is in the log when this member begins: those that it had, and
-  /// those that it was sent of others' logs. From the group's poll(), before anything is delivered; set it before
-  /// the first one. A member that takes a state (on_state) is given that instead.
+  /// those that it was sent of others' logs. From the group's poll(), before anything is delivered;
+  /// set it before the first one. A member that takes a state (on_state) is given that instead.
   void on_replay(multicast::ReplayUpcall upcall);
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;
@@ -116,8 +116,8 @@ class Multicast {
 
 namespace dunlin::multicast {
 
-/// The result of Multicast::send(). Only `sent` takes the message; after the other results nothing of it
-/// is sent, and the caller still has it.
+/// The result of Multicast::send(). Only `sent` takes the message; after the other results nothing
+/// of it is sent, and the caller still has it.
 enum class SendResult : std::uint8_t {
   sent,
   no_room,       // its ring is full, or messages of an earlier view come first: poll, try again

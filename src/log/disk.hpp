@@ -15,8 +15,8 @@ class Fabric;
 /// The storage below a log: files in a directory, and a worker that waits for the disk. Implemented
 /// by real files (posix_disk.hpp), and by a simulated disk that crashes (simulated_disk.hpp).
 ///
-/// Every function throws Error if it fails, with path, offset and reason. A change (bytes written, a
-/// file created, renamed or removed) is certain to outlive a crash of the machine only after the
+/// Every function throws Error if it fails, with path, offset and reason. A change (bytes written,
+/// a file created, renamed or removed) is certain to outlive a crash of the machine only after the
 /// file, or the directory, has been synced.
 namespace dunlin::log {
 
@@ -52,7 +52,8 @@ class Directory {
   virtual void sync() = 0;
 };
 
-/// Does one thing at a time, beside the thread that starts it: so poll() does not wait for the disk.
+/// Does one thing at a time, beside the thread that starts it: so poll() does not wait for the
+/// disk.
 class Worker {
  public:
   Worker() = default;

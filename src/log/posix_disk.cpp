@@ -151,8 +151,8 @@ class PosixDirectory final : public Directory {
     if (!file) fail(path, flags == 0 ? "opening it for reading and writing" : "making it", errno);
     return std::make_unique<PosixFile>(path, std::move(file));
   }
-  /// A directory that another user made: this process may not be allowed to read its parent. Then that
-  /// user has to sync the parent.
+  /// A directory that another user made: this process may not be allowed to read its parent. Then
+  /// that user has to sync the parent.
   void sync_parent(bool made) const {
     std::filesystem::path self = std::filesystem::absolute(path_);
     if (!self.has_filename()) self = self.parent_path();  // it ends with a slash

@@ -45,16 +45,17 @@ std::uint64_t Statistics::without_room_ns() const noexcept {
 
 /// Now and then, and when there is nothing more to do.
 void Statistics::publish() noexcept {
-  const std::array<std::uint64_t, row::kStatisticsNames.size()> shown{counters.messages_delivered,
-                                                                      counters.bytes_delivered,
-                                                                      counters.nulls,
-                                                                      counters.receive_batches,
-                                                                      counters.send_batches,
-                                                                      counters.deliver_batches,
-                                                                      counters.no_room,
-                                                                      without_room_ns(),
-                                                                      timed_.last_ns,
-                                                                      timed_.count};
+  const std::array shown{counters.messages_delivered,
+                         counters.bytes_delivered,
+                         counters.nulls,
+                         counters.receive_batches,
+                         counters.send_batches,
+                         counters.deliver_batches,
+                         counters.no_room,
+                         without_room_ns(),
+                         timed_.last_ns,
+                         timed_.count};
+  static_assert(shown.size() == row::kStatisticsNames.size(), "a value for each column");
   const std::size_t offset = row::statistics_offset(memory_.senders(), memory_.options().mode);
   for (std::size_t i = 0; i < shown.size(); ++i) memory_.write(offset + i * kWordBytes, shown[i]);
   if (polls_until_publication_ != 0) return;

@@ -47,8 +47,8 @@ class Detector::Spent {
 
 Detector::Detector(Fabric& fabric) noexcept : fabric_(fabric), costs_(fabric.cpu_costs()) {}
 
-/// Destroying the functions of a predicate may end other predicates: these must find a detector that
-/// is whole.
+/// Destroying the functions of a predicate may end other predicates: these must find a detector
+/// that is whole.
 Detector::~Detector() {
   const std::vector<PredicatePointer> last = std::move(predicates_);
   predicates_.clear();

@@ -7,8 +7,8 @@
 #include <dunlin/limits.hpp>
 
 /// A table publishes this page for observers such as `dunlin top`: its own thread alone writes it,
-/// any process that may map it reads it, and the table never reads it back. docs/formats/table-statistics.md
-/// describes it.
+/// any process that may map it reads it, and the table never reads it back.
+/// docs/formats/table-statistics.md describes it.
 namespace dunlin::statistics_page {
 
 inline constexpr std::uint64_t kMagic = 0x3144524F424E5544;  // "DUNBORD1", little-endian

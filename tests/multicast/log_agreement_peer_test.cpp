@@ -38,7 +38,8 @@ struct Honest {
     }
     journal.emplace(share(disk), "log", "sim/orders");
     journal->wake(&world.fabric(rank));
-    agreement.emplace(world.fabric(rank), kOrders, *journal, LogAgreement::Member{.names = kNames, .given_up = {}});
+    agreement.emplace(world.fabric(rank), kOrders, *journal,
+                      LogAgreement::Member{.names = kNames, .given_up = {}});
     world.attach(rank, [this] { return step(); });
   }
   ~Honest() { journal->finish(); }
