@@ -105,6 +105,7 @@ std::vector<std::uint64_t> Deliverer::ahead_of(std::span<const std::uint64_t> tr
 
 std::vector<RingCursor> Deliverer::cursors() const {
   std::vector<RingCursor> cursors;
+  cursors.reserve(sources_.size());
   for (const Source& source : sources_) cursors.push_back(source.cursor);
   return cursors;
 }
