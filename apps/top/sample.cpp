@@ -78,7 +78,7 @@ void compare_pages(const StatisticsSample& before, StatisticsSample& after) {
   after.pushes.compare(before.pushes.total, seconds);
   after.pulls.compare(before.pulls.total, seconds);
   for (PredicateSample& p : after.predicates) {
-    // One that was not there before has counted from 0 since then.
+    // A predicate that was not there before has counted from 0 since then.
     const auto* old = find(before.predicates, [&](const auto& b) { return b.id == p.id; });
     p.evaluations.compare(old == nullptr ? 0 : old->evaluations.total, seconds);
     p.firings.compare(old == nullptr ? 0 : old->firings.total, seconds);

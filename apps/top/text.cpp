@@ -110,7 +110,7 @@ int badness(RowState state) {
   }
 }
 
-/// What the others say of a row: the worst, and how many of them say so if not all do.
+/// The worst state of a row at the other nodes, and how many of them say so if not all do.
 Health state_of(const Sample& sample, const Row& row) {
   if (row.seen.empty()) return {"alone", true};
   const Sighting& worst =
@@ -130,7 +130,7 @@ Health state_of(const Sample& sample, const Row& row) {
   return {std::move(text), badness(state) < badness(RowState::failed)};
 }
 
-/// What a node does for its table to be fresh.
+/// The counter of the operations by which a node keeps its table fresh.
 const Counter& refreshes(const Table& table, const StatisticsSample& page) {
   return table.refresh == Refresh::writes ? page.pushes : page.pulls;
 }
@@ -238,7 +238,7 @@ std::vector<std::string> multicast_cells(const Sample& sample, const Group& grou
   return cells;
 }
 
-/// What an operator asks of a multicast; its table's columns are for the members.
+/// A multicast in the terms of an operator; the columns of its table are for the members.
 void print_multicast(std::vector<Line>& to, const Sample& sample, const Group& group,
                      const Table& table, std::string_view subgroup, const Page& page) {
   std::string title = fmt::format("multicast {}: view {}, {}", printable(subgroup),
