@@ -14,6 +14,7 @@
 #include "fabric/mapping/mapping.hpp"
 #include "top/multicast.hpp"
 #include "top/process.hpp"
+#include "top/space.hpp"
 #include "top/statistics_sample.hpp"
 #include "top/value.hpp"
 
@@ -97,6 +98,7 @@ struct Group {
   std::uint32_t size = 0;   // members that it was made of
   std::vector<Member> members = {};
   std::vector<Table> tables = {};
+  std::vector<Space> spaces = {};
 
   [[nodiscard]] const Member* member(Rank rank) const;
   /// Its name, or its rank if it has none, or is gone.
