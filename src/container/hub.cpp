@@ -125,7 +125,8 @@ void Hub::send(Rank to, MessageHead head, std::span<const std::byte> content) {
   std::memcpy(message.data(), &head, sizeof head);
   if (!content.empty())
     std::memcpy(message.data() + sizeof head, content.data(), content.size());
-  channel_.send(to, std::span(message).first(sizeof head + content.size()));
+  const std::span<const std::byte> whole(message);
+  channel_.send(to, whole.first(sizeof head + content.size()));
 }
 
 /// A peer may send anything: what is no message of ours goes nowhere (CON-A2).

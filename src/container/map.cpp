@@ -27,6 +27,9 @@ MapSpec checked(MapSpec spec) {
            " bytes (kMaxElementBytes)");
   if (spec.slots == 0 || spec.slots > kMaxSlots)
     refuse("a part has 1 to " + std::to_string(kMaxSlots) + " slots (kMaxSlots)");
+  // What no message holds goes one-sided, at every member.
+  if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
+    spec.style = Style::one_sided;
   return spec;
 }
 

@@ -56,7 +56,7 @@ MapState::Local MapState::local_act(MapCall call, Promise promise, Sight sight, 
   } else if (memory::compare_swap(&word, seen, *claim) != seen) {
     return {.way = Local::Way::again};
   }
-  if (word::state_of(*claim) == word::erased) return {.found = true};
+  if (word::state_of(*claim) == word::erased) return {.found = found};
   const std::uint64_t ready = word::with_state(*claim, word::ready);
   encode(shape, payload, ready, image.data());
   memory::place(own(slot) + kStampBytes, image.data() + kStampBytes,

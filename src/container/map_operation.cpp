@@ -201,7 +201,6 @@ bool MapState::claimed(MapOperation& op) noexcept {
     return true;
   }
   if (word::state_of(op.desired_) == word::erased) {
-    op.found_ = true;
     op.end(Status::ok);
     return false;
   }

@@ -215,7 +215,7 @@ bool QueueState::looked(QueueOperation& op) noexcept {
   if (op.has_tickets_) {
     op.stage_ = Stage::room;
     if (has_room(op.ticket_ + op.wanted_ - 1)) return true;
-    hub.look_again_soon();
+    op.end(Status::full);
     return false;
   }
   if (op.pushes_) {
