@@ -288,6 +288,7 @@ void MapState::clean_up(MapOperation& op) noexcept {
   if (state == word::erased) return;
   const word::State left = state == word::changing ? word::half : word::voided;
   mends.push_back({op.home_, op.slot_, op.desired_, word::with_state(op.desired_, left)});
+  hub.look_again_soon();
 }
 
 }  // namespace dunlin::container

@@ -380,6 +380,7 @@ void QueueState::clean_up(QueueOperation& op) noexcept {
     const auto at = static_cast<std::uint32_t>(op.ticket_ % spec.capacity);
     const std::uint32_t posted = op.posted_ == 0 ? 0 : std::min(op.wanted_, spec.capacity - at);
     orphans.push_back({op.ticket_ + posted, op.wanted_ - posted});
+    hub.look_again_soon();
   }
   op.has_tickets_ = false;
 }

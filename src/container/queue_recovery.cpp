@@ -49,13 +49,16 @@ std::size_t QueueState::skip_orphans() {
     saw(orphan_ends[kTailOffset / 8], orphan_ends[kHeadOffset / 8]);
   orphan_looks = false;
   orphan_done.reset();
-  while (!orphans.empty() && orphans.back().count == 0) orphans.pop_back();
+  std::erase_if(orphans, [](const Tickets& tickets) { return tickets.count == 0; });
   if (orphans.empty()) return 0;
   if (site.fault(spec.host) != Status::ok) {
     orphans.clear();
     return 0;
   }
-  Tickets& tickets = orphans.back();
+  // The head comes to the lowest first, and no other has room before it has passed that.
+  Tickets& tickets = *std::min_element(
+      orphans.begin(), orphans.end(),
+      [](const Tickets& a, const Tickets& b) { return a.first < b.first; });
   std::size_t accepted = 0;
   if (!has_room(tickets.first)) {
     const Operation ends =

@@ -64,7 +64,7 @@ TEST_P(Queues, PhasesOfPushesAndOfPops) {
   for (std::uint64_t round = 0; round < 4; ++round) {
     for (std::uint64_t i = 0; i < 30; ++i)
       EXPECT_EQ(push(static_cast<Rank>(i % 3), round * 100 + i, Promise::writes), Status::ok);
-    EXPECT_EQ(push(0, 999, Promise::writes), Status::full);
+    EXPECT_EQ(push(2, 999, Promise::writes), Status::full);  // it has made the last push
     for (std::uint64_t i = 0; i < 30; ++i)
       EXPECT_EQ(pop(static_cast<Rank>((i + 1) % 3), Promise::reads), round * 100 + i);
     EXPECT_EQ(pop(2, Promise::reads), UINT64_MAX);
