@@ -1,5 +1,3 @@
-#include <dunlin/container/cost.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <dunlin/container/cost.hpp>
 #include <dunlin/error.hpp>
 
 namespace dunlin {
@@ -23,7 +22,8 @@ double more_reads(double load, double slot_bytes, bool is_there) {
   const double a = std::clamp(load, 0.0, kMostLoad);
   const double first = slot_bytes < 64 ? kFirstSlots : 1.0;
   const double probes = is_there ? 0.5 * (1 + 1 / (1 - a)) : 0.5 * (1 + 1 / ((1 - a) * (1 - a)));
-  // Of a search of `probes` slots on average, geometric: how often it is longer than the first read.
+  // Of a search of `probes` slots on average, geometric: how often it is longer than the first
+  // read.
   return probes <= 1 ? 0 : std::pow(1 - 1 / probes, first);
 }
 

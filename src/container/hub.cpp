@@ -97,10 +97,9 @@ Hub::Asked Hub::ask(ContainerOperation& op, Rank to, MessageHead head,
   head.bytes = static_cast<std::uint32_t>(content.size());
   std::array<std::byte, kMaxMessageBytes> message;
   std::memcpy(message.data(), &head, sizeof head);
-  if (!content.empty())
-    std::memcpy(message.data() + sizeof head, content.data(), content.size());
-  const Refusal refusal = fabric.send(to, options.channel,
-                                      std::span(message).first(sizeof head + content.size()));
+  if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
+  const Refusal refusal =
+      fabric.send(to, options.channel, std::span(message).first(sizeof head + content.size()));
   if (refusal == Refusal::queue_full) return Asked::later;
   if (refusal != Refusal::none) return Asked::never;
   free_calls_.pop_back();
@@ -123,8 +122,7 @@ void Hub::send(Rank to, MessageHead head, std::span<const std::byte> content) {
   head.bytes = static_cast<std::uint32_t>(content.size());
   std::array<std::byte, kMaxMessageBytes> message;
   std::memcpy(message.data(), &head, sizeof head);
-  if (!content.empty())
-    std::memcpy(message.data() + sizeof head, content.data(), content.size());
+  if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
   const std::span<const std::byte> whole(message);
   channel_.send(to, whole.first(sizeof head + content.size()));
 }
@@ -190,8 +188,7 @@ Status Site::fault(Rank rank) const noexcept {
   return refused_[rank] ? Status::refused : Status::ok;
 }
 
-Site::Posted Site::post(Rank to, std::span<const Operation> batch,
-                        std::size_t& accepted) noexcept {
+Site::Posted Site::post(Rank to, std::span<const Operation> batch, std::size_t& accepted) noexcept {
   const dunlin::Posted posted = hub_.fabric.post(batch.subspan(accepted));
   accepted += posted.accepted;
   if (posted.all()) {

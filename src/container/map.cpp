@@ -176,8 +176,8 @@ std::size_t MapState::poll_part() {
   while (!mends.empty()) {
     const Mend& mend = mends.back();
     std::size_t accepted = 0;
-    const Operation swap = compare_swap(mend.home, site.region(), offset_of(mend.slot), mend.from,
-                                        mend.to, nullptr);
+    const Operation swap =
+        compare_swap(mend.home, site.region(), offset_of(mend.slot), mend.from, mend.to, nullptr);
     if (site.post(mend.home, std::span(&swap, 1), accepted) == Site::Posted::later) break;
     mends.pop_back();
     ++done;

@@ -29,8 +29,8 @@ inline constexpr std::uint64_t kVersion = std::uint64_t{1} << 40;
 }
 [[nodiscard]] constexpr std::uint64_t make(std::uint64_t version, std::uint8_t serial, Rank owner,
                                            std::uint16_t fingerprint, State state) noexcept {
-  return (version & 0xffffff) << 40 | std::uint64_t{serial} << 32 |
-         std::uint64_t{owner + 1} << 20 | std::uint64_t{fingerprint} << 4 | state;
+  return (version & 0xffffff) << 40 | std::uint64_t{serial} << 32 | std::uint64_t{owner + 1} << 20 |
+         std::uint64_t{fingerprint} << 4 | state;
 }
 [[nodiscard]] constexpr std::uint64_t version_of(std::uint64_t w) noexcept { return w >> 40; }
 static_assert(make(1, 7, 2, 0xabcd, ready) == 0x00000107003abcd2, "docs/formats/container.md");
@@ -66,8 +66,7 @@ struct MapState final : Served {
   [[nodiscard]] bool publish(MapOperation& op) noexcept;
   /// What the call does about a slot of its key, or a vacant one.
   [[nodiscard]] bool act(MapOperation& op, Sight sight, const std::byte* image) noexcept;
-  [[nodiscard]] bool post(MapOperation& op, std::span<const Operation> batch,
-                          Stage next) noexcept;
+  [[nodiscard]] bool post(MapOperation& op, std::span<const Operation> batch, Stage next) noexcept;
   void next_slot(MapOperation& op, std::uint32_t by = 1) const noexcept;
   [[nodiscard]] Style style_of(const MapOperation& op) const noexcept;
 

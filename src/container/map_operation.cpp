@@ -115,8 +115,8 @@ bool MapState::choose(MapOperation& op) noexcept {
   }
   if (op.call_kind_ == MapCall::insert) {  // most find a vacant slot at once
     op.expected_ = 0;
-    op.desired_ = *claim_word(MapCall::insert, Sight::vacant, op.promise_, 0, op.serial_,
-                              op.fingerprint_);
+    op.desired_ =
+        *claim_word(MapCall::insert, Sight::vacant, op.promise_, 0, op.serial_, op.fingerprint_);
     op.stage_ = Stage::claim;
   } else {
     op.stage_ = Stage::look;
@@ -134,8 +134,7 @@ Style MapState::style_of(const MapOperation& op) const noexcept {
   const Style wanted = op.style_ != Style::automatic ? op.style_ : spec.style;
   if (wanted != Style::automatic) return wanted;
   static constexpr std::array kCalls{Call::insert, Call::assign, Call::find, Call::erase};
-  const Situation situation{.promise = op.promise_,
-                            .bytes = static_cast<double>(shape.slot_bytes)};
+  const Situation situation{.promise = op.promise_, .bytes = static_cast<double>(shape.slot_bytes)};
   return cheaper_style(hub.options.costs, kCalls[static_cast<std::size_t>(op.call_kind_)],
                        situation);
 }
@@ -184,10 +183,9 @@ void MapState::next_slot(MapOperation& op, std::uint32_t by) const noexcept {
 // --- claiming a slot -----------------------------------------------------------------------------
 
 bool MapState::claim(MapOperation& op) noexcept {
-  const Operation swap =
-      compare_swap(op.home_, site.region(), offset_of(op.slot_), op.expected_, op.desired_,
-                   &op.before_)
-          .notify(op.completion_);
+  const Operation swap = compare_swap(op.home_, site.region(), offset_of(op.slot_), op.expected_,
+                                      op.desired_, &op.before_)
+                             .notify(op.completion_);
   return post(op, std::span(&swap, 1), Stage::claimed);
 }
 
@@ -217,10 +215,9 @@ bool MapState::publish(MapOperation& op) noexcept {
   const std::uint64_t at = offset_of(op.slot_);
   const Operation payload = write(op.home_, site.region(), at + kStampBytes,
                                   op.window_.data() + kStampBytes, shape.slot_bytes - kStampBytes);
-  const std::array batch{
-      has_word ? payload.notify(op.completion_, Notify::remotely) : payload,
-      write(op.home_, site.region(), at, &op.ready_, kStampBytes)
-          .notify(op.completion_, Notify::remotely)};
+  const std::array batch{has_word ? payload.notify(op.completion_, Notify::remotely) : payload,
+                         write(op.home_, site.region(), at, &op.ready_, kStampBytes)
+                             .notify(op.completion_, Notify::remotely)};
   return post(op, std::span(batch).first(has_word ? 1 : 2), Stage::done);
 }
 
@@ -261,8 +258,8 @@ bool MapState::looked(MapOperation& op) noexcept {
 
 bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcept {
   const std::uint64_t seen = word_at(slot);
-  const auto word = claim_word(op.call_kind_, sight, op.promise_, seen, op.serial_,
-                               op.fingerprint_);
+  const auto word =
+      claim_word(op.call_kind_, sight, op.promise_, seen, op.serial_, op.fingerprint_);
   op.found_ = sight == Sight::present;
   if (word) {
     op.expected_ = seen;

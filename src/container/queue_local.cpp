@@ -20,8 +20,7 @@ QueueSpec checked(QueueSpec spec, const Fabric& fabric) {
     throw Error("queue '" + spec.name + "': " + why);
   };
   if (spec.element_bytes == 0 || spec.element_bytes > kMaxElementBytes)
-    refuse("an element has 1 to " + std::to_string(kMaxElementBytes) +
-           " bytes (kMaxElementBytes)");
+    refuse("an element has 1 to " + std::to_string(kMaxElementBytes) + " bytes (kMaxElementBytes)");
   if (spec.capacity == 0 || spec.capacity > kMaxSlots)
     refuse("its capacity is 1 to " + std::to_string(kMaxSlots) + " (kMaxSlots)");
   if (spec.host >= fabric.size())

@@ -129,8 +129,8 @@ bool QueueState::choose(QueueOperation& op) noexcept {
     return false;
   }
   if (works_directly(op.promise_)) {
-    const Local result = op.pushes_ ? local_push(op.elements_, op.wanted_)
-                                    : local_pop(op.elements_, op.wanted_);
+    const Local result =
+        op.pushes_ ? local_push(op.elements_, op.wanted_) : local_pop(op.elements_, op.wanted_);
     if (result.way == Local::Way::again) {
       hub.look_again_soon();
       return false;
@@ -157,23 +157,21 @@ Style QueueState::style_of(const QueueOperation& op) const noexcept {
   if (!coherent || kMessageHeader + spec.element_bytes > kMaxMessageBytes) return Style::one_sided;
   const Style wanted = op.style_ != Style::automatic ? op.style_ : spec.style;
   if (wanted != Style::automatic) return wanted;
-  const Situation situation{
-      .promise = op.promise_,
-      .bytes = static_cast<double>(shape.slot_bytes) * op.wanted_,
-      .count = static_cast<double>(op.wanted_)};
+  const Situation situation{.promise = op.promise_,
+                            .bytes = static_cast<double>(shape.slot_bytes) * op.wanted_,
+                            .count = static_cast<double>(op.wanted_)};
   return cheaper_style(hub.options.costs, op.pushes_ ? Call::push : Call::pop, situation);
 }
 
 bool QueueState::ask(QueueOperation& op) noexcept {
   if (fails(op) || !site.connected(spec.host)) return false;
-  const auto most = static_cast<std::uint32_t>((kMaxMessageBytes - kMessageHeader) /
-                                               spec.element_bytes);
+  const auto most =
+      static_cast<std::uint32_t>((kMaxMessageBytes - kMessageHeader) / spec.element_bytes);
   op.asked_for_ = std::min(most, op.wanted_ - op.count_);
   MessageHead head{.container = site.id(), .word = op.asked_for_};
   head.operation = op.pushes_ ? 0 : 1;
-  const auto content =
-      std::span(op.elements_ + std::size_t{op.count_} * spec.element_bytes,
-                op.pushes_ ? std::size_t{op.asked_for_} * spec.element_bytes : 0);
+  const auto content = std::span(op.elements_ + std::size_t{op.count_} * spec.element_bytes,
+                                 op.pushes_ ? std::size_t{op.asked_for_} * spec.element_bytes : 0);
   if (hub.ask(op, spec.host, head, content) == Hub::Asked::yes) op.stage_ = Stage::asked;
   return false;
 }

@@ -56,9 +56,9 @@ std::size_t QueueState::skip_orphans() {
     return 0;
   }
   // The head comes to the lowest first, and no other has room before it has passed that.
-  Tickets& tickets = *std::min_element(
-      orphans.begin(), orphans.end(),
-      [](const Tickets& a, const Tickets& b) { return a.first < b.first; });
+  Tickets& tickets =
+      *std::min_element(orphans.begin(), orphans.end(),
+                        [](const Tickets& a, const Tickets& b) { return a.first < b.first; });
   std::size_t accepted = 0;
   if (!has_room(tickets.first)) {
     const Operation ends =
@@ -92,8 +92,7 @@ void QueueState::answer_claim_request() {
     answered[spec.host] = true;
     return;
   }
-  MessageHead head{
-      .container = site.id(), .call = host_generation, .kind = MessageKind::claims};
+  MessageHead head{.container = site.id(), .call = host_generation, .kind = MessageKind::claims};
   std::span<const Tickets> rest(mine);
   do {
     const auto now = rest.first(std::min(rest.size(), kClaimsAtOnce));
@@ -115,8 +114,12 @@ void QueueState::members_changed() {
   answered.assign(answered.size(), false);
   for (Rank rank = 0; rank < hub.fabric.size(); ++rank)
     if (rank != spec.host && !hub.gone(rank) && site.connected(rank))
-      hub.send(rank, {.container = site.id(), .call = generation, .word = recovered_below,
-                      .kind = MessageKind::claim_request}, {});
+      hub.send(rank,
+               {.container = site.id(),
+                .call = generation,
+                .word = recovered_below,
+                .kind = MessageKind::claim_request},
+               {});
     else
       answered[rank] = rank != spec.host;
 }
@@ -140,9 +143,8 @@ void QueueState::find_unclaimed() {
     memory::fetch(image.data(), site.memory() + offset_of(ticket), image.size());
     const std::uint64_t stamp = word_at(image.data()) & ~kSkip;
     if (stamp > ticket + 1 || (stamp == ticket + 1 && is_whole(shape, image.data()))) continue;
-    const bool is_claimed = std::any_of(claimed.begin(), claimed.end(), [&](const Tickets& some) {
-      return some.contains(ticket);
-    });
+    const bool is_claimed = std::any_of(claimed.begin(), claimed.end(),
+                                        [&](const Tickets& some) { return some.contains(ticket); });
     if (!is_claimed) unclaimed.push_back(ticket);
   }
 }

@@ -54,8 +54,7 @@ struct Maps : test::OnContainers {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, Maps, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+INSTANTIATE_TEST_SUITE_P(On, Maps, testing::ValuesIn(test::container_cases()), test::name_of_case);
 
 TEST_P(Maps, WhatOneMemberInsertsAllFindUnderEachPromise) {
   start_maps(3, 100);

@@ -192,9 +192,9 @@ TEST(QueueErrors, NameWhatIsWrong) {
   Containers containers(world.fabric(0));
   using Fifo = Queue<int>;
   EXPECT_TRUE(contains(what_is_thrown_by([&] { Fifo(containers, {.name = "q"}); }), "capacity"));
-  EXPECT_TRUE(
-      contains(what_is_thrown_by([&] { Fifo(containers, {.name = "q", .capacity = 1, .host = 3}); }),
-               "no member 3"));
+  EXPECT_TRUE(contains(
+      what_is_thrown_by([&] { Fifo(containers, {.name = "q", .capacity = 1, .host = 3}); }),
+      "no member 3"));
 }
 
 }  // namespace

@@ -135,9 +135,9 @@ struct ContainerAuditor {
       last.drain();
       last.step();
     });
-    drained = world.run_until([&] { return last.found_empty() || !last.is_member(); },
-                              1'000'000'000) &&
-              last.is_member();
+    drained =
+        world.run_until([&] { return last.found_empty() || !last.is_member(); }, 1'000'000'000) &&
+        last.is_member();
     EXPECT_TRUE(drained || !last.is_member()) << "the queue does not become empty";
     seen.drained += drained ? 1 : 0;
   }
@@ -209,11 +209,10 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
   containers = std::make_unique<Containers>(*progress);
   map = std::make_unique<AuditedMap>(
       *containers, MapOptions{.name = "map", .slots = 12, .style = auditor.style});
-  queue = std::make_unique<AuditedQueue>(
-      *containers, QueueOptions{.name = "queue",
-                                .capacity = auditor.capacity,
-                                .host = auditor.host,
-                                .style = auditor.style});
+  queue = std::make_unique<AuditedQueue>(*containers, QueueOptions{.name = "queue",
+                                                                   .capacity = auditor.capacity,
+                                                                   .host = auditor.host,
+                                                                   .style = auditor.style});
   map_call_ = std::make_unique<AuditedMap::Operation>(map->core());
   queue_call_ = std::make_unique<AuditedQueue::Operation>(queue->core());
 }
@@ -283,8 +282,7 @@ void AuditedMember::end_map() {
   ++auditor.seen.map;
   event.found = map_call_->found();
   event.end = ++auditor.events;
-  const bool has_value =
-      event.found && (call_ == MapCall::find || call_ == MapCall::insert);
+  const bool has_value = event.found && (call_ == MapCall::find || call_ == MapCall::insert);
   if (!has_value) return;
   const Value value = map_call_->value();
   for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "torn";
@@ -340,8 +338,8 @@ TEST(ContainersInSimulator, KeepTheirPromisesWhateverHappens) {
     ASSERT_FALSE(HasFailure()) << "replay with DUNLIN_CONTAINER_SEEDS='" << seed << " 1'";
   }
   for (const std::uint64_t count :
-       {seen.map, seen.pushes, seen.pops, seen.empty, seen.full, seen.half, seen.lost,
-        seen.stopped, seen.abandoned, seen.drained})
+       {seen.map, seen.pushes, seen.pops, seen.empty, seen.full, seen.half, seen.lost, seen.stopped,
+        seen.abandoned, seen.drained})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.map << " calls on maps, " << seen.pushes << " pushes, " << seen.pops
             << " pops, " << seen.empty << " empty, " << seen.full << " full, " << seen.half

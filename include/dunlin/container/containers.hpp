@@ -61,8 +61,8 @@ class ContainerOperation : public remote::InFlight {
                        std::span<const std::byte> content) noexcept = 0;
 
   container::Hub& hub_;
-  std::uint64_t call_ = 0;     // of a request that is not answered yet
-  std::size_t posted_ = 0;     // operations of a batch that was not taken as a whole
+  std::uint64_t call_ = 0;  // of a request that is not answered yet
+  std::size_t posted_ = 0;  // operations of a batch that was not taken as a whole
   bool answered_ = false;
   remote::Status answer_ = remote::Status::ok;
 

@@ -16,15 +16,15 @@ namespace dunlin {
 
 /// What `dunlin calibrate` measures, in nanoseconds: medians of round trips with another member.
 struct ComponentCosts {
-  double read_ns = 0;         // of 8 bytes
-  double write_ns = 0;        // of 8 bytes, until it is placed
+  double read_ns = 0;          // of 8 bytes
+  double write_ns = 0;         // of 8 bytes, until it is placed
   double compare_swap_ns = 0;  // on words that nobody else uses
   double fetch_add_ns = 0;
-  double message_ns = 0;       // a request and its reply, of a member that polls all the time
-  double byte_ns = 0;          // of each further byte of a read or write
+  double message_ns = 0;  // a request and its reply, of a member that polls all the time
+  double byte_ns = 0;     // of each further byte of a read or write
   double message_byte_ns = 0;
-  double batched_ns = 0;       // of a second operation in a batch
-  double shared_word_ns = 0;   // that each further client adds to an atomic on one word
+  double batched_ns = 0;      // of a second operation in a batch
+  double shared_word_ns = 0;  // that each further client adds to an atomic on one word
 
   [[nodiscard]] bool measured() const noexcept { return read_ns > 0 && message_ns > 0; }
 };
@@ -40,11 +40,11 @@ enum class Call : std::uint8_t { insert, assign, find, erase, push, pop };
 /// What a call meets.
 struct Situation {
   Promise promise = Promise::both;
-  double load = 0.5;       // of a map: keys for each slot
-  double clients = 1;      // that make such calls on this container at the same time
-  double bytes = 32;       // of the slot, or of all slots that are pushed or popped
-  double count = 1;        // elements of the call
-  double wait_ns = 0;      // until the target polls: the mean residual of its poll intervals
+  double load = 0.5;   // of a map: keys for each slot
+  double clients = 1;  // that make such calls on this container at the same time
+  double bytes = 32;   // of the slot, or of all slots that are pushed or popped
+  double count = 1;    // elements of the call
+  double wait_ns = 0;  // until the target polls: the mean residual of its poll intervals
 };
 
 /// Part of a prediction: so many of a component.

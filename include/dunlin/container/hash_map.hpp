@@ -29,8 +29,9 @@ namespace container {
 
 struct Nothing {};
 template <class V>
-inline constexpr std::uint32_t kBytesOf =
-    std::is_same_v<V, Nothing> ? 0 : static_cast<std::uint32_t>(sizeof(V));
+inline constexpr std::uint32_t kBytesOf = std::is_same_v<V, Nothing>
+                                              ? 0
+                                              : static_cast<std::uint32_t>(sizeof(V));
 
 /// A call on a map, with room for its key and value.
 template <class K, class V>
@@ -56,7 +57,7 @@ class TypedMapOperation final : public MapOperation {
   /// Of a find or insert that found the key.
   [[nodiscard]] V value() const noexcept {
     V value{};
-    if constexpr (kBytesOf<V> > 0) std::memcpy(&value, payload_.data() + sizeof(K), sizeof(V));
+    if constexpr (kBytesOf < V >> 0) std::memcpy(&value, payload_.data() + sizeof(K), sizeof(V));
     return value;
   }
   /// An insert that found no such key.
@@ -66,16 +67,15 @@ class TypedMapOperation final : public MapOperation {
   void run(MapCall call, const K& key, const V* value, Promise promise, Style style) noexcept {
     abandon();
     std::memcpy(payload_.data(), &key, sizeof(K));
-    if constexpr (kBytesOf<V> > 0)
+    if constexpr (kBytesOf < V >> 0)
       if (value != nullptr) std::memcpy(payload_.data() + sizeof(K), value, sizeof(V));
     begin(call, promise, style);
   }
 
  private:
   alignas(8) std::array<std::byte, kPayload> payload_;
-  alignas(kCacheLineBytes)
-      std::array<std::byte, std::max<std::size_t>(kProbeBytes, shape_of(kPayload).slot_bytes)>
-          window_;
+  alignas(kCacheLineBytes) std::array<
+      std::byte, std::max<std::size_t>(kProbeBytes, shape_of(kPayload).slot_bytes)> window_;
 };
 
 }  // namespace container
@@ -83,10 +83,9 @@ class TypedMapOperation final : public MapOperation {
 /// A HashMap is a map that is spread over the members by the hash of its keys; each uses all of it.
 /// One thread uses it, the one that polls.
 ///
-///     dunlin::HashMap<std::uint64_t, double> prices(containers, {.name = "prices", .slots = 1000});
-///     prices.insert(7, 1.5).wait();
-///     auto found = prices.find(7);                      // under way
-///     if (found.outcome().found()) use(found.value());  // waits
+///     dunlin::HashMap<std::uint64_t, double> prices(containers, {.name = "prices", .slots =
+///     1000}); prices.insert(7, 1.5).wait(); auto found = prices.find(7);                      //
+///     under way if (found.outcome().found()) use(found.value());  // waits
 template <PlainKey K, class V>
 class HashMap {
   static_assert(std::is_trivially_copyable_v<V>, "a map holds plain bytes");

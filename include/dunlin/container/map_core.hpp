@@ -50,8 +50,8 @@ class MapOperation : public ContainerOperation {
 
  protected:
   explicit MapOperation(MapCore& map) noexcept;
-  /// `payload` is key and value, one behind the other; `window` is at least kProbeBytes, and a slot,
-  /// long, and begins on a cache line. Both belong to the derived class.
+  /// `payload` is key and value, one behind the other; `window` is at least kProbeBytes, and a
+  /// slot, long, and begins on a cache line. Both belong to the derived class.
   void use(std::byte* payload, std::span<std::byte> window) noexcept {
     payload_ = payload;
     window_ = window;
@@ -60,7 +60,17 @@ class MapOperation : public ContainerOperation {
 
  private:
   friend struct MapState;
-  enum class Stage : std::uint8_t { choose, ask, asked, claim, claimed, look, looked, publish, done };
+  enum class Stage : std::uint8_t {
+    choose,
+    ask,
+    asked,
+    claim,
+    claimed,
+    look,
+    looked,
+    publish,
+    done
+  };
   void advance() noexcept override;
   void clean_up() noexcept override;
   void replied(remote::Status status, bool flag,

@@ -16,7 +16,8 @@
 ///  CON-Q1  Elements leave in the order of their tickets, each at most once.
 ///  CON-Q2  No slot is written before the head has passed its former ticket.
 ///  CON-Q3  Each ticket is used: by its element, or by a mark that pops skip.
-///  CON-Q4  `empty` means that head and tail were equal at some moment of the call; `full` that they
+///  CON-Q4  `empty` means that head and tail were equal at some moment of the call; `full` that
+///  they
 ///          were `capacity` apart, marks included.
 namespace dunlin::container {
 

@@ -14,8 +14,8 @@
 #include <dunlin/container/hash_map.hpp>
 #include <dunlin/container/slot.hpp>
 
-/// Containers of plain words, which need no protocol: arrays, counters, and Bloom filters. Each call
-/// is one read, write or atomic of the fabric, but for a Bloom filter's insert.
+/// Containers of plain words, which need no protocol: arrays, counters, and Bloom filters. Each
+/// call is one read, write or atomic of the fabric, but for a Bloom filter's insert.
 namespace dunlin {
 
 namespace container {
@@ -51,8 +51,7 @@ class WordsOperation : public ContainerOperation {
   explicit WordsOperation(WordsCore& words) noexcept;
   /// `memory` and `offset` agree modulo 8.
   void begin_read(Rank home, std::uint64_t offset, void* memory, std::size_t bytes) noexcept;
-  void begin_write(Rank home, std::uint64_t offset, const void* memory,
-                   std::size_t bytes) noexcept;
+  void begin_write(Rank home, std::uint64_t offset, const void* memory, std::size_t bytes) noexcept;
   void begin_add(Rank home, std::uint64_t offset, std::uint64_t add) noexcept;
   void begin_set_bits(Rank home, std::uint64_t offset, std::uint64_t bits) noexcept;
   /// One word of each member, into an array of as many.
@@ -203,7 +202,8 @@ struct BloomFilterOptions {
 };
 
 /// A BloomFilter tells whether a key may have been inserted: all bits of a key are in one word, so
-/// that one read answers. With 6 keys for each word, some 2.5 % of other keys are taken for present.
+/// that one read answers. With 6 keys for each word, some 2.5 % of other keys are taken for
+/// present.
 template <PlainKey K>
 class BloomFilter {
  public:
