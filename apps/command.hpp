@@ -5,7 +5,7 @@
 
 #include <dunlin/error.hpp>
 
-// <CLI/CLI.hpp> takes the compiler two seconds: only for who defines options.
+// <CLI/CLI.hpp> takes the compiler two seconds: only for sources that define options.
 namespace CLI {
 class App;
 class Option;
@@ -51,7 +51,7 @@ class VerificationFailed : public Error {
 CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<std::string>& list,
                       const std::string& entry, const std::string& about);
 
-// One function a command, in the folder of its name; add_commands() calls each.
+// A function for each command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_multicast(CLI::App& program);

@@ -7,7 +7,7 @@
 /// The files that commands write their results to.
 namespace dunlin::app {
 
-/// What an option names.
+/// The file that an option names.
 struct NamedFile {
   std::string option;
   std::string path;

@@ -5,6 +5,7 @@
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/routing/experiments.hpp"
+#include "bench/segment/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
 namespace dunlin::app {
@@ -16,6 +17,7 @@ void add_bench(CLI::App& program) {
   bench::add_fabric_suite(*bench);
   bench::add_table_suite(*bench);
   bench::add_multicast_suite(*bench);
+  bench::add_segment_suite(*bench);
   bench::add_routing_suite(*bench);
 }
 

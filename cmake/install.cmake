@@ -11,7 +11,7 @@ install(DIRECTORY include/dunlin TYPE INCLUDE)
 if(DUNLIN_APPS)
   install(TARGETS dunlin_command)
   if(TARGET dunlin_mpi_barrier)
-    install(TARGETS dunlin_mpi_barrier)  # beside dunlin, which looks for it there
+    install(TARGETS dunlin_mpi_barrier dunlin_mpi_one_sided)  # beside dunlin, which looks for it there
   endif()
 endif()
 install(EXPORT DunlinTargets NAMESPACE dunlin:: DESTINATION ${package_dir})

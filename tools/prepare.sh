@@ -16,6 +16,7 @@ data_packages=("${pypi_packages[@]}" topohub@pypi)
 hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
 model_packages=(spin) # explores models of protocols
+checker_packages=(golang-go ca-certificates) # builds the checker of linearizability
 # What boots a kernel with RDMA devices, and what runs in there.
 machine_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils binutils make gcc-12
   ibverbs-providers iproute2)

@@ -8,7 +8,7 @@
 /// Before hosts form a group, their commands meet: whether all are about to do the same.
 namespace dunlin::app {
 
-/// What a host is about to do.
+/// The run that a host is about to begin.
 struct Intent {
   std::string what;          // "routing": others do not meet it
   std::string text = {};     // for people; what must be the same

@@ -105,7 +105,7 @@ Cluster::Cluster(const FabricOptions& options)
 }
 
 /// From the options, or else from a launcher, to whom each process is a host (docs/deploy.md has
-/// the variables); or this host is alone. What is still open then is asked of the environment.
+/// the variables); or this host is alone. The environment fills the options still open.
 void Cluster::choose_hosts(const FabricOptions& options) {
   const launch::Environment environment;
   NetworkJoinOptions place{.group = "dunlin", .address = options.address};
@@ -195,7 +195,7 @@ std::string Cluster::group(const std::string& what) const {
   return hosts_ == 1 ? fresh_group(what) : what;
 }
 
-/// What each fabric asks for, and those between hosts besides.
+/// The options of every fabric, and those of fabrics between hosts.
 template <class JoinOptions>
 JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
   JoinOptions options;

@@ -17,8 +17,8 @@
 /// line, used by every group that the command makes.
 namespace dunlin::app {
 
-/// What this host has for the fabric: "provider: device ..." or devices. Asked so that children of
-/// this process can use all of it.
+/// The devices that this host has for the fabric, as "provider: device ..." or devices. Asked so
+/// that children of this process can use all of it.
 [[nodiscard]] std::vector<std::string> networks_of(const std::string& fabric);
 
 /// A member's place in a group.
@@ -36,7 +36,7 @@ class Cluster {
   /// Shared memory of this host.
   Cluster() = default;
   /// Throws BadInput that names what is missing, does not fit, or is not there; then it lists what
-  /// is. What the options leave open is asked of the launcher's environment.
+  /// is. The launcher's environment fills the options left open.
   explicit Cluster(const FabricOptions& options);
 
   [[nodiscard]] const std::string& fabric() const noexcept { return fabric_; }

@@ -8,7 +8,7 @@ namespace CLI {
 class App;
 }
 
-/// What a command line says about the fabric, with the same words for every command.
+/// The options of a command line about the fabric; they are the same for every command.
 namespace dunlin::app {
 
 struct FabricOptions {
@@ -24,7 +24,7 @@ struct FabricOptions {
   std::optional<double> silence_timeout_s = {};
 };
 
-/// What the help says of the defaults of the time-outs, which differ between commands.
+/// The help's text on the defaults of the time-outs, which differ between commands.
 struct DefaultTimeOuts {
   std::string join;
   std::string silence;

@@ -4,7 +4,7 @@
 
 namespace dunlin::app {
 
-/// One that nobody else has.
+/// A secret that no other process has.
 [[nodiscard]] std::string random_secret();
 
 }  // namespace dunlin::app

@@ -23,7 +23,8 @@ constexpr std::uint32_t kJoinTimeoutMs = 30'000;
 constexpr std::uint32_t kSilenceTimeoutMs = 10'000;  // it may wait for a core when it wakes up
 constexpr std::uint32_t kLookMs = 50;                // how often it asks what its parent wants
 constexpr std::uint32_t kLastWordsMs = 2'000;
-/// What the processes that work together say of a failure is more to the point than ours.
+/// The processes that work together explain a failure better than the watch does, so it waits for
+/// their explanation.
 constexpr std::uint64_t kOthersExplainNs = 1'000'000'000;
 constexpr std::size_t kMostBytes = 1'024;
 
@@ -50,7 +51,7 @@ std::string heard(const Descriptor& line) {
                     : std::string(message.data(), static_cast<std::size_t>(bytes));
 }
 
-/// What a Loop polls: the group, also when that has ended here, which its check() would throw.
+/// A Loop polls this: the group, also when that has ended here, which its check() would throw.
 struct Views {
   Group& group;
   std::size_t poll() { return group.poll(); }

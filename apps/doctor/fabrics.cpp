@@ -139,7 +139,7 @@ const char* transport_of(const std::string& node, const std::string& link) {
   return link == "Ethernet" ? "RoCE" : "InfiniBand";
 }
 
-/// One port of a device; a port that is active can be used.
+/// Reports on a port of a device; a port that is active can be used.
 Finding port(const Host& host, const std::string& device, const std::string& number) {
   const std::string folder = "sys/class/infiniband/" + device;
   const std::string at = folder + "/ports/" + number;
@@ -175,7 +175,7 @@ bool has_uverbs(const Host& host) {
                      [](const std::string& name) { return name.starts_with("uverbs"); });
 }
 
-/// What is missing between a device of the kernel and a program, most important first.
+/// Reports what a program lacks to use a device of the kernel, the most important first.
 void check_way_to_devices(const Host& host, Finding& finding) {
   const bool active = std::any_of(finding.parts.begin(), finding.parts.end(),
                                   [](const Finding& part) { return part.state == State::good; });

@@ -15,7 +15,7 @@ enum class State {
 };
 [[nodiscard]] const char* name_of(State state);
 
-/// What was found of one subject.
+/// The doctor's report on one subject.
 struct Finding {
   std::string subject;
   State state = State::good;

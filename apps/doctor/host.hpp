@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-/// What the doctor looks at: files below a root, and what only the system itself can say. A test
-/// makes its own of both.
+/// The host that the doctor looks at: files below a root, and values that only the system can tell.
+/// A test makes its own of both.
 namespace dunlin::doctor {
 
 struct Space {

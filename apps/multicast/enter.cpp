@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kNewsInterval{1'000};
 constexpr int kJoinLookMs = 2;  // a joiner tries again by itself, and rings no descriptor for that
 
-/// What a waiting member prints, and the signal that ends its waiting.
+/// A waiting member: what it prints, and the signal that ends its waiting.
 class Waiting {
  public:
   Waiting(std::string name, SignalGuard& signals) : name_(std::move(name)), signals_(signals) {}

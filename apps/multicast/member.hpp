@@ -15,10 +15,10 @@
 
 namespace dunlin::app::cast {
 
-/// What the group's subgroup is called.
+/// The name of the group's subgroup.
 inline constexpr const char* kSubgroup = "messages";
 
-/// What a member does while it is one.
+/// How many messages a member sends, how large, and when it stops.
 struct Course {
   bool lines = false;       // sends those of standard input, until there are no more; or:
   std::size_t bytes = 100;  // messages of so many,

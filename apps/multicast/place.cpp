@@ -22,7 +22,7 @@ constexpr std::uint32_t kFormMs = 10'000;  // a fabric of those who are there
 
 std::uint32_t in_ms(double seconds) { return static_cast<std::uint32_t>(seconds * 1e3); }
 
-/// What the library says of a name, as this option's fault.
+/// Reports the library's complaint about a name as a fault of this option.
 template <class Check>
 void check_name(const char* option, const std::string& name, Check check) {
   try {
@@ -72,12 +72,12 @@ void Place::check_names() const {
   check_name("--group", options_.group, check_joinable_group_name);
   check_name("--name", options_.name, check_member_name);
   if (options_.join && !founders.empty())
-    throw BadInput("--join and --members: one who joins is no founder; give one of them");
+    throw BadInput("--join and --members: a joiner is no founder; give one of them");
   if (!options_.join && founders.empty())
     throw BadInput("--members is missing: name all founders, or --join a group of others");
   check_member_names("--members", founders);
   if (!options_.join && std::ranges::count(founders, options_.name) == 0)
-    throw BadInput(fmt::format("--name {}: not one of --members {}; who comes later gives --join",
+    throw BadInput(fmt::format("--name {}: not one of --members {}; a later joiner gives --join",
                                options_.name, fmt::join(founders, ",")));
 }
 

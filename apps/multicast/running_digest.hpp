@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-/// What a member has delivered, in one number: whoever has delivered the same messages of the same
-/// senders in the same order has the same one. Not for secrets.
+/// A digest of all messages that a member has delivered: members that delivered the same messages
+/// of the same senders in the same order have the same one. Not for secrets.
 namespace dunlin::app::cast {
 
 struct RunningDigest {

@@ -9,7 +9,7 @@
 
 namespace dunlin::process {
 
-/// What is written to `in` can be read from `out`. A program that is executed inherits neither.
+/// Bytes written to `in` can be read from `out`. A program that is executed inherits neither.
 struct Pipe {
   Descriptor out;
   Descriptor in;

@@ -70,7 +70,7 @@ class Judge {
     verdict_.differences.push_back(fmt::format("{} to {}: {}", topology_.routers[from].label,
                                                topology_.routers[to].label, how));
   }
-  /// What is wrong with the way a message would take; empty if nothing is.
+  /// Follows the way that a message would take. Returns what is wrong with it; empty if nothing is.
   [[nodiscard]] std::string follow(RouterId from, RouterId to, Cost expected) const {
     if (expected == kNoLink) {
       return tables_[from].next_hop[to] == kNoRouter ? "" : "it has a next hop to nowhere";

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-/// What computing shortest paths costs on a simulated CPU.
+/// The time that computing shortest paths takes on a simulated CPU.
 namespace dunlin::routing {
 
 /// A computation takes so long for every arc that it examines (reading its cost included).

@@ -7,12 +7,12 @@
 #include "routing/cost.hpp"
 #include "routing/topology.hpp"
 
-/// What happens to the links during a run.
+/// The events of a run: changes of links.
 namespace dunlin::routing {
 
 enum class EventKind : std::uint8_t { cost, down, up };
 
-/// One arc's new cost; kNoLink if it is lost.
+/// The new cost of an arc; kNoLink if it is lost.
 struct Change {
   ArcId arc;
   Cost cost;

@@ -13,7 +13,7 @@ class LinkState {
 
   [[nodiscard]] Cost cost(ArcId arc) const { return costs_[arc]; }
   [[nodiscard]] bool lost(ArcId arc) const { return costs_[arc] == kNoLink; }
-  /// What the arc cost when it was last there.
+  /// The cost of the arc when it was last there.
   [[nodiscard]] Cost cost_before_loss(ArcId arc) const { return last_costs_[arc]; }
   /// The arcs of a link in the order a -> b, b -> a; one if it is one-way.
   [[nodiscard]] const std::vector<ArcId>& arcs(LinkId link) const { return arcs_of_link_[link]; }

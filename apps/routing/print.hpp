@@ -6,7 +6,7 @@
 
 #include "routing/record.hpp"
 
-/// What a run says on the terminal: text, without side effects.
+/// The texts that a run prints on the terminal, made without side effects.
 namespace dunlin::routing {
 
 /// "850 ns", "12.3 us", "4.56 ms".

@@ -15,7 +15,7 @@ class Processes {
  public:
   Processes();
 
-  /// Forks a process that runs `work` and ends. What `work` throws is kept for complain().
+  /// Forks a process that runs `work` and ends. An exception of `work` is kept for complain().
   void start(const std::function<void()>& work);
   /// Throws what the first failing child has thrown, BadInput or Error; returns if none has.
   void complain();

@@ -73,7 +73,8 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-/// What the <key> elements declare: what each short key is called, and which elements may have it.
+/// The declarations of the <key> elements: the name of each short key, and the elements that may
+/// have it.
 class Keys {
  public:
   Keys(const Document& document) {

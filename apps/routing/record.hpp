@@ -10,11 +10,11 @@
 #include "routing/events.hpp"
 #include "routing/topology.hpp"
 
-/// What a run has to tell, for people (print.hpp), scripts (json_output.hpp) and the eye
+/// The record of a run, for people (print.hpp), scripts (json_output.hpp) and the eye
 /// (report.hpp). All times in nanoseconds.
 namespace dunlin::routing {
 
-/// What one router did about one event; its times are the fabric's.
+/// How one router reacted to one event; its times are the fabric's.
 struct Outcome {
   std::uint32_t stage = 0;         // which event, as counted by the table (rows.hpp)
   std::uint32_t computations = 0;  // 0: it could tell that it need not

@@ -25,7 +25,7 @@ class Router {
   [[nodiscard]] bool finished() const noexcept { return finished_ || !failure_.empty(); }
   /// A sentence that says why the run did not come to its end; empty if it did.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
-  /// The failure is that of whoever gave the hosts their input.
+  /// The user who gave the hosts their input caused the failure.
   [[nodiscard]] const Paths& paths() const noexcept { return paths_; }
 
  private:

@@ -17,9 +17,9 @@
 /// row n to the station, which plays the events and collects what the routers report.
 ///
 /// A run is a sequence of stages. The station orders one by writing its number; the routers at the
-/// ends of the link write the new costs into their rows; whoever must computes; every router says
-/// when it has settled; then the station orders the next. When something is lost, it orders the
-/// end, and says why.
+/// ends of the link write the new costs into their rows; the routers that must compute do; every
+/// router says when it has settled; then the station orders the next. When something is lost, it
+/// orders the end, and says why.
 namespace dunlin::routing {
 
 using app::load_text;
@@ -42,7 +42,7 @@ struct Row {
   Cell<std::uint32_t> order;
 };
 
-/// What all members know from the start: the network, the script, and which host does what.
+/// All members know this from the start: the network, the script, and the task of each host.
 /// Outlives all routers.
 class Plan {
  public:
@@ -81,7 +81,7 @@ class Plan {
   [[nodiscard]] const LinkEvent* event(std::uint32_t stage) const noexcept {
     return stage == kStart ? nullptr : &events_[stage - kStart - 1];
   }
-  /// Who writes in that stage.
+  /// The routers that write in that stage.
   [[nodiscard]] const std::vector<RouterId>& writers(std::uint32_t stage) const noexcept {
     return stage == kStart ? everyone_ : writers_[stage - kStart - 1];
   }

@@ -9,7 +9,7 @@ namespace dunlin::routing {
 
 namespace {
 
-/// One router may notice another's death before we do.
+/// A router may notice another's death before the station does.
 constexpr std::uint64_t kNewsTakesNs = 500'000'000;
 
 }  // namespace

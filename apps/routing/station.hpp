@@ -29,7 +29,7 @@ class Station {
   [[nodiscard]] bool finished() const noexcept { return !failure_.empty() || !tables_.empty(); }
   /// A sentence that names the router that failed; empty if none did.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
-  /// What each router has installed at the end.
+  /// The forwarding table of each router at the end.
   [[nodiscard]] const std::vector<Installed>& tables() const noexcept { return tables_; }
 
  private:

@@ -18,7 +18,7 @@ std::string text_of(const View& view) {
   return fmt::format("view {} of {}", view.number, fmt::join(view.members, " "));
 }
 
-/// Numbers go up by one, everybody is in its own views, and who is new in one is said to be.
+/// Numbers go up by one, each member is in its own views, and each view names its new members.
 std::string fault_in_views(const NodeLog& node) {
   for (std::size_t i = 0; i < node.views.size(); ++i) {
     const View& view = node.views[i];
@@ -78,7 +78,8 @@ bool is_prefix(Entries shorter, Entries longer) {
          std::equal(shorter.begin(), shorter.end(), longer.begin());
 }
 
-/// Whoever went on from a view has delivered in it what anybody has, in the same order.
+/// A member that went on from a view has delivered in it all that any member has, in the same
+/// order.
 std::string fault_of_virtual_synchrony(const NodeLog& survivor, const NodeLog& other,
                                        std::size_t subgroup, const std::string& name) {
   const SubgroupLog& theirs = other.subgroups[subgroup];
@@ -133,7 +134,7 @@ std::string fault_of_stopping(const Record& record) {
   return "";
 }
 
-/// What a member that is left has sent, all that are left have delivered.
+/// All remaining members have delivered all messages that remaining members sent.
 std::string fault_of_progress(const Record& record, std::size_t subgroup, const std::string& name) {
   const auto takes_part = [&](const NodeLog& node) {
     return !node.dead && !node.ended && !node.views.empty() && node.subgroups[subgroup].member;

@@ -8,8 +8,8 @@
 #include <dunlin/group.hpp>
 #include <dunlin/multicast.hpp>
 
-/// What the members of a simulated group saw, held against what docs/group.md and docs/multicast.md
-/// promise. Pure.
+/// Compares what the members of a simulated group saw with the promises of docs/group.md and
+/// docs/multicast.md. Pure.
 namespace dunlin::app::sim {
 
 /// A message says whose it is, and the how-many-th of that member in its subgroup.
@@ -31,8 +31,8 @@ struct SubgroupLog {
   std::uint64_t accepted = 0;  // messages of its own that were taken
   bool member = false;
   bool sender = false;
-  /// What was delivered before is not in it. A member that came with the state has all; one that
-  /// waits for the state, nothing: kNothingYet.
+  /// Messages delivered before are not in it. A member that came with the state has all; a member
+  /// that waits for the state has nothing: kNothingYet.
   std::uint64_t from_view = 1;
   static constexpr std::uint64_t kNothingYet = UINT64_MAX;
 };

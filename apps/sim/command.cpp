@@ -21,8 +21,8 @@ Each seed makes a group of 2 to 6 members, up to three subgroups that overlap, m
 crashes, hung processes behind live network cards, pauses, slow nodes, cut, one-way and slow links,
 disks that get slow, get full or fail, members that leave, and in one seed of three members that come
 in. The real group and multicast run on a simulated network, and the logs of durable subgroups on
-simulated disks, whose machines all crash in the end, and start again. What every member saw is held
-against docs/group.md and docs/multicast.md; the first fault ends the run, with its seed.
+simulated disks, whose machines all crash in the end, and start again. The auditor compares what every
+member saw with docs/group.md and docs/multicast.md; the first fault ends the run, with its seed.
 
 Exit status: 0 no fault was found; 1 one was; 2 wrong input; 3 it could not run.
 

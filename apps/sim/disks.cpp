@@ -106,7 +106,8 @@ std::string Disks::crash_all_and_find_fault(const Record& record, const std::str
       const NodeLog& node = record.nodes[member];
       logs.push_back(read(disks_[member], node.name, group, subgroup));
       reports.push_back(logs.back().report);
-      // Who was given a state, and delivered nothing since, may not have had all of the log yet.
+      // A member that was given a state, and delivered nothing since, may not have all of the log
+      // yet.
       const bool delivered = node.subgroups[i].delivered.size() > node.subgroups[i].loaded;
       if (delivered && !begins_with(logs.back().messages, node.subgroups[i]))
         return fmt::format("{} delivered {} messages in '{}', which its log does not begin with",

@@ -5,7 +5,7 @@
 
 namespace dunlin::app::sim {
 
-/// What a scenario draws from its seed.
+/// Draws the random choices of a scenario from its seed.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed) {}

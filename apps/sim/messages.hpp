@@ -9,7 +9,7 @@
 
 #include "sim/audit.hpp"
 
-/// What simulated members send: bytes that tell whose they are, and that only one message has.
+/// The messages that simulated members send: their bytes tell the sender, and no two are alike.
 namespace dunlin::app::sim {
 
 struct MessageHead {

@@ -147,7 +147,7 @@ class Restart {
     return true;
   }
 
-  /// What all were given, and what they knew before.
+  /// Compares what all members were given with what they knew before.
   std::string fault_in(std::size_t subgroup, const Members& members, bool all) {
     const std::string& name = specs_[subgroup].name;
     if (all && !has_all(members, subgroup))
@@ -161,7 +161,7 @@ class Restart {
       const std::string& node = record_.nodes[i].name;
       if (!is_prefix(members[i]->given[subgroup], longest))
         return fmt::format("all start again, and {} is given other messages of '{}'", node, name);
-      // Whoever was given nothing new may not have been given all yet.
+      // A member that was given nothing new may not have been given all yet.
       if (all && !is_prefix(known_[subgroup][i], longest))
         return fmt::format(
             "all start again, and of the {} messages that {} had of '{}' not all "

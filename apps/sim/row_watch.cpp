@@ -10,7 +10,7 @@
 namespace dunlin::app::sim {
 namespace {
 
-/// What the members of a view agree by.
+/// The table by which the members of a view agree.
 constexpr std::string_view kViewTable = "view";
 
 std::uint64_t word(const TableCore& table, std::size_t row, std::size_t index) {
@@ -76,7 +76,7 @@ void RowWatch::look(const TableCore& table, const View& view) {
   // There is one of each name and view, or the code that is watched is wrong.
   if (!is_shaped(table, seen))
     return complain(table, table.my_row(), "after a table of the same view with other rows");
-  // Its own view may not have begun yet: who comes in then is in no view before.
+  // Its own view may not have begun yet: a joiner is in no view before its first one.
   const bool other_view = seen.view != view.number && view.number >= seen.generation;
   seen.view = view.number;
   for (std::size_t row = 0; row < table.size(); ++row) {

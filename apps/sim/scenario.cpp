@@ -257,7 +257,7 @@ class Scenario {
     return find_fault(record(), at_rest);
   }
 
-  /// Who is left can still send, and is heard, in time.
+  /// The remaining members can still send, and all deliver it in time.
   std::string fault_of_last_messages() {
     std::vector<std::uint64_t> polls;
     std::string refused;

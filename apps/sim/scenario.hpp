@@ -21,7 +21,7 @@ struct Outcome {
 /// A line of what happens, with its time; for `--trace`.
 using Trace = std::function<void(std::uint64_t time_ns, const std::string& what)>;
 
-/// What may happen besides.
+/// Joins and faults of disks, each of which may be left out.
 struct Kinds {
   bool joins = true;        // in one seed of three, members come in later
   bool disk_faults = true;  // in one of two with durable subgroups

@@ -156,6 +156,34 @@ Json table_json(const Sample& sample, const Group& group, const Table& table) {
   return json;
 }
 
+Json space_json(const Group& group, const Space& space) {
+  Json json{{"name", space.name}};
+  for (const char* part : {"members", "locks"}) json[part] = Json::array();
+  for (const SpaceMember& m : space.members) {
+    json["members"].push_back({{"rank", m.rank},
+                               {"name", group.name_of(m.rank)},
+                               {"pool_bytes", m.pool_bytes},
+                               {"used_bytes", m.used_bytes},
+                               {"blocks", m.blocks},
+                               {"largest_free_bytes", m.largest_free_bytes},
+                               {"fragmentation", m.fragmentation()},
+                               {"gets", m.gets.total},
+                               {"gets_per_s", or_null(m.gets.per_s)},
+                               {"puts", m.puts.total},
+                               {"puts_per_s", or_null(m.puts.per_s)},
+                               {"locks", m.locks.total},
+                               {"locks_per_s", or_null(m.locks.per_s)},
+                               {"in_flight", m.in_flight}});
+  }
+  for (const SpaceLock& lock : space.locks()) {
+    json["locks"].push_back({{"home_rank", lock.home},
+                             {"offset", lock.offset},
+                             {"holder_rank", or_null(lock.holder)},
+                             {"waiter_ranks", lock.waiters}});
+  }
+  return json;
+}
+
 Json group_json(const Sample& sample, const Group& group) {
   Json json{{"name", group.name},
             {"access", group.access},
@@ -169,6 +197,8 @@ Json group_json(const Sample& sample, const Group& group) {
   for (const Table& table : group.tables) {
     json["tables"].push_back(table_json(sample, group, table));
   }
+  json["spaces"] = Json::array();
+  for (const Space& space : group.spaces) json["spaces"].push_back(space_json(group, space));
   return json;
 }
 

@@ -11,7 +11,8 @@
 #include "top/counter.hpp"
 #include "top/value.hpp"
 
-/// What the members of a multicast show in the rows of its table (src/multicast/row.hpp).
+/// The statistics that members of a multicast publish in the rows of its table
+/// (src/multicast/row.hpp).
 namespace dunlin::top {
 
 /// Of one member, in the view at hand; counted in its own memory.

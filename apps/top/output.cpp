@@ -23,7 +23,7 @@ constexpr nanoseconds kFirstInterval = std::chrono::milliseconds(200);
 
 std::uint64_t now_ns() { return shm::read_clock_ns(CLOCK_MONOTONIC); }
 
-/// Lets time pass; false if whoever reads our output is gone.
+/// Lets time pass; false if the reader of the output is gone.
 bool pass(nanoseconds time) {
   pollfd output{STDOUT_FILENO, 0, 0};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/// What the kernel says of a process, to anybody who asks.
+/// Facts about a process that the kernel tells every process.
 namespace dunlin::top {
 
 struct ProcessSample {

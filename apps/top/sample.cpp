@@ -57,11 +57,34 @@ void add_member(Group& group, const Segment& segment, const ProcessReader& proce
   if (segment.info.kind == mapping::MappingKind::base) member->loop = read_loop(segment.payload);
 }
 
+void add_space(Group& group, const Segment& segment, std::vector<std::string>& remarks) {
+  if (segment.info.kind != mapping::MappingKind::published) return;
+  const auto name = space_of(segment.info.region);
+  if (!name) return;
+  std::optional<SpaceMember> member = read_space(segment.payload);
+  if (!member) {
+    remarks.push_back("group " + group.name + ": the statistics of space '" + std::string(*name) +
+                      "' of process " + std::to_string(segment.pid) +
+                      " are damaged, or of another version");
+    return;
+  }
+  member->rank = segment.info.owner_rank;
+  member->incarnation = segment.info.incarnation;
+  Space* space = find(group.spaces, [&](const Space& s) { return s.name == *name; });
+  if (space == nullptr) space = &group.spaces.emplace_back(Space{.name = std::string(*name)});
+  space->members.push_back(std::move(*member));
+}
+
 void sort(Sample& sample) {
   for (Group& group : sample.groups) {
     std::sort(group.members.begin(), group.members.end(), [](const Member& a, const Member& b) {
       return std::tie(a.rank, a.pid, a.incarnation) < std::tie(b.rank, b.pid, b.incarnation);
     });
+    std::sort(group.spaces.begin(), group.spaces.end(),
+              [](const Space& a, const Space& b) { return a.name < b.name; });
+    for (Space& space : group.spaces)
+      std::sort(space.members.begin(), space.members.end(),
+                [](const SpaceMember& a, const SpaceMember& b) { return a.rank < b.rank; });
     std::sort(group.tables.begin(), group.tables.end(), [](const Table& a, const Table& b) {
       return std::tie(a.name, a.generation, a.layout_hash) <
              std::tie(b.name, b.generation, b.layout_hash);
@@ -78,7 +101,7 @@ void compare_pages(const StatisticsSample& before, StatisticsSample& after) {
   after.pushes.compare(before.pushes.total, seconds);
   after.pulls.compare(before.pulls.total, seconds);
   for (PredicateSample& p : after.predicates) {
-    // One that was not there before has counted from 0 since then.
+    // A predicate that was not there before has counted from 0 since then.
     const auto* old = find(before.predicates, [&](const auto& b) { return b.id == p.id; });
     p.evaluations.compare(old == nullptr ? 0 : old->evaluations.total, seconds);
     p.firings.compare(old == nullptr ? 0 : old->firings.total, seconds);
@@ -155,7 +178,9 @@ Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
   for (Group& group : sample.groups) {
     std::vector<const Segment*> parts;
     for (const Segment& segment : segments) {
-      if (is_of(segment, group)) parts.push_back(&segment);
+      if (!is_of(segment, group)) continue;
+      parts.push_back(&segment);
+      add_space(group, segment, sample.remarks);
     }
     group.tables = read_tables(parts, now_ns, sample.remarks);
   }
@@ -173,6 +198,7 @@ void compare(const Sample& before, Sample& after) {
     if (old == nullptr) continue;
     for (Member& member : group.members) compare_members(*old, member, seconds);
     for (Table& table : group.tables) compare_tables(*old, table, seconds);
+    compare(old->spaces, group.spaces, seconds);
   }
 }
 

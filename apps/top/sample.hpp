@@ -14,10 +14,11 @@
 #include "fabric/mapping/mapping.hpp"
 #include "top/multicast.hpp"
 #include "top/process.hpp"
+#include "top/space.hpp"
 #include "top/statistics_sample.hpp"
 #include "top/value.hpp"
 
-/// What was seen of the groups of this host at one moment: values only, which both outputs print.
+/// The groups of this host as they were at one moment: values only, which both outputs print.
 /// Whatever the observed memory holds, taking a sample ends, and reads nothing outside of it.
 namespace dunlin::top {
 
@@ -30,7 +31,7 @@ struct Segment {
   std::shared_ptr<const void> mapping = nullptr;
 };
 
-/// What a member's fabric shows (its base segment).
+/// The statistics of a member's fabric (its base segment).
 struct LoopSample {
   bool asleep = false;              // waits for its doorbell
   std::uint64_t last_watch_ns = 0;  // when poll() last looked at the clock
@@ -55,7 +56,7 @@ struct Node {
   std::optional<MulticastSample> multicast = {};  // if the table is one of a multicast
 };
 
-/// What another node says of a row.
+/// The state of a row at another node.
 struct Sighting {
   Rank by = 0;
   RowStatus status;
@@ -97,6 +98,7 @@ struct Group {
   std::uint32_t size = 0;   // members that it was made of
   std::vector<Member> members = {};
   std::vector<Table> tables = {};
+  std::vector<Space> spaces = {};
 
   [[nodiscard]] const Member* member(Rank rank) const;
   /// Its name, or its rank if it has none, or is gone.

@@ -8,7 +8,7 @@
 
 namespace dunlin::top {
 
-/// What the user asked for; empty names mean all.
+/// The groups, tables and columns that the user asked for; empty names mean all.
 struct Selection {
   std::string group = {};
   std::string table = {};

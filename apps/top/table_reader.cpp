@@ -116,7 +116,7 @@ class TableReader {
     return found == segments.end() ? nullptr : *found;
   }
 
-  /// What a member shows is in its own memory only.
+  /// A member's statistics are in its own memory only.
   static void read_multicasts(Table& table) {
     for (Node& node : table.nodes)
       for (const Row& row : table.rows)
@@ -212,7 +212,7 @@ std::optional<TableDescription> parse_description(std::string_view text) {
   } catch (const Error&) {
     return std::nullopt;
   }
-  // What follows a colon is for the members to compare (src/group/row_format.cpp).
+  // The text behind a colon is for the members to compare (src/group/row_format.cpp).
   for (Column& column : description.layout.columns)
     column.name.resize(std::min(column.name.find(':', 1), column.name.size()));
   if (!rest.starts_with(kMembers)) return std::nullopt;

@@ -10,7 +10,7 @@
 
 namespace dunlin::top {
 
-/// What a table's region says of itself in its header's text (docs/formats/row.md).
+/// The description that a table's region has in its header's text (docs/formats/row.md).
 struct TableDescription {
   Layout layout;
   std::vector<Rank> ranks;

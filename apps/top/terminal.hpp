@@ -26,7 +26,7 @@ enum class Key { none, quit, up, down, left, right, page_up, page_down, home, en
 /// Turns what a terminal sends into a key; takes it off the input.
 [[nodiscard]] Key take_key(std::string_view& input);
 
-/// What to write to show these lines, the last one at the bottom in inverse.
+/// The bytes that show these lines, the last one at the bottom in inverse.
 [[nodiscard]] std::string frame(std::span<const Line> lines, std::string_view status,
                                 ScreenSize size);
 
@@ -41,8 +41,8 @@ class Screen {
   ~Screen();
 
   void show(std::span<const Line> lines, std::string_view status, ScreenSize size);
-  /// What the user typed until `deadline_ns` (CLOCK_MONOTONIC); empty then, or when the size
-  /// changed. "q" when we are asked to end.
+  /// The keys that the user typed until `deadline_ns` (CLOCK_MONOTONIC); empty then, or when the
+  /// size changed. "q" when we are asked to end.
   [[nodiscard]] std::string wait(std::uint64_t deadline_ns);
 
  private:

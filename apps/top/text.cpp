@@ -110,7 +110,7 @@ int badness(RowState state) {
   }
 }
 
-/// What the others say of a row: the worst, and how many of them say so if not all do.
+/// The worst state of a row at the other nodes, and how many of them say so if not all do.
 Health state_of(const Sample& sample, const Row& row) {
   if (row.seen.empty()) return {"alone", true};
   const Sighting& worst =
@@ -130,7 +130,7 @@ Health state_of(const Sample& sample, const Row& row) {
   return {std::move(text), badness(state) < badness(RowState::failed)};
 }
 
-/// What a node does for its table to be fresh.
+/// The counter of the operations by which a node keeps its table fresh.
 const Counter& refreshes(const Table& table, const StatisticsSample& page) {
   return table.refresh == Refresh::writes ? page.pushes : page.pulls;
 }
@@ -238,7 +238,7 @@ std::vector<std::string> multicast_cells(const Sample& sample, const Group& grou
   return cells;
 }
 
-/// What an operator asks of a multicast; its table's columns are for the members.
+/// A multicast in the terms of an operator; the columns of its table are for the members.
 void print_multicast(std::vector<Line>& to, const Sample& sample, const Group& group,
                      const Table& table, std::string_view subgroup, const Page& page) {
   std::string title = fmt::format("multicast {}: view {}, {}", printable(subgroup),
@@ -276,6 +276,39 @@ void print_table(std::vector<Line>& to, const Sample& sample, const Group& group
   print_predicates(to, group, table, page);
 }
 
+// --- spaces --------------------------------------------------------------------------------------
+
+void print_locks(std::vector<Line>& to, const Group& group, const Space& space, const Page& page) {
+  for (const SpaceLock& lock : space.locks()) {
+    std::string text =
+        fmt::format("  lock at {} + {}: ", printable(group.name_of(lock.home)), lock.offset);
+    text += lock.holder ? "held by " + printable(group.name_of(*lock.holder)) : "held elsewhere";
+    for (std::size_t i = 0; i < lock.waiters.size(); ++i)
+      text += (i == 0 ? "; waiting: " : ", ") + printable(group.name_of(lock.waiters[i]));
+    to.push_back({shortened(std::move(text), page.width)});
+  }
+}
+
+void print_space(std::vector<Line>& to, const Group& group, const Space& space, const Page& page) {
+  to.push_back({});
+  to.push_back({shortened(fmt::format("segment space {}", printable(space.name)), page.width),
+                Style::title});
+  TextTable members;
+  members.add_column("MEMBER", Align::left);
+  for (const char* const heading :
+       {"POOL", "USED", "BLOCKS", "FRAGM.", "GET/s", "PUT/s", "LOCK/s", "IN FLIGHT"})
+    members.add_column(heading, Align::right);
+  for (const SpaceMember& member : space.members)
+    members.add_row(
+        {printable(group.name_of(member.rank)), count_text(member.pool_bytes),
+         count_text(member.used_bytes), count_text(member.blocks),
+         fmt::format("{:.2f}", member.fragmentation()), rate_text(member.gets.per_s),
+         rate_text(member.puts.per_s), rate_text(member.locks.per_s), count_text(member.in_flight)},
+        Style::plain);
+  members.print(to, page);
+  print_locks(to, group, space, page);
+}
+
 void print_remarks(std::vector<Line>& to, const Sample& sample, const Page& page) {
   if (sample.remarks.empty()) return;
   to.push_back({});
@@ -291,6 +324,7 @@ std::vector<Line> describe_group(const Sample& sample, const Group& group, const
   print_title(lines, group, page);
   print_members(lines, sample, group, page);
   for (const Table& table : group.tables) print_table(lines, sample, group, table, page);
+  for (const Space& space : group.spaces) print_space(lines, group, space, page);
   if (group.tables.empty()) lines.push_back({"  it has no tables", Style::faint});
   return lines;
 }
@@ -307,6 +341,7 @@ std::vector<Line> describe_groups(const Sample& sample, const Page& page) {
       tables += fmt::format("{} ({})", printable(table.name), counted(table.ranks.size(), "row"));
     }
     if (tables.empty()) tables = "  it has no tables";
+    for (const Space& space : group.spaces) tables += ", segment space " + printable(space.name);
     lines.push_back({shortened(std::move(tables), page.width)});
   }
   return lines;

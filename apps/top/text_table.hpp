@@ -15,7 +15,7 @@ struct Line {
   Style style = Style::plain;
 };
 
-/// What to show of what is wider than the screen.
+/// The part to show of a table that is wider than the screen.
 struct Page {
   std::size_t width = SIZE_MAX;  // unlimited
   std::size_t first_column = 0;  // of those that may be scrolled

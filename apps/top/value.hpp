@@ -8,7 +8,7 @@
 
 #include <dunlin/table/layout.hpp>
 
-/// What a row of another process holds, as values that no longer depend on its memory. The layout
+/// The values in a row of another process; they no longer depend on its memory. The layout
 /// has passed Layout::check(); the bytes may be anything.
 namespace dunlin::top {
 

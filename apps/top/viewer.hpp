@@ -11,7 +11,7 @@
 
 namespace dunlin::top {
 
-/// What the user looks at, and how keys change that; knows no terminal.
+/// Which part of a sample the user looks at, and how keys change that; knows no terminal.
 class Viewer {
  public:
   explicit Viewer(bool raw = false) : raw_(raw) {}

@@ -12,15 +12,22 @@
 namespace dunlin::bench {
 namespace {
 
-constexpr const char* kProgram = "dunlin-mpi-barrier";
-constexpr std::string_view kAnswer = "barriers per second: ";
+constexpr std::string_view kBarriers = "barriers per second: ";
 
 /// In the folder of `dunlin`; tests have one of their own beside that. Empty if it is in neither.
-std::string find_program(const std::filesystem::path& folder) {
-  for (const auto& place : {folder / kProgram, folder / ".." / "apps" / kProgram}) {
+std::string find_program(const std::string& name, const std::filesystem::path& folder) {
+  for (const auto& place : {folder / name, folder / ".." / "apps" / name}) {
     if (::access(place.c_str(), X_OK) == 0) return place;
   }
   return "";
+}
+
+/// The number behind these words. Throws Error.
+double number_after(std::string_view words, const std::string& output) {
+  const std::size_t at = output.find(words);
+  if (at == std::string::npos)
+    throw Error("bench: mpirun does not tell \"" + std::string(words) + "\": " + output);
+  return std::strtod(output.c_str() + at + words.size(), nullptr);
 }
 
 }  // namespace
@@ -30,30 +37,61 @@ std::filesystem::path folder_of_this_program() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-MpiBarrier::MpiBarrier(const std::filesystem::path& folder) : program_(find_program(folder)) {
+MpiProgram::MpiProgram(std::string name, const std::string& measures,
+                       const std::filesystem::path& folder)
+    : program_(find_program(name, folder)) {
   if (!process::program_exists("mpirun")) {
-    missing_ = "MPI_Barrier was not measured: there is no mpirun (Debian: openmpi-bin)";
+    missing_ = measures + " was not measured: there is no mpirun (Debian: openmpi-bin)";
   } else if (program_.empty()) {
     missing_ = fmt::format(
-        "MPI_Barrier was not measured: {} was not found beside dunlin, in {}; it is built and "
+        "{} was not measured: {} was not found beside dunlin, in {}; it is built and "
         "installed with dunlin where there is MPI (Debian: libopenmpi-dev)",
-        kProgram, folder.string());
+        measures, name, folder.string());
   }
 }
 
+std::string MpiProgram::run(std::uint32_t processes, const std::vector<std::string>& arguments,
+                            std::chrono::milliseconds timeout) const {
+  // Open MPI wants to be asked before it runs as root or with more processes than cores. Without
+  // the last parameter, MPI_Win_allocate of its version 4.1.4 crashes.
+  std::vector<std::string> command{"mpirun",
+                                   "--allow-run-as-root",
+                                   "--oversubscribe",
+                                   "--bind-to",
+                                   "none",
+                                   "--mca",
+                                   "mpi_yield_when_idle",
+                                   "1",
+                                   "--mca",
+                                   "btl_vader_single_copy_mechanism",
+                                   "none",
+                                   "-n",
+                                   std::to_string(processes),
+                                   program_};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const process::Outcome run = process::run({.command = command, .timeout = timeout});
+  if (!run.status.well()) throw Error("bench: mpirun " + run.status.text() + ": " + run.output);
+  return run.output;
+}
+
+MpiBarrier::MpiBarrier(const std::filesystem::path& folder)
+    : program_("dunlin-mpi-barrier", "MPI_Barrier", folder) {}
+
 double MpiBarrier::per_second(std::uint32_t processes, std::uint64_t barriers,
                               std::chrono::milliseconds timeout) const {
-  // Open MPI wants to be asked before it runs as root or with more processes than cores.
-  const process::Outcome run =
-      process::run({.command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
-                                "none", "--mca", "mpi_yield_when_idle", "1", "-n",
-                                std::to_string(processes), program_, std::to_string(barriers)},
-                    .timeout = timeout});
-  const std::size_t at = run.output.find(kAnswer);
-  if (!run.status.well() || at == std::string::npos) {
-    throw Error("bench: mpirun " + run.status.text() + ": " + run.output);
-  }
-  return std::strtod(run.output.c_str() + at + kAnswer.size(), nullptr);
+  return number_after(kBarriers, program_.run(processes, {std::to_string(barriers)}, timeout));
+}
+
+MpiOneSided::MpiOneSided(const std::filesystem::path& folder)
+    : program_("dunlin-mpi-one-sided", "MPI_Get", folder) {}
+
+MpiOneSided::Times MpiOneSided::measure(const Batches& plan, std::size_t bytes,
+                                        std::chrono::milliseconds timeout) const {
+  const std::string told = program_.run(
+      2, {std::to_string(plan.batches), std::to_string(plan.per_batch), std::to_string(bytes)},
+      timeout);
+  return {number_after("get ", told), number_after("put ", told), number_after("fetch_add ", told),
+          number_after("lock ", told)};
 }
 
 }  // namespace dunlin::bench

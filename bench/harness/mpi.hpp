@@ -4,28 +4,67 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
-/// The MPI library's barrier, run beside our own counting when there are more processes than cores.
+#include "bench/harness/clock.hpp"
+
+/// Programs of the MPI library, run beside what they are compared with: its barrier beside our own
+/// counting when there are more processes than cores, and its one-sided operations beside segments.
 namespace dunlin::bench {
 
 /// Where `dunlin` is, and beside it what belongs to it.
 [[nodiscard]] std::filesystem::path folder_of_this_program();
+
+/// One of our small programs, and mpirun to start it with.
+class MpiProgram {
+ public:
+  /// Looks for mpirun, and in the folder for the program; `measures` is what it would have told.
+  MpiProgram(std::string name, const std::string& measures, const std::filesystem::path& folder);
+
+  [[nodiscard]] bool available() const noexcept { return missing_.empty(); }
+  /// What to do to make it available.
+  [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
+  /// What so many processes of it, which share the cores and yield when idle, print. Throws Error.
+  [[nodiscard]] std::string run(std::uint32_t processes, const std::vector<std::string>& arguments,
+                                std::chrono::milliseconds timeout) const;
+
+ private:
+  std::string program_;
+  std::string missing_;
+};
 
 class MpiBarrier {
  public:
   /// Looks for mpirun, and in the folder for our small program.
   explicit MpiBarrier(const std::filesystem::path& folder = folder_of_this_program());
 
-  [[nodiscard]] bool available() const noexcept { return missing_.empty(); }
+  [[nodiscard]] bool available() const noexcept { return program_.available(); }
   /// What to do to make it available.
-  [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
+  [[nodiscard]] const std::string& missing() const noexcept { return program_.missing(); }
   /// Barriers a second of `processes` that share the cores and yield when idle. Throws Error.
   [[nodiscard]] double per_second(std::uint32_t processes, std::uint64_t barriers,
                                   std::chrono::milliseconds timeout) const;
 
  private:
-  std::string program_;
-  std::string missing_;
+  MpiProgram program_;
+};
+
+/// One-sided operations between two processes; medians in nanoseconds.
+class MpiOneSided {
+ public:
+  explicit MpiOneSided(const std::filesystem::path& folder = folder_of_this_program());
+
+  [[nodiscard]] bool available() const noexcept { return program_.available(); }
+  [[nodiscard]] const std::string& missing() const noexcept { return program_.missing(); }
+  struct Times {
+    double get_ns, put_ns, fetch_add_ns, lock_ns;  // the last one: MPI_Win_lock and unlock
+  };
+  /// Throws Error.
+  [[nodiscard]] Times measure(const Batches& plan, std::size_t bytes,
+                              std::chrono::milliseconds timeout) const;
+
+ private:
+  MpiProgram program_;
 };
 
 }  // namespace dunlin::bench

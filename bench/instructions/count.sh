@@ -19,7 +19,8 @@ for_one() { # OPERATION
 }
 
 nothing=$(for_one nothing)
-for operation in post post-4 poll table-poll push; do
+for operation in post post-4 poll table-poll push view-poll view-8 view-1000 view-16x100 \
+  view-unordered multicast-poll multicast-8; do
   for_one "$operation" |
-    awk -v name="$operation" -v nothing="$nothing" '{ printf "%-11s %6.1f\n", name, $1 - nothing }'
+    awk -v name="$operation" -v nothing="$nothing" '{ printf "%-14s %8.1f\n", name, $1 - nothing }'
 done

@@ -6,10 +6,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
 #include <dunlin/dunlin.hpp>
+
+#include "multicast/subgroup_view.hpp"
 
 /// Performs one operation of the data path so many times, for count.sh, which counts instructions.
 /// Both members are in this thread: nothing waits, so the count depends on the code alone.
@@ -37,6 +40,84 @@ Pair join_both() {
   return pair;
 }
 
+/// One subgroup in one view, in which both send and deliver.
+class Views {
+ public:
+  Views(const Pair& pair, dunlin::multicast::Mode mode)
+      : first_(*pair.first, options_of(pair, mode), counting()),
+        second_(*pair.second, options_of(pair, mode), counting()) {
+    while (!first_.connected() || !second_.connected()) poll_both();
+  }
+  std::size_t poll() { return first_.poll(); }
+  /// The first member sends so many messages; then as many polls as both need to deliver them.
+  std::uint64_t send(std::size_t messages, std::size_t bytes) {
+    const std::uint64_t before = delivered_;
+    for (std::size_t i = 0; i < messages; ++i)
+      if (first_.send(std::span(message_).first(bytes)) != dunlin::multicast::SendResult::sent)
+        return 0;
+    for (int round = 0; round < 3; ++round) poll_both();
+    return delivered_ - before;
+  }
+
+ private:
+  static dunlin::multicast::SubgroupViewOptions options_of(const Pair& pair,
+                                                           dunlin::multicast::Mode mode) {
+    return {.name = "view",
+            .generation = 1,
+            .members = {pair.first->rank(), pair.second->rank()},
+            .senders = {0, 1},
+            .mode = mode};
+  }
+  dunlin::multicast::Upcall counting() {
+    return
+        [this](std::span<const dunlin::multicast::Delivery> batch) { delivered_ += batch.size(); };
+  }
+  void poll_both() {
+    first_.poll();
+    second_.poll();
+  }
+
+  std::vector<std::byte> message_ = std::vector<std::byte>(1'000);
+  std::uint64_t delivered_ = 0;
+  dunlin::multicast::SubgroupView first_;
+  dunlin::multicast::SubgroupView second_;
+};
+
+/// The same, as a program has it: a group, and a multicast in it.
+class Multicasts {
+ public:
+  explicit Multicasts(const Pair& pair)
+      : first_group_(*pair.first, {.subgroups = {{.name = "all"}}}),
+        second_group_(*pair.second, {.subgroups = {{.name = "all"}}}),
+        first_(first_group_, "all"),
+        second_(second_group_, "all") {
+    for (dunlin::Multicast* multicast : {&first_, &second_})
+      multicast->on_delivery([this](std::span<const dunlin::multicast::Delivery> batch) {
+        delivered_ += batch.size();
+      });
+    while (send() != 2) {
+    }
+  }
+  std::size_t poll() { return first_group_.poll(); }
+  std::uint64_t send() {
+    const std::uint64_t before = delivered_;
+    const std::byte message[8] = {};
+    static_cast<void>(first_.send(message));
+    for (int round = 0; round < 3; ++round) {
+      first_group_.poll();
+      second_group_.poll();
+    }
+    return delivered_ - before;
+  }
+
+ private:
+  std::uint64_t delivered_ = 0;
+  dunlin::Group first_group_;
+  dunlin::Group second_group_;
+  dunlin::Multicast first_;
+  dunlin::Multicast second_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -60,14 +141,30 @@ int main(int argc, char** argv) {
                                      dunlin::write(peer, box.id(), 128, &word, 8),
                                      dunlin::fetch_add(peer, box.id(), 192, 1, nullptr)};
   std::uint64_t well = 0;
+  // Made if they are asked for: their memory is polled, too.
+  const std::string asked_for = argc == 3 ? argv[1] : "";
+  std::unique_ptr<Views> views;
+  std::unique_ptr<Multicasts> multicasts;
+  if (asked_for.starts_with("view-"))
+    views = std::make_unique<Views>(pair, asked_for == "view-unordered"
+                                              ? dunlin::multicast::Mode::unordered
+                                              : dunlin::multicast::Mode::ordered);
+  if (asked_for.starts_with("multicast-")) multicasts = std::make_unique<Multicasts>(pair);
   const std::map<std::string, std::function<void()>> operations{
       {"nothing", [] {}},
       {"post", [&] { well += fabric.post(batch[0]).accepted; }},
       {"post-4", [&] { well += fabric.post(batch).accepted; }},
       {"poll", [&] { well += fabric.poll(); }},
       {"table-poll", [&] { well += table.poll(); }},
-      {"push", [&] { well += table.push(&Row::step).sent; }}};
-  const auto operation = argc == 3 ? operations.find(argv[1]) : operations.end();
+      {"push", [&] { well += table.push(&Row::step).sent; }},
+      {"view-poll", [&] { well += views->poll(); }},
+      {"view-8", [&] { well += views->send(1, 8); }},
+      {"view-1000", [&] { well += views->send(1, 1'000); }},
+      {"view-16x100", [&] { well += views->send(16, 100); }},
+      {"view-unordered", [&] { well += views->send(1, 8); }},
+      {"multicast-poll", [&] { well += multicasts->poll(); }},
+      {"multicast-8", [&] { well += multicasts->send(); }}};
+  const auto operation = operations.find(asked_for);
   if (operation == operations.end()) {
     std::cerr << "usage: count_instructions OPERATION TIMES, where OPERATION is one of";
     for (const auto& [name, action] : operations) std::cerr << ' ' << name;

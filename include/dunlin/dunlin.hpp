@@ -1,6 +1,7 @@
 #pragma once
 
 /// All of Dunlin; each header can also be included alone.
+#include <dunlin/container.hpp>
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/ofi.hpp>

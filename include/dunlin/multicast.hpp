@@ -22,7 +22,8 @@ struct Delivery;
 struct Logged;
 struct Counters;
 /// Called with a batch of messages, in place: they are valid until the upcall returns. The upcall
-/// may send, but not poll. What it throws comes out of poll(); the batch counts as delivered.
+/// may send, but not poll. An exception that it throws comes out of poll(); the batch counts as
+/// delivered.
 using Upcall = std::function<void(std::span<const Delivery>)>;
 using ReplayUpcall = std::function<void(const Logged&)>;
 }  // namespace dunlin::multicast
@@ -38,19 +39,19 @@ using ReplayUpcall = std::function<void(const Logged&)>;
 ///     if (orders.send(message) == dunlin::multicast::SendResult::no_room) ...;  // poll, try again
 ///     dunlin::run(group);
 ///
-/// docs/multicast.md says what is promised (MC-O1 to MC-O6), how it is done, and from whom the
-/// ideas are.
+/// docs/multicast.md says what is promised (MC-O1 to MC-O6), how it is done, and where the ideas
+/// come from.
 namespace dunlin {
 
 struct MulticastOptions;
 
 class Multicast {
  public:
-  /// Does the work of that subgroup: before the group's first poll(). All its members must do so
-  /// (poll() throws at who does not), with the same mode, ring_bytes, window_messages,
-  /// and switches nulls, one_cache_line and slot_bytes: who differs from the first member leaves
-  /// the group, and poll() says why. Must outlive the group's last poll(), and go before the group.
-  /// Throws Error.
+  /// Attaches to that subgroup; to be made before the group's first poll(). Each member of the
+  /// subgroup must make one (poll() throws at a member that has none), with the same mode,
+  /// ring_bytes, window_messages, and switches nulls, one_cache_line and slot_bytes. A member whose
+  /// options differ from the first member's leaves the group, and poll() says why. Must outlive the
+  /// group's last poll(), and be destroyed before the group. Throws Error.
   Multicast(Group& group, const std::string& subgroup, MulticastOptions options);
   Multicast(Group& group, const std::string& subgroup);
   ~Multicast();
@@ -59,8 +60,8 @@ class Multicast {
 
   // --- sending -----------------------------------------------------------------------------------
   /// Where to build a message in place. Its data() is null if there is no room now (poll, and try
-  /// again), and always for more than largest_in_place() and for who is no sender. A later call,
-  /// and a new view, take it back: commit() before the next poll().
+  /// again), and always for more than largest_in_place() and if this member is no sender. A later
+  /// call, and a new view, take it back: commit() before the next poll().
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
   /// The prepared message is sent.
   void commit() noexcept;
@@ -72,7 +73,7 @@ class Multicast {
 
   // --- delivery ----------------------------------------------------------------------------------
   /// Called from the group's poll(), also by messages of a view that ends. Set it before the first
-  /// one; afterwards it can only be replaced, from outside it. Throws Error for what comes too
+  /// one; afterwards it can only be replaced, from outside it. Throws Error if it is called too
   /// late, as on_state and on_replay do.
   void on_delivery(multicast::Upcall upcall);
   /// The next message, which is valid until the next call and the next poll(). Without an upcall:
@@ -80,24 +81,23 @@ class Multicast {
   [[nodiscard]] std::optional<multicast::Delivery> next();
 
   // --- members that come in ----------------------------------------------------------------------
-  /// What a member needs that comes into a group at work: `save` makes it of all that was
-  /// delivered so far, `load` takes it there, before anything is delivered. Both are called from
-  /// the group's poll(); set them, at all members, before the first one: who waits for a state,
-  /// and asks a member that saves none, leaves with a sentence. Without them, a member that comes
-  /// in begins with what is delivered in its first view. Until `load` has been called there is no
-  /// room for messages. What `save` throws comes out of poll(), and the one who waits for it asks
-  /// another member; what `load` throws, likewise, and then this member leaves the group, as it has
-  /// no state.
+  /// A joiner gets a state from another member: there `save` makes it of all that was delivered so
+  /// far, and at the joiner `load` takes it, before anything is delivered. The group's poll() calls
+  /// both; set them at all members, before its first call: a joiner leaves the group if the member
+  /// that it asks has no `save`, and its poll() says so. Without them, a joiner begins with the
+  /// first message of its first view. Until `load` has been called, send() returns
+  /// waiting_for_state. An exception of `save` comes out of poll(), and the joiner asks another
+  /// member; an exception of `load` comes out of poll(), and the joiner leaves, as it has no state.
   using Save = std::function<std::vector<std::byte>()>;
   using Load = std::function<void(std::span<const std::byte> state)>;
   void on_state(Save save, Load load);
 
   // --- the log, in the durable mode --------------------------------------------------------------
-  /// Called with what is in the log when this member begins, message by message: what it had, and
-  /// what others had of it. From the group's poll(), before anything is delivered; set it before
-  /// the first one. A member that takes a state (on_state) is given that instead.
+  /// Called with each message that is in the log when this member begins: those that it had, and
+  /// those that it was sent of others' logs. From the group's poll(), before anything is delivered;
+  /// set it before the first one. A member that takes a state (on_state) is given that instead.
   void on_replay(multicast::ReplayUpcall upcall);
-  /// What was found when the log was opened, and set right: sentences for whoever looks after it.
+  /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;
 
   /// That of the view at hand; while a view ends, and next() has messages of it, still that one.
@@ -116,8 +116,8 @@ class Multicast {
 
 namespace dunlin::multicast {
 
-/// What Multicast::send() did. Only `sent` takes the message; after the other results nothing of it
-/// is sent, and the caller still has it.
+/// The result of Multicast::send(). Only `sent` takes the message; after the other results nothing
+/// of it is sent, and the caller still has it.
 enum class SendResult : std::uint8_t {
   sent,
   no_room,       // its ring is full, or messages of an earlier view come first: poll, try again
@@ -139,14 +139,14 @@ struct Delivery {
   std::span<const std::byte> message;
 };
 
-/// What a log holds of a message that was stable in some view.
+/// A message in a log; it was stable in some view.
 struct Logged {
   std::uint64_t view;       // counted over all restarts
   std::string_view sender;  // its name
   std::span<const std::byte> message;
 };
 
-/// What has happened so far.
+/// Counts since the beginning.
 struct Counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t bytes_sent = 0;

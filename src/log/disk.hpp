@@ -12,12 +12,12 @@ namespace dunlin {
 class Fabric;
 }
 
-/// What a log stands on: files in a directory, and somebody who waits for the disk. Implemented by
-/// real files (posix_disk.hpp), and by a simulated disk that crashes (simulated_disk.hpp).
+/// The storage below a log: files in a directory, and a worker that waits for the disk. Implemented
+/// by real files (posix_disk.hpp), and by a simulated disk that crashes (simulated_disk.hpp).
 ///
-/// Everything throws Error for what fails, with path, offset and reason. What was written, created,
-/// renamed or removed is certain to outlive a crash of the machine only after the file, or the
-/// directory, has been synced.
+/// Every function throws Error if it fails, with path, offset and reason. A change (bytes written,
+/// a file created, renamed or removed) is certain to outlive a crash of the machine only after the
+/// file, or the directory, has been synced.
 namespace dunlin::log {
 
 class File {
@@ -52,7 +52,8 @@ class Directory {
   virtual void sync() = 0;
 };
 
-/// Does one thing at a time, beside whoever starts it: so poll() does not wait for the disk.
+/// Does one thing at a time, beside the thread that starts it: so poll() does not wait for the
+/// disk.
 class Worker {
  public:
   Worker() = default;
@@ -63,7 +64,7 @@ class Worker {
 
   /// Requires that it is idle().
   virtual void start() = 0;
-  /// What has been started is done, and everything that it wrote can be seen.
+  /// Whether the job that was started is done. Then everything that it wrote can be seen.
   [[nodiscard]] virtual bool idle() = 0;
   virtual void wait() = 0;  // until it is
   /// Whose sleeper to wake when something is done; null: nobody's. The fabric may go afterwards.

@@ -64,7 +64,7 @@ static_assert(sizeof(RecordHeader) == RecordHeader::kBytes);
   return round_up(payload_bytes, RecordHeader::kAlignment);
 }
 
-/// What is known to have been synced, in a file of its own: two places, written in turn.
+/// How much is known to have been synced, in a file of its own: two places, written in turn.
 struct Mark {
   static constexpr std::size_t kBytes = 48;
   static constexpr std::size_t kPlaces = 2;

@@ -10,8 +10,8 @@
 #include "log/disk.hpp"
 #include "log/log.hpp"
 
-/// Appends to a log without waiting for the disk. What is appended while a commit is under way goes
-/// into the next one, all together. One thread at a time; a worker has the log while it commits.
+/// Appends to a log without waiting for the disk. Records appended while a commit is under way
+/// go into the next one, all together. One thread at a time; a worker has the log while it commits.
 namespace dunlin::log {
 
 class GroupCommit {

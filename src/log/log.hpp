@@ -67,7 +67,7 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  /// What was found at opening and set right: sentences.
+  /// Damage that opening the log found and repaired, as sentences.
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return notices_; }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
   [[nodiscard]] std::string path() const { return directory_->path(); }

@@ -202,8 +202,8 @@ void Log::judge(SegmentCursor& cursor, bool last) {
   last_->truncate(cursor.offset());
 }
 
-/// What lies behind the mark may only look written: a sync of it may have failed before we came. So
-/// it is written again.
+/// Records behind the mark may only look written: a sync of them may have failed before this
+/// process opened the log. So they are written again.
 void Log::secure_tail() {
   Segment& last = segments_.back();
   SegmentCursor cursor(*last_, name_sum_, last.first, last.chain);

@@ -18,7 +18,7 @@
 namespace dunlin::log {
 namespace {
 
-/// What to do about it, where that is known.
+/// Tells the operator what to do about an error, where that is known.
 [[nodiscard]] const char* advice(int error) noexcept {
   switch (error) {
     case ENOENT:
@@ -105,7 +105,7 @@ class PosixDirectory final : public Directory {
     if (!made && errno != EEXIST) fail(path_, "making this directory", errno);
     directory_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!directory_) fail(path_, "opening this directory", errno);
-    // Without a lock, whoever made the directory may have died before that was on the disk.
+    // Without a lock, the process that made the directory may have died before it was on the disk.
     if (faccessat(directory_.get(), "lock", F_OK, 0) != 0) sync_parent(made);
     lock_ = Descriptor(
         openat(directory_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
@@ -151,7 +151,8 @@ class PosixDirectory final : public Directory {
     if (!file) fail(path, flags == 0 ? "opening it for reading and writing" : "making it", errno);
     return std::make_unique<PosixFile>(path, std::move(file));
   }
-  /// Whoever made it for us may not let us read the one above, and has to care for it.
+  /// A directory that another user made: this process may not be allowed to read its parent. Then
+  /// that user has to sync the parent.
   void sync_parent(bool made) const {
     std::filesystem::path self = std::filesystem::absolute(path_);
     if (!self.has_filename()) self = self.parent_path();  // it ends with a slash

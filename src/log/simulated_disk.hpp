@@ -12,9 +12,9 @@
 
 #include "log/disk.hpp"
 
-/// Files in memory, whose machine crashes when it is told to. What was not synced is there
-/// afterwards, or is not, or is in part: each sector by itself, in any order; of what was done in
-/// a directory, the first things, up to some moment. All is drawn from a seed. One thread at a
+/// Files in memory, whose machine crashes when it is told to. Data that was not synced is there
+/// afterwards, or is not, or is in part: each sector by itself, in any order. Of the changes to a
+/// directory, the first ones survive, up to some moment. All is drawn from a seed. One thread at a
 /// time.
 namespace dunlin::log {
 
@@ -46,7 +46,7 @@ class SimulatedDisk final : public Disk {
   /// There is room again, and what has not failed yet does not.
   void mend() noexcept;
 
-  /// What is in a directory, to be looked at and spoilt.
+  /// The content of a directory, for a test to look at and to spoil.
   [[nodiscard]] std::vector<std::string> names(const std::string& path) const;
   [[nodiscard]] std::vector<std::byte> content(const std::string& path, const std::string& name);
   void replace(const std::string& path, const std::string& name, std::vector<std::byte> bytes);

@@ -35,7 +35,7 @@ const std::string& DurableLog::failure() const noexcept {
   return journal_->failure().empty() ? refusal_ : journal_->failure();
 }
 
-/// What we know of the subgroup before this view.
+/// This member's knowledge of the subgroup before this view.
 Past DurableLog::past_of(const Subgroup& subgroup) {
   Past past{.had_members = subgroup.had_members};
   if (live_) return past;
@@ -88,7 +88,8 @@ std::size_t DurableLog::replay() {
   return done + 1;
 }
 
-/// What the log held when we came, and what others had of it. Returns whether there may be more.
+/// Hands up what the log held when this member began, and what others had of it. Returns whether
+/// there may be more.
 bool DurableLog::replay_some() {
   bool handing_up = false;
   const auto hand_up = [&](const Logged& logged) {

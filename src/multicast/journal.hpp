@@ -21,7 +21,7 @@
 /// thread at a time.
 namespace dunlin::multicast {
 
-/// What a log is compared by when members meet.
+/// The members compare their logs by this when a view begins.
 struct JournalState {
   LogPlace end;
   std::vector<LoggedView> views;  // the last ones
@@ -65,12 +65,13 @@ class Journal {
   /// Opens the log of this name, or begins it. Throws Error.
   Journal(std::shared_ptr<log::Disk> disk, const std::string& directory, const std::string& name);
 
-  /// What was found and set right.
+  /// Damage that opening the log found and repaired, as sentences.
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return log_.notices(); }
   // --- only while it is settled(), as these read the disk
   // -----------------------------------------
-  /// `live`: who has gone on with it needs no more than its end, and the last view's number. Who
-  /// has just opened it knows the views; otherwise all of it is read.
+  /// `live`: this member has gone on with the log from an earlier view, so only its end and the
+  /// last view's number are needed. Otherwise its views are known from opening it, or all of it is
+  /// read.
   [[nodiscard]] JournalState read_state(bool live);
   [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, but_for); }
   [[nodiscard]] std::unique_ptr<JournalReader> read_from(std::uint64_t number) {
@@ -82,7 +83,7 @@ class Journal {
 
   // --- appending
   // ----------------------------------------------------------------------------------
-  /// What we have is as good as a log with this last view.
+  /// The log is as good as one whose last view has this number.
   void goes_on_from(std::uint64_t view) noexcept { last_view_ = view; }
   void begin_view(std::uint64_t number, const std::vector<std::string>& members);
   void append(std::uint32_t sender, const Record& record);
@@ -99,7 +100,7 @@ class Journal {
   [[nodiscard]] std::uint64_t durable() const noexcept { return commit_->durable(); }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commit_->commits(); }
   [[nodiscard]] const std::string& failure() const noexcept { return commit_->failure(); }
-  /// What went wrong with it, as a sentence that names it.
+  /// A failure of the log, as a sentence that names it.
   [[nodiscard]] std::string blame(const std::string& what) const {
     const std::string log = "log '" + name_ + "': ";
     return what.starts_with(log) ? what : log + what;

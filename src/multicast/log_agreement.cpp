@@ -4,6 +4,7 @@
 
 #include <dunlin/error.hpp>
 
+#include "assert.hpp"
 #include "fabric/bytes.hpp"
 
 namespace dunlin::multicast {
@@ -36,7 +37,9 @@ bool is_view(std::uint32_t kind) noexcept {
   return kind == static_cast<std::uint32_t>(Entry::view);
 }
 
-SubgroupViewOptions options_of(const Subgroup& subgroup) {
+}  // namespace
+
+SubgroupViewOptions LogAgreement::channel_of(const Subgroup& subgroup) {
   SubgroupViewOptions options{
       .name = subgroup.name,
       .generation = subgroup.view | std::uint64_t{1} << 63,  // beside the view's own
@@ -47,8 +50,6 @@ SubgroupViewOptions options_of(const Subgroup& subgroup) {
   return options;
 }
 
-}  // namespace
-
 LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& journal,
                            Member member)
     : journal_(journal),
@@ -57,19 +58,23 @@ LogAgreement::LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& jo
       me_(static_cast<std::uint32_t>(std::ranges::find(subgroup.members, fabric.rank()) -
                                      subgroup.members.begin())),
       reports_(subgroup.members.size()),
-      to_begin_(subgroup.members.size()),
-      view_(fabric, options_of(subgroup), [this](std::span<const Delivery> batch) {
+      logs_(subgroup.members.size()),
+      view_(fabric, channel_of(subgroup), [this](std::span<const Delivery> batch) {
         for (const Delivery& delivery : batch) take(delivery.sender, delivery.message);
       }) {}
+
+void LogAgreement::advance() noexcept {
+  DUNLIN_ASSERT_ALWAYS(stage_ != Stage::begun, "a view begins once");
+  stage_ = static_cast<Stage>(static_cast<std::uint8_t>(stage_) + 1);
+}
 
 std::size_t LogAgreement::poll() {
   if (!refusal_.empty()) return 0;
   try {
     std::size_t done = !begun() && journal_.poll() ? 1 : 0;
-    if (!report_sent_ && journal_.settled()) done += send_report() ? 1 : 0;
-    if (chosen_ && source_ == me_ && !ended_) done += send_records() ? 1 : 0;
-    if (ended_) done += send_if_settled(Kind::stored, must_store_) ? 1 : 0;
-    done += send_if_settled(Kind::begun, must_begin_) ? 1 : 0;
+    if (stage_ == Stage::reporting && journal_.settled()) done += send_report() ? 1 : 0;
+    if (!to_send_.empty()) done += send_records() ? 1 : 0;
+    if (to_announce_) done += announce_if_settled() ? 1 : 0;
     done += view_.poll();
     return done;
   } catch (const Error& e) {  // the log can be read no more, say
@@ -95,23 +100,34 @@ bool LogAgreement::send_report() {
     write(writer, view.members);
   }
   write(writer, member_.given_up);
-  report_sent_ = view_.send(message) == SendResult::sent;
-  return report_sent_;
+  if (view_.send(message) != SendResult::sent) return false;
+  advance();
+  return true;
 }
 
 void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message) {
   Reader reader(message);
-  const auto kind = static_cast<Kind>(reader.u32());
-  if (kind == Kind::report) return take_report(sender, reader.rest());
-  if (kind == Kind::stored) --to_store_;
-  if (kind == Kind::begun) --to_begin_;
-  if (sender != source_ || !chosen_) return;
-  if (kind == Kind::plan) return take_plan(reader.rest());
-  if (kind == Kind::end) return take_end();
-  if (kind == Kind::record && source_ != me_) take_record(reader.rest());
+  const bool from_source = stage_ >= Stage::planning && sender == source_;
+  switch (static_cast<Kind>(reader.u32())) {
+    case Kind::report:
+      return take_report(sender, reader.rest());
+    case Kind::plan:
+      if (from_source && stage_ == Stage::planning) take_plan(reader.rest());
+      return;
+    case Kind::record:
+      if (from_source && stage_ == Stage::copying && source_ != me_) take_record(reader.rest());
+      return;
+    case Kind::end:
+      if (from_source && stage_ == Stage::copying) take_end();
+      return;
+    case Kind::stored:
+      return take_stored(sender);
+    case Kind::begun:
+      return take_begun(sender);
+  }
 }
 
-/// What we have already stays as it is: it may be what shows that a view began (MC-L1).
+/// A record that this member has already stays as it is: it may show that a view began (MC-L1).
 void LogAgreement::take_record(std::span<const std::byte> message) {
   Reader reader(message);
   const std::uint64_t number = reader.u64();
@@ -129,10 +145,33 @@ void LogAgreement::take_record(std::span<const std::byte> message) {
 
 void LogAgreement::take_end() {
   if (ours_) keep_before(reports_[source_]->end.number);
-  ended_ = true;
+  if (logs_[me_] == MemberLog::lacks_records) to_announce_ = Kind::stored;
+  advance();
+  if (all_are(MemberLog::equal)) advance();
 }
 
-/// The rest of our own log does not count, or this throws Error.
+void LogAgreement::take_stored(std::uint32_t sender) {
+  if (stage_ != Stage::storing || logs_[sender] != MemberLog::lacks_records) return;
+  logs_[sender] = MemberLog::equal;
+  if (all_are(MemberLog::equal)) advance();
+}
+
+void LogAgreement::appended() noexcept {
+  DUNLIN_ASSERT_ALWAYS(equal(), "MC-L6: the logs are equal before a view is recorded in them");
+  to_announce_ = Kind::begun;
+}
+
+void LogAgreement::take_begun(std::uint32_t sender) {
+  if (stage_ != Stage::equal) return;
+  logs_[sender] = MemberLog::begun;
+  if (all_are(MemberLog::begun)) advance();
+}
+
+bool LogAgreement::all_are(MemberLog log) const noexcept {
+  return std::ranges::all_of(logs_, [&](MemberLog of_member) { return of_member == log; });
+}
+
+/// The rest of this member's log does not count, or this throws Error.
 void LogAgreement::keep_before(std::uint64_t number) {
   ours_.reset();
   const LogReport& own = *reports_[me_];
@@ -149,6 +188,7 @@ void LogAgreement::refuse_to_cut(std::uint64_t number) const {
 }
 
 void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> message) {
+  if (reports_[sender]) return;
   Reader reader(message);
   LogReport report{.member = member_.names[sender], .live = reader.u32() != 0, .end = {}};
   report.past.had_members = reader.u32() != 0;
@@ -162,9 +202,9 @@ void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> 
     report.views.push_back(std::move(view));
   }
   report.given_up = read_names(reader);
-  reported_ += reports_[sender] ? 0 : 1;
+  if (!reader.good()) throw Error("cannot read the report of '" + report.member + "' on its log");
   reports_[sender] = std::move(report);
-  if (reported_ == reports_.size()) choose();
+  if (std::ranges::all_of(reports_, &std::optional<LogReport>::has_value)) choose();
 }
 
 void LogAgreement::choose() {
@@ -175,15 +215,15 @@ void LogAgreement::choose() {
   refusal_ = choice.refusal;
   if (!refusal_.empty()) refusal_ = "subgroup '" + name_ + "': " + refusal_;
   if (!refusal_.empty()) return;
-  chosen_ = true;
   source_ = static_cast<std::uint32_t>(choice.source);
   inherits_ = std::ranges::find(choice.heirs, member_.names[me_]) != choice.heirs.end();
   for (const LoggedView& view : reports[source_].views)
     last_view_ = std::max(last_view_, view.number);
+  advance();
   if (source_ == me_) make_plan();
 }
 
-/// From where on each needs our records.
+/// From where on each needs this member's records.
 void LogAgreement::make_plan() {
   Writer writer(to_send_);
   writer.u32(static_cast<std::uint32_t>(Kind::plan));
@@ -219,26 +259,28 @@ bool LogAgreement::send_records() {
   return any;
 }
 
-/// What we had to append is on our disk.
-bool LogAgreement::send_if_settled(Kind kind, bool& wanted) {
-  if (!wanted || !journal_.settled()) return false;
+/// This member announces that everything it appended is on its disk.
+bool LogAgreement::announce_if_settled() {
+  if (!journal_.settled()) return false;
   std::vector<std::byte> message;
-  Writer(message).u32(static_cast<std::uint32_t>(kind));
-  wanted = view_.send(message) != SendResult::sent;
-  return !wanted;
+  Writer(message).u32(static_cast<std::uint32_t>(*to_announce_));
+  if (view_.send(message) != SendResult::sent) return false;
+  to_announce_.reset();
+  return true;
 }
 
 void LogAgreement::take_plan(std::span<const std::byte> message) {
   Reader reader(message);
   for (std::size_t member = 0; member < reports_.size(); ++member) {
     const std::uint64_t from = reader.u64();
-    const bool lacks = from < reports_[source_]->end.number;
-    to_store_ += lacks ? 1 : 0;
-    if (member != me_) continue;
-    from_ = from;
-    must_store_ = lacks;
+    if (!reader.good() || from > reports_[member]->end.number)
+      throw Error("cannot follow the plan of '" + member_.names[source_] +
+                  "' for making the logs equal: it does not fit what the members reported");
+    if (from == reports_[source_]->end.number) logs_[member] = MemberLog::equal;
+    if (member == me_) from_ = from;
   }
   if (source_ != me_ && from_ < reports_[me_]->end.number) ours_ = journal_.read_from(from_);
+  advance();
 }
 
 }  // namespace dunlin::multicast

@@ -18,13 +18,17 @@
 /// lack; they say when it is on their disks (MC-L6). Then each appends the view's record, and work
 /// may begin once all have said that it is on their disks, too (MC-L1). They talk by an ordered
 /// multicast of their own, in which all send. All progress is made in poll().
+///
+/// All members receive the same messages in the same order. A message that does not belong to the
+/// present stage, or that repeats what its sender has said, comes from a corrupt peer and is
+/// ignored.
 namespace dunlin::multicast {
 
 class LogAgreement {
  public:
   struct Member {
     std::vector<std::string> names;     // of the subgroup's members
-    bool live = false;                  // we have gone on from an earlier view
+    bool live = false;                  // this one has gone on from an earlier view
     std::vector<std::string> given_up;  // whose logs are lost
     Past past = {};
   };
@@ -34,17 +38,17 @@ class LogAgreement {
   /// Why no log can be chosen: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
   /// Whether all have stored the log that was chosen.
-  [[nodiscard]] bool equal() const noexcept { return ended_ && to_store_ == 0; }
-  /// Whether we may go on with that log also if the view never begins.
+  [[nodiscard]] bool equal() const noexcept { return stage_ >= Stage::equal; }
+  /// Whether this member may go on with that log also if the view never begins.
   [[nodiscard]] bool inherits() const noexcept { return inherits_; }
-  /// The view's record has been appended here.
-  void appended() noexcept { must_begin_ = true; }
+  /// The view's record has been appended here. Requires equal().
+  void appended() noexcept;
   /// Whether all have stored that.
-  [[nodiscard]] bool begun() const noexcept { return to_begin_ == 0; }
+  [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
   /// Number of the last view in the log that was chosen.
   [[nodiscard]] std::uint64_t last_view() const noexcept { return last_view_; }
 
- private:
+  // --- the messages ------------------------------------------------------------------------------
   enum class Kind : std::uint32_t {
     report = 1,
     plan = 2,
@@ -53,17 +57,37 @@ class LogAgreement {
     stored = 5,
     begun = 6
   };
+  /// The view of the multicast by which the members of that subgroup talk.
+  [[nodiscard]] static SubgroupViewOptions channel_of(const Subgroup& subgroup);
 
+ private:
+  /// Each leads to the next, in advance().
+  enum class Stage : std::uint8_t {
+    reporting,  // until this member has sent its report,
+    comparing,  // all reports have come, and a source was chosen,
+    planning,   // its plan has come,
+    copying,    // and its records;
+    storing,    // all that lacked some have stored them:
+    equal,      // the logs are equal. All have stored the view's record:
+    begun
+  };
+  /// The state of a member's log, once there is a plan.
+  enum class MemberLog : std::uint8_t { lacks_records, equal, begun };
+
+  void advance() noexcept;
   bool send_report();
+  bool send_records();
+  bool announce_if_settled();
   void take(std::uint32_t sender, std::span<const std::byte> message);
   void take_report(std::uint32_t sender, std::span<const std::byte> message);
   void take_plan(std::span<const std::byte> message);
-  void choose();
-  void make_plan();
-  bool send_records();
   void take_record(std::span<const std::byte> message);
   void take_end();
-  bool send_if_settled(Kind kind, bool& wanted);
+  void take_stored(std::uint32_t sender);
+  void take_begun(std::uint32_t sender);
+  [[nodiscard]] bool all_are(MemberLog log) const noexcept;
+  void choose();
+  void make_plan();
   void keep_before(std::uint64_t number);
   [[noreturn]] void refuse_to_cut(std::uint64_t number) const;
 
@@ -71,23 +95,25 @@ class LogAgreement {
   std::string name_;
   Member member_;
   std::uint32_t me_;
-  std::vector<std::optional<LogReport>> reports_;  // by member
-  std::size_t reported_ = 0;
-  bool report_sent_ = false;  // our own
-  bool chosen_ = false;       // a source
-  bool inherits_ = false;
+  Stage stage_ = Stage::reporting;
   std::string refusal_;
+  std::vector<std::optional<LogReport>> reports_;  // by member
+  std::vector<MemberLog> logs_;                    // by member
+
+  // Of the log that was chosen.
   std::uint32_t source_ = 0;
   std::uint64_t last_view_ = 0;
-  std::uint64_t from_ = 0;               // the first record that we may lack
-  std::unique_ptr<JournalReader> ours_;  // from there on, as long as it is what comes
-  std::vector<std::byte> to_send_;       // the plan, and then record by record
+  bool inherits_ = false;
+
+  // The source's own.
+  std::vector<std::byte> to_send_;  // the plan, and then record by record
   std::unique_ptr<JournalReader> reader_;
-  bool ended_ = false;        // all records have come
-  bool must_store_ = false;   // those that we lacked, and say so
-  std::size_t to_store_ = 0;  // members that have not said so yet
-  bool must_begin_ = false;   // likewise with the view's record
-  std::size_t to_begin_;
+
+  // The others'.
+  std::uint64_t from_ = 0;               // the first record that this member may lack
+  std::unique_ptr<JournalReader> ours_;  // from there on, as long as it is what comes
+
+  std::optional<Kind> to_announce_;  // once everything is on this member's disk
   SubgroupView view_;
 };
 

@@ -54,8 +54,8 @@ constexpr const char* kHowToGiveUp =
   return behind > view->place.number + 1;
 }
 
-/// Who is in a view of a log had stored what came before it, and the view's own record if anything
-/// happened in it.
+/// A member of a view in a log had stored all records before that view, and the view's own record
+/// if anything happened in it.
 [[nodiscard]] bool shows_a_log_of(const std::string& member, const LogReport& report) {
   for (auto view = report.views.begin(); view != report.views.end(); ++view)
     if (has(view->members, member) && (view->place.number > 1 || has_messages(view, report)))
@@ -104,8 +104,8 @@ constexpr const char* kHowToGiveUp =
   return {};
 }
 
-/// All logs here are empty. Why that does not begin a new history: whoever was in the subgroup
-/// before may have had the log.
+/// All logs here are empty. Returns why that does not begin a new history: a member that was in the
+/// subgroup before may have had the log. Empty if it does.
 [[nodiscard]] std::string had_by_others(Reports reports) {
   if (std::ranges::none_of(reports, &Past::had_members, &LogReport::past)) return {};
   const auto witness = std::ranges::find_if(reports, &Past::saw_all, &LogReport::past);

@@ -28,29 +28,29 @@ struct LoggedView {
   friend bool operator==(const LoggedView&, const LoggedView&) = default;
 };
 
-/// What a member knows of the subgroup before the view at hand, in this group.
+/// A member's knowledge of the subgroup before the present view, in this group.
 struct Past {
   bool had_members = false;
   bool saw_all = false;                    // it has been a member from the first view on
-  std::vector<std::string> departed = {};  // of those it saw: who is no member now
+  std::vector<std::string> departed = {};  // members that it saw, and that are none now
   friend bool operator==(const Past&, const Past&) = default;
 };
 
-/// What a member says of its log.
+/// A member reports this of its log.
 struct LogReport {
   std::string member;
   bool live = false;  // it has gone on from an earlier view, with this log
   LogPlace end;
   std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
-  std::vector<std::string> given_up = {};  // members whose logs are lost, says who runs this
-  Past past = {};                          // of who is not live
+  std::vector<std::string> given_up = {};  // the operator says that their logs are lost
+  Past past = {};                          // unless it is live
   friend bool operator==(const LogReport&, const LogReport&) = default;
 };
 
 struct LogChoice {
   std::size_t source = 0;
   std::string refusal;  // why none can be chosen: a sentence; empty if all is well
-  /// Who may go on with that log also if the view at hand never begins (MC-L5).
+  /// The members that may go on with that log also if the present view never begins (MC-L5).
   std::vector<std::string> heirs = {};
 };
 /// All that have the same reports choose the same.

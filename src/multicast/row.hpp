@@ -23,7 +23,7 @@ inline constexpr std::size_t kDelivered = 56;
 inline constexpr std::size_t kHotLineBytes = 64;
 inline constexpr std::size_t kConsumed = 64;  // [sender]
 
-/// What an observer is shown, on lines of their own: messages and their bytes that were delivered
+/// Columns for observers, on lines of their own: messages and their bytes that were delivered
 /// here, in this view; slots passed over; polls that found something; announcements, upcalls; how
 /// often a sender had no room, and for how long; from commit() until an own message was delivered
 /// here, of the last one that was timed, and how many were.

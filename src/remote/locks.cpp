@@ -102,6 +102,15 @@ void Locks::manage(std::uint64_t offset) { state_->managed.insert(offset); }
 void Locks::forget(std::uint64_t offset) noexcept { state_->managed.erase(offset); }
 bool Locks::repairing() const noexcept { return state_->frozen; }
 
+std::size_t Locks::active() const noexcept { return state_->active.size(); }
+LockView Locks::view(std::size_t active) const noexcept {
+  const Node& node = state_->nodes[state_->active[active]];
+  return {.home = node.home,
+          .offset = node.offset,
+          .ticket = node.in_queue() ? ticket_of(node.word) : 0,
+          .held = node.phase >= Phase::held};
+}
+
 std::size_t Locks::poll_part() {
   State& state = *state_;
   std::size_t done = state.channel.poll();

@@ -38,6 +38,12 @@ std::string_view describe(Status status) noexcept {
       return "this process does not hold its lock";
     case Status::already_held:
       return "this process holds its lock already";
+    case Status::full:
+      return "the container has no room for a further element";
+    case Status::empty:
+      return "the queue has no element";
+    case Status::refused:
+      return "the member's part of the container has another layout";
   }
   return "ended in a way that has no name";
 }

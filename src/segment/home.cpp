@@ -245,6 +245,7 @@ bool SegmentState::gone(Rank rank) const noexcept {
 std::size_t SegmentState::poll_part() {
   std::size_t done = channel.poll();
   if (!closing.empty()) done += drop_what_closes();
+  statistics.show(done, blocks, locks, progress.in_flight());
   return done;
 }
 

@@ -10,6 +10,7 @@
 #include <dunlin/segment.hpp>
 
 #include "remote/control_channel.hpp"
+#include "segment/statistics_page.hpp"
 
 namespace dunlin {
 
@@ -144,6 +145,14 @@ struct SegmentState final : remote::Part {
   bool read_version(SegmentOperation& op, std::uint64_t offset) noexcept;
   bool read(SegmentOperation& op, std::uint64_t offset, void* to, std::size_t bytes) noexcept;
 
+  [[nodiscard]] static space_page::Count counted_as(SegmentOperation::Kind kind) noexcept {
+    using Kind = SegmentOperation::Kind;
+    return kind == Kind::get    ? space_page::Count::gets
+           : kind == Kind::put  ? space_page::Count::puts
+           : kind == Kind::lock ? space_page::Count::locks
+                                : space_page::Count::others;
+  }
+
   // --- home and directory: home.cpp --------------------------------------------------------------
   void handle(Rank from, std::span<const std::byte> bytes);
   [[nodiscard]] SegmentMessage allocate(Rank from, const SegmentMessage& request);
@@ -181,6 +190,7 @@ struct SegmentState final : remote::Part {
   std::unordered_map<std::uint64_t, SegmentOperation*> asked;
   std::uint64_t next_id = 1;
   Rank turn;
+  SpaceStatistics statistics{fabric, options.name};
 };
 
 }  // namespace dunlin

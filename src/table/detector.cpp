@@ -47,8 +47,8 @@ class Detector::Spent {
 
 Detector::Detector(Fabric& fabric) noexcept : fabric_(fabric), costs_(fabric.cpu_costs()) {}
 
-/// What a predicate holds may end other predicates as it goes: they must find a detector that is
-/// whole.
+/// Destroying the functions of a predicate may end other predicates: these must find a detector
+/// that is whole.
 Detector::~Detector() {
   const std::vector<PredicatePointer> last = std::move(predicates_);
   predicates_.clear();
@@ -126,7 +126,7 @@ void Detector::run_added(Predicate& p, std::size_t count) {
 void Detector::sweep() noexcept {
   DUNLIN_ASSERT_ALWAYS(!running_, "TAB-P1: no predicate goes while a pass is running");
   sweep_due_ = false;
-  // What they hold may end further predicates as it goes: so they go when all is tidy.
+  // Destroying their functions may end further predicates: so they go when all is tidy.
   std::vector<PredicatePointer> gone;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < predicates_.size(); ++i) {

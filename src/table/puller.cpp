@@ -42,8 +42,8 @@ void Puller::pull(std::span<const std::uint32_t> targets, std::span<const Rank> 
     advance(row, members[row], const_cast<std::byte*>(rows[row]), page);
   }
   post_batch();
-  // What is under way will be polled for, and what has arrived by now is for the next poll; the
-  // others are due when their interval has passed.
+  // Pulls under way will be polled for, and rows that have arrived by now are for the next poll;
+  // the others are due when their interval has passed.
   std::uint64_t next_ns = UINT64_MAX;
   for (const std::uint32_t row : targets) {
     const Pull& pull = pulls_[row];

@@ -11,8 +11,8 @@
 /// How parts of the own row become operations (TAB-T2, TAB-T3; docs/table.md, "Publishing"). Of a
 /// stamped entry the newest value goes into that slot of the peer's which does not hold the newest
 /// it has (cell.hpp, TAB-C3). A list goes as begin, values, end, so that its guards never promise
-/// what is not there (TAB-C4). What is too long to be taken inline is sent from a copy
-/// (outbox.hpp).
+/// what is not there (TAB-C4). A source that is too long to be taken inline is sent
+/// from a copy (outbox.hpp).
 namespace dunlin {
 
 /// Collects operations and posts them with few doorbells. A peer whose queue is full is marked as

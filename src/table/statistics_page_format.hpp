@@ -6,9 +6,9 @@
 
 #include <dunlin/limits.hpp>
 
-/// What a table publishes of itself for observers such as `dunlin top`: written by its own thread
-/// only, read by anybody who may map it, never read back. docs/formats/table-statistics.md
-/// describes it.
+/// A table publishes this page for observers such as `dunlin top`: its own thread alone writes it,
+/// any process that may map it reads it, and the table never reads it back.
+/// docs/formats/table-statistics.md describes it.
 namespace dunlin::statistics_page {
 
 inline constexpr std::uint64_t kMagic = 0x3144524F424E5544;  // "DUNBORD1", little-endian

@@ -104,9 +104,10 @@ TEST(NoState, AtTheOthersMakesWhoWaitsForOneLeave) {
   newcomer.come();
   ASSERT_TRUE(
       world.run_until([&] { return newcomer.group && newcomer.group->ended(); }, 100'000'000));
-  EXPECT_TRUE(contains(newcomer.error,
-                       "subgroup 'log': this member waits for a state, and the one "
-                       "that was asked saves none: call on_state at all members"))
+  EXPECT_TRUE(
+      contains(newcomer.error,
+               "subgroup 'log': this member needs a state, and the member that it asked has "
+               "no `save` handler: call on_state at all members"))
       << newcomer.error;
   EXPECT_EQ(newcomer.loads, 0U);
   cluster_nodes[1]->send(10);
@@ -133,7 +134,7 @@ TEST(Handlers, AreRefusedOnceTheFirstViewHasBegun) {
   EXPECT_TRUE(contains(what_is_thrown_by([&] { by_next.multicast->on_replay({}); }),
                        "on_replay comes too late"));
   EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)with_upcall.multicast->next(); }),
-                       "next() is for who has set no on_delivery"));
+                       "next() cannot be used after on_delivery() was set"));
 
   std::string said;
   with_upcall.multicast->on_delivery([&](auto) {

@@ -11,6 +11,7 @@ namespace dunlin::test {
 
 struct RegisterEvent {
   bool is_put = false;
+  std::uint32_t client = 0;
   std::uint64_t value = 0;
   std::uint64_t begin = 0;         // numbers of events in the test, all different
   std::uint64_t end = UINT64_MAX;  // for ever: a put that may have happened, or may yet

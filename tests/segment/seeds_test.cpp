@@ -17,6 +17,7 @@
 
 #include "segment/register_history.hpp"
 #include "segment/spaces.hpp"
+#include "support/histories.hpp"
 #include "support/rounds.hpp"
 
 /// Random histories in the simulator: members get, put and lock a few segments, while some crash,
@@ -46,6 +47,7 @@ struct Auditor;
 struct Seen {
   std::uint64_t gets = 0, puts = 0, locks = 0, recovered = 0, half_written = 0, lost = 0,
                 stopped = 0, timed_out = 0, abandoned = 0;
+  test::Histories histories;  // of all seeds, for a checker that is not ours
 };
 
 /// A member's program: one operation at a time.
@@ -93,8 +95,13 @@ class Client {
 };
 
 struct Auditor {
-  Auditor(std::uint64_t seed, Seen& what)
-      : seen(what), random(seed), count(2 + below(4)), world(profile(), count, seed), gone(count) {
+  Auditor(std::uint64_t its_seed, Seen& what)
+      : seen(what),
+        seed(its_seed),
+        random(seed),
+        count(2 + below(4)),
+        world(profile(), count, seed),
+        gone(count) {
     for (Rank rank = 0; rank < count; ++rank) {
       clients.push_back(std::make_unique<Client>(*this, rank, seed * 97 + rank));
       Client& client = *clients.back();
@@ -128,10 +135,26 @@ struct Auditor {
     for (Rank rank = 0; rank < count; ++rank)
       EXPECT_TRUE(all_ended || gone[rank] || clients[rank]->idle())
           << "member " << rank << " hangs: " << clients[rank]->describe();
+    report_histories();
     for (Shared& segment : segments)
       EXPECT_TRUE(segment.history.linearizable()) << name_of(segment.coherence) << "\n"
                                                   << text(segment.history);
     for (const auto& client : clients) client->close();
+  }
+
+  void report_histories() {
+    seen.histories.begin("seed-" + std::to_string(seed), test::Histories::Model::register_);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      const std::string key = std::string(name_of(segments.at(i).coherence)) + std::to_string(i);
+      for (const test::RegisterEvent& event : segments.at(i).history.events()) {
+        const std::string value = std::to_string(event.value);
+        if (event.is_put) {
+          seen.histories.put(event.client, key, value, event.begin, event.end);
+        } else if (event.end != kNever) {
+          seen.histories.get(event.client, key, value, event.begin, event.end);
+        }
+      }
+    }
   }
 
   bool all_idle() {
@@ -199,6 +222,7 @@ struct Auditor {
   }
 
   Seen& seen;
+  std::uint64_t seed;
   std::mt19937_64 random;
   std::uint32_t count;
   sim::World world;
@@ -262,15 +286,15 @@ void Client::choose() {
 
 void Client::begin_get() {
   doing_ = Doing::get;
-  event_ = segment_->history.add({.begin = ++auditor.events});
+  event_ = segment_->history.add({.client = rank, .begin = ++auditor.events});
   operation_ = test::begin([&] { return space->get(segment_->key, bytes_of(words_)); });
 }
 
 void Client::begin_put() {
   doing_ = Doing::put;
   words_.fill(++auditor.values);
-  event_ =
-      segment_->history.add({.is_put = true, .value = auditor.values, .begin = ++auditor.events});
+  event_ = segment_->history.add(
+      {.is_put = true, .client = rank, .value = auditor.values, .begin = ++auditor.events});
   operation_ = test::begin([&] { return space->put(segment_->key, bytes_of(words_)); });
 }
 
@@ -349,6 +373,13 @@ TEST(SegmentInSimulator, KeepsItsPromisesWhateverHappens) {
             << seen.recovered << " recovered, " << seen.half_written << " half written, "
             << seen.lost << " lost, " << seen.stopped << " stopped, " << seen.timed_out
             << " timed out, " << seen.abandoned << " abandoned\n";
+  if (const std::string why = test::Histories::why_not(); !why.empty()) {
+    std::cout << "not checked by Porcupine: " << why << '\n';
+    return;
+  }
+  const auto verdict = seen.histories.check();
+  EXPECT_TRUE(verdict.linearizable) << verdict.text;
+  std::cout << "Porcupine: " << verdict.text;
 }
 
 }  // namespace

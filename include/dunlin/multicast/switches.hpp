@@ -10,7 +10,7 @@ struct Switches {
   bool batch_receive = true;    // or: one message of each sender a poll
   bool batch_send = true;       // or: one a poll
   bool batch_deliver = true;    // or: one a poll
-  bool nulls = true;            // or: whoever has nothing to send holds up the others
+  bool nulls = true;            // or: a sender with nothing to send holds up the others
   bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
   std::size_t slot_bytes = 0;   // only without used_bytes_only; a multiple of 8
   bool one_cache_line = true;   // or: each column is pushed by itself, and carries no message

@@ -37,6 +37,14 @@ struct LockNode {
   [[nodiscard]] bool valid() const noexcept { return index != UINT32_MAX; }
 };
 
+/// An acquisition as an observer sees it.
+struct LockView {
+  Rank home;
+  std::uint64_t offset;
+  std::uint32_t ticket;  // those who wait for one lock get it in this order
+  bool held;             // else waited for
+};
+
 class Locks final : public Part {
  public:
   enum class Answer : std::uint8_t { waiting, held, busy, lost };
@@ -65,6 +73,12 @@ class Locks final : public Part {
   /// It is gone: no member uses it any more.
   void forget(std::uint64_t offset) noexcept;
 
+  /// Those of this process that are in a queue: for observers.
+  template <class Look>
+  void each(Look&& look) const {
+    for (std::size_t i = 0; i < active(); ++i)
+      if (const LockView seen = view(i); seen.ticket != 0) look(seen);
+  }
   /// Whether handing over rests, as the members agree on who is left in which queue.
   [[nodiscard]] bool repairing() const noexcept;
 
@@ -72,6 +86,9 @@ class Locks final : public Part {
   void members_changed() override;
 
  private:
+  [[nodiscard]] std::size_t active() const noexcept;
+  [[nodiscard]] LockView view(std::size_t active) const noexcept;
+
   struct State;
   std::unique_ptr<State> state_;
 };

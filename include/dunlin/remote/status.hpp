@@ -24,6 +24,9 @@ enum class Status : std::uint8_t {
   not_allowed,   // this kind of memory does not take this call
   not_held,      // unlock without lock
   already_held,  // lock of a lock that this process holds
+  full,          // a container has no room for a further element
+  empty,         // a queue has no element
+  refused,       // the member's part has another layout
 };
 
 /// A few words, to be part of a sentence.

@@ -14,7 +14,7 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/table/entry_check.hpp>
 
-/// What a row is made of. All three hold trivially copyable values, start out as T{} (or as the
+/// The members of a row. All three hold trivially copyable values, start out as T{} (or as the
 /// value given), are written by the row's owner only, and are read by everyone, never torn:
 ///
 ///     struct Row {

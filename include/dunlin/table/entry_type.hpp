@@ -9,7 +9,7 @@
 
 namespace dunlin {
 
-/// What an entry of a row is, to a tool or another language.
+/// The type of a row's entry, for tools and other languages.
 enum class EntryType : std::uint8_t {
   boolean,
   i8,

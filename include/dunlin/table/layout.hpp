@@ -60,7 +60,7 @@ struct TextSize : std::false_type {};
 template <std::size_t N>
 struct TextSize<std::array<char, N>> : std::true_type {};
 
-/// What a member of a row is: specialised for what a row may be made of.
+/// Describes a member of a row; specialised for each type that a row may have as a member.
 template <class M>
 struct MemberTraits {
   static constexpr bool kKnown = false;

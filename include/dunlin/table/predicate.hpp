@@ -60,7 +60,7 @@ struct PredicateDeleter {
 };
 using PredicatePointer = std::unique_ptr<Predicate, PredicateDeleter>;
 
-/// What a detector tells the outside of its predicates; implemented by the published memory.
+/// A detector publishes its predicates here; the statistics page implements it.
 class PredicateStatisticsPage;
 
 class Detector {

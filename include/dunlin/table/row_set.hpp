@@ -13,8 +13,8 @@
 #include <dunlin/table/layout.hpp>
 #include <dunlin/table/packs.hpp>
 
-/// What expressions (table/expression.hpp) are made from: which rows they are about, how they walk
-/// over entries, and how they compare.
+/// The parts of expressions (table/expression.hpp): which rows they are about, how they walk over
+/// entries, and how they compare.
 namespace dunlin::detail {
 
 struct BooleanTag {};
@@ -98,7 +98,7 @@ struct RowSet {
   }
 };
 
-/// What is about all rows until it is narrowed to some.
+/// An expression about all rows, until it is narrowed to some.
 template <class Self>
 struct Narrowed {
   RowSet rows{};
@@ -129,7 +129,7 @@ template <class M, class Test>
   }
 }
 
-/// What the operands of a comparison are turned into, unless both are integers.
+/// The operands of a comparison are converted to this type, unless both are integers.
 template <class A, class B>
 using Common = std::common_type_t<A, B>;
 

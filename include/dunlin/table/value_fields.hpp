@@ -10,7 +10,7 @@
 #include <dunlin/table/entry_check.hpp>
 #include <dunlin/table/entry_type.hpp>
 
-/// What a value that is no single number consists of, as text: "i32,f64*3" for an int and three
+/// The fields of a value that is no single number, as text: "i32,f64*3" for an int and three
 /// doubles. Part of a layout, so that peers whose values agree in nothing but their size are told
 /// apart (TAB-T5). Found, as pointers are, by what the type can be brace-initialised from.
 namespace dunlin::detail {
@@ -90,7 +90,7 @@ std::string fields_of() {
   return text;
 }
 
-/// What a column says of its values' fields: nothing where its type says it all.
+/// The fields of a column's values; empty where its type says it all.
 template <EntryType Type, class T>
 std::string described_fields() {
   if constexpr (Type == EntryType::bytes && !Number<T>) return fields_of<T>();

@@ -107,7 +107,7 @@ struct Reduction : ValueTag, Narrowed<Reduction<Fold, Row, M>> {
   }
 };
 
-/// What min and max start from: their results over no rows.
+/// min and max start from these values, which are their results over no rows.
 template <class T>
 constexpr T largest() {
   using Limits = std::numeric_limits<T>;

@@ -7,6 +7,7 @@
 
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/experiments.hpp"
+#include "bench/segment/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
 namespace dunlin::bench {
@@ -61,11 +62,12 @@ std::string name_of(const testing::TestParamInfo<Experiment>& info) {
 INSTANTIATE_TEST_SUITE_P(Fabric, EveryFigure, testing::ValuesIn(fabric_experiments()), name_of);
 INSTANTIATE_TEST_SUITE_P(Multicast, EveryFigure, testing::ValuesIn(multicast_experiments()),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(Segment, EveryFigure, testing::ValuesIn(segment_experiments()), name_of);
 INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(table_experiments()), name_of);
 
 TEST(Figures, HaveNamesOfTheirOwnOnEachFabric) {
-  for (const auto* experiments :
-       {&fabric_experiments(), &multicast_experiments(), &table_experiments()}) {
+  for (const auto* experiments : {&fabric_experiments(), &multicast_experiments(),
+                                  &segment_experiments(), &table_experiments()}) {
     std::set<std::string> seen;
     for (const Experiment& experiment : *experiments) {
       EXPECT_TRUE(seen.insert(experiment.name + " " + experiment.fabric).second) << experiment.name;

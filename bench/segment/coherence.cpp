@@ -1,0 +1,139 @@
+#include <array>
+#include <functional>
+
+#include "bench/segment/bare_segment.hpp"
+#include "bench/segment/experiments.hpp"
+#include "bench/segment/segment_node.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+constexpr std::array<std::size_t, 5> kSizes{1, 64, 1024, 8192, 65'536};
+constexpr double kMostRatio = 1.15;
+constexpr std::uint64_t kForAges = 3'600'000'000'000;  // a copy that does not become too old
+
+/// A kind of get or put, and the sequence of operations that its protocol needs.
+struct Case {
+  Coherence coherence;
+  const char* operation;
+  const char* sequence;
+  void (BareSegment::*bare)();
+  bool goal = true;
+};
+const std::array<Case, 13> kCases{
+    Case{Coherence::null, "get", "read", &BareSegment::read_data},
+    Case{Coherence::null, "put", "write", &BareSegment::write_data},
+    Case{Coherence::read, "get", "swap, read, swap", &BareSegment::read_locked},
+    Case{Coherence::read, "put", "write", &BareSegment::write_data},
+    Case{Coherence::write, "get", "3 reads", &BareSegment::read_whole},
+    Case{Coherence::write, "put", "swap, add-write-add, swap", &BareSegment::write_whole},
+    Case{Coherence::strict, "get", "swap, read, swap", &BareSegment::read_locked},
+    Case{Coherence::strict, "put", "swap, add-write-add, swap", &BareSegment::write_whole},
+    Case{Coherence::version, "get, unchanged", "read of a word", &BareSegment::read_version},
+    Case{Coherence::version, "get", "3 reads", &BareSegment::read_whole},
+    Case{Coherence::version, "put", "swap, add-write-add, swap", &BareSegment::write_whole},
+    Case{Coherence::temporal, "get, from the copy", "clock, copy", &BareSegment::copy_of_a_copy,
+         false},
+    Case{Coherence::temporal, "put", "swap, add-write-add, swap", &BareSegment::write_whole}};
+
+SegmentSpec spec_of(const Case& which, std::size_t bytes) {
+  SegmentSpec spec{.bytes = bytes, .coherence = which.coherence};
+  if (which.coherence == Coherence::temporal) spec.stale_ns = kForAges;
+  return spec;
+}
+
+/// Performs a case's operation on its segment.
+class Performer {
+ public:
+  Performer(SegmentPair& pair, const Case& which, std::size_t bytes)
+      : space_(pair.space()),
+        which_(which),
+        key_(pair.make(spec_of(which, bytes))),
+        words_(bytes / 8 + 1),
+        memory_(std::as_writable_bytes(std::span(words_)).first(bytes)),
+        operation_(space_) {}
+
+  /// Before a turn: a copy is there, and the version is known.
+  void prepare() {
+    const std::string_view what = which_.operation;
+    unchanged_ = what == "get, unchanged";
+    is_put_ = what == "put";
+    space_.get(operation_, key_, memory_);
+    demand(operation_);
+    known_ = operation_.result().version;
+  }
+  void once() {
+    if (unchanged_) {
+      auto get = space_.get_if_changed(key_, memory_, known_);
+      demand(get);
+      return;
+    }
+    if (is_put_) {
+      space_.put(operation_, key_, memory_);
+    } else {
+      space_.get(operation_, key_, memory_);
+    }
+    demand(operation_);
+  }
+
+ private:
+  SegmentSpace& space_;
+  const Case& which_;
+  Key key_;
+  std::vector<std::uint64_t> words_;
+  std::span<std::byte> memory_;
+  SegmentOperation operation_;
+  bool unchanged_ = false;
+  bool is_put_ = false;
+  std::uint64_t known_ = 0;
+};
+
+Result measure(const RealNetwork& network, const Effort& effort, const Case& which,
+               std::size_t bytes) {
+  const std::uint32_t trips = std::max(network.trips_per_batch / 4, 2U);
+  const Batches plan = effort.plan(100, bytes <= 1024 ? trips : std::max(trips / 10, 2U));
+  const Group group(network, effort);
+  Team team(group.team());
+  team.run([&](Member& me) {
+    SegmentPair pair(me, group);
+    BareSegment bare(pair.node(), bytes);
+    Performer performer(pair, which, bytes);
+    alternate(
+        me, effort.rounds,
+        {[&] {
+           return pair.turn([&] { return batch_ns(plan, [&] { std::invoke(which.bare, bare); }); });
+         },
+         [&] {
+           return pair.turn([&] {
+             performer.prepare();
+             return batch_ns(plan, [&] { performer.once(); });
+           });
+         }});
+  });
+  Result result{.name = "coherence",
+                .params = {{"coherence", std::string(name_of(which.coherence))},
+                           {"operation", which.operation},
+                           {"bytes", double(bytes)}},
+                .unit = "ns"};
+  compare(result, team.series(1), which.sequence, team.series(0));
+  if (which.goal) result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
+  return result;
+}
+
+}  // namespace
+
+Experiment coherence(const RealNetwork& network) {
+  return {.name = "coherence",
+          .title = "get and put under each coherence, beside the bare sequence of operations",
+          .fabric = network.name,
+          .x = "bytes",
+          .run = [&network](const Effort& effort) {
+            std::vector<Result> results;
+            for (const Case& which : kCases)
+              for (const std::size_t bytes : kSizes)
+                results.push_back(measure(network, effort, which, bytes));
+            return results;
+          }};
+}
+
+}  // namespace dunlin::bench

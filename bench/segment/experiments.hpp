@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/fabric/networks.hpp"
+#include "bench/harness/experiment.hpp"
+
+namespace CLI {
+class App;
+}
+
+/// The figures of shared segments, one function and one file each.
+namespace dunlin::bench {
+
+[[nodiscard]] Experiment null_overhead(const RealNetwork& network);
+[[nodiscard]] Experiment coherence(const RealNetwork& network);
+[[nodiscard]] Experiment gets_in_flight(const RealNetwork& network);
+[[nodiscard]] Experiment uncontended_locks(const RealNetwork& network);
+[[nodiscard]] Experiment contended_locks(const RealNetwork& network);
+/// Beside Open MPI and Redis, where they are installed.
+[[nodiscard]] Experiment segment_peers();
+/// The published figures, and 1,000 members.
+[[nodiscard]] std::vector<Experiment> simulated_segments();
+
+[[nodiscard]] const std::vector<Experiment>& segment_experiments();
+
+/// `dunlin bench segment`
+void add_segment_suite(CLI::App& bench);
+
+}  // namespace dunlin::bench

@@ -1,0 +1,69 @@
+#include <array>
+#include <deque>
+
+#include "bench/segment/experiments.hpp"
+#include "bench/segment/segment_node.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+constexpr std::size_t kAtOnce = 32;
+constexpr std::array<std::size_t, 3> kSizes{8, 64, 4096};
+constexpr double kMostRatio = 1.15;
+
+Result measure(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
+  const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 16, 2U));
+  const Group group(network, effort);
+  Team team(group.team());
+  team.run([&](Member& me) {
+    SegmentPair pair(me, group);
+    const Key key = pair.make({.bytes = bytes * kAtOnce, .coherence = Coherence::null});
+    std::vector<std::uint64_t> words(bytes / 8 * kAtOnce);
+    const auto memory = std::as_writable_bytes(std::span(words));
+    Completion done;
+    std::vector<Operation> batch;
+    for (std::size_t i = 0; i < kAtOnce; ++i)
+      batch.push_back(
+          read(1, pair.node().box(), kRoom + i * bytes, &memory[i * bytes], bytes).notify(done));
+    const auto bare = [&] {
+      pair.node().post(batch);
+      while (!done.finished()) pair.node().poll();
+    };
+    std::deque<SegmentOperation> operations;
+    std::vector<remote::InFlight*> all;
+    for (std::size_t i = 0; i < kAtOnce; ++i) all.push_back(&operations.emplace_back(pair.space()));
+    const auto gets = [&] {
+      for (std::size_t i = 0; i < kAtOnce; ++i)
+        pair.space().get(operations[i], key, memory.subspan(i * bytes, bytes), i * bytes);
+      remote::wait_all(all, remote::kForever);
+      for (SegmentOperation& operation : operations) demand(operation);
+    };
+    alternate(me, effort.rounds,
+              {[&] { return pair.turn([&] { return batch_ns(plan, bare) / kAtOnce; }); },
+               [&] { return pair.turn([&] { return batch_ns(plan, gets) / kAtOnce; }); }});
+    pair.node().fabric().abandon(done);
+  });
+  Result result{.name = "in flight",
+                .params = {{"at once", double(kAtOnce)}, {"bytes", double(bytes)}},
+                .unit = "ns"};
+  compare(result, team.series(1), "the fabric's reads, one batch", team.series(0));
+  result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
+  return result;
+}
+
+}  // namespace
+
+Experiment gets_in_flight(const RealNetwork& network) {
+  return {.name = "in flight",
+          .title = "32 gets under null at once, for one of them",
+          .fabric = network.name,
+          .x = "bytes",
+          .run = [&network](const Effort& effort) {
+            std::vector<Result> results;
+            for (const std::size_t bytes : kSizes)
+              results.push_back(measure(network, effort, bytes));
+            return results;
+          }};
+}
+
+}  // namespace dunlin::bench

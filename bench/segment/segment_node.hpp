@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dunlin/segment.hpp>
+
+#include "bench/fabric/group.hpp"
+#include "bench/fabric/node.hpp"
+
+/// A member of a fabric with a space and, for the bare operations beside it, a region of its own.
+namespace dunlin::bench {
+
+class SegmentNode {
+ public:
+  explicit SegmentNode(std::unique_ptr<Fabric> fabric)
+      : node(std::move(fabric)), space(node.fabric(), {.pool_bytes = std::size_t{1} << 20}) {}
+
+  std::size_t poll() { return space.poll(); }
+
+  Node node;
+  SegmentSpace space;
+};
+
+/// The two processes of a figure: member 0 measures, and member 1 holds the segments and serves.
+class SegmentPair {
+ public:
+  SegmentPair(Member& me, const Group& group) : me_(me), here_(group.join(me.rank())) {
+    connect(me, here_.node);
+  }
+
+  [[nodiscard]] Node& node() noexcept { return here_.node; }
+  [[nodiscard]] SegmentSpace& space() noexcept { return here_.space; }
+
+  /// A segment at member 1. All members of the team call it; member 0 learns the key.
+  Key make(const SegmentSpec& spec) {
+    Key key;
+    if (me_.rank() == 0) {
+      SegmentSpec there = spec;
+      there.placement = Placement::on(1);
+      auto made = here_.space.allocate(there);
+      if (!made.outcome().ok()) throw Error("bench: " + made.describe());
+      key = made.result().key;
+    }
+    me_.meet([this] { here_.poll(); });
+    return key;
+  }
+
+  /// A turn in alternate(): member 0 measures, and the others serve until it says that it has.
+  template <class Measure>
+  std::optional<double> turn(Measure&& measure) {
+    const auto poll = [this] { here_.poll(); };
+    return take_turn(me_, poll, [&]() -> std::optional<double> {
+      ++turns_;
+      if (me_.rank() != 0) {
+        while (here_.node.word(kOver) < turns_) here_.poll();
+        return std::nullopt;
+      }
+      const double measured = measure();
+      here_.node.end_turn(1);
+      return measured;
+    });
+  }
+
+ private:
+  Member& me_;
+  SegmentNode here_;
+  std::uint64_t turns_ = 0;
+};
+
+/// Waits for an operation that is under way, or has ended; throws Error if it ends badly.
+inline void demand(SegmentOperation& operation) {
+  if (operation.wait() != remote::Status::ok) throw Error("bench: " + operation.describe());
+}
+
+}  // namespace dunlin::bench

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <dunlin/container/cost.hpp>
+#include <dunlin/container/limits.hpp>
+#include <dunlin/container/promise.hpp>
+#include <dunlin/remote.hpp>
+
+/// A Containers is what the containers of one process share: progress, the channel of their
+/// messages, and the cost model. One thread uses it, the one that polls its fabric.
+///
+///     dunlin::Containers containers(*fabric);
+///     dunlin::HashMap<int, double> prices(containers, {.name = "prices", .slots = 1000});
+namespace dunlin {
+
+struct ContainersOptions {
+  std::uint32_t channel = kContainerChannel;  // differ, if a fabric has several
+  ComponentCosts costs = {};                  // of the fabric; 0: not measured, see cost.hpp
+};
+
+namespace container {
+struct Hub;
+}
+
+class Containers {
+ public:
+  /// Stops when any member fails. Does not wait for the other members. Throws Error.
+  explicit Containers(Fabric& fabric, ContainersOptions options = {});
+  /// Goes on as its membership does. The progress must outlive this; this outlives its containers.
+  explicit Containers(remote::Progress& progress, ContainersOptions options = {});
+  ~Containers();
+  Containers(const Containers&) = delete;
+  Containers& operator=(const Containers&) = delete;
+
+  std::size_t poll() { return progress().poll(); }
+  [[nodiscard]] remote::Progress& progress() const noexcept;
+  [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
+  [[nodiscard]] const ComponentCosts& costs() const noexcept;
+  void set_costs(const ComponentCosts& costs) noexcept;
+
+  // --- for containers ----------------------------------------------------------------------------
+  [[nodiscard]] container::Hub& hub() const noexcept { return *hub_; }
+
+ private:
+  std::unique_ptr<container::Hub> hub_;
+};
+
+/// A call on a container, under way: poll until finished(), wait(), co_await it, or attach a
+/// callback. It stays where it is made, and its container outlives it.
+class ContainerOperation : public remote::InFlight {
+ protected:
+  explicit ContainerOperation(container::Hub& hub) noexcept;
+  ~ContainerOperation() override = default;
+
+  /// What another member has answered.
+  virtual void replied(remote::Status status, bool flag,
+                       std::span<const std::byte> content) noexcept = 0;
+
+  container::Hub& hub_;
+  std::uint64_t call_ = 0;  // of a request that is not answered yet
+  std::size_t posted_ = 0;  // operations of a batch that was not taken as a whole
+  bool answered_ = false;
+  remote::Status answer_ = remote::Status::ok;
+
+ private:
+  friend struct container::Hub;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include <dunlin/remote/limits.hpp>
+
+/// The limits of `container`; those of the other layers are in <dunlin/limits.hpp>.
+namespace dunlin {
+
+inline constexpr std::uint32_t kContainerChannel = kMaxChannels - 4;  // of a Containers
+inline constexpr std::size_t kMaxContainerNameBytes = 40;             // printable ASCII
+inline constexpr std::uint32_t kMaxElementBytes = 4096;               // key and value, or element
+inline constexpr std::uint32_t kMaxSlots = std::uint32_t{1} << 31;    // of one member's part
+inline constexpr std::uint32_t kProbeBytes = 512;    // that a search reads at once, at most
+inline constexpr std::uint32_t kMessageHeader = 32;  // of a request, a reply or a claim
+
+static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
+
+}  // namespace dunlin

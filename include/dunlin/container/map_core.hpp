@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <dunlin/container/containers.hpp>
+#include <dunlin/container/slot.hpp>
+
+/// A MapCore is a hash map of plain bytes, spread over the members; HashMap and Set are typed views
+/// of it. One thread uses it, the one that polls.
+///
+/// Invariants (docs/container.md explains and proves them):
+///  CON-M1  A slot that is not empty never becomes empty, and the slot of a key stays that key's.
+///  CON-M2  No key has two slots.
+///  CON-M3  A word that is reserved or changing is changed only by its owner; after the owner's
+///          agreed death only by the member that holds it.
+namespace dunlin::container {
+
+struct MapSpec {
+  std::string name;
+  std::uint32_t key_bytes = 0;
+  std::uint32_t value_bytes = 0;
+  std::uint32_t slots = 0;  // of each member's part
+  Style style = Style::automatic;
+};
+
+enum class MapCall : std::uint8_t { insert, assign, find, erase };
+
+/// What is in a member's part.
+struct MapUse {
+  std::uint64_t slots = 0;
+  std::uint64_t ready = 0;
+  std::uint64_t erased = 0;
+  std::uint64_t other = 0;  // reserved, changing, void or half
+};
+
+struct MapState;
+class MapCore;
+
+class MapOperation : public ContainerOperation {
+ public:
+  /// Whether the key was there when the call took effect.
+  [[nodiscard]] bool found() const noexcept { return found_; }
+  /// How many round trips it took so far, of which kind ever.
+  [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
+
+ protected:
+  explicit MapOperation(MapCore& map) noexcept;
+  /// `payload` is key and value, one behind the other; `window` is at least kProbeBytes, and a
+  /// slot, long, and begins on a cache line. Both belong to the derived class.
+  void use(std::byte* payload, std::span<std::byte> window) noexcept {
+    payload_ = payload;
+    window_ = window;
+  }
+  void begin(MapCall call, Promise promise, Style style) noexcept;
+
+ private:
+  friend struct MapState;
+  enum class Stage : std::uint8_t {
+    choose,
+    ask,
+    asked,
+    claim,
+    claimed,
+    look,
+    looked,
+    publish,
+    done
+  };
+  void advance() noexcept override;
+  void clean_up() noexcept override;
+  void replied(remote::Status status, bool flag,
+               std::span<const std::byte> content) noexcept override;
+
+  MapState& map_;
+  std::byte* payload_ = nullptr;
+  std::span<std::byte> window_;
+  MapCall call_kind_ = MapCall::find;
+  Promise promise_ = Promise::both;
+  Style style_ = Style::automatic;
+  Stage stage_ = Stage::done;
+  bool found_ = false;
+  std::uint8_t serial_ = 0;
+  std::uint16_t fingerprint_ = 0;
+  Rank home_ = 0;
+  std::uint32_t round_trips_ = 0;
+  std::uint32_t slot_ = 0;      // that is looked at, or claimed
+  std::uint32_t probed_ = 0;    // slots that belong to other keys
+  std::uint32_t looking_ = 0;   // slots in the window
+  std::uint64_t expected_ = 0;  // of the claim
+  std::uint64_t desired_ = 0;
+  std::uint64_t before_ = 0;
+  std::uint64_t ready_ = 0;  // the word of what is published
+};
+
+class MapCore {
+ public:
+  /// Throws Error.
+  MapCore(Containers& containers, const MapSpec& spec);
+  ~MapCore();
+  MapCore(const MapCore&) = delete;
+  MapCore& operator=(const MapCore&) = delete;
+
+  [[nodiscard]] Containers& containers() const noexcept;
+  /// The member that holds a key.
+  [[nodiscard]] Rank home_of(const void* key) const noexcept;
+  [[nodiscard]] MapUse local_use() const noexcept;
+  /// Calls with key and value of each element of the own part; under Promise::both it is one that
+  /// was there at some moment of the call.
+  void for_each_local(
+      const std::function<void(const std::byte* key, const std::byte* value)>& see) const;
+
+ private:
+  friend class MapOperation;
+  std::unique_ptr<MapState> state_;
+};
+
+}  // namespace dunlin::container

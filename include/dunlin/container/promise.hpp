@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+/// What a caller says about a call on a container, and how the call is made.
+namespace dunlin {
+
+/// What other members may do while this call is under way; docs/container.md has the protocols that
+/// each promise allows. Phases with different promises need a barrier between them.
+enum class Promise : std::uint8_t {
+  both,    // any calls
+  writes,  // only calls that write: inserts, or pushes
+  reads,   // only calls that read: finds, or pops
+  local    // no calls of other members
+};
+
+/// How a call reaches the memory of another member.
+enum class Style : std::uint8_t {
+  automatic,  // as the cost model predicts; of a call: as the container's
+  one_sided,  // by reads, writes and atomics
+  message     // by a request, which the other member's poll() handles, and its reply
+};
+
+[[nodiscard]] std::string_view name_of(Promise promise) noexcept;
+[[nodiscard]] std::string_view name_of(Style style) noexcept;
+
+}  // namespace dunlin

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <dunlin/container/containers.hpp>
+#include <dunlin/container/slot.hpp>
+
+/// A QueueCore is a queue of plain bytes in the memory of one member, its host; Queue is a typed
+/// view of it. One thread uses it, the one that polls.
+///
+/// Invariants (docs/container.md explains and proves them):
+///  CON-Q1  Elements leave in the order of their tickets, each at most once.
+///  CON-Q2  No slot is written before the head has passed its former ticket.
+///  CON-Q3  Each ticket is used: by its element, or by a mark that pops skip.
+///  CON-Q4  `empty` means that head and tail were equal at some moment of the call; `full` that
+///  they
+///          were `capacity` apart, marks included.
+namespace dunlin::container {
+
+struct QueueSpec {
+  std::string name;
+  std::uint32_t element_bytes = 0;
+  std::uint32_t capacity = 0;
+  Rank host = 0;
+  Style style = Style::automatic;
+};
+
+struct QueueState;
+struct Reservation;
+class QueueCore;
+
+class QueueOperation : public ContainerOperation {
+ public:
+  /// How many elements were pushed or popped.
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+
+ protected:
+  explicit QueueOperation(QueueCore& queue) noexcept;
+  void begin_push(std::uint32_t count, Promise promise, Style style) noexcept;
+  /// Pops up to `most`.
+  void begin_pop(std::uint32_t most, Promise promise, Style style) noexcept;
+  /// `elements` are pushed from, or popped to; `image` has room for as many slots, and begins on a
+  /// cache line. Both belong to the derived class.
+  void use(std::byte* elements, std::span<std::byte> image) noexcept {
+    elements_ = elements;
+    image_ = image;
+  }
+
+ private:
+  friend struct QueueState;
+  enum class Stage : std::uint8_t {
+    choose,
+    ask,
+    asked,
+    look,  // at head and tail
+    looked,
+    reserve,  // tickets
+    reserved,
+    room,  // waits for it, with tickets
+    fill,
+    get,  // the slots at the head
+    got,
+    take,
+    taken,
+    done
+  };
+  void begin(bool pushes, std::uint32_t count, Promise promise, Style style) noexcept;
+  void advance() noexcept override;
+  void clean_up() noexcept override;
+  void replied(remote::Status status, bool flag,
+               std::span<const std::byte> content) noexcept override;
+
+  QueueState& queue_;
+  std::byte* elements_ = nullptr;
+  std::span<std::byte> image_;
+  bool pushes_ = false;
+  Promise promise_ = Promise::both;
+  Style style_ = Style::automatic;
+  Stage stage_ = Stage::done;
+  bool has_tickets_ = false;
+  bool skips_ = false;  // marks, in a pop
+  std::uint32_t wanted_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint64_t ticket_ = 0;  // the first
+  std::uint64_t before_ = 0;
+  std::uint64_t known_tail_ = 0;  // when head and tail were looked at
+  std::uint32_t asked_for_ = 0;   // elements of the last request
+  Reservation* reservation_ = nullptr;
+  std::uint64_t ends_[kCacheLineBytes / 8 + 1] = {};  // the tail, and a line on the head
+  QueueOperation* before_this_ = nullptr;  // among those that hold tickets, or are about to
+  QueueOperation* after_this_ = nullptr;
+  bool listed_ = false;
+};
+
+class QueueCore {
+ public:
+  /// Throws Error.
+  QueueCore(Containers& containers, const QueueSpec& spec);
+  ~QueueCore();
+  QueueCore(const QueueCore&) = delete;
+  QueueCore& operator=(const QueueCore&) = delete;
+
+  [[nodiscard]] Containers& containers() const noexcept;
+  [[nodiscard]] Rank host() const noexcept;
+  /// How many elements there are, at the host; elsewhere, as far as this process knows.
+  [[nodiscard]] std::uint64_t size() const noexcept;
+
+ private:
+  friend class QueueOperation;
+  std::unique_ptr<QueueState> state_;
+};
+
+}  // namespace dunlin::container

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <dunlin/limits.hpp>
+
+/// A slot is the place of one element in a container's memory. Each of its lines begins and ends
+/// with a stamp, so that one read tells whether the payload between them is whole.
+///
+///  CON-S1  A reader takes a payload only if all stamps of the slot are equal to its first word.
+///  CON-S2  No two contents of one slot have the same first word.
+namespace dunlin::container {
+
+struct SlotShape {
+  std::uint32_t payload_bytes;
+  std::uint32_t slot_bytes;
+  std::uint32_t line_payload;  // bytes of payload in each line
+  std::uint32_t lines;
+
+  [[nodiscard]] constexpr std::uint32_t line_bytes() const noexcept { return slot_bytes / lines; }
+};
+
+inline constexpr std::uint32_t kStampBytes = 8;
+inline constexpr std::uint32_t kSmallSlotBytes = kCacheLineBytes / 2;
+
+/// Half a cache line, if the payload fits; whole lines otherwise.
+[[nodiscard]] constexpr SlotShape shape_of(std::size_t payload_bytes) noexcept {
+  constexpr std::uint32_t kSmall = kSmallSlotBytes - 2 * kStampBytes;
+  constexpr std::uint32_t kLine = kCacheLineBytes - 2 * kStampBytes;
+  const auto bytes = static_cast<std::uint32_t>(payload_bytes);
+  if (bytes <= kSmall) return {bytes, kSmallSlotBytes, kSmall, 1};
+  const std::uint32_t lines = (bytes + kLine - 1) / kLine;
+  return {bytes, lines * static_cast<std::uint32_t>(kCacheLineBytes), kLine, lines};
+}
+static_assert(shape_of(16).slot_bytes == 32 && shape_of(17).slot_bytes == 64);
+static_assert(shape_of(48).lines == 1 && shape_of(49).slot_bytes == 128);
+
+[[nodiscard]] inline std::uint64_t word_at(const std::byte* at) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// These work on images of slots in the caller's own memory.
+
+/// Fills in a slot; `stamp` is its first word, too.
+inline void encode(const SlotShape& shape, const void* payload, std::uint64_t stamp,
+                   std::byte* slot) noexcept {
+  const auto* from = static_cast<const std::byte*>(payload);
+  std::uint32_t left = shape.payload_bytes;
+  const std::uint32_t line_bytes = shape.line_bytes();
+  for (std::uint32_t line = 0; line < shape.lines; ++line, slot += line_bytes) {
+    const std::uint32_t part = left < shape.line_payload ? left : shape.line_payload;
+    std::memcpy(slot, &stamp, kStampBytes);
+    if (part < shape.line_payload) std::memset(slot + kStampBytes, 0, shape.line_payload);
+    if (part > 0) std::memcpy(slot + kStampBytes, from, part);
+    std::memcpy(slot + line_bytes - kStampBytes, &stamp, kStampBytes);
+    from += part;
+    left -= part;
+  }
+}
+
+/// Whether all stamps are equal to the first word.
+[[nodiscard]] inline bool is_whole(const SlotShape& shape, const std::byte* slot) noexcept {
+  const std::uint64_t word = word_at(slot);
+  const std::uint32_t line_bytes = shape.line_bytes();
+  std::uint64_t different = 0;
+  for (std::uint32_t line = 0; line < shape.lines; ++line, slot += line_bytes)
+    different |= (word_at(slot) ^ word) | (word_at(slot + line_bytes - kStampBytes) ^ word);
+  return different == 0;
+}
+
+/// Whether all lines have been written at least once.
+[[nodiscard]] inline bool is_written(const SlotShape& shape, const std::byte* slot) noexcept {
+  const std::uint32_t line_bytes = shape.line_bytes();
+  bool written = true;
+  for (std::uint32_t line = 0; line < shape.lines; ++line, slot += line_bytes)
+    written = written && word_at(slot + line_bytes - kStampBytes) != 0;
+  return written;
+}
+
+/// Copies `bytes` of the payload from `offset` on.
+inline void decode(const SlotShape& shape, const std::byte* slot, std::uint32_t offset,
+                   std::uint32_t bytes, void* to) noexcept {
+  auto* out = static_cast<std::byte*>(to);
+  while (bytes > 0) {
+    const std::uint32_t line = offset / shape.line_payload, within = offset % shape.line_payload;
+    const std::uint32_t room = shape.line_payload - within;
+    const std::uint32_t part = bytes < room ? bytes : room;
+    std::memcpy(out, slot + line * shape.line_bytes() + kStampBytes + within, part);
+    out += part;
+    offset += part;
+    bytes -= part;
+  }
+}
+
+/// Whether so many bytes at the beginning of the payload are these.
+[[nodiscard]] inline bool begins_with(const SlotShape& shape, const std::byte* slot,
+                                      const void* key, std::uint32_t bytes) noexcept {
+  const auto* wanted = static_cast<const std::byte*>(key);
+  while (bytes > 0) {
+    const std::uint32_t part = bytes < shape.line_payload ? bytes : shape.line_payload;
+    if (std::memcmp(slot + kStampBytes, wanted, part) != 0) return false;
+    slot += shape.line_bytes();
+    wanted += part;
+    bytes -= part;
+  }
+  return true;
+}
+
+/// A hash of plain bytes, the same at all members.
+[[nodiscard]] inline std::uint64_t hash_of(const void* key, std::size_t bytes) noexcept {
+  const auto mix = [](std::uint64_t x) noexcept {  // the finalizer of MurmurHash3
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
+    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
+    return x ^ x >> 33;
+  };
+  const auto* from = static_cast<const std::byte*>(key);
+  std::uint64_t hash = bytes * 0x9e3779b97f4a7c15ULL;
+  for (; bytes >= 8; bytes -= 8, from += 8) hash = mix(hash ^ word_at(from));
+  if (bytes > 0) {
+    std::uint64_t rest = 0;
+    std::memcpy(&rest, from, bytes);
+    hash = mix(hash ^ rest);
+  }
+  return hash;
+}
+
+/// A number below `limit`, from 32 bits of a hash.
+[[nodiscard]] constexpr std::uint32_t scale(std::uint32_t hash, std::uint32_t limit) noexcept {
+  return static_cast<std::uint32_t>(std::uint64_t{hash} * limit >> 32);
+}
+
+}  // namespace dunlin::container

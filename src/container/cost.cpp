@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <dunlin/container/cost.hpp>
+#include <dunlin/error.hpp>
+
+namespace dunlin {
+namespace {
+
+/// A map that is filled beyond this would have no expected number of probes.
+constexpr double kMostLoad = 0.98;
+/// Slots of half a line that the first read of a search covers, on average.
+constexpr double kFirstSlots = 1.5;
+
+/// The chance that the first read of a search does not decide it: that of so many full slots in a
+/// row, by linear probing, where full slots cluster.
+double more_reads(double load, double slot_bytes, bool is_there) {
+  const double a = std::clamp(load, 0.0, kMostLoad);
+  const double first = slot_bytes < 64 ? kFirstSlots : 1.0;
+  const double probes = is_there ? 0.5 * (1 + 1 / (1 - a)) : 0.5 * (1 + 1 / ((1 - a) * (1 - a)));
+  // Of a search of `probes` slots on average, geometric: how often it is longer than the first
+  // read.
+  return probes <= 1 ? 0 : std::pow(1 - 1 / probes, first);
+}
+
+/// Adds (component, count, nanoseconds each) of one call.
+template <class Add>
+void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, const Add& add) {
+  const double extra = std::max(at.bytes - 8, 0.0) * costs.byte_ns;
+  const double read = costs.read_ns + extra, write = costs.write_ns + extra;
+  const double shared = (at.clients - 1) * costs.shared_word_ns;
+  const double taken = std::clamp(at.load, 0.0, kMostLoad);
+  const bool phasal = at.promise == Promise::writes || at.promise == Promise::local;
+  switch (call) {
+    case Call::insert:
+      add("compare-and-swap", 1 + taken, costs.compare_swap_ns);
+      add("read", taken * (1 + more_reads(at.load, at.bytes, false)), read);
+      add("write", 1, write);
+      if (!phasal) add("second write of the batch", 1, costs.batched_ns);
+      return;
+    case Call::assign:
+      add("read", 1 + more_reads(at.load, at.bytes, true), read);
+      add("compare-and-swap", 1, costs.compare_swap_ns);
+      add("write", 1, write);
+      add("second write of the batch", 1, costs.batched_ns);
+      return;
+    case Call::find:
+      add("read", 1 + more_reads(at.load, at.bytes, true), read);
+      return;
+    case Call::erase:
+      add("read", 1 + more_reads(at.load, at.bytes, true), read);
+      add("compare-and-swap", 1, costs.compare_swap_ns);
+      return;
+    case Call::push:
+      add("fetch-and-add on one word", 1, costs.fetch_add_ns + shared);
+      add("write", 1, write);
+      return;
+    case Call::pop:
+      // Of clients that pop at once one succeeds; the others begin anew.
+      add("read", (at.clients + 1) / 2, read);
+      add("compare-and-swap on one word", (at.clients + 1) / 2, costs.compare_swap_ns + shared);
+      return;
+  }
+}
+
+template <class Add>
+void add_message(const ComponentCosts& costs, const Situation& at, const Add& add) {
+  const double extra = std::max(at.bytes - 8, 0.0) * costs.message_byte_ns;
+  add("request and reply", 1, costs.message_ns + extra);
+  if (at.wait_ns > 0) add("until the target polls", 1, at.wait_ns);
+  if (at.clients > 1) add("requests of other clients", (at.clients - 1) / 2, costs.message_ns / 2);
+}
+
+template <class Add>
+void add_terms(const ComponentCosts& costs, Call call, Style style, const Situation& at,
+               const Add& add) {
+  if (style == Style::automatic) style = cheaper_style(costs, call, at);
+  if (style == Style::message) return add_message(costs, at, add);
+  add_one_sided(costs, call, at, add);
+}
+
+struct Field {
+  const char* name;
+  double ComponentCosts::*member;
+};
+constexpr std::array kFields{
+    Field{"read_ns", &ComponentCosts::read_ns},
+    Field{"write_ns", &ComponentCosts::write_ns},
+    Field{"compare_swap_ns", &ComponentCosts::compare_swap_ns},
+    Field{"fetch_add_ns", &ComponentCosts::fetch_add_ns},
+    Field{"message_ns", &ComponentCosts::message_ns},
+    Field{"byte_ns", &ComponentCosts::byte_ns},
+    Field{"message_byte_ns", &ComponentCosts::message_byte_ns},
+    Field{"batched_ns", &ComponentCosts::batched_ns},
+    Field{"shared_word_ns", &ComponentCosts::shared_word_ns},
+};
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+std::string_view name_of(Call call) noexcept {
+  static constexpr std::array<std::string_view, 6> kNames{"insert", "assign", "find",
+                                                          "erase",  "push",   "pop"};
+  const auto place = static_cast<std::size_t>(call);
+  return place < kNames.size() ? kNames[place] : "unknown";
+}
+
+double predict_ns(const ComponentCosts& costs, Call call, Style style,
+                  const Situation& situation) noexcept {
+  double sum = 0;
+  add_terms(costs, call, style, situation,
+            [&](const char*, double count, double each_ns) { sum += count * each_ns; });
+  return sum;
+}
+
+std::vector<CostTerm> explain(const ComponentCosts& costs, Call call, Style style,
+                              const Situation& situation) {
+  std::vector<CostTerm> terms;
+  add_terms(costs, call, style, situation, [&](const char* name, double count, double each_ns) {
+    terms.push_back({name, count, each_ns});
+  });
+  return terms;
+}
+
+Style cheaper_style(const ComponentCosts& costs, Call call, const Situation& situation) noexcept {
+  if (!costs.measured()) return Style::one_sided;
+  const double by_message = predict_ns(costs, call, Style::message, situation);
+  return by_message < predict_ns(costs, call, Style::one_sided, situation) ? Style::message
+                                                                           : Style::one_sided;
+}
+
+// --- the file ------------------------------------------------------------------------------------
+
+std::string text_of(const ComponentCosts& costs, const std::string& measured_on) {
+  std::ostringstream out;
+  out << "{\n  \"format\": \"dunlin component costs 1\",\n  \"measured_on\": "
+      << quoted(measured_on);
+  for (const Field& field : kFields)
+    out << ",\n  \"" << field.name << "\": " << costs.*field.member;
+  out << "\n}\n";
+  return out.str();
+}
+
+/// Only what text_of() writes: a flat object of numbers.
+ComponentCosts load_costs(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw Error("component costs: cannot read '" + file + "'");
+  std::ostringstream all;
+  all << in.rdbuf();
+  const std::string text = all.str();
+  if (text.find("\"dunlin component costs 1\"") == std::string::npos)
+    throw Error("component costs: '" + file + "' is no file of `dunlin calibrate`");
+  ComponentCosts costs;
+  for (const Field& field : kFields) {
+    const std::string name = "\"" + std::string(field.name) + "\":";
+    const std::size_t at = text.find(name);
+    if (at == std::string::npos)
+      throw Error("component costs: '" + file + "' has no " + field.name);
+    const char* const begin = text.c_str() + at + name.size();
+    char* end = nullptr;
+    const double value = std::strtod(begin, &end);
+    if (end == begin || !std::isfinite(value) || value < 0)
+      throw Error("component costs: " + std::string(field.name) + " of '" + file +
+                  "' is no number of nanoseconds");
+    costs.*field.member = value;
+  }
+  return costs;
+}
+
+}  // namespace dunlin

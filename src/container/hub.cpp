@@ -1,0 +1,204 @@
+#include "container/hub.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <dunlin/error.hpp>
+
+#include "fabric/hash.hpp"
+
+namespace dunlin {
+
+std::string_view name_of(Promise promise) noexcept {
+  static constexpr std::array<std::string_view, 4> kNames{"both", "writes", "reads", "local"};
+  const auto place = static_cast<std::size_t>(promise);
+  return place < kNames.size() ? kNames[place] : "unknown";
+}
+
+std::string_view name_of(Style style) noexcept {
+  static constexpr std::array<std::string_view, 3> kNames{"automatic", "one_sided", "message"};
+  const auto place = static_cast<std::size_t>(style);
+  return place < kNames.size() ? kNames[place] : "unknown";
+}
+
+Containers::Containers(Fabric& fabric, ContainersOptions options) {
+  auto own = std::make_unique<remote::Progress>(fabric);
+  remote::Progress& progress = *own;
+  hub_ = std::make_unique<container::Hub>(std::move(own), progress, options);
+}
+
+Containers::Containers(remote::Progress& progress, ContainersOptions options)
+    : hub_(std::make_unique<container::Hub>(nullptr, progress, options)) {}
+
+Containers::~Containers() = default;
+remote::Progress& Containers::progress() const noexcept { return hub_->progress; }
+const ComponentCosts& Containers::costs() const noexcept { return hub_->options.costs; }
+void Containers::set_costs(const ComponentCosts& costs) noexcept { hub_->options.costs = costs; }
+
+ContainerOperation::ContainerOperation(container::Hub& hub) noexcept
+    : InFlight(hub.progress), hub_(hub) {}
+
+namespace container {
+
+using remote::Status;
+
+namespace {
+
+/// An operation that waits for another's next step looks again after this.
+constexpr std::uint64_t kLookAgainNs = 2'000;
+
+std::uint32_t checked_channel(std::uint32_t channel) {
+  if (channel >= kMaxChannels)
+    throw Error("containers: channel " + std::to_string(channel) + " is not below " +
+                std::to_string(kMaxChannels) + " (kMaxChannels)");
+  return channel;
+}
+
+}  // namespace
+
+void check_name(const std::string& kind, const std::string& name) {
+  if (name.empty() || name.size() > kMaxContainerNameBytes)
+    throw Error(kind + " '" + name + "': its name must have 1 to " +
+                std::to_string(kMaxContainerNameBytes) + " bytes (kMaxContainerNameBytes)");
+}
+
+// --- the hub -------------------------------------------------------------------------------------
+
+Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
+         ContainersOptions its_options)
+    : own_progress(std::move(own)),
+      progress(its_progress),
+      fabric(its_progress.fabric()),
+      options(its_options),
+      channel_(fabric, checked_channel(its_options.channel),
+               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
+  progress.add(*this);
+}
+
+Hub::~Hub() { progress.remove(*this); }
+
+void Hub::add(std::uint64_t id, Served& container) {
+  if (!served.emplace(id, &container).second)
+    throw Error("containers: this process has a container of this name already");
+}
+
+void Hub::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAgainNs); }
+
+Hub::Asked Hub::ask(ContainerOperation& op, Rank to, MessageHead head,
+                    std::span<const std::byte> content) noexcept {
+  if (free_calls_.empty()) {
+    free_calls_.push_back(static_cast<std::uint32_t>(calls_.size()));
+    calls_.emplace_back();
+  }
+  const std::uint32_t place = free_calls_.back();
+  head.kind = MessageKind::request;
+  head.call = std::uint64_t{calls_[place].generation} << 32 | place;
+  head.bytes = static_cast<std::uint32_t>(content.size());
+  std::array<std::byte, kMaxMessageBytes> message;
+  std::memcpy(message.data(), &head, sizeof head);
+  if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
+  const Refusal refusal =
+      fabric.send(to, options.channel, std::span(message).first(sizeof head + content.size()));
+  if (refusal == Refusal::queue_full) return Asked::later;
+  if (refusal != Refusal::none) return Asked::never;
+  free_calls_.pop_back();
+  calls_[place].op = &op;
+  op.call_ = head.call;
+  op.answered_ = false;
+  return Asked::yes;
+}
+
+void Hub::forget(ContainerOperation& op) noexcept {
+  if (op.call_ == 0) return;
+  const auto place = static_cast<std::uint32_t>(op.call_);
+  calls_[place].op = nullptr;
+  ++calls_[place].generation;
+  free_calls_.push_back(place);
+  op.call_ = 0;
+}
+
+void Hub::send(Rank to, MessageHead head, std::span<const std::byte> content) {
+  head.bytes = static_cast<std::uint32_t>(content.size());
+  std::array<std::byte, kMaxMessageBytes> message;
+  std::memcpy(message.data(), &head, sizeof head);
+  if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
+  const std::span<const std::byte> whole(message);
+  channel_.send(to, whole.first(sizeof head + content.size()));
+}
+
+/// A peer may send anything: what is no message of ours goes nowhere (CON-A2).
+void Hub::handle(Rank from, std::span<const std::byte> message) {
+  MessageHead head;
+  if (message.size() < sizeof head) return;
+  std::memcpy(&head, message.data(), sizeof head);
+  const auto content = message.subspan(sizeof head);
+  if (content.size() != head.bytes) return;
+  if (head.kind == MessageKind::reply) return take_reply(head, content);
+  const auto found = served.find(head.container);
+  if (found != served.end()) return found->second->handle(from, head, content);
+  if (head.kind != MessageKind::request) return;
+  head.kind = MessageKind::reply;
+  head.status = static_cast<std::uint8_t>(Status::lost);
+  send(from, head, {});
+}
+
+void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content) {
+  const auto place = static_cast<std::uint32_t>(head.call);
+  if (place >= calls_.size() || calls_[place].generation != head.call >> 32) return;
+  ContainerOperation* const op = calls_[place].op;
+  if (op == nullptr) return;
+  forget(*op);
+  op->answered_ = true;
+  op->replied(static_cast<Status>(head.status), head.flag != 0, content);
+}
+
+std::size_t Hub::poll_part() {
+  std::size_t done = channel_.poll();
+  for (const auto& [id, container] : served) done += container->poll_part();
+  return done;
+}
+
+void Hub::members_changed() {
+  for (const auto& [id, container] : served) container->members_changed();
+}
+
+// --- a container's region ------------------------------------------------------------------------
+
+Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,
+           const std::string& layout)
+    : hub_(hub),
+      id_(fnv1a(kind + ":" + name)),
+      region_(hub.fabric.allocate({.name = kind + ":" + name,
+                                   .bytes = bytes,
+                                   .layout_hash = fnv1a(layout),
+                                   .layout_text = layout})),
+      withdrawn_(hub.fabric.size()),
+      refused_(hub.fabric.size()) {
+  subscription_ = hub.fabric.subscribe([this](const Event& event) {
+    if (event.region != region_.id()) return;
+    if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;
+    if (event.kind == Event::Kind::region_connected) withdrawn_[event.peer] = false;
+    if (event.kind == Event::Kind::region_refused) refused_[event.peer] = true;
+  });
+}
+
+Status Site::fault(Rank rank) const noexcept {
+  if (hub_.gone(rank) || withdrawn_[rank]) return Status::lost;
+  return refused_[rank] ? Status::refused : Status::ok;
+}
+
+Site::Posted Site::post(Rank to, std::span<const Operation> batch, std::size_t& accepted) noexcept {
+  const dunlin::Posted posted = hub_.fabric.post(batch.subspan(accepted));
+  accepted += posted.accepted;
+  if (posted.all()) {
+    accepted = 0;
+    return Posted::all;
+  }
+  const bool for_ever =
+      posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
+  return for_ever || fault(to) != Status::ok ? Posted::never : Posted::later;
+}
+
+}  // namespace container
+}  // namespace dunlin

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/container/containers.hpp>
+
+#include "remote/control_channel.hpp"
+
+namespace dunlin::container {
+
+enum class MessageKind : std::uint8_t {
+  request,        // do this operation on your part
+  reply,          // its result
+  claim_request,  // which tickets of my queue below `word` do you hold?
+  claims          // these; `flag`: and that is all
+};
+
+/// The beginning of each message; docs/formats/container.md has the offsets.
+struct MessageHead {
+  std::uint64_t container = 0;  // the hash of its region's name
+  std::uint64_t call = 0;       // the caller's number of a request; the generation of a claim
+  std::uint64_t word = 0;
+  std::uint32_t bytes = 0;  // that follow
+  MessageKind kind = MessageKind::request;
+  std::uint8_t operation = 0;
+  std::uint8_t status = 0;
+  std::uint8_t flag = 0;
+};
+static_assert(sizeof(MessageHead) == kMessageHeader);
+
+/// A container, as the hub knows it.
+class Served {
+ public:
+  Served() = default;
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  virtual ~Served() = default;
+  virtual std::size_t poll_part() = 0;
+  virtual void members_changed() = 0;
+  /// A request or a claim; `content` has as many bytes as the head says.
+  virtual void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) = 0;
+};
+
+struct Hub final : remote::Part {
+  Hub(std::unique_ptr<remote::Progress> own, remote::Progress& progress, ContainersOptions options);
+  ~Hub() override;
+
+  void add(std::uint64_t id, Served& container);
+  void remove(std::uint64_t id) noexcept { served.erase(id); }
+
+  enum class Asked : std::uint8_t { yes, later, never };
+  /// Sends the operation's request; the answer comes to its replied(). `later`: no room now.
+  [[nodiscard]] Asked ask(ContainerOperation& op, Rank to, MessageHead head,
+                          std::span<const std::byte> content) noexcept;
+  void forget(ContainerOperation& op) noexcept;
+  void send(Rank to, MessageHead head, std::span<const std::byte> content);
+  /// Polls no later than in a moment: an operation looks again at what another is changing.
+  void look_again_soon() noexcept;
+  [[nodiscard]] bool gone(Rank rank) const noexcept {
+    return rank >= fabric.size() || fabric.failed(rank) || !progress.members().contains(rank);
+  }
+
+  std::size_t poll_part() override;
+  void members_changed() override;
+
+  std::unique_ptr<remote::Progress> own_progress;
+  remote::Progress& progress;
+  Fabric& fabric;
+  ContainersOptions options;
+  std::map<std::uint64_t, Served*> served;
+
+ private:
+  struct Call {
+    ContainerOperation* op = nullptr;
+    std::uint32_t generation = 1;
+  };
+  void handle(Rank from, std::span<const std::byte> message);
+  void take_reply(const MessageHead& head, std::span<const std::byte> content);
+
+  std::vector<Call> calls_;
+  std::vector<std::uint32_t> free_calls_;
+  remote::ControlChannel channel_;
+};
+
+/// A container's region, and who has it.
+class Site {
+ public:
+  Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,
+       const std::string& layout);
+  void announce() { hub_.fabric.announce(region_); }
+
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] RegionId region() const noexcept { return region_.id(); }
+  [[nodiscard]] std::byte* memory() const noexcept { return region_.memory().data(); }
+  [[nodiscard]] std::span<std::byte> own() const noexcept { return region_.memory(); }
+  /// Why operations on that member's part will never be possible again; ok if they may be.
+  [[nodiscard]] remote::Status fault(Rank rank) const noexcept;
+  [[nodiscard]] bool connected(Rank rank) const noexcept {
+    return hub_.fabric.connected(rank, region_.id());
+  }
+
+  enum class Posted : std::uint8_t { all, later, never };
+  /// Posts what is left of a batch; `accepted` counts what is not.
+  [[nodiscard]] Posted post(Rank to, std::span<const Operation> batch,
+                            std::size_t& accepted) noexcept;
+
+ private:
+  Hub& hub_;
+  std::uint64_t id_;
+  Region region_;
+  std::vector<bool> withdrawn_;
+  std::vector<bool> refused_;
+  Subscription subscription_;
+};
+
+/// Throws Error unless the name is one.
+void check_name(const std::string& kind, const std::string& name);
+
+}  // namespace dunlin::container

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <dunlin/container/map_core.hpp>
+
+#include "container/hub.hpp"
+
+namespace dunlin::container {
+
+/// The first word of a map's slot: docs/formats/container.md.
+namespace word {
+enum State : std::uint64_t { empty, reserved, ready, changing, erased, voided, half };
+inline constexpr std::uint64_t kVersion = std::uint64_t{1} << 40;
+
+[[nodiscard]] constexpr State state_of(std::uint64_t w) noexcept {
+  return static_cast<State>(w & 15);
+}
+[[nodiscard]] constexpr std::uint16_t fingerprint_of(std::uint64_t w) noexcept {
+  return static_cast<std::uint16_t>(w >> 4);
+}
+[[nodiscard]] constexpr std::uint64_t owner_plus_1(std::uint64_t w) noexcept {
+  return w >> 20 & 0xfff;
+}
+[[nodiscard]] constexpr std::uint64_t with_state(std::uint64_t w, State state) noexcept {
+  return (w & ~std::uint64_t{15}) | state;
+}
+[[nodiscard]] constexpr std::uint64_t make(std::uint64_t version, std::uint8_t serial, Rank owner,
+                                           std::uint16_t fingerprint, State state) noexcept {
+  return (version & 0xffffff) << 40 | std::uint64_t{serial} << 32 | std::uint64_t{owner + 1} << 20 |
+         std::uint64_t{fingerprint} << 4 | state;
+}
+[[nodiscard]] constexpr std::uint64_t version_of(std::uint64_t w) noexcept { return w >> 40; }
+static_assert(make(1, 7, 2, 0xabcd, ready) == 0x00000107003abcd2, "docs/formats/container.md");
+}  // namespace word
+
+/// What a slot means to a call that looks for a key.
+enum class Sight : std::uint8_t {
+  vacant,   // the end of the sequence
+  other,    // another key's: look at the next
+  wait,     // another call is about to change it: look again
+  present,  // the key, whole
+  erased,   // the key, without a value
+  half      // the key; its value is half written
+};
+
+struct MapState final : Served {
+  MapState(Containers& containers, MapSpec its_spec);
+  ~MapState() override;
+
+  // --- one-sided: map_operation.cpp --------------------------------------------------------------
+  using Stage = MapOperation::Stage;
+  void begin(MapOperation& op) noexcept;
+  void advance(MapOperation& op) noexcept;
+  void clean_up(MapOperation& op) noexcept;
+  /// One step; whether the next can follow at once.
+  [[nodiscard]] bool step(MapOperation& op) noexcept;
+  [[nodiscard]] bool choose(MapOperation& op) noexcept;
+  [[nodiscard]] bool ask(MapOperation& op) noexcept;
+  [[nodiscard]] bool claim(MapOperation& op) noexcept;
+  [[nodiscard]] bool claimed(MapOperation& op) noexcept;
+  [[nodiscard]] bool look(MapOperation& op) noexcept;
+  [[nodiscard]] bool looked(MapOperation& op) noexcept;
+  [[nodiscard]] bool publish(MapOperation& op) noexcept;
+  /// What the call does about a slot of its key, or a vacant one.
+  [[nodiscard]] bool act(MapOperation& op, Sight sight, const std::byte* image) noexcept;
+  [[nodiscard]] bool post(MapOperation& op, std::span<const Operation> batch, Stage next) noexcept;
+  void next_slot(MapOperation& op, std::uint32_t by = 1) const noexcept;
+  [[nodiscard]] Style style_of(const MapOperation& op) const noexcept;
+
+  // --- what both ways share ----------------------------------------------------------------------
+  [[nodiscard]] Sight judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
+                            const std::byte* image) const noexcept;
+  /// The word to claim a slot with; nothing if the call needs none.
+  [[nodiscard]] std::optional<std::uint64_t> claim_word(MapCall call, Sight sight, Promise promise,
+                                                        std::uint64_t seen, std::uint8_t serial,
+                                                        std::uint16_t fingerprint) const noexcept;
+
+  // --- in own memory: map_local.cpp --------------------------------------------------------------
+  struct Local {
+    enum class Way : std::uint8_t { done, again } way = Way::done;
+    remote::Status status = remote::Status::ok;
+    bool found = false;
+  };
+  /// The whole call; `payload` is key and value.
+  [[nodiscard]] Local local(MapCall call, Promise promise, std::byte* payload) noexcept;
+  [[nodiscard]] Local local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
+                                std::byte* payload) noexcept;
+  [[nodiscard]] bool writes_directly(Promise promise) const noexcept;
+
+  void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
+  std::size_t poll_part() override;
+  void members_changed() override;
+
+  [[nodiscard]] std::uint64_t offset_of(std::uint32_t slot) const noexcept {
+    return kCacheLineBytes + std::uint64_t{slot} * shape.slot_bytes;
+  }
+  [[nodiscard]] std::byte* own(std::uint32_t slot) const noexcept {
+    return site.memory() + offset_of(slot);
+  }
+  /// The word `from` at that place becomes `to`, when the fabric takes it.
+  struct Mend {
+    Rank home;
+    std::uint32_t slot;
+    std::uint64_t from, to;
+  };
+
+  Containers& containers;
+  Hub& hub;
+  MapSpec spec;
+  SlotShape shape;
+  bool coherent;  // the processor's atomics and the fabric's exclude each other
+  Site site;
+  std::vector<Mend> mends;
+  mutable std::vector<std::byte> image;  // of a slot of our own
+  std::uint8_t serial = 0;
+};
+
+}  // namespace dunlin::container

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cstring>
+
+#include <dunlin/fabric/memory.hpp>
+
+#include "container/map.hpp"
+
+/// Calls on the own part of a map: those of this process, and those that come by message.
+namespace dunlin::container {
+
+using remote::Status;
+
+/// Whether a call that writes may use the processor's atomics: beside it no other's work here.
+bool MapState::writes_directly(Promise promise) const noexcept {
+  return coherent || spec.style == Style::message || promise == Promise::local;
+}
+
+MapState::Local MapState::local(MapCall call, Promise promise, std::byte* payload) noexcept {
+  const std::uint64_t hash = hash_of(payload, spec.key_bytes);
+  const auto fingerprint = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
+  std::uint32_t slot = scale(static_cast<std::uint32_t>(hash), spec.slots);
+  for (std::uint32_t probed = 0; probed < spec.slots; ++probed) {
+    // Most slots are others', and one word says so.
+    const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(own(slot)));
+    const bool others = seen != 0 && (word::fingerprint_of(seen) != fingerprint ||
+                                      word::state_of(seen) == word::voided);
+    if (!others) {
+      std::memcpy(image.data(), &seen, sizeof seen);
+      if (seen != 0) memory::fetch(image.data(), own(slot), image.size());
+      const Sight sight = judge(call, fingerprint, payload, image.data());
+      if (sight == Sight::wait) return {.way = Local::Way::again};
+      if (sight != Sight::other) return local_act(call, promise, sight, slot, payload);
+    }
+    slot = slot + 1 < spec.slots ? slot + 1 : 0;
+  }
+  const bool takes = call == MapCall::insert || call == MapCall::assign;
+  return {.status = takes ? Status::full : Status::ok};
+}
+
+MapState::Local MapState::local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
+                                    std::byte* payload) noexcept {
+  const std::uint64_t seen = word_at(image.data());
+  const std::uint64_t hash = hash_of(payload, spec.key_bytes);
+  const auto fingerprint = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
+  const auto claim = claim_word(call, sight, promise == Promise::local ? Promise::both : promise,
+                                seen, serial++, fingerprint);
+  const bool found = sight == Sight::present;
+  if (!claim) {
+    if (found)
+      decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
+    return {.status = sight == Sight::half ? Status::half_written : Status::ok, .found = found};
+  }
+  auto& word = *reinterpret_cast<std::uint64_t*>(own(slot));
+  if (promise == Promise::local) {
+    memory::store(word, *claim);
+  } else if (memory::compare_swap(&word, seen, *claim) != seen) {
+    return {.way = Local::Way::again};
+  }
+  if (word::state_of(*claim) == word::erased) return {.found = found};
+  const std::uint64_t ready = word::with_state(*claim, word::ready);
+  encode(shape, payload, ready, image.data());
+  memory::place(own(slot) + kStampBytes, image.data() + kStampBytes,
+                shape.slot_bytes - kStampBytes);
+  memory::store(word, ready);
+  return {.found = found};
+}
+
+/// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.
+void MapState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
+  if (head.kind != MessageKind::request) return;
+  const auto call = static_cast<MapCall>(head.operation);
+  const bool takes = call == MapCall::insert || call == MapCall::assign;
+  const std::size_t wanted = spec.key_bytes + (takes ? spec.value_bytes : 0);
+  std::array<std::byte, kMaxMessageBytes> payload{};
+  MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
+  const bool valid =
+      head.operation <= static_cast<std::uint8_t>(MapCall::erase) &&
+      head.flag <= static_cast<std::uint8_t>(Promise::local) && content.size() == wanted &&
+      spec.key_bytes + spec.value_bytes <= payload.size() && writes_directly(Promise::both);
+  if (!valid) {
+    reply.status = static_cast<std::uint8_t>(Status::not_allowed);
+    return hub.send(from, reply, {});
+  }
+  std::memcpy(payload.data(), content.data(), content.size());
+  const auto promise = static_cast<Promise>(head.flag);
+  const Local result =
+      local(call, promise == Promise::local ? Promise::both : promise, payload.data());
+  const bool again = result.way == Local::Way::again;
+  reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
+  reply.flag = result.found ? 1 : 0;
+  const bool has_value = !again && result.found && call != MapCall::erase;
+  hub.send(from, reply,
+           std::span(payload).subspan(spec.key_bytes, has_value ? spec.value_bytes : 0));
+}
+
+}  // namespace dunlin::container

@@ -1,0 +1,291 @@
+#include <algorithm>
+#include <cstring>
+
+#include "container/map.hpp"
+
+/// A call on another member's part of a map, step by step.
+namespace dunlin::container {
+
+using remote::Status;
+
+namespace {
+
+/// An operation whose steps end at once, as on shm, takes so many and then lets others poll.
+constexpr int kStepsAtOnce = 4096;
+
+}  // namespace
+
+MapOperation::MapOperation(MapCore& map) noexcept
+    : ContainerOperation(map.state_->hub), map_(*map.state_) {}
+
+void MapOperation::begin(MapCall call, Promise promise, Style style) noexcept {
+  abandon();
+  call_kind_ = call;
+  promise_ = promise;
+  style_ = style;
+  map_.begin(*this);
+  start();
+}
+
+void MapOperation::advance() noexcept { map_.advance(*this); }
+void MapOperation::clean_up() noexcept { map_.clean_up(*this); }
+
+void MapOperation::replied(Status status, bool flag, std::span<const std::byte> content) noexcept {
+  if (status == Status::busy) {  // would have had to wait
+    stage_ = Stage::ask;
+    hub_.look_again_soon();
+    return;
+  }
+  found_ = flag;
+  const std::size_t bytes = map_.spec.value_bytes;
+  if (bytes > 0 && content.size() == bytes)
+    std::memcpy(payload_ + map_.spec.key_bytes, content.data(), bytes);
+  answer_ = status;
+  stage_ = Stage::done;
+}
+
+void MapState::begin(MapOperation& op) noexcept {
+  const std::uint64_t hash = hash_of(op.payload_, spec.key_bytes);
+  op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), hub.fabric.size());
+  op.slot_ = scale(static_cast<std::uint32_t>(hash), spec.slots);
+  op.fingerprint_ = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
+  op.serial_ = serial++;
+  op.probed_ = op.round_trips_ = 0;
+  op.posted_ = 0;
+  op.answered_ = false;
+  op.answer_ = Status::ok;
+  op.found_ = false;
+  op.stage_ = Stage::choose;
+}
+
+void MapState::advance(MapOperation& op) noexcept {
+  for (int steps = 0; steps < kStepsAtOnce; ++steps) {
+    if (op.completion_.failed()) return op.end(Status::lost);
+    if (!step(op)) return;
+  }
+  hub.look_again_soon();
+}
+
+bool MapState::step(MapOperation& op) noexcept {
+  switch (op.stage_) {
+    case Stage::choose:
+      return choose(op);
+    case Stage::ask:
+      return ask(op);
+    case Stage::asked:
+      if (const Status fault = site.fault(op.home_); fault != Status::ok) op.end(fault);
+      return false;
+    case Stage::claim:
+      return claim(op);
+    case Stage::claimed:
+      return claimed(op);
+    case Stage::look:
+      return look(op);
+    case Stage::looked:
+      return looked(op);
+    case Stage::publish:
+      return publish(op);
+    case Stage::done:
+      op.end(op.answer_);
+      return false;
+  }
+  return false;
+}
+
+/// Directly in own memory, by message, or one-sided.
+bool MapState::choose(MapOperation& op) noexcept {
+  if (op.home_ == hub.fabric.rank() &&
+      (op.call_kind_ == MapCall::find || writes_directly(op.promise_))) {
+    const Local result = local(op.call_kind_, op.promise_, op.payload_);
+    if (result.way == Local::Way::again) {
+      hub.look_again_soon();
+      return false;
+    }
+    op.found_ = result.found;
+    op.end(result.status);
+    return false;
+  }
+  if (const Status fault = site.fault(op.home_); fault != Status::ok) {
+    op.end(fault);
+    return false;
+  }
+  if (op.home_ != hub.fabric.rank() && style_of(op) == Style::message) {
+    op.stage_ = Stage::ask;
+    return true;
+  }
+  if (op.call_kind_ == MapCall::insert) {  // most find a vacant slot at once
+    op.expected_ = 0;
+    op.desired_ =
+        *claim_word(MapCall::insert, Sight::vacant, op.promise_, 0, op.serial_, op.fingerprint_);
+    op.stage_ = Stage::claim;
+  } else {
+    op.stage_ = Stage::look;
+  }
+  return true;
+}
+
+Style MapState::style_of(const MapOperation& op) const noexcept {
+  const bool finds = op.call_kind_ == MapCall::find;
+  if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
+    return Style::one_sided;
+  if (spec.style == Style::message && !(finds && op.style_ == Style::one_sided))
+    return Style::message;
+  if (!coherent) return Style::one_sided;
+  const Style wanted = op.style_ != Style::automatic ? op.style_ : spec.style;
+  if (wanted != Style::automatic) return wanted;
+  static constexpr std::array kCalls{Call::insert, Call::assign, Call::find, Call::erase};
+  const Situation situation{.promise = op.promise_, .bytes = static_cast<double>(shape.slot_bytes)};
+  return cheaper_style(hub.options.costs, kCalls[static_cast<std::size_t>(op.call_kind_)],
+                       situation);
+}
+
+bool MapState::ask(MapOperation& op) noexcept {
+  if (const Status fault = site.fault(op.home_); fault != Status::ok) {
+    op.end(fault);
+    return false;
+  }
+  if (!site.connected(op.home_)) return false;
+  MessageHead head{.container = site.id()};
+  head.operation = static_cast<std::uint8_t>(op.call_kind_);
+  head.flag = static_cast<std::uint8_t>(op.promise_);
+  const bool has_value = op.call_kind_ == MapCall::insert || op.call_kind_ == MapCall::assign;
+  const std::size_t bytes = spec.key_bytes + (has_value ? spec.value_bytes : 0);
+  if (hub.ask(op, op.home_, head, std::span(op.payload_, bytes)) == Hub::Asked::yes) {
+    op.stage_ = Stage::asked;
+    ++op.round_trips_;
+  }
+  return false;
+}
+
+bool MapState::post(MapOperation& op, std::span<const Operation> batch, Stage next) noexcept {
+  switch (site.post(op.home_, batch, op.posted_)) {
+    case Site::Posted::all:
+      op.stage_ = next;
+      ++op.round_trips_;
+      return op.completion_.finished();
+    case Site::Posted::later:
+      return false;
+    case Site::Posted::never: {
+      const Status fault = site.fault(op.home_);
+      hub.fabric.abandon(op.completion_);
+      op.end(fault != Status::ok ? fault : Status::out_of_range);
+      return false;
+    }
+  }
+  return false;
+}
+
+void MapState::next_slot(MapOperation& op, std::uint32_t by) const noexcept {
+  op.probed_ += by;
+  op.slot_ = op.slot_ + by < spec.slots ? op.slot_ + by : op.slot_ + by - spec.slots;
+}
+
+// --- claiming a slot -----------------------------------------------------------------------------
+
+bool MapState::claim(MapOperation& op) noexcept {
+  const Operation swap = compare_swap(op.home_, site.region(), offset_of(op.slot_), op.expected_,
+                                      op.desired_, &op.before_)
+                             .notify(op.completion_);
+  return post(op, std::span(&swap, 1), Stage::claimed);
+}
+
+bool MapState::claimed(MapOperation& op) noexcept {
+  if (op.before_ != op.expected_) {
+    // The answer says whose the slot is; only a fingerprint like ours needs a look at the key.
+    const bool others = word::state_of(op.before_) == word::voided ||
+                        word::fingerprint_of(op.before_) != op.fingerprint_;
+    if (others && op.before_ != 0) next_slot(op);
+    op.stage_ = Stage::look;
+    return true;
+  }
+  if (word::state_of(op.desired_) == word::erased) {
+    op.end(Status::ok);
+    return false;
+  }
+  op.ready_ = word::with_state(op.desired_, word::ready);
+  encode(shape, op.payload_, op.ready_, op.window_.data());
+  op.stage_ = Stage::publish;
+  return true;
+}
+
+/// The payload, with its stamps, and the word that says so: whoever sees the second sees the first.
+/// A slot that was claimed as ready has its word already.
+bool MapState::publish(MapOperation& op) noexcept {
+  const bool has_word = op.desired_ == op.ready_;
+  const std::uint64_t at = offset_of(op.slot_);
+  const Operation payload = write(op.home_, site.region(), at + kStampBytes,
+                                  op.window_.data() + kStampBytes, shape.slot_bytes - kStampBytes);
+  const std::array batch{has_word ? payload.notify(op.completion_, Notify::remotely) : payload,
+                         write(op.home_, site.region(), at, &op.ready_, kStampBytes)
+                             .notify(op.completion_, Notify::remotely)};
+  return post(op, std::span(batch).first(has_word ? 1 : 2), Stage::done);
+}
+
+// --- looking for the key -------------------------------------------------------------------------
+
+/// To the end of the line at first; what is searched longer than that is read in larger pieces.
+bool MapState::look(MapOperation& op) noexcept {
+  if (op.probed_ >= spec.slots) {
+    const bool takes = op.call_kind_ == MapCall::insert || op.call_kind_ == MapCall::assign;
+    op.end(takes ? Status::full : Status::ok);
+    return false;
+  }
+  std::uint32_t slots = 1;
+  if (shape.slot_bytes < kCacheLineBytes && (op.slot_ & 1) == 0) slots = 2;
+  if (op.probed_ > 1) slots = std::max(kProbeBytes / shape.slot_bytes, 1U);
+  op.looking_ = std::min({slots, spec.slots - op.slot_, spec.slots - op.probed_});
+  const Operation get = read(op.home_, site.region(), offset_of(op.slot_), op.window_.data(),
+                             std::size_t{op.looking_} * shape.slot_bytes)
+                            .notify(op.completion_);
+  return post(op, std::span(&get, 1), Stage::looked);
+}
+
+bool MapState::looked(MapOperation& op) noexcept {
+  for (std::uint32_t i = 0; i < op.looking_; ++i) {
+    const std::byte* const slot = op.window_.data() + std::size_t{i} * shape.slot_bytes;
+    const Sight sight = judge(op.call_kind_, op.fingerprint_, op.payload_, slot);
+    if (sight == Sight::other) continue;
+    next_slot(op, i);
+    if (sight != Sight::wait) return act(op, sight, slot);
+    op.stage_ = Stage::look;
+    hub.look_again_soon();
+    return false;
+  }
+  next_slot(op, op.looking_);
+  op.stage_ = Stage::look;
+  return true;
+}
+
+bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcept {
+  const std::uint64_t seen = word_at(slot);
+  const auto word =
+      claim_word(op.call_kind_, sight, op.promise_, seen, op.serial_, op.fingerprint_);
+  op.found_ = sight == Sight::present;
+  if (word) {
+    op.expected_ = seen;
+    op.desired_ = *word;
+    op.stage_ = Stage::claim;
+    return true;
+  }
+  if (op.found_)
+    decode(shape, slot, spec.key_bytes, spec.value_bytes, op.payload_ + spec.key_bytes);
+  op.end(sight == Sight::half ? Status::half_written : Status::ok);
+  return false;
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+/// CON-P5: what was claimed, and is not published as a whole, is given up. The claim may be on its
+/// way still; the compare-and-swap comes behind it, and fails if there is nothing to do.
+void MapState::clean_up(MapOperation& op) noexcept {
+  hub.forget(op);
+  const bool may_be_claimed = op.stage_ == Stage::claimed || op.stage_ == Stage::publish;
+  if (!may_be_claimed || op.status() == Status::ok || site.fault(op.home_) != Status::ok) return;
+  const word::State state = word::state_of(op.desired_);
+  if (state == word::erased) return;
+  const word::State left = state == word::changing ? word::half : word::voided;
+  mends.push_back({op.home_, op.slot_, op.desired_, word::with_state(op.desired_, left)});
+  hub.look_again_soon();
+}
+
+}  // namespace dunlin::container

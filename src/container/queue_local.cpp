@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/fabric/memory.hpp>
+
+#include "container/queue.hpp"
+
+/// A queue at its host: making it, the host's own calls, and those that come by message.
+namespace dunlin::container {
+
+using remote::Status;
+
+namespace {
+
+QueueSpec checked(QueueSpec spec, const Fabric& fabric) {
+  check_name("queue", spec.name);
+  const auto refuse = [&](const std::string& why) {
+    throw Error("queue '" + spec.name + "': " + why);
+  };
+  if (spec.element_bytes == 0 || spec.element_bytes > kMaxElementBytes)
+    refuse("an element has 1 to " + std::to_string(kMaxElementBytes) + " bytes (kMaxElementBytes)");
+  if (spec.capacity == 0 || spec.capacity > kMaxSlots)
+    refuse("its capacity is 1 to " + std::to_string(kMaxSlots) + " (kMaxSlots)");
+  if (spec.host >= fabric.size())
+    refuse("the group has no member " + std::to_string(spec.host) + ", only 0 to " +
+           std::to_string(fabric.size() - 1));
+  // Elements that no message holds go one-sided, at every member.
+  if (kMessageHeader + spec.element_bytes > kMaxMessageBytes) spec.style = Style::one_sided;
+  return spec;
+}
+
+std::string layout_of(const QueueSpec& spec) {
+  return "queue\nelement " + std::to_string(spec.element_bytes) + "\ncapacity " +
+         std::to_string(spec.capacity) + "\nhost " + std::to_string(spec.host) +
+         "\nmessages only " + (spec.style == Style::message ? "1" : "0");
+}
+
+std::size_t bytes_of(const QueueSpec& spec, bool at_host) {
+  const std::size_t slots = at_host ? spec.capacity : 0;
+  return kQueueSlots + slots * shape_of(spec.element_bytes).slot_bytes;
+}
+
+}  // namespace
+
+QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
+    : containers(its_containers),
+      hub(its_containers.hub()),
+      spec(checked(std::move(its_spec), hub.fabric)),
+      shape(shape_of(spec.element_bytes)),
+      coherent(hub.fabric.properties().atomics_coherent_with_cpu),
+      site(hub, "container", spec.name, bytes_of(spec, is_host()), layout_of(spec)),
+      image(shape.slot_bytes),
+      orphan_image(shape.slot_bytes),
+      answered(hub.fabric.size()) {
+  hub.add(site.id(), *this);
+  site.announce();
+}
+
+QueueState::~QueueState() {
+  for (const auto& reservation : reservations) hub.fabric.abandon(reservation->completion);
+  hub.fabric.abandon(orphan_done);
+  hub.remove(site.id());
+}
+
+QueueCore::QueueCore(Containers& containers, const QueueSpec& spec)
+    : state_(std::make_unique<QueueState>(containers, spec)) {}
+QueueCore::~QueueCore() = default;
+Containers& QueueCore::containers() const noexcept { return state_->containers; }
+Rank QueueCore::host() const noexcept { return state_->spec.host; }
+
+std::uint64_t QueueCore::size() const noexcept {
+  QueueState& queue = *state_;
+  if (queue.is_host())
+    queue.saw(memory::load(queue.own_word(kTailOffset)), memory::load(queue.own_word(kHeadOffset)));
+  return queue.seen_size();
+}
+
+// --- the host's own calls ------------------------------------------------------------------------
+
+bool QueueState::works_directly(Promise promise) const noexcept {
+  return is_host() && (coherent || spec.style == Style::message || promise == Promise::local);
+}
+
+QueueState::Local QueueState::local_push(const std::byte* elements, std::uint32_t count) noexcept {
+  const std::uint64_t tail = memory::load(own_word(kTailOffset));
+  const std::uint64_t head = memory::load(own_word(kHeadOffset));
+  if (tail + count > head + spec.capacity) return {.status = Status::full};
+  if (memory::compare_swap(&own_word(kTailOffset), tail, tail + count) != tail)
+    return {.way = Local::Way::again};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    encode(shape, elements + std::size_t{i} * spec.element_bytes, tail + i + 1, image.data());
+    memory::place(site.memory() + offset_of(tail + i), image.data(), image.size());
+  }
+  return {.count = count};
+}
+
+QueueState::Local QueueState::local_pop(std::byte* elements, std::uint32_t most) noexcept {
+  const std::uint64_t head = memory::load(own_word(kHeadOffset));
+  std::uint32_t count = 0;
+  while (count < most) {
+    memory::fetch(image.data(), site.memory() + offset_of(head + count), image.size());
+    const std::uint64_t stamp = head + count + 1;
+    if (count == 0 && word_at(image.data()) == (stamp | kSkip)) {
+      static_cast<void>(memory::compare_swap(&own_word(kHeadOffset), head, head + 1));
+      return {.way = Local::Way::again};
+    }
+    if (word_at(image.data()) != stamp || !is_whole(shape, image.data())) break;
+    decode(shape, image.data(), 0, spec.element_bytes,
+           elements + std::size_t{count} * spec.element_bytes);
+    ++count;
+  }
+  if (count == 0) {
+    const bool is_empty = memory::load(own_word(kTailOffset)) == head;
+    return is_empty ? Local{.status = Status::empty} : Local{.way = Local::Way::again};
+  }
+  if (memory::compare_swap(&own_word(kHeadOffset), head, head + count) != head)
+    return {.way = Local::Way::again};
+  return {.count = count};
+}
+
+// --- by message ----------------------------------------------------------------------------------
+
+void QueueState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
+  switch (head.kind) {
+    case MessageKind::request:
+      return handle_request(from, head, content);
+    case MessageKind::claim_request:
+      if (from != spec.host) return;
+      host_waits = true;
+      host_generation = head.call;
+      recovered_below = head.word;
+      return;
+    case MessageKind::claims:
+      return handle_claims(from, head, content);
+    case MessageKind::reply:
+      return;
+  }
+}
+
+void QueueState::handle_request(Rank from, const MessageHead& head,
+                                std::span<const std::byte> content) {
+  const std::size_t bytes = spec.element_bytes;
+  MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
+  const bool pushes = head.operation == 0;
+  const bool fits = head.word > 0 && head.word <= (kMaxMessageBytes - kMessageHeader) / bytes;
+  const bool valid = works_directly(Promise::both) && head.operation <= 1 && fits &&
+                     content.size() == (pushes ? head.word * bytes : 0);
+  if (!valid) {
+    reply.status = static_cast<std::uint8_t>(Status::not_allowed);
+    return hub.send(from, reply, {});
+  }
+  const auto count = static_cast<std::uint32_t>(head.word);
+  std::array<std::byte, kMaxMessageBytes> elements;
+  const Local result =
+      pushes ? local_push(content.data(), count) : local_pop(elements.data(), count);
+  const bool again = result.way == Local::Way::again;
+  reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
+  hub.send(from, reply, std::span(elements).first(pushes ? 0 : result.count * bytes));
+}
+
+}  // namespace dunlin::container

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <dunlin/multicast.hpp>
+
+#include "multicast/known.hpp"
+#include "multicast/lifecycle.hpp"
+#include "multicast/long_messages.hpp"
+#include "multicast/receipts.hpp"
+#include "multicast/ring.hpp"
+#include "multicast/row_publisher.hpp"
+#include "multicast/statistics.hpp"
+#include "multicast/view_memory.hpp"
+
+/// A view's third stage: gathers a batch of messages that may be delivered, in place, and hands it
+/// up, to the upcall or to the caller of next(). Then their records are free. Once the view is over
+/// it delivers what the trim covers.
+namespace dunlin::multicast {
+
+class LogStage;
+
+class Deliverer {
+ public:
+  /// `log`: null but in the durable mode. `upcall`: may be empty.
+  Deliverer(ViewMemory& memory, Receipts& receipts, const LogStage* log, RowPublisher& publisher,
+            Statistics& statistics, const Lifecycle& lifecycle, Upcall upcall);
+
+  /// Delivers a batch, if there is an upcall. Returns how much was done.
+  std::size_t poll();
+  /// Delivers the next message, if there is no upcall. It is valid until the next call.
+  [[nodiscard]] std::optional<Delivery> next();
+  /// Delivers nothing, until told otherwise.
+  void hold(bool held) noexcept { held_ = held; }
+  /// Whether the upcall runs.
+  [[nodiscard]] bool in_upcall() const noexcept { return batch_.state == BatchState::in_upcall; }
+
+  // --- what was handed up ------------------------------------------------------------------------
+  /// How many slots of each sender are behind what was handed up; none while next() has found a
+  /// message and not returned it.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const;
+  /// Likewise of one sender, with what next() has found besides; and the fragments of long messages
+  /// among them.
+  [[nodiscard]] Known passed(std::size_t sender_rank) const;
+  /// How many messages of each sender were delivered beyond the trim.
+  [[nodiscard]] std::vector<std::uint64_t> ahead_of(std::span<const std::uint64_t> trim) const;
+  /// Behind what was handed up, by sender.
+  [[nodiscard]] std::vector<RingCursor> cursors() const;
+
+  // --- the view's end ----------------------------------------------------------------------------
+  /// Looks at the records received last. A message that next() has found and not returned stays.
+  void stop() noexcept;
+  /// The view is over. Hands up all that the trim still covers, if there is an upcall.
+  void deliver_rest(std::span<const std::uint64_t> trim);
+
+ private:
+  struct Source {
+    RingCursor cursor;
+    std::uint64_t next_slot = kNoSlot;  // of the record at the cursor
+    std::uint32_t member = 0;
+    Reassembly reassembly = {};
+  };
+  /// A batch is gathered, and handed up in one of two ways; settle() makes it empty again.
+  enum class BatchState : std::uint8_t {
+    gathering,
+    in_upcall,  // until the upcall returns, or throws
+    handed_out  // until next() is called again
+  };
+  struct Batch {
+    BatchState state = BatchState::gathering;
+    std::vector<Delivery> messages;
+    std::size_t size = 0;
+    std::size_t bytes = 0;
+    bool fragments = false;  // also of messages that are not complete
+  };
+  class InUpcall;
+
+  void look_ahead() noexcept;
+  bool gather(std::size_t most);
+  bool gather_for_next();
+  void gather_in_order(std::size_t most);
+  void gather_any(std::size_t most);
+  void gather_rest(std::size_t most);
+  [[nodiscard]] std::uint64_t nearest_record() const noexcept;
+  bool take(std::size_t sender_rank);
+  bool take_fragment(std::size_t sender_rank, const Record& record);
+  [[nodiscard]] bool full(std::size_t most) const noexcept;
+  void settle() noexcept;
+  void free_records(std::size_t sender_rank) noexcept;
+  void empty_batch() noexcept;
+
+  ViewMemory& memory_;
+  Receipts& receipts_;
+  const LogStage* log_;
+  RowPublisher& publisher_;
+  Statistics& statistics_;
+  const Lifecycle& lifecycle_;
+  const Upcall upcall_;
+  const SenderRank own_;
+  const bool ordered_;
+  const std::size_t most_bytes_;  // of a batch
+
+  std::vector<Source> sources_;  // by sender
+  Batch batch_;
+  std::uint64_t deliverable_ = 0;      // everything below this number may be delivered
+  std::uint64_t round_ = 0;            // of the next number to deliver,
+  std::size_t next_sender_ = 0;        // and whose it is
+  std::uint64_t delivered_ = 0;        // the lowest number that was not handed up
+  std::size_t first_sender_rank_ = 0;  // unordered: its messages come first in the next batch
+  std::vector<std::uint64_t> trim_;    // once the view is over
+  bool held_ = false;
+};
+
+}  // namespace dunlin::multicast

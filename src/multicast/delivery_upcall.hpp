@@ -1,0 +1,51 @@
+#pragma once
+
+#include <exception>
+#include <span>
+#include <utility>
+
+#include <dunlin/multicast.hpp>
+
+#include "scoped_flag.hpp"
+
+namespace dunlin::multicast {
+
+/// The user's upcall. An exception that it throws comes out of the call. While a view ends, the
+/// exception is kept and thrown afterwards, so that it keeps this member from nothing.
+class DeliveryUpcall {
+ public:
+  [[nodiscard]] explicit operator bool() const noexcept { return upcall_ != nullptr; }
+  [[nodiscard]] bool running() const noexcept { return running_; }
+  /// Requires that it does not run.
+  void set(Upcall upcall) { upcall_ = std::move(upcall); }
+
+  void call(std::span<const Delivery> batch) {
+    const ScopedFlag running(running_);
+    if (!keeps_) [[likely]]
+      return upcall_(batch);
+    try {
+      upcall_(batch);
+    } catch (...) {
+      if (!kept_) kept_ = std::current_exception();
+    }
+  }
+
+  /// While `end_view` runs, what the upcall throws is kept.
+  template <class EndView>
+  auto keep_exceptions_during(const EndView& end_view) {
+    const ScopedFlag keeps(keeps_);
+    return end_view();
+  }
+  /// Throws the first one that was kept, if there is one.
+  void throw_kept() {
+    if (kept_) std::rethrow_exception(std::exchange(kept_, nullptr));
+  }
+
+ private:
+  Upcall upcall_;
+  bool running_ = false;
+  bool keeps_ = false;
+  std::exception_ptr kept_;
+};
+
+}  // namespace dunlin::multicast

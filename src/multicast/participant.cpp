@@ -1,0 +1,291 @@
+#include "multicast/participant.hpp"
+
+#include <utility>
+
+#include <dunlin/error.hpp>
+
+#include "assert.hpp"
+#include "fabric/names.hpp"
+#include "fault_injection.hpp"
+#include "log/posix_disk.hpp"
+#include "multicast/subgroup_view.hpp"
+
+namespace dunlin {
+
+using multicast::Counters;
+using multicast::Delivery;
+using multicast::DurableLog;
+using multicast::OpenView;
+using multicast::SendResult;
+using multicast::SubgroupView;
+
+namespace {
+
+/// After so many polls that found nothing, while the user asked for nothing, a participant rests.
+constexpr std::uint64_t kFruitlessUntilRest = 64;
+
+[[nodiscard]] MulticastOptions checked(MulticastOptions options, const std::string& who) {
+  const bool durable = options.mode == multicast::Mode::durable;
+  if (durable && options.log_directory.empty())
+    throw Error(who + "a durable one needs a directory for its log: give log_directory");
+  if (!durable && !(options.log_directory.empty() && options.log_given_up.empty()))
+    throw Error(who + "log_directory and log_given_up are for the mode durable only");
+  for (const std::string& name : options.log_given_up) check_member_name(name);
+  return options;
+}
+
+/// Null but in the durable mode.
+[[nodiscard]] std::unique_ptr<DurableLog> open_log(const MulticastOptions& options,
+                                                   const std::string& name) {
+  if (options.mode != multicast::Mode::durable) return nullptr;
+  return std::make_unique<DurableLog>(
+      std::make_unique<multicast::Journal>(options.log_disk ? options.log_disk : log::posix_disk(),
+                                           options.log_directory, name),
+      options.log_given_up);
+}
+
+[[nodiscard]] std::vector<std::string> names_of(const Fabric& fabric,
+                                                const std::vector<Rank>& members) {
+  std::vector<std::string> names;
+  for (const Rank rank : members) {
+    const std::string& name = fabric.member_name(rank);
+    names.push_back(name.empty() ? std::to_string(rank) : name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Multicast::Participant::Participant(Group& group, const std::string& subgroup,
+                                    MulticastOptions options)
+    : group_(group),
+      who_("subgroup '" + subgroup + "': "),
+      options_(checked(std::move(options), who_)),
+      log_(open_log(options_, group.name() + "/" + subgroup)),
+      state_(who_) {}
+
+Multicast::Participant::~Participant() {
+  if (log_) log_->end();
+}
+
+// --- from view to view
+// -----------------------------------------------------------------------------
+
+multicast::SubgroupViewOptions Multicast::Participant::view_options(
+    const Subgroup& subgroup) const {
+  return {
+      .name = subgroup.name,
+      .generation = is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.view,
+      .members = subgroup.members,
+      .senders = subgroup.senders,
+      .mode = options_.mode,
+      .ring_bytes = options_.ring_bytes,
+      .window_messages = options_.window_messages,
+      .switches = options_.switches,
+      .journal = log_ ? &log_->journal() : nullptr};
+}
+
+void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
+  DUNLIN_ASSERT_ALWAYS(views_.empty() || views_.present().view->over(),
+                       "GRP-V1: a view is finished before the next one begins");
+  if (upcall_ || state_.awaited()) views_.drop_all();
+  fruitless_polls_ = 0;
+  multicast::Upcall upcall;
+  if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up(batch); };
+  const OpenView& opened = views_.open(
+      {.subgroup = subgroup,
+       .names = names_of(fabric, subgroup.members),
+       .view = std::make_unique<SubgroupView>(fabric, view_options(subgroup), std::move(upcall))});
+  state_.begin(subgroup.lacks_state);
+  if (log_) {
+    if (state_.awaited()) log_->skip_replay();
+    log_->begin(fabric, subgroup, opened.names);
+  }
+  present().hold(state_.awaited());
+  resending_.send_in(present());
+}
+
+std::size_t Multicast::Participant::poll() {
+  DUNLIN_ASSERT(!views_.empty() && !views_.present().view->over(),
+                "GRP-V1: a participant is polled between begin() and finish()");
+  if (resending_.pending()) [[unlikely]]
+    resending_.send_in(present());
+  // A caller that takes one message at a time must not sleep while there are more, or before it has
+  // said that there is room.
+  std::size_t done = std::exchange(next_found_, false) ? 1 : 0;
+  if (present().differs_from_first()) [[unlikely]]
+    leave_because_of_options();
+  if (log_) {
+    done += log_->poll(present().counters().records_delivered > 0);
+    leave_if(log_->failure());  // the others can go on without this member
+    if (!log_->begun()) return done;
+  }
+  const std::size_t found = present().poll();
+  if (found > 0 || log_)
+    fruitless_polls_ = 0;
+  else
+    ++fruitless_polls_;
+  return done + found;
+}
+
+bool Multicast::Participant::rests() const noexcept {
+  return fruitless_polls_ >= kFruitlessUntilRest;
+}
+
+void Multicast::Participant::finish(std::span<const std::uint64_t> trim) {
+  DUNLIN_ASSERT_ALWAYS(!views_.empty(), "GRP-V1: what has not begun is not finished");
+  if (log_) log_->end();
+  SubgroupView::Remains remains =
+      upcall_.keep_exceptions_during([&] { return present().finish(trim); });
+  if (is_injected(FaultInjection::unsent_is_lost)) remains.again.clear();
+  resending_.add(std::move(remains.again));
+  delivered_before_.add(views_.present(), remains.ahead);
+  if (options_.mode == multicast::Mode::unordered)
+    delivered_before_.add_state(views_.present(), trim);
+  upcall_.throw_kept();
+}
+
+/// With members that differ nothing would ever be delivered.
+void Multicast::Participant::leave_because_of_options() {
+  try {
+    present().check();
+  } catch (const Error& e) {
+    leave_if("its MulticastOptions are not those of the subgroup's first member: " +
+             std::string(e.what()));
+  }
+}
+
+void Multicast::Participant::leave_if(const std::string& failure) {
+  if (failure.empty()) return;
+  group_.leave();
+  throw Error("this member leaves the group: " + failure);
+}
+
+// --- members that come in
+// --------------------------------------------------------------------------
+
+std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
+  if (views_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
+  if (!present().handed_up()) return std::nullopt;
+  return state_.give(views_.present(), delivered_before_);
+}
+
+void Multicast::Participant::take_state(std::span<const std::byte> state) {
+  try {
+    state_.take(state, views_.present(), delivered_before_);
+  } catch (...) {
+    group_.leave();
+    throw;
+  }
+  present().hold(false);
+}
+
+void Multicast::Participant::on_state(Save save, Load load) {
+  check_not_begun("on_state");
+  state_.on_state(std::move(save), std::move(load));
+}
+
+// --- sending
+// ---------------------------------------------------------------------------------------
+
+/// Not while this member awaits its state: what it sent could come to it as a part of that only.
+inline bool Multicast::Participant::may_send() const noexcept {
+  return !views_.empty() && !resending_.pending() && !state_.awaited();
+}
+
+std::span<std::byte> Multicast::Participant::prepare(std::size_t bytes) noexcept {
+  if (!may_send()) return {};
+  fruitless_polls_ = 0;
+  return present().prepare(bytes);
+}
+
+void Multicast::Participant::commit() noexcept {
+  if (!views_.empty()) present().commit();
+}
+
+SendResult Multicast::Participant::send(std::span<const std::byte> message) {
+  fruitless_polls_ = 0;
+  if (!may_send()) [[unlikely]]
+    return why_not_send();
+  const SendResult result = present().send(message);
+  if (result == SendResult::wedged) [[unlikely]]
+    return why_not_send();
+  return result;
+}
+
+/// While send() can take nothing, although there may be room.
+SendResult Multicast::Participant::why_not_send() const noexcept {
+  if (group_.ended()) return SendResult::ended;
+  if (views_.empty()) return SendResult::wedged;
+  if (!views_.present().view->sends()) return SendResult::not_a_sender;
+  if (state_.awaited()) return SendResult::waiting_for_state;
+  return resending_.pending() ? SendResult::no_room : SendResult::wedged;
+}
+
+std::size_t Multicast::Participant::largest_in_place() const noexcept {
+  return multicast::RingShape{.memory = nullptr, .bytes = options_.ring_bytes, .slot_bytes = 0}
+      .most_message_bytes();
+}
+
+// --- delivery
+// --------------------------------------------------------------------------------------
+
+void Multicast::Participant::on_delivery(multicast::Upcall upcall) {
+  if (!upcall_ || !upcall) check_not_begun("on_delivery");
+  if (upcall_.running()) throw Error(who_ + "on_delivery in the upcall that it would replace");
+  upcall_.set(std::move(upcall));
+}
+
+void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
+  const OpenView& view = views_.present();
+  if (delivered_before_.nothing_of(view) && !state_.awaited()) [[likely]]
+    return upcall_.call(batch);
+  if (state_.awaited()) return;  // the view ends; the state of the next one holds it all
+  std::vector<Delivery> rest;
+  for (const Delivery& delivery : batch)
+    if (!delivered_before_.has(view, delivery)) rest.push_back(delivery);
+  if (!rest.empty()) upcall_.call(rest);
+}
+
+std::optional<Delivery> Multicast::Participant::next() {
+  if (upcall_) [[unlikely]]
+    throw Error(who_ + "next() cannot be used after on_delivery() was set");
+  fruitless_polls_ = 0;
+  if (state_.awaited()) return std::nullopt;
+  while (!views_.empty()) {
+    OpenView& oldest = views_.oldest();
+    while (std::optional<Delivery> found = oldest.view->next()) {
+      next_found_ = true;
+      if (!delivered_before_.has(oldest, *found)) return found;
+    }
+    if (views_.size() == 1) return std::nullopt;
+    views_.drop_oldest();
+  }
+  return std::nullopt;
+}
+
+// --- the log
+// ---------------------------------------------------------------------------------------
+
+void Multicast::Participant::on_replay(multicast::ReplayUpcall upcall) {
+  check_not_begun("on_replay");
+  if (log_) log_->on_replay(std::move(upcall));
+}
+
+std::vector<std::string> Multicast::Participant::log_notices() const {
+  return log_ ? log_->journal().notices() : std::vector<std::string>();
+}
+
+Counters Multicast::Participant::counters() const noexcept {
+  Counters all = views_.counters();
+  if (log_) all.log_commits = log_->journal().commits();
+  resending_.take_from(all);
+  return all;
+}
+
+void Multicast::Participant::check_not_begun(const char* what) const {
+  if (views_.empty()) return;
+  throw Error(who_ + what + " comes too late: call it before the group's first poll()");
+}
+
+}  // namespace dunlin

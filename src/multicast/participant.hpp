@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/group/subgroup_participant.hpp>
+#include <dunlin/multicast.hpp>
+
+#include "multicast/delivered_before.hpp"
+#include "multicast/delivery_upcall.hpp"
+#include "multicast/durable_log.hpp"
+#include "multicast/open_views.hpp"
+#include "multicast/resending.hpp"
+#include "multicast/state_transfer.hpp"
+
+/// Does the work of a Multicast in its group: it opens a SubgroupView in each view, ends it, and
+/// carries over from one to the next what must not be lost or repeated. It decides what comes in
+/// which order; each of its parts has one of these tasks.
+namespace dunlin {
+
+class Multicast::Participant final : public SubgroupParticipant {
+ public:
+  /// Throws Error for options that do not fit each other, or a log that cannot be opened.
+  Participant(Group& group, const std::string& subgroup, MulticastOptions options);
+  ~Participant() override;
+  Participant(const Participant&) = delete;
+  Participant& operator=(const Participant&) = delete;
+
+  // --- what the group asks for -------------------------------------------------------------------
+  void begin(Fabric& fabric, const Subgroup& subgroup) override;
+  std::size_t poll() override;
+  [[nodiscard]] bool rests() const noexcept override;
+  void wedge() noexcept override { present().wedge(); }
+  [[nodiscard]] std::span<const std::uint64_t> received() const noexcept override {
+    return views_.present().view->received();
+  }
+  void finish(std::span<const std::uint64_t> trim) override;
+  [[nodiscard]] bool wants_state() const noexcept override { return state_.wanted(); }
+  [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
+  void take_state(std::span<const std::byte> state) override;
+  [[nodiscard]] bool uses(const Fabric& fabric) const noexcept override {
+    return views_.use(fabric);
+  }
+
+  // --- what the user asks for: Multicast has the contracts ---------------------------------------
+  [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
+  void commit() noexcept;
+  [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
+  [[nodiscard]] std::size_t largest_in_place() const noexcept;
+  void on_delivery(multicast::Upcall upcall);
+  [[nodiscard]] std::optional<multicast::Delivery> next();
+  void on_state(Save save, Load load);
+  void on_replay(multicast::ReplayUpcall upcall);
+  [[nodiscard]] std::vector<std::string> log_notices() const;
+  [[nodiscard]] const Subgroup& subgroup() const noexcept { return views_.subgroup(); }
+  [[nodiscard]] multicast::Counters counters() const noexcept;
+  void each_table(const std::function<void(const TableCore&)>& look) const {
+    views_.each_table(look);
+  }
+
+ private:
+  [[nodiscard]] multicast::SubgroupView& present() noexcept { return *views_.present().view; }
+  [[nodiscard]] multicast::SubgroupViewOptions view_options(const Subgroup& subgroup) const;
+  [[nodiscard]] bool may_send() const noexcept;
+  [[nodiscard]] multicast::SendResult why_not_send() const noexcept;
+  void hand_up(std::span<const multicast::Delivery> batch);
+  void check_not_begun(const char* what) const;
+  void leave_because_of_options();
+  void leave_if(const std::string& failure);
+
+  Group& group_;
+  const std::string who_;  // "subgroup 'orders': "
+  const MulticastOptions options_;
+  std::unique_ptr<multicast::DurableLog> log_;  // in the durable mode
+  multicast::OpenViews views_;
+  multicast::Resending resending_;
+  multicast::DeliveredBefore delivered_before_;
+  multicast::StateTransfer state_;
+  multicast::DeliveryUpcall upcall_;
+  bool next_found_ = false;            // a message, since the last poll()
+  std::uint64_t fruitless_polls_ = 0;  // in a row, while the user asked for nothing
+};
+
+}  // namespace dunlin

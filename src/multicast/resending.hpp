@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include <dunlin/multicast.hpp>
+
+#include "multicast/subgroup_view.hpp"
+
+namespace dunlin::multicast {
+
+/// Own messages that were accepted in a view whose trim does not cover them. They are the first
+/// that this member sends in the next view (MC-O4); send() has no room until they are all sent.
+class Resending {
+ public:
+  [[nodiscard]] bool pending() const noexcept { return !messages_.empty(); }
+  /// A view has ended. Those that it sent come before those that it still had to send.
+  void add(std::vector<std::vector<std::byte>> messages);
+  /// As many as there is room for.
+  void send_in(SubgroupView& view);
+  /// Counts each message once, in whichever view it was sent last.
+  void take_from(Counters& counters) const noexcept;
+
+ private:
+  std::deque<std::vector<std::byte>> messages_;
+  std::uint64_t sent_ = 0;
+  std::uint64_t bytes_sent_ = 0;
+};
+
+}  // namespace dunlin::multicast

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/multicast.hpp>
+
+#include "fabric/bytes.hpp"
+#include "multicast/delivered_before.hpp"
+#include "multicast/open_views.hpp"
+
+namespace dunlin::multicast {
+
+/// The state that a member gives to a joiner: what the user's `save` returns, and how far into the
+/// senders' slots of the present view that reaches. A joiner that awaits its state neither sends
+/// nor delivers.
+class StateTransfer {
+ public:
+  /// `who`: begins each message of an error.
+  explicit StateTransfer(std::string who) : who_(std::move(who)) {}
+
+  void on_state(Multicast::Save save, Multicast::Load load) {
+    save_ = std::move(save);
+    load_ = std::move(load);
+  }
+  /// Whether a joiner has to be given one.
+  [[nodiscard]] bool wanted() const noexcept { return load_ != nullptr; }
+  /// Whether this member is a joiner that has not been given one yet.
+  [[nodiscard]] bool awaited() const noexcept { return awaited_; }
+  /// A view begins.
+  void begin(bool awaits) noexcept { awaited_ = awaits; }
+
+  /// Throws Error for a state that is too large, and what `save` throws.
+  [[nodiscard]] std::vector<std::byte> give(OpenView& view, const DeliveredBefore& before) const;
+  /// Throws Error for one that cannot be loaded, and what `load` throws.
+  void take(std::span<const std::byte> state, OpenView& view, DeliveredBefore& before);
+
+ private:
+  std::string who_;
+  Multicast::Save save_;
+  Multicast::Load load_;
+  bool awaited_ = false;
+};
+
+}  // namespace dunlin::multicast

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include <dunlin/multicast.hpp>
+
+#include "multicast/view_memory.hpp"
+
+/// What counters() returns and what `dunlin top` shows of one subgroup in one view. The latter are
+/// columns of the own row, which are pushed to no peer: observers read each row in its owner's
+/// memory.
+namespace dunlin::multicast {
+
+class Statistics {
+ public:
+  explicit Statistics(ViewMemory& memory) noexcept : memory_(memory) {}
+
+  /// Each stage counts here what it does.
+  Counters counters;
+
+  // --- from commit() until an own message is delivered here, of one message now and then
+  // ----------
+  [[nodiscard]] bool times_next() const noexcept { return timed_.due; }
+  /// An own message was committed; it has the last of so many slots.
+  void start_timing(std::uint64_t slots) noexcept;
+  [[nodiscard]] bool timing() const noexcept { return timed_.since_ns != 0; }
+  /// So many own slots have been delivered here.
+  void note_delivered(std::uint64_t slots) noexcept;
+
+  // --- how long a sender had no room -------------------------------------------------------------
+  [[nodiscard]] bool lacks_room() const noexcept { return no_room_since_ns_ != 0; }
+  /// A sender that does not try again counts as having no room until it does.
+  void note_no_room() noexcept;
+  void note_room() noexcept;
+
+  // --- for observers -----------------------------------------------------------------------------
+  /// A poll has found something. Returns whether it is time to publish().
+  [[nodiscard]] bool count_poll() noexcept { return --polls_until_publication_ == 0; }
+  void publish() noexcept;
+
+ private:
+  [[nodiscard]] std::uint64_t without_room_ns() const noexcept;
+
+  struct Timed {
+    bool due = true;
+    std::uint64_t since_ns = 0;  // 0: none is under way
+    std::uint64_t slot = 0;
+    std::uint64_t last_ns = 0;
+    std::uint64_t count = 0;
+  };
+
+  ViewMemory& memory_;
+  Timed timed_;
+  std::uint64_t no_room_since_ns_ = 0;  // 0: the last attempt had room
+  std::uint64_t no_room_ns_ = 0;
+  std::uint32_t polls_until_publication_ = 1;
+};
+
+}  // namespace dunlin::multicast

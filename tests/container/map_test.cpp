@@ -1,0 +1,276 @@
+#include <array>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "container/clusters.hpp"
+#include "support/errors.hpp"
+
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::contains;
+using test::what_is_thrown_by;
+
+constexpr std::array kPromises{Promise::both, Promise::writes, Promise::reads};
+
+struct Maps : test::OnContainers {
+  using Map = HashMap<std::uint64_t, std::uint64_t>;
+  std::vector<std::unique_ptr<Map>> maps;
+
+  void start_maps(std::uint32_t members, std::uint32_t slots) {
+    start(members);
+    maps = make<Map>(MapOptions{.name = "map", .slots = slots});
+  }
+  Status status_of(Rank by, std::uint64_t key, std::uint64_t value,
+                   Promise promise = Promise::both) {
+    auto op = maps[by]->insert(key, value, promise);
+    return cluster->end_of(op);
+  }
+  bool insert(Rank by, std::uint64_t key, std::uint64_t value, Promise promise = Promise::both) {
+    auto op = maps[by]->insert(key, value, promise);
+    EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
+    return op.inserted();
+  }
+  bool assign(Rank by, std::uint64_t key, std::uint64_t value) {
+    auto op = maps[by]->assign(key, value);
+    EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
+    return op.found();
+  }
+  bool erase(Rank by, std::uint64_t key) {
+    auto op = maps[by]->erase(key);
+    EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
+    return op.found();
+  }
+  /// The value, or all bits.
+  std::uint64_t find(Rank by, std::uint64_t key, Promise promise = Promise::both) {
+    auto op = maps[by]->find(key, promise);
+    EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
+    return op.found() ? op.value() : UINT64_MAX;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(On, Maps, testing::ValuesIn(test::container_cases()), test::name_of_case);
+
+TEST_P(Maps, WhatOneMemberInsertsAllFindUnderEachPromise) {
+  start_maps(3, 100);
+  std::uint64_t key = 0;
+  for (const Promise promise : kPromises)
+    for (const Rank by : {0U, 1U, 2U})
+      for (int i = 0; i < 10; ++i) {
+        ++key;
+        EXPECT_TRUE(insert(by, key, key * 3, promise));
+        EXPECT_FALSE(insert((by + 1) % 3, key, 5, promise));
+        for (const Promise later : kPromises)
+          for (const Rank reader : {0U, 1U, 2U}) EXPECT_EQ(find(reader, key, later), key * 3);
+      }
+  EXPECT_EQ(find(0, key + 1), UINT64_MAX);
+}
+
+TEST_P(Maps, BehavesAsAStandardMapDoes) {
+  start_maps(2, 60);
+  std::map<std::uint64_t, std::uint64_t> model;
+  std::mt19937_64 random(7);
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    const std::uint64_t key = random() % 80;
+    const Rank by = static_cast<Rank>(random() % 2);
+    const bool there = model.contains(key);
+    switch (random() % 4) {
+      case 0:
+        EXPECT_EQ(insert(by, key, i), model.try_emplace(key, i).second) << i;
+        break;
+      case 1:
+        EXPECT_EQ(assign(by, key, i), there) << i;
+        model[key] = i;
+        break;
+      case 2:
+        EXPECT_EQ(erase(by, key), there) << i;
+        model.erase(key);
+        break;
+      default:
+        EXPECT_EQ(find(by, key), there ? model[key] : UINT64_MAX) << i;
+    }
+  }
+  std::map<std::uint64_t, std::uint64_t> all;
+  for (const auto& map : maps)
+    map->for_each_local([&](std::uint64_t key, std::uint64_t value) { all[key] = value; });
+  EXPECT_EQ(all, model);
+}
+
+TEST_P(Maps, AFullPartSaysSoAndKeepsItsKeys) {
+  start_maps(2, 4);
+  std::set<std::uint64_t> kept;
+  std::uint32_t full = 0;
+  for (std::uint64_t key = 1; key <= 20; ++key) {
+    const Status status = status_of(0, key, key);
+    if (status == Status::ok) kept.insert(key);
+    if (status == Status::full) ++full;
+  }
+  EXPECT_EQ(kept.size(), 8U);
+  EXPECT_EQ(full, 12U);
+  for (std::uint64_t key = 1; key <= 20; ++key)
+    EXPECT_EQ(find(1, key), kept.contains(key) ? key : UINT64_MAX);
+}
+
+TEST_P(Maps, OfManyInsertsOfAKeyAtOnceOneSucceeds) {
+  start_maps(3, 50);
+  for (const Promise promise : {Promise::both, Promise::writes}) {
+    for (std::uint64_t key = 0; key < 20; ++key) {
+      const std::uint64_t k = key + (promise == Promise::both ? 0 : 100);
+      std::vector<std::unique_ptr<Maps::Map::Operation>> all;
+      for (const Rank by : {0U, 1U, 2U, 0U, 1U, 2U}) {
+        all.push_back(std::unique_ptr<Maps::Map::Operation>(
+            new Maps::Map::Operation(maps[by]->insert(k, by, promise))));
+      }
+      int inserted = 0;
+      for (auto& op : all) {
+        EXPECT_EQ(cluster->end_of(*op), Status::ok);
+        if (op->inserted()) ++inserted;
+      }
+      EXPECT_EQ(inserted, 1);
+    }
+  }
+}
+
+TEST_P(Maps, ValuesOfManyLinesAreNeverTorn) {
+  start(3);
+  struct Value {
+    std::array<std::uint64_t, 40> words;
+  };
+  auto wide = make<HashMap<std::uint32_t, Value>>(MapOptions{.name = "wide", .slots = 8});
+  const auto value_of = [](std::uint64_t x) {
+    Value value;
+    value.words.fill(x);
+    return value;
+  };
+  auto writer = wide[0]->operation(), other = wide[1]->operation(), reader = wide[2]->operation();
+  std::uint64_t rounds = 0, seen = 0;
+  EXPECT_TRUE(cluster->until([&] {
+    const bool may_write = rounds < 10 + 4 * seen;  // or a member that writes at home starves it
+    if (may_write && writer.finished()) wide[0]->assign(writer, 7, value_of(++rounds));
+    if (may_write && other.finished()) wide[1]->assign(other, 7, value_of(++rounds));
+    if (reader.finished()) {
+      if (reader.ok() && reader.found()) {
+        ++seen;
+        const Value value = reader.value();
+        for (const std::uint64_t word : value.words) EXPECT_EQ(word, value.words[0]);
+      }
+      wide[2]->find(reader, 7);
+    }
+    return seen >= 200;
+  }));
+}
+
+TEST_P(Maps, InsertsManyAndFindsThem) {
+  start(1);  // which waits by itself
+  Map map((*cluster)[0], {.name = "many", .slots = 2000, .style = GetParam().style});
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> elements;
+  for (std::uint64_t i = 0; i < 1000; ++i) elements.emplace_back(i * 7, i);
+  EXPECT_EQ(map.insert_many(elements, Promise::writes), Status::ok);
+  EXPECT_EQ(map.local_use().ready, 1000U);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    auto op = map.find(i * 7, Promise::reads);
+    op.wait();
+    EXPECT_TRUE(op.found());
+    EXPECT_EQ(op.value(), i);
+  }
+}
+
+TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {
+  start(2);
+  const MapOptions options{.name = "late", .slots = 50, .style = GetParam().style};
+  Map early((*cluster)[0], options);
+  std::vector<std::unique_ptr<Map::Operation>> all;
+  for (std::uint64_t key = 0; key < 10; ++key)
+    all.push_back(std::unique_ptr<Map::Operation>(new Map::Operation(early.insert(key, key))));
+  int ended = 0;
+  for (int i = 0; i < 100; ++i) {
+    bool once = false;
+    cluster->until([&] { return std::exchange(once, true); });
+  }
+  for (const auto& op : all) ended += op->finished() ? 1 : 0;
+  EXPECT_LT(ended, 10);
+  Map late((*cluster)[1], options);
+  for (const auto& op : all) EXPECT_EQ(cluster->end_of(*op), Status::ok);
+  for (std::uint64_t key = 0; key < 10; ++key) {
+    auto op = late.find(key);
+    cluster->end_of(op);
+    EXPECT_TRUE(op.found());
+  }
+}
+
+TEST_P(Maps, AMemberWithAnotherLayoutIsRefused) {
+  start(2);
+  Map mine((*cluster)[0], {.name = "odd", .slots = 50, .style = GetParam().style});
+  HashMap<std::uint64_t, std::uint32_t> theirs(
+      (*cluster)[1], {.name = "odd", .slots = 50, .style = GetParam().style});
+  std::uint32_t refused = 0;
+  for (std::uint64_t key = 0; key < 10; ++key) {
+    auto op = mine.insert(key, key);
+    if (cluster->end_of(op) == Status::refused) ++refused;
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_LT(refused, 10U);
+}
+
+TEST_P(Maps, AnAbandonedInsertLeavesNothingReserved) {
+  start_maps(2, 200);
+  for (std::uint64_t key = 0; key < 60; ++key) {
+    auto op = std::make_unique<Map::Operation>(maps[0]->core());
+    maps[0]->insert(*op, key, 1);
+    for (std::uint64_t polls = 0; polls < key % 20; ++polls) {
+      bool once = false;
+      cluster->until([&] { return std::exchange(once, true); });
+    }
+    op.reset();
+    EXPECT_EQ(status_of(1, key, 2), Status::ok);
+    const std::uint64_t value = find(0, key);
+    EXPECT_TRUE(value == 1 || value == 2) << value;
+  }
+}
+
+TEST(MapErrors, NameWhatIsWrong) {
+  sim::World world(sim::profile("ideal"), 1, 1);
+  Containers containers(world.fabric(0));
+  using Map = HashMap<int, int>;
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { Map(containers, {.name = "", .slots = 1}); }),
+                       "its name must have 1 to"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { Map(containers, {.name = "m"}); }), "1 to"));
+  const Map map(containers, {.name = "m", .slots = 1});
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { Map(containers, {.name = "m", .slots = 1}); }),
+                       "this name already"));
+  using Wide = HashMap<int, std::array<int, 2000>>;
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { Wide(containers, {.name = "w", .slots = 1}); }),
+                       "kMaxElementBytes"));
+}
+
+TEST_P(Maps, ASetHoldsKeysOnly) {
+  start(2);
+  auto sets = make<Set<std::uint32_t>>(MapOptions{.name = "set", .slots = 40});
+  for (std::uint32_t key = 0; key < 20; ++key) {
+    auto op = sets[key % 2]->insert(key);
+    EXPECT_EQ(cluster->end_of(op), Status::ok);
+    EXPECT_FALSE(op.found());
+  }
+  std::set<std::uint32_t> all;
+  for (const auto& set : sets) set->for_each_local([&](std::uint32_t key) { all.insert(key); });
+  EXPECT_EQ(all.size(), 20U);
+  auto there = sets[0]->contains(7), not_there = sets[0]->contains(99);
+  cluster->end_of(there);
+  cluster->end_of(not_there);
+  EXPECT_TRUE(there.found());
+  EXPECT_FALSE(not_there.found());
+  auto gone = sets[1]->erase(7);
+  cluster->end_of(gone);
+  EXPECT_TRUE(gone.found());
+  auto after = sets[0]->contains(7);
+  cluster->end_of(after);
+  EXPECT_FALSE(after.found());
+}
+
+}  // namespace
+}  // namespace dunlin

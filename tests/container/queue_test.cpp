@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "container/clusters.hpp"
+#include "support/errors.hpp"
+
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::contains;
+using test::what_is_thrown_by;
+
+struct Queues : test::OnContainers {
+  using Fifo = Queue<std::uint64_t>;
+  std::vector<std::unique_ptr<Fifo>> queues;
+
+  void start_queues(std::uint32_t members, std::uint32_t capacity) {
+    start(members);
+    queues = make<Fifo>(QueueOptions{.name = "queue", .capacity = capacity, .host = 1});
+  }
+  Status push(Rank by, std::uint64_t element, Promise promise = Promise::both) {
+    auto op = queues[by]->push(element, promise);
+    return cluster->end_of(op);
+  }
+  /// The element, or all bits.
+  std::uint64_t pop(Rank by, Promise promise = Promise::both) {
+    auto op = queues[by]->pop(promise);
+    const Status status = cluster->end_of(op);
+    EXPECT_TRUE(status == Status::ok || status == Status::empty) << remote::describe(status);
+    return op.found() ? op.value() : UINT64_MAX;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(On, Queues, testing::ValuesIn(test::container_cases()),
+                         test::name_of_case);
+
+TEST_P(Queues, BehavesAsAStandardQueueDoes) {
+  start_queues(3, 7);
+  std::deque<std::uint64_t> model;
+  std::size_t marks = 0;  // at most: a push that ended `full` may have left one (CON-Q3)
+  std::mt19937_64 random(5);
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const auto by = static_cast<Rank>(random() % 3);
+    if (random() % 2 == 0) {
+      const Status status = push(by, i);
+      EXPECT_TRUE(status == Status::ok ? model.size() < 7 : model.size() + marks >= 7) << i;
+      if (status == Status::ok) model.push_back(i);
+      if (status == Status::full) ++marks;
+    } else {
+      if (model.empty()) marks = 0;
+      EXPECT_EQ(pop(by), model.empty() ? UINT64_MAX : model.front()) << i;
+      if (!model.empty()) model.pop_front();
+    }
+  }
+}
+
+TEST_P(Queues, PhasesOfPushesAndOfPops) {
+  start_queues(3, 30);
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    for (std::uint64_t i = 0; i < 30; ++i)
+      EXPECT_EQ(push(static_cast<Rank>(i % 3), round * 100 + i, Promise::writes), Status::ok);
+    EXPECT_EQ(push(2, 999, Promise::writes), Status::full);  // it has made the last push
+    for (std::uint64_t i = 0; i < 30; ++i)
+      EXPECT_EQ(pop(static_cast<Rank>((i + 1) % 3), Promise::reads), round * 100 + i);
+    EXPECT_EQ(pop(2, Promise::reads), UINT64_MAX);
+  }
+}
+
+TEST_P(Queues, TheHostAloneUsesItsOwnMemory) {
+  start_queues(2, 5);
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(push(1, i, Promise::local), Status::ok);
+    EXPECT_EQ(pop(1, Promise::local), i);
+  }
+  EXPECT_EQ(pop(1, Promise::local), UINT64_MAX);
+}
+
+TEST_P(Queues, NothingIsLostOrDoubledWhenAllPushAndPopAtOnce) {
+  start_queues(3, 8);
+  constexpr std::uint64_t kEach = 100;
+  struct Worker {
+    std::unique_ptr<Fifo::Operation> push, pop;
+    std::uint64_t pushed = 0;
+    bool under_way = false;
+  };
+  std::vector<Worker> workers(3);
+  std::vector<std::uint64_t> popped;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    workers[rank].push = std::make_unique<Fifo::Operation>(queues[rank]->core());
+    workers[rank].pop = std::make_unique<Fifo::Operation>(queues[rank]->core());
+  }
+  const bool done = cluster->until([&] {
+    for (Rank rank = 0; rank < 3; ++rank) {
+      Worker& worker = workers[rank];
+      if (worker.push->finished()) {
+        if (worker.under_way && worker.push->ok()) ++worker.pushed;
+        worker.under_way = worker.pushed < kEach;
+        if (worker.under_way) queues[rank]->push(*worker.push, rank * 1000 + worker.pushed + 1);
+      }
+      if (worker.pop->finished()) {
+        if (worker.pop->found()) popped.push_back(worker.pop->value());
+        queues[rank]->pop(*worker.pop);
+      }
+    }
+    return popped.size() >= 3 * kEach;
+  });
+  EXPECT_TRUE(done) << popped.size();
+  std::vector<std::uint64_t> expected;
+  for (std::uint64_t rank = 0; rank < 3; ++rank)
+    for (std::uint64_t i = 1; i <= kEach; ++i) expected.push_back(rank * 1000 + i);
+  std::sort(popped.begin(), popped.end());
+  EXPECT_EQ(popped, expected);
+}
+
+TEST_P(Queues, AnAbandonedPushBlocksNobody) {
+  start_queues(2, 4);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    auto op = std::make_unique<Fifo::Operation>(queues[0]->core());
+    queues[0]->push(*op, 1000 + i);
+    for (std::uint64_t polls = 0; polls < i % 20; ++polls) {
+      bool once = false;
+      cluster->until([&] { return std::exchange(once, true); });
+    }
+    op.reset();
+    Status status = Status::full;
+    for (int tries = 0; tries < 100'000 && status == Status::full; ++tries) status = push(1, i);
+    EXPECT_EQ(status, Status::ok);
+    std::uint64_t popped = UINT64_MAX;
+    for (int tries = 0; tries < 100'000 && popped != i; ++tries) {
+      popped = pop(1);
+      EXPECT_TRUE(popped == UINT64_MAX || popped == i || popped >= 1000) << popped;
+    }
+    EXPECT_EQ(popped, i);
+  }
+}
+
+TEST_P(Queues, WideElementsComeWhole) {
+  start(2);
+  struct Wide {
+    std::array<std::uint64_t, 50> words;
+  };
+  auto wide = make<Queue<Wide>>(QueueOptions{.name = "wide", .capacity = 3, .host = 0});
+  auto in = wide[1]->operation(), out = wide[1]->operation();
+  std::uint64_t pushed = 0, popped = 0;
+  EXPECT_TRUE(cluster->until([&] {
+    if (in.finished()) {
+      if (in.ok() && in.count() > 0) ++pushed;
+      Wide element;
+      element.words.fill(pushed);
+      wide[1]->push(in, element);
+    }
+    if (out.finished()) {
+      if (out.found()) {
+        for (const std::uint64_t word : out.value().words) EXPECT_EQ(word, popped);
+        ++popped;
+      }
+      wide[1]->pop(out);
+    }
+    return popped >= 100;
+  }));
+}
+
+TEST_P(Queues, PushesAndPopsManyAtOnce) {
+  start(1);
+  Fifo queue((*cluster)[0],
+             {.name = "many", .capacity = 100, .host = 0, .style = GetParam().style});
+  std::vector<std::uint64_t> elements(70);
+  std::uint64_t next = 0, expected = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (auto& element : elements) element = next++;
+    EXPECT_EQ(queue.push_many(elements), Status::ok);
+    EXPECT_EQ(queue.push_many(elements), Status::full);
+    std::vector<std::uint64_t> to(40);
+    while (expected < next) {
+      std::size_t count = 0;
+      ASSERT_EQ(queue.pop_many(to, count), Status::ok);
+      for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(to[i], expected++);
+    }
+    std::size_t count = 1;
+    EXPECT_EQ(queue.pop_many(to, count), Status::empty);
+    EXPECT_EQ(count, 0U);
+  }
+}
+
+TEST(QueueErrors, NameWhatIsWrong) {
+  sim::World world(sim::profile("ideal"), 1, 1);
+  Containers containers(world.fabric(0));
+  using Fifo = Queue<int>;
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { Fifo(containers, {.name = "q"}); }), "capacity"));
+  EXPECT_TRUE(contains(
+      what_is_thrown_by([&] { Fifo(containers, {.name = "q", .capacity = 1, .host = 3}); }),
+      "no member 3"));
+}
+
+}  // namespace
+}  // namespace dunlin

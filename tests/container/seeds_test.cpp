@@ -1,0 +1,351 @@
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/container.hpp>
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+
+#include "container/histories.hpp"
+#include "support/rounds.hpp"
+
+/// Random histories in the simulator: members call a map and a queue in both styles, while some
+/// crash, hang, pause, or are cut off, and some calls are abandoned.
+namespace dunlin {
+namespace {
+
+using container::MapCall;
+using remote::Status;
+using test::KeyHistory;
+using test::QueueHistory;
+
+constexpr std::uint64_t kContainerSeeds = test::rounds(1'000);
+constexpr std::uint32_t kKeys = 5;
+
+struct Value {  // of two lines, with the key's
+  std::array<std::uint64_t, 10> words;
+};
+using AuditedMap = HashMap<std::uint64_t, Value>;
+using AuditedQueue = Queue<Value>;
+
+struct ContainerAuditor;
+
+struct ContainersSeen {
+  std::uint64_t map = 0, pushes = 0, pops = 0, empty = 0, full = 0, half = 0, lost = 0, stopped = 0,
+                abandoned = 0, drained = 0;
+};
+
+/// A member's program: one call on the map and one on the queue at a time.
+class AuditedMember {
+ public:
+  AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::uint64_t seed);
+  std::size_t step();
+  void stop() { stopping_ = true; }
+  void drain() { draining_ = true; }
+  void close() {
+    map_call_.reset();
+    queue_call_.reset();
+    map.reset();
+    queue.reset();
+    containers.reset();
+  }
+  [[nodiscard]] bool idle() const {
+    return (!map_call_ || map_call_->finished()) && (!queue_call_ || queue_call_->finished());
+  }
+  [[nodiscard]] bool is_member() const { return members->why_stopped().empty(); }
+  [[nodiscard]] bool is_popping() const { return in_queue_ && !pushes_; }
+  [[nodiscard]] bool found_empty() const { return drained_; }
+
+  ContainerAuditor& auditor;
+  Rank rank;
+  std::unique_ptr<Group> group;
+  std::unique_ptr<GroupMembers> members;
+  std::unique_ptr<remote::Progress> progress;
+  std::unique_ptr<Containers> containers;
+  std::unique_ptr<AuditedMap> map;
+  std::unique_ptr<AuditedQueue> queue;
+
+ private:
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  void begin_map();
+  void end_map();
+  void begin_queue();
+  void end_queue();
+  [[nodiscard]] bool count(Status status);
+
+  std::mt19937_64 random_;
+  bool stopping_ = false, draining_ = false, drained_ = false;
+  std::unique_ptr<AuditedMap::Operation> map_call_;
+  std::unique_ptr<AuditedQueue::Operation> queue_call_;
+  bool in_map_ = false, in_queue_ = false;
+  MapCall call_ = MapCall::find;
+  std::uint32_t key_ = 0;
+  std::size_t event_ = 0;
+  bool pushes_ = false;
+  std::uint64_t element_ = 0, began_ = 0, next_at_ns_ = 0;
+};
+
+struct ContainerAuditor {
+  ContainerAuditor(std::uint64_t seed, ContainersSeen& what)
+      : seen(what), random(seed), count(2 + below(4)), world(profile(), count, seed), gone(count) {
+    style = std::array{Style::one_sided, Style::message, Style::automatic}.at(below(3));
+    host = below(count);
+    capacity = 1 + below(6);
+    for (Rank rank = 0; rank < count; ++rank) {
+      members.push_back(std::make_unique<AuditedMember>(*this, rank, seed * 89 + rank));
+      AuditedMember& member = *members.back();
+      world.attach(rank, [&member] { return member.progress->poll() + member.step(); });
+    }
+  }
+
+  void run() {
+    for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
+      world.run_for(1 + below(300'000));
+      trouble();
+    }
+    world.run_for(300'000);
+    for (Rank from = 0; from < count; ++from)
+      for (Rank to = 0; to < count; ++to) world.heal(from, to);
+    for (const auto& member : members) member->stop();
+    const bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
+    for (Rank rank = 0; rank < count; ++rank)
+      EXPECT_TRUE(all_ended || gone[rank] || members[rank]->idle())
+          << "a call of member " << rank << " hangs, " << name_of(style);
+    drain();
+    for (std::uint32_t key = 0; key < kKeys; ++key)
+      EXPECT_TRUE(keys.at(key).linearizable()) << name_of(style) << "\n" << keys.at(key).text();
+    for (const auto& member : members) unknown_pops += member->is_popping() ? 1 : 0;
+    EXPECT_EQ(elements.fault(unknown_pops, drained), "") << name_of(style);
+    for (const auto& member : members) member->close();
+  }
+
+  /// A member that is left takes what is in the queue, if the queue is.
+  void drain() {
+    if (gone[host] || !members[host]->is_member()) return;
+    AuditedMember& last = *members[host];
+    world.on(host, [&last] {
+      last.drain();
+      last.step();
+    });
+    drained =
+        world.run_until([&] { return last.found_empty() || !last.is_member(); }, 1'000'000'000) &&
+        last.is_member();
+    EXPECT_TRUE(drained || !last.is_member()) << "the queue does not become empty";
+    seen.drained += drained ? 1 : 0;
+  }
+
+  bool all_idle() {
+    for (Rank rank = 0; rank < count; ++rank)
+      if (!gone[rank] && !members[rank]->idle()) return false;
+    return true;
+  }
+
+  void trouble() {
+    const Rank rank = below(count), other = below(count);
+    switch (below(6)) {
+      case 0:
+        gone[rank] = true;
+        return world.crash(rank);
+      case 1:
+        gone[rank] = true;
+        return world.hang(rank);
+      case 2:
+        return world.pause(rank, below(3'000'000));
+      case 3:
+        if (rank != other) world.cut(rank, other);
+        return;
+      case 4:
+        if (rank == other) return;
+        world.cut(rank, other);
+        return world.cut(other, rank);
+      default:
+        return world.slow(rank, 1 + below(50));
+    }
+  }
+
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
+  sim::Profile profile() {
+    sim::Profile network = sim::profile("ib100");
+    if (below(2) == 0) {
+      network.jitter = 0.9;
+      network.ordered_placement = false;
+    }
+    network.native_atomics = below(2) == 0;
+    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;  // members die in the middle of writes
+    if (below(3) == 0) network.queue_slots = 2;
+    if (below(2) == 0) network.max_inline_bytes = 64;
+    return network;
+  }
+
+  ContainersSeen& seen;
+  std::mt19937_64 random;
+  std::uint32_t count;
+  sim::World world;
+  std::vector<bool> gone;  // crashed or hung
+  Style style = Style::automatic;
+  Rank host = 0;
+  std::uint32_t capacity = 1;
+  bool drained = false;
+  std::uint64_t events = 0, values = 0, unknown_pops = 0;
+  std::array<KeyHistory, kKeys> keys;
+  QueueHistory elements;
+  std::vector<std::unique_ptr<AuditedMember>> members;
+};
+
+AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::uint64_t seed)
+    : auditor(its_auditor), rank(its_rank), random_(seed) {
+  Fabric& fabric = auditor.world.fabric(rank);
+  group = std::make_unique<Group>(fabric);
+  members = std::make_unique<GroupMembers>(*group);
+  progress = std::make_unique<remote::Progress>(fabric, *members);
+  containers = std::make_unique<Containers>(*progress);
+  map = std::make_unique<AuditedMap>(
+      *containers, MapOptions{.name = "map", .slots = 12, .style = auditor.style});
+  queue = std::make_unique<AuditedQueue>(*containers, QueueOptions{.name = "queue",
+                                                                   .capacity = auditor.capacity,
+                                                                   .host = auditor.host,
+                                                                   .style = auditor.style});
+  map_call_ = std::make_unique<AuditedMap::Operation>(map->core());
+  queue_call_ = std::make_unique<AuditedQueue::Operation>(queue->core());
+}
+
+std::size_t AuditedMember::step() {
+  std::size_t done = 0;
+  if (in_map_ && !map_call_->finished() && below(300) == 0) map_call_->abandon();
+  if (in_queue_ && !queue_call_->finished() && below(300) == 0) queue_call_->abandon();
+  if (in_map_ && map_call_->finished()) end_map(), ++done;
+  if (in_queue_ && queue_call_->finished()) end_queue(), ++done;
+  if (draining_ && !in_queue_ && !drained_) begin_queue(), ++done;
+  if (stopping_) return done;
+  const std::uint64_t now = progress->fabric().now_ns();
+  if (now < next_at_ns_) {
+    progress->fabric().wake_at(next_at_ns_);
+    return done;
+  }
+  if (!in_map_) begin_map(), ++done;
+  if (!in_queue_) begin_queue(), ++done;
+  next_at_ns_ = now + (below(2) == 0 ? 0 : below(10'000));
+  if (next_at_ns_ > now) progress->fabric().wake_at(next_at_ns_);
+  return done;
+}
+
+void AuditedMember::begin_map() {
+  key_ = below(kKeys);
+  KeyHistory& history = auditor.keys.at(key_);
+  if (history.full()) return;
+  call_ = static_cast<MapCall>(below(4));
+  Value value;
+  value.words.fill(++auditor.values);
+  event_ = history.add({.call = call_, .value = auditor.values, .begin = ++auditor.events});
+  in_map_ = true;
+  const auto style = static_cast<Style>(below(3));
+  map_call_->run(call_, key_, &value, Promise::both, style);
+}
+
+bool AuditedMember::count(Status status) {
+  switch (status) {
+    case Status::ok:
+      return true;
+    case Status::lost:
+      ++auditor.seen.lost;
+      return false;
+    case Status::stopped:
+      ++auditor.seen.stopped;
+      return false;
+    case Status::abandoned:
+      ++auditor.seen.abandoned;
+      return false;
+    default:
+      ADD_FAILURE() << remote::describe(status);
+      return false;
+  }
+}
+
+void AuditedMember::end_map() {
+  in_map_ = false;
+  test::KeyEvent& event = auditor.keys.at(key_)[event_];
+  const Status status = map_call_->status();
+  if (status == Status::half_written) {
+    ++auditor.seen.half;
+    EXPECT_EQ(static_cast<int>(call_), static_cast<int>(MapCall::find));
+    return;
+  }
+  if (!count(status)) return;
+  ++auditor.seen.map;
+  event.found = map_call_->found();
+  event.end = ++auditor.events;
+  const bool has_value = event.found && (call_ == MapCall::find || call_ == MapCall::insert);
+  if (!has_value) return;
+  const Value value = map_call_->value();
+  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "torn";
+  event.value = value.words[0];
+}
+
+void AuditedMember::begin_queue() {
+  pushes_ = !draining_ && below(2) == 0;
+  began_ = ++auditor.events;
+  in_queue_ = true;
+  const auto style = static_cast<Style>(below(3));
+  if (!pushes_) return queue->pop(*queue_call_, Promise::both, style);
+  element_ = auditor.elements.push(began_);
+  Value value;
+  value.words.fill(element_);
+  queue->push(*queue_call_, value, Promise::both, style);
+}
+
+void AuditedMember::end_queue() {
+  in_queue_ = false;
+  const Status status = queue_call_->status();
+  if (status == Status::full) {
+    EXPECT_TRUE(pushes_);
+    ++auditor.seen.full;
+    return auditor.elements.not_pushed(element_);
+  }
+  if (status == Status::empty) {
+    EXPECT_FALSE(pushes_);
+    ++auditor.seen.empty;
+    if (draining_) drained_ = true;
+    return auditor.elements.found_empty(began_, ++auditor.events);
+  }
+  if (!count(status)) {
+    if (!pushes_) ++auditor.unknown_pops;
+    return;
+  }
+  ++(pushes_ ? auditor.seen.pushes : auditor.seen.pops);
+  if (pushes_) return auditor.elements.pushed(element_, ++auditor.events);
+  const Value value = queue_call_->value();
+  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "torn";
+  EXPECT_EQ(auditor.elements.popped(value.words[0], began_, ++auditor.events), "");
+}
+
+TEST(ContainersInSimulator, KeepTheirPromisesWhateverHappens) {
+  // DUNLIN_CONTAINER_SEEDS="1 50000": other seeds than usual, the first and how many.
+  const char* const wanted = std::getenv("DUNLIN_CONTAINER_SEEDS");
+  std::uint64_t first = 1, seeds = kContainerSeeds;
+  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  ContainersSeen seen;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    ContainerAuditor auditor(seed, seen);
+    auditor.run();
+    ASSERT_FALSE(HasFailure()) << "replay with DUNLIN_CONTAINER_SEEDS='" << seed << " 1'";
+  }
+  for (const std::uint64_t count :
+       {seen.map, seen.pushes, seen.pops, seen.empty, seen.full, seen.half, seen.lost, seen.stopped,
+        seen.abandoned, seen.drained})
+    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+  std::cout << seen.map << " calls on maps, " << seen.pushes << " pushes, " << seen.pops
+            << " pops, " << seen.empty << " empty, " << seen.full << " full, " << seen.half
+            << " half written, " << seen.lost << " lost, " << seen.stopped << " stopped, "
+            << seen.abandoned << " abandoned, " << seen.drained << " queues drained\n";
+}
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,55 @@
+"""Which tests of Google Test tools/skipped.py finds in ctest's log."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
+import skipped  # noqa: E402
+
+LOG = """1/3 Test: address: fabric.Frame
+Output:
+[ RUN      ] Frame.IsWhole
+[       OK ] Frame.IsWhole (0 ms)
+[ RUN      ] Frame.NeedsADevice
+/src/frame_test.cpp:84: Skipped
+no device here:
+ask for one
+
+[  SKIPPED ] Frame.NeedsADevice (12 ms)
+[ RUN      ] Frame.NeedsADeviceToo/3
+/src/frame_test.cpp:98: Skipped
+no device here:
+ask for one
+
+[  SKIPPED ] Frame.NeedsADeviceToo/3, where GetParam() = 7 (0 ms)
+[  PASSED  ] 1 test.
+[  SKIPPED ] 2 tests, listed below:
+[  SKIPPED ] Frame.NeedsADevice
+[  SKIPPED ] Frame.NeedsADeviceToo/3
+2/3 Test: table.Cell
+[ RUN      ] Cell.IsAWord
+[       OK ] Cell.IsAWord (0 ms)
+3/3 Test: table.Late.Death
+/src/late_test.cpp:1: Skipped
+
+
+[  SKIPPED ] Late.Death (0 ms)
+"""
+
+
+class Skipped(unittest.TestCase):
+    def test_are_listed_once_with_their_reasons_also_in_a_suite_that_passed(self):
+        self.assertEqual(
+            dict(skipped.skipped(LOG)),
+            {
+                ("address: fabric", "no device here: ask for one"): [
+                    "Frame.NeedsADevice",
+                    "Frame.NeedsADeviceToo/3",
+                ],
+                ("table", "no reason was given"): ["Late.Death"],
+            },
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
