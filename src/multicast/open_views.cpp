@@ -13,11 +13,6 @@ void OpenViews::drop_all() {
   while (!views_.empty()) drop_oldest();
 }
 
-bool OpenViews::use(const Fabric& fabric) const noexcept {
-  return std::ranges::any_of(views_,
-                             [&](const OpenView& open) { return &open.view->fabric() == &fabric; });
-}
-
 Counters OpenViews::counters() const noexcept {
   Counters all = dropped_;
   for (const OpenView& open : views_) all += open.view->counters();

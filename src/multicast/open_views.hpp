@@ -45,7 +45,6 @@ class OpenViews {
   [[nodiscard]] const Subgroup& subgroup() const noexcept {
     return views_.empty() ? none_ : views_.front().subgroup;
   }
-  [[nodiscard]] bool use(const Fabric& fabric) const noexcept;
   /// Of these and all that were dropped.
   [[nodiscard]] Counters counters() const noexcept;
   void each_table(const std::function<void(const TableCore&)>& look) const;

@@ -44,9 +44,6 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] bool wants_state() const noexcept override { return state_.wanted(); }
   [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
   void take_state(std::span<const std::byte> state) override;
-  [[nodiscard]] bool uses(const Fabric& fabric) const noexcept override {
-    return views_.use(fabric);
-  }
 
   // --- what the user asks for: Multicast has the contracts ---------------------------------------
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;

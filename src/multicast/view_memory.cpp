@@ -40,7 +40,7 @@ ViewMemory::ViewMemory(Fabric& fabric, SubgroupViewOptions options)
           },
           table_options()) {
   subscription_ = fabric_.subscribe([this](const Event& event) { handle(event); });
-  fabric_.announce(rings_);
+  fabric_.announce(rings_, options_.members);
   connect_rings();
 }
 

@@ -42,8 +42,6 @@ class SubgroupParticipant {
   [[nodiscard]] virtual std::optional<std::vector<std::byte>> give_state() { return std::nullopt; }
   /// That of another member, in the view at hand.
   virtual void take_state(std::span<const std::byte>) {}
-  /// Whether it still uses memory of that fabric, on which the group has no view any more.
-  [[nodiscard]] virtual bool uses(const Fabric&) const noexcept { return false; }
 };
 
 }  // namespace dunlin
