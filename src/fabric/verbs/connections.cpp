@@ -62,7 +62,7 @@ void VerbsTransport::listen(int backlog) {
   }
 }
 
-/// As many slots for each peer as the completion queue can hold completions of (VRB-V4).
+/// As many slots for each peer as the completion queue can hold completions of (VRB-V5).
 void VerbsTransport::make_queues(std::uint32_t members) {
   channel_.reset(made(ibv_create_comp_channel(listener_->verbs), "making a completion channel"));
   make_nonblocking(channel_->fd);

@@ -22,7 +22,7 @@
 ///      alone; for such messages there are buffers besides.
 ///  VRB-V2  Queue pairs are destroyed before the memory that they may still touch is let go.
 ///  VRB-V3  The accepting side of a connection sends nothing before it has received something.
-///  VRB-V4  The completion queue has room for the slots of as many members as there can be at a
+///  VRB-V5  The completion queue has room for the slots of as many members as there can be at a
 ///      time, from the beginning; and a link never moves. So a newcomer costs its own queue pair
 ///      and the frames of that, and nothing else is made or registered again.
 namespace dunlin::verbs {
@@ -36,7 +36,7 @@ inline constexpr std::uint32_t kReceives = kFrames + 2;
 inline constexpr std::uint32_t kReservedSlots = kFrames + 4;
 inline constexpr std::uint32_t kMaxSlots = 512;
 inline constexpr std::uint32_t kMinSlots = 64;
-/// At least as many can be in a group at a time, however few it begins with (VRB-V4).
+/// At least as many can be in a group at a time, however few it begins with (VRB-V5).
 inline constexpr std::uint32_t kRoomForMembers = 64;
 
 /// A request's number: 32 bits that count, whether it receives, and the tag of its link.
@@ -235,7 +235,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   bool enters_ = false;             // goes on listening
   bool works_ = false;              // all were connected: who comes now is a newcomer
   std::uint64_t deadline_ns_ = 0;   // while we connect
-  std::uint32_t most_members_ = 0;  // at a time (VRB-V4)
+  std::uint32_t most_members_ = 0;  // at a time (VRB-V5)
   std::size_t passed_over_ = 0;     // ranks that no member ever has
   std::vector<Opened> opened_;
   std::deque<Link> links_;          // by rank; our own: for atomics
