@@ -54,8 +54,7 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  /// That of the view at hand; one that others have joined has a fabric of its own. What the group
-  /// began with lasts as long as the group.
+  /// The same one as long as the group lasts: given to the constructor, or made by join().
   [[nodiscard]] Fabric& fabric() const noexcept;
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const View& view() const noexcept;

@@ -19,7 +19,7 @@ static_assert(sizeof(Remaining) == 8 && kFragmentBytes == 248 && kGroupChannel =
 }  // namespace
 
 ControlChannel::ControlChannel(Fabric& fabric)
-    : fabric_(fabric), outgoing_(fabric.size()), incoming_(fabric.size()) {
+    : fabric_(fabric) {
   fabric_.receive(kGroupChannel,
                   [this](Rank from, std::span<const std::byte> message) { take(from, message); });
 }
@@ -29,6 +29,7 @@ ControlChannel::~ControlChannel() {
 }
 
 void ControlChannel::send(Rank to, std::vector<std::byte> text) {
+  if (outgoing_.size() <= to) outgoing_.resize(fabric_.size());
   outgoing_[to].texts.push_back(std::move(text));
 }
 
@@ -37,6 +38,7 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
   if (message.size() < sizeof remaining) return;
   std::memcpy(&remaining, message.data(), sizeof remaining);
   const auto fragment = message.subspan(sizeof remaining);
+  if (incoming_.size() <= from) incoming_.resize(fabric_.size());
   std::vector<std::byte>& text = incoming_[from];
   text.insert(text.end(), fragment.begin(), fragment.end());
   if (remaining <= fragment.size()) arrived_.push_back({from, std::exchange(text, {})});

@@ -4,11 +4,18 @@
 #include <deque>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
 
 namespace dunlin::group {
+
+/// A member of a fabric without names is called by its rank.
+[[nodiscard]] inline std::string name_on(const Fabric& fabric, Rank rank) {
+  const std::string& name = fabric.member_name(rank);
+  return name.empty() ? std::to_string(rank) : name;
+}
 
 /// Control messages of any length between the members of a fabric, in order from each to each, over
 /// its small messages. What a failed peer was to be sent is dropped. One at a time on a fabric,
@@ -39,8 +46,8 @@ class ControlChannel {
   void take(Rank from, std::span<const std::byte> message);
 
   Fabric& fabric_;
-  std::vector<Outgoing> outgoing_;                // by rank
-  std::vector<std::vector<std::byte>> incoming_;  // by rank: what has come of a control message
+  std::vector<Outgoing> outgoing_;                // by rank; as many as were needed so far
+  std::vector<std::vector<std::byte>> incoming_;  // likewise: what has come of a control message
   std::deque<Arrived> arrived_;
 };
 

@@ -1,5 +1,8 @@
 #include "group/control_message.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "fabric/bytes.hpp"
 
 namespace dunlin::group {
@@ -18,7 +21,20 @@ static_assert(static_cast<std::uint32_t>(Kind::failed) == 6);
 static_assert(static_cast<std::uint32_t>(Kind::welcome) == 7);
 static_assert(static_cast<std::uint32_t>(Kind::want) == 8);
 static_assert(static_cast<std::uint32_t>(Kind::state) == 9);
+static_assert(static_cast<std::uint32_t>(Kind::admitted) == 10);
+static_assert(static_cast<std::uint32_t>(Kind::enter) == 11);
 static_assert(sizeof(PlanId) == 8 && sizeof(Rank) == 4);
+
+/// Of any length, which stands before it.
+void write(Writer& writer, std::span<const std::byte> bytes) {
+  writer.u32(static_cast<std::uint32_t>(bytes.size()));
+  writer.bytes(bytes);
+}
+
+[[nodiscard]] std::vector<std::byte> read(Reader& reader) {
+  const auto bytes = reader.bytes(reader.u32());
+  return {bytes.begin(), bytes.end()};
+}
 
 }  // namespace
 
@@ -30,11 +46,20 @@ std::vector<std::byte> encode(const ControlMessage& message) {
   writer.text(message.name);
   writer.text(message.text);
   writer.u64(message.plan.id);
-  writer.text(message.plan.fabric);
-  writer.text(message.plan.address);
-  writer.u32(static_cast<std::uint32_t>(message.plan.members.size()));
-  for (const std::string& member : message.plan.members) writer.text(member);
-  writer.u32(message.plan.joiners);
+  const Admission& admission = message.plan.admission;
+  writer.u32(admission.first);
+  writer.u32(static_cast<std::uint32_t>(admission.newcomers.size()));
+  for (const Admission::Newcomer& newcomer : admission.newcomers) {
+    writer.text(newcomer.name);
+    write(writer, newcomer.endpoint);
+  }
+  writer.bytes(admission.key);
+  writer.u32(static_cast<std::uint32_t>(message.members.size()));
+  for (const Entry::Member& member : message.members) {
+    writer.u32(member.rank);
+    writer.text(member.name);
+    write(writer, member.endpoint);
+  }
   writer.u64(message.id);
   writer.u64(message.view);
   writer.u32(message.count);
@@ -48,16 +73,23 @@ std::vector<std::byte> encode(const ControlMessage& message) {
 std::optional<ControlMessage> decode(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   const std::uint32_t kind = reader.u32();
-  if (kind > static_cast<std::uint32_t>(ControlMessage::Kind::state)) return std::nullopt;
+  if (kind > static_cast<std::uint32_t>(ControlMessage::Kind::enter)) return std::nullopt;
   ControlMessage message{.kind = static_cast<ControlMessage::Kind>(kind)};
   message.name = reader.text();
   message.text = reader.text();
   message.plan.id = reader.u64();
-  message.plan.fabric = reader.text();
-  message.plan.address = reader.text();
-  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
-    message.plan.members.push_back(reader.text());
-  message.plan.joiners = reader.u32();
+  Admission& admission = message.plan.admission;
+  admission.first = reader.u32();
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+    std::string name = reader.text();
+    admission.newcomers.push_back({std::move(name), read(reader)});
+  }
+  std::ranges::copy(reader.bytes(kAdmissionKeyBytes), admission.key.begin());
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+    const Rank rank = reader.u32();
+    std::string name = reader.text();
+    message.members.push_back({rank, std::move(name), read(reader)});
+  }
   message.id = reader.u64();
   message.view = reader.u64();
   message.count = reader.u32();
@@ -66,7 +98,7 @@ std::optional<ControlMessage> decode(std::span<const std::byte> bytes) {
     message.ranks.push_back(reader.u32());
   const auto rest = reader.rest();
   message.bytes.assign(rest.begin(), rest.end());
-  if (!reader.good() || message.plan.joiners > message.plan.members.size()) return std::nullopt;
+  if (!reader.good()) return std::nullopt;
   return message;
 }
 

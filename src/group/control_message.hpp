@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
 #include "group/view_change.hpp"
 
@@ -15,33 +15,33 @@
 /// those that come in.
 namespace dunlin::group {
 
-/// A fabric for the next view, and who is to be in it.
+/// Who is to come into the next view.
 struct Plan {
   PlanId id = kNoPlan;
-  std::string fabric;
-  std::string address;               // where its first member is found
-  std::vector<std::string> members;  // of the view at hand, in order, and then those that come in
-  std::uint32_t joiners = 0;         // how many those are
+  Admission admission = {};
 };
 
 struct ControlMessage {
   enum class Kind : std::uint8_t {
-    hello,      // joiner to leader: name, text (what subgroups it declares)
+    hello,      // joiner to leader: name, text (what subgroups it declares), bytes (its endpoint)
     refused,    // leader to joiner: text
     news,       // leader to joiner: text (what it waits for)
-    plan,       // leader to all
+    plan,       // leader to members
     void_plan,  // leader to all: id
-    formed,     // to the leader: id
-    failed,     // to the leader: id, text
-    welcome,    // on the new fabric: view, ranks (of its members, in order), count (of joiners),
+    formed,     // to the leader: id; a member is linked to all joiners, or a joiner to all
+    failed,     // to the leader: id, text, count (the next rank that the member can give)
+    welcome,    // member to joiner: view, ranks (of its members, in order), count (of joiners),
                 // bytes (one a subgroup: whether it had members before)
     want,       // view, count (which subgroup)
-    state       // view, count (which subgroup), good, bytes
+    state,      // view, count (which subgroup), good, bytes
+    admitted,   // member to leader: id, bytes (its endpoint)
+    enter       // leader to joiner: plan, name (of the fabric), members, count (its place)
   };
   Kind kind;
   std::string name = {};
   std::string text = {};
   Plan plan = {};
+  std::vector<Entry::Member> members = {};
   PlanId id = kNoPlan;
   std::uint64_t view = 0;
   std::uint32_t count = 0;

@@ -33,7 +33,7 @@ Group::Group(Fabric& fabric) : Group(fabric, GroupOptions()) {}
 Group::Group(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Group::~Group() = default;
 
-Fabric& Group::fabric() const noexcept { return state_->home; }
+Fabric& Group::fabric() const noexcept { return state_->fabric; }
 const std::string& Group::name() const noexcept { return state_->name; }
 const View& Group::view() const noexcept { return state_->view; }
 

@@ -25,7 +25,7 @@ std::optional<GroupJoiner::Arrival> GroupJoiner::poll() {
                 "': could not come in within " + std::to_string(timeout_ms_) + " ms: " + news_);
   place_->wake_at(deadline_ns_);
   if (leader_) poll_leader();
-  if (forming_) go_on_forming();
+  if (entering_) go_on_entering();
   if (formed_) return wait_for_welcome();
   if (!leader_) connect();
   return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<GroupJoiner::Arrival> GroupJoiner::poll() {
 
 void GroupJoiner::collect(Waits& waits) const {
   if (connecting_) waits.pending_joins.push_back(connecting_.get());
-  if (forming_) waits.pending_joins.push_back(forming_.get());
+  if (entering_) waits.pending_joins.push_back(entry_.get());
   if (leader_) waits.fabrics.push_back(leader_.get());
   if (formed_) waits.fabrics.push_back(formed_.get());
 }
@@ -41,16 +41,21 @@ void GroupJoiner::collect(Waits& waits) const {
 void GroupJoiner::start_anew(const std::string& why) {
   news_ = why;
   connecting_.reset();
-  forming_.reset();
-  channel_.reset();
-  formed_.reset();
+  forget_plan();
   leader_channel_.reset();
   leader_.reset();
-  plan_ = {};
   welcome_.reset();
   messages_.clear();
   resume_ns_ = place_->now_ns() + kPauseNs;
   place_->wake_at(resume_ns_);
+}
+
+void GroupJoiner::forget_plan() {
+  channel_.reset();
+  formed_.reset();
+  entry_.reset();
+  entering_ = false;
+  plan_ = kNoPlan;
 }
 
 void GroupJoiner::connect() {
@@ -65,11 +70,22 @@ void GroupJoiner::connect() {
   connecting_.reset();
   news_ = "its leader has not answered";
   leader_channel_ = std::make_unique<ControlChannel>(*leader_);
-  send({.kind = ControlMessage::Kind::hello, .name = name_, .text = declaration_});
+  say_hello();
+}
+
+/// For each plan anew: an entry serves once.
+void GroupJoiner::say_hello() {
+  entry_ = place_->enter();
+  send({.kind = ControlMessage::Kind::hello,
+        .name = name_,
+        .text = declaration_,
+        .bytes = entry_->endpoint()});
 }
 
 void GroupJoiner::send(ControlMessage message) {
-  if (leader_channel_) leader_channel_->send(0, encode(message));
+  if (!leader_channel_) return;
+  leader_channel_->send(0, encode(message));
+  place_->wake_at(place_->now_ns());  // it leaves with the next poll
 }
 
 void GroupJoiner::poll_leader() {
@@ -94,46 +110,47 @@ void GroupJoiner::on_leader_message(const ControlMessage& message) {
     case ControlMessage::Kind::news:
       news_ = message.text;
       return;
-    case ControlMessage::Kind::plan:
-      return begin(message.plan);
+    case ControlMessage::Kind::enter:
+      return enter(message);
     case ControlMessage::Kind::void_plan:
-      if (message.id != plan_.id) return;
       news_ = message.text;
-      forming_.reset();
-      channel_.reset();
-      formed_.reset();
-      plan_ = {};
-      return;
+      forget_plan();
+      return say_hello();
     default:
       return;
   }
 }
 
-void GroupJoiner::begin(const Plan& plan) {
-  channel_.reset();
-  formed_.reset();
-  forming_.reset();
-  plan_ = plan;
+void GroupJoiner::enter(const ControlMessage& message) {
+  if (plan_ != kNoPlan || !entry_) return;
+  plan_ = message.plan.id;
+  members_.clear();
+  for (const Entry::Member& member : message.members) members_.push_back(member.rank);
   try {
-    forming_ = place_->form(plan.fabric, plan.members, name_, plan.address);
+    entry_->begin({.group = message.name,
+                   .members = message.members,
+                   .admission = message.plan.admission,
+                   .place = message.count});
+    entering_ = true;
   } catch (const Error& error) {
     news_ = error.what();
-    send({.kind = ControlMessage::Kind::failed, .text = error.what(), .id = plan.id});
+    send({.kind = ControlMessage::Kind::failed, .text = error.what(), .id = plan_});
   }
 }
 
-void GroupJoiner::go_on_forming() {
+void GroupJoiner::go_on_entering() {
   try {
-    formed_ = forming_->poll();
+    formed_ = entry_->poll();
     if (!formed_) return;
     channel_ = std::make_unique<ControlChannel>(*formed_);
     news_ = "its members have not agreed on a view with this one";
-    send({.kind = ControlMessage::Kind::formed, .id = plan_.id});
+    send({.kind = ControlMessage::Kind::formed, .id = plan_});
   } catch (const Error& error) {
     news_ = error.what();
-    send({.kind = ControlMessage::Kind::failed, .text = error.what(), .id = plan_.id});
+    send({.kind = ControlMessage::Kind::failed, .text = error.what(), .id = plan_});
   }
-  forming_.reset();
+  entering_ = false;
+  entry_.reset();
   if (!formed_ && !leader_) start_anew(news_);
 }
 
@@ -149,15 +166,13 @@ std::optional<GroupJoiner::Arrival> GroupJoiner::wait_for_welcome() {
       welcome_ = std::move(message);
   });
   if (welcome_) return arrive();
-  const auto old = static_cast<Rank>(plan_.members.size() - plan_.joiners);
-  bool any = false;
-  for (Rank rank = 0; rank < old; ++rank) any = any || !formed_->failed(rank);
-  if (!any) start_anew("the members who had planned a view with it are gone");
+  const auto is_gone = [this](Rank rank) { return formed_->failed(rank); };
+  if (std::ranges::all_of(members_, is_gone)) start_anew("the members who had planned a view with it are gone");
   return std::nullopt;
 }
 
 bool GroupJoiner::is_welcome(const ControlMessage& message) const {
-  const auto fits = [&](Rank rank) { return rank < plan_.members.size(); };
+  const auto fits = [&](Rank rank) { return rank < formed_->size(); };
   return message.count <= message.ranks.size() && std::ranges::all_of(message.ranks, fits) &&
          std::ranges::find(message.ranks, formed_->rank()) != message.ranks.end();
 }
@@ -172,7 +187,7 @@ GroupJoiner::Arrival GroupJoiner::arrive() {
   View& view = arrival.view;
   for (const Rank rank : arrival.ranks) {
     if (rank == arrival.fabric->rank()) view.me = static_cast<std::uint32_t>(view.members.size());
-    view.members.push_back(plan_.members[rank]);
+    view.members.push_back(name_on(*arrival.fabric, rank));
   }
   view.joined.assign(view.members.end() - welcome_->count, view.members.end());
   return arrival;

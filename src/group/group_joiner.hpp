@@ -13,8 +13,9 @@
 #include "group/control_channel.hpp"
 #include "group/control_message.hpp"
 
-/// The way of one who comes in: connect, say hello, form what the leader plans, and be welcomed by
-/// any member of the next view. Whatever fails on the way begins anew, until the time is up.
+/// A joiner's way: connect, say hello, enter the fabric when the leader's plan says so, and be
+/// welcomed by any member of the next view. Whatever fails on the way begins anew, until the time is
+/// up.
 namespace dunlin::group {
 
 class GroupJoiner {
@@ -41,12 +42,14 @@ class GroupJoiner {
   void connect();
   void poll_leader();
   void on_leader_message(const ControlMessage& message);
-  void begin(const Plan& plan);
-  void go_on_forming();
+  void say_hello();
+  void enter(const ControlMessage& message);
+  void go_on_entering();
   [[nodiscard]] std::optional<Arrival> wait_for_welcome();
   [[nodiscard]] bool is_welcome(const ControlMessage& message) const;
   [[nodiscard]] Arrival arrive();
   void start_anew(const std::string& why);
+  void forget_plan();
   void send(ControlMessage message);
 
   std::shared_ptr<Rendezvous> place_;
@@ -60,8 +63,10 @@ class GroupJoiner {
   std::unique_ptr<PendingJoin> connecting_;
   std::unique_ptr<Fabric> leader_;
   std::unique_ptr<ControlChannel> leader_channel_;
-  Plan plan_;
-  std::unique_ptr<PendingJoin> forming_;
+  PlanId plan_ = kNoPlan;
+  std::vector<Rank> members_;  // of the view that planned it
+  std::unique_ptr<PendingEntry> entry_;
+  bool entering_ = false;  // the members have admitted it
   std::unique_ptr<Fabric> formed_;
   std::unique_ptr<ControlChannel> channel_;  // on it
   std::optional<ControlMessage> welcome_;

@@ -36,10 +36,9 @@ void GroupMembers::look() {
     why_stopped_ = group_.why_ended();
     return;
   }
-  if (&group_.fabric() != &fabric_) {
+  if (fabric_.size() != present_.size()) {
     why_stopped_ = "group '" + group_.name() +
-                   "' has taken in a joiner and works on another fabric now; segments stay with "
-                   "the fabric that they were made on";
+                   "' has taken in a joiner; segments stay with the members that made them";
     return;
   }
   const View& view = group_.view();

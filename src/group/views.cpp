@@ -15,12 +15,6 @@ namespace {
 /// While others are busy, a part that rests is polled once in so many polls.
 constexpr std::size_t kRestsFor = 8;
 
-/// A member of a fabric without names is called by its rank.
-[[nodiscard]] std::string name_on(const Fabric& fabric, Rank rank) {
-  const std::string& name = fabric.member_name(rank);
-  return name.empty() ? std::to_string(rank) : name;
-}
-
 /// What others' code throws must not leave us half-way: it comes out of poll() when we are done.
 template <class Call>
 void keep(std::exception_ptr& thrown, Call call) noexcept {
@@ -36,45 +30,44 @@ void rethrow(const std::exception_ptr& thrown) {
 
 }  // namespace
 
-Group::State::State(GroupOptions options, Fabric& at_home)
-    : home(at_home),
-      name(options.rendezvous ? options.rendezvous->group() : at_home.group()),
+Group::State::State(GroupOptions options, Fabric& on)
+    : fabric(on),
+      name(options.rendezvous ? options.rendezvous->group() : on.group()),
       subgroups(std::move(options.subgroups)),
       participants(subgroups.specs().size()),
-      fabric_(&at_home),
       rendezvous_(std::move(options.rendezvous)) {
   if (rendezvous_)
-    admission_ = std::make_unique<group::Admission>(rendezvous_,
-                                                    subgroups.fingerprint(rendezvous_ != nullptr));
+    joins_ = std::make_unique<group::Joins>(rendezvous_, subgroups.fingerprint(true));
 }
 
-Group::State::State(Fabric& fabric, GroupOptions options) : State(std::move(options), fabric) {
-  if (fabric.size() > kMaxViewMembers)
-    throw Error("group '" + name + "': " + std::to_string(fabric.size()) + " members; at most " +
+Group::State::State(Fabric& on, GroupOptions options) : State(std::move(options), on) {
+  if (on.size() > kMaxViewMembers)
+    throw Error("group '" + name + "': " + std::to_string(on.size()) + " members; at most " +
                 std::to_string(kMaxViewMembers) + " (kMaxViewMembers) can be in one view");
-  if (rendezvous_ && fabric.group() != name)
-    throw Error("group '" + fabric.group() + "': its rendezvous is that of group '" + name +
+  if (rendezvous_ && on.group() != name)
+    throw Error("group '" + on.group() + "': its rendezvous is that of group '" + name +
                 "'; give both the same name");
-  view.me = fabric.rank();
-  for (Rank rank = 0; rank < fabric.size(); ++rank) {
-    view.members.push_back(name_on(fabric, rank));
+  view.me = on.rank();
+  for (Rank rank = 0; rank < on.size(); ++rank) {
+    view.members.push_back(group::name_on(on, rank));
     ranks.push_back(rank);
   }
   view.number = 1;
-  declaration_.emplace(home, subgroups.description(rendezvous_ != nullptr));
+  if (rendezvous_) channel_ = std::make_unique<group::ControlChannel>(fabric);
+  declaration_.emplace(fabric, subgroups.description(rendezvous_ != nullptr));
   enter();
 }
 
 Group::State::State(group::GroupJoiner::Arrival arrival, GroupOptions options)
     : State(std::move(options), *arrival.fabric) {
-  owned_.push_back(std::move(arrival.fabric));
+  owned = std::move(arrival.fabric);
   view = std::move(arrival.view);
   ranks = std::move(arrival.ranks);
   channel_ = std::move(arrival.channel);
   early_ = std::move(arrival.messages);
   for (const std::byte had : arrival.had_members) had_members_.push_back(had != std::byte{0});
   came_in_ = true;
-  expel_others(*fabric_, ranks, "view " + std::to_string(view.number) + " goes on without it");
+  expel_others(ranks, "view " + std::to_string(view.number) + " goes on without it");
   enter();
 }
 
@@ -91,7 +84,7 @@ void Group::State::go_to(Stage next) noexcept {
 /// The view whose members are in `view` and `ranks`.
 void Group::State::enter() {
   DUNLIN_ASSERT_ALWAYS(ranks.size() == view.members.size(), "each member of a view has a rank");
-  DUNLIN_ASSERT_ALWAYS(view.me < ranks.size() && ranks[view.me] == fabric_->rank(),
+  DUNLIN_ASSERT_ALWAYS(view.me < ranks.size() && ranks[view.me] == fabric.rank(),
                        "GRP-V1: a member is in the view that it enters");
   places_ = subgroups.in_view(view, ranks);
   had_members_.resize(places_.size());
@@ -100,13 +93,12 @@ void Group::State::enter() {
     if (!places_[i].subgroup.members.empty()) had_members_[i] = true;
   }
   agreement_ = std::make_unique<group::ViewAgreement>(
-      *fabric_,
+      fabric,
       group::ViewAgreement::Options{.view = view.number,
                                     .members = ranks,
                                     .counts = group::Subgroups::counts(places_),
                                     .text = subgroups.fingerprint(rendezvous_ != nullptr)});
-  if (admission_ && !channel_) channel_ = std::make_unique<group::ControlChannel>(*fabric_);
-  if (admission_) admission_->enter(view, ranks, *channel_);
+  if (joins_) joins_->enter(view, ranks, *channel_);
   begun_ = 0;
 }
 
@@ -128,7 +120,7 @@ void Group::State::announce() {
   std::exception_ptr thrown;
   if (const std::shared_ptr<const ViewHandler> kept = handler) keep(thrown, [&] { (*kept)(view); });
   if (std::exchange(came_in_, false)) transfer_.begin(participants);
-  if (admission_) transfer_.enter(view, places_, *channel_);
+  if (joins_) transfer_.enter(view, places_, *channel_);
   for (; begun_ < places_.size(); ++begun_) {
     if (!places_[begun_].ours) continue;
     places_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
@@ -146,7 +138,7 @@ void Group::State::begin(SubgroupParticipant* participant, const Subgroup& subgr
           "subgroup '" + subgroup.name +
           "' has no participant here: make its Multicast, or attach another one, before the first "
           "poll()");
-    participant->begin(*fabric_, subgroup);
+    participant->begin(fabric, subgroup);
   } catch (const std::exception& error) {
     stop("its participant of subgroup '" + subgroup.name + "' could not begin view " +
              std::to_string(view.number) + ": " + error.what(),
@@ -160,7 +152,7 @@ void Group::State::step() {
   agreement_->step({.failed = {},
                     .wants_to_leave = leaving_,
                     .received = counts,
-                    .plan = admission_ ? admission_->ready() : group::kNoPlan});
+                    .plan = joins_ ? joins_->ready() : group::kNoPlan});
   if (state() == group::ViewState::working) return;
   wedge();
   switch (state()) {
@@ -238,8 +230,7 @@ void Group::State::go_on() {
   const group::Decision decision = agreement_->change().decision();
   const bool stays = view.me == 0 && is_injected(FaultInjection::number_stays);
   View next{.number = view.number + (stays ? 0 : 1)};
-  const std::string why_expelled = "view " + std::to_string(next.number) + " goes on without it";
-  std::vector<Rank> staying, next_ranks;  // here, and where the next view is
+  std::vector<Rank> next_ranks;
   for (std::uint32_t place = 0; place < ranks.size(); ++place) {
     if (!decision.survivors.has(place)) {
       next.departed.push_back(view.members[place]);
@@ -247,55 +238,28 @@ void Group::State::go_on() {
     }
     if (place == view.me) next.me = static_cast<std::uint32_t>(next_ranks.size());
     next.members.push_back(view.members[place]);
-    staying.push_back(ranks[place]);
-    // A plan lists the members of this view in their order: in its fabric that is their rank.
-    next_ranks.push_back(decision.plan == group::kNoPlan ? ranks[place] : place);
+    next_ranks.push_back(ranks[place]);
   }
-  past_.push_back({std::move(agreement_), fabric_});
+  past_.push_back(std::move(agreement_));
   declaration_.reset();
-  expel_others(*fabric_, staying, why_expelled);
   if (decision.plan != group::kNoPlan) {
-    const auto old = static_cast<Rank>(ranks.size());
-    if (!change_fabric(decision.plan, next.joined))
+    const std::optional<Admission> admission = joins_ ? joins_->take(decision.plan) : std::nullopt;
+    if (!admission)
       return stop("view " + std::to_string(next.number) +
-                      " begins on a fabric that this member has not; start it anew",
+                      " begins with joiners that this member has not met; start it anew",
                   true);
-    for (Rank i = 0; i < next.joined.size(); ++i) {
-      next.members.push_back(next.joined[i]);
-      next_ranks.push_back(old + i);
+    for (const Admission::Newcomer& newcomer : admission->newcomers) {
+      next_ranks.push_back(static_cast<Rank>(admission->first + next.joined.size()));
+      next.joined.push_back(newcomer.name);
+      next.members.push_back(newcomer.name);
     }
-    expel_others(*fabric_, next_ranks, why_expelled);
   }
+  expel_others(next_ranks, "view " + std::to_string(next.number) + " goes on without it");
   ranks = std::move(next_ranks);
   view = std::move(next);
-  expel_from_past(why_expelled);
   go_to(Stage::entered);
   enter();
-  if (decision.plan != group::kNoPlan) welcome();
-}
-
-/// From the fabrics of earlier views, too, on which somebody may still have to hear of their ends.
-void Group::State::expel_from_past(const std::string& reason) {
-  for (const Past& past : past_) {
-    if (past.fabric == fabric_) continue;
-    std::vector<Rank> stay;
-    for (Rank rank = 0; rank < past.fabric->size(); ++rank)
-      if (std::ranges::find(view.members, name_on(*past.fabric, rank)) != view.members.end())
-        stay.push_back(rank);
-    expel_others(*past.fabric, stay, reason);
-  }
-}
-
-/// To that of the plan. False if it is not here, which GRP-N4 excludes.
-bool Group::State::change_fabric(group::PlanId plan, std::vector<std::string>& joined) {
-  group::Admission::Formed formed =
-      admission_ ? admission_->take(plan) : group::Admission::Formed{};
-  if (!formed.fabric) return false;
-  joined.assign(formed.plan.members.end() - formed.plan.joiners, formed.plan.members.end());
-  channel_.reset();
-  owned_.push_back(std::move(formed.fabric));
-  fabric_ = owned_.back().get();
-  return true;
+  if (!view.joined.empty()) welcome();
 }
 
 /// All members of the view say the same to those that came in, as any may fail.
@@ -316,12 +280,12 @@ void Group::State::stop(const std::string& how, bool is_wrong) {
   wrong = is_wrong && !leaving_;
   why = "group '" + name + "', member '" + view.members[view.me] +
         "': " + (leaving_ ? "it has left the group" : how);
-  if (admission_) admission_->close();
+  if (joins_) joins_->close();
   if (!agreement_) return;
   // Who has a decision to tell tells it before it goes.
   const bool decided =
       state() == group::ViewState::decided || state() == group::ViewState::excluded;
-  if (decided) past_.push_back({std::move(agreement_), fabric_});
+  if (decided) past_.push_back(std::move(agreement_));
   agreement_.reset();
 }
 
@@ -331,53 +295,32 @@ void Group::State::leave() {
 }
 
 void Group::State::each_table(const std::function<void(const TableCore&)>& look) const {
-  for (const Past& past : past_) look(past.agreement->table());
+  for (const auto& past : past_) look(past->table());
   if (agreement_) look(agreement_->table());
 }
 
 void Group::State::part_from_all() {
   ranks.clear();
-  channel_.reset();
-  expel_others(*fabric_, {fabric_->rank()}, "we are in no view any more");
+  expel_others({fabric.rank()}, "we are in no view any more");
 }
 
-/// Who is not in the view at hand must reach none of the memory that comes now, and must not be
-/// waited for.
-void Group::State::expel_others(Fabric& from, const std::vector<Rank>& stay,
-                                const std::string& reason) {
+/// A peer that is not in the view at hand must reach none of the memory that comes now, and must not
+/// be waited for.
+void Group::State::expel_others(const std::vector<Rank>& stay, const std::string& reason) {
   if (is_injected(FaultInjection::dead_are_not_expelled)) return;
-  for (Rank rank = 0; rank < from.size(); ++rank)
-    if (rank != from.rank() && std::ranges::find(stay, rank) == stay.end())
-      from.expel(rank, reason);
+  for (Rank rank = 0; rank < fabric.size(); ++rank)
+    if (rank != fabric.rank() && std::ranges::find(stay, rank) == stay.end())
+      fabric.expel(rank, reason);
 }
 
 std::size_t Group::State::poll_past() {
   std::size_t done = 0;
-  for (const Past& past : past_) done += past.agreement->poll();
-  const std::size_t before = past_.size();
-  std::erase_if(past_, [this](const Past& past) {
-    if (stopped())
-      return past.agreement->known_to_all() || is_injected(FaultInjection::leaver_tells_nobody);
-    // What was sent on a fabric that we leave may be lost with the connection.
-    return past.fabric == fabric_ ? past.agreement->settled() : past.agreement->known_to_all();
+  for (const auto& past : past_) done += past->poll();
+  std::erase_if(past_, [this](const auto& past) {
+    if (stopped()) return past->known_to_all() || is_injected(FaultInjection::leaver_tells_nobody);
+    return past->settled();
   });
-  if (past_.size() != before) retire_fabrics();
   return done;
-}
-
-/// Those of views that nobody has to hear of any more, and whose messages were taken.
-void Group::State::retire_fabrics() {
-  const auto in_use = [this](Fabric& fabric) {
-    if (&fabric == fabric_) return true;
-    if (std::ranges::any_of(past_, [&](const Past& past) { return past.fabric == &fabric; }))
-      return true;
-    return std::ranges::any_of(participants, [&](const SubgroupParticipant* participant) {
-      return participant != nullptr && participant->uses(fabric);
-    });
-  };
-  std::erase_if(owned_,
-                [&](const auto& fabric) { return fabric.get() != &home && !in_use(*fabric); });
-  if (!in_use(home)) expel_others(home, {home.rank()}, "later views have another fabric");
 }
 
 std::size_t Group::State::poll() {
@@ -386,21 +329,17 @@ std::size_t Group::State::poll() {
                 "': poll() was called in one of its own upcalls; return from it");
   const ScopedFlag polling(polling_);
   std::size_t done = past_.empty() ? 0 : poll_past();
-  if (owned_.size() > 1 && done == 0) [[unlikely]]
-    retire_fabrics();
   if (stopped()) {
     if (past_.empty() && !ranks.empty()) part_from_all();
-    return done + fabric_->poll();
+    return done + fabric.poll();
   }
-  done += poll_view();
-  if (done == 0 && fabric_ != &home) done += home.poll();
-  return done;
+  return done + poll_view();
 }
 
 std::size_t Group::State::poll_view() {
   if (stage_ == Stage::entered) announce();
   std::size_t done = agreement_->poll();
-  if (admission_) done += poll_newcomers();
+  if (joins_) done += poll_newcomers();
   if (stopped()) return done + 1;
   if (agreement_->due()) {
     step();
@@ -437,8 +376,8 @@ std::size_t Group::State::poll_newcomers() {
     if (std::optional<group::ControlMessage> message = group::decode(bytes))
       receive(from, std::move(*message));
   });
-  done += admission_->poll(stage_ == Stage::working, agreement_->change().alive());
-  if (stage_ == Stage::working && admission_->ready() != group::kNoPlan) agreement_->ask_to_step();
+  done += joins_->poll(stage_ == Stage::working, agreement_->change().alive());
+  if (stage_ == Stage::working && joins_->ready() != group::kNoPlan) agreement_->ask_to_step();
   if (stage_ == Stage::wedged) return done;
   done += transfer_.poll(participants);
   if (!transfer_.lost().empty())
@@ -453,17 +392,12 @@ void Group::State::receive(Rank from, group::ControlMessage message) {
   if (message.kind == Kind::want || message.kind == Kind::state)
     transfer_.receive(from, std::move(message));
   else
-    admission_->receive(from, message);
+    joins_->receive(from, message);
 }
 
 Waits Group::State::waits() const {
   Waits waits;
-  if (fabric_ != &home) waits.fabrics.push_back(fabric_);
-  for (const Past& past : past_)
-    if (past.fabric != &home &&
-        std::ranges::find(waits.fabrics, past.fabric) == waits.fabrics.end())
-      waits.fabrics.push_back(past.fabric);
-  if (admission_) admission_->collect(waits);
+  if (joins_) joins_->collect(waits);
   return waits;
 }
 

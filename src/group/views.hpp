@@ -11,7 +11,7 @@
 #include <dunlin/group.hpp>
 #include <dunlin/group/subgroup_participant.hpp>
 
-#include "group/admission.hpp"
+#include "group/joins.hpp"
 #include "group/control_channel.hpp"
 #include "group/declaration.hpp"
 #include "group/group_joiner.hpp"
@@ -33,17 +33,18 @@ struct Group::State {
   std::size_t poll();
   [[nodiscard]] Waits waits() const;
   [[nodiscard]] std::string why_closed() const {
-    return admission_ ? admission_->trouble() : std::string();
+    return joins_ ? joins_->trouble() : std::string();
   }
   void leave();
   void each_table(const std::function<void(const TableCore&)>& look) const;
 
-  Fabric& home;  // that we began with
+  std::unique_ptr<Fabric> owned;  // of a member that came in
+  Fabric& fabric;                 // the same for all views
   std::string name;
   group::Subgroups subgroups;
   std::vector<SubgroupParticipant*> participants;  // by subgroup; null: nobody does its work here
   View view;
-  std::vector<Rank> ranks;  // of the view's members, in its fabric
+  std::vector<Rank> ranks;  // of the view's members, in the fabric
   std::shared_ptr<const ViewHandler> handler;
   std::string why;
   bool wrong = false;  // it ended here, and not because we wanted so
@@ -61,12 +62,7 @@ struct Group::State {
     wedged,   // the parts do nothing any more until it is decided how the view ends
     ended     // there is no further view here
   };
-  struct Past {
-    std::unique_ptr<group::ViewAgreement> agreement;
-    Fabric* fabric;
-  };
-
-  State(GroupOptions options, Fabric& at_home);
+  State(GroupOptions options, Fabric& on);
   [[nodiscard]] group::ViewState state() const noexcept { return agreement_->change().state(); }
   void go_to(Stage next) noexcept;
   void enter();
@@ -77,17 +73,14 @@ struct Group::State {
   [[nodiscard]] bool has_all(const std::vector<std::uint64_t>& counts) const noexcept;
   [[nodiscard]] std::exception_ptr finish();
   void go_on();
-  [[nodiscard]] bool change_fabric(group::PlanId plan, std::vector<std::string>& joined);
   void welcome();
   void stop(const std::string& how, bool is_wrong);
   [[nodiscard]] std::string too_few() const;
   [[nodiscard]] std::string perhaps_other_subgroups() const;
   [[nodiscard]] std::vector<std::uint64_t> received();
   void part_from_all();
-  void expel_others(Fabric& from, const std::vector<Rank>& stay, const std::string& reason);
-  void expel_from_past(const std::string& reason);
+  void expel_others(const std::vector<Rank>& stay, const std::string& reason);
   std::size_t poll_past();
-  void retire_fabrics();
   std::size_t poll_view();
   std::size_t poll_participants();
   std::size_t poll_newcomers();
@@ -98,9 +91,7 @@ struct Group::State {
       if (places_[i].ours && participants[i] != nullptr) action(*participants[i], places_[i]);
   }
 
-  std::vector<std::unique_ptr<Fabric>> owned_;  // the last one is the view's, unless that is `home`
-  Fabric* fabric_;                              // of the view at hand
-  std::unique_ptr<group::ControlChannel> channel_;  // on it
+  std::unique_ptr<group::ControlChannel> channel_;  // if others may join
   Places places_;
   std::size_t begun_ = 0;           // so many of these, from the first, have begun the view
   std::vector<bool> had_members_;   // by subgroup, in the view at hand or one before
@@ -108,9 +99,10 @@ struct Group::State {
   std::size_t polls_of_participants_ = 0;
   std::optional<group::Declaration> declaration_;  // in the first view
   std::unique_ptr<group::ViewAgreement> agreement_;
-  std::vector<Past> past_;  // until all know what we know of them
+  // Of views that have ended, until all know what this member knows of them.
+  std::vector<std::unique_ptr<group::ViewAgreement>> past_;
   std::shared_ptr<Rendezvous> rendezvous_;
-  std::unique_ptr<group::Admission> admission_;
+  std::unique_ptr<group::Joins> joins_;
   group::StateTransfer transfer_;
   std::vector<std::pair<Rank, group::ControlMessage>>
       early_;             // that came before the view was begun

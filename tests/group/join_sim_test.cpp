@@ -168,10 +168,7 @@ TEST(JoiningInSimulator, RefusesWhoHasANameThatNoMemberCanHave) {
 TEST(GroupJoiner, TellsWhyTheListenerIsClosed) {
   struct Closed final : Rendezvous {
     const std::string& group() const noexcept override { return name; }
-    std::unique_ptr<PendingJoin> form(const std::string&, const std::vector<std::string>&,
-                                      const std::string&, const std::string&) override {
-      throw Error("not here");
-    }
+    std::unique_ptr<PendingEntry> enter() override { throw Error("not here"); }
     std::unique_ptr<PendingJoin> accept() override {
       if (++attempts <= 2) throw Error("the lock is stuck");
       return inner->accept();

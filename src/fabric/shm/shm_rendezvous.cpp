@@ -221,15 +221,6 @@ class ShmRendezvous final : public Rendezvous {
   }
 
   const std::string& group() const noexcept override { return options_.group; }
-  std::unique_ptr<PendingJoin> form(const std::string& name,
-                                    const std::vector<std::string>& members, const std::string& me,
-                                    const std::string&) override {
-    JoinOptions options = options_;
-    options.group = name;
-    options.names = members;
-    options.name = me;
-    return begin_join(options);
-  }
   std::unique_ptr<PendingEntry> enter() override { return std::make_unique<ShmEntry>(options_); }
   std::unique_ptr<PendingJoin> accept() override { return std::make_unique<ShmAccept>(options_); }
   std::unique_ptr<PendingJoin> connect() override { return std::make_unique<ShmConnect>(options_); }

@@ -20,18 +20,22 @@ struct Link;
 using EndpointId = std::uint32_t;
 inline constexpr EndpointId kNoEndpoint = UINT32_MAX;
 
-/// The endpoints of one fabric by rank, which all its members share; none where nobody has come.
+/// All endpoints of one fabric. A rank can have several: members that cannot hear of each other may
+/// give it to two newcomers, of which only one gets into the group.
 struct Roster {
   std::string name;
   std::vector<EndpointId> endpoints;
 };
+/// Those that one member knows, by rank; none where nobody has come.
+using Endpoints = std::vector<EndpointId>;
 
 /// What an endpoint is, and who sits there.
 struct EndpointFacts {
   Rank node = 0;
   Rank rank = 0;
   std::shared_ptr<Roster> roster = {};
-  std::vector<Link*> links = {};  // to the peers, by rank; made when first used
+  std::size_t slot = 0;           // in the roster
+  std::vector<Link*> links = {};  // to the peers, by slot; made when first used
   SimBackend* fabric = nullptr;  // null: not formed yet, or gone
   bool entered = false;          // a newcomer that has begun
   bool gone = false;

@@ -27,12 +27,12 @@ Path& Network::path(Rank from, Rank to) {
 
 Link& Network::link(EndpointId from, EndpointId to) {
   std::vector<Link*>& row = endpoints_[from].links;
-  const Rank rank = endpoints_[to].rank;
-  if (row.size() <= rank) row.resize(endpoints_[from].roster->endpoints.size());
-  if (row[rank] != nullptr) return *row[rank];
+  const std::size_t slot = endpoints_[to].slot;
+  if (row.size() <= slot) row.resize(endpoints_[from].roster->endpoints.size());
+  if (row[slot] != nullptr) return *row[slot];
   links_.push_back(
       std::make_unique<Link>(links_.size(), from, to, path(node_of(from), node_of(to))));
-  return *(row[rank] = links_.back().get());
+  return *(row[slot] = links_.back().get());
 }
 
 Cpu& Network::cpu(EndpointId endpoint) { return world_.cpu(node_of(endpoint)); }
@@ -45,12 +45,15 @@ std::shared_ptr<Roster> Network::add_endpoints(const std::string& name,
 }
 
 EndpointId Network::add_endpoint(const std::shared_ptr<Roster>& roster, Rank rank, Rank node) {
-  if (roster->endpoints.size() <= rank) roster->endpoints.resize(rank + 1, kNoEndpoint);
-  EndpointId& endpoint = roster->endpoints[rank];
-  if (endpoint != kNoEndpoint) return endpoint;
-  endpoint = static_cast<EndpointId>(endpoints_.size());
+  for (const EndpointId known : roster->endpoints) {
+    const EndpointFacts& facts = endpoints_[known];
+    if (facts.rank == rank && facts.node == node && !facts.gone) return known;
+  }
+  const auto endpoint = static_cast<EndpointId>(endpoints_.size());
   endpoints_of_[node].push_back(endpoint);
-  endpoints_.push_back({.node = node, .rank = rank, .roster = roster});
+  endpoints_.push_back(
+      {.node = node, .rank = rank, .roster = roster, .slot = roster->endpoints.size()});
+  roster->endpoints.push_back(endpoint);
   return endpoint;
 }
 

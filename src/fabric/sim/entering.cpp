@@ -13,6 +13,14 @@ namespace {
 constexpr Ticks kLeastRoundTrip = 1000 * kTicksPerNs;
 constexpr Ticks kPatience = 100'000'000 * kTicksPerNs;
 
+[[nodiscard]] EndpointId endpoint_at(const Simulation& world, std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  const EndpointId endpoint = reader.u32();
+  if (!reader.good() || !world.network.has_endpoint(endpoint))
+    throw Error("a member's endpoint names no simulated fabric");
+  return endpoint;
+}
+
 }  // namespace
 
 Rank node_at(const Simulation& world, std::span<const std::byte> endpoint) {
@@ -41,16 +49,19 @@ std::vector<std::byte> SimEntry::endpoint() const {
 
 void SimEntry::begin(const Entry& entry) {
   check(entry);
-  Reader reader(entry.members.front().endpoint);
-  const EndpointId member = reader.u32();
-  if (!reader.good() || !world_.network.has_endpoint(member))
-    throw Error("a member's endpoint names no simulated fabric");
+  const Admission& admission = entry.admission;
+  endpoints_.assign(admission.first + admission.newcomers.size(), kNoEndpoint);
+  for (const Entry::Member& member : entry.members)
+    endpoints_[member.rank] = endpoint_at(world_, member.endpoint);
+  const std::shared_ptr<Roster> roster =
+      world_.network.roster_of(endpoints_[entry.members.front().rank]);
+  for (Rank place = 0; place < admission.newcomers.size(); ++place)
+    endpoints_[admission.first + place] =
+        world_.network.add_endpoint(roster, admission.first + place,
+                                    node_at(world_, admission.newcomers[place].endpoint));
   entry_ = entry;
-  roster_ = world_.network.roster_of(member);
-  for (Rank place = 0; place < entry.admission.newcomers.size(); ++place)
-    world_.network.add_endpoint(roster_, entry.admission.first + place,
-                                node_at(world_, entry.admission.newcomers[place].endpoint));
-  endpoint_ = roster_->endpoints[entry.rank()];
+  group_ = roster->name;
+  endpoint_ = endpoints_[entry.rank()];
   world_.network.enter(endpoint_);
   for (const Entry::Member& peer : entry.members) meet(peer.rank);
   for (Rank place = 0; place < entry.admission.newcomers.size(); ++place)
@@ -67,15 +78,18 @@ void SimEntry::meet(Rank peer) {
 /// Both ways must be open at the beginning and at the end of a round trip, and both programs have
 /// to answer. `since`: the NICs have not reached each other from then on.
 void SimEntry::try_to_meet(Rank peer, Ticks since) {
-  const Rank there = world_.network.node_of(roster_->endpoints[peer]);
+  const Rank there = world_.network.node_of(endpoints_[peer]);
   const bool began_well = world_.network.can_meet(node_, there);
   const Ticks end =
       world_.timeline.now + std::max(world_.network.round_trip(node_, there), kLeastRoundTrip);
   world_.set_timer(end, [this, meetings = meetings_, peer, since, there, began_well] {
     if (meetings->given_up || !meetings->fault.empty()) return;  // `this` may be gone
     const bool open = began_well && world_.network.can_meet(node_, there);
-    if (open && world_.cpu(node_).computes() && answers(peer)) {
+    const Answer answer = open && world_.cpu(node_).computes() ? ask(peer) : Answer::not_yet;
+    if (answer == Answer::yes) {
       std::erase(meetings->missing, peer);
+    } else if (answer == Answer::never) {
+      meetings->fault = member_text(*entry_, peer) + " does not admit it any more";
     } else if (open || world_.timeline.now - since < world_.costs.retry_timeout) {
       return try_to_meet(peer, open ? world_.timeline.now : since);
     } else {
@@ -87,14 +101,16 @@ void SimEntry::try_to_meet(Rank peer, Ticks since) {
 }
 
 /// A member that has admitted this newcomer takes it in; another newcomer only has to be there.
-bool SimEntry::answers(Rank peer) const {
-  const EndpointId endpoint = roster_->endpoints[peer];
-  if (!world_.cpu(world_.network.node_of(endpoint)).computes()) return false;
-  if (peer >= entry_->admission.first && world_.network.has_entered(endpoint)) return true;
+SimEntry::Answer SimEntry::ask(Rank peer) const {
+  const EndpointId endpoint = endpoints_[peer];
+  if (!world_.cpu(world_.network.node_of(endpoint)).computes()) return Answer::not_yet;
+  if (peer >= entry_->admission.first)
+    return world_.network.has_entered(endpoint) ? Answer::yes : Answer::not_yet;
   SimBackend* const member = world_.network.fabric_at(endpoint);
-  if (member == nullptr || !member->awaits(entry_->rank())) return false;
+  if (member == nullptr || member->has_given_up(endpoint_)) return Answer::never;
+  if (!member->awaits(endpoint_)) return Answer::not_yet;
   member->met(entry_->rank());
-  return true;
+  return Answer::yes;
 }
 
 std::unique_ptr<Fabric> SimEntry::poll() {
@@ -112,7 +128,7 @@ std::unique_ptr<Fabric> SimEntry::poll() {
   }
   over_ = true;
   meetings_->given_up = true;
-  return make_sim_fabric(world_, roster_, *entry_);
+  return make_sim_fabric(world_, group_, *entry_, endpoints_);
 }
 
 /// Empty as long as it may still come in.

@@ -39,14 +39,16 @@ class SimEntry final : public PendingEntry {
   };
   void meet(Rank peer);
   void try_to_meet(Rank peer, Ticks since);
-  [[nodiscard]] bool answers(Rank peer) const;
+  enum class Answer : std::uint8_t { yes, not_yet, never };
+  [[nodiscard]] Answer ask(Rank peer) const;
   [[nodiscard]] std::string why_not() const;
   void give_up();
 
   Simulation& world_;
   Rank node_;
   std::optional<Entry> entry_;  // once it has begun
-  std::shared_ptr<Roster> roster_;
+  std::string group_;
+  Endpoints endpoints_;  // by rank
   EndpointId endpoint_ = kNoEndpoint;
   std::shared_ptr<Meetings> meetings_ = std::make_shared<Meetings>();
   Ticks deadline_ = kNever;

@@ -78,9 +78,9 @@ class Network {
   /// For a fabric of these nodes.
   [[nodiscard]] std::shared_ptr<Roster> add_endpoints(const std::string& name,
                                                       const std::vector<Rank>& nodes);
-  /// The endpoint of this rank, at this node: it is made by whoever asks first.
+  /// The endpoint of this rank at this node: the first call makes it.
   EndpointId add_endpoint(const std::shared_ptr<Roster>& roster, Rank rank, Rank node);
-  [[nodiscard]] const std::shared_ptr<Roster>& roster_of(EndpointId endpoint) const noexcept {
+  [[nodiscard]] std::shared_ptr<Roster> roster_of(EndpointId endpoint) const noexcept {
     return endpoints_[endpoint].roster;
   }
   [[nodiscard]] bool has_endpoint(EndpointId endpoint) const noexcept {
@@ -167,7 +167,7 @@ class Network {
   void for_each_peer(EndpointId endpoint, Visit visit) {
     const std::shared_ptr<Roster> roster = endpoints_[endpoint].roster;
     for (const EndpointId peer : roster->endpoints)
-      if (peer != endpoint && peer != kNoEndpoint) visit(peer);
+      if (peer != endpoint) visit(peer);
   }
   /// For each link between the two nodes in this direction, of whatever fabric.
   template <class Visit>

@@ -39,27 +39,24 @@ std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::shared_ptr
   FabricSetup setup = setup_of(world, roster->name, rank);
   for (const EndpointId endpoint : roster->endpoints)
     setup.names.push_back("node" + std::to_string(world.network.node_of(endpoint)));
-  const auto members = static_cast<std::uint32_t>(setup.names.size());
   return make_fabric(std::move(setup),
-                     std::make_unique<SimBackend>(world, roster, members, rank, when));
+                     std::make_unique<SimBackend>(world, roster->endpoints, rank, when));
 }
 
-std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::shared_ptr<Roster>& roster,
-                                        const Entry& entry) {
-  FabricSetup setup = setup_of(world, roster->name, entry.rank());
+std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
+                                        const Entry& entry, Endpoints endpoints) {
+  FabricSetup setup = setup_of(world, group, entry.rank());
   take_members(setup, entry);
-  const auto members = static_cast<std::uint32_t>(setup.names.size());
-  return make_fabric(std::move(setup), std::make_unique<SimBackend>(world, roster, members,
+  return make_fabric(std::move(setup), std::make_unique<SimBackend>(world, std::move(endpoints),
                                                                     entry.rank(), Begins::later));
 }
 
-SimBackend::SimBackend(Simulation& world, std::shared_ptr<Roster> roster, std::uint32_t members,
-                       Rank rank, Begins when)
+SimBackend::SimBackend(Simulation& world, Endpoints endpoints, Rank rank, Begins when)
     : world_(world),
-      node_(world.network.node_of(roster->endpoints[rank])),
+      node_(world.network.node_of(endpoints[rank])),
       rank_(rank),
-      members_(members),
-      roster_(std::move(roster)),
+      members_(static_cast<std::uint32_t>(endpoints.size())),
+      endpoints_(std::move(endpoints)),
       when_(when),
       memories_(kMaxRegions) {}
 
@@ -91,15 +88,17 @@ void SimBackend::admit(const Admission& admission) {
   for (const Admission::Newcomer& newcomer : admission.newcomers)
     nodes.push_back(node_at(world_, newcomer.endpoint));
   members_ = static_cast<std::uint32_t>(admission.first + nodes.size());
-  if (roster_->endpoints.size() < members_) roster_->endpoints.resize(members_, kNoEndpoint);
+  endpoints_.resize(members_, kNoEndpoint);
   for (Rank place = 0; place < nodes.size(); ++place)
-    world_.network.add_endpoint(roster_, admission.first + place, nodes[place]);
+    endpoints_[admission.first + place] = world_.network.add_endpoint(
+        world_.network.roster_of(endpoint_of(rank_)), admission.first + place, nodes[place]);
   for (Memory& memory : memories_)
     if (memory.block) memory.remotes.resize(members_);
 }
 
-bool SimBackend::awaits(Rank peer) const noexcept {
-  return peer < members_ && !core().linked(peer) && !core().failing(peer) &&
+bool SimBackend::awaits(EndpointId newcomer) const noexcept {
+  const Rank peer = rank_of(newcomer);
+  return knows(newcomer) && !core().linked(peer) && !core().failing(peer) &&
          std::ranges::find(met_, peer) == met_.end();
 }
 
@@ -244,7 +243,7 @@ void SimBackend::lost(EndpointId peer, std::string how) {
 
 void SimBackend::suspect(EndpointId peer, std::uint32_t silence_generation) {
   const auto silence_us = std::to_string(to_ns(world_.costs.silence_timeout) / 1000);
-  if (rank_of(peer) >= members_) return;  // not admitted here yet
+  if (!knows(peer)) return;
   failures_.push_back({.peer = rank_of(peer),
                        .closed = false,
                        .silence_generation = silence_generation,
@@ -299,7 +298,7 @@ void SimBackend::handle_inbox() {
 
 void SimBackend::handle(Flight& flight) {
   const Rank peer = rank_of(flight.from);
-  if (peer >= members_ || core().expelled(peer)) return world_.network.drop(flight);
+  if (!knows(flight.from) || core().expelled(peer)) return world_.network.drop(flight);
   if (flight.kind == FlightKind::message) return take_message(peer, flight);
   core().count_handled();
   switch (flight.kind) {

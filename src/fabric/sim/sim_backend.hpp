@@ -29,14 +29,13 @@ enum class Begins { with_the_world, later };
                                                       Rank rank, Begins when);
 /// That of a newcomer.
 [[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world,
-                                                      const std::shared_ptr<Roster>& roster,
-                                                      const Entry& entry);
+                                                      const std::string& group,
+                                                      const Entry& entry, Endpoints endpoints);
 
 /// A simulated node's attachment. What the network brings is queued here, and handled in poll().
 class SimBackend final : public FabricBackend {
  public:
-  SimBackend(Simulation& world, std::shared_ptr<Roster> roster, std::uint32_t members, Rank rank,
-             Begins when);
+  SimBackend(Simulation& world, Endpoints endpoints, Rank rank, Begins when);
   ~SimBackend() override;
 
   Posted post(std::span<const Operation> batch) noexcept;
@@ -69,7 +68,10 @@ class SimBackend final : public FabricBackend {
   /// The newcomer has been met.
   void met(Rank peer);
   /// It is awaited: admitted, and not met.
-  [[nodiscard]] bool awaits(Rank peer) const noexcept;
+  [[nodiscard]] bool awaits(EndpointId newcomer) const noexcept;
+  [[nodiscard]] bool has_given_up(EndpointId newcomer) const noexcept {
+    return knows(newcomer) && core().failing(rank_of(newcomer));
+  }
   struct RemoteMemory {
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
@@ -117,7 +119,12 @@ class SimBackend final : public FabricBackend {
 
   [[nodiscard]] Cpu& cpu() const;
   [[nodiscard]] EndpointId endpoint_of(Rank rank) const noexcept {
-    return roster_->endpoints[rank];
+    return endpoints_[rank];
+  }
+  /// That of a peer; of another one of the same rank, nothing is taken.
+  [[nodiscard]] bool knows(EndpointId endpoint) const noexcept {
+    const Rank rank = rank_of(endpoint);
+    return rank < members_ && endpoints_[rank] == endpoint;
   }
   [[nodiscard]] Rank rank_of(EndpointId endpoint) const noexcept;
   [[nodiscard]] Link& link_to(Rank peer) const;
@@ -142,7 +149,7 @@ class SimBackend final : public FabricBackend {
   Rank node_;
   Rank rank_;
   std::uint32_t members_;
-  std::shared_ptr<Roster> roster_;
+  Endpoints endpoints_;  // by rank
   Begins when_;
   std::vector<Memory> memories_;  // by region
   FlightList inbox_;

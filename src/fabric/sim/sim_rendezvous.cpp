@@ -1,9 +1,9 @@
 #include "fabric/sim/sim_rendezvous.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "fabric/bytes.hpp"
 #include "fabric/sim/entering.hpp"
 #include "fabric/sim/simulation.hpp"
 
@@ -11,8 +11,6 @@ namespace dunlin::sim {
 namespace {
 
 constexpr Ticks kConnectPatience = 2'000'000 * kTicksPerNs;
-constexpr Ticks kFormPatience = 100'000'000 * kTicksPerNs;
-constexpr std::string_view kNode = "node";
 
 std::shared_ptr<Caller> enter(std::deque<std::shared_ptr<Caller>>& side, Rank node) {
   std::erase_if(side, [](const auto& caller) { return caller->gone; });
@@ -104,32 +102,12 @@ class SimConnection final : public PendingJoin {
   std::unique_ptr<SimPendingJoin> pair_;
 };
 
-Rank node_called(const std::string& name) {
-  Rank node = 0;
-  const char* const end = name.data() + name.size();
-  const bool fits = name.starts_with(kNode);
-  const auto [last, error] = fits ? std::from_chars(name.data() + kNode.size(), end, node)
-                                  : std::from_chars(end, end, node);
-  if (error != std::errc{} || last != end)
-    throw Error("'" + name + "' is no simulated node: those are called node0, node1, ...");
-  return node;
-}
-
 class SimRendezvous final : public Rendezvous {
  public:
   SimRendezvous(Simulation& world, Rank node, std::string group)
       : world_(world), node_(node), group_(std::move(group)) {}
 
   const std::string& group() const noexcept override { return group_; }
-  std::unique_ptr<PendingJoin> form(const std::string& name,
-                                    const std::vector<std::string>& members, const std::string&,
-                                    const std::string&) override {
-    std::vector<Rank> nodes;
-    nodes.reserve(members.size());
-    for (const std::string& member : members) nodes.push_back(node_called(member));
-    return std::make_unique<SimPendingJoin>(
-        world_, world_.pending_fabrics.enter(node_, name, nodes), node_, kFormPatience);
-  }
   std::unique_ptr<PendingJoin> accept() override {
     return std::make_unique<SimConnection>(world_, group_, node_, true);
   }
@@ -139,6 +117,15 @@ class SimRendezvous final : public Rendezvous {
   std::unique_ptr<PendingEntry> enter() override {
     return std::make_unique<SimEntry>(world_, node_);
   }
+  std::array<std::byte, kAdmissionKeyBytes> new_key() override {
+    std::vector<std::byte> bytes;
+    Writer writer(bytes);
+    writer.u32(node_);
+    writer.u64(++keys_);
+    std::array<std::byte, kAdmissionKeyBytes> key{};
+    std::ranges::copy(bytes, key.begin());
+    return key;
+  }
   std::uint64_t now_ns() const override { return to_ns(world_.cpu(node_).clock()); }
   void wake_at(std::uint64_t time_ns) override { world_.cpu(node_).wake_by(ticks_of_ns(time_ns)); }
 
@@ -146,6 +133,7 @@ class SimRendezvous final : public Rendezvous {
   Simulation& world_;
   Rank node_;
   std::string group_;
+  std::uint64_t keys_ = 0;
 };
 
 }  // namespace

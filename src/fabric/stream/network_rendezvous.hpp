@@ -69,17 +69,6 @@ class NetworkRendezvous final : public Rendezvous {
   }
 
   const std::string& group() const noexcept override { return options_.group; }
-  std::string address() const override { return options_.rendezvous; }
-  std::unique_ptr<PendingJoin> form(const std::string& name,
-                                    const std::vector<std::string>& members, const std::string& me,
-                                    const std::string& address) override {
-    NetworkJoinOptions options = options_;
-    options.group = name;
-    options.names = members;
-    options.name = me;
-    options.rendezvous = address;
-    return begin_(options);
-  }
   std::unique_ptr<PendingEntry> enter() override {
     if (begin_entry_ == nullptr)
       throw Error("members cannot come into a fabric over these streams while it works");

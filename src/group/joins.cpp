@@ -1,12 +1,9 @@
-#include "group/admission.hpp"
+#include "group/joins.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <set>
 #include <utility>
 
-#include "fabric/hash.hpp"
 #include "fabric/names.hpp"
 
 namespace dunlin::group {
@@ -35,33 +32,29 @@ static_assert(kMaxViewMembers <= 1U << (kViewShift - kLeaderShift));
   return static_cast<std::uint32_t>(id >> kViewShift);
 }
 
-[[nodiscard]] std::string hex(std::uint64_t number) {
-  std::array<char, 16> digits{};
-  char* const end = std::to_chars(digits.data(), digits.data() + 16, number, 16).ptr;
-  return std::string(digits.data(), end);
-}
-
 }  // namespace
 
-void Admission::enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel) {
+void Joins::enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel) {
   view_ = view;
   ranks_ = ranks;
   channel_ = &channel;
   alive_ = MemberSet::first(static_cast<std::uint32_t>(ranks.size()));
   attempts_ = 0;
   plan_ = {};
-  forming_.reset();
-  formed_.reset();
+  latest_ = kNoPlan;
+  admitted_ = linked_ = false;
+  endpoints_.assign(ranks.size(), {});
+  next_rank_ = channel.fabric().size();
   // Those of the last plan are in by now, or connect again.
   for (const auto& joiner : joiners_)
     if (joiner->planned || !leads()) joiner->gone = true;
   for (const auto& [from, message] : std::exchange(early_, {})) receive(from, message);
 }
 
-std::size_t Admission::poll(bool working, MemberSet alive) {
+std::size_t Joins::poll(bool working, MemberSet alive) {
   alive_ = alive;
   working_ = working;
-  std::size_t done = go_on_forming();
+  std::size_t done = look_at_links();
   if (!working) return done;
   if (!leads()) {
     listener_.reset();
@@ -75,32 +68,27 @@ std::size_t Admission::poll(bool working, MemberSet alive) {
   return done;
 }
 
-void Admission::close() {
+void Joins::close() {
   listener_.reset();
   trouble_.clear();
   joiners_.clear();
-  forming_.reset();
-  formed_.reset();
   plan_ = {};
 }
 
-void Admission::collect(Waits& waits) const {
+void Joins::collect(Waits& waits) const {
   if (listener_) waits.pending_joins.push_back(listener_.get());
-  if (forming_) waits.pending_joins.push_back(forming_.get());
-  if (formed_) waits.fabrics.push_back(formed_.get());
   for (const auto& joiner : joiners_) waits.fabrics.push_back(joiner->fabric.get());
 }
 
-// --- the listener
-// ------------------------------------------------------------------------------------
+// --- the listener --------------------------------------------------------------------------------
 
-std::size_t Admission::accept_joiners() {
+std::size_t Joins::accept_joiners() {
   try {
-    if (!listener_ && channel_->fabric().now_ns() < next_listen_ns_) {
-      channel_->fabric().wake_at(next_listen_ns_);
+    if (!listener_ && fabric().now_ns() < next_listen_ns_) {
+      fabric().wake_at(next_listen_ns_);
       return 0;
     }
-    const Fabric& inside = channel_->fabric();
+    const Fabric& inside = fabric();
     if (listener_ && inside.cpu_costs() == nullptr && inside.recent_ns() < next_look_ns_) return 0;
     next_look_ns_ = inside.recent_ns() + kLookNs;
     if (!listener_) listener_ = place_->accept();
@@ -113,13 +101,13 @@ std::size_t Admission::accept_joiners() {
     joiners_.push_back(std::move(joiner));
   } catch (const Error& e) {  // at an address that another process has, say
     trouble_ = e.what();
-    next_listen_ns_ = channel_->fabric().now_ns() + kListenPauseNs;
+    next_listen_ns_ = fabric().now_ns() + kListenPauseNs;
   }
   listener_.reset();
   return 1;
 }
 
-std::size_t Admission::serve_joiners() {
+std::size_t Joins::serve_joiners() {
   std::size_t done = 0;
   for (const auto& joiner : joiners_) {
     if (joiner->gone) continue;
@@ -129,7 +117,7 @@ std::size_t Admission::serve_joiners() {
         on_joiner_message(*joiner, *message);
     });
     const bool over =
-        joiner->until_ns != UINT64_MAX && channel_->fabric().now_ns() >= joiner->until_ns;
+        joiner->until_ns != UINT64_MAX && fabric().now_ns() >= joiner->until_ns;
     if (!over && !joiner->fabric->failed(1)) continue;
     joiner->gone = true;
     ++done;
@@ -139,7 +127,7 @@ std::size_t Admission::serve_joiners() {
   return done;
 }
 
-void Admission::on_joiner_message(PendingJoiner& joiner, const ControlMessage& message) {
+void Joins::on_joiner_message(PendingJoiner& joiner, const ControlMessage& message) {
   switch (message.kind) {
     case ControlMessage::Kind::hello:
       try {
@@ -152,6 +140,7 @@ void Admission::on_joiner_message(PendingJoiner& joiner, const ControlMessage& m
                       "it declares other subgroups than the group's members: all must "
                       "declare the same, in the same order");
       joiner.name = message.name;
+      joiner.endpoint = message.bytes;
       return;
     case ControlMessage::Kind::formed:
       if (message.id == plan_.id) joiner.formed = true;
@@ -164,14 +153,14 @@ void Admission::on_joiner_message(PendingJoiner& joiner, const ControlMessage& m
   }
 }
 
-void Admission::refuse(PendingJoiner& joiner, const std::string& why) {
+void Joins::refuse(PendingJoiner& joiner, const std::string& why) {
   joiner.channel->send(1, encode({.kind = ControlMessage::Kind::refused, .text = why}));
   joiner.name.clear();
-  joiner.until_ns = channel_->fabric().now_ns() + kFarewellNs;
-  channel_->fabric().wake_at(joiner.until_ns);
+  joiner.until_ns = fabric().now_ns() + kFarewellNs;
+  fabric().wake_at(joiner.until_ns);
 }
 
-void Admission::send_news(PendingJoiner& joiner, const std::string& news) {
+void Joins::send_news(PendingJoiner& joiner, const std::string& news) {
   if (joiner.news == news) return;
   joiner.news = news;
   joiner.channel->send(1, encode({.kind = ControlMessage::Kind::news, .text = news}));
@@ -179,7 +168,7 @@ void Admission::send_news(PendingJoiner& joiner, const std::string& news) {
 
 // --- the plan ------------------------------------------------------------------------------------
 
-bool Admission::fits(PendingJoiner& joiner) {
+bool Joins::fits(PendingJoiner& joiner) {
   if (joiner.name.empty()) return false;
   const bool taken = std::ranges::find(view_.members, joiner.name) != view_.members.end();
   if (taken)
@@ -189,10 +178,10 @@ bool Admission::fits(PendingJoiner& joiner) {
 }
 
 /// The leader's: with all who are at the listener and can be members.
-void Admission::make_plan() {
+void Joins::make_plan() {
   const bool all_alive = alive_ == MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
   if (joiners_.empty() || !all_alive) return;
-  if (channel_->fabric().now_ns() < next_plan_ns_) return channel_->fabric().wake_at(next_plan_ns_);
+  if (fabric().now_ns() < next_plan_ns_) return fabric().wake_at(next_plan_ns_);
   std::set<std::string> names;
   for (const auto& joiner : joiners_) {
     const bool room = view_.members.size() + names.size() < kMaxViewMembers;
@@ -204,86 +193,138 @@ void Admission::make_plan() {
                              std::to_string(kMaxViewMembers) + ", kMaxViewMembers)");
   }
   if (names.empty()) return;
-  listener_.reset();  // where we meet, nobody connects (Rendezvous)
   Plan plan{.id = plan_id(view_.number, view_.me, ++attempts_),
-            .fabric = {},
-            .address = place_->address(),
-            .members = view_.members,
-            .joiners = static_cast<std::uint32_t>(names.size())};
+            .admission = {.first = std::max(next_rank_, fabric().size())}};
   for (const auto& joiner : joiners_)
-    if (joiner->planned) plan.members.push_back(joiner->name);
-  const std::uint64_t unique =
-      fnv1a(place_->group() + "/" + view_.members[view_.me] + "/" + std::to_string(view_.number) +
-            "/" + std::to_string(attempts_) + "/" + std::to_string(channel_->fabric().now_ns()));
-  plan.fabric = place_->group() + "." + hex(unique);
-  const std::vector<std::byte> message = encode({.kind = ControlMessage::Kind::plan, .plan = plan});
-  for (std::uint32_t i = 0; i < ranks_.size(); ++i)
-    if (i != view_.me) channel_->send(ranks_[i], message);
-  for (const auto& joiner : joiners_)
-    if (joiner->planned) joiner->channel->send(1, message);
-  have_formed_ = {};
+    if (joiner->planned) plan.admission.newcomers.push_back({joiner->name, joiner->endpoint});
+  if (plan.admission.first + names.size() > kMaxRanks) return tell_no_rank_is_left();
+  listener_.reset();  // until these are in: what comes next waits for the next view
+  plan.admission.key = place_->new_key();
+  have_admitted_ = have_formed_ = {};
+  entering_ = false;
+  send_to_members(encode({.kind = ControlMessage::Kind::plan, .plan = plan}));
   begin(plan);
 }
 
-/// The leader's plan comes to nothing: the next one is made after a while, with who is there then.
-void Admission::drop_plan(const std::string& why) {
-  const std::vector<std::byte> message =
-      encode({.kind = ControlMessage::Kind::void_plan, .text = why, .id = plan_.id});
+void Joins::tell_no_rank_is_left() {
+  for (const auto& joiner : joiners_)
+    if (joiner->planned)
+      send_news(*joiner, "the group's fabric has given all of its " + std::to_string(kMaxRanks) +
+                             " ranks (kMaxRanks) in its life: start the group anew");
+}
+
+void Joins::send_to_members(const std::vector<std::byte>& message) {
   for (std::uint32_t i = 0; i < ranks_.size(); ++i)
     if (i != view_.me) channel_->send(ranks_[i], message);
+}
+
+/// The leader's plan comes to nothing: the next one is made after a while, with who is there then.
+void Joins::drop_plan(const std::string& why) {
+  const std::vector<std::byte> message =
+      encode({.kind = ControlMessage::Kind::void_plan, .text = why, .id = plan_.id});
+  send_to_members(message);
   for (const auto& joiner : joiners_) {
-    if (joiner->planned) joiner->channel->send(1, message);
+    if (!joiner->planned) continue;
+    joiner->channel->send(1, message);
     joiner->planned = false;
+    joiner->name.clear();  // it says hello again, with another endpoint
   }
-  plan_ = {};
-  forming_.reset();
-  formed_.reset();
-  next_plan_ns_ = channel_->fabric().now_ns() + kPlanPauseNs;
-  channel_->fabric().wake_at(next_plan_ns_);
+  void_plan(why);
+  next_plan_ns_ = fabric().now_ns() + kPlanPauseNs;
+  fabric().wake_at(next_plan_ns_);
 }
 
-// --- forming its fabric --------------------------------------------------------------------------
+/// Its ranks are never given again.
+void Joins::void_plan(const std::string& why) {
+  const Admission admission = std::exchange(plan_, {}).admission;
+  if (!std::exchange(admitted_, false)) return;
+  for (std::size_t i = 0; i < admission.newcomers.size(); ++i)
+    fabric().expel(static_cast<Rank>(admission.first + i),
+                   "it was not taken into the group: " + why);
+}
 
-void Admission::begin(const Plan& plan) {
+// --- letting its joiners in ----------------------------------------------------------------------
+
+void Joins::begin(const Plan& plan) {
+  if (plan_.id != kNoPlan) void_plan("another leader has a plan of its own");
   plan_ = plan;
-  formed_.reset();
-  forming_.reset();
+  latest_ = plan.id;
+  linked_ = told_failure_ = false;
   try {
-    forming_ = place_->form(plan.fabric, plan.members, view_.members[view_.me], plan.address);
+    fabric().admit(plan.admission);
+    admitted_ = true;
+    report({.kind = ControlMessage::Kind::admitted, .id = plan.id, .bytes = fabric().endpoint()});
   } catch (const Error& error) {
-    on_failure(error.what());
+    report({.kind = ControlMessage::Kind::failed,
+            .text = error.what(),
+            .id = plan.id,
+            .count = fabric().size()});
   }
 }
 
-std::size_t Admission::go_on_forming() {
-  if (formed_) return formed_->poll();
-  if (!forming_) return 0;
-  try {
-    formed_ = forming_->poll();
-    if (!formed_) return 0;
-  } catch (const Error& error) {
-    on_failure(error.what());
-    return 1;
+std::size_t Joins::look_at_links() {
+  if (plan_.id == kNoPlan || told_failure_) return 0;
+  bool all = true;
+  for (std::size_t i = 0; i < plan_.admission.newcomers.size(); ++i) {
+    const auto rank = static_cast<Rank>(plan_.admission.first + i);
+    if (fabric().failed(rank)) return tell_failure(rank);
+    all = all && fabric().linked(rank);
   }
-  forming_.reset();
+  if (linked_ || !all) return 0;
+  linked_ = true;
   report({.kind = ControlMessage::Kind::formed, .id = plan_.id});
   return 1;
 }
 
-/// Of the forming.
-void Admission::on_failure(const std::string& text) {
-  forming_.reset();
-  if (planner(plan_.id) == view_.me) return drop_plan(text);
-  report({.kind = ControlMessage::Kind::failed, .text = text, .id = plan_.id});
+/// The plan stays: if this member was linked before, the view may have ended with it.
+std::size_t Joins::tell_failure(Rank joiner) {
+  told_failure_ = true;
+  report({.kind = ControlMessage::Kind::failed,
+          .text = fabric().failure_text(joiner),
+          .id = plan_.id,
+          .count = fabric().size()});
+  return 1;
 }
 
-void Admission::report(ControlMessage message) {
+void Joins::report(ControlMessage message) {
   const std::uint32_t leader = planner(plan_.id);
-  if (leader == view_.me) return receive(ranks_[view_.me], message);
+  if (leader == view_.me) return on_report(view_.me, message);
   channel_->send(ranks_[leader], encode(message));
 }
 
-void Admission::receive(Rank from, const ControlMessage& message) {
+/// Of a member, to the leader.
+void Joins::on_report(std::uint32_t member, const ControlMessage& message) {
+  if (message.id != plan_.id || planner(plan_.id) != view_.me) return;
+  switch (message.kind) {
+    case ControlMessage::Kind::admitted:
+      endpoints_[member] = message.bytes;
+      have_admitted_.add(member);
+      return let_joiners_enter();
+    case ControlMessage::Kind::formed:
+      return have_formed_.add(member);
+    default:
+      next_rank_ = std::max<Rank>(next_rank_, std::min<Rank>(message.count, kMaxRanks));
+      return drop_plan("'" + view_.members[member] + "': " + message.text);
+  }
+}
+
+/// Once all members have admitted them.
+void Joins::let_joiners_enter() {
+  const auto all = MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
+  if (entering_ || have_admitted_ != all) return;
+  entering_ = true;
+  ControlMessage message{
+      .kind = ControlMessage::Kind::enter, .name = fabric().group(), .plan = plan_};
+  for (std::uint32_t i = 0; i < ranks_.size(); ++i)
+    message.members.push_back({ranks_[i], fabric().member_name(ranks_[i]), endpoints_[i]});
+  for (const auto& joiner : joiners_) {
+    if (!joiner->planned) continue;
+    joiner->channel->send(1, encode(message));
+    ++message.count;
+  }
+}
+
+void Joins::receive(Rank from, const ControlMessage& message) {
   const auto place = std::ranges::find(ranks_, from);
   if (place == ranks_.end()) return;
   const auto member = static_cast<std::uint32_t>(place - ranks_.begin());
@@ -294,37 +335,32 @@ void Admission::receive(Rank from, const ControlMessage& message) {
   switch (message.kind) {
     case ControlMessage::Kind::plan:
       // Leaders come in the order of the view; whoever was before is dead, or taken for it.
-      if (message.plan.id <= plan_.id || planner(message.plan.id) != member) return;
+      if (message.plan.id <= latest_ || planner(message.plan.id) != member) return;
       return begin(message.plan);
     case ControlMessage::Kind::void_plan:
-      if (message.id != plan_.id || planner(message.id) != member) return;
-      forming_.reset();
-      formed_.reset();
+      if (message.id == plan_.id && planner(message.id) == member) void_plan(message.text);
       return;
+    case ControlMessage::Kind::admitted:
     case ControlMessage::Kind::formed:
-      if (message.id == plan_.id) have_formed_.add(member);
-      return;
     case ControlMessage::Kind::failed:
-      if (message.id == plan_.id && planner(plan_.id) == view_.me)
-        drop_plan("'" + view_.members[member] + "': " + message.text);
-      return;
+      return on_report(member, message);
     default:
       return;
   }
 }
 
-PlanId Admission::ready() const noexcept {
-  if (plan_.id == kNoPlan || !formed_ || planner(plan_.id) != view_.me) return kNoPlan;
+PlanId Joins::ready() const noexcept {
+  if (plan_.id == kNoPlan || !linked_ || planner(plan_.id) != view_.me) return kNoPlan;
   if (!(alive_ - have_formed_).empty()) return kNoPlan;
   std::uint32_t formed = 0;
   for (const auto& joiner : joiners_)
     if (joiner->planned && joiner->formed && !joiner->fabric->failed(1)) ++formed;
-  return formed == plan_.joiners ? plan_.id : kNoPlan;
+  return formed == plan_.admission.newcomers.size() ? plan_.id : kNoPlan;
 }
 
-Admission::Formed Admission::take(PlanId id) {
-  if (plan_.id != id || !formed_) return {};
-  return {std::exchange(plan_, {}), std::move(formed_)};
+std::optional<Admission> Joins::take(PlanId id) {
+  if (plan_.id != id || !linked_) return std::nullopt;
+  return std::exchange(plan_, {}).admission;
 }
 
 }  // namespace dunlin::group

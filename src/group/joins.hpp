@@ -15,31 +15,29 @@
 #include "group/control_message.hpp"
 #include "group/member_set.hpp"
 
-/// How a view gets members: the leader's listener, the plan of a fabric for those who are in and
-/// those who come, and forming it while the view works. docs/group.md gives the rules GRP-N1 to
-/// GRP-N6. One thread at a time, that of the group.
+/// How a view gets members: the leader's listener, its plan, and letting the joiners into the fabric
+/// while the view works. docs/group.md gives the rules GRP-N1 to GRP-N5. One thread at a time, that
+/// of the group.
 namespace dunlin::group {
 
-class Admission {
+class Joins {
  public:
-  Admission(std::shared_ptr<Rendezvous> place, std::string declaration)
+  Joins(std::shared_ptr<Rendezvous> place, std::string declaration)
       : place_(std::move(place)), declaration_(std::move(declaration)) {}
 
-  /// A view begins, whose members have these ranks in the fabric of `mail`. Whatever was planned
+  /// A view begins, whose members have these ranks in the fabric of `channel`. Whatever was planned
   /// for another one is void.
   void enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel);
   /// Goes on. `working`: the view is not about to end; `alive`: whom we do not suspect.
   std::size_t poll(bool working, MemberSet alive);
   /// What another member says.
   void receive(Rank from, const ControlMessage& message);
-  /// That the leader may propose: all who are alive have formed it, and all who come.
+  /// What the leader may propose: a plan whose joiners are linked to all who are alive, and to each
+  /// other.
   [[nodiscard]] PlanId ready() const noexcept;
-  /// The view has ended with this plan, and we go on.
-  struct Formed {
-    Plan plan;
-    std::unique_ptr<Fabric> fabric;
-  };
-  [[nodiscard]] Formed take(PlanId id);
+  /// The view has ended with this plan, and this member goes on. None if it is not linked to all
+  /// joiners, which GRP-N4 excludes.
+  [[nodiscard]] std::optional<Admission> take(PlanId id);
   /// Nobody comes in any more.
   void close();
   /// Why our listener could not be opened the last time; empty if it was, or need not be.
@@ -53,10 +51,11 @@ class Admission {
   struct PendingJoiner {
     std::unique_ptr<Fabric> fabric;
     std::unique_ptr<ControlChannel> channel;
-    std::string name = {};  // once it has said hello
+    std::string name = {};  // once it has said hello,
+    std::vector<std::byte> endpoint = {};  // and where it is reached
     std::string news = {};  // what it was told
     bool planned = false;   // the plan at hand counts on it,
-    bool formed = false;    // and it has formed the fabric
+    bool formed = false;    // and it is linked to all
     bool gone = false;
     std::uint64_t until_ns = UINT64_MAX;  // then it is gone at the latest
   };
@@ -68,11 +67,17 @@ class Admission {
   void send_news(PendingJoiner& joiner, const std::string& news);
   [[nodiscard]] bool fits(PendingJoiner& joiner);
   void make_plan();
+  void tell_no_rank_is_left();
+  void send_to_members(const std::vector<std::byte>& message);
   void drop_plan(const std::string& why);
   void begin(const Plan& plan);
-  std::size_t go_on_forming();
+  void void_plan(const std::string& why);
+  std::size_t look_at_links();
+  std::size_t tell_failure(Rank joiner);
   void report(ControlMessage message);
-  void on_failure(const std::string& text);
+  void on_report(std::uint32_t member, const ControlMessage& message);
+  void let_joiners_enter();
+  [[nodiscard]] Fabric& fabric() const noexcept { return channel_->fabric(); }
   [[nodiscard]] bool leads() const noexcept { return alive_.lowest() == view_.me; }
 
   std::shared_ptr<Rendezvous> place_;
@@ -91,11 +96,18 @@ class Admission {
   std::uint32_t attempts_ = 0;  // of ours, in this view
   std::uint64_t next_plan_ns_ = 0;
 
-  Plan plan_;  // that we follow; none: id is kNoPlan
-  std::unique_ptr<PendingJoin> forming_;
-  std::unique_ptr<Fabric> formed_;
+  Plan plan_;                  // that this member follows; none: id is kNoPlan
+  PlanId latest_ = kNoPlan;    // of the plans that came in this view
+  bool admitted_ = false;      // its joiners have ranks here
+  bool linked_ = false;        // and this member was linked to all of them
+  bool told_failure_ = false;  // one of them has failed since
+  Rank next_rank_ = 0;         // that no member has given, as far as the leader has heard
   std::vector<std::pair<Rank, ControlMessage>> early_;  // of the next view
-  MemberSet have_formed_;  // of the view's members, as the leader has heard
+  // Of the view's members, as the leader has heard.
+  MemberSet have_admitted_;
+  MemberSet have_formed_;
+  std::vector<std::vector<std::byte>> endpoints_;  // by place
+  bool entering_ = false;                          // the joiners have been told them
 };
 
 }  // namespace dunlin::group
