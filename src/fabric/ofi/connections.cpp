@@ -215,9 +215,12 @@ void OfiTransport::take(const Happening& happening) {
   Link& link = links_[peer];
   if (happening.error == 0 && happening.kind == FI_CONNECTED) return stand(peer);
   if (enters_ && !link.connected) return not_yet(peer);
-  if (happening.error != 0)
+  if (happening.error != 0 && !enters_)
     throw Error("connecting to " + who(peer) + " failed: " + libfabric().strerror(happening.error));
-  if (happening.kind == FI_SHUTDOWN) end(peer, "its connection closed while the group was forming");
+  if (happening.error != 0)
+    fail(peer, "its connection broke", happening.error);
+  else if (happening.kind == FI_SHUTDOWN)
+    end(peer, "its connection closed while the group was forming");
 }
 
 std::string OfiTransport::who(Rank peer) const {
