@@ -19,8 +19,8 @@
 
 /// What is true of every fabric, whatever moves its bytes: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
 /// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches what peers
-/// announce with what is allocated here, failures.cpp sees who is alive and parts from who is not, handlers.cpp hands out
-/// events and messages, waiting.cpp sleeps and wakes.
+/// announce with what is allocated here, failures.cpp sees who is alive and parts from who is not,
+/// handlers.cpp hands out events and messages, waiting.cpp sleeps and wakes.
 namespace dunlin {
 
 /// What a fabric is made of, besides its backend.
@@ -115,6 +115,8 @@ class FabricCore {
   /// The newcomer has come, and messages to it go their way: only from within poll(), once a rank.
   void on_linked(Rank peer);
   [[nodiscard]] bool linked(Rank peer) const noexcept { return fabric_.linked(peer); }
+  /// longest_beat_interval_ns() may be less than before.
+  void hasten_beats() noexcept;
 
   // --- for backends: failures --------------------------------------------------------------------
   /// The peer has failed: only from within poll().

@@ -88,6 +88,13 @@ void FabricCore::on_silence_timeout(std::uint32_t timeout_ms) noexcept {
   reckon_duties();
 }
 
+void FabricCore::hasten_beats() noexcept {
+  const std::uint64_t interval_ns = backend_->longest_beat_interval_ns();
+  if (interval_ns == UINT64_MAX) return;
+  next_beat_ns_ = std::min(next_beat_ns_, recent_ns() + interval_ns);
+  reckon_duties();
+}
+
 void FabricCore::watch() {
   if (recent_ns() >= next_beat_ns_) beat();
   if (recent_ns() >= next_silence_check_ns_) check_silence();

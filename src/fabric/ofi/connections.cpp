@@ -5,8 +5,9 @@
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/system.hpp"
 
-/// The lower rank calls, the higher answers. A call carries who it is from and its proof (STR-S7),
-/// so that nobody else is answered; the frames prove it again, in both directions.
+/// The lower rank calls, the higher answers; but a newcomer calls who was here before (STR-J1). A
+/// call carries who it is from and its proof (STR-S7), so that nobody else is answered; the frames
+/// prove it again, in both directions.
 namespace dunlin::ofi {
 namespace {
 
@@ -14,12 +15,9 @@ constexpr std::size_t kEventQueueSlots = 64;
 constexpr std::size_t kMaxAddressBytes = 256;
 /// Between two looks at the event queue, whatever its descriptor says.
 constexpr std::uint64_t kPatienceNs = 20'000'000;
-
-struct Ticket {
-  std::uint32_t from = 0;
-  stream::Proof proof{};
-};
-static_assert(sizeof(Ticket) == 36, "within what every provider takes along with a connection");
+/// Before a newcomer calls again whoever has refused it.
+constexpr std::uint64_t kShortestPauseNs = 500'000;
+constexpr std::uint64_t kLongestPauseNs = 32'000'000;
 
 /// An event of a connection, with what the caller sent along behind it.
 struct ConnectionEvent {
@@ -45,6 +43,7 @@ Fid<Object> open_queue(Open open, Domain* on, Attributes attributes, const char*
 
 OfiTransport::OfiTransport(Network& network, std::uint32_t members)
     : info_(std::move(network.info)), watches_buffers_(network.fills_in_order), links_(members) {
+  constexpr std::size_t kMost = kMaxStreamMembers;  // at a time, however many there are now
   fid_fabric* fabric = nullptr;
   checked(libfabric().fabric(info_->fabric_attr, &fabric, nullptr), "opening libfabric's fabric");
   fabric_.reset(fabric);
@@ -52,20 +51,31 @@ OfiTransport::OfiTransport(Network& network, std::uint32_t members)
   checked(fi_domain(fabric, info_.get(), &domain, nullptr), "opening libfabric's domain");
   domain_.reset(domain);
   fi_eq_attr events{};
-  events.size = std::max<std::size_t>(kEventQueueSlots, 4 * members);
+  events.size = std::max(kEventQueueSlots, 4 * kMost);
   events.wait_obj = FI_WAIT_FD;
   events_ = open_queue<fi_eq_attr, fid_eq>(fi_eq_open, fabric, events, "event queue");
   fi_cq_attr completions{};
-  completions.size = std::max<std::size_t>(64, 4 * kBuffersEachWay * members);
+  completions.size = 4 * kBuffersEachWay * kMost;
   completions.format = FI_CQ_FORMAT_MSG;
   completions.wait_obj = FI_WAIT_FD;
   completions_ =
       open_queue<fi_cq_attr, fid_cq>(fi_cq_open, domain, completions, "completion queue");
+  listen();
+}
+
+void OfiTransport::listen() {
   fid_pep* listener = nullptr;
-  checked(fi_passive_ep(fabric, info_.get(), &listener, nullptr), "opening a passive endpoint");
-  listener_.reset(listener);
+  checked(fi_passive_ep(fabric_.get(), info_.get(), &listener, nullptr),
+          "opening a passive endpoint");
+  Fid<fid_pep> made(listener);
   checked(fi_pep_bind(listener, &events_->fid, 0), "binding a passive endpoint");
   checked(fi_listen(listener), "listening");
+  listener_ = std::move(made);
+}
+
+std::vector<std::byte> OfiTransport::endpoint() {
+  if (!listener_) listen();
+  return endpoint_address();
 }
 
 std::vector<std::byte> OfiTransport::endpoint_address() const {
@@ -88,7 +98,11 @@ fid_ep* OfiTransport::open_endpoint(Rank peer, fi_info* info) {
   checked(fi_ep_bind(endpoint, &completions_->fid, receives), "binding an endpoint");
   checked(fi_ep_bind(endpoint, &events_->fid, 0), "binding an endpoint");
   checked(fi_enable(endpoint), "enabling an endpoint");
+  return endpoint;
+}
 
+void OfiTransport::make_buffers(Rank peer) {
+  Link& link = links_[peer];
   const std::size_t bytes = link.buffers.size() * kBufferBytes;
   link.memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
   if ((info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
@@ -109,59 +123,104 @@ fid_ep* OfiTransport::open_endpoint(Rank peer, fi_info* info) {
     else
       link.free.push_back(&buffer);
   }
-  return endpoint;
 }
 
-void OfiTransport::call(Rank peer, const std::vector<std::byte>& endpoint_address,
-                        const stream::Proof& proof) {
-  if (endpoint_address.empty() || endpoint_address.size() > kMaxAddressBytes)
+void OfiTransport::call(Rank peer) {
+  Link& link = links_[peer];
+  link.call_again_ns = UINT64_MAX;
+  if (link.endpoint_address.empty() || link.endpoint_address.size() > kMaxAddressBytes)
     throw Error(who(peer) + " says no address that a network could have");
   // The provider believes the length that is in the address.
   std::array<std::byte, kMaxAddressBytes> address{};
-  std::copy(endpoint_address.begin(), endpoint_address.end(), address.begin());
-  const Ticket ticket{rank_, proof};
+  std::copy(link.endpoint_address.begin(), link.endpoint_address.end(), address.begin());
+  const Ticket ticket{rank_, link.ours};
   fid_ep* const endpoint = open_endpoint(peer, info_.get());
   checked(fi_connect(endpoint, address.data(), &ticket, sizeof ticket),
           "connecting to " + who(peer));
 }
 
-void OfiTransport::answer(fi_info* info, std::span<const std::byte> data) {
-  Ticket ticket;
-  if (data.size() >= sizeof ticket) std::memcpy(&ticket, data.data(), sizeof ticket);
-  const bool welcome = data.size() >= sizeof ticket && ticket.from < rank_ &&
-                       !links_[ticket.from].endpoint &&
-                       stream::same_proof(ticket.proof, theirs_[ticket.from]);
-  if (!welcome) {
-    static_cast<void>(fi_reject(listener_.get(), info->handle, nullptr, 0));
-    return;
-  }
-  checked(fi_accept(open_endpoint(ticket.from, info), nullptr, 0), "accepting " + who(ticket.from));
+void OfiTransport::call_again() {
+  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  for (Rank peer = 0; peer < links_.size(); ++peer)
+    if (links_[peer].call_again_ns <= now_ns) call(peer);
 }
 
-/// False if there was none.
-bool OfiTransport::take_connection_event() {
-  std::uint32_t kind = 0;
+bool OfiTransport::is_welcome(const Happening& call) const {
+  if (!call.has_ticket || call.ticket.from >= links_.size()) return false;
+  const Link& link = links_[call.ticket.from];
+  return link.caller == Caller::they && !link.endpoint && !link.ended &&
+         stream::same_proof(call.ticket.proof, link.theirs);
+}
+
+void OfiTransport::refuse(const Happening& call) const noexcept {
+  if (listener_) static_cast<void>(fi_reject(listener_.get(), call.info->handle, nullptr, 0));
+}
+
+void OfiTransport::answer(const Happening& call) {
+  if (!is_welcome(call)) return refuse(call);
+  const Rank from = call.ticket.from;
+  checked(fi_accept(open_endpoint(from, call.info.get()), nullptr, 0), "accepting " + who(from));
+}
+
+/// The connection is there: from now on nobody else is taken for the peer. An attempt that has
+/// failed has posted no buffers.
+void OfiTransport::stand(Rank peer) {
+  Link& link = links_[peer];
+  make_buffers(peer);
+  link.caller = Caller::nobody;
+  link.ours = link.theirs = {};
+  link.connected = true;
+  standing_.push_back(&link);
+}
+
+/// An attempt has failed. What it leaves behind names an endpoint that is no more.
+void OfiTransport::not_yet(Rank peer) noexcept {
+  Link& link = links_[peer];
+  link.endpoint.reset();
+  if (link.caller != Caller::we) return;
+  link.pause_ns = std::clamp(2 * link.pause_ns, kShortestPauseNs, kLongestPauseNs);
+  link.call_again_ns = read_clock_ns(CLOCK_MONOTONIC) + link.pause_ns;
+}
+
+/// False if nothing has happened.
+bool OfiTransport::next_happening(Happening& happening) {
   ConnectionEvent event;
-  const ssize_t bytes = fi_eq_read(events_.get(), &kind, event.bytes.data(), event.bytes.size(), 0);
-  if (bytes == -FI_EAGAIN || bytes == -FI_EINTR) return false;
+  const ssize_t bytes =
+      fi_eq_read(events_.get(), &happening.kind, event.bytes.data(), event.bytes.size(), 0);
   if (bytes == -FI_EAVAIL) {
     fi_eq_err_entry error{};
     checked(fi_eq_readerr(events_.get(), &error, 0), "reading libfabric's event queue");
-    const Rank peer = peer_of(error.fid);
-    if (peer >= links_.size()) return true;  // a stranger's
-    throw Error("connecting to " + who(peer) + " failed: " + libfabric().strerror(error.err));
-  }
-  checked(bytes, "reading libfabric's event queue");
-  if (kind == FI_CONNREQ) {
-    const Info info(event.entry().info);
-    answer(info.get(), event.sent_along(static_cast<std::size_t>(bytes)));
+    happening.kind = 0;
+    happening.endpoint = error.fid;
+    happening.error = error.err;
     return true;
   }
-  const Rank peer = peer_of(event.entry().fid);
-  if (peer >= links_.size()) return true;
-  if (kind == FI_CONNECTED) links_[peer].connected = true;
-  if (kind == FI_SHUTDOWN) end(peer, "its connection closed while the group was forming");
+  if (bytes == -FI_EAGAIN || bytes == -FI_EINTR) return false;
+  checked(bytes, "reading libfabric's event queue");
+  happening.endpoint = event.entry().fid;
+  if (happening.kind != FI_CONNREQ) return true;
+  happening.info.reset(event.entry().info);
+  const auto sent_along = event.sent_along(static_cast<std::size_t>(bytes));
+  happening.has_ticket = sent_along.size() >= sizeof happening.ticket;
+  if (happening.has_ticket)
+    std::memcpy(&happening.ticket, sent_along.data(), sizeof happening.ticket);
   return true;
+}
+
+/// What happens while we connect.
+void OfiTransport::take(const Happening& happening) {
+  if (happening.kind == FI_CONNREQ) return answer(happening);
+  const Rank peer = peer_of(happening.endpoint);
+  if (peer >= links_.size()) return;  // a stranger's
+  Link& link = links_[peer];
+  if (happening.error == 0 && happening.kind == FI_CONNECTED) return stand(peer);
+  if (enters_ && !link.connected) return not_yet(peer);
+  if (happening.error != 0 && !enters_)
+    throw Error("connecting to " + who(peer) + " failed: " + libfabric().strerror(happening.error));
+  if (happening.error != 0)
+    fail(peer, "its connection broke", happening.error);
+  else if (happening.kind == FI_SHUTDOWN)
+    end(peer, "its connection closed while the group was forming");
 }
 
 std::string OfiTransport::who(Rank peer) const {
@@ -169,39 +228,89 @@ std::string OfiTransport::who(Rank peer) const {
   return "member " + std::to_string(peer) + (at.empty() ? "" : " at " + at);
 }
 
+std::vector<Rank> OfiTransport::unconnected() const {
+  std::vector<Rank> all;
+  for (Rank peer = 0; peer < links_.size(); ++peer)
+    if (links_[peer].caller != Caller::nobody) all.push_back(peer);
+  return all;
+}
+
 std::string OfiTransport::missing() const {
   std::string all;
-  for (Rank peer = 0; peer < links_.size(); ++peer)
-    if (peer != rank_ && !links_[peer].connected) all += (all.empty() ? "" : ", ") + who(peer);
+  for (const Rank peer : unconnected()) all += (all.empty() ? "" : ", ") + who(peer);
   return all;
+}
+
+void OfiTransport::expect(Rank peer, Caller caller, std::span<const std::byte> endpoint_address,
+                          const stream::Proof& ours, const stream::Proof& theirs) {
+  Link& link = links_[peer];
+  link.caller = caller;
+  link.ours = ours;
+  link.theirs = theirs;
+  link.sent = Marks(ours);
+  link.received = Marks(theirs);
+  link.at = endpoint_address_text(info_->fabric_attr->prov_name, endpoint_address);
+  if (caller == Caller::we)
+    link.endpoint_address.assign(endpoint_address.begin(), endpoint_address.end());
 }
 
 void OfiTransport::connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                            std::span<const stream::Proof> ours,
                            std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
   rank_ = rank;
-  theirs_.assign(theirs.begin(), theirs.end());
   deadline_ns_ = deadline_ns;
+  for (Rank peer = 0; peer < links_.size(); ++peer)
+    if (peer != rank_)
+      expect(peer, peer < rank_ ? Caller::they : Caller::we, endpoint_addresses[peer], ours[peer],
+             theirs[peer]);
+  for (Rank peer = rank_ + 1; peer < links_.size(); ++peer) call(peer);
+}
+
+void OfiTransport::enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
+                         std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+                         std::span<const Rank> absent) {
+  rank_ = rank;
+  enters_ = true;
+  deadline_ns_ = UINT64_MAX;
+  links_.resize(endpoint_addresses.size());
   for (Rank peer = 0; peer < links_.size(); ++peer) {
-    links_[peer].sent = Marks(ours[peer]);
-    links_[peer].received = Marks(theirs[peer]);
-    links_[peer].at =
-        endpoint_address_text(info_->fabric_attr->prov_name, endpoint_addresses[peer]);
+    if (peer == rank_ || std::ranges::find(absent, peer) != absent.end()) continue;
+    expect(peer, peer < rank_ ? Caller::we : Caller::they, endpoint_addresses[peer], ours[peer],
+           theirs[peer]);
+    if (peer < rank_) call(peer);
   }
-  for (Rank peer = rank_ + 1; peer < links_.size(); ++peer)
-    call(peer, endpoint_addresses[peer], ours[peer]);
+}
+
+void OfiTransport::admit(Rank first, std::span<const stream::Newcomer> newcomers) {
+  if (!listener_) listen();
+  links_.resize(first + newcomers.size());
+  for (std::size_t i = 0; i < newcomers.size(); ++i)
+    expect(first + static_cast<Rank>(i), Caller::they, newcomers[i].endpoint, newcomers[i].ours,
+           newcomers[i].theirs);
+}
+
+bool OfiTransport::is_on_this_host(std::span<const std::byte> endpoint) const {
+  if (!listener_) return false;
+  const std::array both{endpoint_address(),
+                        std::vector<std::byte>(endpoint.begin(), endpoint.end())};
+  return count_on_this_host(info_->fabric_attr->prov_name, both, 0) == both.size();
 }
 
 bool OfiTransport::connected() {
-  while (!missing().empty()) {
-    if (take_connection_event()) continue;
+  for (;;) {
+    call_again();
+    if (unconnected().empty()) break;
+    Happening happening;
+    if (next_happening(happening)) {
+      take(happening);
+      continue;
+    }
     if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns_) return false;
     throw Error("the members have met, but there is no connection to " + missing() +
                 ": is a firewall in between, or did one of us give an address that others cannot "
                 "reach (JoinOptions::address)?");
   }
-  listener_.reset();  // nobody else is expected
-  theirs_.clear();
+  if (!enters_) listener_.reset();  // nobody else is expected yet
   return true;
 }
 
@@ -212,6 +321,7 @@ Awaited OfiTransport::awaited() const {
       fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) == FI_SUCCESS;
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   news.by(std::min(deadline_ns_, may_wait ? now_ns + kPatienceNs : now_ns));
+  for (const Link& link : links_) news.by(link.call_again_ns);
   for (const int descriptor : descriptors()) news.descriptors.push_back({descriptor, POLLIN, 0});
   return news;
 }

@@ -3,6 +3,7 @@
 #include "fabric/launch/complete.hpp"
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
+#include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
 
@@ -10,6 +11,7 @@ namespace dunlin::ofi {
 namespace {
 
 using NetworkJoin = stream::NetworkJoin<OfiTransport>;
+using NetworkEntry = stream::NetworkEntry<OfiTransport>;
 
 std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members) {
   try {
@@ -19,15 +21,31 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
   }
 }
 
-NetworkJoin::Parts parts(const JoinOptions& given) {
-  JoinOptions options = given;
+Network network_for(const JoinOptions& options) {
+  return choose_network({.provider = options.provider,
+                         .device = options.device,
+                         .address = options.address,
+                         .rendezvous = options.rendezvous});
+}
+
+stream::Describe describe(const std::string& description, const std::string& provider) {
+  return [description, provider](stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
+    made.kind = "ofi";
+    made.description = description;
+    made.host_members = count_on_this_host(provider, all.endpoint_addresses, made.rank);
+  };
+}
+
+JoinOptions with_provider(JoinOptions options) {
   if (options.provider.empty()) options.provider = kDefaultProvider;
+  return options;
+}
+
+NetworkJoin::Parts parts(const JoinOptions& given) {
+  JoinOptions options = with_provider(given);
   std::string place = launch::complete(options);
   const std::uint32_t members = rendezvous::count_members(options);
-  Network network = choose_network({.provider = options.provider,
-                                    .device = options.device,
-                                    .address = options.address,
-                                    .rendezvous = options.rendezvous});
+  Network network = network_for(options);
   std::unique_ptr<OfiTransport> transport = listen_on(network, members);
   const std::string description =
       network.description + (place.empty() ? std::string() : "; " + place);
@@ -35,12 +53,18 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
           .rendezvous = rendezvous::rendezvous_options(options),
           .place = std::move(place),
           .silence_timeout_ms = options.silence_timeout_ms,
-          .describe = [description, provider = options.provider](
-                          stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
-            made.kind = "ofi";
-            made.description = description;
-            made.host_members = count_on_this_host(provider, all.endpoint_addresses, made.rank);
-          }};
+          .describe = describe(description, options.provider)};
+}
+
+std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& given) {
+  const JoinOptions options = with_provider(given);
+  Network network = network_for(options);
+  std::unique_ptr<OfiTransport> transport = listen_on(network, 1);
+  return std::make_unique<NetworkEntry>(
+      NetworkEntry::Parts{.network = std::move(transport),
+                          .timeout_ms = options.timeout_ms,
+                          .silence_timeout_ms = options.silence_timeout_ms,
+                          .describe = describe(network.description, options.provider)});
 }
 
 }  // namespace
@@ -55,7 +79,7 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
 
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
   return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
-                                                     begin_join);
+                                                     begin_join, begin_entry);
 }
 
 std::vector<std::string> networks() {

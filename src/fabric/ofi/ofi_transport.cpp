@@ -13,6 +13,8 @@ constexpr std::size_t kMaxCompletionsPerRound = 64;
 /// Events are deaths only; looking for them costs as much as a whole round.
 constexpr std::uint32_t kRoundsPerLookAtEvents = 32;
 constexpr int kRoundsBeforeAnEnd = 8;
+/// Of strangers, too: so that nobody can hold poll().
+constexpr int kMaxEventsPerLook = 64;
 
 }  // namespace
 
@@ -93,22 +95,23 @@ void OfiTransport::post_receive(Buffer& buffer) noexcept {
 
 void OfiTransport::progress(stream::Receiver& receiver) noexcept {
   ++round_;
+  if (!closed_.empty()) give_back_closed();
   std::size_t moved = receive(receiver);
   // What wakes a sleeper is more often a frame than an end: that is looked for a round later.
   if (rounds_until_events_ > 1)
     --rounds_until_events_;
   else if (moved == 0 || std::exchange(postponed_, true))
-    take_events();
+    take_events(receiver);
   if (!ended_.empty()) {
     // What they said before their end: no more than the buffers that were posted to them.
     for (int i = 0; i < kRoundsBeforeAnEnd && receive(receiver) > 0; ++i) {
     }
     for (const Rank peer : std::exchange(ended_, {}))
-      if (links_[peer].endpoint) receiver.take_end(peer, links_[peer].why);
+      if (!links_[peer].closed) receiver.take_end(peer, links_[peer].why);
     ++moved;
   }
   if (waiting_ > 0)
-    for (Link& link : links_) post_waiting(link);
+    for (Link* const link : standing_) post_waiting(*link);
   idle_round_ = moved == 0;
 }
 
@@ -116,8 +119,8 @@ void OfiTransport::progress(stream::Receiver& receiver) noexcept {
 std::size_t OfiTransport::receive(stream::Receiver& receiver) {
   std::size_t moved = drain_completions(receiver);
   if (!watches_buffers_) return moved;
-  for (Link& link : links_)
-    for (std::uint32_t i = 0; i < kBuffersEachWay && take_next(link, receiver); ++i) ++moved;
+  for (Link* const link : standing_)
+    for (std::uint32_t i = 0; i < kBuffersEachWay && take_next(*link, receiver); ++i) ++moved;
   return moved;
 }
 
@@ -155,9 +158,9 @@ Arrival OfiTransport::look_at(const Link& link, std::span<const std::byte>& fram
   return look(buffer.bytes, link.received.current(), frame);
 }
 
-bool OfiTransport::holds_frame(const Link& link) noexcept {
+bool OfiTransport::holds_frame(const Link* link) noexcept {
   std::span<const std::byte> frame;
-  return link.endpoint && link.connected && look_at(link, frame) != Arrival::none;
+  return link->endpoint && link->connected && look_at(*link, frame) != Arrival::none;
 }
 
 /// Takes the frame of the buffer that is filled next (OFI-T3); false if it is not there yet.
@@ -187,24 +190,46 @@ void OfiTransport::take_completion_error() noexcept {
   fail(buffer.peer, "its connection broke", error.err);
 }
 
-void OfiTransport::take_events() noexcept {
+/// Without events, what is sent tells of an end.
+void OfiTransport::take_events(stream::Receiver& receiver) noexcept {
   rounds_until_events_ = kRoundsPerLookAtEvents;
   postponed_ = false;
-  for (;;) {
-    std::uint32_t kind = 0;
-    fi_eq_cm_entry entry{};
-    const ssize_t bytes = fi_eq_read(events_.get(), &kind, &entry, sizeof entry, 0);
-    if (bytes == -FI_EAVAIL) {
-      fi_eq_err_entry error{};
-      if (fi_eq_readerr(events_.get(), &error, 0) <= 0) return;
-      const Rank peer = peer_of(error.fid);
-      if (peer < links_.size()) fail(peer, "its connection broke", error.err);
-      continue;
+  try {
+    for (int i = 0; i < kMaxEventsPerLook; ++i) {
+      Happening happening;
+      if (!next_happening(happening)) return;
+      take_later(happening, receiver);
     }
-    if (bytes < 0) return;
-    const Rank peer = peer_of(entry.fid);
-    if (kind == FI_SHUTDOWN && peer < links_.size())
-      end(peer, "its connection closed: the process exited or was killed, or has given us up");
+  } catch (const Error&) {
+    return;
+  }
+  rounds_until_events_ = 1;
+}
+
+/// What happens once the fabric works.
+void OfiTransport::take_later(const Happening& happening, stream::Receiver& receiver) {
+  const bool is_call = happening.kind == FI_CONNREQ;
+  const Rank peer = is_call ? happening.ticket.from : peer_of(happening.endpoint);
+  if (is_call && !is_welcome(happening)) return refuse(happening);
+  if (peer >= links_.size()) return;
+  if (!links_[peer].connected) return take_newcomer(happening, peer, receiver);
+  if (happening.error != 0)
+    fail(peer, "its connection broke", happening.error);
+  else if (happening.kind == FI_SHUTDOWN)
+    end(peer, "its connection closed: the process exited or was killed, or has given us up");
+}
+
+/// Whoever cannot be answered has failed; who has hung up before there was a connection may call
+/// again.
+void OfiTransport::take_newcomer(const Happening& happening, Rank peer,
+                                 stream::Receiver& receiver) noexcept {
+  try {
+    if (happening.kind == FI_CONNREQ) return answer(happening);
+    if (happening.error != 0 || happening.kind != FI_CONNECTED) return not_yet(peer);
+    stand(peer);
+    if (!links_[peer].ended) receiver.take_link(peer);
+  } catch (const Error& error) {
+    end(peer, error.what());
   }
 }
 
@@ -228,15 +253,29 @@ void OfiTransport::fail(Rank peer, const char* what, int error) noexcept {
       std::string(what) + (at.empty() ? "" : ", at " + at) + ": " + libfabric().strerror(error));
 }
 
-/// Its buffers stay, for completions that are still to come (OFI-T1).
+/// Its buffers' contexts stay, for completions that are still to come (OFI-T1); their memory until
+/// the next round, as a frame in it may be what makes us close it.
 void OfiTransport::close(Rank peer) noexcept {
   Link& link = links_[peer];
   link.ended = true;
   link.connected = false;
+  link.caller = Caller::nobody;
   waiting_ -= static_cast<std::uint32_t>(link.waiting.size());
   link.waiting.clear();
   if (link.endpoint) static_cast<void>(fi_shutdown(link.endpoint.get(), 0));
   link.endpoint.reset();
+  if (!std::exchange(link.closed, true)) closed_.push_back(peer);
+}
+
+void OfiTransport::give_back_closed() noexcept {
+  std::erase_if(standing_, [](const Link* link) { return link->closed; });
+  for (const Rank peer : std::exchange(closed_, {})) {
+    Link& link = links_[peer];
+    link.registration.reset();
+    link.memory.reset();
+    link.endpoint_address = {};
+    link.at = {};
+  }
 }
 
 std::array<int, 2> OfiTransport::descriptors() const {
@@ -263,7 +302,7 @@ bool OfiTransport::may_wait() noexcept {
   if (fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) != FI_SUCCESS)
     return false;
   // It may have read a frame on the way, and says nothing of what has no completion.
-  return !watches_buffers_ || std::none_of(links_.begin(), links_.end(), holds_frame);
+  return !watches_buffers_ || std::none_of(standing_.begin(), standing_.end(), holds_frame);
 }
 
 }  // namespace dunlin::ofi

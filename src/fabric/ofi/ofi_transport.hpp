@@ -29,6 +29,9 @@
 ///      kInjectedAtMost in a row one goes the usual way, so that a peer that takes nothing stops
 ///      us.
 ///  OFI-T5  We sleep only after a round in which nothing has come or gone.
+///  OFI-T6  A link never moves, since libfabric holds pointers to its buffers' contexts, and these
+///      stay as long as the transport. The memory of its buffers goes when its endpoint is closed
+///      and nobody is handed a frame in it any more.
 namespace dunlin::ofi {
 
 inline constexpr std::size_t kFrameBytes = stream::kMaxFrameBytes;
@@ -42,16 +45,23 @@ class OfiTransport final : public stream::Transport {
   OfiTransport(Network& network, std::uint32_t members);
   ~OfiTransport() override;
 
-  /// Where we listen: what a peer needs to connect.
+  /// Where we listen: what a peer needs to connect. Requires that we do.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
+  /// As a newcomer: begins to connect to all ranks below ours that are not absent, as often as it
+  /// takes, and to be called by all above. Goes on listening.
+  void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
+             std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+             std::span<const Rank> absent);
   /// Goes on; true once there is a connection to each. Error when the time is up, which names who
   /// is missing.
   [[nodiscard]] bool connected();
+  /// Who is missing.
+  [[nodiscard]] std::vector<Rank> unconnected() const;
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
 
@@ -63,6 +73,9 @@ class OfiTransport final : public stream::Transport {
   void close(Rank peer) noexcept override;
   void watch(int epoll) override;
   [[nodiscard]] bool may_wait() noexcept override;
+  [[nodiscard]] std::vector<std::byte> endpoint() override;
+  void admit(Rank first, std::span<const stream::Newcomer> newcomers) override;
+  [[nodiscard]] bool is_on_this_host(std::span<const std::byte> endpoint) const override;
 
  private:
   struct Buffer {
@@ -72,7 +85,15 @@ class OfiTransport final : public stream::Transport {
     Rank peer;
     bool receives;
   };
+  /// Who calls whom; nobody if there is to be no connection, or is none any more.
+  enum class Caller : std::uint8_t { nobody, we, they };
   struct Link {
+    Caller caller = Caller::nobody;
+    std::vector<std::byte> endpoint_address;  // if we call
+    stream::Proof ours{};                     // STR-S7, until there is a connection
+    stream::Proof theirs{};
+    std::uint64_t call_again_ns = UINT64_MAX;
+    std::uint64_t pause_ns = 0;  // before that
     std::unique_ptr<std::byte[]> memory;
     Fid<fid_mr> registration;
     std::array<Buffer, 2 * kBuffersEachWay> buffers;
@@ -86,16 +107,43 @@ class OfiTransport final : public stream::Transport {
     Marks received;
     bool connected = false;
     bool ended = false;
+    bool closed = false;
     std::string why;
     std::string at;        // "10.0.0.7:40112"; empty if nobody can tell
     Fid<fid_ep> endpoint;  // last, so that it is closed first (OFI-T2)
   };
 
+  /// What a caller sends along.
+  struct Ticket {
+    std::uint32_t from = 0;
+    stream::Proof proof{};
+  };
+  static_assert(sizeof(Ticket) == 36, "within what every provider takes along with a connection");
+  /// What has happened to a connection.
+  struct Happening {
+    std::uint32_t kind = 0;
+    int error = 0;  // not 0: it has failed, whatever the kind
+    fid* endpoint = nullptr;
+    Info info;  // of a call
+    Ticket ticket{};
+    bool has_ticket = false;
+  };
+
   // connections.cpp
+  void listen();
+  void expect(Rank peer, Caller caller, std::span<const std::byte> endpoint_address,
+              const stream::Proof& ours, const stream::Proof& theirs);
   [[nodiscard]] fid_ep* open_endpoint(Rank peer, fi_info* info);
-  void call(Rank peer, const std::vector<std::byte>& endpoint_address, const stream::Proof& proof);
-  void answer(fi_info* info, std::span<const std::byte> ticket);
-  [[nodiscard]] bool take_connection_event();
+  void make_buffers(Rank peer);
+  void call(Rank peer);
+  void call_again();
+  [[nodiscard]] bool is_welcome(const Happening& call) const;
+  void refuse(const Happening& call) const noexcept;
+  void answer(const Happening& call);
+  void stand(Rank peer);
+  void not_yet(Rank peer) noexcept;
+  [[nodiscard]] bool next_happening(Happening& happening);
+  void take(const Happening& happening);
   [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
 
@@ -109,12 +157,15 @@ class OfiTransport final : public stream::Transport {
   std::size_t receive(stream::Receiver& receiver);
   [[nodiscard]] static Arrival look_at(const Link& link,
                                        std::span<const std::byte>& frame) noexcept;
-  [[nodiscard]] static bool holds_frame(const Link& link) noexcept;
+  [[nodiscard]] static bool holds_frame(const Link* link) noexcept;
   bool take_next(Link& link, stream::Receiver& receiver);
   void complete(Buffer& buffer, stream::Receiver& receiver);
   std::size_t drain_completions(stream::Receiver& receiver);
   void take_completion_error() noexcept;
-  void take_events() noexcept;
+  void take_events(stream::Receiver& receiver) noexcept;
+  void take_later(const Happening& happening, stream::Receiver& receiver);
+  void take_newcomer(const Happening& happening, Rank peer, stream::Receiver& receiver) noexcept;
+  void give_back_closed() noexcept;
   void end(Rank peer, std::string why) noexcept;
   void fail(Rank peer, const char* what, int error) noexcept;
   [[nodiscard]] Rank peer_of(const fid* endpoint) const noexcept;
@@ -127,10 +178,12 @@ class OfiTransport final : public stream::Transport {
   Fid<fid_eq> events_;
   Fid<fid_cq> completions_;
   Fid<fid_pep> listener_;
-  std::vector<stream::Proof> theirs_;  // by rank, while we connect
-  std::uint64_t deadline_ns_ = 0;      // for that
-  std::vector<Link> links_;            // by rank
-  std::vector<Rank> ended_;            // not told yet
+  bool enters_ = false;            // calls again, and goes on listening
+  std::uint64_t deadline_ns_ = 0;  // while we connect
+  std::deque<Link> links_;         // by rank; none moves (OFI-T6)
+  std::vector<Link*> standing_;    // have a connection, or had one until this round
+  std::vector<Rank> closed_;       // have memory to be given back
+  std::vector<Rank> ended_;        // not told yet
   std::uint64_t round_ = 1;
   bool idle_round_ = false;  // nothing has moved in the last one, nor since
   std::uint32_t rounds_until_events_ = 1;

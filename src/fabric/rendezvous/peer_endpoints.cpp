@@ -5,9 +5,8 @@
 #include <string_view>
 
 namespace dunlin::rendezvous {
-namespace {
 
-/// HMAC-SHA256 with the group's key over a label, who calls and whom.
+/// HMAC-SHA256 with the key over a label, who calls and whom.
 Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
   std::array<std::byte, 24> claim{};
   constexpr std::string_view kLabel = "dunlin stream 1 ";
@@ -17,8 +16,6 @@ Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
   std::memcpy(claim.data() + kLabel.size() + 4, &to, 4);
   return hmac_sha256(key, claim);
 }
-
-}  // namespace
 
 std::uint32_t count_members(const NetworkJoinOptions& options) {
   const MemberList list = member_list({.group = options.group,

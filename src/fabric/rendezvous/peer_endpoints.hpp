@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ namespace dunlin::rendezvous {
 /// How many members the options of a network's join() name; Error if that is none, more than
 /// streams can have, or makes no sense.
 [[nodiscard]] std::uint32_t count_members(const NetworkJoinOptions& options);
+
+/// STR-S7: what proves to `to` that `from` calls, by a key that nobody else knows.
+[[nodiscard]] Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to);
 
 /// Of each member, by rank.
 struct PeerEndpoints {

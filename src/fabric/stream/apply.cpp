@@ -51,6 +51,7 @@ StreamBackend::Fault StreamBackend::greet(Rank from, Contact& contact, const Ent
   if (!same_proof(hello.proof, their_proofs_[from])) return "it does not know the key of the group";
   contact.greeted = true;
   core().on_silence_timeout(hello.silence_timeout_ms);
+  if (!core().linked(from)) core().on_linked(from);
   return nullptr;
 }
 

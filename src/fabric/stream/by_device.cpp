@@ -78,12 +78,13 @@ void StreamBackend::ring_device(Rank peer) noexcept {
 
 /// STR-R2: kept until the last peer that may still reach it has let go, and our own device is done
 /// with what was started to that peer, of which the region may be the source.
-void StreamBackend::retire(std::unique_ptr<Memory> memory) {
+void StreamBackend::retire(std::unique_ptr<Memory> memory, const LocalRegion& region) {
   Retired retired{.memory = std::move(memory), .users = {}};
   const bool reached = device_ != nullptr && retired.memory->number != 0;
-  for (Rank peer = 0; reached && peer < members_; ++peer)
-    if (!core().failing(peer))
-      retired.users.push_back({peer, device_->started(peer), peer == rank_});
+  for (Rank peer = 0; reached && peer < members_; ++peer) {
+    const bool knows = peer != rank_ && core().linked(peer) && region.is_for(peer);
+    if (!core().failing(peer)) retired.users.push_back({peer, device_->started(peer), !knows});
+  }
   retired_.push_back(std::move(retired));
 }
 
@@ -151,13 +152,14 @@ StreamBackend::Fault StreamBackend::take_let_go(Rank from, const EntryHead& head
 
 void StreamBackend::publish_dozing(bool dozes) noexcept {
   dozing_ = dozes;
-  for (Rank peer = 0; peer < members_; ++peer) {
-    Contact& contact = contacts_[peer];
-    if (peer == rank_ || core().failing(peer)) continue;
-    if (dozes && ++contact.notes_awaited == 1) ++unnoted_;
-    say(peer, {.kind = EntryKind::dozing, .value = dozes ? std::uint64_t{1} : 0});
-  }
+  for (Rank peer = 0; peer < members_; ++peer)
+    if (contacts_[peer].greets && !core().failing(peer)) say_dozing(peer, dozes);
   if (!core().polling() && !unsent_.empty()) send_all();
+}
+
+void StreamBackend::say_dozing(Rank peer, bool dozes) noexcept {
+  if (dozes && ++contacts_[peer].notes_awaited == 1) ++unnoted_;
+  say(peer, {.kind = EntryKind::dozing, .value = dozes ? std::uint64_t{1} : 0});
 }
 
 void StreamBackend::doze() noexcept {

@@ -12,6 +12,9 @@
 
 namespace dunlin::stream {
 
+/// Fills in what the network knows: kind, description, host_members.
+using Describe = std::function<void(Attachment&, const rendezvous::PeerEndpoints&)>;
+
 /// Forms a fabric over streams: its members meet, and then connect.
 ///
 /// `Network` is a Transport that besides has card(), connect(), connected() and awaited().
@@ -23,8 +26,7 @@ class NetworkJoin final : public SteppedJoin {
     rendezvous::Options rendezvous;
     std::string place;  // what a launcher said; empty: nothing
     std::uint32_t silence_timeout_ms;
-    /// Fills in what the network knows: kind, description, host_members.
-    std::function<void(Attachment&, const rendezvous::PeerEndpoints&)> describe;
+    Describe describe;
   };
   explicit NetworkJoin(Parts parts) : parts_(std::move(parts)) {
     saying_where(
@@ -44,6 +46,7 @@ class NetworkJoin final : public SteppedJoin {
                           .formed_by_ns = deadline_ns_,
                           .our_proofs = all_.our_proofs,
                           .their_proofs = all_.their_proofs,
+                          .prove = rendezvous::prove,
                           .transport = nullptr};
     parts_.describe(attachment, all_);
     attachment.transport = std::move(parts_.network);

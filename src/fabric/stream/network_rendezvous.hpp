@@ -51,9 +51,15 @@ class ConnectToAny final : public SteppedJoin {
 class NetworkRendezvous final : public Rendezvous {
  public:
   using Begin = std::unique_ptr<PendingJoin> (*)(const NetworkJoinOptions&);
+  /// A newcomer's way in; of the options, `rendezvous` tells from where the members are reached.
+  using BeginEntry = std::unique_ptr<PendingEntry> (*)(const NetworkJoinOptions&);
 
-  NetworkRendezvous(NetworkJoinOptions options, std::vector<std::string> addresses, Begin begin)
-      : options_(std::move(options)), addresses_(std::move(addresses)), begin_(begin) {
+  NetworkRendezvous(NetworkJoinOptions options, std::vector<std::string> addresses, Begin begin,
+                    BeginEntry begin_entry = nullptr)
+      : options_(std::move(options)),
+        addresses_(std::move(addresses)),
+        begin_(begin),
+        begin_entry_(begin_entry) {
     check_joinable_group_name(options_.group);
     options_.members = 0;
     options_.rank = NetworkJoinOptions::kAnyRank;
@@ -64,7 +70,11 @@ class NetworkRendezvous final : public Rendezvous {
 
   const std::string& group() const noexcept override { return options_.group; }
   std::unique_ptr<PendingEntry> enter() override {
-    throw Error("members cannot come into a fabric over streams while it works");
+    if (begin_entry_ == nullptr)
+      throw Error("members cannot come into a fabric over these streams while it works");
+    NetworkJoinOptions options = options_;
+    if (!addresses_.empty()) options.rendezvous = addresses_.front();
+    return begin_entry_(options);
   }
   std::unique_ptr<PendingJoin> accept() override {
     NetworkJoinOptions options = two("door", options_.rendezvous);
@@ -101,6 +111,7 @@ class NetworkRendezvous final : public Rendezvous {
   NetworkJoinOptions options_;
   std::vector<std::string> addresses_;
   Begin begin_;
+  BeginEntry begin_entry_;
 };
 
 }  // namespace dunlin::stream

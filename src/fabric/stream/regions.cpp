@@ -54,7 +54,8 @@ void StreamBackend::withdraw(Rank peer, RegionId id, const LocalRegion&) noexcep
 void StreamBackend::unmap(RegionId id, const LocalRegion& region) noexcept {
   std::unique_ptr<Memory> memory = std::move(memories_[id.index]);
   if (!core().in_own_process()) return;
-  if ((device_ != nullptr && region.number != 0) || is_source(*memory)) retire(std::move(memory));
+  if ((device_ != nullptr && region.number != 0) || is_source(*memory))
+    retire(std::move(memory), region);
 }
 
 void StreamBackend::connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept {

@@ -38,6 +38,7 @@ std::unique_ptr<Fabric> make_stream_fabric(Attachment attachment) {
                     .group = attachment.group,
                     .rank = attachment.rank,
                     .names = attachment.names,
+                    .absent = attachment.absent,
                     .properties = properties_with(attachment.transport->reach()),
                     .silence_timeout_ms = attachment.silence_timeout_ms,
                     .sleeper = Sleeper()};
@@ -47,6 +48,7 @@ std::unique_ptr<Fabric> make_stream_fabric(Attachment attachment) {
 StreamBackend::StreamBackend(Attachment attachment)
     : rank_(attachment.rank),
       our_proofs_(std::move(attachment.our_proofs)),
+      prove_(attachment.prove),
       silence_timeout_ms_(attachment.silence_timeout_ms),
       host_members_(attachment.host_members),
       transport_(std::move(attachment.transport)),
@@ -70,17 +72,13 @@ StreamBackend::StreamBackend(Attachment attachment)
   unsent_.reserve(members_);
   contacts_.reserve(members_);
   for (Rank peer = 0; peer < members_; ++peer) contacts_.emplace_back(*transport_, peer);
+  contacts_[rank_].open();
 }
 
 void StreamBackend::start() {
   transport_->watch(core().sleeper().epoll());
   for (Rank peer = 0; peer < members_; ++peer)
-    if (peer != rank_) send_hello(peer, our_proofs_[peer], silence_timeout_ms_);
-  our_proofs_.clear();
-}
-
-void StreamBackend::admit(const Admission&) {
-  throw Error("members cannot come into a fabric over streams while it works");
+    if (peer != rank_ && !core().failing(peer)) greet_first(peer);
 }
 
 StreamBackend::~StreamBackend() {
@@ -90,7 +88,7 @@ StreamBackend::~StreamBackend() {
     return;
   }
   for (Rank peer = 0; peer < members_; ++peer) {
-    if (peer == rank_ || core().failing(peer) || !our_proofs_.empty()) continue;
+    if (!contacts_[peer].greets || core().failing(peer)) continue;
     say(peer, {.kind = EntryKind::leave});
     contacts_[peer].outbox.flush();
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,7 +19,8 @@
 /// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
 /// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
 /// shows and sees signs of life, and sleeps; by_device.cpp does what devices can do without the
-/// peer. docs/cluster.md gives STR-S1 to STR-S7.
+/// peer; newcomers.cpp takes members in that come later. docs/cluster.md gives STR-S1 to STR-S7,
+/// and STR-J1 to STR-J4.
 namespace dunlin::stream {
 
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
@@ -30,6 +32,9 @@ inline constexpr std::uint64_t kReadPieceBytes = kReadWindowBytes / 4;
 /// A longer source is not copied by post(), but as there are buffers for it.
 inline constexpr std::uint32_t kMaxCopiedBytes = std::uint32_t{16} << 20;
 static_assert(kMaxCopiedBytes >= kMaxRowBytes, "a table's row is sent at once");
+
+/// STR-S7: what the member of rank `from` shows to that of rank `to`.
+using Prove = Proof (*)(const std::array<std::byte, kAdmissionKeyBytes>& key, Rank from, Rank to);
 
 /// What a fabric is made of, when all are connected.
 struct Attachment {
@@ -44,6 +49,8 @@ struct Attachment {
   std::uint64_t formed_by_ns = 0;
   std::vector<Proof> our_proofs;    // by peer: what we show it, (STR-S7)
   std::vector<Proof> their_proofs;  // and what it must show us
+  std::vector<Rank> absent = {};    // ranks without a member: there is no stream to them
+  Prove prove = nullptr;            // of newcomers, with an admission's key; null: none can come
   std::unique_ptr<Transport> transport;
 };
 
@@ -61,6 +68,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   void forget(const Completion& completion) noexcept override;
 
   void start() override;
+  [[nodiscard]] std::vector<std::byte> endpoint() const override { return transport_->endpoint(); }
   void admit(const Admission& admission) override;
   void close(Rank peer) noexcept override;
   void drain(Rank peer) override;
@@ -145,15 +153,22 @@ class StreamBackend final : public FabricBackend, private Receiver {
   struct Contact {
     Contact(Transport& transport, Rank peer) : outbox(transport, peer) {}
 
+    /// From now on there can be answers to wait for.
+    void open();
+    /// There is none any more. Messages stay, which a handler may be taking.
+    void give_back() noexcept;
+
     // Towards the peer.
     Outbox outbox;
+    bool greets = false;             // there is a stream, and we have said hello
+    bool came_here = false;          // while the fabric worked, and is on this host
     bool unsent = false;             // is in unsent_
     std::uint64_t sent_at_beat = 0;  // frames, at the last heartbeat
     bool owes_bell = false;          // signals by device that it may sleep through
     Writing writing;                 // what is posted later is refused until it is finished
-    Ring<Completion*> unplaced{kQueueSlots};
-    Ring<Reading> reads{kQueueSlots};
-    Ring<Atomic> atomics{kQueueSlots};
+    Ring<Completion*> unplaced;
+    Ring<Reading> reads;
+    Ring<Atomic> atomics;
     std::uint64_t next_read = 0;  // to ask for; a place in `reads`
     std::uint64_t read_bytes_under_way = 0;
     std::uint64_t message_bytes_sent = 0;
@@ -199,12 +214,13 @@ class StreamBackend final : public FabricBackend, private Receiver {
                                         const Operation& operation) noexcept;
   void take_finished(Rank from, Completion& completion, bool well) noexcept override;
   void ring_device(Rank peer) noexcept;
-  void retire(std::unique_ptr<Memory> memory);
+  void retire(std::unique_ptr<Memory> memory, const LocalRegion& region);
   void free_retired() noexcept;
   void check_retired(const std::string& name) const;
   void let_go_of_theirs() noexcept;
   [[nodiscard]] Fault take_let_go(Rank from, const EntryHead& head);
   void publish_dozing(bool dozes) noexcept;
+  void say_dozing(Rank peer, bool dozes) noexcept;
   void doze() noexcept;
   void stay_awake() noexcept;
   [[nodiscard]] Fault take_dozing(Rank from, Contact& contact, const EntryHead& head);
@@ -243,6 +259,10 @@ class StreamBackend final : public FabricBackend, private Receiver {
     return remotes_[peer * kMaxRegions + id.index];
   }
 
+  // newcomers.cpp
+  void greet_first(Rank peer);
+  void take_link(Rank peer) override;
+
   // stream_backend.cpp
   void send_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
   void say(Rank peer, const EntryHead& head);
@@ -256,6 +276,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
 
   Rank rank_;
   std::vector<Proof> our_proofs_;  // by peer; until they are shown
+  Prove prove_;
   std::uint32_t silence_timeout_ms_;
   std::uint32_t host_members_;
   std::unique_ptr<Transport> transport_;

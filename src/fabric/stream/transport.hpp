@@ -3,13 +3,17 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
+#include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 
 #include "fabric/stream/device_operations.hpp"
+#include "fabric/stream/frame.hpp"
 
 /// What carries frames: one ordered, reliable stream to each peer, connected when the fabric is
-/// made. Knows nothing of what is in a frame. Called by the fabric's thread only.
+/// made, or when the peer has come into it. Knows nothing of what is in a frame. Called by the
+/// fabric's thread only.
 namespace dunlin::stream {
 
 /// Who is told what has arrived, from within Transport::progress().
@@ -17,13 +21,23 @@ class Receiver {
  public:
   /// A whole frame, on a whole word; gone when this returns.
   virtual void take_frame(Rank from, std::span<const std::byte> frame) = 0;
-  /// The stream has ended; once, and after all frames that came on it.
+  /// There is a stream to a newcomer: frames to it can be lent. Once, and before its first frame.
+  virtual void take_link(Rank) {}
+  /// The stream has ended; once, and after all frames that came on it. A newcomer that has a stream
+  /// no more, and never had one that was told of, may call again.
   virtual void take_end(Rank from, std::string why) = 0;
   /// An operation by device that somebody waits for is finished (Reach).
   virtual void take_finished(Rank, Completion&, bool /*well*/) noexcept {}
 
  protected:
   ~Receiver() = default;
+};
+
+/// A member that is let into a fabric which works.
+struct Newcomer {
+  std::span<const std::byte> endpoint;  // where it listens
+  Proof ours;                           // STR-S7: what we show it
+  Proof theirs;                         // and what it must show us
 };
 
 class Transport {
@@ -52,6 +66,22 @@ class Transport {
   virtual void relieve(Receiver&) noexcept {}
   /// Ends the stream; nothing is taken from it any more, and its end is not told.
   virtual void close(Rank peer) noexcept = 0;
+
+  // Members that come while the fabric works (STR-J1 to STR-J4). A transport that has no way for
+  // them leaves these as they are.
+  /// Where newcomers call. From the first call on it listens there, for good. Throws Error.
+  [[nodiscard]] virtual std::vector<std::byte> endpoint() { return {}; }
+  /// There are more ranks from now on: those below `first` that are new stay without a stream, and
+  /// each newcomer calls here with its proof, as often as it likes; the first call that is right
+  /// makes its stream. Not called from within progress(). Throws Error, and nothing has changed
+  /// then.
+  virtual void admit(Rank /*first*/, std::span<const Newcomer> /*newcomers*/) {
+    throw Error("members cannot come into a fabric over these streams while it works");
+  }
+  /// Whether a member that listens there is on this host, as far as is known.
+  [[nodiscard]] virtual bool is_on_this_host(std::span<const std::byte> /*endpoint*/) const {
+    return false;
+  }
 
   /// What its devices can do by themselves; null: nothing.
   [[nodiscard]] virtual DeviceOperations* reach() noexcept { return nullptr; }

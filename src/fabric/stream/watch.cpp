@@ -33,7 +33,7 @@ std::uint64_t StreamBackend::signs_of_life(Rank peer) const noexcept {
 /// answered hears us again, also if nobody counts silence.
 std::uint64_t StreamBackend::longest_beat_interval_ns() const noexcept {
   for (Rank peer = 0; peer < members_; ++peer)
-    if (peer != rank_ && !contacts_[peer].greeted && !core().failing(peer))
+    if (contacts_[peer].greets && !contacts_[peer].greeted && !core().failing(peer))
       return kGreetingIntervalNs;
   return UINT64_MAX;
 }
@@ -45,7 +45,7 @@ void StreamBackend::beat() noexcept {
     Outbox& outbox = contact.outbox;
     const bool spoke =
         std::exchange(contact.sent_at_beat, outbox.frames_sent()) != outbox.frames_sent();
-    if (spoke || peer == rank_ || core().failing(peer) || !outbox.empty()) continue;
+    if (spoke || !contact.greets || core().failing(peer) || !outbox.empty()) continue;
     if (outbox.offer(sizeof(EntryHead)) == 0) continue;
     say(peer, {.kind = EntryKind::beat});
     outbox.flush();
@@ -60,6 +60,8 @@ void StreamBackend::close(Rank peer) noexcept {
   if (device_ != nullptr) forget_device_of(peer);
   contact.outbox.clear();
   fail_all(contact, peer);
+  contact.give_back();
+  if (std::exchange(contact.came_here, false)) --host_members_;
   registry_.publish_failed(peer);
 }
 

@@ -9,15 +9,17 @@
 #include "fabric/rendezvous/address.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
-/// The lower rank calls, the higher answers. A call carries who it is from and its proof (STR-S7),
-/// so that nobody else is answered; the frames prove it again, in both directions.
+/// The lower rank calls, the higher answers; but a newcomer calls who was here before (STR-J1). A
+/// call carries who it is from and its proof (STR-S7), so that nobody else is answered; the frames
+/// prove it again, in both directions.
 namespace dunlin::verbs {
 namespace {
 
 constexpr int kResolveMs = 2'000;
 constexpr std::uint64_t kPatienceNs = 20'000'000;  // of one look at the events
 constexpr std::uint64_t kPauseNs = 20'000'000;     // before we call once more
-constexpr int kPorts = 8;                          // tried, if TCP uses them already (iWARP)
+constexpr int kBacklog = 2 * kRoomForMembers;
+constexpr int kPorts = 8;  // tried, if TCP uses them already (iWARP)
 /// What the device is asked for to send along in a request, the most first.
 constexpr std::array<std::uint32_t, 6> kInlineBytes{256, 220, 128, 64, 48, 0};
 /// A lost packet is sent again after 4 us * 2^15: 134 ms. (The default for RoCE is two seconds.)
@@ -43,7 +45,7 @@ VerbsTransport::VerbsTransport(const Network& network, std::uint32_t members)
       links_(members) {
   spent_.reserve(std::size_t{members} * kFrames);
   owed_.reserve(std::size_t{2} * members);
-  listen(static_cast<int>(2 * members));
+  listen(std::max(kBacklog, static_cast<int>(2 * members)));
   make_nonblocking(events_->fd);
   traits_ = examine(*listener_->verbs, listener_->port_num);
   domain_.reset(made(ibv_alloc_pd(listener_->verbs), "making a protection domain"));
@@ -60,12 +62,14 @@ void VerbsTransport::listen(int backlog) {
   }
 }
 
-/// As many slots for each peer as the completion queue can hold completions of.
+/// As many slots for each peer as the completion queue can hold completions of (VRB-V5).
 void VerbsTransport::make_queues(std::uint32_t members) {
   channel_.reset(made(ibv_create_comp_channel(listener_->verbs), "making a completion channel"));
   make_nonblocking(channel_->fd);
   const std::uint32_t most = at_most(traits_.limits.max_cqe, UINT32_MAX);
-  const std::uint32_t each = most / (members + 1);
+  const std::uint32_t possible = most / (kMinSlots + kReceives);
+  most_members_ = std::max(members, std::min(kRoomForMembers, possible > 0 ? possible - 1 : 0));
+  const std::uint32_t each = most / (most_members_ + 1);
   slots_ = std::min(at_most(traits_.limits.max_qp_wr, kMaxSlots),
                     each > kReceives ? each - kReceives : 0);
   if (slots_ < kMinSlots)
@@ -76,7 +80,8 @@ void VerbsTransport::make_queues(std::uint32_t members) {
                 std::to_string((kMinSlots + kReceives) * (members + 1)) + " and " +
                 std::to_string(kMinSlots));
   const std::uint32_t least = traits_.is_iwarp && traits_.in_software ? kCoveringEntries : 1;
-  const auto entries = static_cast<int>(std::max((slots_ + kReceives) * (members + 1), least));
+  const auto entries =
+      static_cast<int>(std::max((slots_ + kReceives) * (most_members_ + 1), least));
   completions_.reset(made(ibv_create_cq(listener_->verbs, entries, nullptr, channel_.get(), 0),
                           "making a completion queue of " + std::to_string(entries) + " entries"));
   abilities_.ordered_writes = !traits_.is_iwarp;
@@ -131,12 +136,12 @@ void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint3
               network_.place.device + " failed: " + error_text(errno));
 }
 
-void VerbsTransport::open_link(Link& link, rdma_cm_id& id) {
+void VerbsTransport::open_link(Rank peer, rdma_cm_id& id) {
+  Link& link = links_[peer];
   std::uint8_t timeout = kAcknowledgeTimeout;  // iWARP has none: TCP's
   static_cast<void>(
       rdma_set_option(&id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout));
   create_pair(id, slots_, kReceives);
-  const Rank peer = static_cast<Rank>(&link - links_.data());
   constexpr std::size_t kFramesBytes = (kFrames + kReceives) * kBufferBytes;
   if (!link.pages) {
     const std::size_t bytes = kFramesBytes + kStagingBytes;
@@ -183,25 +188,30 @@ void VerbsTransport::call(Rank peer) {
   link.id = new_id(events_.get());
   sockaddr_storage from = network_.place.socket_address;
   sockaddr_storage to{};
-  std::memcpy(&to, call_.endpoint_addresses[peer].data(),
-              std::min(call_.endpoint_addresses[peer].size(), sizeof to));
+  std::memcpy(&to, link.endpoint_address.data(), std::min(link.endpoint_address.size(), sizeof to));
   done(rdma_resolve_addr(link.id.get(), reinterpret_cast<sockaddr*>(&from),
                          reinterpret_cast<sockaddr*>(&to), kResolveMs),
        "looking for the way to " + who(peer));
 }
 
+/// A connection to our own queue pair is called and answered here.
+bool VerbsTransport::is_welcome(const Happening& event) const {
+  const Rank from = event.ticket.from;
+  if (!event.has_ticket || from >= links_.size()) return false;
+  const Link& link = links_[from];
+  const bool awaited = from == rank_ ? link.caller == Caller::we : link.caller == Caller::they;
+  return awaited && !link.ended && stream::same_proof(event.ticket.proof, link.theirs);
+}
+
 void VerbsTransport::answer(const Happening& event) {
   Id id(event.id);
-  const Rank from = event.ticket.from;
-  const bool known = event.has_ticket && from <= rank_ && from < links_.size() &&
-                     stream::same_proof(event.ticket.proof, call_.theirs[from]);
-  const bool mirrored = known && from == rank_;
-  if (!known || (!mirrored && links_[from].connected)) {
+  if (!is_welcome(event)) {
     static_cast<void>(rdma_reject(id.get(), nullptr, 0));
     return;
   }
+  const Rank from = event.ticket.from;
   rdma_conn_param ours = parameters(agreed(depths_of(traits_.limits), event.offered), nullptr);
-  if (mirrored) {
+  if (from == rank_) {
     mirror_.reset();
     create_pair(*id, 1, 1);
     done(rdma_accept(id.get(), &ours), "answering ourselves");
@@ -211,24 +221,34 @@ void VerbsTransport::answer(const Happening& event) {
   Link& link = links_[from];
   link.id.reset();  // an earlier call of the same
   link.may_speak = false;
-  open_link(link, *id.release());
+  open_link(from, *id.release());
   if (rdma_accept(link.id.get(), &ours) != 0) not_yet(from, "answering: " + error_text(errno));
 }
 
-/// An attempt has failed: the other was busy, or has taken us for absent. Who calls does so once
-/// more, until the time is up.
+/// An attempt has failed: the other was busy, has taken us for absent, or has not admitted us yet.
+/// Who calls does so once more, until the time is up.
 void VerbsTransport::not_yet(Rank peer, std::string why) {
   Link& link = links_[peer];
   link.why = std::move(why);
   link.queue = SendQueue();
   link.id.reset();
-  if (peer >= rank_) link.call_again_ns = read_clock_ns(CLOCK_MONOTONIC) + kPauseNs;
+  if (link.caller == Caller::we) link.call_again_ns = read_clock_ns(CLOCK_MONOTONIC) + kPauseNs;
 }
 
 void VerbsTransport::call_again() {
   const std::uint64_t now = read_clock_ns(CLOCK_MONOTONIC);
-  for (Rank peer = rank_; peer < links_.size(); ++peer)
+  for (Rank peer = 0; peer < links_.size(); ++peer)
     if (links_[peer].call_again_ns != 0 && links_[peer].call_again_ns <= now) call(peer);
+}
+
+/// The connection is there: from now on nobody else is taken for the peer.
+void VerbsTransport::stand(Rank peer) noexcept {
+  Link& link = links_[peer];
+  if (link.connected) return;
+  link.connected = true;
+  link.caller = Caller::nobody;
+  link.ours = link.theirs = {};
+  if (works_) arrived_.push_back(peer);
 }
 
 /// False if nothing has happened.
@@ -256,20 +276,19 @@ void VerbsTransport::take(const Happening& event) {
 
 void VerbsTransport::go_on(Rank peer, const Happening& event) {
   Link& link = links_[peer];
-  const bool we_call = peer >= rank_;
-  const Ticket ticket{rank_, we_call ? call_.ours[peer] : stream::Proof{}};
+  const Ticket ticket{rank_, link.caller == Caller::we ? link.ours : stream::Proof{}};
   switch (event.what) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       done(rdma_resolve_route(event.id, kResolveMs), "looking for the route to " + who(peer));
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
-      open_link(link, *event.id);
+      open_link(peer, *event.id);
       rdma_conn_param ours = parameters(depths_of(traits_.limits), &ticket);
       if (rdma_connect(event.id, &ours) != 0) not_yet(peer, "calling: " + error_text(errno));
       return;
     }
     case RDMA_CM_EVENT_ESTABLISHED:
-      link.connected = true;
+      stand(peer);
       return;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -292,41 +311,108 @@ std::string VerbsTransport::who(Rank peer) const {
   return "member " + std::to_string(peer) + (at.empty() ? "" : " at " + at);
 }
 
+std::vector<Rank> VerbsTransport::unconnected() const {
+  std::vector<Rank> all;
+  for (Rank peer = 0; peer < links_.size(); ++peer)
+    if (links_[peer].caller != Caller::nobody) all.push_back(peer);
+  return all;
+}
+
 std::string VerbsTransport::missing() const {
   std::string all;
-  for (Rank peer = 0; peer < links_.size(); ++peer) {
-    if (links_[peer].connected || (peer == rank_ && !abilities_.atomics)) continue;
+  for (const Rank peer : unconnected()) {
     all += (all.empty() ? "" : ", ") + who(peer);
     if (!links_[peer].why.empty()) all += " [" + links_[peer].why + "]";
   }
   return all;
 }
 
+void VerbsTransport::expect(Rank peer, Caller caller, std::span<const std::byte> endpoint_address,
+                            const stream::Proof& ours, const stream::Proof& theirs) {
+  Link& link = links_[peer];
+  link.at = rendezvous::address_text(endpoint_address);
+  link.ours = ours;
+  link.theirs = theirs;
+  link.caller = caller;
+  if (caller == Caller::we)
+    link.endpoint_address.assign(endpoint_address.begin(), endpoint_address.end());
+}
+
 void VerbsTransport::connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                              std::span<const stream::Proof> ours,
                              std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
   rank_ = rank;
-  call_ = {.endpoint_addresses = {endpoint_addresses.begin(), endpoint_addresses.end()},
-           .ours = {ours.begin(), ours.end()},
-           .theirs = {theirs.begin(), theirs.end()},
-           .deadline_ns = deadline_ns};
-  const bool needs_mirror = abilities_.atomics && !abilities_.atomics_coherent_with_cpu;
-  if (!needs_mirror) links_[rank_].connected = true;
-  for (Rank peer = 0; peer < links_.size(); ++peer)
-    links_[peer].at = rendezvous::address_text(endpoint_addresses[peer]);
-  for (Rank peer = needs_mirror ? rank_ : rank_ + 1; peer < links_.size(); ++peer) call(peer);
+  deadline_ns_ = deadline_ns;
+  for (Rank peer = 0; peer < links_.size(); ++peer) {
+    const bool we_call = peer > rank_ || (peer == rank_ && needs_mirror());
+    const Caller caller = we_call ? Caller::we : peer < rank_ ? Caller::they : Caller::nobody;
+    expect(peer, caller, endpoint_addresses[peer], ours[peer], theirs[peer]);
+    if (peer == rank_ && !we_call) links_[peer].connected = true;
+    if (we_call) call(peer);
+  }
+}
+
+void VerbsTransport::enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
+                           std::span<const stream::Proof> ours,
+                           std::span<const stream::Proof> theirs, std::span<const Rank> absent) {
+  rank_ = rank;
+  enters_ = true;
+  deadline_ns_ = UINT64_MAX;
+  grow(endpoint_addresses.size(), absent.size());
+  passed_over_ = absent.size();
+  for (Rank peer = 0; peer < links_.size(); ++peer) {
+    if (std::ranges::find(absent, peer) != absent.end()) continue;
+    const bool we_call = peer < rank_ || (peer == rank_ && needs_mirror());
+    const Caller caller = we_call ? Caller::we : peer > rank_ ? Caller::they : Caller::nobody;
+    expect(peer, caller, endpoint_addresses[peer], ours[peer], theirs[peer]);
+    if (peer == rank_ && !we_call) links_[peer].connected = true;
+    if (we_call) call(peer);
+  }
+}
+
+/// Ranks whose members have gone need no room.
+void VerbsTransport::grow(std::size_t ranks, std::size_t gone) {
+  if (ranks - gone > most_members_)
+    throw Error(network_.place.device + " has completion queues for " +
+                std::to_string(most_members_) + " members at a time, with " +
+                std::to_string(slots_) + " slots each: there would be " +
+                std::to_string(ranks - gone));
+  links_.resize(ranks);
+  spent_.reserve(std::size_t{most_members_} * kFrames);
+  owed_.reserve(std::size_t{2} * most_members_);
+}
+
+std::vector<std::byte> VerbsTransport::endpoint() {
+  if (!listener_) listen(kBacklog);
+  return endpoint_address();
+}
+
+void VerbsTransport::admit(Rank first, std::span<const stream::Newcomer> newcomers) {
+  static_cast<void>(endpoint());
+  const auto closed = static_cast<std::size_t>(
+      std::ranges::count_if(links_, [](const Link& link) { return link.closed; }));
+  const std::size_t never = passed_over_ + first - links_.size();
+  grow(first + newcomers.size(), closed + never);
+  passed_over_ = never;
+  for (std::size_t i = 0; i < newcomers.size(); ++i)
+    expect(first + static_cast<Rank>(i), Caller::they, newcomers[i].endpoint, newcomers[i].ours,
+           newcomers[i].theirs);
+}
+
+bool VerbsTransport::is_on_this_host(std::span<const std::byte> endpoint) const {
+  return listener_ && same_host(endpoint, endpoint_address());
 }
 
 bool VerbsTransport::connected() {
   Happening event;
   while (next_happening(event)) take(event);
   call_again();
-  if (missing().empty()) {
-    listener_.reset();  // nobody else is expected
-    call_ = {};
+  if (unconnected().empty()) {
+    if (!enters_) listener_.reset();  // nobody else is expected yet
+    works_ = true;
     return true;
   }
-  if (read_clock_ns(CLOCK_MONOTONIC) < call_.deadline_ns) return false;
+  if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns_) return false;
   throw Error("the members have met, but there is no connection to " + missing() +
               ": are all on the same RDMA network, and did nobody choose a device or address "
               "(JoinOptions) that the others cannot reach?");
@@ -334,7 +420,7 @@ bool VerbsTransport::connected() {
 
 Awaited VerbsTransport::awaited() const {
   Awaited news;
-  news.by(std::min(call_.deadline_ns, read_clock_ns(CLOCK_MONOTONIC) + kPatienceNs));
+  news.by(std::min(deadline_ns_, read_clock_ns(CLOCK_MONOTONIC) + kPatienceNs));
   news.descriptors.push_back({events_->fd, POLLIN, 0});
   return news;
 }

@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kMaxCompletionsPerRound = 64;
 constexpr std::uint64_t kLookIntervalNs = 1'000'000;
 constexpr int kRoundsBeforeAnEnd = 8;
+/// Of strangers, too: so that nobody can hold poll().
+constexpr int kMaxEventsPerLook = 64;
 constexpr std::uint64_t kLastWordsNs = 100'000'000;
 /// So many are told of with the next frame, and alone if there is none.
 constexpr std::uint32_t kWorthTelling = kFrames / 4;
@@ -146,6 +148,8 @@ void VerbsTransport::return_buffers() noexcept {
 }
 
 void VerbsTransport::progress(stream::Receiver& receiver) noexcept {
+  if (!closed_.empty()) give_back_closed();
+  if (!arrived_.empty()) tell_arrived(receiver);
   if (!spent_.empty() || !owed_.empty()) return_buffers();
   drain(receiver);
   if (!ended_.empty()) {
@@ -153,7 +157,7 @@ void VerbsTransport::progress(stream::Receiver& receiver) noexcept {
     for (int i = 0; i < kRoundsBeforeAnEnd && drain(receiver) > 0; ++i) {
     }
     for (const Rank peer : std::exchange(ended_, {}))
-      if (links_[peer].id) receiver.take_end(peer, links_[peer].why);
+      if (!links_[peer].closed) receiver.take_end(peer, links_[peer].why);
   }
 }
 
@@ -237,6 +241,10 @@ void VerbsTransport::take_received(Rank peer, const ibv_wc& completion,
                                    stream::Receiver& receiver) {
   Link& link = links_[peer];
   const auto buffer = static_cast<std::uint32_t>(completion.wr_id % kReceiveBit);
+  if (!link.connected && !link.ended) [[unlikely]] {  // what it says can outrun the event
+    stand(peer);
+    tell_arrived(receiver);
+  }
   link.may_speak = true;
   if (!take_count(peer, completion)) return;
   if (is_count_alone(completion)) {
@@ -259,19 +267,37 @@ void VerbsTransport::take_record(Rank peer, const Record& record, stream::Receiv
   if (record.completion != nullptr) receiver.take_finished(peer, *record.completion, true);
 }
 
-/// Events are deaths only, and looking for them is a system call.
+/// Events are deaths and newcomers only, and looking for them is a system call.
 void VerbsTransport::look_around(std::uint64_t now_ns) noexcept {
   if (now_ns < next_look_ns_) return;
   next_look_ns_ = now_ns + kLookIntervalNs;
   Happening event;
-  while (next_happening(event)) {
-    const Rank peer = peer_of(event.id);
-    if (peer >= links_.size()) continue;
-    if (event.what == RDMA_CM_EVENT_DISCONNECTED)
-      end(peer, "its connection closed: the process exited or was killed, or has given us up");
-    else if (event.what == RDMA_CM_EVENT_DEVICE_REMOVAL)
-      end(peer, "our device " + network_.place.device + " is gone");
+  for (int i = 0; i < kMaxEventsPerLook && next_happening(event); ++i) take_later(event);
+}
+
+/// What happens once the fabric works. Whoever cannot be answered has failed.
+void VerbsTransport::take_later(const Happening& event) noexcept {
+  const bool is_call = event.what == RDMA_CM_EVENT_CONNECT_REQUEST;
+  const Rank peer = is_call ? event.ticket.from : peer_of(event.id);
+  const bool is_newcomer = peer < links_.size() && links_[peer].caller == Caller::they;
+  try {
+    if (is_call) return answer(event);
+    if (is_newcomer) return take_newcomer(peer, event);
+  } catch (const Error& error) {
+    if (is_newcomer) end(peer, error.what());
+    return;
   }
+  if (peer >= links_.size()) return;
+  if (event.what == RDMA_CM_EVENT_DISCONNECTED)
+    end(peer, "its connection closed: the process exited or was killed, or has given us up");
+  else if (event.what == RDMA_CM_EVENT_DEVICE_REMOVAL)
+    end(peer, "our device " + network_.place.device + " is gone");
+}
+
+/// It has no connection yet, and may call again.
+void VerbsTransport::take_newcomer(Rank peer, const Happening& event) {
+  if (event.what == RDMA_CM_EVENT_DISCONNECTED) return not_yet(peer, "it has hung up");
+  go_on(peer, event);
 }
 
 Rank VerbsTransport::peer_of(const rdma_cm_id* id) const noexcept {
@@ -294,8 +320,29 @@ void VerbsTransport::close(Rank peer) noexcept {
   link.ended = true;
   link.connected = false;
   link.queue.close();
+  link.caller = Caller::nobody;
   if (link.id) static_cast<void>(rdma_disconnect(link.id.get()));
   link.id.reset();
+  if (!std::exchange(link.closed, true)) closed_.push_back(peer);
+}
+
+/// Not at once, as a frame in it may be what makes us close the link.
+void VerbsTransport::tell_arrived(stream::Receiver& receiver) {
+  for (const Rank peer : std::exchange(arrived_, {}))
+    if (!links_[peer].ended) receiver.take_link(peer);
+}
+
+void VerbsTransport::give_back_closed() noexcept {
+  for (const Rank peer : std::exchange(closed_, {})) {
+    Link& link = links_[peer];
+    link.queue = SendQueue();
+    link.staging.reset();
+    link.frames.reset();
+    link.pages.reset();
+    link.free = {};
+    link.endpoint_address = {};
+    link.at = {};
+  }
 }
 
 void VerbsTransport::watch(int epoll) {
@@ -310,6 +357,7 @@ void VerbsTransport::watch(int epoll) {
 bool VerbsTransport::may_wait() noexcept {
   next_look_ns_ = 0;  // what wakes us may be an event
   return_buffers();
+  if (!arrived_.empty()) return false;
   if (!ended_.empty() || !owed_.empty() || !held_.empty()) return false;
   ibv_cq* queue = nullptr;
   void* context = nullptr;

@@ -3,6 +3,7 @@
 #include <dunlin/fabric/verbs.hpp>
 
 #include "fabric/launch/complete.hpp"
+#include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
@@ -11,6 +12,7 @@ namespace dunlin::verbs {
 namespace {
 
 using NetworkJoin = stream::NetworkJoin<VerbsTransport>;
+using NetworkEntry = stream::NetworkEntry<VerbsTransport>;
 
 std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t members) {
   try {
@@ -21,11 +23,28 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
   }
 }
 
-NetworkJoin::Parts parts(const JoinOptions& given) {
-  JoinOptions options = given;
+void check_provider(const JoinOptions& options) {
   if (!options.provider.empty())
     throw Error("verbs has no providers: leave `provider` empty, or join '" + options.provider +
                 "' over ofi");
+}
+
+stream::Describe describe(const std::string& place, const VerbsTransport* transport) {
+  return [place, transport](stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
+    const auto here =
+        std::count_if(all.endpoint_addresses.begin(), all.endpoint_addresses.end(),
+                      [&](const std::vector<std::byte>& endpoint_address) {
+                        return same_host(endpoint_address, all.endpoint_addresses[made.rank]);
+                      });
+    made.kind = "verbs";
+    made.description = transport->description() + (place.empty() ? "" : "; " + place);
+    made.host_members = static_cast<std::uint32_t>(here);
+  };
+}
+
+NetworkJoin::Parts parts(const JoinOptions& given) {
+  JoinOptions options = given;
+  check_provider(options);
   const std::string place = launch::complete(options);
   const std::uint32_t members = rendezvous::count_members(options);
   const Network network = choose_network({.device = options.device, .address = options.address});
@@ -35,17 +54,19 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
           .rendezvous = rendezvous::rendezvous_options(options),
           .place = place,
           .silence_timeout_ms = options.silence_timeout_ms,
-          .describe = [place, made_transport](stream::Attachment& made,
-                                              const rendezvous::PeerEndpoints& all) {
-            const auto here = std::count_if(
-                all.endpoint_addresses.begin(), all.endpoint_addresses.end(),
-                [&](const std::vector<std::byte>& endpoint_address) {
-                  return same_host(endpoint_address, all.endpoint_addresses[made.rank]);
-                });
-            made.kind = "verbs";
-            made.description = made_transport->description() + (place.empty() ? "" : "; " + place);
-            made.host_members = static_cast<std::uint32_t>(here);
-          }};
+          .describe = describe(place, made_transport)};
+}
+
+std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
+  check_provider(options);
+  const Network network = choose_network({.device = options.device, .address = options.address});
+  std::unique_ptr<VerbsTransport> transport = listen_on(network, 1);
+  const VerbsTransport* const made_transport = transport.get();
+  return std::make_unique<NetworkEntry>(
+      NetworkEntry::Parts{.network = std::move(transport),
+                          .timeout_ms = options.timeout_ms,
+                          .silence_timeout_ms = options.silence_timeout_ms,
+                          .describe = describe({}, made_transport)});
 }
 
 }  // namespace
@@ -60,7 +81,7 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
 
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
   return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
-                                                     begin_join);
+                                                     begin_join, begin_entry);
 }
 
 std::vector<std::string> devices() {

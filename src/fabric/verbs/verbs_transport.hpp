@@ -22,6 +22,9 @@
 ///      alone; for such messages there are buffers besides.
 ///  VRB-V2  Queue pairs are destroyed before the memory that they may still touch is let go.
 ///  VRB-V3  The accepting side of a connection sends nothing before it has received something.
+///  VRB-V5  The completion queue has room for the slots of as many members as there can be at a
+///      time, from the beginning; and a link never moves. So a newcomer costs its own queue pair
+///      and the frames of that, and nothing else is made or registered again.
 namespace dunlin::verbs {
 
 inline constexpr std::size_t kFrameBytes = stream::kMinFrameBytes;
@@ -33,6 +36,8 @@ inline constexpr std::uint32_t kReceives = kFrames + 2;
 inline constexpr std::uint32_t kReservedSlots = kFrames + 4;
 inline constexpr std::uint32_t kMaxSlots = 512;
 inline constexpr std::uint32_t kMinSlots = 64;
+/// At least as many can be in a group at a time, however few it begins with (VRB-V5).
+inline constexpr std::uint32_t kRoomForMembers = 64;
 
 /// A request's number: 32 bits that count, whether it receives, and the tag of its link.
 inline constexpr unsigned kPeerShift = 40;
@@ -54,16 +59,23 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
 
   /// Device, address, and what it promises, in a line.
   [[nodiscard]] std::string description() const;
-  /// Where we listen: what a peer needs to connect.
+  /// Where we listen: what a peer needs to connect. Requires that we do.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
+  /// As a newcomer: begins to connect to all ranks below ours that are not absent, as often as it
+  /// takes, and to be called by all above. Goes on listening.
+  void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
+             std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+             std::span<const Rank> absent);
   /// Goes on; true once there is a connection to each. Error when the time is up, which names who
   /// is missing.
   [[nodiscard]] bool connected();
+  /// Who is missing.
+  [[nodiscard]] std::vector<Rank> unconnected() const;
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
 
@@ -78,6 +90,9 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   [[nodiscard]] stream::DeviceOperations* reach() noexcept override { return this; }
   void watch(int epoll) override;
   [[nodiscard]] bool may_wait() noexcept override;
+  [[nodiscard]] std::vector<std::byte> endpoint() override;
+  void admit(Rank first, std::span<const stream::Newcomer> newcomers) override;
+  [[nodiscard]] bool is_on_this_host(std::span<const std::byte> endpoint) const override;
 
   [[nodiscard]] const Abilities& abilities() const noexcept override { return abilities_; }
   [[nodiscard]] stream::Key open(std::span<std::byte> memory) override;
@@ -98,7 +113,13 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
     std::span<std::byte> memory;
     Memory registration;
   };
+  /// Who calls whom; nobody if there is to be no connection, or is none any more.
+  enum class Caller : std::uint8_t { nobody, we, they };
   struct Link {
+    Caller caller = Caller::nobody;
+    std::vector<std::byte> endpoint_address;  // if we call
+    stream::Proof ours{};                     // STR-S7, until there is a connection
+    stream::Proof theirs{};
     Pages pages;                   // frames to send, to receive, and staging
     Memory frames;                 // least rights: our device only
     Memory staging;                // and, on iWARP, what reads are answered into
@@ -113,17 +134,11 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
     bool connected = false;
     bool may_speak = true;
     bool ended = false;
+    bool closed = false;
     std::uint64_t call_again_ns = 0;
     std::string why;
     std::string at;  // "10.0.0.7:40112"
     Id id;           // last, so that the queue pair goes first (VRB-V2)
-  };
-  /// What is known of the others, while we connect.
-  struct Call {
-    std::vector<std::vector<std::byte>> endpoint_addresses;
-    std::vector<stream::Proof> ours;
-    std::vector<stream::Proof> theirs;
-    std::uint64_t deadline_ns = 0;
   };
   struct Ticket {
     std::uint32_t from = 0;
@@ -146,11 +161,20 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
 
   // connections.cpp
   void listen(int backlog);
+  void grow(std::size_t ranks, std::size_t gone);
+  /// Whether atomics on our own memory are our device's business.
+  [[nodiscard]] bool needs_mirror() const noexcept {
+    return abilities_.atomics && !abilities_.atomics_coherent_with_cpu;
+  }
   void make_queues(std::uint32_t members);
-  void open_link(Link& link, rdma_cm_id& id);
+  void expect(Rank peer, Caller caller, std::span<const std::byte> endpoint_address,
+              const stream::Proof& ours, const stream::Proof& theirs);
+  void open_link(Rank peer, rdma_cm_id& id);
   void create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives);
   void call(Rank peer);
+  [[nodiscard]] bool is_welcome(const Happening& event) const;
   void answer(const Happening& event);
+  void stand(Rank peer) noexcept;
   void not_yet(Rank peer, std::string why);
   void call_again();
   void take(const Happening& event);
@@ -172,6 +196,10 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   [[nodiscard]] bool take_count(Rank peer, const ibv_wc& completion) noexcept;
   void take_record(Rank peer, const Record& record, stream::Receiver& receiver);
   void end(Rank peer, std::string why) noexcept;
+  void take_later(const Happening& event) noexcept;
+  void take_newcomer(Rank peer, const Happening& event);
+  void tell_arrived(stream::Receiver& receiver);
+  void give_back_closed() noexcept;
   [[nodiscard]] Rank peer_of(const rdma_cm_id* id) const noexcept;
   [[nodiscard]] Rank peer_of(const ibv_wc& completion) const noexcept;
 
@@ -203,11 +231,17 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   std::uint32_t inline_bytes_ = 0;  // what every pair can
   std::uint32_t pairs_ = 0;
 
-  Rank rank_ = UINT32_MAX;  // not known yet
-  Call call_;
+  Rank rank_ = UINT32_MAX;          // not known yet
+  bool enters_ = false;             // goes on listening
+  bool works_ = false;              // all were connected: who comes now is a newcomer
+  std::uint64_t deadline_ns_ = 0;   // while we connect
+  std::uint32_t most_members_ = 0;  // at a time (VRB-V5)
+  std::size_t passed_over_ = 0;     // ranks that no member ever has
   std::vector<Opened> opened_;
-  std::vector<Link> links_;         // by rank; our own: for atomics
+  std::deque<Link> links_;          // by rank; our own: for atomics
   Id mirror_;                       // the answering end of our own
+  std::vector<Rank> arrived_;       // newcomers with a connection, not told yet
+  std::vector<Rank> closed_;        // have memory to be given back
   std::vector<Rank> ended_;         // not told yet
   std::vector<Rank> owed_;          // are to be told how many of their frames were received
   std::uint64_t next_look_ns_ = 0;  // at events

@@ -11,7 +11,8 @@ namespace {
 
 class RealGround final : public Ground {
  public:
-  using Begin = std::function<std::unique_ptr<PendingJoin>(const std::string&, Rank, std::uint32_t)>;
+  using Begin =
+      std::function<std::unique_ptr<PendingJoin>(const std::string&, Rank, std::uint32_t)>;
   using Place = std::function<std::shared_ptr<Rendezvous>(const std::string&, Rank)>;
 
   RealGround(std::uint32_t founders, std::uint32_t nodes, const Begin& begin, Place place)
@@ -90,7 +91,18 @@ std::unique_ptr<Ground> on_shm(std::uint32_t founders, std::uint32_t nodes) {
       });
 }
 
+/// Made before the first is added, whichever file comes first.
+std::vector<Grower>& added_growers() {
+  static std::vector<Grower> all;
+  return all;
+}
+
 }  // namespace
+
+bool add_grower(Grower grower) {
+  added_growers().push_back(std::move(grower));
+  return true;
+}
 
 std::unique_ptr<Ground> real_ground(
     std::uint32_t founders, std::uint32_t nodes,
@@ -104,7 +116,10 @@ std::vector<Grower> growers() {
   sim::Profile wild = sim::profile("ib100");
   wild.jitter = 0.9;
   wild.ordered_placement = false;
-  return {{"Shm", on_shm}, simulated("Sim", sim::profile("ib100")), simulated("SimWild", wild)};
+  std::vector<Grower> all{
+      {"Shm", on_shm}, simulated("Sim", sim::profile("ib100")), simulated("SimWild", wild)};
+  all.insert(all.end(), added_growers().begin(), added_growers().end());
+  return all;
 }
 
 }  // namespace dunlin::conformance

@@ -329,6 +329,22 @@ TEST_P(Growing, AdmissionsThatCannotBeAreRefused) {
   EXPECT_EQ(fabric(0).size(), 1u);
 }
 
+TEST_P(Growing, WhoDoesNotKnowTheKeyIsNotTaken) {
+  if (GetParam().variant.starts_with("Sim")) GTEST_SKIP() << "simulated nodes prove nothing";
+  start(2, 4);
+  const Admission admission = admission_of(2, 1);
+  admit_everywhere(admission);
+  Admission guessed = admission;
+  for (std::byte& one : guessed.key) one ^= std::byte{0x55};
+  begin(guessed);
+  let_in(3);
+  EXPECT_EQ(member(2).fabric, nullptr);
+  for (Rank rank = 0; rank < 2; ++rank) {
+    EXPECT_FALSE(fabric(rank).linked(2));
+    EXPECT_FALSE(fabric(rank).failed(2));
+  }
+}
+
 TEST_P(Growing, ManyComeAndGo) {
   constexpr std::uint32_t kTurns = 20;
   start(2, 2 + kTurns);

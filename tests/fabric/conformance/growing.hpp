@@ -43,4 +43,7 @@ struct Grower {
 
 [[nodiscard]] std::vector<Grower> growers();
 
+/// One more of them, from a file that is compiled only where there is what it needs.
+bool add_grower(Grower grower);
+
 }  // namespace dunlin::conformance

@@ -1,5 +1,6 @@
 #include <dunlin/fabric/ofi.hpp>
 
+#include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
 
 namespace dunlin::conformance {
@@ -35,5 +36,25 @@ std::vector<Backend> ofi_backends() {
 
 DUNLIN_CONFORMANCE(Ofi, ofi_backends);
 DUNLIN_CONFORMANCE_SUITE(Ofi, Forming, ofi_backends);
+
+namespace {
+
+/// A newcomer meets nobody: the suite tells it of the members.
+std::unique_ptr<Ground> on_ofi(std::uint32_t founders, std::uint32_t nodes) {
+  return real_ground(
+      founders, nodes,
+      [](const std::string& group, Rank rank, std::uint32_t members) {
+        return ofi::begin_join(options_for(group, rank, members));
+      },
+      [](const std::string& group, Rank rank) {
+        ofi::JoinOptions options = options_for("newcomers", ofi::JoinOptions::kAnyRank, 0);
+        options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
+        return ofi::rendezvous(options, {});
+      });
+}
+
+const bool ofi_grows = add_grower({"Ofi", on_ofi});
+
+}  // namespace
 
 }  // namespace dunlin::conformance

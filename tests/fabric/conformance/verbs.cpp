@@ -2,6 +2,7 @@
 
 #include <dunlin/fabric/verbs.hpp>
 
+#include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
 
 namespace dunlin::conformance {
@@ -49,5 +50,30 @@ std::vector<Backend> verbs_backends() {
 
 DUNLIN_CONFORMANCE(Verbs, verbs_backends);
 DUNLIN_CONFORMANCE_SUITE(Verbs, Forming, verbs_backends);
+
+namespace {
+
+/// A newcomer meets nobody: the suite tells it of the members.
+Grower verbs_grower(const Backend& backend) {
+  const auto start = [backend](std::uint32_t founders, std::uint32_t nodes) {
+    return real_ground(founders, nodes, backend.begin,
+                       [device = backend.variant](const std::string& group, Rank rank) {
+                         verbs::JoinOptions options =
+                             options_for(device, "newcomers", verbs::JoinOptions::kAnyRank, 0);
+                         options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
+                         return verbs::rendezvous(options, {});
+                       });
+  };
+  return {"Verbs_" + backend.variant, start};
+}
+
+bool add_verbs_growers() {
+  for (const Backend& backend : verbs_backends()) add_grower(verbs_grower(backend));
+  return true;
+}
+
+const bool verbs_grow = add_verbs_growers();
+
+}  // namespace
 
 }  // namespace dunlin::conformance
