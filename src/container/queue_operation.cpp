@@ -277,10 +277,6 @@ bool QueueState::reserved(QueueOperation& op) noexcept {
   op.ticket_ = reservation.before;
   saw(op.ticket_ + op.wanted_, 0);
   enlist(op);
-  if (!has_room(op.ticket_ + op.wanted_ - 1) && op.promise_ == Promise::writes) {
-    op.end(Status::full);  // nobody makes room in this phase
-    return false;
-  }
   op.stage_ = Stage::room;
   return true;
 }
