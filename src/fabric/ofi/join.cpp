@@ -21,6 +21,9 @@ std::unique_ptr<OfiTransport> listen_on(Network& network, std::uint32_t members)
 
 NetworkJoin::Parts parts(const JoinOptions& given) {
   JoinOptions options = given;
+  if (options.encrypt)
+    throw Error("ofi does not encrypt what members tell each other: join over tcp, or leave out "
+                "`encrypt`");
   if (options.provider.empty()) options.provider = kDefaultProvider;
   std::string place = launch::complete(options);
   const std::uint32_t members = rendezvous::count_members(options);

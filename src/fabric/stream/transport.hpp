@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <dunlin/fabric.hpp>
 
@@ -12,11 +13,24 @@
 /// made. Knows nothing of what is in a frame. Called by the fabric's thread only.
 namespace dunlin::stream {
 
+/// Memory that is to be filled; null: the bytes are thrown away.
+struct Place {
+  std::byte* at = nullptr;
+  std::size_t bytes = 0;
+};
+
 /// Who is told what has arrived, from within Transport::progress().
 class Receiver {
  public:
   /// A whole frame, on a whole word; gone when this returns.
   virtual void take_frame(Rank from, std::span<const std::byte> frame) = 0;
+  /// A frame is here, and the bytes behind it are not: adds the places where they go, in their
+  /// order. take_frame() follows when they are filled. False if there is something wrong with the
+  /// frame, of which the receiver takes care. (Transport::attach)
+  [[nodiscard]] virtual bool find_places(Rank, std::span<const std::byte> /*frame*/,
+                                         std::vector<Place>&) {
+    return false;
+  }
   /// The stream has ended; once, and after all frames that came on it.
   virtual void take_end(Rank from, std::string why) = 0;
   /// An operation by device that somebody waits for is finished (Reach).
@@ -52,6 +66,22 @@ class Transport {
   virtual void relieve(Receiver&) noexcept {}
   /// Ends the stream; nothing is taken from it any more, and its end is not told.
   virtual void close(Rank peer) noexcept = 0;
+
+  // Bytes behind a frame: the puts of a frame may leave theirs where they are, for a transport that
+  // gathers them when it sends the frame, and scatters them when it receives it.
+  /// Whether there can be any.
+  [[nodiscard]] virtual bool carries_behind() const noexcept { return false; }
+  /// Adds bytes behind the frame whose buffer is lent: how many, 0 if there is no room for more.
+  /// They are read until the next settle() or commit() to this peer returns.
+  [[nodiscard]] virtual std::size_t attach(Rank, const std::byte*, std::size_t) noexcept {
+    return 0;
+  }
+  /// How many were attached since then.
+  [[nodiscard]] virtual std::size_t unsettled_bytes(Rank) const noexcept { return 0; }
+  /// Copies them.
+  virtual void settle(Rank) noexcept {}
+  /// This memory is about to be released: bytes that were to be placed in it are thrown away.
+  virtual void forget_places(std::span<const std::byte>) noexcept {}
 
   /// What its devices can do by themselves; null: nothing.
   [[nodiscard]] virtual DeviceOperations* reach() noexcept { return nullptr; }
