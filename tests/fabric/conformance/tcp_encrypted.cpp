@@ -1,0 +1,42 @@
+#include <dunlin/fabric/tcp.hpp>
+
+#include "fabric/conformance/real_group.hpp"
+
+/// What encryption may change: how bytes are cut, when a socket has something, how a connection
+/// ends. All else is held by tcp.cpp.
+namespace dunlin::conformance {
+
+namespace {
+
+tcp::JoinOptions encrypted_options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
+  return {.group = group,
+          .members = nodes,
+          .rank = rank,
+          .timeout_ms = 60'000,
+          .silence_timeout_ms = 0,
+          .rendezvous = "unix:" + group,
+          .secret = "only these tests know it",
+          .encrypt = true};
+}
+
+}  // namespace
+
+std::vector<Backend> encrypted_tcp_backends() {
+  Backend encrypted{.variant = "encrypted"};
+  encrypted.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
+    return tcp::join(encrypted_options_for(group, rank, nodes));
+  };
+  encrypted.begin = [](const std::string& group, Rank rank, std::uint32_t nodes) {
+    return tcp::begin_join(encrypted_options_for(group, rank, nodes));
+  };
+  encrypted.start = [encrypted](std::uint32_t nodes) { return start_real_group(encrypted, nodes); };
+  return {encrypted};
+}
+
+DUNLIN_CONFORMANCE_SUITE(TcpEncrypted, Order, encrypted_tcp_backends);
+DUNLIN_CONFORMANCE_SUITE(TcpEncrypted, Limits, encrypted_tcp_backends);
+DUNLIN_CONFORMANCE_SUITE(TcpEncrypted, Death, encrypted_tcp_backends);
+DUNLIN_CONFORMANCE_SUITE(TcpEncrypted, Waiting, encrypted_tcp_backends);
+DUNLIN_CONFORMANCE_SUITE(TcpEncrypted, Processes, encrypted_tcp_backends);
+
+}  // namespace dunlin::conformance
