@@ -182,9 +182,8 @@ Listener listen_at(const Choice& choice, std::uint32_t members) {
   const std::vector<SocketAddress> targets = rendezvous::resolve(
       {.text = place.address, .unix_name = {}, .host = place.address, .port = "0"}, fault);
   if (targets.empty()) throw Error("the address '" + place.address + "' cannot be used: " + fault);
-  Listener listener{.socket = Descriptor(),
-                    .at = targets.front(),
-                    .why = place.address + ", " + place.why};
+  Listener listener{
+      .socket = Descriptor(), .at = targets.front(), .why = place.address + ", " + place.why};
   if (const int error = listen_on(listener, static_cast<int>(members) + kOtherCallers); error != 0)
     throw_not_here("this host cannot listen at " + place.address + " (" + error_text(error) + ")");
   return listener;

@@ -47,13 +47,12 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
   const std::uint32_t members = rendezvous::count_members(options);
   Listener listener = listener_for(options, members);
   stream::Describe description = describe(options, listener, place);
-  return {
-      .network =
-          std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt), members),
-      .rendezvous = rendezvous::rendezvous_options(options),
-      .place = std::move(place),
-      .silence_timeout_ms = options.silence_timeout_ms,
-      .describe = std::move(description)};
+  return {.network = std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt),
+                                                    members),
+          .rendezvous = rendezvous::rendezvous_options(options),
+          .place = std::move(place),
+          .silence_timeout_ms = options.silence_timeout_ms,
+          .describe = std::move(description)};
 }
 
 std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {

@@ -52,8 +52,8 @@ void TcpTransport::connect(Rank rank, std::span<const std::vector<std::byte>> en
 }
 
 void TcpTransport::enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
-                         std::span<const stream::Proof> ours,
-                         std::span<const stream::Proof> theirs, std::span<const Rank> absent) {
+                         std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+                         std::span<const Rank> absent) {
   connections_.resize(endpoint_addresses.size());
   connector_.enter(rank, endpoint_addresses, ours, theirs, absent);
 }
@@ -242,7 +242,8 @@ void TcpTransport::end(Connection& connection, std::string why) {
 
 void TcpTransport::tell_ends(stream::Receiver& receiver) {
   for (const Rank peer : std::exchange(ended_, {}))
-    if (connections_[peer] && connections_[peer]->wire.open()) receiver.take_end(peer, connections_[peer]->why);
+    if (connections_[peer] && connections_[peer]->wire.open())
+      receiver.take_end(peer, connections_[peer]->why);
 }
 
 void TcpTransport::forget_places(std::span<const std::byte> memory) noexcept {
