@@ -256,6 +256,10 @@ ssize_t SecureSession::send(std::span<const iovec> pieces) noexcept {
 }
 
 ssize_t SecureSession::receive(std::span<const iovec> pieces) noexcept {
+  if (over_) {
+    errno = over_error_;
+    return over_error_ == 0 ? 0 : -1;
+  }
   std::size_t total = 0;
   for (const iovec& piece : pieces) {
     for (std::size_t at = 0; at < piece.iov_len;) {
@@ -263,7 +267,12 @@ ssize_t SecureSession::receive(std::span<const iovec> pieces) noexcept {
       std::size_t got = 0;
       const int result = SSL_read_ex(session_.get(), static_cast<std::byte*>(piece.iov_base) + at,
                                      piece.iov_len - at, &got);
-      if (result <= 0) return total > 0 ? static_cast<ssize_t>(total) : failure(result);
+      if (result <= 0) {
+        const ssize_t failed = failure(result);
+        over_ = failed == 0 || errno != EAGAIN;
+        if (over_) over_error_ = failed == 0 ? 0 : errno;
+        return total > 0 ? static_cast<ssize_t>(total) : failed;
+      }
       at += got;
       total += got;
     }

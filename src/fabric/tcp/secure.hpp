@@ -89,6 +89,9 @@ class SecureSession {
   std::size_t staged_bytes_ = 0;
   /// Why the socket takes nothing any more (errno). OpenSSL is not told, so that it still receives.
   int broken_ = 0;
+  /// Nothing more comes, because of this error, or of an end. OpenSSL says so only once.
+  bool over_ = false;
+  int over_error_ = 0;
 };
 
 }  // namespace dunlin::tcp
