@@ -1,3 +1,4 @@
+#include "fabric/shm/fence.hpp"
 #include "fabric/shm/shm_backend.hpp"
 
 #include <fcntl.h>
@@ -69,6 +70,7 @@ void ShmBackend::attach(Rank rank) {
   attention_[rank].bell = link.bell.get();
   attention_[rank].needs_fence = link.needs_fence;
   core().on_silence_timeout(link.silence_timeout_ms);
+  if (rank != self_.rank) contacts_[rank].process = descriptor_of(link.pid);
   if (rank != self_.rank && !core().sleeper().watch(link.socket.get(), rank))
     throw Error("watching " + core().name_of(rank) + " failed: " + error_text(errno));
 }

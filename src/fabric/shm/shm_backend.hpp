@@ -40,6 +40,7 @@ class ShmBackend final : public FabricBackend {
 
   void start() override;
   void close(Rank peer) noexcept override;
+  [[nodiscard]] Fenced fence(Rank peer) noexcept override;
   void drain(Rank peer) override;
   void attend_soon() noexcept override;
   [[nodiscard]] std::string detail_of(Rank peer) const override;
@@ -82,6 +83,7 @@ class ShmBackend final : public FabricBackend {
   };
   struct Contact {
     Link link;
+    Descriptor process;  // by which it can be killed, and its end seen
     MessageReceiver receiver;
     std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
     std::deque<Outgoing> outgoing;
