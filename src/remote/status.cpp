@@ -38,6 +38,8 @@ std::string_view describe(Status status) noexcept {
       return "this process does not hold its lock";
     case Status::already_held:
       return "this process holds its lock already";
+    case Status::not_kept:
+      return "this version is not kept any more, or was not put yet";
   }
   return "ended in a way that has no name";
 }

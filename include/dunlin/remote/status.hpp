@@ -24,6 +24,7 @@ enum class Status : std::uint8_t {
   not_allowed,   // this kind of memory does not take this call
   not_held,      // unlock without lock
   already_held,  // lock of a lock that this process holds
+  not_kept,      // delta: this version was put too long ago, or not yet
 };
 
 /// A few words, to be part of a sentence.
