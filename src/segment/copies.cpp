@@ -203,7 +203,8 @@ void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
   if (segment != nullptr && message.type == Type::no_copy) {
     segment->lost = segment->unsure;
   } else if (segment != nullptr && !segment->lost) {
-    if (segment->primary != from) ++segment->placement;
+    const bool lost_backup = segment->backup != kNobody && segment->backup != message.backup;
+    if (segment->primary != from || lost_backup) ++segment->placement;
     segment->primary = from;
     segment->offset = message.offset;
     segment->backup = message.backup;
