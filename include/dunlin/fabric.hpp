@@ -54,7 +54,7 @@ struct Properties {
   std::uint32_t max_inline_bytes;  // a source of up to this size may be reused at once
   std::uint32_t max_peers;
   std::uint32_t queue_slots;  // operations in flight per peer before post() says queue_full
-  bool expel_fences = true;   // an expelled peer cannot change our memory any more; else see fence()
+  bool expel_fences = true;  // an expelled peer cannot change our memory any more; else see fence()
 };
 
 /// Whether a failed peer can still change memory that it has mapped.

@@ -90,9 +90,10 @@ ChunkPool::State::State(Progress& its_progress, ChunkPoolOptions its_options)
                 "': blocks need at least 1 byte, and chunks 1 to 64 of them");
   options.block_bytes = round_up(options.block_bytes, kCacheLineBytes);
   own_chunks = static_cast<std::uint32_t>(options.own_bytes / stride());
-  region = fabric.allocate({.name = "chunks:" + options.name,
-                            .bytes = std::max<std::uint64_t>(own_chunks * stride(), kCacheLineBytes),
-                            .layout_hash = options.block_bytes * 65 + options.blocks_per_chunk});
+  region =
+      fabric.allocate({.name = "chunks:" + options.name,
+                       .bytes = std::max<std::uint64_t>(own_chunks * stride(), kCacheLineBytes),
+                       .layout_hash = options.block_bytes * 65 + options.blocks_per_chunk});
   // A line without a chunk behind it is nobody's to take.
   if (own_chunks == 0)
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
@@ -202,9 +203,8 @@ bool ChunkPool::State::begin_step(Rank rank, Home& home) noexcept {
     home.doing = Doing::look;
     return true;
   }
-  const Refusal refusal =
-      post(home, compare_swap(rank, region.id(), home.taking * stride(), 0,
-                              std::uint64_t{fabric.rank()} + 1, &home.before));
+  const Refusal refusal = post(home, compare_swap(rank, region.id(), home.taking * stride(), 0,
+                                                  std::uint64_t{fabric.rank()} + 1, &home.before));
   if (refusal == Refusal::none) home.doing = Doing::take;
   if (refusal == Refusal::out_of_bounds) {
     home.full = true;

@@ -15,18 +15,18 @@ namespace dunlin::remote {
 struct Node {
   enum class Phase : std::uint8_t {
     free,
-    enter,       // compare-and-swap until this node is the tail
-    link,        // write its address into the predecessor's node
-    wait,        // for the predecessor's write into its own
-    held,        //
+    enter,        // compare-and-swap until this node is the tail
+    link,         // write its address into the predecessor's node
+    wait,         // for the predecessor's write into its own
+    held,         //
     settle_also,  // a change was given up: until what was posted of it has landed elsewhere
-    settle,      // ... at the home
-    leave,       // compare-and-swap the word back to 0, as long as there is no successor
-    await_next,  // another has entered, and will say who it is
-    grant,       // write into the successor's node
-    stranded,    // the successor has failed: the repair sees to it
-    busy,        // refused
-    lost         // the home has failed
+    settle,       // ... at the home
+    leave,        // compare-and-swap the word back to 0, as long as there is no successor
+    await_next,   // another has entered, and will say who it is
+    grant,        // write into the successor's node
+    stranded,     // the successor has failed: the repair sees to it
+    busy,         // refused
+    lost          // the home has failed
   };
   Phase phase = Phase::free;
   bool only_if_free = false;

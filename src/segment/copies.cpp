@@ -45,13 +45,11 @@ bool SegmentState::go_on_with_copy(Key key, Copying& one) {
   const HeldSegment& segment = *holding(key);
   if (one.stage == Making::pausing && one.waiting_for.empty()) one.stage = Making::write;
   if (one.stage == Making::write) {  // all but the lock's word
-    const std::uint64_t bytes = is_injected(FaultInjection::second_copy_is_empty)
-                                    ? 8
-                                    : segment.block() - kVersionWord;
-    const Operation all =
-        write(one.backup, pool.id(), one.backup_offset + kVersionWord,
-              pool.memory().data() + segment.offset + kVersionWord, bytes)
-            .notify(one.written, Notify::remotely);
+    const std::uint64_t bytes =
+        is_injected(FaultInjection::second_copy_is_empty) ? 8 : segment.block() - kVersionWord;
+    const Operation all = write(one.backup, pool.id(), one.backup_offset + kVersionWord,
+                                pool.memory().data() + segment.offset + kVersionWord, bytes)
+                              .notify(one.written, Notify::remotely);
     one.written.reset();
     if (!fabric.post(all).all()) return false;
     one.stage = Making::writing;
@@ -145,8 +143,8 @@ void SegmentState::adopt(Key key, const BackupCopy& copy) {
 void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
   const Key key{message.key};
   const auto found = copying.find(message.key);
-  Copying* const own = found == copying.end() || found->second.backup != from ? nullptr
-                                                                               : &found->second;
+  Copying* const own =
+      found == copying.end() || found->second.backup != from ? nullptr : &found->second;
   switch (message.type) {
     case Type::make_backup:
       return make_backup(from, message);
@@ -218,14 +216,14 @@ void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
 std::size_t SegmentState::answer_pauses() {
   return std::erase_if(pausing, [&](const auto& one) {
     const KnownSegment* const segment = known(Key{one.second.key});
-    const bool puts = segment != nullptr &&
-                      ((segment->turn != nullptr && segment->turn->changing_) ||
-                       segment->unsettled ||
-                       locks.settling(segment->primary, segment->offset + kLockWord));
+    const bool puts =
+        segment != nullptr &&
+        ((segment->turn != nullptr && segment->turn->changing_) || segment->unsettled ||
+         locks.settling(segment->primary, segment->offset + kLockWord));
     if (puts && !is_injected(FaultInjection::pause_is_not_awaited)) return false;
-    channel.send(one.first, SegmentMessage{.type = Type::paused,
-                                           .key = one.second.key,
-                                           .backup = one.second.backup});
+    channel.send(
+        one.first,
+        SegmentMessage{.type = Type::paused, .key = one.second.key, .backup = one.second.backup});
     return true;
   });
 }

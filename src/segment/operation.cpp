@@ -250,8 +250,7 @@ bool SegmentState::read(SegmentOperation& op, std::uint64_t offset, void* to,
                         std::size_t bytes) noexcept {
   std::size_t accepted = 0;
   const Rank primary = known(op.request_.key)->primary;
-  const Operation one =
-      dunlin::read(primary, pool.id(), offset, to, bytes).notify(op.completion_);
+  const Operation one = dunlin::read(primary, pool.id(), offset, to, bytes).notify(op.completion_);
   return post(op, std::span(&one, 1), accepted);
 }
 

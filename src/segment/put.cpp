@@ -81,8 +81,7 @@ Operation SegmentState::put_step(SegmentOperation& op, const KnownSegment& segme
   const bool merged = segment.is_delta() && !whole;
   const void* const from = merged ? segment.merged.data() : request.memory;
   const std::size_t bytes = merged ? segment.bytes : request.bytes;
-  const std::uint64_t place =
-      segment.data_at(0, op.data_version_) + (merged ? 0 : request.offset);
+  const std::uint64_t place = segment.data_at(0, op.data_version_) + (merged ? 0 : request.offset);
   const std::uint64_t second = op.second_offset_;
   const std::uint64_t word = segment.offset + kVersionWord;
   switch (step) {
@@ -146,8 +145,8 @@ bool SegmentState::change_unversioned(SegmentOperation& op, const KnownSegment& 
     return true;
   }
   std::size_t accepted = 0;
-  const Operation data = put_step(op, segment, PutStep::data)
-                             .notify(op.completion_, Notify::remotely);
+  const Operation data =
+      put_step(op, segment, PutStep::data).notify(op.completion_, Notify::remotely);
   if (!post(op, std::span(&data, 1), accepted)) return false;
   op.posted_ = number(PutStep::unmark);
   return true;

@@ -39,8 +39,8 @@ void check(const SpaceOptions& options) {
 }  // namespace
 
 std::string_view name_of(Coherence coherence) noexcept {
-  static constexpr std::array<std::string_view, 7> kNames{
-      "null", "read", "write", "strict", "version", "temporal", "delta"};
+  static constexpr std::array<std::string_view, 7> kNames{"null",    "read",     "write", "strict",
+                                                          "version", "temporal", "delta"};
   const auto place = static_cast<std::size_t>(coherence);
   return place < kNames.size() ? kNames[place] : "unknown";
 }
@@ -101,9 +101,9 @@ std::vector<Key> SegmentSpace::lost() const {
     const auto& slots = state_->known_at[home];
     for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
       const KnownSegment& segment = slots[slot];
-      const bool is_lost =
-          segment.lost || (segment.copies < 2 && state_->gone(segment.primary));
-      if (segment.generation != 0 && is_lost) all.push_back(Key::of(home, slot, segment.generation));
+      const bool is_lost = segment.lost || (segment.copies < 2 && state_->gone(segment.primary));
+      if (segment.generation != 0 && is_lost)
+        all.push_back(Key::of(home, slot, segment.generation));
     }
   }
   return all;
@@ -126,8 +126,7 @@ SegmentOperation SegmentSpace::allocate(const SegmentSpec& spec) {
     refuse("Coherence::delta, and only that, keeps versions: 1 to " +
            std::to_string(kMaxKeptVersions) + " (kMaxKeptVersions)");
   if (spec.copies < 1 || spec.copies > 2) refuse("there can be 1 copy, or 2");
-  if (spec.copies == 2 &&
-      (spec.coherence == Coherence::null || spec.coherence == Coherence::read))
+  if (spec.copies == 2 && (spec.coherence == Coherence::null || spec.coherence == Coherence::read))
     refuse("two copies stay alike only if puts exclude each other, as under write or strict");
   Rank place = spec.placement.rank;
   if (place == Placement::kInTurn) place = state_->next_in_turn();

@@ -114,7 +114,8 @@ struct HeldSegment {
   Rank backup = kNobody;  // the member with the second copy, once that is complete
   std::uint64_t backup_offset = 0;
   std::string name = {};
-  std::vector<Rank> known_by = {};  // while closing: who has not dropped it yet; all, with two copies
+  std::vector<Rank> known_by =
+      {};  // while closing: who has not dropped it yet; all, with two copies
   Rank releaser = 0;
   std::uint64_t release_id = 0;
 
@@ -165,9 +166,9 @@ struct KnownSegment {
   Rank primary = 0;
   Rank backup = kNobody;
   std::uint64_t backup_offset = 0;
-  std::uint64_t placement = 0;  // how often one of these has changed
-  std::uint32_t users = 0;      // operations under way
-  remote::LockNode lock;        // by lock()
+  std::uint64_t placement = 0;       // how often one of these has changed
+  std::uint32_t users = 0;           // operations under way
+  remote::LockNode lock;             // by lock()
   SegmentOperation* turn = nullptr;  // whose it is, of those under the lock
   std::uint64_t seen_version = 0;    // delta: the latest that was read
   std::vector<std::byte> merged;     // delta: a version with a range put into it

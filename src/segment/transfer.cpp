@@ -171,8 +171,8 @@ bool SegmentState::read_version(SegmentOperation& op, std::uint64_t offset) noex
 bool SegmentState::acquire(SegmentOperation& op, const KnownSegment& segment) noexcept {
   const bool is_lock = op.request_.kind == SegmentOperation::Kind::lock;
   if (!op.node_.valid())
-    op.node_ = locks.acquire(segment.primary, segment.offset + kLockWord,
-                             is_lock && op.request_.try_only);
+    op.node_ =
+        locks.acquire(segment.primary, segment.offset + kLockWord, is_lock && op.request_.try_only);
   if (!op.node_.valid()) return false;  // too many at once
   switch (locks.answer(op.node_)) {
     case Locks::Answer::waiting:
@@ -211,8 +211,8 @@ void SegmentState::got_version(SegmentOperation& op, KnownSegment& segment) noex
     return op.end(Status::ok);
   }
   op.data_version_ = request.wanted_version == UINT64_MAX ? version : request.wanted_version;
-  if (op.data_version_ > version || (segment.is_delta() && version - op.data_version_ >=
-                                                               segment.versions))
+  if (op.data_version_ > version ||
+      (segment.is_delta() && version - op.data_version_ >= segment.versions))
     return op.end(Status::not_kept);
   op.stage_ = Stage::read_data;
 }
@@ -230,8 +230,7 @@ void SegmentState::got_version_again(SegmentOperation& op, KnownSegment& segment
       op.stage_ = Stage::read_data;
       return;
     }
-  } else if (op.second_word_ != op.first_word_ &&
-             !is_injected(FaultInjection::torn_get_is_taken)) {
+  } else if (op.second_word_ != op.first_word_ && !is_injected(FaultInjection::torn_get_is_taken)) {
     return try_again(op);
   }
   op.outcome_.version = op.data_version_;

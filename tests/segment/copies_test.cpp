@@ -147,11 +147,11 @@ TEST(SegmentCopies, NeedAnotherMemberAndPutsThatExcludeEachOther) {
             Status::no_room);
   EXPECT_EQ(spaces.used(1), 0U);
   for (const Coherence coherence : {Coherence::null, Coherence::read})
-    EXPECT_TRUE(test::contains(test::what_is_thrown_by([&] {
-                                 static_cast<void>(spaces[0].allocate(
-                                     {.bytes = 8, .coherence = coherence, .copies = 2}));
-                               }),
-                               "exclude each other"));
+    EXPECT_TRUE(test::contains(
+        test::what_is_thrown_by([&] {
+          static_cast<void>(spaces[0].allocate({.bytes = 8, .coherence = coherence, .copies = 2}));
+        }),
+        "exclude each other"));
   EXPECT_TRUE(test::contains(test::what_is_thrown_by([&] {
                                static_cast<void>(spaces[0].allocate({.bytes = 8, .copies = 3}));
                              }),

@@ -13,10 +13,8 @@ using remote::Status;
 
 struct DeltaLitmus : test::OnSpaces {
   Key make(std::size_t bytes, std::uint32_t versions) {
-    return spaces->make(0, {.bytes = bytes,
-                            .coherence = Coherence::delta,
-                            .placement = {0},
-                            .versions = versions});
+    return spaces->make(
+        0, {.bytes = bytes, .coherence = Coherence::delta, .placement = {0}, .versions = versions});
   }
   Outcome get_version(Rank rank, Key key, std::uint64_t version, std::uint64_t& value) {
     return spaces->end_of(at(rank).get_version(key, bytes_of(value), version));
@@ -124,14 +122,13 @@ TEST_P(DeltaLitmus, OnlyDeltaKeepsVersions) {
   std::uint64_t value = 0;
   const Key other = spaces->make(0, {.bytes = 8, .coherence = Coherence::write});
   EXPECT_EQ(get_version(0, other, 0, value).status, Status::not_allowed);
-  for (const SegmentSpec& wrong : {SegmentSpec{.bytes = 8, .coherence = Coherence::delta},
-                                   SegmentSpec{.bytes = 8, .versions = 2},
-                                   SegmentSpec{.bytes = 8,
-                                               .coherence = Coherence::delta,
-                                               .versions = kMaxKeptVersions + 1}})
-    EXPECT_TRUE(test::contains(
-        test::what_is_thrown_by([&] { static_cast<void>(at(0).allocate(wrong)); }),
-        "kMaxKeptVersions"));
+  for (const SegmentSpec& wrong :
+       {SegmentSpec{.bytes = 8, .coherence = Coherence::delta},
+        SegmentSpec{.bytes = 8, .versions = 2},
+        SegmentSpec{.bytes = 8, .coherence = Coherence::delta, .versions = kMaxKeptVersions + 1}})
+    EXPECT_TRUE(
+        test::contains(test::what_is_thrown_by([&] { static_cast<void>(at(0).allocate(wrong)); }),
+                       "kMaxKeptVersions"));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ struct Shared {
   std::uint32_t copies = 1;
   RegisterHistory history;
   std::map<std::uint64_t, std::uint64_t> values;  // delta: by version
-  std::vector<Rank> holders;  // by lock()
+  std::vector<Rank> holders;                      // by lock()
 };
 
 struct Auditor;
@@ -113,8 +113,9 @@ struct Auditor {
     }
     for (std::uint32_t i = 0; i < kSegments; ++i) {
       Shared& segment = segments.at(i);
-      segment.coherence = std::array{Coherence::write, Coherence::strict, Coherence::version,
-                                     Coherence::delta}.at(below(4));
+      segment.coherence =
+          std::array{Coherence::write, Coherence::strict, Coherence::version, Coherence::delta}.at(
+              below(4));
       if (segment.coherence == Coherence::delta) segment.versions = 1 + below(3);
       segment.copies = 1 + below(2);
       auto made = test::begin([&] {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/remote/in_flight.hpp>
 #include <dunlin/limits.hpp>
+#include <dunlin/remote/in_flight.hpp>
 
 /// Locks are 64-bit words in remote memory. A member takes one with a compare-and-swap; a waiter
 /// watches a word of its own memory, into which its predecessor writes. One thread uses a Locks,
@@ -63,8 +63,8 @@ class Locks final : public Part {
   [[nodiscard]] bool idle(Rank home, std::uint64_t offset) const noexcept;
 
   /// The memory with the lock's word is gone, and its copy is there: called by all members that use
-  /// the lock, inside members_changed(), so that the queue is repaired at its new home. Whoever held
-  /// it still does.
+  /// the lock, inside members_changed(), so that the queue is repaired at its new home. Whoever
+  /// held it still does.
   void relocate(Rank old_home, std::uint64_t old_offset, Rank home, std::uint64_t offset) noexcept;
 
   /// Whether something that this process gave up under that lock may still be under way.

@@ -86,8 +86,8 @@ class SegmentOperation final : public remote::InFlight {
   std::uint64_t final_word_ = 0;    // of the version, once the put is complete; 0: not known yet
   std::uint64_t low_word_ = 0;      // likewise, of the second copy, before and after
   std::uint64_t high_word_ = 0;
-  std::uint64_t placement_ = 0;     // of the segment, when the operation's current try began
-  Rank second_ = 0;                 // of the put, when it began; UINT32_MAX: none
+  std::uint64_t placement_ = 0;  // of the segment, when the operation's current try began
+  Rank second_ = 0;              // of the put, when it began; UINT32_MAX: none
   std::uint64_t second_offset_ = 0;
   std::uint32_t searched_ = 0;  // members asked who holds the segment now
   std::uint64_t search_generation_ = 0;

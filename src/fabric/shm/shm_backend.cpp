@@ -1,8 +1,9 @@
-#include "fabric/shm/fence.hpp"
 #include "fabric/shm/shm_backend.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
+
+#include "fabric/shm/fence.hpp"
 
 namespace dunlin::shm {
 namespace {
