@@ -122,7 +122,8 @@ std::optional<Block> ChunkPool::allocate(Rank rank) noexcept {
     return Block{rank, chunk.index * state.stride() + kCacheLineBytes +
                            static_cast<std::uint64_t>(which) * state.options.block_bytes};
   }
-  if (!home.wanted) home.full = false;
+  if (home.wanted) return std::nullopt;  // under way
+  home.full = false;
   home.wanted = true;
   state.fabric.wake_at(state.fabric.now_ns());
   return std::nullopt;
