@@ -83,7 +83,7 @@ ChunkPool::State::State(Progress& its_progress, ChunkPoolOptions its_options)
     : progress(its_progress),
       fabric(its_progress.fabric()),
       options(std::move(its_options)),
-      homes(fabric.size()) {
+      homes(progress.size()) {
   if (options.block_bytes == 0 || options.blocks_per_chunk == 0 ||
       options.blocks_per_chunk > kMaxBlocksPerChunk)
     throw Error("chunk pool '" + options.name +

@@ -50,13 +50,13 @@ void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
 }
 
 void Locks::State::tell_members(Type type) {
-  for (Rank rank = 0; rank < fabric.size(); ++rank)
+  for (Rank rank = 0; rank < progress.size(); ++rank)
     if (progress.contains(rank))
       channel.send(rank, RepairMessage{.type = type, .generation = generation});
 }
 
 bool Locks::State::all_members(const std::vector<std::uint64_t>& have, bool exactly) const {
-  for (Rank rank = 0; rank < fabric.size(); ++rank)
+  for (Rank rank = 0; rank < progress.size(); ++rank)
     if (progress.contains(rank) &&
         (have[rank] < generation || (exactly && have[rank] != generation)))
       return false;

@@ -15,13 +15,13 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
       node_words(
           fabric.allocate({.name = "locks:" + options.name, .bytes = kMaxLockNodes * kNodeBytes})),
       nodes(kMaxLockNodes),
-      withdrawn(fabric.size()),
+      withdrawn(progress.size()),
       channel(fabric, options.channel,
               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
-      frozen_in(fabric.size()),
-      reported_in(fabric.size()),
-      placed_in(fabric.size()),
-      resumed_in(fabric.size()) {
+      frozen_in(progress.size()),
+      reported_in(progress.size()),
+      placed_in(progress.size()),
+      resumed_in(progress.size()) {
   for (std::uint32_t i = kMaxLockNodes; i > 0; --i) free_nodes.push_back(i - 1);
   active.reserve(kMaxLockNodes);
   subscription = fabric.subscribe([this](const Event& event) {

@@ -74,7 +74,7 @@ std::size_t Progress::poll() {
 /// the fabric did not take for failed has left the group by itself, and lives on.
 void Progress::follow_members() {
   generation_ = members_.generation();
-  for (Rank rank = 0; rank < fabric_.size(); ++rank) {
+  for (Rank rank = 0; rank < size(); ++rank) {
     if (members_.contains(rank)) continue;
     const bool has_failed = fabric_.failed(rank);
     if (has_failed && contains(rank) &&
@@ -100,7 +100,7 @@ std::size_t Progress::fence_members() {
     return 0;
   }
   told_generation_ = generation_;
-  for (Rank rank = 0; rank < fabric_.size(); ++rank) present_[rank] = members_.contains(rank);
+  for (Rank rank = 0; rank < size(); ++rank) present_[rank] = members_.contains(rank);
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->members_changed();
   return 1;
 }

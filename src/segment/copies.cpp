@@ -28,8 +28,8 @@ void SegmentState::begin_copy(Key key, Copying& one) {
 
 /// Without a member that has room there is one copy only, until the members change.
 void SegmentState::seek_backup(Key key, Copying& one) {
-  while (++one.tried < fabric.size()) {
-    const Rank next = (fabric.rank() + one.tried) % fabric.size();
+  while (++one.tried < progress.size()) {
+    const Rank next = (fabric.rank() + one.tried) % progress.size();
     if (gone(next)) continue;
     one.stage = Making::asked;
     one.backup = next;
@@ -91,7 +91,7 @@ void SegmentState::end_copy(Key key) {
 }
 
 void SegmentState::tell_all(const SegmentMessage& message) {
-  for (Rank rank = 0; rank < fabric.size(); ++rank)
+  for (Rank rank = 0; rank < progress.size(); ++rank)
     if (progress.contains(rank)) channel.send(rank, message);
 }
 
@@ -157,7 +157,7 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
       if (message.status != Status::ok) return seek_backup(key, *own);
       own->backup_offset = message.backup_offset;
       own->stage = Making::pausing;
-      for (Rank rank = 0; rank < fabric.size(); ++rank)
+      for (Rank rank = 0; rank < progress.size(); ++rank)
         if (progress.contains(rank)) own->waiting_for.push_back(rank);
       {
         SegmentMessage pause = describe(key, *holding(key));

@@ -181,7 +181,7 @@ void SegmentState::release(Rank from, const SegmentMessage& request) {
 void SegmentState::invalidate(Key key, HeldSegment& segment) {
   if (segment.copies > 1) {
     segment.known_by.clear();
-    for (Rank rank = 0; rank < fabric.size(); ++rank) segment.known_by.push_back(rank);
+    for (Rank rank = 0; rank < progress.size(); ++rank) segment.known_by.push_back(rank);
   }
   for (const Rank rank : segment.known_by) {
     if (!progress.contains(rank)) must_prune = true;
@@ -310,19 +310,19 @@ std::size_t SegmentState::drop_what_closes() {
 }
 
 Rank SegmentState::directory_of(const std::string& name) const noexcept {
-  return static_cast<Rank>(fnv1a(name) % fabric.size());
+  return static_cast<Rank>(fnv1a(name) % progress.size());
 }
 
 Rank SegmentState::next_in_turn() noexcept {
-  for (Rank tries = 0; tries < fabric.size(); ++tries) {
-    turn = (turn + 1) % fabric.size();
+  for (Rank tries = 0; tries < progress.size(); ++tries) {
+    turn = (turn + 1) % progress.size();
     if (!gone(turn)) break;
   }
   return turn;
 }
 
 bool SegmentState::gone(Rank rank) const noexcept {
-  return rank >= fabric.size() || fabric.failed(rank) || withdrawn[rank] ||
+  return rank >= progress.size() || fabric.failed(rank) || withdrawn[rank] ||
          !progress.contains(rank);
 }
 

@@ -89,7 +89,7 @@ KnownSegment* SegmentState::known(Key key) noexcept {
 KnownSegment* SegmentState::resolve(SegmentOperation& op) noexcept {
   const Key key = op.request_.key;
   if (op.stage_ == Stage::ask && !has_answer(op)) return nullptr;
-  if (key.home() >= fabric.size() || key.generation() == 0) {
+  if (key.home() >= progress.size() || key.generation() == 0) {
     op.end(Status::unknown);
     return nullptr;
   }
@@ -146,8 +146,8 @@ void SegmentState::search(SegmentOperation& op) noexcept {
   op.search_generation_ = generation;
   op.stage_ = Stage::begin;
   if (is_undecided(key.home())) return;
-  while (++op.searched_ < fabric.size()) {
-    const Rank next = (key.home() + op.searched_) % fabric.size();
+  while (++op.searched_ < progress.size()) {
+    const Rank next = (key.home() + op.searched_) % progress.size();
     if (is_undecided(next)) return;
     if (!gone(next))
       return ask(op, next, {.type = SegmentMessage::Type::look_up, .key = key.value});
@@ -190,7 +190,7 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
               : request.kind == Kinds::release ? request.key.home()
                                                : request.place;
     if (request.kind == Kinds::release) {
-      if (to >= fabric.size() || request.key.generation() == 0) return op.end(Status::unknown);
+      if (to >= progress.size() || request.key.generation() == 0) return op.end(Status::unknown);
       if (segment == nullptr && gone(to) && (segment = resolve(op)) == nullptr) return;
       if (segment != nullptr) to = segment->primary;
       if (segment != nullptr && segment->unsure) return;  // it is not decided who has it

@@ -68,8 +68,8 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
       blocks(options.pool_bytes),
       channel(fabric, options.channel,
               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
-      withdrawn(fabric.size()),
-      known_at(fabric.size()),
+      withdrawn(progress.size()),
+      known_at(progress.size()),
       turn(fabric.rank()) {
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.kind == Event::Kind::region_withdrawn && event.region == pool.id())
@@ -131,9 +131,9 @@ SegmentOperation SegmentSpace::allocate(const SegmentSpec& spec) {
   Rank place = spec.placement.rank;
   if (place == Placement::kInTurn) place = state_->next_in_turn();
   if (place == Placement::kHere) place = fabric.rank();
-  if (place >= fabric.size())
+  if (place >= progress().size())
     refuse("the group has no member " + std::to_string(place) + ", only 0 to " +
-           std::to_string(fabric.size() - 1));
+           std::to_string(progress().size() - 1));
   return {*this,
           {.kind = SegmentOperation::Kind::allocate,
            .bytes = spec.bytes,

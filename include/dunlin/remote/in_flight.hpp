@@ -135,6 +135,10 @@ class Progress {
   std::size_t poll();
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
+  /// How many ranks the fabric had when this was made. Members that came later take no part.
+  [[nodiscard]] std::uint32_t size() const noexcept {
+    return static_cast<std::uint32_t>(present_.size());
+  }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
   [[nodiscard]] bool stopped() const noexcept { return !why_stopped().empty(); }
   /// Why this process is no member any more, or cannot go on as one: a sentence, or nothing.
