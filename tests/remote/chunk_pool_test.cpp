@@ -57,7 +57,7 @@ class Pools {
   std::vector<Node> nodes;
 };
 
-TEST(ChunkPool, DISABLED_NoBlockIsAllocatedTwice) {
+TEST(ChunkPool, NoBlockIsAllocatedTwice) {
   Pools pools(3);
   std::set<std::uint64_t> offsets;
   for (int i = 0; i < 20; ++i)
@@ -72,7 +72,7 @@ TEST(ChunkPool, DISABLED_NoBlockIsAllocatedTwice) {
   EXPECT_EQ(pools.at(1).use().used, pools.at(1).use().bytes);
 }
 
-TEST(ChunkPool, DISABLED_WhatOthersFreeIsAllocatedAgainByWhoHoldsTheChunk) {
+TEST(ChunkPool, WhatOthersFreeIsAllocatedAgainByWhoHoldsTheChunk) {
   Pools pools(2, 64 + 4 * 128);
   std::vector<Block> blocks;
   for (int i = 0; i < 4; ++i) {
@@ -88,7 +88,7 @@ TEST(ChunkPool, DISABLED_WhatOthersFreeIsAllocatedAgainByWhoHoldsTheChunk) {
   EXPECT_EQ(pools.allocate(0, 1), blocks[2]);
 }
 
-TEST(ChunkPool, DISABLED_WhatADeadMemberHadNotLinkedComesBack) {
+TEST(ChunkPool, WhatADeadMemberHadNotLinkedComesBack) {
   Pools pools(3, 64 + 4 * 128);
   std::vector<Block> blocks;
   for (int i = 0; i < 3; ++i) blocks.push_back(pools.allocate(2, 1).value());
@@ -107,7 +107,7 @@ TEST(ChunkPool, DISABLED_WhatADeadMemberHadNotLinkedComesBack) {
   EXPECT_FALSE(pools.allocate(1, 1));
 }
 
-TEST(ChunkPool, DISABLED_AMemberWithoutMemoryIsFull) {
+TEST(ChunkPool, AMemberWithoutMemoryIsFull) {
   Pools pools(2, 0);
   EXPECT_FALSE(pools.allocate(0, 1));
   EXPECT_TRUE(pools.at(0).full(1));
