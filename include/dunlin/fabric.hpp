@@ -41,8 +41,8 @@
 ///  FAB-F4  A completion `locally` means that the source may be reused; `remotely` that the bytes
 ///      are placed. The result of a `read` or an atomic is there when its Completion is finished.
 ///  FAB-F5  poll() neither throws nor blocks, and calls handlers only from within itself.
-/// Members can come while it works (FAB-G1 to FAB-G4 of docs/fabric.md): admit() lets them in, and a
-/// newcomer gets in by a Rendezvous.
+/// Members can come while it works (FAB-G1 to FAB-G4 of docs/fabric.md): admit() lets them in, and
+/// a newcomer gets in by a Rendezvous.
 namespace dunlin {
 
 using Rank = std::uint32_t;

@@ -16,8 +16,8 @@ inline constexpr std::size_t kWordBytes = 8;
 }
 
 // fabric
-inline constexpr std::uint32_t kMaxMembers = 1024;             // of a group on a simulated fabric
-inline constexpr std::uint32_t kMaxRanks = 4096;               // of one fabric in its life
+inline constexpr std::uint32_t kMaxMembers = 1024;  // of a group on a simulated fabric
+inline constexpr std::uint32_t kMaxRanks = 4096;    // of one fabric in its life
 inline constexpr std::size_t kAdmissionKeyBytes = 32;
 inline constexpr std::size_t kMaxEndpointBytes = 1024;         // where a member is reached
 inline constexpr std::uint32_t kMaxHostMembers = 256;          // of a shm group: one socket a pair

@@ -79,7 +79,8 @@ bool ShmBackend::attach(Rank rank) {
   attention_[rank].base = reinterpret_cast<BaseMapping*>(link.base->memory().data());
   attention_[rank].bell = link.bell.get();
   attention_[rank].needs_fence = link.needs_fence;
-  attention_[rank].ring = link.outbox ? ring_in(*link.outbox) : &attention_[rank].base->ring(self_.rank);
+  attention_[rank].ring =
+      link.outbox ? ring_in(*link.outbox) : &attention_[rank].base->ring(self_.rank);
   contacts_[rank].ring = link.inbox ? ring_in(*link.inbox) : &own_->ring(rank);
   core().on_silence_timeout(link.silence_timeout_ms);
   if (rank == self_.rank) return true;
