@@ -27,8 +27,8 @@ case $how in
 esac
 status=$?
 cat "$folder/said"
-if grep -q "this build of Dunlin has no ofi fabric" "$folder/said"; then
-  echo "skipped: this build of Dunlin has no ofi fabric"
+if grep -q "this build of Dunlin has no tcp fabric" "$folder/said"; then
+  echo "skipped: this build of Dunlin has no tcp fabric"
   exit 77
 fi
 sum=0

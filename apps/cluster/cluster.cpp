@@ -8,6 +8,7 @@
 
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/tcp.hpp>
 #include <dunlin/fabric/verbs.hpp>
 
 #include "cluster/aside.hpp"
@@ -87,6 +88,7 @@ std::vector<std::string> rdma_devices() {
 
 std::vector<std::string> networks_of(const std::string& fabric) {
   if (fabric == "verbs") return rdma_devices();
+  if (fabric == "tcp") return tcp::networks();
   return fabric == "ofi" ? asked_aside(ofi::networks) : std::vector<std::string>();
 }
 
@@ -159,7 +161,8 @@ void Cluster::take_place(const NetworkJoinOptions& place) {
 
 void Cluster::choose_network(const FabricOptions& options) {
   device_ = options.device;
-  const bool by_ip = fabric_ == "verbs" || options.provider.empty() || options.provider == "tcp";
+  encrypt_ = options.encrypt;
+  const bool by_ip = fabric_ != "ofi" || options.provider.empty() || options.provider == "tcp";
   if (by_ip && !address_.empty()) {
     demand_own_address(options.address.empty() ? "DUNLIN_ADDRESS" : "--address", address_);
   }
@@ -171,6 +174,12 @@ void Cluster::choose_network(const FabricOptions& options) {
     demand_there(there, "--fabric verbs" + device, device_ + " ");
     return;
   }
+  if (fabric_ == "tcp") {
+    if (!device_.empty())
+      demand_there(networks_of("tcp"), "--fabric tcp --device " + in_quotes(device_),
+                   device_ + " ");
+    return;
+  }
   provider_ = options.provider.empty() ? ofi::kDefaultProvider : options.provider;
   const std::string asked =
       fmt::format("--fabric ofi --provider {}{}{}", in_quotes(provider_),
@@ -180,8 +189,8 @@ void Cluster::choose_network(const FabricOptions& options) {
 }
 
 void Cluster::agree(Intent intent, std::uint32_t timeout_ms) const {
-  intent.text =
-      fmt::format("{}{}{}: {}", fabric_, provider_.empty() ? "" : " ", provider_, intent.text);
+  intent.text = fmt::format("{}{}{}{}: {}", fabric_, provider_.empty() ? "" : " ", provider_,
+                            encrypt_ ? ", encrypted" : "", intent.text);
   app::agree({.hosts = hosts_,
               .host = host_,
               .rendezvous = rendezvous_,
@@ -209,6 +218,7 @@ JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
     options.secret = secret_;
     options.tls = tls_;
     options.provider = provider_;
+    options.encrypt = encrypt_;
     options.device = device_;
     options.address = address_;
   }
@@ -218,6 +228,7 @@ JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
 /// The one place that knows how each fabric is joined.
 std::unique_ptr<Fabric> Cluster::join(const MemberPlacement& placement) const {
   if (fabric_ == "shm") return shm::join(options_of<shm::JoinOptions>(placement));
+  if (fabric_ == "tcp") return tcp::join(options_of<NetworkJoinOptions>(placement));
   if (fabric_ == "verbs") return verbs::join(options_of<NetworkJoinOptions>(placement));
   if (fabric_ == "ofi") return ofi::join(options_of<NetworkJoinOptions>(placement));
   throw Error("no process can join the fabric " + fabric_);

@@ -17,8 +17,8 @@
 /// line, used by every group that the command makes.
 namespace dunlin::app {
 
-/// The devices that this host has for the fabric, as "provider: device ..." or devices. Asked so
-/// that children of this process can use all of it.
+/// The networks that this host has for the fabric: "provider: device ...", "device address", or
+/// devices. Asked so that children of this process can use all of it.
 [[nodiscard]] std::vector<std::string> networks_of(const std::string& fabric);
 
 /// A member's place in a group.
@@ -68,6 +68,7 @@ class Cluster {
   std::uint32_t hosts_ = 1;
   std::uint32_t host_ = 0;
   std::string provider_ = {};
+  bool encrypt_ = false;
   std::string device_ = {};
   std::string address_ = {};
   std::string rendezvous_ = {};  // empty: on this host

@@ -25,16 +25,18 @@ const CLI::Validator kCount(
 struct Fabric {
   std::string_view name;
   bool providers;  // has several networks to choose from
+  bool encrypts;   // what members tell each other
   bool network;    // reaches other hosts
   bool real;       // takes time
 };
 
 // A further network is added here, and in cluster.cpp.
 constexpr std::array kFabrics{
-    Fabric{.name = "shm", .providers = false, .network = false, .real = true},
-    Fabric{.name = "sim", .providers = false, .network = false, .real = false},
-    Fabric{.name = "ofi", .providers = true, .network = true, .real = true},
-    Fabric{.name = "verbs", .providers = false, .network = true, .real = true},
+    Fabric{.name = "shm", .providers = false, .encrypts = false, .network = false, .real = true},
+    Fabric{.name = "sim", .providers = false, .encrypts = false, .network = false, .real = false},
+    Fabric{.name = "tcp", .providers = false, .encrypts = true, .network = true, .real = true},
+    Fabric{.name = "ofi", .providers = true, .encrypts = false, .network = true, .real = true},
+    Fabric{.name = "verbs", .providers = false, .encrypts = false, .network = true, .real = true},
 };
 
 std::string list_of(bool Fabric::*property) {
@@ -84,6 +86,8 @@ void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultT
   command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp)")
       ->check(not_empty())
       ->type_name("NAME");
+  command.add_flag("--encrypt", options.encrypt,
+                   "tcp: encrypt everything that members tell each other (all of them or none)");
   command
       .add_option("--device", options.device,
                   "The network's device (default: the first that has the address)")
@@ -123,6 +127,7 @@ void check(const FabricOptions& options) {
   constexpr std::string_view kNetwork = "only a network has several hosts, devices and addresses";
   const std::initializer_list<Use> uses = {
       {"--provider", !options.provider.empty(), &Fabric::providers, "only libfabric has providers"},
+      {"--encrypt", options.encrypt, &Fabric::encrypts, "it does not encrypt"},
       {"--device", !options.device.empty(), &Fabric::network, kNetwork},
       {"--address", !options.address.empty(), &Fabric::network, kNetwork},
       {"--rendezvous", !options.rendezvous.empty(), &Fabric::network, kNetwork},

@@ -34,6 +34,51 @@ Finding sim() {
   return finding;
 }
 
+// --- tcp -----------------------------------------------------------------------------------------
+
+/// What gives a host without one a network to others.
+std::string mend_of_reach(const std::vector<Interface>& devices) {
+  const auto other = std::find_if(devices.begin(), devices.end(),
+                                  [](const Interface& device) { return !device.loopback; });
+  return other == devices.end()
+             ? "give this host (or container) a network device"
+             : fmt::format("ip link set {0} up && ip address add ADDRESS/BITS dev {0}",
+                           other->name);
+}
+
+Finding over_tcp(const Host& host) {
+  Finding finding{.subject = "tcp", .text = "between hosts, the default there"};
+  finding.facts = {{"built", host.has_tcp}, {"addresses", nlohmann::json::array()}};
+  if (!host.has_tcp) {
+    finding.state = State::absent;
+    finding.text = "not in this build, as OpenSSL was not there";
+    finding.mend = "apt-get install libssl-dev, and build again";
+    return finding;
+  }
+  const std::vector<Interface> devices = host.interfaces();
+  bool reaches_others = false;
+  for (const std::string& text : host.addresses()) {
+    const std::string name = text.substr(0, text.find(' '));
+    finding.text += (finding.facts["addresses"].empty() ? ": " : ", ") + text;
+    finding.facts["addresses"].push_back(text);
+    reaches_others |= std::any_of(devices.begin(), devices.end(), [&](const Interface& device) {
+      return device.name == name && device.up && !device.loopback;
+    });
+  }
+  if (reaches_others) return finding;
+  if (finding.facts["addresses"].empty()) {
+    finding.state = State::problem;
+    finding.text = "no interface is up, not even lo: nobody can be reached over tcp";
+    finding.mend = "ip link set lo up";
+    return finding;
+  }
+  finding.state = State::advice;
+  finding.text =
+      "between processes of this host only: no interface but lo is up and has an address";
+  finding.mend = mend_of_reach(devices);
+  return finding;
+}
+
 // --- ofi -----------------------------------------------------------------------------------------
 
 /// "tcp: lo 127.0.0.0/8"
@@ -81,8 +126,6 @@ void check_reach(const Host& host, Finding& finding) {
     });
   };
   if (leads(true)) return;
-  const auto other = std::find_if(devices.begin(), devices.end(),
-                                  [](const Interface& device) { return !device.loopback; });
   if (!leads(false)) {
     finding.state = State::problem;
     finding.text = "no network device is up, not even lo: nobody can be reached over tcp";
@@ -92,10 +135,7 @@ void check_reach(const Host& host, Finding& finding) {
     finding.text =
         "between processes of this host only, over lo: no other device is up and has an "
         "address";
-    finding.mend =
-        other == devices.end()
-            ? "give this host (or container) a network device"
-            : fmt::format("ip link set {0} up && ip address add ADDRESS/BITS dev {0}", other->name);
+    finding.mend = mend_of_reach(devices);
   }
   tcp->state = finding.state;
 }
@@ -218,7 +258,7 @@ Finding verbs(const Host& host) {
 }  // namespace
 
 std::vector<Finding> examine_fabrics(const Host& host) {
-  return {shm(host), sim(), over_libfabric(host), verbs(host)};
+  return {shm(host), sim(), over_tcp(host), over_libfabric(host), verbs(host)};
 }
 
 }  // namespace dunlin::doctor

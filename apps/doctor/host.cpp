@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <dunlin/fabric/ofi.hpp>
+#include <dunlin/fabric/tcp.hpp>
 
 namespace dunlin::doctor {
 namespace {
@@ -93,9 +94,11 @@ Host this_host() {
   return {.root = "/",
           .shm_space = shm_space,
           .has_barriers = has_barriers,
+          .has_tcp = DUNLIN_HAS_TCP,
           .has_ofi = DUNLIN_HAS_OFI,
           .has_verbs = DUNLIN_HAS_VERBS,
           .interfaces = interfaces,
+          .addresses = tcp::networks,
           .networks = ofi::networks,
           .unfit_networks = ofi::unfit_networks};
 }

@@ -28,9 +28,11 @@ struct Host {
   std::filesystem::path root;
   std::function<std::optional<Space>()> shm_space;  // of /dev/shm
   std::function<bool()> has_barriers;               // membarrier, expedited
-  bool has_ofi;                                     // this build
+  bool has_tcp;                                     // this build
+  bool has_ofi;
   bool has_verbs;
   std::function<std::vector<Interface>()> interfaces;
+  std::function<std::vector<std::string>()> addresses;       // as tcp::networks() says
   std::function<std::vector<std::string>()> networks;        // libfabric's, as ofi::networks() says
   std::function<std::vector<std::string>()> unfit_networks;  // and those that we cannot use
 

@@ -47,9 +47,9 @@ Examples:
   dunlin multicast --group g --members a,b,c --name a          # and as b, and as c
   dunlin multicast --group g --join --name d --lines
   dunlin multicast --group g --members a,b,c --name a --log logs/a
-  dunlin multicast --group g --members a,b --name a --fabric ofi --secret-file secret
+  dunlin multicast --group g --members a,b --name a --fabric tcp --secret-file secret
                    --rendezvous 10.0.0.1:7700 --listen 10.0.0.1:7701
-  dunlin multicast --group g --join --name c --fabric ofi --secret-file secret
+  dunlin multicast --group g --join --name c --fabric tcp --secret-file secret
                    --listen 10.0.0.3:7701 --contacts 10.0.0.1:7701,10.0.0.2:7701)";
 
 struct Options {
@@ -93,8 +93,8 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
   command.add_flag("--join", place.join, "Or: come into a group of others");
   command
       .add_option("--fabric", place.fabric.fabric,
-                  "shm: processes of this host; ofi: over libfabric's networks; verbs: over\n"
-                  "RDMA devices")
+                  "shm: processes of this host; tcp: between hosts; ofi: over libfabric's\n"
+                  "networks; verbs: over RDMA devices")
       ->capture_default_str();
   add_reach_options(command, place.fabric,
                     {.join = fmt::format("{}", cast::kJoinTimeOutS),

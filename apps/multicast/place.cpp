@@ -7,6 +7,7 @@
 
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/tcp.hpp>
 #include <dunlin/fabric/verbs.hpp>
 
 #include "command.hpp"
@@ -52,7 +53,7 @@ Place::Place(PlaceOptions options) : options_(std::move(options)) {
       throw BadInput(
           "--listen and --contacts: on one host the group's name is the rendezvous; use them with "
           "--fabric "
-          "ofi or verbs");
+          "tcp, ofi or verbs");
     return;
   }
   check_addresses();
@@ -112,6 +113,7 @@ NetworkJoinOptions Place::network_options() const {
   options.device = options_.fabric.device;
   options.address = options_.fabric.address;
   options.provider = options_.fabric.provider;
+  options.encrypt = options_.fabric.encrypt;
   return options;
 }
 
@@ -123,6 +125,7 @@ std::unique_ptr<PendingJoin> Place::begin_founding() const {
     if constexpr (requires { options.rendezvous; }) options.rendezvous = options_.fabric.rendezvous;
     return options;
   };
+  if (options_.fabric.fabric == "tcp") return tcp::begin_join(founding(network_options()));
   if (options_.fabric.fabric == "ofi") return ofi::begin_join(founding(network_options()));
   if (options_.fabric.fabric == "verbs") return verbs::begin_join(founding(network_options()));
   return shm::begin_join(
@@ -142,6 +145,8 @@ std::shared_ptr<Rendezvous> Place::rendezvous() const {
     options.timeout_ms = kFormMs;
     return options;
   };
+  if (options_.fabric.fabric == "tcp")
+    return tcp::rendezvous(later(network_options()), options_.contacts);
   if (options_.fabric.fabric == "ofi")
     return ofi::rendezvous(later(network_options()), options_.contacts);
   if (options_.fabric.fabric == "verbs")

@@ -53,8 +53,8 @@ Examples:
   dunlin routing --topology Abilene.json
   dunlin routing --topology Abilene.json --topology Geant2012.json --events 50 --report run.html
   dunlin routing --topology hub-ring:16 --fabric sim --profile ib40-2015 --json run.json
-  dunlin routing --topology Abilene.json --fabric ofi
-  dunlin routing --topology Abilene.json --fabric ofi --rendezvous 10.0.0.1:7700 --secret-file secret
+  dunlin routing --topology Abilene.json --fabric tcp
+  dunlin routing --topology Abilene.json --fabric tcp --rendezvous 10.0.0.1:7700 --secret-file secret
                  --hosts 3 --host 0)";
 
 struct Options {
@@ -246,11 +246,12 @@ void add_routing(CLI::App& program) {
       ->check(whole_number())
       ->type_name("S")
       ->capture_default_str();
-  add_fabric_options(*command, options->fabric,
-                     "shm: a process for each router; ofi: the same over libfabric's networks;\n"
-                     "verbs: over RDMA devices; sim: simulated, in virtual time",
-                     {.join = "10, and 0.4 for each router; 60 for hosts",
-                      .silence = "5, and 0.1 for each router"});
+  add_fabric_options(
+      *command, options->fabric,
+      "shm: a process for each router; tcp: the same between hosts; ofi: over\n"
+      "libfabric's networks; verbs: over RDMA devices; sim: simulated, in virtual time",
+      {.join = "10, and 0.4 for each router; 60 for hosts",
+       .silence = "5, and 0.1 for each router"});
   command
       ->add_option("--profile", options->profile, "The network that sim simulates (default: ib100)")
       ->check(not_empty())

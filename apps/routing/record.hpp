@@ -53,7 +53,7 @@ struct EventRecord {
 
 struct RunRecord {
   Topology topology;
-  std::string fabric;                 // "shm", "sim", "ofi"
+  std::string fabric;                 // "shm", "sim", "tcp", "ofi"
   std::string profile = {};           // of sim
   std::string network = {};           // that was chosen, and why; a line
   std::uint32_t hosts = 1;            // with several, times are the station's (docs/routing.md)

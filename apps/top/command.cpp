@@ -62,8 +62,8 @@ void add_top(CLI::App& program) {
   command->add_option("--table", options->selection.table, "only this table")->check(not_empty());
   command
       ->add_option("--fabric", options->selection.fabric,
-                   "only groups on this fabric: shm, ofi, verbs")
-      ->check(CLI::IsMember({"shm", "ofi", "verbs"}));
+                   "only groups on this fabric: shm, tcp, ofi, verbs")
+      ->check(CLI::IsMember({"shm", "tcp", "ofi", "verbs"}));
   command
       ->add_option("--interval", options->interval_s,
                    "seconds between two looks (default: 1, with --once 0.2)")

@@ -27,6 +27,7 @@ struct RealNetwork {
   std::string bare_name;
   bool passive_target;            // Properties has it, too, but only when it is joined
   std::uint32_t trips_per_batch;  // round trips that take some ten microseconds
+  bool both_ways = false;         // `bare` can stream in both directions at once
   FabricGoals goals = {};
 };
 

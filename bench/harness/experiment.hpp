@@ -44,7 +44,7 @@ struct Effort {
 struct Experiment {
   std::string name;            // "detection"; several results share it
   std::string title;           // a line for people: what is measured, and how
-  std::string fabric;          // "shm", "ofi", "verbs", "sim" or "none"
+  std::string fabric;          // "shm", "tcp", "ofi", "verbs", "sim" or "none"
   std::string x = {};          // the parameter to plot along; empty: bars
   bool between_hosts = false;  // can be
   std::function<std::vector<Result>(const Effort&)> run;

@@ -65,7 +65,9 @@ std::string summary(const std::vector<Finding>& findings) {
   return fmt::format("{} of {} goals reached.\n{}", reached, goals, others);
 }
 
-bool is_network(const std::string& fabric) { return fabric == "ofi" || fabric == "verbs"; }
+bool is_network(const std::string& fabric) {
+  return fabric == "tcp" || fabric == "ofi" || fabric == "verbs";
+}
 
 /// Where the figures run, if some of them use a network; checks its options.
 app::Cluster cluster_for(const SuiteOptions& options,
@@ -138,7 +140,7 @@ void add_options(CLI::App& command, SuiteOptions& options) {
   command.add_flag("--list", options.list, "Name the figures and stop");
   command.add_option("--only", options.only, "Measure only these figures")->type_name("NAME");
   command.add_option("--fabric", options.fabric, "Only the figures on this fabric")
-      ->check(CLI::IsMember({"shm", "ofi", "verbs", "sim", "none"}));
+      ->check(CLI::IsMember({"shm", "tcp", "ofi", "verbs", "sim", "none"}));
   app::add_network_options(
       command, options.effort.network,
       {.join = "10; 60 for hosts", .silence = "1 where failures are measured, else never"});

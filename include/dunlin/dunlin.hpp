@@ -8,6 +8,7 @@
 #include <dunlin/fabric/pending_join.hpp>
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/fabric/tcp.hpp>
 #include <dunlin/fabric/verbs.hpp>
 #include <dunlin/group.hpp>
 #include <dunlin/group_members.hpp>

@@ -32,9 +32,11 @@ class Doctor : public testing::Test {
     host_ = {.root = mkdtemp(pattern.data()),
              .shm_space = [this] { return space_; },
              .has_barriers = [this] { return barriers_; },
+             .has_tcp = true,
              .has_ofi = true,
              .has_verbs = true,
              .interfaces = [this] { return interfaces_; },
+             .addresses = [this] { return addresses_; },
              .networks = [this] { return networks_; },
              .unfit_networks = [] { return std::vector<std::string>{"udp: has no connections"}; }};
     write("proc/sys/kernel/hostname", "healthy");
@@ -97,6 +99,7 @@ class Doctor : public testing::Test {
   bool barriers_ = true;
   std::vector<Interface> interfaces_{{.name = "lo", .up = true, .loopback = true},
                                      {.name = "eth7", .up = true, .loopback = false}};
+  std::vector<std::string> addresses_{"lo 127.0.0.1", "eth7 10.0.0.1"};
   std::vector<std::string> networks_{"tcp: eth7 10.0.0.0/8", "tcp: lo 127.0.0.1/32"};
 };
 
@@ -218,6 +221,17 @@ TEST_F(Doctor, SaysWhyThereIsNoOfi) {
 }
 
 TEST_F(Doctor, SaysHowFarTcpReaches) {
+  EXPECT_EQ(of("tcp").state, State::good);
+  EXPECT_TRUE(contains(of("tcp").text, "lo 127.0.0.1, eth7 10.0.0.1"));
+  addresses_.pop_back();
+  expect("tcp", State::advice, "this host only", "ip link set eth7 up && ip address add");
+  addresses_.clear();
+  expect("tcp", State::problem, "not even lo", "ip link set lo up");
+  host_.has_tcp = false;
+  expect("tcp", State::absent, "not in this build", "libssl-dev");
+}
+
+TEST_F(Doctor, SaysHowFarTcpReachesThroughLibfabric) {
   EXPECT_EQ(of("ofi").state, State::good);
   interfaces_[1].up = false;  // libfabric may list its address all the same
   expect("ofi", State::advice, "this host only", "ip link set eth7 up && ip address add");

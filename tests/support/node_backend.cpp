@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
+#include <dunlin/fabric/tcp.hpp>
 #include <dunlin/fabric/verbs.hpp>
 
 #include "support/hosts.hpp"
@@ -27,15 +27,14 @@ std::shared_ptr<Rendezvous> place_in_shm(const NodeSpec& spec) {
                           .silence_timeout_ms = spec.silence_timeout_ms});
 }
 
-ofi::JoinOptions tcp_options(const NodeSpec& spec, const std::string& rendezvous) {
+tcp::JoinOptions tcp_options(const NodeSpec& spec, const std::string& rendezvous) {
   return {.group = spec.group,
           .members = spec.nodes,
           .rank = spec.rank,
           .timeout_ms = kPatienceMs,
           .silence_timeout_ms = spec.silence_timeout_ms,
           .rendezvous = rendezvous,
-          .secret = "only these tests know it",
-          .provider = "tcp"};
+          .secret = "only these tests know it"};
 }
 
 /// Each node has a listener of its own.
@@ -53,21 +52,19 @@ std::string unix_address_of(const NodeSpec& spec, Rank rank) {
   return "unix:" + spec.group + ".of." + std::to_string(rank);
 }
 
+/// Without OpenSSL the build has no tcp fabric, and says so instead.
 std::string fault_of_tcp() {
-  static const std::string fault = [] {
-    for (const std::string& network : ofi::networks())
-      if (network.starts_with("tcp")) return "";
-    return "libfabric has no tcp here";
-  }();
-  return fault;
+  for (const std::string& network : tcp::networks())
+    if (network.starts_with("lo ")) return "";
+  return "there is no tcp fabric on the loopback device here";
 }
 
 std::unique_ptr<Fabric> join_loopback(const NodeSpec& spec) {
-  return ofi::join(tcp_options(spec, "unix:" + spec.group));
+  return tcp::join(tcp_options(spec, "unix:" + spec.group));
 }
 
 std::shared_ptr<Rendezvous> place_on_loopback(const NodeSpec& spec) {
-  return rendezvous_at(spec, tcp_options(spec, {}), ofi::rendezvous,
+  return rendezvous_at(spec, tcp_options(spec, {}), tcp::rendezvous,
                        [&](Rank rank) { return unix_address_of(spec, rank); });
 }
 
@@ -90,12 +87,12 @@ std::string port_of(const NodeSpec& spec, std::size_t which) {
 
 std::unique_ptr<Fabric> join_from_host(const NodeSpec& spec) {
   hosts().enter(spec.rank % kHosts);
-  return ofi::join(tcp_options(spec, Hosts::address(0) + port_of(spec, 0)));
+  return tcp::join(tcp_options(spec, Hosts::address(0) + port_of(spec, 0)));
 }
 
 std::shared_ptr<Rendezvous> place_on_host(const NodeSpec& spec) {
   hosts().enter(spec.rank % kHosts);
-  return rendezvous_at(spec, tcp_options(spec, {}), ofi::rendezvous, [&](Rank rank) {
+  return rendezvous_at(spec, tcp_options(spec, {}), tcp::rendezvous, [&](Rank rank) {
     return Hosts::address(rank % kHosts) + port_of(spec, 1 + rank);
   });
 }

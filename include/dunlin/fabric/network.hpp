@@ -8,7 +8,7 @@
 
 namespace dunlin {
 
-/// How a member joins a group over a network, by whichever fabric (ofi, verbs).
+/// How a member joins a group over a network, by whichever fabric (tcp, ofi, verbs).
 ///
 /// What is empty of group, members or names (with rank or name), rendezvous, secret, tls and
 /// address is taken from the environment: from DUNLIN_* or from what mpirun or srun says
@@ -38,12 +38,16 @@ struct NetworkJoinOptions {
   std::string secret = {};
   /// Certificates for the rendezvous, besides the secret.
   TlsFiles tls = {};
+  /// Of tcp alone: everything that the members tell each other is encrypted (TLS 1.3), and not only
+  /// the rendezvous. All members must say the same.
+  bool encrypt = false;
   /// Of ofi alone: libfabric's name of the network; empty: ofi::kDefaultProvider.
   std::string provider = {};
-  /// The device, as libfabric ("domain") or ibv_devices names it; empty: the first that fits.
+  /// The device: a network interface, or as libfabric ("domain") or ibv_devices names it; empty:
+  /// the first that fits.
   std::string device = {};
-  /// The address of this host that peers connect to. Empty: over ofi, the one from which this host
-  /// reaches the rendezvous, or the others; over verbs, any of the device's.
+  /// The address of this host that peers connect to. Empty: over tcp and ofi, the one from which
+  /// this host reaches the rendezvous, or the others; over verbs, any of the device's.
   std::string address = {};
 };
 

@@ -37,6 +37,10 @@ stream::Describe describe(const std::string& description, const std::string& pro
 }
 
 JoinOptions with_provider(JoinOptions options) {
+  if (options.encrypt)
+    throw Error(
+        "ofi does not encrypt what members tell each other: join over tcp, or leave out "
+        "`encrypt`");
   if (options.provider.empty()) options.provider = kDefaultProvider;
   return options;
 }

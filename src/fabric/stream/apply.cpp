@@ -41,6 +41,32 @@ void StreamBackend::take_frame(Rank from, std::span<const std::byte> frame) {
   if (owes || !contact.outbox.empty()) mark_unsent(from);
 }
 
+/// What is behind the frame is placed before any of its entries is applied. That is before its
+/// puts could be seen, and nobody looks at their bytes yet (FAB-F1).
+bool StreamBackend::find_places(Rank from, std::span<const std::byte> frame,
+                                std::vector<Place>& places) {
+  Contact& contact = contacts_[from];
+  if (core().failing(from)) return false;
+  contact.bytes_behind = 0;
+  Fault fault = contact.greeted ? nullptr : "it did not say first who it is";
+  FrameReader reader(frame);
+  Entry entry;
+  while (fault == nullptr && reader.next(entry))
+    if ((entry.head.flags & kBehind) != 0) fault = find_place(contact, entry, places);
+  if (fault == nullptr && reader.garbage()) fault = "it sent a frame that is garbage";
+  if (fault != nullptr) core().fail(from, fault);
+  return fault == nullptr;
+}
+
+StreamBackend::Fault StreamBackend::find_place(Contact& contact, const Entry& entry,
+                                               std::vector<Place>& places) const {
+  Place place{.bytes = entry.head.bytes};
+  if (const Fault fault = reach(entry, place.bytes, place.at)) return fault;
+  contact.bytes_behind += place.bytes;
+  places.push_back(place);
+  return nullptr;
+}
+
 StreamBackend::Fault StreamBackend::greet(Rank from, Contact& contact, const Entry& entry) {
   if (entry.head.kind != EntryKind::hello) return "it did not say first who it is";
   Hello hello;
@@ -129,7 +155,10 @@ StreamBackend::Fault StreamBackend::check_answers(const Contact& contact) noexce
 StreamBackend::Fault StreamBackend::apply_bytes(Contact& contact, const Entry& entry) {
   std::byte* at = nullptr;
   if (const Fault fault = reach(entry, entry.head.bytes, at)) return fault;
-  if (at != nullptr && entry.head.kind == EntryKind::write)
+  if ((entry.head.flags & kBehind) != 0) {
+    if (entry.head.bytes > contact.bytes_behind) return "it did not send what is behind a frame";
+    contact.bytes_behind -= entry.head.bytes;  // which are in their place
+  } else if (at != nullptr && entry.head.kind == EntryKind::write)
     memory::place(at, entry.payload, entry.head.bytes);
   else if (at != nullptr)
     memory::copy_unwatched(at, entry.payload, entry.head.bytes);

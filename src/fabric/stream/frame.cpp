@@ -38,6 +38,7 @@ constexpr Rules make_rules() {
   rule(EntryKind::put) = {
       .known = true, .flags = kAsks, .region = true, .value = true, .max_bytes = kAny};
   rule(EntryKind::write) = rule(EntryKind::put);
+  rule(EntryKind::put).flags = kAsks | kBehind;
   rule(EntryKind::read) = {
       .known = true, .region = true, .ticket = true, .value = true, .max_bytes = kAny};
   rule(EntryKind::bytes) = {
@@ -78,6 +79,7 @@ bool keeps_to(const Rule& rule, const EntryHead& head) noexcept {
   if (head.bytes < rule.min_bytes || head.bytes > rule.max_bytes) return false;
   if (head.kind == EntryKind::message) return head.channel < kMaxChannels;
   if (head.channel != 0) return false;
+  if ((head.flags & kBehind) != 0 && head.bytes == 0) return false;
   const bool atomic = head.kind == EntryKind::fetch_add || head.kind == EntryKind::compare_swap;
   if (atomic && (head.flags & kAsks) == 0 && head.ticket != 0) return false;
   return (head.flags & kGone) == 0 || head.bytes == 0;
@@ -101,7 +103,7 @@ bool FrameReader::next(Entry& entry) noexcept {
   if (kind >= kRules.size() || !keeps_to(kRules[kind], head)) return false;
   const std::size_t bytes = entry_bytes(head);
   if (bytes > rest_.size()) return false;
-  entry.payload = head.kind == EntryKind::read
+  entry.payload = head.kind == EntryKind::read || (head.flags & kBehind) != 0
                       ? nullptr
                       : rest_.data() + sizeof head + lead_of(head.kind, head.value);
   rest_ = rest_.subspan(bytes);

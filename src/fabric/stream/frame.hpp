@@ -50,6 +50,7 @@ enum class EntryKind : std::uint8_t {
 
 inline constexpr std::uint8_t kAsks = 1;  // put, write: count it in `placed`; atomics: say `former`
 inline constexpr std::uint8_t kGone = 2;  // bytes, former, placed: the region was withdrawn before
+inline constexpr std::uint8_t kBehind = 4;  // put: its bytes are behind the frame
 
 /// The fixed part of an entry, as it travels. What a kind does not use is zero.
 struct EntryHead {
@@ -68,7 +69,7 @@ static_assert(std::endian::native == std::endian::little, "frames are little-end
 
 struct Entry {
   EntryHead head;
-  const std::byte* payload = nullptr;  // head.bytes of them, but of a read: none
+  const std::byte* payload = nullptr;  // head.bytes of them; of a read, and with kBehind: none
   [[nodiscard]] std::span<const std::byte> content() const noexcept {
     return {payload, payload == nullptr ? 0 : head.bytes};
   }
@@ -89,7 +90,7 @@ inline constexpr std::size_t kMinFrameBytes = 32'768;
 }
 
 [[nodiscard]] constexpr std::size_t entry_bytes(const EntryHead& head) noexcept {
-  if (head.kind == EntryKind::read) return sizeof(EntryHead);
+  if (head.kind == EntryKind::read || (head.flags & kBehind) != 0) return sizeof(EntryHead);
   return sizeof(EntryHead) + whole_words(lead_of(head.kind, head.value) + head.bytes);
 }
 

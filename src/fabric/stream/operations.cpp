@@ -8,6 +8,8 @@ namespace {
 
 /// Less room than this is not worth a piece of a long operation.
 constexpr std::size_t kSmallestPieceBytes = 512;
+/// Fewer bytes than this are copied sooner than gathered.
+constexpr std::size_t kLeastBehindBytes = 4096;
 
 bool misaligned(const Operation& operation) noexcept {
   if (is_atomic(operation.kind)) return !lies_on_words(operation);
@@ -150,30 +152,60 @@ Refusal StreamBackend::send_bytes(Contact& contact, const Remote& target,
 
 /// False if there was no frame for all of it. What must not wait has asked whether there is room
 /// for its beginning, and goes on. Only the last entry asks to be counted.
-bool StreamBackend::copy_into_frames(Outbox& outbox, Writing& writing) {
+bool StreamBackend::copy_into_frames(Outbox& outbox, Writing& writing) const {
   for (;;) {
-    EntryHead head = writing.head;
-    const std::size_t least = least_room(head, writing.left);
-    const std::size_t room = writing.at_once ? outbox.insist(least) : outbox.offer(least);
-    if (room == 0) return false;
-    const std::size_t most = room - sizeof head - lead_of(head.kind, head.value);
-    const bool last = writing.left <= most;
-    const std::size_t piece = last ? writing.left : most - (head.value + most) % kCacheLineBytes;
-    head.bytes = static_cast<std::uint32_t>(piece);
-    if (!last) head.flags = 0;
-    copy_entry(outbox, head, writing.from);
-    if (last) return true;
+    std::size_t piece = put_behind(outbox, writing);
+    if (piece == 0) piece = copy_piece(outbox, writing);
+    if (piece == 0 && writing.left > 0) return false;
+    if (piece == writing.left) return true;
     writing.left -= piece;
     writing.from += piece;
     writing.head.value += piece;
   }
 }
 
+/// How many bytes found room, in the frame; requires that they are not none at all.
+std::size_t StreamBackend::copy_piece(Outbox& outbox, const Writing& writing) {
+  EntryHead head = writing.head;
+  const std::size_t least = least_room(head, writing.left);
+  const std::size_t room = writing.at_once ? outbox.insist(least) : outbox.offer(least);
+  if (room == 0) return 0;
+  const std::size_t most = room - sizeof head - lead_of(head.kind, head.value);
+  const bool last = writing.left <= most;
+  const std::size_t piece = last ? writing.left : most - (head.value + most) % kCacheLineBytes;
+  head.bytes = static_cast<std::uint32_t>(piece);
+  if (!last) head.flags = 0;
+  copy_entry(outbox, head, writing.from);
+  return piece;
+}
+
+/// How many bytes found room behind the frame, where the kernel reads them in their place. Only
+/// those of puts: of others, words must stay whole.
+std::size_t StreamBackend::put_behind(Outbox& outbox, const Writing& writing) const {
+  if (!carries_behind_ || writing.head.kind != EntryKind::put || writing.left < kLeastBehindBytes)
+    return 0;
+  std::size_t piece = 0;
+  if (outbox.offer(sizeof(EntryHead)) != 0) piece = outbox.attach(writing.from, writing.left);
+  if (piece == 0) {
+    outbox.flush();
+    if (outbox.offer(sizeof(EntryHead)) != 0) piece = outbox.attach(writing.from, writing.left);
+  }
+  if (piece == 0) return 0;
+  EntryHead head = writing.head;
+  head.bytes = static_cast<std::uint32_t>(piece);
+  if (piece != writing.left) head.flags = 0;
+  head.flags |= kBehind;
+  begin_entry(outbox.take(sizeof head), head);
+  return piece;
+}
+
 /// Copies what there is room for now. The slot for the answer was free at the beginning, and is
 /// still, as nothing was taken since.
 bool StreamBackend::still_writing(Contact& contact) {
   Writing& writing = contact.writing;
-  if (!copy_into_frames(contact.outbox, writing)) return true;
+  const bool all = copy_into_frames(contact.outbox, writing);
+  if (contact.outbox.unsettled_bytes() > 0) contact.outbox.flush();
+  if (!all) return true;
   writing.unfinished = false;
   const bool told = writing.completion != nullptr && writing.when == Notify::remotely;
   if ((writing.head.flags & kAsks) != 0) contact.unplaced.push(told ? writing.completion : nullptr);

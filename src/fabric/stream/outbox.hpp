@@ -30,6 +30,16 @@ class Outbox {
   /// Takes the next `bytes` of that room.
   [[nodiscard]] std::byte* take(std::size_t bytes) noexcept;
 
+  /// Puts bytes of a put behind the frame under composition: how many. Requires that there is room
+  /// for its entry. They are read until the next settle() or flush() returns.
+  [[nodiscard]] std::size_t attach(const std::byte* from, std::size_t bytes) noexcept {
+    return waiting_.empty() ? transport_->attach(to_, from, bytes) : 0;
+  }
+  void settle() noexcept { transport_->settle(to_); }
+  [[nodiscard]] std::size_t unsettled_bytes() const noexcept {
+    return transport_->unsettled_bytes(to_);
+  }
+
   /// Says that the last `bytes` taken answer the peer: it has a limit on those that wait.
   void count_answer(std::size_t bytes) noexcept {
     if (waiting_.empty()) return;

@@ -54,6 +54,7 @@ void StreamBackend::withdraw(Rank peer, RegionId id, const LocalRegion&) noexcep
 void StreamBackend::unmap(RegionId id, const LocalRegion& region) noexcept {
   std::unique_ptr<Memory> memory = std::move(memories_[id.index]);
   if (!core().in_own_process()) return;
+  transport_->forget_places(memory->pages.memory());
   if ((device_ != nullptr && region.number != 0) || is_source(*memory))
     retire(std::move(memory), region);
 }

@@ -7,6 +7,8 @@ namespace {
 
 /// What recent_ns() lags behind at most, while polled.
 constexpr std::uint64_t kLookIntervalNs = 100'000;
+/// Copying as much costs more than a system call.
+constexpr std::size_t kWorthAFrameBytes = 32'768;
 
 constexpr Properties kProperties{.passive_target = false,
                                  .ordered_placement = true,
@@ -54,6 +56,7 @@ StreamBackend::StreamBackend(Attachment attachment)
       transport_(std::move(attachment.transport)),
       device_(transport_->reach()),
       properties_(properties_with(device_)),
+      carries_behind_(transport_->carries_behind()),
       registry_({.owner_rank = attachment.rank,
                  .members = static_cast<std::uint32_t>(attachment.names.size()),
                  .fabric = attachment.kind,
@@ -126,10 +129,16 @@ void StreamBackend::mark_unsent(Rank peer) noexcept {
 
 /// Outside of poll() a frame leaves at once if none is under way; otherwise it waits and grows
 /// until the next poll(), as with Nagle's algorithm. So a single signal is not delayed, and many
-/// cost one frame.
+/// cost one frame. Many bytes in one post() are worth a frame of their own; a few of them are
+/// copied, for the sources may change when post() returns (STR-S3).
 void StreamBackend::send_if_idle(Rank peer) noexcept {
-  if (core().polling() || peer == rank_ || !transport_->idle(peer)) return;
-  contacts_[peer].outbox.flush();
+  Outbox& outbox = contacts_[peer].outbox;
+  const std::size_t unsettled = carries_behind_ ? outbox.unsettled_bytes() : 0;
+  const bool idle = !core().polling() && peer != rank_ && transport_->idle(peer);
+  if (idle || unsettled >= kWorthAFrameBytes)
+    outbox.flush();
+  else if (unsettled > 0)
+    outbox.settle();
 }
 
 void StreamBackend::send_all() noexcept {

@@ -177,7 +177,8 @@ class StreamBackend final : public FabricBackend, private Receiver {
     // From the peer.
     bool greeted = false;
     std::uint64_t frames = 0;
-    std::uint64_t placed = 0;  // entries that asked for it
+    std::uint64_t bytes_behind = 0;  // that have come with the frame, of puts not applied yet
+    std::uint64_t placed = 0;        // entries that asked for it
     std::uint64_t placed_reported = 0;
     bool placed_gone = false;  // those not told yet
     Inbox inbox;
@@ -196,7 +197,9 @@ class StreamBackend final : public FabricBackend, private Receiver {
   [[nodiscard]] Refusal perform_here(const Operation& operation) noexcept;
   [[nodiscard]] Refusal send_bytes(Contact& contact, const Remote& target,
                                    const Operation& operation);
-  [[nodiscard]] static bool copy_into_frames(Outbox& outbox, Writing& writing);
+  [[nodiscard]] bool copy_into_frames(Outbox& outbox, Writing& writing) const;
+  [[nodiscard]] static std::size_t copy_piece(Outbox& outbox, const Writing& writing);
+  [[nodiscard]] std::size_t put_behind(Outbox& outbox, const Writing& writing) const;
   [[nodiscard]] bool still_writing(Contact& contact);
   void cut_short(Contact& contact);
   [[nodiscard]] bool is_source(const Memory& of) const noexcept;
@@ -229,6 +232,10 @@ class StreamBackend final : public FabricBackend, private Receiver {
 
   // apply.cpp
   void take_frame(Rank from, std::span<const std::byte> frame) override;
+  [[nodiscard]] bool find_places(Rank from, std::span<const std::byte> frame,
+                                 std::vector<Place>& places) override;
+  [[nodiscard]] Fault find_place(Contact& contact, const Entry& entry,
+                                 std::vector<Place>& places) const;
   [[nodiscard]] Fault apply(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault greet(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault reach(const Entry& entry, std::size_t bytes, std::byte*& at) const noexcept;
@@ -282,6 +289,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   std::unique_ptr<Transport> transport_;
   DeviceOperations* device_;  // of the transport; null: none
   Properties properties_;
+  bool carries_behind_;
   bool awaits_answers_ = false;  // to whatever goes by frames (STR-B1)
 
   mapping::ProcessRegistry registry_;

@@ -16,11 +16,24 @@
 /// fabric's thread only.
 namespace dunlin::stream {
 
+/// Memory that is to be filled; null: the bytes are thrown away.
+struct Place {
+  std::byte* at = nullptr;
+  std::size_t bytes = 0;
+};
+
 /// Who is told what has arrived, from within Transport::progress().
 class Receiver {
  public:
   /// A whole frame, on a whole word; gone when this returns.
   virtual void take_frame(Rank from, std::span<const std::byte> frame) = 0;
+  /// A frame is here, and the bytes behind it are not: adds the places where they go, in their
+  /// order. take_frame() follows when they are filled. False if there is something wrong with the
+  /// frame, of which the receiver takes care. (Transport::attach)
+  [[nodiscard]] virtual bool find_places(Rank, std::span<const std::byte> /*frame*/,
+                                         std::vector<Place>&) {
+    return false;
+  }
   /// There is a stream to a newcomer: frames to it can be lent. Once, and before its first frame.
   virtual void take_link(Rank) {}
   /// The stream has ended; once, and after all frames that came on it. A newcomer that has a stream
@@ -82,6 +95,22 @@ class Transport {
   [[nodiscard]] virtual bool is_on_this_host(std::span<const std::byte> /*endpoint*/) const {
     return false;
   }
+
+  // Bytes behind a frame: the puts of a frame may leave theirs where they are, for a transport that
+  // gathers them when it sends the frame, and scatters them when it receives it.
+  /// Whether there can be any.
+  [[nodiscard]] virtual bool carries_behind() const noexcept { return false; }
+  /// Adds bytes behind the frame whose buffer is lent: how many, 0 if there is no room for more.
+  /// They are read until the next settle() or commit() to this peer returns.
+  [[nodiscard]] virtual std::size_t attach(Rank, const std::byte*, std::size_t) noexcept {
+    return 0;
+  }
+  /// How many were attached since then.
+  [[nodiscard]] virtual std::size_t unsettled_bytes(Rank) const noexcept { return 0; }
+  /// Copies them.
+  virtual void settle(Rank) noexcept {}
+  /// This memory is about to be released: bytes that were to be placed in it are thrown away.
+  virtual void forget_places(std::span<const std::byte>) noexcept {}
 
   /// What its devices can do by themselves; null: nothing.
   [[nodiscard]] virtual DeviceOperations* reach() noexcept { return nullptr; }

@@ -24,6 +24,10 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
 }
 
 void check_provider(const JoinOptions& options) {
+  if (options.encrypt)
+    throw Error(
+        "verbs does not encrypt what members tell each other: join over tcp, or leave out "
+        "`encrypt`");
   if (!options.provider.empty())
     throw Error("verbs has no providers: leave `provider` empty, or join '" + options.provider +
                 "' over ofi");

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric/rendezvous/address.hpp"
+
+/// Where a member listens for its peers, and what it says of that at the rendezvous:
+/// docs/formats/stream.md, "Over TCP".
+namespace dunlin::tcp {
+
+struct Endpoint {
+  rendezvous::SocketAddress at = {};
+  bool encrypts = false;
+};
+
+[[nodiscard]] std::vector<std::byte> encode(const Endpoint& endpoint);
+/// What another member said. Error, with `who` in it, if it is no endpoint of this fabric.
+[[nodiscard]] Endpoint decode(std::span<const std::byte> text, const std::string& who);
+
+/// How many of the endpoints are on the host of the one at `ours`, which counts.
+[[nodiscard]] std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoints,
+                                               std::size_t ours);
+
+/// What is asked for, as JoinOptions have it.
+struct Choice {
+  std::string device;   // an interface; empty: any
+  std::string address;  // empty: one from which the rendezvous is reached
+  std::string rendezvous;
+};
+struct Listener {
+  Descriptor socket;
+  rendezvous::SocketAddress at;
+  std::string why;  // "10.0.0.7:40112, from which 10.0.0.1:7700 is reached"
+};
+/// Listens at a port that the kernel chooses, for so many peers. Error names what is not there, and
+/// lists what is.
+[[nodiscard]] Listener listen_at(const Choice& choice, std::uint32_t members);
+
+/// "eth0 10.0.0.7": the addresses of all interfaces that are up.
+[[nodiscard]] std::vector<std::string> list_networks();
+
+}  // namespace dunlin::tcp

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <sys/uio.h>
+
+#include "fabric/stream/transport.hpp"
+#include "fabric/tcp/prefix.hpp"
+
+/// What comes from one peer, put together from whatever pieces the kernel hands out.
+///  TCP-I1  A frame is handed over when it and all bytes behind it are here, and frames are handed
+///      over in their order.
+///  TCP-I2  The bytes behind a frame are received straight into their places. What came with the
+///      frame is copied there.
+///  TCP-I3  Nothing is written into memory that was released: its places are forgotten then, and
+///      their bytes are thrown away.
+namespace dunlin::tcp {
+
+/// Where all connections of a fabric receive what has no place of its own; used by one at a time.
+class Scratch {
+ public:
+  /// From one call: as much as is worth a call, and stays in the cache.
+  static constexpr std::size_t kBytes = std::size_t{1} << 18;
+  [[nodiscard]] std::byte* room() noexcept { return room_.get(); }
+  /// Where bytes go that nobody wants: kMaxBehindBytes.
+  [[nodiscard]] std::byte* bin();
+
+ private:
+  std::unique_ptr<std::byte[]> room_ = std::make_unique_for_overwrite<std::byte[]>(kBytes);
+  std::unique_ptr<std::byte[]> bin_;
+};
+
+class Incoming {
+ public:
+  /// What the next call is to fill: at least one piece. The last one is in the scratch memory.
+  [[nodiscard]] std::span<const iovec> wanted(Scratch& scratch);
+  /// The call has filled the first `bytes` of that. Hands over what is whole; false if the peer
+  /// breaks the protocol, or the receiver has closed this connection.
+  [[nodiscard]] bool take(std::size_t bytes, Rank from, stream::Receiver& receiver,
+                          Scratch& scratch);
+  void forget_places(std::span<const std::byte> memory) noexcept;
+  void close() noexcept;
+
+ private:
+  enum class Part { prefix, frame, behind };
+
+  [[nodiscard]] std::size_t part_bytes() const noexcept;
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept;
+  void own_pieces(Scratch& scratch);
+  void count(std::size_t bytes) noexcept;
+  void copy_from(std::span<const std::byte>& content);
+  [[nodiscard]] bool finish_part(Rank from, stream::Receiver& receiver);
+  [[nodiscard]] bool finish_frame(std::span<const std::byte> frame, Rank from,
+                                  stream::Receiver& receiver);
+  [[nodiscard]] bool hand_over(std::span<const std::byte> frame, Rank from,
+                               stream::Receiver& receiver);
+  void keep_frames();
+
+  Part part_ = Part::prefix;  // that is awaited
+  std::size_t have_ = 0;      // of it
+  Prefix prefix_;
+  std::unique_ptr<std::byte[]> frame_;  // kMaxFrameBytes, once one comes in pieces
+  std::vector<stream::Place> places_;   // of what is behind the frame, and for its padding
+  std::size_t place_ = 0;               // the first that is not full,
+  std::size_t place_have_ = 0;          // and what it has
+  std::array<iovec, kMaxPieces> pieces_;
+  std::size_t piece_count_ = 0;
+  std::size_t own_bytes_ = 0;  // of the pieces that are not scratch memory
+  bool expects_behind_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace dunlin::tcp

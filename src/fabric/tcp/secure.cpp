@@ -1,0 +1,258 @@
+#include "fabric/tcp/secure.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include <dunlin/error.hpp>
+
+#include "fabric/rendezvous/crypto.hpp"
+
+namespace dunlin::tcp {
+namespace {
+
+constexpr std::string_view kPairKeyLabel = "dunlin tcp 1: pre-shared key";
+constexpr std::string_view kSessionContext = "dunlin tcp";
+constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256";
+
+const unsigned char* raw(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+void check(bool good, const char* what) {
+  if (good) return;
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  throw Error(std::string(what) +
+              " failed in OpenSSL's libssl: " + (reason == nullptr ? "no reason given" : reason));
+}
+
+PairKey pair_key(const stream::Proof& of_caller, const stream::Proof& of_called) {
+  std::array<std::byte, 2 * stream::kProofBytes> both;
+  std::copy(of_caller.begin(), of_caller.end(), both.begin());
+  std::copy(of_called.begin(), of_called.end(), both.begin() + stream::kProofBytes);
+  return rendezvous::derived_key(both, kPairKeyLabel);
+}
+
+// --- a socket as OpenSSL sees it
+// ------------------------------------------------------------------
+
+/// OpenSSL's own would raise SIGPIPE when the peer is gone.
+int send_quietly(BIO* bio, const char* bytes, int count) {
+  int socket = -1;
+  BIO_get_fd(bio, &socket);
+  BIO_clear_retry_flags(bio);
+  const ssize_t sent =
+      ::send(socket, bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent <= 0 && BIO_sock_should_retry(static_cast<int>(sent)) != 0) BIO_set_retry_write(bio);
+  return static_cast<int>(sent);
+}
+
+struct FreeMethod {
+  void operator()(BIO_METHOD* method) const noexcept { BIO_meth_free(method); }
+};
+
+/// As OpenSSL's sockets are, kernel TLS included, but for how they send.
+const BIO_METHOD* quiet_socket() {
+  static const std::unique_ptr<BIO_METHOD, FreeMethod> method = [] {
+    const BIO_METHOD* const usual = BIO_s_socket();
+    std::unique_ptr<BIO_METHOD, FreeMethod> made(BIO_meth_new(BIO_TYPE_SOCKET, "quiet socket"));
+    const bool good = made != nullptr && BIO_meth_set_write(made.get(), send_quietly) == 1 &&
+                      BIO_meth_set_read(made.get(), BIO_meth_get_read(usual)) == 1 &&
+                      BIO_meth_set_puts(made.get(), BIO_meth_get_puts(usual)) == 1 &&
+                      BIO_meth_set_ctrl(made.get(), BIO_meth_get_ctrl(usual)) == 1 &&
+                      BIO_meth_set_create(made.get(), BIO_meth_get_create(usual)) == 1 &&
+                      BIO_meth_set_destroy(made.get(), BIO_meth_get_destroy(usual)) == 1;
+    check(good, "making a BIO");
+    return made;
+  }();
+  return method.get();
+}
+
+struct FreeSession {
+  void operator()(SSL_SESSION* session) const noexcept { SSL_SESSION_free(session); }
+};
+
+/// The key as OpenSSL wants it: a session that ended before this one, as it were.
+SSL_SESSION* session_with(const PairKey& key, SSL* connection) {
+  constexpr std::array<unsigned char, 2> kAes128GcmSha256{0x13, 0x01};
+  const SSL_CIPHER* const cipher = SSL_CIPHER_find(connection, kAes128GcmSha256.data());
+  std::unique_ptr<SSL_SESSION, FreeSession> made(SSL_SESSION_new());
+  const bool good =
+      made != nullptr && cipher != nullptr &&
+      SSL_SESSION_set1_master_key(made.get(), reinterpret_cast<const unsigned char*>(key.data()),
+                                  key.size()) == 1 &&
+      SSL_SESSION_set_cipher(made.get(), cipher) == 1 &&
+      SSL_SESSION_set1_id_context(made.get(), raw(kSessionContext), kSessionContext.size()) == 1 &&
+      SSL_SESSION_set_protocol_version(made.get(), TLS1_3_VERSION) == 1;
+  return good ? made.release() : nullptr;
+}
+
+const Security& security_of(SSL* connection) {
+  return *static_cast<const Security*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)));
+}
+
+int offer_pair_key(SSL* connection, const EVP_MD*, const unsigned char** identity,
+                   std::size_t* bytes, SSL_SESSION** made) {
+  const auto& own = *static_cast<const std::string*>(SSL_get_app_data(connection));
+  const PairKey* const key = security_of(connection).find(own);
+  *identity = raw(own);
+  *bytes = own.size();
+  *made = key == nullptr ? nullptr : session_with(*key, connection);
+  return *made == nullptr ? 0 : 1;
+}
+
+int find_pair_key(SSL* connection, const unsigned char* identity, std::size_t bytes,
+                  SSL_SESSION** made) {
+  *made = nullptr;
+  const PairKey* const key =
+      security_of(connection).find({reinterpret_cast<const char*>(identity), bytes});
+  if (key == nullptr) return 1;
+  *made = session_with(*key, connection);
+  return *made == nullptr ? 0 : 1;
+}
+
+}  // namespace
+
+void Security::Free::operator()(ssl_ctx_st* context) const noexcept { SSL_CTX_free(context); }
+
+Security::Security(Rank rank, std::span<const stream::Proof> ours,
+                   std::span<const stream::Proof> theirs)
+    : rank_(rank), context_(SSL_CTX_new(TLS_method())) {
+  for (Rank peer = 0; peer < ours.size(); ++peer)
+    keys_.push_back(rank < peer ? pair_key(ours[peer], theirs[peer])
+                                : pair_key(theirs[peer], ours[peer]));
+  check(context_ != nullptr, "making a TLS context");
+  SSL_CTX* const context = context_.get();
+  check(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+            SSL_CTX_set_ciphersuites(context, kCiphers) == 1 &&
+            SSL_CTX_set_num_tickets(context, 0) == 1 &&
+            SSL_CTX_set_session_id_context(context, raw(kSessionContext),
+                                           static_cast<unsigned int>(kSessionContext.size())) == 1,
+        "preparing for a pre-shared key");
+  SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  // Without a CA, no certificate is accepted: a peer that has not the key gets nowhere.
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_app_data(context, this);
+  SSL_CTX_set_psk_use_session_callback(context, offer_pair_key);
+  SSL_CTX_set_psk_find_session_callback(context, find_pair_key);
+}
+
+Security::~Security() { OPENSSL_cleanse(keys_.data(), keys_.size() * sizeof(PairKey)); }
+
+std::string Security::identity_of(Rank caller, Rank called) {
+  return "dunlin tcp 1 from " + std::to_string(caller) + " to " + std::to_string(called);
+}
+
+const PairKey* Security::find(std::string_view identity) const noexcept {
+  for (Rank peer = 0; peer < keys_.size(); ++peer) {
+    if (peer == rank_) continue;
+    if (identity == identity_of(std::min(peer, rank_), std::max(peer, rank_))) return &keys_[peer];
+  }
+  return nullptr;
+}
+
+void SecureSession::Free::operator()(ssl_st* session) const noexcept { SSL_free(session); }
+
+SecureSession::SecureSession(const Security& security, int socket, Rank callee)
+    : session_(SSL_new(security.context_.get())) {
+  ERR_clear_error();
+  BIO* const bio = session_ == nullptr ? nullptr : BIO_new(quiet_socket());
+  check(bio != nullptr, "making a TLS session");
+  BIO_set_fd(bio, socket, BIO_NOCLOSE);
+  SSL_set_bio(session_.get(), bio, bio);
+  if (callee == kCalled) {
+    SSL_set_accept_state(session_.get());
+    return;
+  }
+  identity_ = Security::identity_of(security.rank_, callee);
+  SSL_set_app_data(session_.get(), &identity_);
+  SSL_set_connect_state(session_.get());
+}
+
+SecureSession::Handshake SecureSession::shake_hands() {
+  ERR_clear_error();
+  const int result = SSL_do_handshake(session_.get());
+  if (result == 1) return Handshake::complete;
+  const int error = SSL_get_error(session_.get(), result);
+  ERR_clear_error();
+  if (error == SSL_ERROR_WANT_READ) return Handshake::reads;
+  return error == SSL_ERROR_WANT_WRITE ? Handshake::writes : Handshake::failed;
+}
+
+bool SecureSession::in_kernel() const noexcept {
+  return BIO_get_ktls_send(SSL_get_wbio(session_.get())) &&
+         BIO_get_ktls_recv(SSL_get_rbio(session_.get()));
+}
+
+/// As of a system call.
+ssize_t SecureSession::failure(int result) const noexcept {
+  const int error = SSL_get_error(session_.get(), result);
+  ERR_clear_error();
+  if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
+    errno = EAGAIN;
+    return -1;
+  }
+  if (error == SSL_ERROR_ZERO_RETURN) return 0;
+  if (error == SSL_ERROR_SYSCALL && errno != 0 && errno != EAGAIN) return -1;
+  errno = EPROTO;
+  return -1;
+}
+
+ssize_t SecureSession::send(std::span<const iovec> pieces) noexcept {
+  std::size_t total = 0;
+  std::size_t at = 0;  // in the first piece
+  for (;;) {
+    // Bytes that are staged already are those at the front of the pieces.
+    const std::size_t had = staged_bytes_;
+    std::size_t passed = 0;
+    while (passed < kRecordBytes && !pieces.empty() && (had == 0 || passed < had)) {
+      const std::size_t most = (had == 0 ? kRecordBytes : had) - passed;
+      const std::size_t count = std::min(most, pieces[0].iov_len - at);
+      if (had == 0)
+        std::memcpy(staged_.get() + passed, static_cast<const std::byte*>(pieces[0].iov_base) + at,
+                    count);
+      passed += count;
+      at += count;
+      if (at == pieces[0].iov_len) {
+        pieces = pieces.subspan(1);
+        at = 0;
+      }
+    }
+    if (passed == 0) break;
+    staged_bytes_ = passed;
+    errno = 0;
+    const int result = SSL_write(session_.get(), staged_.get(), static_cast<int>(staged_bytes_));
+    if (result <= 0) return total > 0 ? static_cast<ssize_t>(total) : failure(result);
+    total += staged_bytes_;
+    staged_bytes_ = 0;
+  }
+  return static_cast<ssize_t>(total);
+}
+
+ssize_t SecureSession::receive(std::span<const iovec> pieces) noexcept {
+  std::size_t total = 0;
+  for (const iovec& piece : pieces) {
+    for (std::size_t at = 0; at < piece.iov_len;) {
+      errno = 0;
+      std::size_t got = 0;
+      const int result = SSL_read_ex(session_.get(), static_cast<std::byte*>(piece.iov_base) + at,
+                                     piece.iov_len - at, &got);
+      if (result <= 0) return total > 0 ? static_cast<ssize_t>(total) : failure(result);
+      at += got;
+      total += got;
+    }
+  }
+  return static_cast<ssize_t>(total);
+}
+
+}  // namespace dunlin::tcp

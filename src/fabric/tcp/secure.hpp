@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <dunlin/fabric.hpp>
+
+#include "fabric/stream/frame.hpp"
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+/// TLS 1.3 on the connections of a group that encrypts, from OpenSSL's libssl; no other file here
+/// knows it.
+///  TCP-E1  Each pair of members has a pre-shared key of its own, derived from the two proofs that
+///      its ends show each other (STR-S7). The proofs are derived from the random key that the
+///      rendezvous has given to the members, and to nobody else. Each connection has an ephemeral
+///      key exchange besides.
+///  TCP-E2  Nothing is sent or taken before the handshake is complete. There is no way back to a
+///      connection that is not encrypted.
+namespace dunlin::tcp {
+
+using PairKey = std::array<std::byte, 32>;
+
+/// What a member needs to make its connections: it must stay until their handshakes are complete.
+class Security {
+ public:
+  /// `ours` and `theirs` are the proofs of STR-S7, by peer. Throws Error.
+  Security(Rank rank, std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs);
+  Security(const Security&) = delete;
+  Security& operator=(const Security&) = delete;
+  ~Security();
+
+  /// For OpenSSL's callbacks: the key for the caller and the called whom the identity names; null
+  /// if it names others.
+  [[nodiscard]] const PairKey* find(std::string_view identity) const noexcept;
+  [[nodiscard]] static std::string identity_of(Rank caller, Rank called);
+
+ private:
+  friend class SecureSession;
+  struct Free {
+    void operator()(ssl_ctx_st* context) const noexcept;
+  };
+  Rank rank_;
+  std::vector<PairKey> keys_;  // by peer
+  std::unique_ptr<ssl_ctx_st, Free> context_;
+};
+
+/// One connection's, on a connected socket.
+class SecureSession {
+ public:
+  /// The peer whom we call; or none, if we are called.
+  static constexpr Rank kCalled = UINT32_MAX;
+  SecureSession(const Security& security, int socket, Rank callee);
+
+  enum class Handshake { reads, writes, complete, failed };
+  /// Goes on as far as the socket allows.
+  [[nodiscard]] Handshake shake_hands();
+  /// Whether the kernel encrypts and decrypts, so that the socket is used as any other.
+  [[nodiscard]] bool in_kernel() const noexcept;
+
+  // As Wire has them.
+  [[nodiscard]] ssize_t send(std::span<const iovec> pieces) noexcept;
+  [[nodiscard]] ssize_t receive(std::span<const iovec> pieces) noexcept;
+
+ private:
+  struct Free {
+    void operator()(ssl_st* session) const noexcept;
+  };
+  [[nodiscard]] ssize_t failure(int result) const noexcept;
+
+  std::string identity_;  // of a caller
+  std::unique_ptr<ssl_st, Free> session_;
+  /// What is encrypted in one go. OpenSSL must be given the same bytes again while the socket has
+  /// no room for them.
+  static constexpr std::size_t kRecordBytes = 16'384;
+  std::unique_ptr<std::byte[]> staged_ = std::make_unique_for_overwrite<std::byte[]>(kRecordBytes);
+  std::size_t staged_bytes_ = 0;
+};
+
+}  // namespace dunlin::tcp

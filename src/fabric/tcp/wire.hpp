@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "fabric/system.hpp"
+#include "fabric/tcp/secure.hpp"
+
+/// A connected socket that never blocks; encrypted, if it has a session.
+namespace dunlin::tcp {
+
+class Wire {
+ public:
+  Wire() = default;
+  explicit Wire(Descriptor socket) noexcept : socket_(std::move(socket)) {}
+
+  [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
+  [[nodiscard]] bool open() const noexcept { return static_cast<bool>(socket_); }
+
+  /// From now on everything is encrypted, after the handshake.
+  void encrypt(const Security& security, Rank callee);
+  [[nodiscard]] bool encrypted() const noexcept { return encrypted_; }
+  /// Goes on with the handshake; complete if there is none. From then on the kernel encrypts, where
+  /// it can.
+  [[nodiscard]] SecureSession::Handshake shake_hands();
+
+  /// Hands the pieces to the kernel, in order: how many bytes it has taken, or -1 and errno.
+  [[nodiscard]] ssize_t send(std::span<const iovec> pieces) noexcept;
+  /// Fills the pieces, in order: how many bytes have come; 0 at the end; or -1 and errno.
+  [[nodiscard]] ssize_t receive(std::span<const iovec> pieces) noexcept;
+  /// Says that nothing more will be sent, throws away what has come, and closes: so that the
+  /// kernel delivers what it has taken, and does not answer with a reset.
+  void close() noexcept;
+
+ private:
+  Descriptor socket_;
+  std::unique_ptr<SecureSession> session_;  // where the kernel does not encrypt
+  bool encrypted_ = false;
+};
+
+}  // namespace dunlin::tcp
