@@ -11,16 +11,19 @@
 
 #include "fabric/stepped_join.hpp"
 #include "fabric/stream/frame.hpp"
+#include "fabric/stream/transport.hpp"
 #include "fabric/tcp/endpoint.hpp"
 #include "fabric/tcp/wire.hpp"
 
 /// Makes the connections of one member to its peers, one after the other. The lower rank calls, the
-/// higher accepts. A caller first sends a ticket: who it is, whom it means, and the proof of
-/// STR-S7.
+/// higher accepts; but a newcomer calls who was here before (STR-J1). A caller first sends a
+/// ticket: who it is, whom it means, and the proof of STR-S7.
 ///  TCP-C1  A connection counts as a peer's only when its ticket has that peer's proof, which is
 ///      compared in constant time. The first connection with it counts, and no other.
 ///  TCP-C2  Strangers hold a bounded number of descriptors: at most kMaxStrangers besides one for
 ///      each peer that is missing, for kTicketPatienceNs each; beyond that the oldest is closed.
+///  TCP-C3  A newcomer's ticket is answered by a welcome, or by the end of the connection. Only a
+///      connection with a welcome counts for the newcomer; without one it calls again.
 namespace dunlin::tcp {
 
 inline constexpr std::size_t kMaxStrangers = 64;
@@ -34,6 +37,8 @@ struct Ticket {
   stream::Proof proof{};
 };
 static_assert(sizeof(Ticket) == 48);
+/// What a newcomer is answered.
+inline constexpr std::array<char, 8> kWelcome{'D', 'N', 'L', 'N', 'C', 'O', 'M', 'E'};
 
 struct MadeConnection {
   Rank peer;
@@ -52,22 +57,48 @@ class Connector {
   void begin(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::uint64_t deadline_ns);
+  /// As a newcomer: begins to call all ranks below ours that are not absent, as often as it takes,
+  /// and to be called by all above.
+  void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
+             std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+             std::span<const Rank> absent);
+  /// Newcomers will call us, the first of them with the rank `first`.
+  void admit(Rank first, std::span<const stream::Newcomer> newcomers);
+  /// The peer is expected no more.
+  void give_up(Rank peer) noexcept;
   /// The next connection that is made, if one is by now. Error if one cannot be made, or if the
   /// time is up, which names who is missing.
   [[nodiscard]] std::optional<MadeConnection> next();
   [[nodiscard]] bool complete() const noexcept { return missing_ == 0; }
+  [[nodiscard]] std::vector<Rank> unconnected() const;
   [[nodiscard]] Awaited awaited() const;
 
+  /// Whether it goes on listening when all are connected.
+  [[nodiscard]] bool enters() const noexcept { return enters_; }
+  [[nodiscard]] bool listens() const noexcept { return static_cast<bool>(listener_.socket); }
+  /// Strangers are hung up on.
+  void stop_listening() noexcept;
+  /// At a new port, if it does not listen.
+  void listen();
+  [[nodiscard]] bool is_on_this_host(std::span<const std::byte> endpoint_address) const;
+
  private:
+  /// Who calls whom; nobody if there is to be no connection, or is one already.
+  enum class Caller : std::uint8_t { nobody, we, they };
   struct Peer {
-    Endpoint endpoint;
-    std::string at;
-    stream::Proof ours;
-    stream::Proof theirs;
-    Wire calling;
+    Caller caller = Caller::nobody;
+    Endpoint endpoint = {};
+    std::string at = {};  // empty: nobody knows
+    stream::Proof ours = {};
+    stream::Proof theirs = {};
+    Wire calling = {};
     bool shakes_hands = false;  // the connection stands
+    bool ticket_sent = false;
+    std::array<char, kWelcome.size()> answer = {};
+    std::size_t answer_bytes = 0;
     short awaits = POLLOUT;
-    bool connected = false;
+    std::uint64_t call_again_ns = UINT64_MAX;
+    std::uint64_t pause_ns = 0;  // before that
   };
   /// Has connected to us, and not shown its ticket yet.
   struct Stranger {
@@ -78,11 +109,20 @@ class Connector {
     std::size_t have = 0;
   };
 
+  void meet(std::span<const std::vector<std::byte>> endpoint_addresses,
+            std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+            std::span<const Rank> absent);
   void check_agreement() const;
   void call(Rank peer);
-  [[nodiscard]] bool finish_call(Rank peer);
+  void call_again(std::uint64_t now_ns);
+  [[nodiscard]] bool finish_call(Rank peer, std::uint64_t now_ns);
+  [[nodiscard]] bool goes_through(Rank peer);
   [[nodiscard]] bool is_through(Peer& called, Rank peer) const;
+  void send_ticket(Peer& called, Rank peer) const;
+  [[nodiscard]] bool is_welcome(Peer& called, Rank peer) const;
   void accept_strangers(std::uint64_t now_ns);
+  [[nodiscard]] std::optional<MadeConnection> next_call(std::uint64_t now_ns);
+  [[nodiscard]] static bool send_welcome(Wire& wire) noexcept;
   /// Who it is, if its ticket is whole and right; `gone` if it must be closed.
   [[nodiscard]] std::optional<Rank> read_ticket(Stranger& stranger, bool& gone);
   [[nodiscard]] MadeConnection made(Rank peer, Wire wire);
@@ -92,11 +132,12 @@ class Connector {
   Listener listener_;
   std::unique_ptr<Security> security_;  // if we encrypt, from begin()
   bool encrypts_;
+  bool enters_ = false;  // is a newcomer
   Rank rank_ = 0;
   std::vector<Peer> peers_;  // by rank
   std::vector<Stranger> strangers_;
   std::size_t missing_ = SIZE_MAX;  // until begin()
-  std::uint64_t deadline_ns_ = 0;
+  std::uint64_t deadline_ns_ = UINT64_MAX;
 };
 
 }  // namespace dunlin::tcp

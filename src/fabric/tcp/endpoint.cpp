@@ -24,9 +24,34 @@ struct EndpointHead {
 };
 static_assert(sizeof(EndpointHead) == 16);
 
+/// Calls that wait to be accepted, besides one for each member.
+constexpr int kOtherCallers = 64;
+
 socklen_t address_bytes(sa_family_t family) noexcept {
   if (family == AF_INET) return sizeof(sockaddr_in);
   return family == AF_INET6 ? sizeof(sockaddr_in6) : 0;
+}
+
+/// The kernel is to choose it.
+void forget_port(SocketAddress& at) noexcept {
+  if (at.address.ss_family == AF_INET)
+    reinterpret_cast<sockaddr_in&>(at.address).sin_port = 0;
+  else
+    reinterpret_cast<sockaddr_in6&>(at.address).sin6_port = 0;
+}
+
+/// Binds, listens, and notes the port: 0, or errno.
+int listen_on(Listener& listener, int backlog) {
+  SocketAddress& at = listener.at;
+  Descriptor socket(checked(
+      ::socket(at.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
+  if (bind(socket.get(), at.generic(), at.bytes) != 0) return errno;
+  checked(listen(socket.get(), backlog), "listen");
+  at.bytes = sizeof at.address;
+  checked(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at.address), &at.bytes),
+          "getsockname");
+  listener.socket = std::move(socket);
+  return 0;
 }
 
 /// The number of the host, without the port.
@@ -141,10 +166,13 @@ std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoin
   const SocketAddress own = decode(endpoints[ours], "this member").at;
   return static_cast<std::uint32_t>(
       std::count_if(endpoints.begin(), endpoints.end(), [&](const std::vector<std::byte>& text) {
-        const SocketAddress at = decode(text, "a member").at;
-        return at.address.ss_family == own.address.ss_family &&
-               std::ranges::equal(host_of(at), host_of(own));
+        return !text.empty() && same_host(decode(text, "a member").at, own);
       }));
+}
+
+bool same_host(const SocketAddress& one, const SocketAddress& other) noexcept {
+  return one.address.ss_family == other.address.ss_family &&
+         std::ranges::equal(host_of(one), host_of(other));
 }
 
 Listener listen_at(const Choice& choice, std::uint32_t members) {
@@ -154,16 +182,17 @@ Listener listen_at(const Choice& choice, std::uint32_t members) {
   const std::vector<SocketAddress> targets = rendezvous::resolve(
       {.text = place.address, .unix_name = {}, .host = place.address, .port = "0"}, fault);
   if (targets.empty()) throw Error("the address '" + place.address + "' cannot be used: " + fault);
-  SocketAddress at = targets.front();
-  Descriptor socket(checked(
-      ::socket(at.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
-  if (bind(socket.get(), at.generic(), at.bytes) != 0)
-    throw_not_here("this host cannot listen at " + place.address + " (" + error_text(errno) + ")");
-  checked(listen(socket.get(), static_cast<int>(members) + 64), "listen");
-  at.bytes = sizeof at.address;
-  checked(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at.address), &at.bytes),
-          "getsockname");
-  return {std::move(socket), at, place.address + ", " + place.why};
+  Listener listener{
+      .socket = Descriptor(), .at = targets.front(), .why = place.address + ", " + place.why};
+  if (const int error = listen_on(listener, static_cast<int>(members) + kOtherCallers); error != 0)
+    throw_not_here("this host cannot listen at " + place.address + " (" + error_text(error) + ")");
+  return listener;
+}
+
+void listen_again(Listener& listener) {
+  forget_port(listener.at);
+  if (const int error = listen_on(listener, kOtherCallers); error != 0)
+    throw Error("listening again at " + listener.at.text() + " failed: " + error_text(error));
 }
 
 std::vector<std::string> list_networks() {

@@ -21,7 +21,11 @@ struct Endpoint {
 /// What another member said. Error, with `who` in it, if it is no endpoint of this fabric.
 [[nodiscard]] Endpoint decode(std::span<const std::byte> text, const std::string& who);
 
-/// How many of the endpoints are on the host of the one at `ours`, which counts.
+/// Whether they have the same address, whatever the port.
+[[nodiscard]] bool same_host(const rendezvous::SocketAddress& one,
+                             const rendezvous::SocketAddress& other) noexcept;
+/// How many of the endpoints are on the host of the one at `ours`, which counts; ranks without a
+/// member have an empty one.
 [[nodiscard]] std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoints,
                                                std::size_t ours);
 
@@ -39,6 +43,8 @@ struct Listener {
 /// Listens at a port that the kernel chooses, for so many peers. Error names what is not there, and
 /// lists what is.
 [[nodiscard]] Listener listen_at(const Choice& choice, std::uint32_t members);
+/// Listens at another port of the same address, once nobody listens at the former one any more.
+void listen_again(Listener& listener);
 
 /// "eth0 10.0.0.7": the addresses of all interfaces that are up.
 [[nodiscard]] std::vector<std::string> list_networks();

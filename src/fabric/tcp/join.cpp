@@ -1,6 +1,7 @@
 #include <dunlin/fabric/tcp.hpp>
 
 #include "fabric/launch/complete.hpp"
+#include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
 #include "fabric/tcp/tcp_transport.hpp"
@@ -9,35 +10,60 @@ namespace dunlin::tcp {
 namespace {
 
 using NetworkJoin = stream::NetworkJoin<TcpTransport>;
+using NetworkEntry = stream::NetworkEntry<TcpTransport>;
 
 /// The standard streams, libraries, a rendezvous, a log.
 constexpr std::uint64_t kOtherDescriptors = 64;
 
-NetworkJoin::Parts parts(const JoinOptions& given) {
-  JoinOptions options = given;
+void check_provider(const JoinOptions& options) {
   if (!options.provider.empty())
     throw Error("tcp has no providers: leave `provider` empty, or join '" + options.provider +
                 "' over ofi");
-  std::string place = launch::complete(options);
-  const std::uint32_t members = rendezvous::count_members(options);
+}
+
+Listener listener_for(const JoinOptions& options, std::uint32_t members) {
   ensure_descriptors(members + kOtherDescriptors, 2 * members + kMaxStrangers + kOtherDescriptors,
                      members);
-  Listener listener = listen_at(
+  return listen_at(
       {.device = options.device, .address = options.address, .rendezvous = options.rendezvous},
       members);
+}
+
+stream::Describe describe(const JoinOptions& options, const Listener& listener,
+                          const std::string& place) {
   const std::string description = std::string(options.encrypt ? "tcp, encrypted, at " : "tcp at ") +
                                   listener.why + (place.empty() ? std::string() : "; " + place);
-  return {
-      .network =
-          std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt), members),
-      .rendezvous = rendezvous::rendezvous_options(options),
-      .place = std::move(place),
+  return [description](stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
+    made.kind = "tcp";
+    made.description = description;
+    made.host_members = count_on_this_host(all.endpoint_addresses, made.rank);
+  };
+}
+
+NetworkJoin::Parts parts(const JoinOptions& given) {
+  JoinOptions options = given;
+  check_provider(options);
+  std::string place = launch::complete(options);
+  const std::uint32_t members = rendezvous::count_members(options);
+  Listener listener = listener_for(options, members);
+  stream::Describe description = describe(options, listener, place);
+  return {.network = std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt),
+                                                    members),
+          .rendezvous = rendezvous::rendezvous_options(options),
+          .place = std::move(place),
+          .silence_timeout_ms = options.silence_timeout_ms,
+          .describe = std::move(description)};
+}
+
+std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
+  check_provider(options);
+  Listener listener = listener_for(options, 1);
+  stream::Describe description = describe(options, listener, {});
+  return std::make_unique<NetworkEntry>(NetworkEntry::Parts{
+      .network = std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt), 1),
+      .timeout_ms = options.timeout_ms,
       .silence_timeout_ms = options.silence_timeout_ms,
-      .describe = [description](stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
-        made.kind = "tcp";
-        made.description = description;
-        made.host_members = count_on_this_host(all.endpoint_addresses, made.rank);
-      }};
+      .describe = std::move(description)});
 }
 
 }  // namespace
@@ -52,7 +78,7 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
 
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
   return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
-                                                     begin_join);
+                                                     begin_join, begin_entry);
 }
 
 std::vector<std::string> networks() { return list_networks(); }

@@ -34,25 +34,32 @@ void check(bool good, const char* what) {
               " failed in OpenSSL's libssl: " + (reason == nullptr ? "no reason given" : reason));
 }
 
-PairKey pair_key(const stream::Proof& of_caller, const stream::Proof& of_called) {
+PairKey pair_key(const stream::Proof& of_lower, const stream::Proof& of_higher) {
   std::array<std::byte, 2 * stream::kProofBytes> both;
-  std::copy(of_caller.begin(), of_caller.end(), both.begin());
-  std::copy(of_called.begin(), of_called.end(), both.begin() + stream::kProofBytes);
+  std::copy(of_lower.begin(), of_lower.end(), both.begin());
+  std::copy(of_higher.begin(), of_higher.end(), both.begin() + stream::kProofBytes);
   return rendezvous::derived_key(both, kPairKeyLabel);
 }
 
 // --- a socket as OpenSSL sees it
 // ------------------------------------------------------------------
 
-/// OpenSSL's own would raise SIGPIPE when the peer is gone.
+/// OpenSSL's own would raise SIGPIPE when the peer is gone. And after a write that has failed,
+/// OpenSSL reads nothing any more, although what the peer has sent before is still here; so it is
+/// told that all was written, and the session knows better.
 int send_quietly(BIO* bio, const char* bytes, int count) {
   int socket = -1;
   BIO_get_fd(bio, &socket);
   BIO_clear_retry_flags(bio);
   const ssize_t sent =
       ::send(socket, bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent <= 0 && BIO_sock_should_retry(static_cast<int>(sent)) != 0) BIO_set_retry_write(bio);
-  return static_cast<int>(sent);
+  if (sent >= 0) return static_cast<int>(sent);
+  if (BIO_sock_should_retry(-1) != 0) {
+    BIO_set_retry_write(bio);
+    return -1;
+  }
+  if (auto* const broken = static_cast<int*>(BIO_get_app_data(bio))) *broken = errno;
+  return count;
 }
 
 struct FreeMethod {
@@ -123,12 +130,7 @@ int find_pair_key(SSL* connection, const unsigned char* identity, std::size_t by
 
 void Security::Free::operator()(ssl_ctx_st* context) const noexcept { SSL_CTX_free(context); }
 
-Security::Security(Rank rank, std::span<const stream::Proof> ours,
-                   std::span<const stream::Proof> theirs)
-    : rank_(rank), context_(SSL_CTX_new(TLS_method())) {
-  for (Rank peer = 0; peer < ours.size(); ++peer)
-    keys_.push_back(rank < peer ? pair_key(ours[peer], theirs[peer])
-                                : pair_key(theirs[peer], ours[peer]));
+Security::Security(Rank rank) : rank_(rank), context_(SSL_CTX_new(TLS_method())) {
   check(context_ != nullptr, "making a TLS context");
   SSL_CTX* const context = context_.get();
   check(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
@@ -147,17 +149,22 @@ Security::Security(Rank rank, std::span<const stream::Proof> ours,
   SSL_CTX_set_psk_find_session_callback(context, find_pair_key);
 }
 
-Security::~Security() { OPENSSL_cleanse(keys_.data(), keys_.size() * sizeof(PairKey)); }
-
-std::string Security::identity_of(Rank caller, Rank called) {
-  return "dunlin tcp 1 from " + std::to_string(caller) + " to " + std::to_string(called);
+Security::~Security() {
+  for (auto& [peer, key] : keys_) OPENSSL_cleanse(key.data(), key.size());
 }
 
-const PairKey* Security::find(std::string_view identity) const noexcept {
-  for (Rank peer = 0; peer < keys_.size(); ++peer) {
-    if (peer == rank_) continue;
-    if (identity == identity_of(std::min(peer, rank_), std::max(peer, rank_))) return &keys_[peer];
-  }
+void Security::add(Rank peer, const stream::Proof& ours, const stream::Proof& theirs) {
+  keys_[peer] = rank_ < peer ? pair_key(ours, theirs) : pair_key(theirs, ours);
+}
+
+std::string Security::identity_of(Rank one, Rank other) {
+  return "dunlin tcp 1 between " + std::to_string(std::min(one, other)) + " and " +
+         std::to_string(std::max(one, other));
+}
+
+const PairKey* Security::find(std::string_view identity) const {
+  for (const auto& [peer, key] : keys_)
+    if (identity == identity_of(peer, rank_)) return &key;
   return nullptr;
 }
 
@@ -169,6 +176,7 @@ SecureSession::SecureSession(const Security& security, int socket, Rank callee)
   BIO* const bio = session_ == nullptr ? nullptr : BIO_new(quiet_socket());
   check(bio != nullptr, "making a TLS session");
   BIO_set_fd(bio, socket, BIO_NOCLOSE);
+  BIO_set_app_data(bio, &broken_);
   SSL_set_bio(session_.get(), bio, bio);
   if (callee == kCalled) {
     SSL_set_accept_state(session_.get());
@@ -209,6 +217,10 @@ ssize_t SecureSession::failure(int result) const noexcept {
 }
 
 ssize_t SecureSession::send(std::span<const iovec> pieces) noexcept {
+  if (broken_ != 0) {
+    errno = broken_;
+    return -1;
+  }
   std::size_t total = 0;
   std::size_t at = 0;  // in the first piece
   for (;;) {
@@ -233,6 +245,10 @@ ssize_t SecureSession::send(std::span<const iovec> pieces) noexcept {
     errno = 0;
     const int result = SSL_write(session_.get(), staged_.get(), static_cast<int>(staged_bytes_));
     if (result <= 0) return total > 0 ? static_cast<ssize_t>(total) : failure(result);
+    if (broken_ != 0) {
+      errno = broken_;
+      return -1;
+    }
     total += staged_bytes_;
     staged_bytes_ = 0;
   }

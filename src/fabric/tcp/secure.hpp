@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,16 +34,18 @@ using PairKey = std::array<std::byte, 32>;
 /// What a member needs to make its connections: it must stay until their handshakes are complete.
 class Security {
  public:
-  /// `ours` and `theirs` are the proofs of STR-S7, by peer. Throws Error.
-  Security(Rank rank, std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs);
+  /// Throws Error.
+  explicit Security(Rank rank);
   Security(const Security&) = delete;
   Security& operator=(const Security&) = delete;
   ~Security();
 
-  /// For OpenSSL's callbacks: the key for the caller and the called whom the identity names; null
-  /// if it names others.
-  [[nodiscard]] const PairKey* find(std::string_view identity) const noexcept;
-  [[nodiscard]] static std::string identity_of(Rank caller, Rank called);
+  /// One more peer; `ours` and `theirs` are the proofs of STR-S7.
+  void add(Rank peer, const stream::Proof& ours, const stream::Proof& theirs);
+  /// For OpenSSL's callbacks: the key for the pair whom the identity names; null if it names
+  /// others.
+  [[nodiscard]] const PairKey* find(std::string_view identity) const;
+  [[nodiscard]] static std::string identity_of(Rank one, Rank other);
 
  private:
   friend class SecureSession;
@@ -50,7 +53,7 @@ class Security {
     void operator()(ssl_ctx_st* context) const noexcept;
   };
   Rank rank_;
-  std::vector<PairKey> keys_;  // by peer
+  std::map<Rank, PairKey> keys_;  // by peer
   std::unique_ptr<ssl_ctx_st, Free> context_;
 };
 
@@ -84,6 +87,8 @@ class SecureSession {
   static constexpr std::size_t kRecordBytes = 16'384;
   std::unique_ptr<std::byte[]> staged_ = std::make_unique_for_overwrite<std::byte[]>(kRecordBytes);
   std::size_t staged_bytes_ = 0;
+  /// Why the socket takes nothing any more (errno). OpenSSL is not told, so that it still receives.
+  int broken_ = 0;
 };
 
 }  // namespace dunlin::tcp

@@ -17,6 +17,8 @@ constexpr std::size_t kMostAskedDirectly = 2;
 constexpr std::size_t kMaxEvents = 64;
 /// From one connection, in one round.
 constexpr int kMostReceives = 8;
+/// For calls of newcomers: a system call each.
+constexpr std::uint64_t kBetweenLooksNs = 1'000'000;
 
 constexpr const char* kClosed =
     "its connection closed: the process exited or was killed, or has given us up";
@@ -30,7 +32,7 @@ std::size_t bytes_of(std::span<const iovec> pieces) noexcept {
 }  // namespace
 
 TcpTransport::TcpTransport(Connector connector, std::uint32_t members)
-    : connector_(std::make_unique<Connector>(std::move(connector))), connections_(members) {
+    : connector_(std::move(connector)), connections_(members) {
   open_.reserve(members);
   blocked_.reserve(members);
   ended_.reserve(members);
@@ -46,13 +48,20 @@ TcpTransport::~TcpTransport() {
 void TcpTransport::connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                            std::span<const stream::Proof> ours,
                            std::span<const stream::Proof> theirs, std::uint64_t deadline_ns) {
-  connector_->begin(rank, endpoint_addresses, ours, theirs, deadline_ns);
+  connector_.begin(rank, endpoint_addresses, ours, theirs, deadline_ns);
+}
+
+void TcpTransport::enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
+                         std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+                         std::span<const Rank> absent) {
+  connections_.resize(endpoint_addresses.size());
+  connector_.enter(rank, endpoint_addresses, ours, theirs, absent);
 }
 
 bool TcpTransport::connected() {
-  while (std::optional<MadeConnection> made = connector_->next()) add(std::move(*made));
-  if (!connector_->complete()) return false;
-  connector_.reset();  // nobody else is expected
+  while (std::optional<MadeConnection> made = connector_.next()) add(std::move(*made));
+  if (!connector_.complete()) return false;
+  if (!connector_.enters()) connector_.stop_listening();  // nobody else is expected yet
   return true;
 }
 
@@ -62,6 +71,63 @@ void TcpTransport::add(MadeConnection made) {
   open_.push_back(peer);
   if (epoll_ >= 0)
     checked(watch_socket(*connections_[peer], false, EPOLL_CTL_ADD), "watching a connection");
+}
+
+// --- newcomers -----------------------------------------------------------------------------------
+
+std::vector<std::byte> TcpTransport::endpoint() {
+  connector_.listen();
+  watch_calls();
+  return connector_.endpoint_address();
+}
+
+void TcpTransport::admit(Rank first, std::span<const stream::Newcomer> newcomers) {
+  const std::size_t ranks = first + newcomers.size();
+  connections_.resize(ranks);
+  for (std::vector<Rank>* const list : {&open_, &blocked_, &ended_, &linked_, &closed_, &unread_})
+    list->reserve(ranks);
+  connector_.admit(first, newcomers);
+  watch_calls();
+}
+
+/// What the connector waits for now.
+void TcpTransport::watch_calls() {
+  if (epoll_ < 0 || !connector_.listens()) return;
+  if (!calls_) {
+    calls_.emplace();
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = UINT64_MAX;  // no rank
+    checked(epoll_ctl(epoll_, EPOLL_CTL_ADD, calls_->get(), &event), "watching for newcomers");
+  }
+  calls_->set(connector_.awaited());
+}
+
+void TcpTransport::look_around(std::uint64_t now_ns) noexcept {
+  if (!calls_ || now_ns < look_at_calls_ns_) return;
+  look_at_calls_ns_ = now_ns + kBetweenLooksNs;
+  pollfd ready{calls_->get(), POLLIN, 0};
+  if (::poll(&ready, 1, 0) > 0) take_calls();
+}
+
+/// What cannot be had for one call, such as a descriptor, may be there for the next: a newcomer
+/// that finds its connection closed calls again.
+void TcpTransport::take_calls() {
+  try {
+    while (std::optional<MadeConnection> made = connector_.next()) {
+      const Rank peer = made->peer;
+      add(std::move(*made));
+      linked_.push_back(peer);
+    }
+    watch_calls();
+  } catch (const Error&) {
+    look_at_calls_ns_ = 0;
+  }
+}
+
+void TcpTransport::tell_links(stream::Receiver& receiver) {
+  for (const Rank peer : std::exchange(linked_, {}))
+    if (usable(peer)) receiver.take_link(peer);
 }
 
 // --- sending -------------------------------------------------------------------------------------
@@ -118,6 +184,8 @@ void TcpTransport::note_error(Connection& connection, int error) {
 
 void TcpTransport::progress(stream::Receiver& receiver) noexcept {
   ++round_;
+  if (!closed_.empty()) give_back_closed();
+  if (!linked_.empty()) tell_links(receiver);
   if (!unread_.empty()) receive_again(receiver);
   if (open_.size() <= kMostAskedDirectly || epoll_ < 0) {
     for (std::size_t i = 0; i < open_.size(); ++i)
@@ -174,15 +242,22 @@ void TcpTransport::end(Connection& connection, std::string why) {
 
 void TcpTransport::tell_ends(stream::Receiver& receiver) {
   for (const Rank peer : std::exchange(ended_, {}))
-    if (connections_[peer]->wire.open()) receiver.take_end(peer, connections_[peer]->why);
+    if (connections_[peer] && connections_[peer]->wire.open())
+      receiver.take_end(peer, connections_[peer]->why);
 }
 
 void TcpTransport::forget_places(std::span<const std::byte> memory) noexcept {
   for (const Rank peer : open_) connections_[peer]->in.forget_places(memory);
 }
 
-/// The object stays: its frame may be in the receiver's hands.
+void TcpTransport::give_back_closed() noexcept {
+  for (const Rank peer : closed_) connections_[peer].reset();
+  closed_.clear();
+}
+
+/// The object stays until the next round: its frame may be in the receiver's hands.
 void TcpTransport::close(Rank peer) noexcept {
+  connector_.give_up(peer);
   if (peer >= connections_.size() || !connections_[peer]) return;
   Connection& connection = *connections_[peer];
   connection.ended = true;
@@ -192,6 +267,7 @@ void TcpTransport::close(Rank peer) noexcept {
     epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.wire.descriptor(), nullptr);
   connection.wire.close();
   std::erase(open_, peer);
+  if (std::ranges::find(closed_, peer) == closed_.end()) closed_.push_back(peer);
 }
 
 // --- waiting -------------------------------------------------------------------------------------
@@ -208,6 +284,7 @@ void TcpTransport::watch(int epoll) {
   epoll_ = epoll;
   for (const Rank peer : open_)
     checked(watch_socket(*connections_[peer], false, EPOLL_CTL_ADD), "watching a connection");
+  watch_calls();
 }
 
 bool TcpTransport::may_wait() noexcept {
@@ -217,7 +294,7 @@ bool TcpTransport::may_wait() noexcept {
     if (!connection.ended && room != connection.watches_room)
       static_cast<void>(watch_socket(connection, room, EPOLL_CTL_MOD));
   }
-  return ended_.empty() && unread_.empty();
+  return ended_.empty() && unread_.empty() && linked_.empty();
 }
 
 }  // namespace dunlin::tcp

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,8 +21,7 @@
 ///      by one leaves in batches.
 ///  TCP-T2  The end of a connection is told after all frames that came on it.
 ///  TCP-T3  All sockets are in the fabric's epoll set, by level: whatever has not been received,
-///  and
-///      room for what could not be sent, ends a sleep.
+///      room for what could not be sent, and calls of newcomers, end a sleep.
 namespace dunlin::tcp {
 
 class TcpTransport final : public stream::Transport {
@@ -31,7 +31,7 @@ class TcpTransport final : public stream::Transport {
 
   // --- while the group forms (NetworkJoin) -------------------------------------------------------
   [[nodiscard]] std::vector<std::byte> endpoint_address() const {
-    return connector_->endpoint_address();
+    return connector_.endpoint_address();
   }
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
@@ -39,7 +39,12 @@ class TcpTransport final : public stream::Transport {
   /// Goes on; true once there is a connection to each. Error when the time is up, which names who
   /// is missing.
   [[nodiscard]] bool connected();
-  [[nodiscard]] Awaited awaited() const { return connector_->awaited(); }
+  [[nodiscard]] Awaited awaited() const { return connector_.awaited(); }
+  /// As a newcomer, instead of connect(): goes on listening.
+  void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
+             std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
+             std::span<const Rank> absent);
+  [[nodiscard]] std::vector<Rank> unconnected() const { return connector_.unconnected(); }
 
   /// The connection to a peer that has none yet.
   void add(MadeConnection made);
@@ -60,6 +65,12 @@ class TcpTransport final : public stream::Transport {
   [[nodiscard]] std::size_t unsettled_bytes(Rank to) const noexcept override;
   void settle(Rank to) noexcept override;
   void forget_places(std::span<const std::byte> memory) noexcept override;
+  void look_around(std::uint64_t now_ns) noexcept override;
+  [[nodiscard]] std::vector<std::byte> endpoint() override;
+  void admit(Rank first, std::span<const stream::Newcomer> newcomers) override;
+  [[nodiscard]] bool is_on_this_host(std::span<const std::byte> endpoint) const override {
+    return connector_.is_on_this_host(endpoint);
+  }
 
  private:
   struct Connection {
@@ -83,6 +94,10 @@ class TcpTransport final : public stream::Transport {
   void receive_from_ready(stream::Receiver& receiver);
   void receive_again(stream::Receiver& receiver);
   void push_blocked();
+  void take_calls();
+  void watch_calls();
+  void tell_links(stream::Receiver& receiver);
+  void give_back_closed() noexcept;
   void tell_ends(stream::Receiver& receiver);
   void note_error(Connection& connection, int error);
   void end(Connection& connection, std::string why);
@@ -90,11 +105,15 @@ class TcpTransport final : public stream::Transport {
 
   FramePool pool_;
   Scratch scratch_;
-  std::unique_ptr<Connector> connector_;                  // until all are connected
+  Connector connector_;                                   // until all are connected, or for good
+  std::optional<AwaitedDescriptor> calls_;                // while it listens, in the epoll set
+  std::uint64_t look_at_calls_ns_ = 0;                    // not before
+  std::vector<Rank> linked_;                              // newcomers, not told yet
   std::vector<std::unique_ptr<Connection>> connections_;  // by rank
   std::vector<Rank> open_;
   std::vector<Rank> blocked_;  // have frames that the kernel has not taken
   std::vector<Rank> ended_;    // not told yet
+  std::vector<Rank> closed_;   // have memory to be given back
   std::vector<Rank> unread_;   // may have more than was received in the last round
   std::uint64_t round_ = 1;
   int epoll_ = -1;

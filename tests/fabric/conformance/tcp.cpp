@@ -1,5 +1,6 @@
 #include <dunlin/fabric/tcp.hpp>
 
+#include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
 
 namespace dunlin::conformance {
@@ -34,5 +35,34 @@ std::vector<Backend> tcp_backends() {
 
 DUNLIN_CONFORMANCE(Tcp, tcp_backends);
 DUNLIN_CONFORMANCE_SUITE(Tcp, Forming, tcp_backends);
+
+namespace {
+
+/// A newcomer meets nobody: the suite tells it of the members.
+std::unique_ptr<Ground> on_tcp(std::uint32_t founders, std::uint32_t nodes, bool encrypts) {
+  return real_ground(
+      founders, nodes,
+      [encrypts](const std::string& group, Rank rank, std::uint32_t members) {
+        tcp::JoinOptions options = options_for(group, rank, members);
+        options.encrypt = encrypts;
+        return tcp::begin_join(options);
+      },
+      [encrypts](const std::string& group, Rank rank) {
+        tcp::JoinOptions options = options_for("newcomers", tcp::JoinOptions::kAnyRank, 0);
+        options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
+        options.encrypt = encrypts;
+        return tcp::rendezvous(options, {});
+      });
+}
+
+const bool tcp_grows = add_grower({"Tcp", [](std::uint32_t founders, std::uint32_t nodes) {
+                                     return on_tcp(founders, nodes, false);
+                                   }});
+const bool encrypted_tcp_grows =
+    add_grower({"TcpEncrypted", [](std::uint32_t founders, std::uint32_t nodes) {
+                  return on_tcp(founders, nodes, true);
+                }});
+
+}  // namespace
 
 }  // namespace dunlin::conformance

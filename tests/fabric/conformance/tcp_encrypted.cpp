@@ -2,7 +2,7 @@
 
 #include "fabric/conformance/real_group.hpp"
 
-/// Encryption changes how bytes are cut. The suites of death do not pass yet: docs/tcp.md says why.
+/// Encryption changes how bytes are cut, and what is seen of a death.
 namespace dunlin::conformance {
 
 namespace {
@@ -33,5 +33,6 @@ std::vector<Backend> encrypted_tcp_backends() {
 }
 
 DUNLIN_CONFORMANCE_SUITE(TcpEncrypted, Order, encrypted_tcp_backends);
+DUNLIN_CONFORMANCE_SUITE(TcpEncrypted, Death, encrypted_tcp_backends);
 
 }  // namespace dunlin::conformance
