@@ -39,7 +39,19 @@ enum class FaultInjection : std::uint8_t {
   cut_is_forgotten,
   empty_log_begins_anew,
   // table
-  frozen_row_is_emptied
+  frozen_row_is_emptied,
+  // remote
+  frozen_locks_go_on,
+  holder_does_not_come_first,
+  death_is_not_told,
+  given_up_is_not_settled,
+  // segment
+  torn_get_is_taken,
+  reused_slot_is_taken,
+  second_copy_is_left_out,
+  second_copy_is_empty,
+  pause_is_not_awaited,
+  moved_is_read_too_early
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

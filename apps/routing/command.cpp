@@ -246,11 +246,12 @@ void add_routing(CLI::App& program) {
       ->check(whole_number())
       ->type_name("S")
       ->capture_default_str();
-  add_fabric_options(*command, options->fabric,
-                     "shm: a process for each router; tcp: the same between hosts; ofi: over\n"
-                     "libfabric's networks; verbs: over RDMA devices; sim: simulated, in virtual time",
-                     {.join = "10, and 0.4 for each router; 60 for hosts",
-                      .silence = "5, and 0.1 for each router"});
+  add_fabric_options(
+      *command, options->fabric,
+      "shm: a process for each router; tcp: the same between hosts; ofi: over\n"
+      "libfabric's networks; verbs: over RDMA devices; sim: simulated, in virtual time",
+      {.join = "10, and 0.4 for each router; 60 for hosts",
+       .silence = "5, and 0.1 for each router"});
   command
       ->add_option("--profile", options->profile, "The network that sim simulates (default: ib100)")
       ->check(not_empty())

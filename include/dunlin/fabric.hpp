@@ -41,8 +41,8 @@
 ///  FAB-F4  A completion `locally` means that the source may be reused; `remotely` that the bytes
 ///      are placed. The result of a `read` or an atomic is there when its Completion is finished.
 ///  FAB-F5  poll() neither throws nor blocks, and calls handlers only from within itself.
-/// Members can come while it works (FAB-G1 to FAB-G4 of docs/fabric.md): admit() lets them in, and a
-/// newcomer gets in by a Rendezvous.
+/// Members can come while it works (FAB-G1 to FAB-G4 of docs/fabric.md): admit() lets them in, and
+/// a newcomer gets in by a Rendezvous.
 namespace dunlin {
 
 using Rank = std::uint32_t;
@@ -57,6 +57,14 @@ struct Properties {
   std::uint32_t max_inline_bytes;  // a source of up to this size may be reused at once
   std::uint32_t max_peers;
   std::uint32_t queue_slots;  // operations in flight per peer before post() says queue_full
+  bool expel_fences = true;  // an expelled peer cannot change our memory any more; else see fence()
+};
+
+/// Whether a failed peer can still change memory that it has mapped.
+enum class Fenced : std::uint8_t {
+  yes,      // it cannot, and never will
+  not_yet,  // ask again: its process has been killed, and has not ended
+  never     // this process may not kill it, or cannot know whether it has ended
 };
 
 /// Names an allocated region in this process; the fabric knows which memory of a peer goes with it.
@@ -315,6 +323,10 @@ class Fabric {
   /// shared, it can still write into regions that it has mapped. Does nothing for the own rank, nor
   /// for a peer that has failed already. Throws Error if there is no such rank.
   void expel(Rank peer, std::string why);
+  /// Ends what a failed peer could still do to our memory. Where properties().expel_fences, that is
+  /// done already. Where memory is shared, this kills the peer's process (SIGKILL, through a
+  /// descriptor of that very process), unless it has left the group as it should.
+  [[nodiscard]] Fenced fence(Rank peer) noexcept;
 
   // --- members that come while it works (set-up; may throw Error) --------------------------------
   /// What a newcomer needs to reach this member; it may be empty.
@@ -350,6 +362,8 @@ class Fabric {
   /// Make progress; returns how many messages, completions and events were handled. Returns 0 and
   /// does nothing when a handler calls it.
   std::size_t poll() noexcept { return poll_(*backend_); }
+  /// Whether this is called by a handler: then poll() does nothing, and waiting would never end.
+  [[nodiscard]] bool in_handler() const noexcept;
   /// Forget that operations were posted with this completion: it and their local memory may be
   /// freed at once, and results are thrown away.
   void abandon(Completion& completion) noexcept;

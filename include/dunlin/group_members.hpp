@@ -17,8 +17,8 @@ namespace dunlin {
 
 class GroupMembers final : public remote::Membership {
  public:
-  /// The group must outlive this. Once a joiner has come into it, and with it another fabric, this
-  /// process is stopped here: memory stays with the fabric that it was allocated on.
+  /// The group must outlive this. Once a joiner has come into it, this process is stopped here:
+  /// these layers stay with the members that the fabric had at their beginning.
   explicit GroupMembers(Group& group);
 
   [[nodiscard]] std::uint64_t generation() const noexcept override;

@@ -16,8 +16,8 @@ inline constexpr std::size_t kWordBytes = 8;
 }
 
 // fabric
-inline constexpr std::uint32_t kMaxMembers = 1024;             // of a group on a simulated fabric
-inline constexpr std::uint32_t kMaxRanks = 4096;               // of one fabric in its life
+inline constexpr std::uint32_t kMaxMembers = 1024;  // of a group on a simulated fabric
+inline constexpr std::uint32_t kMaxRanks = 4096;    // of one fabric in its life
 inline constexpr std::size_t kAdmissionKeyBytes = 32;
 inline constexpr std::size_t kMaxEndpointBytes = 1024;         // where a member is reached
 inline constexpr std::uint32_t kMaxHostMembers = 256;          // of a shm group: one socket a pair
@@ -57,6 +57,17 @@ inline constexpr std::size_t kMaxRingBytes = std::size_t{1} << 30;
 inline constexpr std::size_t kMaxCastBytes = std::size_t{1} << 30;  // of one message
 inline constexpr std::size_t kMaxBatchMessages = 256;               // handed up at once
 
+// remote
+inline constexpr std::uint32_t kMaxLockNodes = 1024;  // acquisitions of one Locks under way or held
+inline constexpr std::uint32_t kLockChannel = kMaxChannels - 2;  // of Locks, unless told otherwise
+
+// segment
+inline constexpr std::uint32_t kSegmentChannel = kMaxChannels - 3;  // of a SegmentSpace, likewise
+inline constexpr std::size_t kMaxSpaceNameBytes = 40;               // [A-Za-z0-9._/-]
+inline constexpr std::size_t kMaxSegmentNameBytes = 64;             // printable ASCII
+inline constexpr std::uint32_t kMaxSegments = std::uint32_t{1} << 20;  // of one member, at a time
+inline constexpr std::uint32_t kMaxKeptVersions = 1024;  // of a segment under delta coherence
+
 static_assert(kMaxMembers <= kMaxRanks);
 static_assert(kMaxHostMembers <= kMaxMembers);
 static_assert(kMaxStreamMembers <= kMaxMembers);
@@ -66,6 +77,10 @@ static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several o
 static_assert(kMaxPublishedPredicates <= kMaxPredicates);
 static_assert(kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes, "for \"cast:\" and \"ring:\"");
 static_assert(kMaxViewMembers * kMaxRingBytes <= kMaxRegionBytes);
+static_assert(kMaxLockNodes <= 4096, "a lock word has 12 bits for the node");
+static_assert(kMaxMembers < 4096, "a lock word has 12 bits for the member, and a key, too");
+static_assert(kMaxSpaceNameBytes + 8 <= kMaxRegionNameBytes, "for \"segment:\"");
+static_assert(kMaxSegmentNameBytes + 64 <= kMaxMessageBytes, "a name travels in one message");
 static_assert(kMaxRingBytes / 4 < std::size_t{1} << 31, "a record's length has 31 bits");
 
 }  // namespace dunlin

@@ -4,7 +4,6 @@
 /// steps, membership, pools of remote memory, and locks. docs/remote.md is its page.
 #include <dunlin/remote/coroutine.hpp>
 #include <dunlin/remote/in_flight.hpp>
-#include <dunlin/remote/limits.hpp>
 #include <dunlin/remote/lock.hpp>
 #include <dunlin/remote/membership.hpp>
 #include <dunlin/remote/pool.hpp>

@@ -31,8 +31,9 @@
 ///  SEG-2  Once a release has ended, each get and put of that key ends with `released`.
 ///  SEG-3  A put under write, strict, version or temporal happens as a whole or not at all, for all
 ///         gets; if its writer dies in the middle, gets end with `half_written` until the next put
-///         of the whole.
-///  SEG-4  An operation on a segment whose member has failed ends with `lost`.
+///         of the whole. Under delta such a put has happened, or has not.
+///  SEG-4  An operation on a segment whose member has failed ends with `lost`, unless it has a
+///         second copy.
 namespace dunlin {
 
 struct SpaceOptions {
@@ -65,9 +66,12 @@ class SegmentSpace {
 
   // --- gets and puts; buffer and offset begin at the same place of an 8-byte word ----------------
   [[nodiscard]] SegmentOperation get(Key key, std::span<std::byte> to, std::uint64_t offset = 0);
-  /// version and temporal: transfers nothing if the segment's version is `known`.
+  /// version, temporal and delta: transfers nothing if the segment's version is `known`.
   [[nodiscard]] SegmentOperation get_if_changed(Key key, std::span<std::byte> to,
                                                 std::uint64_t known, std::uint64_t offset = 0);
+  /// delta: that version; `not_kept` if it is not among the last `versions`.
+  [[nodiscard]] SegmentOperation get_version(Key key, std::span<std::byte> to,
+                                             std::uint64_t version, std::uint64_t offset = 0);
   [[nodiscard]] SegmentOperation put(Key key, std::span<const std::byte> from,
                                      std::uint64_t offset = 0);
   /// The same with an operation of the caller's, which is not under way.

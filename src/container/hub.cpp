@@ -173,8 +173,8 @@ Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size
                                    .bytes = bytes,
                                    .layout_hash = fnv1a(layout),
                                    .layout_text = layout})),
-      withdrawn_(hub.fabric.size()),
-      refused_(hub.fabric.size()) {
+      withdrawn_(hub.progress.size()),
+      refused_(hub.progress.size()) {
   subscription_ = hub.fabric.subscribe([this](const Event& event) {
     if (event.region != region_.id()) return;
     if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;

@@ -63,7 +63,7 @@ struct Hub final : remote::Part {
   /// Polls no later than in a moment: an operation looks again at what another is changing.
   void look_again_soon() noexcept;
   [[nodiscard]] bool gone(Rank rank) const noexcept {
-    return rank >= fabric.size() || fabric.failed(rank) || !progress.members().contains(rank);
+    return rank >= progress.size() || fabric.failed(rank) || !progress.members().contains(rank);
   }
 
   std::size_t poll_part() override;

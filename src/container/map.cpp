@@ -62,7 +62,7 @@ Containers& MapCore::containers() const noexcept { return state_->containers; }
 
 Rank MapCore::home_of(const void* key) const noexcept {
   const std::uint64_t hash = hash_of(key, state_->spec.key_bytes);
-  return scale(static_cast<std::uint32_t>(hash >> 32), state_->hub.fabric.size());
+  return scale(static_cast<std::uint32_t>(hash >> 32), state_->hub.progress.size());
 }
 
 MapUse MapCore::local_use() const noexcept {

@@ -46,7 +46,7 @@ void MapOperation::replied(Status status, bool flag, std::span<const std::byte> 
 
 void MapState::begin(MapOperation& op) noexcept {
   const std::uint64_t hash = hash_of(op.payload_, spec.key_bytes);
-  op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), hub.fabric.size());
+  op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), hub.progress.size());
   op.slot_ = scale(static_cast<std::uint32_t>(hash), spec.slots);
   op.fingerprint_ = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
   op.serial_ = serial++;

@@ -53,7 +53,7 @@ QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
       site(hub, "container", spec.name, bytes_of(spec, is_host()), layout_of(spec)),
       image(shape.slot_bytes),
       orphan_image(shape.slot_bytes),
-      answered(hub.fabric.size()) {
+      answered(hub.progress.size()) {
   hub.add(site.id(), *this);
   site.announce();
 }

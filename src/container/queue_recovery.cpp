@@ -112,7 +112,7 @@ void QueueState::members_changed() {
   recovered_below = memory::load(own_word(kTailOffset));
   claimed.clear();
   answered.assign(answered.size(), false);
-  for (Rank rank = 0; rank < hub.fabric.size(); ++rank)
+  for (Rank rank = 0; rank < hub.progress.size(); ++rank)
     if (rank != spec.host && !hub.gone(rank) && site.connected(rank))
       hub.send(rank,
                {.container = site.id(),

@@ -108,7 +108,7 @@ Operation WordsOperation::next_operation() noexcept {
 
 /// A compare-and-swap that failed has read the word.
 bool WordsOperation::complete() noexcept {
-  if (kind_ == Kind::read_all) return ++home_ == words_.hub.fabric.size();
+  if (kind_ == Kind::read_all) return ++home_ == words_.hub.progress.size();
   if (kind_ != Kind::set_bits) return true;
   const bool changed = before_ == expected_;
   expected_ = before_;

@@ -29,7 +29,7 @@ void check(const Entry& entry) {
         return one.rank >= next.rank;
       }) == entry.members.end();
   check_group_name(entry.group);
-  for (const std::string& name : fits && ascending ? names_of(entry) : std::vector<std::string>())
+  for (const std::string& name : fits&& ascending ? names_of(entry) : std::vector<std::string>())
     if (!name.empty()) check_member_name(name);
   if (fits && ascending && entry.members.back().rank < admission.first) return;
   throw Error("group '" + entry.group +

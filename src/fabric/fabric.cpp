@@ -63,6 +63,13 @@ Fabric::~Fabric() = default;
 
 void Fabric::expel(Rank peer, std::string why) { core_->expel(peer, std::move(why)); }
 
+Fenced Fabric::fence(Rank peer) noexcept {
+  if (!failed(peer)) return Fenced::not_yet;
+  return core_->states_[peer].says_goodbye ? Fenced::yes : backend_->fence(peer);
+}
+
+bool Fabric::in_handler() const noexcept { return core_->polling(); }
+
 Region Fabric::allocate(const RegionSpec& spec) { return core_->make_region(spec, false); }
 
 Region Fabric::publish(const RegionSpec& spec) { return core_->make_region(spec, true); }

@@ -1,6 +1,6 @@
-#include <dunlin/fabric/rendezvous.hpp>
-
 #include <sys/random.h>
+
+#include <dunlin/fabric/rendezvous.hpp>
 
 #include "fabric/system.hpp"
 

@@ -18,8 +18,7 @@ static_assert(sizeof(Remaining) == 8 && kFragmentBytes == 248 && kGroupChannel =
 
 }  // namespace
 
-ControlChannel::ControlChannel(Fabric& fabric)
-    : fabric_(fabric) {
+ControlChannel::ControlChannel(Fabric& fabric) : fabric_(fabric) {
   fabric_.receive(kGroupChannel,
                   [this](Rank from, std::span<const std::byte> message) { take(from, message); });
 }

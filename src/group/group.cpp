@@ -83,8 +83,8 @@ constexpr std::uint64_t kJoinLookNs = 2'000'000;  // a connect in vain is follow
 GroupOptions checked(const std::string& name, GroupOptions options) {
   if (!options.rendezvous)
     throw Error("member '" + name +
-                "' cannot join a group without GroupOptions::meeting_place: give that of the "
-                "group, such as shm::meeting_place()");
+                "' cannot join a group without GroupOptions::rendezvous: give that of the "
+                "group, such as shm::rendezvous()");
   check_member_name(name);
   return options;
 }

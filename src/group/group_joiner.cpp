@@ -167,7 +167,8 @@ std::optional<GroupJoiner::Arrival> GroupJoiner::wait_for_welcome() {
   });
   if (welcome_) return arrive();
   const auto is_gone = [this](Rank rank) { return formed_->failed(rank); };
-  if (std::ranges::all_of(members_, is_gone)) start_anew("the members who had planned a view with it are gone");
+  if (std::ranges::all_of(members_, is_gone))
+    start_anew("the members who had planned a view with it are gone");
   return std::nullopt;
 }
 

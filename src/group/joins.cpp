@@ -116,8 +116,7 @@ std::size_t Joins::serve_joiners() {
       if (const std::optional<ControlMessage> message = decode(bytes))
         on_joiner_message(*joiner, *message);
     });
-    const bool over =
-        joiner->until_ns != UINT64_MAX && fabric().now_ns() >= joiner->until_ns;
+    const bool over = joiner->until_ns != UINT64_MAX && fabric().now_ns() >= joiner->until_ns;
     if (!over && !joiner->fabric->failed(1)) continue;
     joiner->gone = true;
     ++done;

@@ -15,9 +15,9 @@
 #include "group/control_message.hpp"
 #include "group/member_set.hpp"
 
-/// How a view gets members: the leader's listener, its plan, and letting the joiners into the fabric
-/// while the view works. docs/group.md gives the rules GRP-N1 to GRP-N5. One thread at a time, that
-/// of the group.
+/// How a view gets members: the leader's listener, its plan, and letting the joiners into the
+/// fabric while the view works. docs/group.md gives the rules GRP-N1 to GRP-N5. One thread at a
+/// time, that of the group.
 namespace dunlin::group {
 
 class Joins {
@@ -53,11 +53,11 @@ class Joins {
   struct PendingJoiner {
     std::unique_ptr<Fabric> fabric;
     std::unique_ptr<ControlChannel> channel;
-    std::string name = {};  // once it has said hello,
+    std::string name = {};                 // once it has said hello,
     std::vector<std::byte> endpoint = {};  // and where it is reached
-    std::string news = {};  // what it was told
-    bool planned = false;   // the plan at hand counts on it,
-    bool formed = false;    // and it is linked to all
+    std::string news = {};                 // what it was told
+    bool planned = false;                  // the plan at hand counts on it,
+    bool formed = false;                   // and it is linked to all
     bool gone = false;
     std::uint64_t until_ns = UINT64_MAX;  // then it is gone at the latest
   };

@@ -93,11 +93,10 @@ void Group::State::enter() {
     if (!places_[i].subgroup.members.empty()) had_members_[i] = true;
   }
   agreement_ = std::make_unique<group::ViewAgreement>(
-      fabric,
-      group::ViewAgreement::Options{.view = view.number,
-                                    .members = ranks,
-                                    .counts = group::Subgroups::counts(places_),
-                                    .text = subgroups.fingerprint(rendezvous_ != nullptr)});
+      fabric, group::ViewAgreement::Options{.view = view.number,
+                                            .members = ranks,
+                                            .counts = group::Subgroups::counts(places_),
+                                            .text = subgroups.fingerprint(rendezvous_ != nullptr)});
   if (joins_) joins_->enter(view, ranks, *channel_);
   begun_ = 0;
 }
@@ -305,8 +304,8 @@ void Group::State::part_from_all() {
   expel_others({fabric.rank()}, "we are in no view any more");
 }
 
-/// A peer that is not in the view at hand must reach none of the memory that comes now, and must not
-/// be waited for.
+/// A peer that is not in the view at hand must reach none of the memory that comes now, and must
+/// not be waited for.
 void Group::State::expel_others(const std::vector<Rank>& stay, const std::string& reason) {
   if (is_injected(FaultInjection::dead_are_not_expelled)) return;
   for (Rank rank = 0; rank < fabric.size(); ++rank)

@@ -11,10 +11,10 @@
 #include <dunlin/group.hpp>
 #include <dunlin/group/subgroup_participant.hpp>
 
-#include "group/joins.hpp"
 #include "group/control_channel.hpp"
 #include "group/declaration.hpp"
 #include "group/group_joiner.hpp"
+#include "group/joins.hpp"
 #include "group/state_transfer.hpp"
 #include "group/subgroups.hpp"
 #include "group/view_agreement.hpp"

@@ -40,6 +40,7 @@ class ControlChannel {
     std::array<std::byte, kMaxMessageBytes> content;
   };
   Fabric& fabric_;
+  std::uint32_t members_;  // at the beginning; to later ones, this layer does not speak
   std::uint32_t channel_;
   Handler handler_;
   std::deque<Waiting> waiting_;

@@ -15,17 +15,18 @@ namespace dunlin::remote {
 struct Node {
   enum class Phase : std::uint8_t {
     free,
-    enter,       // compare-and-swap until this node is the tail
-    link,        // write its address into the predecessor's node
-    wait,        // for the predecessor's write into its own
-    held,        //
-    settle,      // a change was given up: until what was posted of it has landed at the home
-    leave,       // compare-and-swap the word back to 0, as long as there is no successor
-    await_next,  // another has entered, and will say who it is
-    grant,       // write into the successor's node
-    stranded,    // the successor has failed: the repair sees to it
-    busy,        // refused
-    lost         // the home has failed
+    enter,        // compare-and-swap until this node is the tail
+    link,         // write its address into the predecessor's node
+    wait,         // for the predecessor's write into its own
+    held,         //
+    settle_also,  // a change was given up: until what was posted of it has landed elsewhere
+    settle,       // ... at the home
+    leave,        // compare-and-swap the word back to 0, as long as there is no successor
+    await_next,   // another has entered, and will say who it is
+    grant,        // write into the successor's node
+    stranded,     // the successor has failed: the repair sees to it
+    busy,         // refused
+    lost          // the home has failed
   };
   Phase phase = Phase::free;
   bool only_if_free = false;
@@ -34,6 +35,10 @@ struct Node {
   bool unsettled = false;  // operations may be under way that nobody waits for
   bool settled = false;    // lost, and no member will write to it any more
   bool posted = false;     // an operation's result has to be looked at
+  bool restarts = false;   // at another home, once the repair is over
+  bool elsewhere = false;  // unsettled at that member, too
+  Rank also_at = 0;
+  std::uint64_t also_offset = 0;
   Rank home = 0;
   std::uint64_t offset = 0;
   std::uint64_t word = 0;      // what it made of the lock's word
@@ -88,6 +93,7 @@ struct Locks::State {
   std::size_t go_on_with_repair();
   void handle(Rank from, std::span<const std::byte> bytes);
   void report_nodes();
+  void lose_nodes() noexcept;
   void rebuild();
   void rebuild(std::uint64_t offset, std::vector<std::pair<Rank, RepairMessage>>& queue);
   void place(const RepairMessage& message) noexcept;
@@ -109,6 +115,7 @@ struct Locks::State {
 
   bool frozen = false;
   std::uint64_t generation = 0;
+  bool parted = false;  // nodes whose home is gone are lost
   bool said_frozen = false;
   bool said_report = false;
   bool said_placed = false;

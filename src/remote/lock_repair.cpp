@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fault_injection.hpp"
 #include "remote/lock_queue.hpp"
 
 /// How queues are repaired when members are gone. All members do this, in rounds; each round begins
@@ -21,29 +22,52 @@ using Phase = Node::Phase;
 using Type = RepairMessage::Type;
 
 void Locks::State::begin_repair() {
-  generation = progress.members().generation();
+  generation = progress.generation();
   frozen = true;
-  said_frozen = said_report = said_placed = said_resume = false;
+  parted = said_frozen = said_report = said_placed = said_resume = false;
   reports.clear();
+}
+
+/// Once those have been relocated whose lock has another home now.
+void Locks::State::lose_nodes() noexcept {
   for (const std::uint32_t index : active)
-    if (!progress.members().contains(nodes[index].home)) nodes[index].phase = Phase::lost;
+    if (!progress.contains(nodes[index].home)) nodes[index].phase = Phase::lost;
+}
+
+void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
+                     std::uint64_t offset) noexcept {
+  for (const std::uint32_t index : state_->active) {
+    Node& node = state_->nodes[index];
+    if (node.home != old_home || node.offset != old_offset) continue;
+    node.home = home;
+    node.offset = offset;
+    node.restarts = true;
+    if (node.phase == Phase::lost && !node.given_up) {  // found out before the members agreed
+      node.phase = Phase::enter;
+      node.settled = false;
+    }
+  }
 }
 
 void Locks::State::tell_members(Type type) {
-  for (Rank rank = 0; rank < fabric.size(); ++rank)
-    if (progress.members().contains(rank))
+  for (Rank rank = 0; rank < progress.size(); ++rank)
+    if (progress.contains(rank))
       channel.send(rank, RepairMessage{.type = type, .generation = generation});
 }
 
 bool Locks::State::all_members(const std::vector<std::uint64_t>& have, bool exactly) const {
-  for (Rank rank = 0; rank < fabric.size(); ++rank)
-    if (progress.members().contains(rank) &&
+  for (Rank rank = 0; rank < progress.size(); ++rank)
+    if (progress.contains(rank) &&
         (have[rank] < generation || (exactly && have[rank] != generation)))
       return false;
   return true;
 }
 
 std::size_t Locks::State::go_on_with_repair() {
+  if (!parted) {
+    parted = true;
+    lose_nodes();
+  }
   if (!said_frozen) {
     for (const std::uint32_t index : active)
       if (!nodes[index].done.finished() || nodes[index].posted) return 0;
@@ -119,6 +143,12 @@ void Locks::State::rebuild() {
   std::map<std::uint64_t, std::vector<std::pair<Rank, RepairMessage>>> queues;
   for (auto& report : reports) queues[report.second.offset].push_back(report);
   for (const std::uint64_t offset : managed) rebuild(offset, queues[offset]);
+  for (const auto& [from, report] : reports)
+    if (!managed.contains(report.offset))
+      channel.send(from, RepairMessage{.type = Type::place,
+                                       .generation = generation,
+                                       .node = report.node,
+                                       .grant = kNoLock});
   reports.clear();
 }
 
@@ -131,13 +161,17 @@ void Locks::State::rebuild(std::uint64_t offset,
     return;
   }
   std::sort(queue.begin(), queue.end(), [](const auto& a, const auto& b) {
-    if (a.second.holds != b.second.holds) return a.second.holds > b.second.holds;
+    if (a.second.holds != b.second.holds &&
+        !is_injected(FaultInjection::holder_does_not_come_first))
+      return a.second.holds > b.second.holds;
     return earlier(static_cast<std::uint32_t>(a.second.ticket),
                    static_cast<std::uint32_t>(b.second.ticket));
   });
   const auto address_of = [](const std::pair<Rank, RepairMessage>& report) {
     return NodeAddress{report.first, static_cast<std::uint32_t>(report.second.node)};
   };
+  const std::uint64_t granted =
+      is_injected(FaultInjection::death_is_not_told) ? kGranted : kGrantedAfterDeath;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     const bool last = i + 1 == queue.size();
     const bool takes_over = i == 0 && queue[i].second.holds == 0;
@@ -146,7 +180,7 @@ void Locks::State::rebuild(std::uint64_t offset,
                                                .node = queue[i].second.node,
                                                .offset = offset,
                                                .next = last ? 0 : pack(address_of(queue[i + 1])),
-                                               .grant = takes_over ? kGrantedAfterDeath : 0});
+                                               .grant = takes_over ? granted : 0});
   }
   memory::store(word, lock_word(static_cast<std::uint32_t>(queue.back().second.ticket),
                                 address_of(queue.back())));
@@ -156,6 +190,10 @@ void Locks::State::place(const RepairMessage& message) noexcept {
   const auto index = static_cast<std::uint32_t>(message.node);
   Node& node = nodes[index];
   if (!node.in_queue()) return;
+  if (message.grant == kNoLock) {
+    node.phase = Phase::lost;
+    return;
+  }
   memory::store(own_word(index, kNextWord), message.next);
   if (message.grant != 0) memory::store(own_word(index, kGrantWord), message.grant);
   if (node.phase == Phase::link) node.phase = Phase::wait;
@@ -168,6 +206,12 @@ void Locks::State::end_repair() noexcept {
     const std::uint32_t index = active[i - 1];
     Node& node = nodes[index];
     node.settled = node.settled || node.phase == Phase::lost;
+    if (node.restarts && node.phase == Phase::enter) {  // nobody writes to it any more
+      node.expected = 0;
+      memory::store(own_word(index, kGrantWord), 0);
+      memory::store(own_word(index, kNextWord), 0);
+    }
+    node.restarts = false;
     if (node.phase == Phase::stranded) free(index);
   }
 }

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include <dunlin/remote/limits.hpp>
+#include <dunlin/fabric.hpp>
+#include <dunlin/limits.hpp>
 
 /// What a lock's 64-bit word says: 0 is a free lock.
 ///
@@ -50,6 +51,7 @@ inline constexpr std::uint64_t kGrantWord = 0;  // the predecessor writes it: th
 inline constexpr std::uint64_t kNextWord = 8;   // the successor writes it: here I am
 inline constexpr std::uint64_t kGranted = 1;
 inline constexpr std::uint64_t kGrantedAfterDeath = 3;
+inline constexpr std::uint64_t kNoLock = 4;  // in a repair's message only: there is no such lock
 
 static_assert(unpack(pack({1023, 1023})) == NodeAddress{1023, 1023});
 static_assert(unpack(lock_word(UINT32_MAX, {7, 5})) == NodeAddress{7, 5});

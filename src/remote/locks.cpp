@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fault_injection.hpp"
 #include "remote/lock_queue.hpp"
 
 namespace dunlin::remote {
@@ -14,13 +15,13 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
       node_words(
           fabric.allocate({.name = "locks:" + options.name, .bytes = kMaxLockNodes * kNodeBytes})),
       nodes(kMaxLockNodes),
-      withdrawn(fabric.size()),
+      withdrawn(progress.size()),
       channel(fabric, options.channel,
               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
-      frozen_in(fabric.size()),
-      reported_in(fabric.size()),
-      placed_in(fabric.size()),
-      resumed_in(fabric.size()) {
+      frozen_in(progress.size()),
+      reported_in(progress.size()),
+      placed_in(progress.size()),
+      resumed_in(progress.size()) {
   for (std::uint32_t i = kMaxLockNodes; i > 0; --i) free_nodes.push_back(i - 1);
   active.reserve(kMaxLockNodes);
   subscription = fabric.subscribe([this](const Event& event) {
@@ -28,7 +29,7 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
       withdrawn[event.peer] = true;
   });
   fabric.announce(node_words);
-  generation = progress.members().generation();
+  generation = progress.generation();
 }
 
 Locks::Locks(Progress& progress, LocksOptions options)
@@ -51,6 +52,7 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
   node.phase = Phase::enter;
   node.only_if_free = only_if_free;
   node.given_up = node.recovered = node.unsettled = node.settled = node.posted = false;
+  node.restarts = node.elsewhere = false;
   node.home = home;
   node.offset = offset;
   node.expected = 0;
@@ -59,7 +61,7 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
   memory::store(state.own_word(index, kGrantWord), 0);
   memory::store(state.own_word(index, kNextWord), 0);
   state.active.push_back(index);
-  if (!state.progress.members().contains(home)) {
+  if (!state.progress.contains(home)) {
     node.phase = Phase::lost;
     node.settled = true;
   }
@@ -86,6 +88,13 @@ void Locks::set_recovered(LockNode node, bool whether) noexcept {
   state_->nodes[node.index].unsettled = whether;
 }
 
+void Locks::settle_also(LockNode which, Rank member, std::uint64_t offset) noexcept {
+  Node& node = state_->nodes[which.index];
+  node.elsewhere = true;
+  node.also_at = member;
+  node.also_offset = offset;
+}
+
 void Locks::release(LockNode which) noexcept {
   state_->nodes[which.index].given_up = true;
   state_->step(which.index);
@@ -95,6 +104,14 @@ bool Locks::idle(Rank home, std::uint64_t offset) const noexcept {
   return std::none_of(state_->active.begin(), state_->active.end(), [&](std::uint32_t index) {
     const Node& node = state_->nodes[index];
     return node.home == home && node.offset == offset;
+  });
+}
+
+bool Locks::settling(Rank home, std::uint64_t offset) const noexcept {
+  return std::any_of(state_->active.begin(), state_->active.end(), [&](std::uint32_t index) {
+    const Node& node = state_->nodes[index];
+    return node.home == home && node.offset == offset && node.given_up &&
+           (node.unsettled || node.elsewhere || node.phase == Phase::settle_also);
   });
 }
 
@@ -139,7 +156,7 @@ void Locks::State::free(std::uint32_t index) noexcept {
 }
 
 bool Locks::State::post(Node& node, const Operation& operation) noexcept {
-  if (frozen) return false;
+  if (frozen && !is_injected(FaultInjection::frozen_locks_go_on)) return false;
   node.done.reset();
   node.posted = fabric.post(operation.notify(node.done, Notify::remotely)).all();
   return node.posted;
@@ -160,6 +177,8 @@ void Locks::State::step(std::uint32_t index) noexcept {
 void Locks::State::take_result(std::uint32_t index) noexcept {
   Node& node = nodes[index];
   const bool failed = node.done.failed();
+  // What the former home did does not count; the step is taken once more at the new one.
+  if (node.restarts && (node.phase == Phase::enter || node.phase == Phase::settle)) return;
   switch (node.phase) {
     case Phase::enter:
       if (failed) {
@@ -178,6 +197,10 @@ void Locks::State::take_result(std::uint32_t index) noexcept {
       return;
     case Phase::link:
       node.phase = Phase::wait;  // if the predecessor has failed, the repair finds this node
+      return;
+    case Phase::settle_also:
+      node.elsewhere = false;  // if it has failed, nothing lands there any more
+      node.phase = Phase::held;
       return;
     case Phase::settle:
       node.unsettled = false;
@@ -209,6 +232,7 @@ bool Locks::State::act(std::uint32_t index) noexcept {
   switch (node.phase) {
     case Phase::enter: {
       if (node.given_up) {
+        if (node.restarts) return false;  // its former successor may still write to it
         free(index);
         return true;
       }
@@ -240,8 +264,21 @@ bool Locks::State::act(std::uint32_t index) noexcept {
     }
     case Phase::held:
       if (!node.given_up) return false;
-      node.phase = node.unsettled ? Phase::settle : Phase::leave;
+      if (is_injected(FaultInjection::given_up_is_not_settled))
+        node.elsewhere = node.unsettled = false;
+      node.phase = node.elsewhere   ? Phase::settle_also
+                   : node.unsettled ? Phase::settle
+                                    : Phase::leave;
       return true;
+    case Phase::settle_also:
+      if (post(node, fetch_add(node.also_at, options.words, node.also_offset, 0, &node.before)))
+        return true;
+      if (!frozen && withdrawn[node.also_at]) {
+        node.elsewhere = false;
+        node.phase = Phase::held;
+        return true;
+      }
+      return false;
     case Phase::settle:  // a signal behind all that was posted to the home (F1)
       return post(node, fetch_add(node.home, options.words, node.offset, 0, &node.before));
     case Phase::leave:

@@ -20,7 +20,8 @@ FixedMembers::FixedMembers(Fabric& fabric) : members_(fabric.size()) {
   for (Rank rank = 0; rank < members_; ++rank)
     if (fabric.failed(rank)) why_stopped_ = sentence(fabric, rank, fabric.failure_text(rank));
   subscription_ = fabric.subscribe([this, &fabric](const Event& event) {
-    if (event.kind == Event::Kind::peer_failed && why_stopped_.empty())
+    const bool is_ours = event.peer < members_;  // not one that came later
+    if (event.kind == Event::Kind::peer_failed && is_ours && why_stopped_.empty())
       why_stopped_ = sentence(fabric, event.peer, event.text);
   });
 }

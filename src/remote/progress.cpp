@@ -13,6 +13,8 @@ constexpr std::uint32_t kPollsBeforeSleep = 400;
 constexpr std::uint32_t kWaitsPerPoll = 64;
 /// A sleep ends at least this often, whatever rings.
 constexpr std::uint64_t kLongestSleepNs = 10'000'000;
+/// How often a killed process is asked after.
+constexpr std::uint64_t kFenceIntervalNs = 100'000;
 /// On a simulated fabric each poll lets virtual time pass; if nothing comes of so many, it is that
 /// of a node whose round cannot end before the wait does.
 constexpr std::uint32_t kSimulatedPatience = 10'000'000;
@@ -23,10 +25,19 @@ Progress::Progress(Fabric& fabric)
     : fabric_(fabric),
       fixed_(std::make_unique<FixedMembers>(fabric)),
       members_(*fixed_),
-      generation_(members_.generation()) {}
+      generation_(members_.generation()),
+      told_generation_(generation_),
+      present_(fabric.size(), true) {}
 
-Progress::Progress(Fabric& fabric, Membership& members)
-    : fabric_(fabric), members_(members), generation_(members.generation()) {}
+Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
+    : fabric_(fabric),
+      members_(members),
+      options_(options),
+      generation_(members.generation()),
+      told_generation_(generation_),
+      present_(fabric.size()) {
+  for (Rank rank = 0; rank < fabric.size(); ++rank) present_[rank] = members.contains(rank);
+}
 
 Progress::~Progress() {
   while (first_ != nullptr) first_->abandon();
@@ -53,19 +64,45 @@ std::size_t Progress::poll() {
   } const polling(polling_);
   std::size_t done = members_.poll() + fabric_.poll();
   if (members_.generation() != generation_) follow_members();
+  if (generation_ != told_generation_) done += fence_members();
   for (std::size_t i = 0; i < parts_.size(); ++i) done += parts_[i]->poll_part();
   if (first_ != nullptr) done += advance_all();
   return done;
 }
 
-/// What the group has agreed on holds for this process's connections, too: from here on nothing of
-/// a former member reaches our memory (X1, X4).
+/// What the group has agreed on holds for this process's connections, too (X1, X4). A member that
+/// the fabric did not take for failed has left the group by itself, and lives on.
 void Progress::follow_members() {
   generation_ = members_.generation();
-  for (Rank rank = 0; rank < fabric_.size(); ++rank)
-    if (!members_.contains(rank))
-      fabric_.expel(rank, "the members have agreed that it is none of them any more");
+  for (Rank rank = 0; rank < size(); ++rank) {
+    if (members_.contains(rank)) continue;
+    const bool has_failed = fabric_.failed(rank);
+    if (has_failed && contains(rank) &&
+        std::find(to_fence_.begin(), to_fence_.end(), rank) == to_fence_.end())
+      to_fence_.push_back(rank);
+    fabric_.expel(rank, "the members have agreed that it is none of them any more");
+  }
+}
+
+/// The parts go on without those that are gone once nothing of them reaches our memory any more.
+std::size_t Progress::fence_members() {
+  std::erase_if(to_fence_, [&](Rank rank) {
+    const Fenced fenced = fabric_.fence(rank);
+    if (fenced == Fenced::never && !options_.accept_unfenced && unfenced_.empty())
+      unfenced_ = "member " + std::to_string(rank) + " '" + fabric_.member_name(rank) +
+                  "' was taken for dead, and this process can neither kill it nor see whether it "
+                  "has ended, so it may still change memory here; give all members one user and "
+                  "one pid namespace, or set ProgressOptions::accept_unfenced";
+    return fenced != Fenced::not_yet;
+  });
+  if (!to_fence_.empty()) {
+    fabric_.wake_at(fabric_.now_ns() + kFenceIntervalNs);
+    return 0;
+  }
+  told_generation_ = generation_;
+  for (Rank rank = 0; rank < size(); ++rank) present_[rank] = members_.contains(rank);
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->members_changed();
+  return 1;
 }
 
 std::size_t Progress::advance_all() {
@@ -110,7 +147,7 @@ void Progress::poll_in_passing() {
 }
 
 void Progress::check_may_wait() const {
-  if (!polling_) return;
+  if (!polling_ && !fabric_.in_handler()) return;
   throw Error(
       "remote: an operation cannot be waited for inside a handler or callback, or in a coroutine "
       "that poll() has resumed: it could only end when that returns; use then() or co_await");

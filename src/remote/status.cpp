@@ -44,6 +44,8 @@ std::string_view describe(Status status) noexcept {
       return "the queue has no element";
     case Status::refused:
       return "the member's part of the container has another layout";
+    case Status::not_kept:
+      return "this version is not kept any more, or was not put yet";
   }
   return "ended in a way that has no name";
 }

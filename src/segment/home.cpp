@@ -28,34 +28,31 @@ void SegmentState::handle(Rank from, std::span<const std::byte> bytes) {
   const Key key{message.key};
   switch (message.type) {
     case Type::allocate:
-      return channel.send(from, allocate(from, message));
+      return allocate(from, message);
     case Type::release:
       return release(from, message);
     case Type::look_up: {
       const Status status = look_up(key);
-      if (status != Status::ok) return answer(from, message, status, key);
-      HeldSegment& segment = held[key.slot()];
-      if (std::find(segment.known_by.begin(), segment.known_by.end(), from) ==
-          segment.known_by.end())
-        segment.known_by.push_back(from);
-      return channel.send(from, SegmentMessage{.type = Type::answer,
-                                               .coherence = segment.coherence,
-                                               .id = message.id,
-                                               .key = message.key,
-                                               .offset = segment.offset,
-                                               .bytes = segment.bytes,
-                                               .stale_ns = segment.stale_ns});
+      HeldSegment* const segment = status == Status::ok ? holding(key) : nullptr;
+      if (segment == nullptr) return answer(from, message, status, key);
+      if (std::find(segment->known_by.begin(), segment->known_by.end(), from) ==
+          segment->known_by.end())
+        segment->known_by.push_back(from);
+      SegmentMessage reply = describe(key, *segment);
+      reply.type = Type::answer;
+      reply.id = message.id;
+      return channel.send(from, reply);
     }
     case Type::find: {
       const auto found = names.find(message.name_text());
       if (found == names.end()) return answer(from, message, Status::unknown);
-      return answer(from, message, Status::ok, found->second);
+      return answer(from, message, Status::ok, found->second.key);
     }
     case Type::bind:
       return bind(from, message);
     case Type::unbind: {
       const auto found = names.find(message.name_text());
-      if (found != names.end() && found->second == key) names.erase(found);
+      if (found != names.end() && found->second.key == key) names.erase(found);
       if (message.id != 0) answer(from, message, Status::ok, key);
       return;
     }
@@ -64,10 +61,12 @@ void SegmentState::handle(Rank from, std::span<const std::byte> bytes) {
       return take_answer(from, message);
     case Type::invalidate:
       if (KnownSegment* const segment = known(key)) segment->closing = true;
-      closing.push_back(key);
+      closing.emplace_back(from, key);
       return;
     case Type::invalidated:
       return dropped(from, key);
+    default:
+      return handle_copies(from, message);
   }
 }
 
@@ -76,12 +75,36 @@ void SegmentState::answer(Rank to, const SegmentMessage& request, Status status,
                        .type = Type::answer, .status = status, .id = request.id, .key = key.value});
 }
 
-SegmentMessage SegmentState::allocate(Rank from, const SegmentMessage& request) {
+SegmentMessage SegmentState::describe(Key key, const HeldSegment& segment) const {
+  SegmentMessage message{.type = Type::resume,
+                         .coherence = segment.coherence,
+                         .key = key.value,
+                         .offset = segment.offset,
+                         .bytes = segment.bytes,
+                         .stale_ns = segment.stale_ns,
+                         .versions = segment.versions,
+                         .copies = segment.copies,
+                         .backup = segment.backup,
+                         .backup_offset = segment.backup_offset};
+  if (const auto found = copying.find(key.value); found != copying.end()) {
+    message.is_paused = found->second.stage >= Copying::Stage::pausing;
+    message.backup = found->second.backup;
+    message.backup_offset = found->second.backup_offset;
+  }
+  message.set_name(segment.name);
+  return message;
+}
+
+void SegmentState::allocate(Rank from, const SegmentMessage& request) {
   SegmentMessage reply{.type = Type::allocated, .status = Status::no_room, .id = request.id};
-  if (request.bytes > options.pool_bytes) return reply;
-  if (free_slots.empty() && held.size() == kMaxSegments) return reply;
-  const auto offset = blocks.allocate(kDataOffset + request.bytes);
-  if (!offset) return reply;
+  const bool sound = request.bytes > 0 && request.bytes <= options.pool_bytes &&
+                     request.versions <= kMaxKeptVersions;
+  const std::uint64_t bytes =
+      sound ? block_bytes(request.coherence, request.bytes, request.versions) : 0;
+  if (!sound || (free_slots.empty() && held.size() == kMaxSegments))
+    return channel.send(from, reply);
+  const auto offset = blocks.allocate(bytes);
+  if (!offset) return channel.send(from, reply);
   if (free_slots.empty()) {
     free_slots.push_back(static_cast<std::uint32_t>(held.size()));
     held.emplace_back();
@@ -95,22 +118,47 @@ SegmentMessage SegmentState::allocate(Rank from, const SegmentMessage& request) 
              .offset = *offset,
              .bytes = request.bytes,
              .stale_ns = request.stale_ns,
+             .versions = request.versions,
+             .copies = request.copies,
              .name = request.name_text(),
              .known_by = {from}};
-  zero(pool.memory().subspan(*offset, kDataOffset + request.bytes));
+  zero(pool.memory().subspan(*offset, bytes));
   locks.manage(*offset + kLockWord);
-  reply.status = Status::ok;
-  reply.coherence = request.coherence;
-  reply.key = Key::of(fabric.rank(), slot, segment.generation).value;
-  reply.offset = *offset;
-  reply.bytes = request.bytes;
-  reply.stale_ns = request.stale_ns;
-  return reply;
+  const Key key = Key::of(fabric.rank(), slot, segment.generation);
+  if (segment.copies > 1) {
+    Copying& first = copying.try_emplace(key.value).first->second;
+    first.allocating = true;
+    first.asker = from;
+    first.id = request.id;
+    return begin_copy(key, first);
+  }
+  reply = describe(key, segment);
+  reply.type = Type::allocated;
+  reply.id = request.id;
+  channel.send(from, reply);
 }
 
+HeldSegment* SegmentState::holding(Key key) noexcept {
+  if (key.home() != fabric.rank()) {
+    const auto found = adopted.find(key.value);
+    return found == adopted.end() ? nullptr : &found->second;
+  }
+  if (key.slot() >= held.size()) return nullptr;
+  HeldSegment& segment = held[key.slot()];
+  return segment.taken && segment.generation == key.generation() ? &segment : nullptr;
+}
+
+/// `busy`: this process may be about to take the segment over.
 Status SegmentState::look_up(Key key) const noexcept {
-  if (key.home() != fabric.rank() || key.slot() >= held.size() || key.generation() == 0)
-    return Status::unknown;
+  if (key.generation() == 0) return Status::unknown;
+  if (key.home() != fabric.rank()) {
+    if (released.contains(key.value)) return Status::released;
+    if (backups.contains(key.value)) return Status::busy;
+    const auto found = adopted.find(key.value);
+    if (found == adopted.end()) return Status::unknown;
+    return found->second.closing ? Status::released : Status::ok;
+  }
+  if (key.slot() >= held.size()) return Status::unknown;
   const HeldSegment& segment = held[key.slot()];
   if (key.generation() > segment.generation) return Status::unknown;
   const bool there = key.generation() == segment.generation && segment.taken && !segment.closing;
@@ -122,61 +170,90 @@ void SegmentState::release(Rank from, const SegmentMessage& request) {
   const Key key{request.key};
   const Status status = look_up(key);
   if (status != Status::ok) return answer(from, request, status, key);
-  HeldSegment& segment = held[key.slot()];
+  HeldSegment& segment = *holding(key);
   segment.closing = true;
   segment.releaser = from;
   segment.release_id = request.id;
-  std::erase_if(segment.known_by, [&](Rank rank) { return !progress.members().contains(rank); });
-  for (const Rank rank : segment.known_by)
+  if (!copying.contains(key.value)) invalidate(key, segment);  // else: once that is over
+}
+
+/// With two copies every member may have been told of it.
+void SegmentState::invalidate(Key key, HeldSegment& segment) {
+  if (segment.copies > 1) {
+    segment.known_by.clear();
+    for (Rank rank = 0; rank < progress.size(); ++rank) segment.known_by.push_back(rank);
+  }
+  for (const Rank rank : segment.known_by) {
+    if (!progress.contains(rank)) must_prune = true;
     channel.send(rank, SegmentMessage{.type = Type::invalidate, .key = key.value});
-  if (segment.known_by.empty()) close(key.slot());
+  }
+  if (segment.known_by.empty()) close(key);
+}
+
+/// Who is gone need not drop anything, once every member has parted from it.
+void SegmentState::prune() {
+  if (locks.repairing()) return;
+  must_prune = false;
+  std::vector<Key> all;
+  for (std::uint32_t slot = 0; slot < held.size(); ++slot)
+    if (held[slot].taken) all.push_back(Key::of(fabric.rank(), slot, held[slot].generation));
+  for (const auto& [key, segment] : adopted) all.push_back(Key{key});
+  for (const Key key : all) {
+    HeldSegment& segment = *holding(key);
+    std::erase_if(segment.known_by, [&](Rank rank) { return !progress.contains(rank); });
+    if (segment.closing && segment.known_by.empty() && !copying.contains(key.value)) close(key);
+  }
 }
 
 void SegmentState::dropped(Rank by, Key key) {
-  if (key.slot() >= held.size()) return;
-  HeldSegment& segment = held[key.slot()];
-  if (!segment.closing || segment.generation != key.generation()) return;
-  std::erase(segment.known_by, by);
-  if (segment.known_by.empty()) close(key.slot());
+  HeldSegment* const segment = holding(key);
+  if (segment == nullptr || !segment->closing || copying.contains(key.value)) return;
+  std::erase(segment->known_by, by);
+  if (segment->known_by.empty()) close(key);
 }
 
 /// SEG-1: nobody reads or writes there any more, so its memory may be another's.
-void SegmentState::close(std::uint32_t slot) {
-  HeldSegment& segment = held[slot];
-  const Key key = Key::of(fabric.rank(), slot, segment.generation);
+void SegmentState::close(Key key) {
+  HeldSegment& segment = *holding(key);
   locks.forget(segment.offset + kLockWord);
   blocks.free(segment.offset);
   segment.taken = segment.closing = false;
-  if (segment.generation != UINT32_MAX) free_slots.push_back(slot);
   SegmentMessage message{.type = Type::unbind, .key = key.value};
   message.set_name(segment.name);
   if (const Rank directory = directory_of(segment.name); !segment.name.empty() && !gone(directory))
     channel.send(directory, message);  // though the releaser may die before it does the same
+  if (segment.backup != kNobody && !gone(segment.backup))
+    channel.send(segment.backup, SegmentMessage{.type = Type::drop_backup, .key = key.value});
   message.type = Type::answer;
   message.id = segment.release_id;
   channel.send(segment.releaser, message);
+  if (key.home() != fabric.rank()) {
+    released.insert(key.value);
+    adopted.erase(key.value);
+  } else if (segment.generation != UINT32_MAX) {
+    free_slots.push_back(key.slot());
+  }
 }
 
 void SegmentState::bind(Rank from, const SegmentMessage& request) {
-  const auto [entry, is_new] = names.try_emplace(request.name_text(), Key{request.key});
-  answer(from, request, is_new ? Status::ok : Status::name_taken, Key{request.key});
+  const Name name{Key{request.key}, request.copies > 1};
+  const auto [entry, is_new] = names.try_emplace(request.name_text(), name);
+  answer(from, request, is_new ? Status::ok : Status::name_taken, name.key);
 }
 
 void SegmentState::members_changed() {
-  for (std::uint32_t slot = 0; slot < held.size(); ++slot) {
-    HeldSegment& segment = held[slot];
-    if (!segment.taken) continue;
-    std::erase_if(segment.known_by, [&](Rank rank) { return !progress.members().contains(rank); });
-    if (segment.closing && segment.known_by.empty()) close(slot);
-  }
-  std::erase_if(names,
-                [&](const auto& name) { return !progress.members().contains(name.second.home()); });
+  must_prune = true;
+  std::erase_if(names, [&](const auto& name) {
+    return !name.second.survives && !progress.contains(name.second.key.home());
+  });
+  move_known_segments();
+  copies_changed();
 }
 
 // --- what this process knows of others' segments -------------------------------------------------
 
 void SegmentState::take_answer(Rank from, const SegmentMessage& message) {
-  if (message.status == Status::ok && message.bytes > 0) learn(message);
+  if (message.status == Status::ok && message.bytes > 0) learn(from, message);
   const auto found = asked.find(message.id);
   if (found == asked.end()) {  // nobody wants it any more
     if (message.type == Type::allocated && message.status == Status::ok)
@@ -191,7 +268,7 @@ void SegmentState::take_answer(Rank from, const SegmentMessage& message) {
   if (op.request_.kind == SegmentOperation::Kind::release) op.name_ = message.name_text();
 }
 
-void SegmentState::learn(const SegmentMessage& message) {
+void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   const Key key{message.key};
   if (key.home() >= known_at.size()) return;
   std::vector<KnownSegment>& slots = known_at[key.home()];
@@ -203,22 +280,29 @@ void SegmentState::learn(const SegmentMessage& message) {
   segment.offset = message.offset;
   segment.bytes = message.bytes;
   segment.stale_ns = message.stale_ns;
+  segment.versions = message.versions;
+  segment.copies = message.copies;
+  segment.primary = primary;
+  segment.backup = message.backup;
+  segment.backup_offset = message.backup_offset;
+  segment.paused = message.is_paused;
+  segment.moved = primary != key.home();
 }
 
 std::size_t SegmentState::drop_what_closes() {
   std::size_t done = 0;
   for (std::size_t i = closing.size(); i > 0; --i) {
-    const Key key = closing[i - 1];
+    const auto [asker, key] = closing[i - 1];
     KnownSegment* const segment = known(key);
     if (segment != nullptr) {
       const bool used = segment->users > 0 || segment->lock.valid() ||
-                        !locks.idle(key.home(), segment->offset + kLockWord);
+                        !locks.idle(segment->primary, segment->offset + kLockWord);
       if (used) continue;
       *segment = KnownSegment();
       segment->released = key.generation();
     }
-    if (!gone(key.home()))
-      channel.send(key.home(), SegmentMessage{.type = Type::invalidated, .key = key.value});
+    if (!gone(asker))
+      channel.send(asker, SegmentMessage{.type = Type::invalidated, .key = key.value});
     closing.erase(closing.begin() + static_cast<std::ptrdiff_t>(i - 1));
     ++done;
   }
@@ -226,25 +310,31 @@ std::size_t SegmentState::drop_what_closes() {
 }
 
 Rank SegmentState::directory_of(const std::string& name) const noexcept {
-  return static_cast<Rank>(fnv1a(name) % fabric.size());
+  return static_cast<Rank>(fnv1a(name) % progress.size());
 }
 
 Rank SegmentState::next_in_turn() noexcept {
-  for (Rank tries = 0; tries < fabric.size(); ++tries) {
-    turn = (turn + 1) % fabric.size();
+  for (Rank tries = 0; tries < progress.size(); ++tries) {
+    turn = (turn + 1) % progress.size();
     if (!gone(turn)) break;
   }
   return turn;
 }
 
 bool SegmentState::gone(Rank rank) const noexcept {
-  return rank >= fabric.size() || fabric.failed(rank) || withdrawn[rank] ||
-         !progress.members().contains(rank);
+  return rank >= progress.size() || fabric.failed(rank) || withdrawn[rank] ||
+         !progress.contains(rank);
 }
 
 std::size_t SegmentState::poll_part() {
   std::size_t done = channel.poll();
+  if (must_prune) prune();
   if (!closing.empty()) done += drop_what_closes();
+  if (!pausing.empty()) done += answer_pauses();
+  for (auto next = copying.begin(); next != copying.end();) {
+    const auto one = next++;  // it may end
+    if (go_on_with_copy(Key{one->first}, one->second)) ++done;
+  }
   statistics.show(done, blocks, locks, progress.in_flight());
   return done;
 }

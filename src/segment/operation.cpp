@@ -19,10 +19,12 @@ void SegmentOperation::start_as(const Request& request) noexcept {
   abandon();
   request_ = request;
   stage_ = Stage::begin;
-  using_ = using_name_ = locked_ = odd_ = changing_ = false;
+  using_ = using_name_ = locked_ = odd_ = changing_ = in_turn_ = false;
   posted_ = torn_ = 0;
   node_ = {};
   id_ = 0;
+  final_word_ = 0;
+  searched_ = 0;
   outcome_ = {.key = request.key};
   start(request.timeout_ns);
 }
@@ -38,7 +40,6 @@ void SegmentOperation::clean_up() noexcept { space_.state_->clean_up(*this); }
 
 void SegmentState::advance(SegmentOperation& op) noexcept {
   using Kinds = SegmentOperation::Kind;
-  if (op.completion_.failed()) return op.end(Status::lost);
   switch (op.request_.kind) {
     case Kinds::none:
       return op.end(Status::ok);
@@ -63,12 +64,19 @@ void SegmentState::clean_up(SegmentOperation& op) noexcept {
   op.id_ = 0;
   if (op.node_.valid()) {
     if (op.changing_) locks.set_recovered(op.node_, true);
+    if (op.changing_ && op.second_ != kNobody)
+      locks.settle_also(op.node_, op.second_, op.second_offset_ + kVersionWord);
     locks.release(op.node_);
     op.node_ = {};
   } else if (op.changing_ && segment != nullptr) {
-    segment->lock_odd = true;
+    segment->lock_odd = segment->unsettled = true;
+    if (op.second_ != kNobody && segment->lock.valid())
+      locks.settle_also(segment->lock, op.second_, op.second_offset_ + kVersionWord);
   }
-  if (segment != nullptr) --segment->users;
+  if (segment != nullptr) {
+    --segment->users;
+    if (segment->turn == &op) segment->turn = nullptr;
+  }
   op.using_ = false;
 }
 
@@ -80,32 +88,76 @@ KnownSegment* SegmentState::known(Key key) noexcept {
 
 KnownSegment* SegmentState::resolve(SegmentOperation& op) noexcept {
   const Key key = op.request_.key;
-  if (op.stage_ == Stage::ask) {
-    if (waits_for_answer(op)) return nullptr;
-    if (op.answer_ != Status::ok) {
-      op.end(op.answer_);
-      return nullptr;
-    }
-  }
-  if (key.home() >= fabric.size() || key.generation() == 0) {
+  if (op.stage_ == Stage::ask && !has_answer(op)) return nullptr;
+  if (key.home() >= progress.size() || key.generation() == 0) {
     op.end(Status::unknown);
     return nullptr;
   }
   KnownSegment* const segment = known(key);
+  if (segment != nullptr && segment->lost) {
+    op.end(Status::lost);
+    return nullptr;
+  }
   if (segment != nullptr && (!segment->closing || segment->lock.valid())) {
     op.stage_ = Stage::begin;
     return segment;
   }
   const auto& slots = known_at[key.home()];
-  const bool released = key.slot() < slots.size() && slots[key.slot()].released >= key.generation();
-  if (segment != nullptr || released) {
+  const bool released_here =
+      key.slot() < slots.size() && slots[key.slot()].released >= key.generation();
+  if (segment != nullptr || released_here) {
     op.end(Status::released);
   } else if (gone(key.home())) {
-    op.end(Status::lost);
+    search(op);
   } else {
     ask(op, key.home(), {.type = SegmentMessage::Type::look_up, .key = key.value});
   }
   return nullptr;
+}
+
+/// Whether the segment is known by what was answered; if not, the operation has ended or asks on.
+bool SegmentState::has_answer(SegmentOperation& op) noexcept {
+  if (op.id_ != 0 && gone(op.asked_)) {
+    asked.erase(op.id_);
+    op.id_ = 0;
+    op.answer_ = Status::unknown;
+    search(op);
+    return false;
+  }
+  if (op.id_ != 0) return false;
+  if (op.answer_ == Status::ok) return true;
+  const Key key = op.request_.key;
+  if (op.answer_ == Status::busy) {  // it will take the segment over once it learns that it must
+    ask(op, op.asked_, {.type = SegmentMessage::Type::look_up, .key = key.value});
+  } else if (op.answer_ == Status::unknown && op.searched_ > 0) {
+    search(op);
+  } else {
+    op.end(op.answer_);
+  }
+  return false;
+}
+
+/// The home is gone: who has a second copy says so when it is asked. If the members change
+/// meanwhile, all are asked again.
+void SegmentState::search(SegmentOperation& op) noexcept {
+  const Key key = op.request_.key;
+  const std::uint64_t generation = progress.generation();
+  if (op.search_generation_ != generation) op.searched_ = 0;
+  op.search_generation_ = generation;
+  op.stage_ = Stage::begin;
+  if (is_undecided(key.home())) return;
+  while (++op.searched_ < progress.size()) {
+    const Rank next = (key.home() + op.searched_) % progress.size();
+    if (is_undecided(next)) return;
+    if (!gone(next))
+      return ask(op, next, {.type = SegmentMessage::Type::look_up, .key = key.value});
+  }
+  op.end(Status::lost);
+}
+
+/// Failed as seen from here, but the members have not agreed: what follows from it has to wait.
+bool SegmentState::is_undecided(Rank rank) const noexcept {
+  return fabric.failed(rank) && !withdrawn[rank] && progress.contains(rank);
 }
 
 void SegmentState::ask(SegmentOperation& op, Rank member, const SegmentMessage& question) noexcept {
@@ -128,28 +180,36 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
   using Kinds = SegmentOperation::Kind;
   using Types = SegmentMessage::Type;
   SegmentOperation::Request& request = op.request_;
-  const bool first = op.stage_ == Stage::begin;
+  const bool first = op.stage_ == Stage::begin || op.searched_ > 0;
   SegmentMessage message{.type = Types::allocate, .key = request.key.value};
   message.set_name(op.name_);
+  message.copies = static_cast<std::uint8_t>(request.copies);
   if (first) {
-    const Rank to = request.kind == Kinds::find      ? directory_of(op.name_)
-                    : request.kind == Kinds::release ? request.key.home()
-                                                     : request.place;
-    if (request.kind == Kinds::release && (to >= fabric.size() || request.key.generation() == 0))
-      return op.end(Status::unknown);
+    const KnownSegment* segment = known(request.key);
+    Rank to = request.kind == Kinds::find      ? directory_of(op.name_)
+              : request.kind == Kinds::release ? request.key.home()
+                                               : request.place;
+    if (request.kind == Kinds::release) {
+      if (to >= progress.size() || request.key.generation() == 0) return op.end(Status::unknown);
+      if (segment == nullptr && gone(to) && (segment = resolve(op)) == nullptr) return;
+      if (segment != nullptr) to = segment->primary;
+      if (segment != nullptr && segment->unsure) return;  // it is not decided who has it
+      op.searched_ = 0;
+    }
     if (gone(to)) return op.end(Status::lost);
     if (request.kind == Kinds::find) message.type = Types::find;
     if (request.kind == Kinds::release) {
       message.type = Types::release;
-      if (KnownSegment* const segment = known(request.key);
-          segment != nullptr && segment->lock.valid()) {
-        locks.release(segment->lock);
-        segment->lock = {};
+      if (KnownSegment* const held_here = known(request.key);
+          held_here != nullptr && held_here->lock.valid()) {
+        locks.release(held_here->lock);
+        held_here->lock = {};
       }
     }
     message.bytes = request.bytes;
     message.coherence = request.coherence;
     message.stale_ns = request.stale_ns;
+    message.versions = request.versions;
     return ask(op, to, message);
   }
   if (waits_for_answer(op)) return;
@@ -179,7 +239,8 @@ bool SegmentState::post(SegmentOperation& op, std::span<const Operation> batch,
   if (posted.all()) return true;
   const bool for_ever =
       posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
-  if (for_ever || gone(op.request_.key.home())) {
+  const KnownSegment& segment = *known(op.request_.key);
+  if (for_ever || (segment.copies < 2 && gone(segment.primary))) {
     fabric.abandon(op.completion_);
     op.end(for_ever ? Status::out_of_range : Status::lost);
   }
@@ -189,8 +250,8 @@ bool SegmentState::post(SegmentOperation& op, std::span<const Operation> batch,
 bool SegmentState::read(SegmentOperation& op, std::uint64_t offset, void* to,
                         std::size_t bytes) noexcept {
   std::size_t accepted = 0;
-  const Operation one =
-      dunlin::read(op.request_.key.home(), pool.id(), offset, to, bytes).notify(op.completion_);
+  const Rank primary = known(op.request_.key)->primary;
+  const Operation one = dunlin::read(primary, pool.id(), offset, to, bytes).notify(op.completion_);
   return post(op, std::span(&one, 1), accepted);
 }
 

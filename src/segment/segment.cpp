@@ -39,8 +39,8 @@ void check(const SpaceOptions& options) {
 }  // namespace
 
 std::string_view name_of(Coherence coherence) noexcept {
-  static constexpr std::array<std::string_view, 6> kNames{"null",   "read",    "write",
-                                                          "strict", "version", "temporal"};
+  static constexpr std::array<std::string_view, 7> kNames{"null",    "read",     "write", "strict",
+                                                          "version", "temporal", "delta"};
   const auto place = static_cast<std::size_t>(coherence);
   return place < kNames.size() ? kNames[place] : "unknown";
 }
@@ -68,8 +68,8 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
       blocks(options.pool_bytes),
       channel(fabric, options.channel,
               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
-      withdrawn(fabric.size()),
-      known_at(fabric.size()),
+      withdrawn(progress.size()),
+      known_at(progress.size()),
       turn(fabric.rank()) {
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.kind == Event::Kind::region_withdrawn && event.region == pool.id())
@@ -98,10 +98,13 @@ remote::PoolUse SegmentSpace::use() const noexcept { return state_->blocks.use()
 std::vector<Key> SegmentSpace::lost() const {
   std::vector<Key> all;
   for (Rank home = 0; home < state_->known_at.size(); ++home) {
-    if (!state_->gone(home)) continue;
     const auto& slots = state_->known_at[home];
-    for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
-      if (slots[slot].generation != 0) all.push_back(Key::of(home, slot, slots[slot].generation));
+    for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+      const KnownSegment& segment = slots[slot];
+      const bool is_lost = segment.lost || (segment.copies < 2 && state_->gone(segment.primary));
+      if (segment.generation != 0 && is_lost)
+        all.push_back(Key::of(home, slot, segment.generation));
+    }
   }
   return all;
 }
@@ -118,17 +121,26 @@ SegmentOperation SegmentSpace::allocate(const SegmentSpec& spec) {
            " bytes (kMaxSegmentNameBytes)");
   if (spec.stale_ns != 0 && spec.coherence != Coherence::temporal)
     refuse("stale_ns is for Coherence::temporal only");
+  const bool is_delta = spec.coherence == Coherence::delta;
+  if (is_delta ? spec.versions == 0 || spec.versions > kMaxKeptVersions : spec.versions != 0)
+    refuse("Coherence::delta, and only that, keeps versions: 1 to " +
+           std::to_string(kMaxKeptVersions) + " (kMaxKeptVersions)");
+  if (spec.copies < 1 || spec.copies > 2) refuse("there can be 1 copy, or 2");
+  if (spec.copies == 2 && (spec.coherence == Coherence::null || spec.coherence == Coherence::read))
+    refuse("two copies stay alike only if puts exclude each other, as under write or strict");
   Rank place = spec.placement.rank;
   if (place == Placement::kInTurn) place = state_->next_in_turn();
   if (place == Placement::kHere) place = fabric.rank();
-  if (place >= fabric.size())
+  if (place >= progress().size())
     refuse("the group has no member " + std::to_string(place) + ", only 0 to " +
-           std::to_string(fabric.size() - 1));
+           std::to_string(progress().size() - 1));
   return {*this,
           {.kind = SegmentOperation::Kind::allocate,
            .bytes = spec.bytes,
            .coherence = spec.coherence,
            .stale_ns = spec.stale_ns,
+           .versions = spec.versions,
+           .copies = spec.copies,
            .place = place},
           spec.name};
 }
@@ -154,6 +166,17 @@ SegmentOperation SegmentSpace::get_if_changed(Key key, std::span<std::byte> to, 
            .bytes = to.size(),
            .offset = offset,
            .known_version = known}};
+}
+
+SegmentOperation SegmentSpace::get_version(Key key, std::span<std::byte> to, std::uint64_t version,
+                                           std::uint64_t offset) {
+  return {*this,
+          {.kind = SegmentOperation::Kind::get,
+           .key = key,
+           .memory = to.data(),
+           .bytes = to.size(),
+           .offset = offset,
+           .wanted_version = version}};
 }
 
 SegmentOperation SegmentSpace::put(Key key, std::span<const std::byte> from, std::uint64_t offset) {
@@ -213,7 +236,7 @@ std::string SegmentOperation::describe() const {
     text += ", bytes " + std::to_string(request_.offset) + " to " +
             std::to_string(request_.offset + request_.bytes);
   text += ": " + std::string(remote::describe(status()));
-  if (status() == Status::stopped) text += ": " + space_.progress().members().why_stopped();
+  if (status() == Status::stopped) text += ": " + space_.progress().why_stopped();
   return text;
 }
 

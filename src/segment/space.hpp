@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <dunlin/remote/pool.hpp>
@@ -24,13 +26,29 @@ enum class SegmentOperation::Stage : std::uint8_t {
   got_data,
   read_after,  // the version word again
   got_after,
+  read_old,  // delta: the version before, to put a range into
+  got_old,
   change,  // the data, between two steps of the version word if the coherence has one
 };
+
+/// The steps of a put, in their order (put.cpp); each coherence needs some of them.
+enum class PutStep : std::uint8_t { mark, second_mark, second_data, second_unmark, data, unmark };
+inline constexpr std::uint8_t kPutSteps = 6;
+
+inline constexpr Rank kNobody = UINT32_MAX;
 
 /// A segment's block in its member's pool: a line with the words of its coherence, then the bytes.
 inline constexpr std::uint64_t kLockWord = 0;
 inline constexpr std::uint64_t kVersionWord = 8;  // twice the version; odd while a put goes on
 inline constexpr std::uint64_t kDataOffset = kCacheLineBytes;
+
+/// The block's size; under delta the bytes are there once for each version that is kept, and once
+/// more for the next.
+[[nodiscard]] constexpr std::uint64_t block_bytes(Coherence coherence, std::uint64_t bytes,
+                                                  std::uint32_t versions) noexcept {
+  if (coherence != Coherence::delta) return kDataOffset + bytes;
+  return kDataOffset + (std::uint64_t{versions} + 1) * round_up(bytes, kCacheLineBytes);
+}
 static_assert(Key::of(1, 3, 2).value == 0x0000000200003001, "docs/formats/segment.md");
 
 /// What members say to each other about segments, besides gets and puts.
@@ -46,6 +64,16 @@ struct SegmentMessage {
     allocated,    // the answer to `allocate`
     invalidate,   // to who knows the segment: drop it
     invalidated,  // to the home: dropped, and nothing is under way there
+    // second copies (copies.cpp); the primary is the member whose copy readers use
+    make_backup,       // to the member that is to hold the second copy
+    backup_made,       // its answer, with `backup_offset`
+    pause,             // to all: begin no put, a second copy is being made; who was a member then
+    paused,            // to the primary: no put is under way here
+    backup_complete,   // to the backup: it has what the primary has
+    backup_completed,  // its answer
+    resume,            // to all: this is where the segment is, and puts go on
+    drop_backup,       // to the backup: its block is free
+    no_copy,           // to all: the primary died before its second copy was complete
   };
   Type type;
   remote::Status status = remote::Status::ok;
@@ -56,6 +84,11 @@ struct SegmentMessage {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t stale_ns = 0;
+  std::uint32_t versions = 0;
+  std::uint8_t copies = 1;
+  bool is_paused = false;
+  Rank backup = UINT32_MAX;
+  std::uint64_t backup_offset = 0;
   std::array<char, kMaxSegmentNameBytes> name{};
 
   void set_name(const std::string& text) noexcept {
@@ -68,7 +101,7 @@ struct SegmentMessage {
 };
 static_assert(sizeof(SegmentMessage) <= kMaxMessageBytes);
 
-/// A segment that this member holds.
+/// A segment that this member holds: as its home, or since its home has died.
 struct HeldSegment {
   std::uint32_t generation = 0;
   bool taken = false;
@@ -77,10 +110,41 @@ struct HeldSegment {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t stale_ns = 0;
-  std::string name;
-  std::vector<Rank> known_by;  // while closing: who has not dropped it yet
+  std::uint32_t versions = 0;
+  std::uint8_t copies = 1;
+  Rank backup = kNobody;  // the member with the second copy, once that is complete
+  std::uint64_t backup_offset = 0;
+  std::string name = {};
+  std::vector<Rank> known_by =
+      {};  // while closing: who has not dropped it yet; all, with two copies
   Rank releaser = 0;
   std::uint64_t release_id = 0;
+
+  [[nodiscard]] std::uint64_t block() const noexcept {
+    return block_bytes(coherence, bytes, versions);
+  }
+};
+
+/// A second copy that this member holds.
+struct BackupCopy {
+  SegmentMessage description;
+  Rank primary = 0;
+  std::uint64_t offset = 0;
+  bool complete = false;  // it has what the primary has
+};
+
+/// A second copy that this member, the primary, is having made.
+struct Copying {
+  enum class Stage : std::uint8_t { seek, asked, pausing, write, writing, completing };
+  Stage stage = Stage::seek;
+  std::uint32_t tried = 0;  // members, from the next rank on
+  Rank backup = kNobody;
+  std::uint64_t backup_offset = 0;
+  std::vector<Rank> waiting_for;  // pausing: who has not answered
+  Completion written;
+  bool allocating = false;  // the first one: `asker` waits for it
+  Rank asker = 0;
+  std::uint64_t id = 0;
 };
 
 /// What this process knows of a slot of some member.
@@ -88,13 +152,27 @@ struct KnownSegment {
   std::uint32_t generation = 0;  // 0: nothing
   std::uint32_t released = 0;    // this generation and those before were released
   bool closing = false;          // the home wants it dropped
-  bool lock_odd = false;         // under our lock, and a put was cut off
+  bool lock_odd = false;         // under our lock, and a put was, or may have been, cut off
+  bool unsettled = false;        // under our lock, a put was given up and may be under way
+  bool paused = false;           // no put begins: a second copy is being made
+  bool unsure = false;           // the primary died meanwhile: the new one has yet to say so
+  bool moved = false;            // to another primary; until the locks are repaired
+  bool lost = false;             // nobody has it any more
   Coherence coherence = Coherence::null;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t stale_ns = 0;
-  std::uint32_t users = 0;  // operations under way
-  remote::LockNode lock;    // by lock()
+  std::uint32_t versions = 0;
+  std::uint8_t copies = 1;
+  Rank primary = 0;
+  Rank backup = kNobody;
+  std::uint64_t backup_offset = 0;
+  std::uint64_t placement = 0;       // how often one of these has changed
+  std::uint32_t users = 0;           // operations under way
+  remote::LockNode lock;             // by lock()
+  SegmentOperation* turn = nullptr;  // whose it is, of those under the lock
+  std::uint64_t seen_version = 0;    // delta: the latest that was read
+  std::vector<std::byte> merged;     // delta: a version with a range put into it
   // temporal: the copy of the whole
   std::vector<std::byte> copy;
   std::uint64_t copy_version = 0;
@@ -102,7 +180,13 @@ struct KnownSegment {
 
   [[nodiscard]] bool versioned() const noexcept {
     return coherence == Coherence::write || coherence == Coherence::version ||
-           coherence == Coherence::temporal;
+           coherence == Coherence::temporal || is_delta();
+  }
+  [[nodiscard]] bool is_delta() const noexcept { return coherence == Coherence::delta; }
+  /// Where that version's bytes begin, in a block at that offset.
+  [[nodiscard]] std::uint64_t data_at(std::uint64_t block, std::uint64_t version) const noexcept {
+    const std::uint64_t slot = is_delta() ? version % (std::uint64_t{versions} + 1) : 0;
+    return block + kDataOffset + slot * round_up(bytes, kCacheLineBytes);
   }
   [[nodiscard]] bool puts_lock() const noexcept {
     return versioned() || coherence == Coherence::strict;
@@ -116,13 +200,16 @@ struct SegmentState final : remote::Part {
 
   using Stage = SegmentOperation::Stage;
 
-  // --- operations: operation.cpp, transfer.cpp ---------------------------------------------------
+  // --- operations: operation.cpp, transfer.cpp, put.cpp ------------------------------------------
   void advance(SegmentOperation& op) noexcept;
   void clean_up(SegmentOperation& op) noexcept;
   /// The segment, once this process knows it; until then, and if there is none, the operation asks
   /// or has ended.
   [[nodiscard]] KnownSegment* resolve(SegmentOperation& op) noexcept;
   [[nodiscard]] KnownSegment* known(Key key) noexcept;
+  [[nodiscard]] bool has_answer(SegmentOperation& op) noexcept;
+  void search(SegmentOperation& op) noexcept;
+  [[nodiscard]] bool is_undecided(Rank rank) const noexcept;
   void ask(SegmentOperation& op, Rank member, const SegmentMessage& question) noexcept;
   [[nodiscard]] bool waits_for_answer(SegmentOperation& op) noexcept;
   void advance_control(SegmentOperation& op) noexcept;
@@ -130,10 +217,20 @@ struct SegmentState final : remote::Part {
   void unlock(SegmentOperation& op) noexcept;
   void advance_transfer(SegmentOperation& op) noexcept;
   void begin_transfer(SegmentOperation& op) noexcept;
+  /// Whether the operation can go on where the segment is now; otherwise it waits or has ended.
+  [[nodiscard]] bool has_place(SegmentOperation& op, KnownSegment& segment) noexcept;
+  [[nodiscard]] bool has_turn(SegmentOperation& op, KnownSegment& segment) noexcept;
+  [[nodiscard]] static Stage first_stage(const SegmentOperation& op,
+                                         const KnownSegment& segment) noexcept;
   void got_version(SegmentOperation& op, KnownSegment& segment) noexcept;
+  void got_version_to_put(SegmentOperation& op, KnownSegment& segment) noexcept;
+  void got_version_again(SegmentOperation& op, KnownSegment& segment) noexcept;
   void got_data(SegmentOperation& op, KnownSegment& segment) noexcept;
   void try_again(SegmentOperation& op) noexcept;
   [[nodiscard]] bool change(SegmentOperation& op, KnownSegment& segment) noexcept;
+  [[nodiscard]] bool change_unversioned(SegmentOperation& op, const KnownSegment& segment) noexcept;
+  [[nodiscard]] Operation put_step(SegmentOperation& op, const KnownSegment& segment,
+                                   PutStep step) noexcept;
   void changed(SegmentOperation& op, KnownSegment& segment) noexcept;
   /// Whether a copy that is not too old has answered the get.
   [[nodiscard]] bool take_copy(SegmentOperation& op, const KnownSegment& segment) noexcept;
@@ -155,19 +252,38 @@ struct SegmentState final : remote::Part {
 
   // --- home and directory: home.cpp --------------------------------------------------------------
   void handle(Rank from, std::span<const std::byte> bytes);
-  [[nodiscard]] SegmentMessage allocate(Rank from, const SegmentMessage& request);
+  void allocate(Rank from, const SegmentMessage& request);
+  [[nodiscard]] HeldSegment* holding(Key key) noexcept;
+  [[nodiscard]] SegmentMessage describe(Key key, const HeldSegment& segment) const;
   [[nodiscard]] remote::Status look_up(Key key) const noexcept;
   void release(Rank from, const SegmentMessage& request);
-  void close(std::uint32_t slot);
+  void invalidate(Key key, HeldSegment& segment);
+  void prune();
+  void close(Key key);
   void dropped(Rank by, Key key);
   void bind(Rank from, const SegmentMessage& request);
   void answer(Rank to, const SegmentMessage& request, remote::Status status, Key key = {});
   void take_answer(Rank from, const SegmentMessage& message);
-  void learn(const SegmentMessage& description);
+  void learn(Rank primary, const SegmentMessage& description);
   std::size_t drop_what_closes();
   [[nodiscard]] Rank directory_of(const std::string& name) const noexcept;
   [[nodiscard]] Rank next_in_turn() noexcept;
   [[nodiscard]] bool gone(Rank rank) const noexcept;
+
+  // --- second copies: copies.cpp -----------------------------------------------------------------
+  void handle_copies(Rank from, const SegmentMessage& message);
+  void begin_copy(Key key, Copying& copying);
+  void seek_backup(Key key, Copying& copying);
+  [[nodiscard]] bool go_on_with_copy(Key key, Copying& copying);
+  void end_copy(Key key);
+  void tell_all(const SegmentMessage& message);
+  void make_backup(Rank from, const SegmentMessage& message);
+  void drop_backup(Key key);
+  void adopt(Key key, const BackupCopy& copy);
+  void take_placement(Rank from, const SegmentMessage& message);
+  std::size_t answer_pauses();
+  void move_known_segments();
+  void copies_changed();
 
   std::size_t poll_part() override;
   void members_changed() override;
@@ -184,9 +300,20 @@ struct SegmentState final : remote::Part {
   std::vector<bool> withdrawn;
   std::vector<HeldSegment> held;
   std::vector<std::uint32_t> free_slots;
-  std::map<std::string, Key> names;
+  std::map<std::uint64_t, HeldSegment> adopted;  // by key: those whose home has died
+  std::set<std::uint64_t> released;              // of those
+  std::map<std::uint64_t, BackupCopy> backups;
+  std::map<std::uint64_t, Copying> copying;
+  std::vector<std::pair<Rank, SegmentMessage>> early;    // of members that have taken over
+  std::vector<std::pair<Rank, SegmentMessage>> pausing;  // to be answered
+  struct Name {
+    Key key;
+    bool survives = false;  // its home
+  };
+  std::map<std::string, Name> names;
   std::vector<std::vector<KnownSegment>> known_at;  // by home, then slot
-  std::vector<Key> closing;                         // to be dropped here
+  bool must_prune = false;                          // of the held
+  std::vector<std::pair<Rank, Key>> closing;        // to be dropped here, as that member says
   std::unordered_map<std::uint64_t, SegmentOperation*> asked;
   std::uint64_t next_id = 1;
   Rank turn;

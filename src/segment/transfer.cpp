@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cstring>
 
+#include "fault_injection.hpp"
 #include "segment/space.hpp"
 
 /// Gets, puts and locks: the protocol of each coherence, in the steps that docs/segment.md lists.
@@ -24,8 +26,8 @@ void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
   while (!op.finished() && op.completion_.finished()) {
     KnownSegment* const segment = known(op.request_.key);
     if (segment == nullptr || !op.using_) return;  // asked its home
-    if (op.completion_.failed()) return op.end(Status::lost);
-    const std::uint64_t words = segment->offset;
+    if (!has_place(op, *segment) || !has_turn(op, *segment)) return;
+    const std::uint64_t version_word = segment->offset + kVersionWord;
     const SegmentOperation::Request& request = op.request_;
     switch (op.stage_) {
       case Stage::begin:
@@ -35,32 +37,42 @@ void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
         if (!acquire(op, *segment)) return;
         break;
       case Stage::read_before:
-        if (!read_version(op, words + kVersionWord)) return;
+        if (!read_version(op, version_word)) return;
         op.stage_ = Stage::got_before;
         break;
       case Stage::got_before:
-        got_version(op, *segment);
+        if (request.kind == SegmentOperation::Kind::put) {
+          got_version_to_put(op, *segment);
+        } else {
+          got_version(op, *segment);
+        }
         break;
       case Stage::read_data:
         op.posted_at_ns_ = segment->coherence == Coherence::temporal ? fabric.now_ns() : 0;
-        if (!read(op, words + kDataOffset + request.offset, request.memory, request.bytes)) return;
+        if (!read(op, segment->data_at(segment->offset, op.data_version_) + request.offset,
+                  request.memory, request.bytes))
+          return;
         op.stage_ = Stage::got_data;
         break;
       case Stage::got_data:
         got_data(op, *segment);
         break;
       case Stage::read_after:
-        if (!read(op, words + kVersionWord, &op.second_word_, 8)) return;
+        if (!read(op, version_word, &op.second_word_, 8)) return;
         op.stage_ = Stage::got_after;
         break;
       case Stage::got_after:
-        if (op.second_word_ != op.first_word_) {
-          try_again(op);
-        } else {
-          op.outcome_.version = op.first_word_ / 2;
-          keep_copy(op, *segment);
-          op.end(Status::ok);
-        }
+        got_version_again(op, *segment);
+        break;
+      case Stage::read_old:
+        if (!read(op, segment->data_at(segment->offset, op.data_version_ - 1),
+                  segment->merged.data(), segment->bytes))
+          return;
+        op.stage_ = Stage::got_old;
+        break;
+      case Stage::got_old:
+        std::memcpy(segment->merged.data() + request.offset, request.memory, request.bytes);
+        op.stage_ = Stage::change;
         break;
       case Stage::change:
         if (!change(op, *segment)) return;
@@ -79,40 +91,88 @@ void SegmentState::begin_transfer(SegmentOperation& op) noexcept {
     return op.end(Status::out_of_range);
   if (!lies_alike(request.memory, request.offset)) return op.end(Status::misaligned);
   if (request.known_version != UINT64_MAX && segment->coherence != Coherence::version &&
-      segment->coherence != Coherence::temporal)
+      segment->coherence != Coherence::temporal && !segment->is_delta())
+    return op.end(Status::not_allowed);
+  if (request.wanted_version != UINT64_MAX && !segment->is_delta())
     return op.end(Status::not_allowed);
   if (is_get && take_copy(op, *segment)) return op.end(Status::ok);
   ++segment->users;
   op.using_ = true;
+  op.placement_ = segment->placement;
   op.locked_ = segment->lock.valid();
   op.odd_ = op.locked_ && segment->lock_odd;
+  op.data_version_ = 0;
   const bool locks_itself =
       is_get ? segment->coherence == Coherence::read || segment->coherence == Coherence::strict
              : segment->puts_lock();
-  if (locks_itself && !op.locked_) {
-    op.stage_ = Stage::acquire;
-  } else if (!is_get) {
-    // An abandoned put under this lock may have ended all the same: only the word knows.
-    op.stage_ = op.odd_ && segment->puts_lock() ? Stage::read_before : Stage::change;
-  } else {
-    op.stage_ = segment->versioned() ? Stage::read_before : Stage::read_data;
+  op.stage_ = locks_itself && !op.locked_ ? Stage::acquire : first_stage(op, *segment);
+}
+
+/// Of what follows the lock, if there is one. An abandoned put under this lock may have ended all
+/// the same: only the word knows.
+SegmentState::Stage SegmentState::first_stage(const SegmentOperation& op,
+                                              const KnownSegment& segment) noexcept {
+  const bool must_look = op.odd_ && segment.puts_lock();
+  if (op.request_.kind == SegmentOperation::Kind::put)
+    return must_look || segment.is_delta() ? Stage::read_before : Stage::change;
+  return must_look || segment.versioned() ? Stage::read_before : Stage::read_data;
+}
+
+/// With a second copy, an operation whose member fails waits until the members have agreed, and
+/// until all have parted from it; then it begins anew at the new primary, but keeps its lock.
+bool SegmentState::has_place(SegmentOperation& op, KnownSegment& segment) noexcept {
+  if (segment.copies < 2) {
+    if (!op.completion_.failed()) return true;
+    op.end(Status::lost);
+    return false;
   }
+  if (segment.lost) {
+    op.end(Status::lost);
+    return false;
+  }
+  if (!locks.repairing() || is_injected(FaultInjection::moved_is_read_too_early))
+    segment.moved = false;
+  if (segment.moved || segment.unsure) return false;
+  if (op.placement_ == segment.placement) return !op.completion_.failed();
+  op.placement_ = segment.placement;
+  const bool only_marked = op.changing_ && op.posted_ == 1 && op.final_word_ == 0;
+  if (only_marked && !op.completion_.failed()) op.final_word_ = op.first_word_ + 2;
+  op.completion_.reset();
+  op.posted_ = op.torn_ = 0;
+  if (op.stage_ == Stage::acquire) return true;
+  if (op.request_.kind == SegmentOperation::Kind::lock) {
+    op.stage_ = Stage::read_before;
+    return true;
+  }
+  op.odd_ = op.locked_;  // it must look at the word there
+  op.stage_ = first_stage(op, segment);
+  return true;
+}
+
+/// What a process does under one lock of a segment happens one by one.
+bool SegmentState::has_turn(SegmentOperation& op, KnownSegment& segment) noexcept {
+  if (!op.locked_ || op.in_turn_ || !segment.puts_lock()) return true;
+  if (segment.turn != nullptr) return false;
+  segment.turn = &op;
+  op.in_turn_ = true;
+  return true;
 }
 
 /// Before a put, by an atomic: it comes behind what this process has posted there before (F1).
 bool SegmentState::read_version(SegmentOperation& op, std::uint64_t offset) noexcept {
   if (op.request_.kind == SegmentOperation::Kind::get) return read(op, offset, &op.first_word_, 8);
   std::size_t accepted = 0;
-  const Operation one = fetch_add(op.request_.key.home(), pool.id(), offset, 0, &op.first_word_)
-                            .notify(op.completion_);
+  const Rank primary = known(op.request_.key)->primary;
+  const Operation one =
+      fetch_add(primary, pool.id(), offset, 0, &op.first_word_).notify(op.completion_);
   return post(op, std::span(&one, 1), accepted);
 }
 
 bool SegmentState::acquire(SegmentOperation& op, const KnownSegment& segment) noexcept {
   const bool is_lock = op.request_.kind == SegmentOperation::Kind::lock;
   if (!op.node_.valid())
-    op.node_ = locks.acquire(op.request_.key.home(), segment.offset + kLockWord,
-                             is_lock && op.request_.try_only);
+    op.node_ =
+        locks.acquire(segment.primary, segment.offset + kLockWord, is_lock && op.request_.try_only);
   if (!op.node_.valid()) return false;  // too many at once
   switch (locks.answer(op.node_)) {
     case Locks::Answer::waiting:
@@ -121,42 +181,61 @@ bool SegmentState::acquire(SegmentOperation& op, const KnownSegment& segment) no
       op.end(Status::busy);
       return false;
     case Locks::Answer::lost:
-      op.end(Status::lost);
+      if (segment.copies < 2) op.end(Status::lost);  // else it may have another home soon
       return false;
     case Locks::Answer::held:
       break;
   }
   op.locked_ = true;
   op.outcome_.recovered = locks.recovered(op.node_);
-  const bool is_get = op.request_.kind == SegmentOperation::Kind::get;
-  const bool asks = segment.versioned() && is_get;
-  if (asks || (op.outcome_.recovered && segment.puts_lock())) {
-    op.stage_ = Stage::read_before;
-  } else {
-    op.stage_ = is_get ? Stage::read_data : Stage::change;
+  if (op.request_.kind == SegmentOperation::Kind::lock) {
+    op.stage_ = op.outcome_.recovered && segment.puts_lock() ? Stage::read_before : Stage::change;
+    return true;
   }
+  op.odd_ = op.outcome_.recovered;
+  op.stage_ = first_stage(op, segment);
   return true;
 }
 
-/// An odd word under the lock: nobody is putting, so a put was cut off.
 void SegmentState::got_version(SegmentOperation& op, KnownSegment& segment) noexcept {
   const SegmentOperation::Request& request = op.request_;
-  const bool odd = op.first_word_ % 2 != 0;
-  if (request.kind == SegmentOperation::Kind::put) {
-    const bool whole = request.offset == 0 && request.bytes == segment.bytes;
-    if (odd && !whole && op.node_.valid()) return op.end(Status::half_written);
-    op.odd_ = odd;
-    op.stage_ = Stage::change;
-  } else if (odd) {
+  const std::uint64_t version = op.first_word_ / 2;
+  if (op.first_word_ % 2 != 0) {  // under the lock nobody is putting, so a put was cut off
     if (op.locked_) return op.end(Status::half_written);
-    try_again(op);
-  } else if (op.first_word_ / 2 == request.known_version) {
-    op.outcome_.version = request.known_version;
-    op.outcome_.unchanged = true;
-    op.end(Status::ok);
-  } else {
-    op.stage_ = Stage::read_data;
+    return try_again(op);
   }
+  segment.seen_version = std::max(segment.seen_version, version);
+  if (version == request.known_version) {
+    op.outcome_.version = version;
+    op.outcome_.unchanged = true;
+    return op.end(Status::ok);
+  }
+  op.data_version_ = request.wanted_version == UINT64_MAX ? version : request.wanted_version;
+  if (op.data_version_ > version ||
+      (segment.is_delta() && version - op.data_version_ >= segment.versions))
+    return op.end(Status::not_kept);
+  op.stage_ = Stage::read_data;
+}
+
+/// Whole: the version has not changed; or, under delta, too little for the bytes' place to be
+/// written again.
+void SegmentState::got_version_again(SegmentOperation& op, KnownSegment& segment) noexcept {
+  const std::uint64_t version = op.second_word_ / 2;
+  if (segment.is_delta()) {
+    segment.seen_version = std::max(segment.seen_version, version);
+    const bool reused = version - op.data_version_ >= segment.versions;
+    if (reused && !is_injected(FaultInjection::reused_slot_is_taken)) {
+      if (op.request_.wanted_version != UINT64_MAX) return op.end(Status::not_kept);
+      op.data_version_ = version;
+      op.stage_ = Stage::read_data;
+      return;
+    }
+  } else if (op.second_word_ != op.first_word_ && !is_injected(FaultInjection::torn_get_is_taken)) {
+    return try_again(op);
+  }
+  op.outcome_.version = op.data_version_;
+  keep_copy(op, segment);
+  op.end(Status::ok);
 }
 
 void SegmentState::got_data(SegmentOperation& op, KnownSegment& segment) noexcept {
@@ -164,9 +243,8 @@ void SegmentState::got_data(SegmentOperation& op, KnownSegment& segment) noexcep
     op.stage_ = Stage::read_after;
     return;
   }
-  if (op.locked_ && op.odd_) return op.end(Status::half_written);
   if (segment.versioned()) {
-    op.outcome_.version = op.first_word_ / 2;
+    op.outcome_.version = op.data_version_;
     keep_copy(op, segment);
   }
   op.end(Status::ok);
@@ -174,51 +252,6 @@ void SegmentState::got_data(SegmentOperation& op, KnownSegment& segment) noexcep
 
 void SegmentState::try_again(SegmentOperation& op) noexcept {
   op.stage_ = ++op.torn_ < kTornGets ? Stage::read_before : Stage::acquire;
-}
-
-// --- puts ----------------------------------------------------------------------------------------
-
-/// One write; or, where puts have versions, the word made odd, the data, and the word made even
-/// again: signals all three, so they land in this order. What the fabric sends later than it posts
-/// must be placed before the last of them is posted: abandoned in between, it would leave torn data
-/// behind an even word. Returns whether it went on.
-bool SegmentState::change(SegmentOperation& op, KnownSegment& segment) noexcept {
-  const SegmentOperation::Request& request = op.request_;
-  const Rank home = request.key.home();
-  const std::uint64_t version = segment.offset + kVersionWord;
-  const Operation data = write(home, pool.id(), segment.offset + kDataOffset + request.offset,
-                               request.memory, request.bytes)
-                             .notify(op.completion_, Notify::remotely);
-  const Operation up =
-      fetch_add(home, pool.id(), version, 1, nullptr).notify(op.completion_, Notify::remotely);
-  const Operation done = fetch_add(home, pool.id(), version, 1, &op.second_word_)
-                             .notify(op.completion_, Notify::remotely);
-  const std::array<Operation, 3> steps{up, data, done};
-  const bool versions = segment.puts_lock();
-  const std::size_t end = versions ? 3 : 2;
-  if (op.posted_ == 0) op.posted_ = versions && !op.odd_ ? 0 : 1;
-  if (op.posted_ >= end) {
-    changed(op, segment);
-    return true;
-  }
-  const bool captured = request.bytes <= fabric.properties().max_inline_bytes;
-  const std::size_t now = versions && !captured && op.posted_ < 2 ? 2 : end;
-  std::size_t accepted = 0;
-  post(op, std::span(steps).first(now).subspan(op.posted_), accepted);
-  op.posted_ = static_cast<std::uint8_t>(op.posted_ + accepted);
-  op.changing_ = versions && op.posted_ > 0 && !op.finished();
-  return accepted > 0;
-}
-
-void SegmentState::changed(SegmentOperation& op, KnownSegment& segment) noexcept {
-  op.changing_ = false;
-  if (segment.puts_lock()) {
-    op.outcome_.version = (op.second_word_ + 1) / 2;
-    if (op.node_.valid()) locks.set_recovered(op.node_, false);
-    segment.lock_odd = false;
-    segment.copy.clear();
-  }
-  op.end(Status::ok);
 }
 
 // --- temporal: the copy --------------------------------------------------------------------------
@@ -251,14 +284,16 @@ void SegmentState::advance_lock(SegmentOperation& op) noexcept {
     if (segment->lock.valid()) return op.end(Status::already_held);
     ++segment->users;
     op.using_ = true;
+    op.placement_ = segment->placement;
     op.stage_ = Stage::acquire;
   }
   KnownSegment& segment = *known(op.request_.key);
+  if (!has_place(op, segment)) return;
   if (op.stage_ == Stage::acquire && !acquire(op, segment)) return;
   if (op.stage_ == Stage::read_before) {
     if (!read(op, segment.offset + kVersionWord, &op.first_word_, 8)) return;
     op.stage_ = Stage::got_before;
-    if (!op.completion_.finished()) return;
+    if (!op.completion_.finished() || op.completion_.failed()) return;  // looked at again
   }
   const bool asked_version = op.stage_ == Stage::got_before;
   segment.lock = op.node_;
@@ -274,6 +309,7 @@ void SegmentState::unlock(SegmentOperation& op) noexcept {
   locks.set_recovered(segment->lock, segment->lock_odd);
   locks.release(segment->lock);
   segment->lock = {};
+  segment->unsettled = false;  // its successor waits until it is settled
   op.end(Status::ok);
 }
 

@@ -27,4 +27,14 @@ if(NOT DUNLIN_SANITIZE)
     add_test(NAME fault_injection.views.${name} COMMAND views_with_fault ${name})
     set_tests_properties(fault_injection.views.${name} PROPERTIES PASS_REGULAR_EXPRESSION "Expected.*\n${broken}\n")
   endforeach()
+
+  # The auditor of segments (tests/segment/seeds_test.cpp) is to find these: `segments_with_fault FAULT`. Not built or
+  # run by default until each fault has been seen to be found.
+  file(GLOB of_segments CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/src/remote/*.cpp ${PROJECT_SOURCE_DIR}/src/segment/*.cpp)
+  add_executable(segments_with_fault EXCLUDE_FROM_ALL fault_injection/command/segments.cpp segment/seeds_test.cpp ${of_segments})
+  target_compile_definitions(segments_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
+  target_include_directories(segments_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(segments_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
+  set_target_properties(segments_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
 endif()

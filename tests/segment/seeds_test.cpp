@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -37,8 +38,11 @@ constexpr std::uint64_t kNever = UINT64_MAX;
 struct Shared {
   Key key;
   Coherence coherence = Coherence::null;
+  std::uint32_t versions = 0;
+  std::uint32_t copies = 1;
   RegisterHistory history;
-  std::vector<Rank> holders;  // by lock()
+  std::map<std::uint64_t, std::uint64_t> values;  // delta: by version
+  std::vector<Rank> holders;                      // by lock()
 };
 
 struct Auditor;
@@ -46,7 +50,7 @@ struct Auditor;
 /// How often what the audit is about has happened, over all seeds.
 struct Seen {
   std::uint64_t gets = 0, puts = 0, locks = 0, recovered = 0, half_written = 0, lost = 0,
-                stopped = 0, timed_out = 0, abandoned = 0;
+                stopped = 0, timed_out = 0, abandoned = 0, by_number = 0, not_kept = 0, saved = 0;
   test::Histories histories;  // of all seeds, for a checker that is not ours
 };
 
@@ -60,7 +64,10 @@ class Client {
     operation_.reset();
     space.reset();
   }
-  [[nodiscard]] bool idle() const { return !operation_ || operation_->finished(); }
+  [[nodiscard]] bool stays() const { return members->why_stopped().empty(); }
+  /// One more get, of a segment that has outlived its home.
+  void check(Shared& segment);
+  [[nodiscard]] bool idle() const { return !locked_ && (!operation_ || operation_->finished()); }
   [[nodiscard]] std::string describe() const {
     return operation_ ? operation_->describe() : "nothing";
   }
@@ -73,13 +80,15 @@ class Client {
   std::unique_ptr<SegmentSpace> space;
 
  private:
-  enum class Doing { nothing, get, put, lock };
+  enum class Doing { nothing, get, get_version, put, lock };
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
   void choose();
   void begin_get();
   void begin_put();
   void ended();
-  void got();
+  void got(std::uint64_t version);
+  void got_version();
+  void is_version(std::uint64_t version, std::uint64_t value);
   void unlock();
 
   std::mt19937_64 random_;
@@ -88,6 +97,8 @@ class Client {
   Shared* segment_ = nullptr;
   bool locked_ = false;
   std::uint32_t under_lock_ = 0;  // operations left
+  bool checking_ = false;
+  std::uint64_t wanted_ = 0;  // version
   std::size_t event_ = 0;
   std::uint64_t next_at_ns_ = 0;
   std::array<std::uint64_t, kWords> words_{};
@@ -110,10 +121,16 @@ struct Auditor {
     for (std::uint32_t i = 0; i < kSegments; ++i) {
       Shared& segment = segments.at(i);
       segment.coherence =
-          std::array{Coherence::write, Coherence::strict, Coherence::version}.at(below(3));
+          std::array{Coherence::write, Coherence::strict, Coherence::version, Coherence::delta}.at(
+              below(4));
+      if (segment.coherence == Coherence::delta) segment.versions = 1 + below(3);
+      segment.copies = 1 + below(2);
       auto made = test::begin([&] {
-        return clients[0]->space->allocate(
-            {.bytes = kWords * 8, .coherence = segment.coherence, .placement = {below(count)}});
+        return clients[0]->space->allocate({.bytes = kWords * 8,
+                                            .coherence = segment.coherence,
+                                            .placement = {below(count)},
+                                            .versions = segment.versions,
+                                            .copies = segment.copies});
       });
       EXPECT_TRUE(world.run_until([&] { return made->finished(); }, 100'000'000));
       EXPECT_TRUE(made->ok()) << made->describe();
@@ -131,7 +148,8 @@ struct Auditor {
     for (Rank from = 0; from < count; ++from)
       for (Rank to = 0; to < count; ++to) world.heal(from, to);
     for (const auto& client : clients) client->stop();
-    const bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
+    bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
+    if (all_ended) all_ended = look_once_more();
     for (Rank rank = 0; rank < count; ++rank)
       EXPECT_TRUE(all_ended || gone[rank] || clients[rank]->idle())
           << "member " << rank << " hangs: " << clients[rank]->describe();
@@ -155,6 +173,25 @@ struct Auditor {
         }
       }
     }
+  }
+
+  /// What was put into segments with two copies is there, wherever they are by now.
+  bool look_once_more() {
+    for (Shared& segment : segments)
+      for (Rank rank = 0; rank < count; ++rank) {
+        if (segment.copies < 2 || gone[rank] || !clients[rank]->stays()) continue;
+        clients[rank]->check(segment);
+        if (!world.run_until([&] { return clients[rank]->idle(); }, 1'000'000'000)) return false;
+      }
+    return true;
+  }
+
+  /// One that the others have gone on without gets what was there before, until it learns of it.
+  bool counts(Rank rank) {
+    for (Rank other = 0; other < count; ++other)
+      if (!gone[other] && clients[other]->stays() && !clients[other]->members->contains(rank))
+        return false;
+    return true;
   }
 
   bool all_idle() {
@@ -185,6 +222,15 @@ struct Auditor {
       default:
         return world.slow(rank, 1 + below(50));
     }
+  }
+
+  /// With two copies, only if two members are gone.
+  void lost(Rank rank, const Shared& segment) {
+    std::uint32_t without = 0;
+    for (Rank other = 0; other < count; ++other)
+      if (!clients[rank]->members->contains(other)) ++without;
+    EXPECT_TRUE(segment.copies < 2 || without >= 2)
+        << "member " << rank << " lost a segment with two copies";
   }
 
   /// REM-8. A member that was stopped for long may find the lock granted to it in its first round,
@@ -241,7 +287,7 @@ Client::Client(Auditor& its_auditor, Rank its_rank, std::uint64_t seed)
   group = std::make_unique<Group>(fabric);
   members = std::make_unique<GroupMembers>(*group);
   progress = std::make_unique<remote::Progress>(fabric, *members);
-  space = std::make_unique<SegmentSpace>(*progress, SpaceOptions{.pool_bytes = 4096});
+  space = std::make_unique<SegmentSpace>(*progress, SpaceOptions{.pool_bytes = 1 << 15});
 }
 
 std::size_t Client::step() {
@@ -284,7 +330,23 @@ void Client::choose() {
   }
 }
 
+void Client::check(Shared& segment) {
+  operation_.reset();
+  segment_ = &segment;
+  locked_ = false;
+  checking_ = true;
+  begin_get();
+}
+
 void Client::begin_get() {
+  if (segment_->coherence == Coherence::delta && !checking_ && below(3) == 0) {
+    doing_ = Doing::get_version;
+    const std::uint64_t latest = segment_->values.empty() ? 0 : segment_->values.rbegin()->first;
+    wanted_ = latest - std::min<std::uint64_t>(latest, below(4));
+    operation_ =
+        test::begin([&] { return space->get_version(segment_->key, bytes_of(words_), wanted_); });
+    return;
+  }
   doing_ = Doing::get;
   event_ = segment_->history.add({.client = rank, .begin = ++auditor.events});
   operation_ = test::begin([&] { return space->get(segment_->key, bytes_of(words_)); });
@@ -309,6 +371,7 @@ void Client::ended() {
       break;
     case Status::lost:
       ++auditor.seen.lost;
+      auditor.lost(rank, *segment_);
       break;
     case Status::stopped:
       ++auditor.seen.stopped;
@@ -319,6 +382,11 @@ void Client::ended() {
     case Status::half_written:
       ++auditor.seen.half_written;
       EXPECT_EQ(doing_, Doing::get) << operation_->describe();
+      EXPECT_NE(segment_->coherence, Coherence::delta);
+      break;
+    case Status::not_kept:
+      ++auditor.seen.not_kept;
+      EXPECT_EQ(doing_, Doing::get_version) << operation_->describe();
       break;
     case Status::timed_out:
       ++auditor.seen.timed_out;
@@ -327,8 +395,12 @@ void Client::ended() {
     default:
       ADD_FAILURE() << operation_->describe();
   }
-  if (outcome.ok() && doing_ == Doing::get) got();
-  if (outcome.ok() && doing_ == Doing::put) segment_->history[event_].end = ++auditor.events;
+  if (outcome.ok() && doing_ == Doing::get) got(outcome.version);
+  if (outcome.ok() && doing_ == Doing::get_version) got_version();
+  if (outcome.ok() && doing_ == Doing::put) {
+    segment_->history[event_].end = ++auditor.events;
+    is_version(outcome.version, segment_->history[event_].value);
+  }
   if (outcome.ok() && doing_ == Doing::lock) {
     locked_ = true;
     under_lock_ = 1 + below(3);
@@ -339,9 +411,25 @@ void Client::ended() {
   next_at_ns_ = space->fabric().now_ns() + (below(2) == 0 ? 0 : below(10'000));
 }
 
-void Client::got() {
+/// SEG-9, SEG-11: whoever sees a version of a segment sees the same.
+void Client::is_version(std::uint64_t version, std::uint64_t value) {
+  if (segment_->coherence != Coherence::delta || !auditor.counts(rank)) return;
+  EXPECT_EQ(segment_->values.try_emplace(version, value).first->second, value)
+      << "version " << version << " is not what it was";
+}
+
+void Client::got_version() {
+  ++auditor.seen.by_number;
+  for (const std::uint64_t word : words_) ASSERT_EQ(word, words_[0]) << "torn, by number";
+  is_version(wanted_, words_[0]);
+}
+
+void Client::got(std::uint64_t version) {
   for (const std::uint64_t word : words_)
     ASSERT_EQ(word, words_[0]) << "torn under " << name_of(segment_->coherence);
+  if (!auditor.counts(rank)) return;
+  is_version(version, words_[0]);
+  auditor.seen.saved += checking_ && auditor.gone[segment_->key.home()] ? 1 : 0;
   test::RegisterEvent& event = segment_->history[event_];
   event.value = words_[0];
   event.end = ++auditor.events;
@@ -367,12 +455,13 @@ TEST(SegmentInSimulator, KeepsItsPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.gets, seen.puts, seen.locks, seen.recovered, seen.half_written, seen.lost,
-        seen.stopped, seen.timed_out, seen.abandoned})
+        seen.stopped, seen.timed_out, seen.abandoned, seen.by_number, seen.not_kept, seen.saved})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.gets << " gets, " << seen.puts << " puts, " << seen.locks << " locks, "
             << seen.recovered << " recovered, " << seen.half_written << " half written, "
             << seen.lost << " lost, " << seen.stopped << " stopped, " << seen.timed_out
-            << " timed out, " << seen.abandoned << " abandoned\n";
+            << " timed out, " << seen.abandoned << " abandoned, " << seen.by_number
+            << " by number, " << seen.not_kept << " not kept, " << seen.saved << " saved\n";
   if (const std::string why = test::Histories::why_not(); !why.empty()) {
     std::cout << "not checked by Porcupine: " << why << '\n';
     return;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <dunlin/remote/limits.hpp>
+#include <dunlin/limits.hpp>
 
 /// The limits of `container`; those of the other layers are in <dunlin/limits.hpp>.
 namespace dunlin {

@@ -49,8 +49,8 @@ struct Entry {
   [[nodiscard]] Rank rank() const noexcept { return admission.first + place; }
 };
 
-/// A newcomer's way into a fabric that works. It is a PendingJoin whose fabric is known later: first
-/// the members must be given its endpoint().
+/// A newcomer's way into a fabric that works. It is a PendingJoin whose fabric is known later:
+/// first the members must be given its endpoint().
 class PendingEntry : public PendingJoin {
  public:
   /// What members and other newcomers need to reach this one.

@@ -26,11 +26,12 @@ class Rendezvous {
   /// A fabric of two, with whoever connects next; the own rank is 0. Waits as long as it takes. One
   /// at a time.
   [[nodiscard]] virtual std::unique_ptr<PendingJoin> accept() = 0;
-  /// A fabric of two, with whoever accepts; the own rank is 1. Error, from poll(), if nobody has for
-  /// some time: then connect again.
+  /// A fabric of two, with whoever accepts; the own rank is 1. Error, from poll(), if nobody has
+  /// for some time: then connect again.
   [[nodiscard]] virtual std::unique_ptr<PendingJoin> connect() = 0;
 
-  /// The way of a newcomer into a fabric whose members have learnt of it by connect(). Throws Error.
+  /// The way of a newcomer into a fabric whose members have learnt of it by connect(). Throws
+  /// Error.
   [[nodiscard]] virtual std::unique_ptr<PendingEntry> enter() = 0;
   /// For an admission: 32 bytes that nobody can guess (on a simulated node: that are not used
   /// twice). Throws Error.

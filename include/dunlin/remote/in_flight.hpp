@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
@@ -29,6 +30,7 @@
 ///  is
 ///         in no list any more, so that they may destroy it. An operation that ends within the call
 ///         that started it calls nothing.
+///  REM-13 A part hears that a member is gone once the member can change nothing here any more.
 ///  REM-5  A step neither allocates nor throws, nor waits.
 namespace dunlin::remote {
 
@@ -108,8 +110,14 @@ class Part {
   Part& operator=(const Part&) = delete;
   virtual ~Part() = default;
   virtual std::size_t poll_part() = 0;
-  /// The membership has changed; the fabric has been told to part from those that are gone.
+  /// Progress::contains() has changed: those that are gone can change nothing here any more.
   virtual void members_changed() = 0;
+};
+
+struct ProgressOptions {
+  /// Go on although a member that was taken for dead may still change our memory, where it could
+  /// not be killed (Fabric::fence): another user's process, say. Otherwise this process stops.
+  bool accept_unfenced = false;
 };
 
 class Progress {
@@ -117,7 +125,7 @@ class Progress {
   /// With a fixed list of members: everything stops when one of them fails.
   explicit Progress(Fabric& fabric);
   /// Both must outlive it.
-  Progress(Fabric& fabric, Membership& members);
+  Progress(Fabric& fabric, Membership& members, ProgressOptions options = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
@@ -127,14 +135,28 @@ class Progress {
   std::size_t poll();
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
+  /// How many ranks the fabric had when this was made. Members that came later take no part.
+  [[nodiscard]] std::uint32_t size() const noexcept {
+    return static_cast<std::uint32_t>(present_.size());
+  }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
-  [[nodiscard]] bool stopped() const noexcept { return !members_.why_stopped().empty(); }
+  [[nodiscard]] bool stopped() const noexcept { return !why_stopped().empty(); }
+  /// Why this process is no member any more, or cannot go on as one: a sentence, or nothing.
+  [[nodiscard]] const std::string& why_stopped() const noexcept {
+    return unfenced_.empty() ? members_.why_stopped() : unfenced_;
+  }
   /// How many operations are under way.
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
 
   // --- for layers --------------------------------------------------------------------------------
   void add(Part& part);
   void remove(Part& part) noexcept;
+  /// The members in the generation that the parts have been told of. Who is gone there can change
+  /// nothing any more.
+  [[nodiscard]] bool contains(Rank rank) const noexcept {
+    return rank < present_.size() && present_[rank];
+  }
+  [[nodiscard]] std::uint64_t generation() const noexcept { return told_generation_; }
 
  private:
   friend class InFlight;
@@ -143,6 +165,7 @@ class Progress {
   std::size_t advance_all();
   void complete(InFlight& operation);
   void follow_members();
+  std::size_t fence_members();
   void poll_in_passing();
   void check_may_wait() const;
   void pause(std::uint32_t fruitless, std::uint64_t deadline_ns);
@@ -150,7 +173,12 @@ class Progress {
   Fabric& fabric_;
   std::unique_ptr<FixedMembers> fixed_;
   Membership& members_;
-  std::uint64_t generation_;
+  ProgressOptions options_;
+  std::uint64_t generation_;       // those that are gone have been expelled
+  std::uint64_t told_generation_;  // ... and fenced, and the parts know
+  std::vector<bool> present_;
+  std::vector<Rank> to_fence_;
+  std::string unfenced_;
   std::vector<Part*> parts_;
   InFlight* first_ = nullptr;
   InFlight* last_ = nullptr;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/limits.hpp>
 #include <dunlin/remote/in_flight.hpp>
-#include <dunlin/remote/limits.hpp>
 
 /// Locks are 64-bit words in remote memory. A member takes one with a compare-and-swap; a waiter
 /// watches a word of its own memory, into which its predecessor writes. One thread uses a Locks,
@@ -62,10 +62,21 @@ class Locks final : public Part {
   /// Whether those who follow are told so: not once what the lock protects is repaired, but if its
   /// holder here gave up in the middle of a change.
   void set_recovered(LockNode node, bool whether) noexcept;
+  /// What its holder gave up may be under way to this member, too: nobody follows before that has
+  /// landed. `offset` is of a word in the same region, which only atomics and writes change.
+  void settle_also(LockNode node, Rank member, std::uint64_t offset) noexcept;
   /// Gives the lock back, or the place in its queue, whichever it is; the node is not used again.
   void release(LockNode node) noexcept;
   /// Whether no acquisition of this process, past or present, can touch that word any more.
   [[nodiscard]] bool idle(Rank home, std::uint64_t offset) const noexcept;
+
+  /// The memory with the lock's word is gone, and its copy is there: called by all members that use
+  /// the lock, inside members_changed(), so that the queue is repaired at its new home. Whoever
+  /// held it still does.
+  void relocate(Rank old_home, std::uint64_t old_offset, Rank home, std::uint64_t offset) noexcept;
+
+  /// Whether something that this process gave up under that lock may still be under way.
+  [[nodiscard]] bool settling(Rank home, std::uint64_t offset) const noexcept;
 
   // --- at the home -------------------------------------------------------------------------------
   /// There is a lock at this offset of the own part from now on; its word is 0.

@@ -3,8 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include <dunlin/remote/in_flight.hpp>
 
 /// Pools of remote memory: the member that owns the memory says which bytes are free. A pool is
 /// plain private state, of offsets only, so that no peer can damage it; one thread uses it.
@@ -12,6 +16,10 @@
 /// Invariants:
 ///  REM-6  Blocks that are allocated do not overlap, begin on cache lines, and lie in the pool.
 ///  REM-7  No two free blocks of a FirstFit touch: what is freed grows together at once.
+/// and, of a ChunkPool, where other members allocate by themselves:
+///  REM-14 A chunk has one holder, who alone allocates in it, and no block is allocated twice.
+///  REM-15 When a holder is gone, each of its blocks that was never linked, or was freed, is free
+///         again, at the member whose memory it is; the others stay as they are.
 namespace dunlin::remote {
 
 struct PoolUse {
@@ -69,6 +77,62 @@ class SizeClasses {
   std::size_t blocks_per_chunk_;
   std::size_t used_ = 0;
   std::size_t blocks_ = 0;
+};
+
+/// A block of a ChunkPool: in the memory of `home`, at `offset` of the pool's region.
+struct Block {
+  Rank home = 0;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Block&, const Block&) = default;
+};
+
+struct ChunkPoolOptions {
+  std::string name;                     // the same at all members, as is what follows
+  std::size_t block_bytes = 0;          // up to whole cache lines
+  std::uint32_t blocks_per_chunk = 32;  // at most 64
+  std::size_t own_bytes = 0;            // that this member contributes; may differ
+};
+
+/// Blocks of one size in the memory of all members. Who wants one takes a whole chunk of the home,
+/// by one read and one compare-and-swap, and then allocates in it without a word to anybody.
+///
+///     if (const auto block = pool.allocate(home))
+///       fabric.post(std::array{put(...), pool.link(*block), compare_swap(...)});  // and link it
+///     ...
+///     fabric.post(pool.free(*block));   // whoever has unlinked it
+///
+/// A block goes through: free, allocated, linked, freed. What is allocated and not linked when its
+/// holder dies comes back by itself (REM-15); what is linked stays, whoever has died.
+class ChunkPool final : public Part {
+ public:
+  /// All members make one. Throws Error.
+  ChunkPool(Progress& progress, ChunkPoolOptions options);
+  ~ChunkPool() override;
+
+  /// A block there; none if this process holds no free one: then a chunk is being fetched, unless
+  /// the home is full(). Its bytes are whatever they were.
+  [[nodiscard]] std::optional<Block> allocate(Rank home) noexcept;
+  /// Whether the home had no free chunk when it was asked last; allocate() asks again.
+  [[nodiscard]] bool full(Rank home) const noexcept;
+  /// Gives back a block that was never linked.
+  void cancel(Block block) noexcept;
+  /// "It is in use": to be posted before, or in one batch with, what lets others find the block.
+  [[nodiscard]] Operation link(Block block) const noexcept;
+  /// "Nobody finds it any more": to be posted once, by whoever unlinked it. Its place is used again
+  /// for a block, so a reader that is late finds a block, and must check that it is the one.
+  [[nodiscard]] Operation free(Block block) const noexcept;
+
+  [[nodiscard]] RegionId region() const noexcept;
+  [[nodiscard]] std::span<std::byte> own_memory() const noexcept;
+  /// Of this member's memory, as far as it knows: chunks that others hold count as used.
+  [[nodiscard]] PoolUse use() const noexcept;
+
+  std::size_t poll_part() override;
+  void members_changed() override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace dunlin::remote

@@ -49,10 +49,13 @@ class SegmentOperation final : public remote::InFlight {
     std::size_t bytes = 0;
     std::uint64_t offset = 0;
     std::uint64_t known_version = UINT64_MAX;
+    std::uint64_t wanted_version = UINT64_MAX;  // delta
     bool try_only = false;
     std::uint64_t timeout_ns = remote::kForever;
     Coherence coherence = Coherence::null;  // allocate
     std::uint64_t stale_ns = 0;
+    std::uint32_t versions = 0;
+    std::uint32_t copies = 1;
     Rank place = 0;
   };
 
@@ -68,7 +71,7 @@ class SegmentOperation final : public remote::InFlight {
   bool locked_ = false;      // under the lock, its own or the process's
   bool odd_ = false;         // a put before this one was cut off
   bool changing_ = false;    // a put has begun and is not complete
-  std::uint8_t posted_ = 0;  // operations of the put's batch
+  std::uint8_t posted_ = 0;  // the put's next step
   std::uint8_t torn_ = 0;    // attempts to get without a lock
   remote::LockNode node_;
   std::uint64_t id_ = 0;  // of a request to another member; 0 once that is answered
@@ -79,6 +82,16 @@ class SegmentOperation final : public remote::InFlight {
   std::uint64_t posted_at_ns_ = 0;
   std::uint64_t first_word_ = 0;  // versions that were read
   std::uint64_t second_word_ = 0;
+  std::uint64_t data_version_ = 0;  // delta: whose bytes are read or written
+  std::uint64_t final_word_ = 0;    // of the version, once the put is complete; 0: not known yet
+  std::uint64_t low_word_ = 0;      // likewise, of the second copy, before and after
+  std::uint64_t high_word_ = 0;
+  std::uint64_t placement_ = 0;  // of the segment, when the operation's current try began
+  Rank second_ = 0;              // of the put, when it began; UINT32_MAX: none
+  std::uint64_t second_offset_ = 0;
+  std::uint32_t searched_ = 0;  // members asked who holds the segment now
+  std::uint64_t search_generation_ = 0;
+  bool in_turn_ = false;  // no other operation under the same lock is
   Outcome outcome_;
 };
 

@@ -30,12 +30,13 @@ struct Key {
 
 /// What gets and puts of a segment promise; docs/segment.md has a table to choose from.
 enum class Coherence : std::uint8_t {
-  null,     // words are not torn
-  read,     // gets exclude each other
-  write,    // puts exclude each other; a get returns the latest put, whole, without a lock
-  strict,   // gets and puts exclude each other: linearizable, and fair
-  version,  // as write; and a get transfers nothing if the version is one that the caller has
-  temporal  // as write; but a copy of the whole may be used until it is `stale_ns` old
+  null,      // words are not torn
+  read,      // gets exclude each other
+  write,     // puts exclude each other; a get returns the latest put, whole, without a lock
+  strict,    // gets and puts exclude each other: linearizable, and fair
+  version,   // as write; and a get transfers nothing if the version is one that the caller has
+  temporal,  // as write; but a copy of the whole may be used until it is `stale_ns` old
+  delta      // as write; the last `versions` are kept, and a get never waits for a writer
 };
 [[nodiscard]] std::string_view name_of(Coherence coherence) noexcept;
 
@@ -58,6 +59,8 @@ struct SegmentSpec {
   Placement placement = {};
   std::string name = {};       // unique in the space, for find(); empty: none
   std::uint64_t stale_ns = 0;  // temporal only
+  std::uint32_t versions = 0;  // delta only: how many of the last are kept; at least 1
+  std::uint32_t copies = 1;    // 2: no put that has ended is lost if one member dies
 };
 
 /// How an operation on a segment ended.

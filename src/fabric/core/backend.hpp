@@ -73,6 +73,9 @@ class FabricBackend {
   /// Ends everything between this member and the peer: operations that are not finished complete
   /// with an error, and nothing is taken from the peer any more. The core calls it once a peer.
   virtual void close(Rank peer) noexcept = 0;
+  /// Fabric::fence(), of a peer that was closed and had not left: for backends whose close() leaves
+  /// it a way to our memory.
+  [[nodiscard]] virtual Fenced fence(Rank) noexcept { return Fenced::yes; }
   /// Hands the messages of the peer that wait for a handler to core().deliver(), while it takes
   /// them. The core calls it when a channel gets its handler, and before it announces a failure.
   virtual void drain(Rank peer) = 0;

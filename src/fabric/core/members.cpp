@@ -25,16 +25,19 @@ void FabricCore::check_admission(const Admission& admission) const {
   if (admission.newcomers.empty()) throw Error(fabric + "is to admit nobody: name a newcomer");
   if (admission.newcomers.size() > kMaxRanks || admission.first > kMaxRanks ||
       admission.first + admission.newcomers.size() > kMaxRanks)
-    throw Error(fabric + "cannot admit " + text_of(admission) + ": in its life a fabric has ranks 0 to " +
-                std::to_string(kMaxRanks - 1) + " (kMaxRanks), and gives none twice");
+    throw Error(fabric + "cannot admit " + text_of(admission) +
+                ": in its life a fabric has ranks 0 to " + std::to_string(kMaxRanks - 1) +
+                " (kMaxRanks), and gives none twice");
   if (admission.first < size())
     throw Error(fabric + "cannot admit " + text_of(admission) + ": ranks 0 to " +
                 std::to_string(size() - 1) + " are given already, and none is given twice");
   std::size_t living = admission.newcomers.size();
   for (const PeerState& state : states_) living += state.failing ? 0 : 1;
   if (living > fabric_.properties_.max_peers)
-    throw Error(fabric + "would have " + std::to_string(living) + " members with those it is to "
-                "admit; at most " + std::to_string(fabric_.properties_.max_peers) + " at a time");
+    throw Error(fabric + "would have " + std::to_string(living) +
+                " members with those it is to "
+                "admit; at most " +
+                std::to_string(fabric_.properties_.max_peers) + " at a time");
   for (const Admission::Newcomer& newcomer : admission.newcomers) {
     if (!newcomer.name.empty()) check_member_name(newcomer.name);
     if (newcomer.endpoint.size() > kMaxEndpointBytes)

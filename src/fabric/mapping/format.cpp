@@ -26,8 +26,7 @@ std::string fault_of(const MappingHeader& header, std::uint64_t file_bytes) {
     return "its kind " + std::to_string(static_cast<std::uint32_t>(header.kind)) + " is unknown";
   if (!ends(header.fabric) || !ends(header.group) || !ends(header.member) || !ends(header.region))
     return "a name in its header does not end";
-  if (header.members == 0 || header.members > kMaxRanks ||
-      header.owner_rank >= header.members)
+  if (header.members == 0 || header.members > kMaxRanks || header.owner_rank >= header.members)
     return "rank " + std::to_string(header.owner_rank) + " of " + std::to_string(header.members) +
            " members is impossible";
   if (header.layout_text_bytes > kMaxLayoutTextBytes) return "its layout text is too long";

@@ -16,8 +16,8 @@ inline constexpr std::uint32_t kMappingVersion = 1;
 inline constexpr std::size_t kMappingPageBytes = 4096;
 
 enum class MappingKind : std::uint32_t {
-  base = 1,      // a member's doorbell, heartbeat and message rings
-  region = 2,    // what Fabric::allocate() made
+  base = 1,       // a member's doorbell, heartbeat and message rings
+  region = 2,     // what Fabric::allocate() made
   published = 3,  // what Fabric::publish() made, for observers only
   ring = 4        // where a member that came later, or is linked to one, puts its messages
 };

@@ -44,7 +44,7 @@ PeerDiscovery::PeerDiscovery(const JoinOptions& options)
       notes_(self_.members()),
       probes_(self_.members()),
       try_interval_ns_(1'000'000) {
-  const std::uint64_t of_members = 3 * self_.members() + kOwnDescriptors;
+  const std::uint64_t of_members = 4 * self_.members() + kOwnDescriptors;
   ensure_descriptors(of_members, of_members + 2 * kMaxRegions, self_.members());
 }
 

@@ -16,7 +16,7 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kShortestTryNs = 200'000;
 constexpr std::uint64_t kLongestTryNs = 16'000'000;
 constexpr std::size_t kMaxCallers = 64;
-constexpr std::uint64_t kDescriptorsOfAMember = 3;
+constexpr std::uint64_t kDescriptorsOfAMember = 4;
 constexpr std::uint64_t kOwnDescriptors = 32;
 
 }  // namespace

@@ -52,8 +52,7 @@ struct Attachment {
 [[nodiscard]] Packet introduction(const Identity& self, PacketType type);
 
 /// The base segment of `self`, with rings for so many members.
-[[nodiscard]] OwnMapping make_base(const Identity& self, const Access& access,
-                                   std::uint32_t rings);
+[[nodiscard]] OwnMapping make_base(const Identity& self, const Access& access, std::uint32_t rings);
 /// A ring for the messages of one member.
 [[nodiscard]] OwnMapping make_ring(const Identity& self, const Access& access);
 /// Of such a mapping.

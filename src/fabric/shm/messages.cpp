@@ -15,8 +15,7 @@ Refusal ShmBackend::send(Rank peer, std::uint32_t channel,
                          std::span<const std::byte> message) noexcept {
   Attention& there = attention_[peer];
   if (there.base == nullptr) return Refusal::none;  // it died while the group was forming
-  if (!there.sender.push(*there.ring, channel, message))
-    return Refusal::queue_full;
+  if (!there.sender.push(*there.ring, channel, message)) return Refusal::queue_full;
   mark_messages(peer);
   wake_if_asleep(there);
   return Refusal::none;

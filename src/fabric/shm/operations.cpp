@@ -12,7 +12,8 @@ constexpr Properties kProperties{.passive_target = true,
                                  .atomics_coherent_with_cpu = true,
                                  .max_inline_bytes = UINT32_MAX,
                                  .max_peers = kMaxHostMembers,
-                                 .queue_slots = UINT32_MAX};
+                                 .queue_slots = UINT32_MAX,
+                                 .expel_fences = false};
 
 void give_former(void* local, std::uint64_t value) noexcept {
   if (local != nullptr) std::memcpy(local, &value, sizeof value);

@@ -85,8 +85,7 @@ Received receive_packet(int socket) {
 
 Sent send_packet(int socket, const Packet& packet, int first, int second, int third) noexcept {
   std::array<int, kMaxDescriptors> numbers{first, second, third};
-  const auto count =
-      static_cast<std::size_t>(std::ranges::find(numbers, -1) - numbers.begin());
+  const auto count = static_cast<std::size_t>(std::ranges::find(numbers, -1) - numbers.begin());
   DescriptorSpace space;
   iovec content{const_cast<Packet*>(&packet), sizeof packet};
   msghdr message{};

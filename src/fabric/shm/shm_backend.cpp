@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "fabric/shm/fence.hpp"
 #include "fabric/shm/peer_discovery.hpp"
 
 namespace dunlin::shm {
@@ -10,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kLookIntervalNs = 250'000;
 
-constexpr std::uint32_t kDescriptorsOfAMember = 3;
+constexpr std::uint32_t kDescriptorsOfAMember = 4;
 
 class ShmJoin final : public SteppedJoin {
  public:
@@ -78,10 +79,13 @@ bool ShmBackend::attach(Rank rank) {
   attention_[rank].base = reinterpret_cast<BaseMapping*>(link.base->memory().data());
   attention_[rank].bell = link.bell.get();
   attention_[rank].needs_fence = link.needs_fence;
-  attention_[rank].ring = link.outbox ? ring_in(*link.outbox) : &attention_[rank].base->ring(self_.rank);
+  attention_[rank].ring =
+      link.outbox ? ring_in(*link.outbox) : &attention_[rank].base->ring(self_.rank);
   contacts_[rank].ring = link.inbox ? ring_in(*link.inbox) : &own_->ring(rank);
   core().on_silence_timeout(link.silence_timeout_ms);
-  return rank == self_.rank || core().sleeper().watch(link.socket.get(), rank);
+  if (rank == self_.rank) return true;
+  contacts_[rank].process = descriptor_of(link.pid);
+  return core().sleeper().watch(link.socket.get(), rank);
 }
 
 ShmBackend::~ShmBackend() {

@@ -12,8 +12,8 @@
 
 #include "fabric/core/core.hpp"
 #include "fabric/shm/late_release.hpp"
-#include "fabric/shm/membarrier.hpp"
 #include "fabric/shm/link.hpp"
+#include "fabric/shm/membarrier.hpp"
 #include "fabric/tick_timer.hpp"
 
 /// The backend over shared memory, one file a concern: operations.cpp and messages.cpp are the data
@@ -45,6 +45,7 @@ class ShmBackend final : public FabricBackend {
   void start() override;
   void admit(const Admission& admission) override;
   void close(Rank peer) noexcept override;
+  [[nodiscard]] Fenced fence(Rank peer) noexcept override;
   void drain(Rank peer) override;
   void attend_soon() noexcept override;
   [[nodiscard]] std::string detail_of(Rank peer) const override;
@@ -90,6 +91,7 @@ class ShmBackend final : public FabricBackend {
     Link link;
     std::uint64_t key = 0;        // of its admission, until it has come
     MessageRing* ring = nullptr;  // of ours, for its messages; null: it has not come
+    Descriptor process;           // by which it can be killed, and its end seen
     MessageReceiver receiver;
     std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
     std::deque<Outgoing> outgoing;

@@ -36,8 +36,8 @@ struct EndpointFacts {
   std::shared_ptr<Roster> roster = {};
   std::size_t slot = 0;           // in the roster
   std::vector<Link*> links = {};  // to the peers, by slot; made when first used
-  SimBackend* fabric = nullptr;  // null: not formed yet, or gone
-  bool entered = false;          // a newcomer that has begun
+  SimBackend* fabric = nullptr;   // null: not formed yet, or gone
+  bool entered = false;           // a newcomer that has begun
   bool gone = false;
   FlightList early = {};        // arrived before the fabric was formed
   std::vector<Rank> left = {};  // members that left before it was

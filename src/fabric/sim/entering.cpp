@@ -56,9 +56,8 @@ void SimEntry::begin(const Entry& entry) {
   const std::shared_ptr<Roster> roster =
       world_.network.roster_of(endpoints_[entry.members.front().rank]);
   for (Rank place = 0; place < admission.newcomers.size(); ++place)
-    endpoints_[admission.first + place] =
-        world_.network.add_endpoint(roster, admission.first + place,
-                                    node_at(world_, admission.newcomers[place].endpoint));
+    endpoints_[admission.first + place] = world_.network.add_endpoint(
+        roster, admission.first + place, node_at(world_, admission.newcomers[place].endpoint));
   entry_ = entry;
   group_ = roster->name;
   endpoint_ = endpoints_[entry.rank()];

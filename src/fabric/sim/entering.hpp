@@ -12,8 +12,8 @@
 #include "fabric/sim/endpoint.hpp"
 #include "fabric/sim/ticks.hpp"
 
-/// Nodes that come into a fabric which works. A newcomer meets each member that has admitted it, and
-/// each other newcomer, by a round trip.
+/// Nodes that come into a fabric which works. A newcomer meets each member that has admitted it,
+/// and each other newcomer, by a round trip.
 namespace dunlin::sim {
 
 struct Simulation;

@@ -136,8 +136,7 @@ void Network::update_silence(Link& wire) {
   const Ticks interval = costs.heartbeat_interval;
   const Ticks last_sent = interval == 0 ? now() : now() - now() % interval;
   const Ticks noticed = last_sent + costs.write_latency + costs.silence_timeout;
-  world_.timeline.schedule(noticed, Happening::silence,
-                           wire.index << 32 | wire.silence_generation);
+  world_.timeline.schedule(noticed, Happening::silence, wire.index << 32 | wire.silence_generation);
 }
 
 void Network::on_silence(std::uint64_t subject) {

@@ -28,8 +28,7 @@ enum class Begins { with_the_world, later };
                                                       const std::shared_ptr<Roster>& roster,
                                                       Rank rank, Begins when);
 /// That of a newcomer.
-[[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world,
-                                                      const std::string& group,
+[[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
                                                       const Entry& entry, Endpoints endpoints);
 
 /// A simulated node's attachment. What the network brings is queued here, and handled in poll().
@@ -118,9 +117,7 @@ class SimBackend final : public FabricBackend {
   };
 
   [[nodiscard]] Cpu& cpu() const;
-  [[nodiscard]] EndpointId endpoint_of(Rank rank) const noexcept {
-    return endpoints_[rank];
-  }
+  [[nodiscard]] EndpointId endpoint_of(Rank rank) const noexcept { return endpoints_[rank]; }
   /// That of a peer; of another one of the same rank, nothing is taken.
   [[nodiscard]] bool knows(EndpointId endpoint) const noexcept {
     const Rank rank = rank_of(endpoint);

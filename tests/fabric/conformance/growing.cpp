@@ -1,10 +1,11 @@
+#include "fabric/conformance/growing.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/real_group.hpp"
 
@@ -80,15 +81,15 @@ class Growing : public testing::TestWithParam<Grower> {
       members_[rank] = std::make_unique<Member>();
       member(rank).rendezvous = ground_->rendezvous(rank);
       member(rank).entry = member(rank).rendezvous->enter();
-      admission.newcomers.push_back({"late" + std::to_string(rank), member(rank).entry->endpoint()});
+      admission.newcomers.push_back(
+          {"late" + std::to_string(rank), member(rank).entry->endpoint()});
     }
     for (std::size_t i = 0; i < admission.key.size(); ++i)
       admission.key[i] = static_cast<std::byte>(first * 31 + i * 7 + 1);
     return admission;
   }
   Entry entry_of(const Admission& admission, std::uint32_t place) {
-    Entry entry{
-        .group = fabric(0).group(), .members = {}, .admission = admission, .place = place};
+    Entry entry{.group = fabric(0).group(), .members = {}, .admission = admission, .place = place};
     for (Rank rank = 0; rank < admission.first; ++rank)
       if (members_[rank] && member(rank).fabric != nullptr && !fabric(0).failed(rank))
         entry.members.push_back(
@@ -122,10 +123,9 @@ class Growing : public testing::TestWithParam<Grower> {
     ASSERT_TRUE(ground_->run_until(condition)) << "waited in vain until " << what;
   }
   std::size_t seen(Rank at, Event::Kind kind, Rank about) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(member(at).events, [&](const SeenEvent& event) {
-          return event.kind == kind && event.peer == about;
-        }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        member(at).events,
+        [&](const SeenEvent& event) { return event.kind == kind && event.peer == about; }));
   }
   void write_word(Rank from, Rank to, RegionId region, std::uint64_t value) {
     word_ = value;
@@ -203,9 +203,8 @@ TEST_P(Growing, TwoNewcomersReachEachOther) {
   until("both are in", [&] { return is_in(2) && is_in(3); });
   Region& one = member(2).share({.name = "box", .bytes = 64});
   Region& other = member(3).share({.name = "box", .bytes = 64});
-  until("they are connected", [&] {
-    return fabric(2).connected(3, one.id()) && fabric(3).connected(2, other.id());
-  });
+  until("they are connected",
+        [&] { return fabric(2).connected(3, one.id()) && fabric(3).connected(2, other.id()); });
   write_word(2, 3, one.id(), 7);
   EXPECT_EQ(word_of(other), 7u);
 }
@@ -250,9 +249,8 @@ TEST_P(Growing, ARegionForSomePeersIsHiddenFromNewcomers) {
   let_in(2);
   Region& view = member(2).share({.name = "view", .bytes = 64});
   Region& all = member(2).share({.name = "all", .bytes = 64});
-  until("what is for all is connected", [&] {
-    return fabric(2).connected(0, all.id()) && fabric(2).connected(1, all.id());
-  });
+  until("what is for all is connected",
+        [&] { return fabric(2).connected(0, all.id()) && fabric(2).connected(1, all.id()); });
   EXPECT_FALSE(fabric(2).connected(0, view.id()));
   EXPECT_FALSE(fabric(2).connected(1, view.id()));
   EXPECT_TRUE(fabric(0).connected(1, member(0).regions[0].id()));

@@ -1,0 +1,34 @@
+#include "fabric/shm/fence.hpp"
+
+#include <cerrno>
+#include <csignal>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fabric/shm/shm_backend.hpp"
+
+/// What a peer has mapped, it can change as long as its process exists: so the process must end.
+namespace dunlin::shm {
+
+Descriptor descriptor_of(pid_t pid) {
+  if (pid <= 0 || pid == getpid()) return {};
+  return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+/// The descriptor is readable once the last thread has ended; the memory is gone by then.
+Fenced ShmBackend::fence(Rank peer) noexcept {
+  const Contact& contact = contacts_[peer];
+  const pid_t pid = contact.link.pid;
+  if (!contact.process) {
+    const bool seen = pid > 0 && pid != getpid();
+    return seen && kill(pid, 0) != 0 && errno == ESRCH ? Fenced::yes : Fenced::never;
+  }
+  pollfd ended{.fd = contact.process.get(), .events = POLLIN, .revents = 0};
+  if (::poll(&ended, 1, 0) == 1) return Fenced::yes;
+  const long killed = syscall(SYS_pidfd_send_signal, contact.process.get(), SIGKILL, nullptr, 0);
+  return killed == 0 || errno == ESRCH ? Fenced::not_yet : Fenced::never;
+}
+
+}  // namespace dunlin::shm

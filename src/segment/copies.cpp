@@ -1,0 +1,293 @@
+#include <algorithm>
+
+#include <dunlin/fabric/memory.hpp>
+
+#include "fault_injection.hpp"
+#include "remote/lock_word.hpp"
+#include "segment/space.hpp"
+
+/// Second copies. The primary has one made, at first and whenever it has none: it asks another
+/// member for a block, lets puts rest everywhere, writes all that it has there, and says so. When
+/// the primary is gone, the member with the complete copy is the primary, and has another made.
+namespace dunlin {
+
+using remote::Status;
+using Type = SegmentMessage::Type;
+using Making = Copying::Stage;
+
+// --- the primary ---------------------------------------------------------------------------------
+
+void SegmentState::begin_copy(Key key, Copying& one) {
+  fabric.abandon(one.written);
+  one.stage = Making::seek;
+  one.tried = 0;
+  one.backup = kNobody;
+  one.waiting_for.clear();
+  seek_backup(key, one);
+}
+
+/// Without a member that has room there is one copy only, until the members change.
+void SegmentState::seek_backup(Key key, Copying& one) {
+  while (++one.tried < progress.size()) {
+    const Rank next = (fabric.rank() + one.tried) % progress.size();
+    if (gone(next)) continue;
+    one.stage = Making::asked;
+    one.backup = next;
+    SegmentMessage message = describe(key, *holding(key));
+    message.type = Type::make_backup;
+    return channel.send(next, message);
+  }
+  one.backup = kNobody;
+  end_copy(key);
+}
+
+bool SegmentState::go_on_with_copy(Key key, Copying& one) {
+  const HeldSegment& segment = *holding(key);
+  if (one.stage == Making::pausing && one.waiting_for.empty()) one.stage = Making::write;
+  if (one.stage == Making::write) {  // all but the lock's word
+    const std::uint64_t bytes =
+        is_injected(FaultInjection::second_copy_is_empty) ? 8 : segment.block() - kVersionWord;
+    const Operation all = write(one.backup, pool.id(), one.backup_offset + kVersionWord,
+                                pool.memory().data() + segment.offset + kVersionWord, bytes)
+                              .notify(one.written, Notify::remotely);
+    one.written.reset();
+    if (!fabric.post(all).all()) return false;
+    one.stage = Making::writing;
+  }
+  if (one.stage != Making::writing || !one.written.finished() || one.written.failed())
+    return false;  // failed: the members will agree that it is gone
+  one.stage = Making::completing;
+  channel.send(one.backup, SegmentMessage{.type = Type::backup_complete, .key = key.value});
+  return true;
+}
+
+void SegmentState::end_copy(Key key) {
+  HeldSegment& segment = *holding(key);
+  const auto found = copying.find(key.value);
+  Copying& one = found->second;
+  segment.backup = one.backup;
+  segment.backup_offset = one.backup_offset;
+  const bool allocating = one.allocating;
+  SegmentMessage reply{.type = Type::allocated, .status = Status::no_room, .id = one.id};
+  const Rank asker = one.asker;
+  copying.erase(found);
+  if (allocating && segment.backup == kNobody) {
+    locks.forget(segment.offset + kLockWord);
+    blocks.free(segment.offset);
+    segment.taken = false;
+    free_slots.push_back(key.slot());
+    return channel.send(asker, reply);
+  }
+  const SegmentMessage description = describe(key, segment);
+  if (allocating) {
+    const std::uint64_t id = reply.id;
+    reply = description;
+    reply.type = Type::allocated;
+    reply.id = id;
+    channel.send(asker, reply);
+  }
+  tell_all(description);
+  if (segment.closing) invalidate(key, segment);
+}
+
+void SegmentState::tell_all(const SegmentMessage& message) {
+  for (Rank rank = 0; rank < progress.size(); ++rank)
+    if (progress.contains(rank)) channel.send(rank, message);
+}
+
+// --- the backup ----------------------------------------------------------------------------------
+
+void SegmentState::make_backup(Rank from, const SegmentMessage& message) {
+  drop_backup(Key{message.key});
+  SegmentMessage reply{.type = Type::backup_made, .status = Status::no_room, .key = message.key};
+  const bool sound = message.bytes > 0 && message.bytes <= options.pool_bytes &&
+                     message.versions <= kMaxKeptVersions;
+  if (!sound) return channel.send(from, reply);
+  const auto offset =
+      blocks.allocate(block_bytes(message.coherence, message.bytes, message.versions));
+  if (offset) {
+    // Should this be the primary one day, its first holder is told that the last may have died.
+    memory::store(*reinterpret_cast<std::uint64_t*>(pool.memory().data() + *offset + kLockWord),
+                  remote::kFreeAfterDeath);
+    backups[message.key] = {.description = message, .primary = from, .offset = *offset};
+    reply.status = Status::ok;
+    reply.backup_offset = *offset;
+  }
+  channel.send(from, reply);
+}
+
+void SegmentState::drop_backup(Key key) {
+  const auto found = backups.find(key.value);
+  if (found == backups.end()) return;
+  blocks.free(found->second.offset);
+  backups.erase(found);
+}
+
+void SegmentState::adopt(Key key, const BackupCopy& copy) {
+  const SegmentMessage& description = copy.description;
+  adopted[key.value] = {.generation = key.generation(),
+                        .taken = true,
+                        .coherence = description.coherence,
+                        .offset = copy.offset,
+                        .bytes = description.bytes,
+                        .stale_ns = description.stale_ns,
+                        .versions = description.versions,
+                        .copies = description.copies,
+                        .name = description.name_text()};
+  locks.manage(copy.offset + kLockWord);
+  copying.try_emplace(key.value);  // begun by copies_changed()
+}
+
+// --- every member --------------------------------------------------------------------------------
+
+void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
+  const Key key{message.key};
+  const auto found = copying.find(message.key);
+  Copying* const own =
+      found == copying.end() || found->second.backup != from ? nullptr : &found->second;
+  switch (message.type) {
+    case Type::make_backup:
+      return make_backup(from, message);
+    case Type::backup_made:
+      if (own == nullptr || own->stage != Making::asked) {
+        if (message.status == Status::ok)
+          channel.send(from, SegmentMessage{.type = Type::drop_backup, .key = message.key});
+        return;
+      }
+      if (message.status != Status::ok) return seek_backup(key, *own);
+      own->backup_offset = message.backup_offset;
+      own->stage = Making::pausing;
+      for (Rank rank = 0; rank < progress.size(); ++rank)
+        if (progress.contains(rank)) own->waiting_for.push_back(rank);
+      {
+        SegmentMessage pause = describe(key, *holding(key));
+        pause.type = Type::pause;
+        tell_all(pause);
+      }
+      return;
+    case Type::paused:
+      if (found != copying.end() && found->second.backup == message.backup &&
+          found->second.stage == Making::pausing)
+        std::erase(found->second.waiting_for, from);
+      return;
+    case Type::backup_complete:
+      if (const auto copy = backups.find(message.key);
+          copy != backups.end() && copy->second.primary == from) {
+        copy->second.complete = true;
+        channel.send(from, SegmentMessage{.type = Type::backup_completed, .key = message.key});
+      }
+      return;
+    case Type::backup_completed:
+      if (own != nullptr && own->stage == Making::completing) end_copy(key);
+      return;
+    case Type::drop_backup:
+      if (const auto copy = backups.find(message.key);
+          copy != backups.end() && copy->second.primary == from)
+        drop_backup(key);
+      return;
+    default:
+      return take_placement(from, message);
+  }
+}
+
+/// A new primary may speak before this process has learnt that the old one is gone.
+void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
+  KnownSegment* const segment = known(Key{message.key});
+  if (segment != nullptr && segment->primary != from && !segment->lost &&
+      progress.contains(segment->primary)) {
+    early.emplace_back(from, message);
+    return;
+  }
+  if (segment != nullptr && message.type == Type::no_copy) {
+    segment->lost = segment->unsure;
+  } else if (segment != nullptr && !segment->lost) {
+    const bool lost_backup = segment->backup != kNobody && segment->backup != message.backup;
+    if (segment->primary != from || lost_backup) ++segment->placement;
+    segment->primary = from;
+    segment->offset = message.offset;
+    segment->backup = message.backup;
+    segment->backup_offset = message.backup_offset;
+    segment->unsure = false;
+    segment->paused = message.type == Type::pause;
+  }
+  if (message.type == Type::pause) pausing.emplace_back(from, message);
+}
+
+std::size_t SegmentState::answer_pauses() {
+  return std::erase_if(pausing, [&](const auto& one) {
+    const KnownSegment* const segment = known(Key{one.second.key});
+    const bool puts =
+        segment != nullptr &&
+        ((segment->turn != nullptr && segment->turn->changing_) || segment->unsettled ||
+         locks.settling(segment->primary, segment->offset + kLockWord));
+    if (puts && !is_injected(FaultInjection::pause_is_not_awaited)) return false;
+    channel.send(
+        one.first,
+        SegmentMessage{.type = Type::paused, .key = one.second.key, .backup = one.second.backup});
+    return true;
+  });
+}
+
+/// The locks are repaired after this, and the queues of these with them.
+void SegmentState::move_known_segments() {
+  for (std::vector<KnownSegment>& slots : known_at)
+    for (KnownSegment& segment : slots) {
+      if (segment.generation == 0 || segment.copies < 2 || segment.lost) continue;
+      const bool has_backup = segment.backup != kNobody && progress.contains(segment.backup);
+      if (!progress.contains(segment.primary)) {
+        ++segment.placement;
+        if (has_backup) {
+          locks.relocate(segment.primary, segment.offset + kLockWord, segment.backup,
+                         segment.backup_offset + kLockWord);
+          segment.primary = segment.backup;
+          segment.offset = segment.backup_offset;
+          segment.moved = true;
+          segment.unsure = segment.paused;
+          segment.lock_odd = segment.lock.valid();
+        }
+        segment.lost = !has_backup;
+        segment.backup = kNobody;
+      } else if (segment.backup != kNobody && !has_backup) {
+        ++segment.placement;
+        segment.backup = kNobody;
+      }
+    }
+}
+
+void SegmentState::copies_changed() {
+  std::erase_if(pausing, [&](const auto& one) { return !progress.contains(one.first); });
+  for (auto next = backups.begin(); next != backups.end();) {
+    const auto one = next++;
+    if (progress.contains(one->second.primary)) continue;
+    const Key key{one->first};
+    const BackupCopy copy = one->second;
+    if (copy.complete) {
+      backups.erase(one);
+      adopt(key, copy);
+      continue;
+    }
+    drop_backup(key);
+    SegmentMessage message = copy.description;
+    message.type = Type::no_copy;
+    tell_all(message);
+  }
+  const auto look_at = [&](Key key, const HeldSegment& segment) {
+    if (segment.copies < 2 || (segment.closing && !copying.contains(key.value))) return;
+    const auto found = copying.find(key.value);
+    if (found == copying.end() && segment.backup != kNobody && progress.contains(segment.backup))
+      return;
+    Copying& one = copying.try_emplace(key.value).first->second;
+    std::erase_if(one.waiting_for, [&](Rank rank) { return !progress.contains(rank); });
+    if (one.backup == kNobody || !progress.contains(one.backup)) begin_copy(key, one);
+  };
+  for (std::uint32_t slot = 0; slot < held.size(); ++slot)
+    if (held[slot].taken) look_at(Key::of(fabric.rank(), slot, held[slot].generation), held[slot]);
+  std::vector<std::uint64_t> taken_over;
+  for (const auto& [key, segment] : adopted) taken_over.push_back(key);
+  for (const std::uint64_t key : taken_over)
+    if (const auto found = adopted.find(key); found != adopted.end())
+      look_at(Key{key}, found->second);
+  for (const auto& [from, message] : std::exchange(early, {})) take_placement(from, message);
+}
+
+}  // namespace dunlin

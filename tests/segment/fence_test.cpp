@@ -1,0 +1,110 @@
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/run.hpp>
+#include <dunlin/segment.hpp>
+
+#include "support/fresh_group.hpp"
+#include "support/node_backend.hpp"
+#include "support/process.hpp"
+
+/// A real process that is stopped in the middle of its puts under a lock, and goes on after the
+/// others have gone on without it.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::NodeBackend;
+using test::Parent;
+using test::Process;
+
+constexpr std::uint64_t kFencePatienceNs = std::uint64_t{test::kPatienceMs} * 1'000'000;
+constexpr std::uint64_t kLast = UINT64_MAX;  // put by the next holder
+constexpr Rank kHome = 0, kHolder = 1, kNext = 2;
+
+struct FencedMember {
+  FencedMember(const NodeBackend& backend, const std::string& group_name, Rank rank)
+      : fabric(backend.join({.group = group_name, .nodes = 3, .rank = rank})) {}
+
+  std::unique_ptr<Fabric> fabric;
+  Group group{*fabric};
+  GroupMembers members{group};
+  remote::Progress progress{*fabric, members};
+  SegmentSpace space{progress, {.pool_bytes = 1 << 16}};
+};
+
+struct SegmentFence : testing::TestWithParam<NodeBackend> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+  using Body = std::function<int(FencedMember&, Parent&)>;
+  Process start(Rank rank, const Body& body) const {
+    return Process([=, this](Parent& parent) {
+      FencedMember member(GetParam(), name, rank);
+      return body(member, parent);
+    });
+  }
+  std::string name = test::fresh_group();
+};
+
+INSTANTIATE_TEST_SUITE_P(On, SegmentFence, testing::ValuesIn(test::backends()),
+                         [](const auto& backend) { return backend.param.name; });
+
+int serve_all(FencedMember& member, Parent&) {
+  run(member.space);
+  return 0;
+}
+
+/// Puts under its lock until it cannot any more.
+int put_for_ever(FencedMember& member, Parent& parent) {
+  auto made = member.space.allocate({.bytes = 4096, .placement = Placement::on(kHome)});
+  const Key key = made.outcome(kFencePatienceNs).key;
+  if (!member.space.lock(key).outcome(kFencePatienceNs).ok()) return 1;
+  parent.send_line(std::to_string(key.value));
+  std::array<std::uint64_t, 512> words{};
+  for (std::uint64_t i = 1;; ++i) {
+    words.fill(i);
+    if (!member.space.put(key, bytes_of(words)).outcome(kFencePatienceNs).ok()) return 0;
+  }
+}
+
+TEST_P(SegmentFence, AHolderThatWakesUpLaterChangesNothing) {
+  const Process home = start(kHome, serve_all);
+  Process holder = start(kHolder, put_for_ever);
+  Process next = start(kNext, [](FencedMember& member, Parent& parent) {
+    const Key key{std::stoull(parent.receive_line())};
+    member.fabric->expel(kHolder, "the test says so");
+    auto lock = member.space.lock(key);
+    parent.send_line(lock.outcome(kFencePatienceNs).recovered ? "recovered" : lock.describe());
+    std::array<std::uint64_t, 512> words{};
+    words.fill(kLast);
+    auto put = member.space.put(key, bytes_of(words));
+    parent.send_line(put.outcome(kFencePatienceNs).ok() ? "put" : put.describe());
+    static_cast<void>(parent.receive_line());  // the holder has ended
+    auto get = member.space.get(key, bytes_of(words));
+    if (!get.outcome(kFencePatienceNs).ok()) parent.send_line(get.describe());
+    for (const std::uint64_t word : words)
+      if (word != kLast) parent.send_line("changed to " + std::to_string(word));
+    parent.send_line("looked");
+    return 0;
+  });
+  const std::string key = holder.receive_line();
+  holder.signal(SIGSTOP);
+  next.send_line(key);
+  EXPECT_EQ(next.receive_line(), "recovered");
+  EXPECT_EQ(next.receive_line(), "put");
+  holder.signal(SIGCONT);
+  const int end = holder.exit_code();
+  EXPECT_EQ(end, GetParam().name == "Shm" ? -SIGKILL : 0);
+  next.send_line("go");
+  EXPECT_EQ(next.receive_line(), "looked");
+}
+
+}  // namespace
+}  // namespace dunlin
