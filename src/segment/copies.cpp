@@ -190,7 +190,8 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
   }
 }
 
-/// A new primary may speak before this process has learnt that the old one is gone.
+/// A new primary may speak before this process has learnt that the old one is gone. Lost is final
+/// (SEG-4): a member that never heard of the pause has lost the segment before `no_copy` arrives.
 void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
   KnownSegment* const segment = known(Key{message.key});
   if (segment != nullptr && segment->primary != from && !segment->lost &&
@@ -199,7 +200,7 @@ void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
     return;
   }
   if (segment != nullptr && message.type == Type::no_copy) {
-    segment->lost = segment->unsure;
+    segment->lost = segment->lost || segment->unsure;
   } else if (segment != nullptr && !segment->lost) {
     const bool lost_backup = segment->backup != kNobody && segment->backup != message.backup;
     if (segment->primary != from || lost_backup) ++segment->placement;

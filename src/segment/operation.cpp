@@ -138,17 +138,18 @@ bool SegmentState::has_answer(SegmentOperation& op) noexcept {
 }
 
 /// The home is gone: who has a second copy says so when it is asked. If the members change
-/// meanwhile, all are asked again.
+/// meanwhile, all are asked again. A member that fails without an answer may have had the primary,
+/// and another its copy: nothing is lost before the members have agreed on it.
 void SegmentState::search(SegmentOperation& op) noexcept {
   const Key key = op.request_.key;
   const std::uint64_t generation = progress.generation();
   if (op.search_generation_ != generation) op.searched_ = 0;
   op.search_generation_ = generation;
   op.stage_ = Stage::begin;
-  if (is_undecided(key.home())) return;
+  for (Rank rank = 0; rank < progress.size(); ++rank)
+    if (is_undecided(rank)) return;
   while (++op.searched_ < progress.size()) {
     const Rank next = (key.home() + op.searched_) % progress.size();
-    if (is_undecided(next)) return;
     if (!gone(next))
       return ask(op, next, {.type = SegmentMessage::Type::look_up, .key = key.value});
   }

@@ -471,5 +471,17 @@ TEST(SegmentInSimulator, KeepsItsPromisesWhateverHappens) {
   std::cout << "Porcupine: " << verdict.text;
 }
 
+/// SEG-4. In these, a member that already takes a segment for lost is told that its second copy was
+/// never complete; in the last two, a member dies that is asked for a segment whose home is gone.
+TEST(SegmentInSimulator, WhatIsLostStaysLost) {
+  Seen seen;
+  for (const std::uint64_t seed : {3682U, 4797U, 11920U, 20175U, 36083U, 18110U, 33006U}) {
+    Auditor auditor(seed, seen);
+    auditor.run();
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+  EXPECT_GT(seen.lost, 0U);
+}
+
 }  // namespace
 }  // namespace dunlin
