@@ -16,6 +16,9 @@
 namespace dunlin {
 namespace {
 
+/// Between two attempts to send a whole row of which the queue had room for a part.
+constexpr std::uint64_t kLongestRestNs = 1'000'000;
+
 std::string list_ranks(const std::vector<Rank>& ranks) {
   std::string text;
   for (const Rank rank : ranks) text += (text.empty() ? "" : " ") + std::to_string(rank);
@@ -102,7 +105,7 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
   states_.assign(rows, RowState::waiting);
   list_pushed_.assign(rows * list_columns_.size(), 0);
   newest_sent_.assign(rows * stamped_entries_, 0);
-  catching_up_ = std::make_unique<Completion[]>(rows);
+  catching_up_ = std::make_unique<CatchUp[]>(rows);
   frozen_.resize(rows);
   notices_.reserve(rows);
   targets_.reserve(rows);
@@ -140,7 +143,7 @@ TableCore::~TableCore() {
                  options_.name.c_str());
     std::terminate();
   }
-  for (std::size_t i = 0; i < rows_.size(); ++i) fabric_.abandon(catching_up_[i]);
+  for (std::size_t i = 0; i < rows_.size(); ++i) fabric_.abandon(catching_up_[i].done);
 }
 
 void TableCore::choose_members() {
@@ -340,12 +343,28 @@ std::size_t TableCore::attend() {
   return done;
 }
 
+/// Others that share the queue may hold what this attempt lacked, and wait for what it held. Each
+/// of them rests longer than its last attempt took, and longer each time, so that one of them
+/// finds the queue empty.
+bool TableCore::may_catch_up(CatchUp& last) noexcept {
+  if (!last.done.finished()) return false;
+  const std::uint64_t now_ns = fabric_.now_ns();
+  if (last.in_part) {
+    last.in_part = false;
+    last.rest_ns = std::min(std::max(now_ns - last.began_ns, 2 * last.rest_ns), kLongestRestNs);
+    last.next_ns = now_ns + last.rest_ns;
+  }
+  if (now_ns >= last.next_ns) return true;
+  fabric_.wake_at(last.next_ns);
+  return false;
+}
+
 std::size_t TableCore::catch_up_all() noexcept {
   std::size_t tried = 0;
   for (const std::uint32_t row : targets_) {
     if (states_[row] != RowState::behind) continue;
     attention_ = true;
-    if (!catching_up_[row].finished()) continue;
+    if (!may_catch_up(catching_up_[row])) continue;
     catch_up(row);
     ++tried;
   }

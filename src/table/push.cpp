@@ -49,12 +49,15 @@ class TableCore::Batch {
     std::size_t from = 0;
     while (from < used_) {
       const Posted posted = table_.fabric_.post(std::span(operations() + from, used_ - from));
+      taken_ = taken_ || posted.accepted > 0;
       if (posted.all()) break;
       from += posted.accepted;
       drop_peer(from);
     }
     used_ = 0;
   }
+  /// Whether the fabric took any of it.
+  [[nodiscard]] bool taken() const noexcept { return taken_; }
   /// All that was added is posted; to be called once, at the end.
   void finish() noexcept {
     flush();
@@ -129,6 +132,7 @@ class TableCore::Batch {
   Outbox::Block* copy_ = nullptr;
   std::size_t used_ = 0;
   bool dropped_ = false;  // a peer has become behind
+  bool taken_ = false;
   // Raw, as most batches are of one operation, and initialising all would cost more than posting
   // it.
   alignas(Operation) std::array<std::byte, kMostOperations * sizeof(Operation)> storage_;
@@ -172,7 +176,7 @@ Pushed TableCore::push_to(std::span<const std::uint32_t> rows, std::span<const P
 }
 
 void TableCore::catch_up(std::uint32_t row) noexcept {
-  DUNLIN_ASSERT_ALWAYS(states_[row] == RowState::behind && catching_up_[row].finished(),
+  DUNLIN_ASSERT_ALWAYS(states_[row] == RowState::behind && catching_up_[row].done.finished(),
                        "TAB-T2: only a peer that is behind is sent the whole row");
   // As if connected, and with an empty list in the peer's row, as after its creation; whatever is
   // refused marks it as behind again.
@@ -182,9 +186,14 @@ void TableCore::catch_up(std::uint32_t row) noexcept {
   set_state(row, RowState::connected);
   // Told when it has left: if only a part was taken, the next attempt waits for room for all of it,
   // or it would fill the queue with beginnings for ever.
-  Batch batch(*this, &catching_up_[row], Notify::locally);
+  CatchUp& attempt = catching_up_[row];
+  attempt.began_ns = fabric_.now_ns();
+  Batch batch(*this, &attempt.done, Notify::locally);
   for (const PushItem& item : whole_row_) stage(batch, {row, options_.members[row]}, item);
   batch.flush();
+  const bool refused = states_[row] == RowState::behind;
+  attempt.in_part = refused && batch.taken();
+  if (!refused) attempt.rest_ns = 0;
 }
 
 [[gnu::always_inline]] inline void TableCore::stage(Batch& batch, Peer peer,

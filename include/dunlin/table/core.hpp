@@ -176,6 +176,14 @@ class TableCore {
   void set_state(std::size_t row, RowState state) noexcept;
   void update_targets();
   std::size_t attend();
+  struct CatchUp {
+    Completion done;
+    bool in_part = false;  // the queue took its beginning only
+    std::uint64_t began_ns = 0;
+    std::uint64_t rest_ns = 0;  // after the last attempt that was taken in part
+    std::uint64_t next_ns = 0;
+  };
+  [[nodiscard]] bool may_catch_up(CatchUp& last) noexcept;
   std::size_t catch_up_all() noexcept;
   std::size_t deliver_notices();
   // push.cpp
@@ -203,10 +211,10 @@ class TableCore {
   std::vector<std::uint64_t> list_pushed_;    // [row * lists + list]: end index last sent
   std::vector<std::uint32_t> first_stamped_;  // by column: how many stamped entries are before it
   std::size_t stamped_entries_ = 0;
-  std::vector<std::uint8_t> newest_sent_;      // [row * stamped_entries_ + entry]: the peer's slot
-  std::size_t inline_bytes_ = 0;               // sources up to this may change once they are posted
-  std::unique_ptr<Outbox> outbox_;             // copies of the longer ones
-  std::unique_ptr<Completion[]> catching_up_;  // by row: the last attempt to send it all
+  std::vector<std::uint8_t> newest_sent_;   // [row * stamped_entries_ + entry]: the peer's slot
+  std::size_t inline_bytes_ = 0;            // sources up to this may change once they are posted
+  std::unique_ptr<Outbox> outbox_;          // copies of the longer ones
+  std::unique_ptr<CatchUp[]> catching_up_;  // by row: the last attempt to send it all
   std::uint64_t pushes_ = 0;
   std::uint64_t* published_passes_ = nullptr;
   bool attention_ = false;  // something is due besides evaluating predicates
