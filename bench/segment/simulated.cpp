@@ -144,7 +144,7 @@ Result of_seeds(const Effort& effort, Result result,
 
 /// Figure 4: a lone client, by coherence.
 std::vector<Result> by_coherence(const Effort& effort) {
-  struct Case {
+  struct Figure {
     Coherence coherence;
     std::uint32_t percent_puts;
     bool if_changed;
@@ -152,21 +152,21 @@ std::vector<Result> by_coherence(const Effort& effort) {
     std::optional<double> published_us;  // of 1 byte, through the daemon
     const char* note;
   };
-  const std::array<Case, 10> cases{
-      Case{Coherence::null, 100, false, "put", 20, "One write."},
-      Case{Coherence::read, 100, false, "put", 23, "One write; the paper's has some work more."},
-      Case{Coherence::write, 100, false, "put", 54.3,
+  const std::array<Figure, 10> cases{
+      Figure{Coherence::null, 100, false, "put", 20, "One write."},
+      Figure{Coherence::read, 100, false, "put", 23, "One write; the paper's has some work more."},
+      Figure{Coherence::write, 100, false, "put", 54.3,
            "The paper waits until the lock is given back; ours steps a version, too."},
-      Case{Coherence::strict, 100, false, "put", 54.8, "As write."},
-      Case{Coherence::version, 100, false, "put", 37,
+      Figure{Coherence::strict, 100, false, "put", 54.8, "As write."},
+      Figure{Coherence::version, 100, false, "put", 37,
            "Ours takes the lock, so that puts of several members exclude each other."},
-      Case{Coherence::null, 0, false, "get", {}, ""},
-      Case{Coherence::write, 0, false, "get", {}, ""},
-      Case{Coherence::strict, 0, false, "get", {}, ""},
-      Case{Coherence::version, 0, false, "get, changed", {}, ""},
-      Case{Coherence::version, 0, true, "get, unchanged", {}, "As long for each size."}};
+      Figure{Coherence::null, 0, false, "get", {}, ""},
+      Figure{Coherence::write, 0, false, "get", {}, ""},
+      Figure{Coherence::strict, 0, false, "get", {}, ""},
+      Figure{Coherence::version, 0, false, "get, changed", {}, ""},
+      Figure{Coherence::version, 0, true, "get, unchanged", {}, "As long for each size."}};
   std::vector<Result> results;
-  for (const Case& c : cases)
+  for (const Figure& c : cases)
     for (const std::size_t bytes : {1UL, 1024UL, 65'536UL}) {
       Result result{.name = "simulated coherence",
                     .params = {{"coherence", std::string(name_of(c.coherence))},

@@ -28,6 +28,7 @@ class FakeBackend final : public FabricBackend {
   void forget(const Completion&) noexcept override {}
   void close(Rank peer) noexcept override { closed.push_back(peer); }
   void drain(Rank peer) override { drained.push_back(peer); }
+  void admit(const Admission& admission) override { admitted.push_back(admission.first); }
   std::span<std::byte> map(RegionId, const LocalRegion& region) override {
     if (memory_is_full) throw Error("full");
     specs.push_back(region.spec);
@@ -57,6 +58,7 @@ class FakeBackend final : public FabricBackend {
   std::vector<std::uint64_t> let_go_of;
   std::vector<Rank> closed;
   std::vector<Rank> drained;
+  std::vector<Rank> admitted;
   int connections = 0;
   bool memory_is_full = false;
   bool cannot_open = false;

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 
+#include "fabric/shm/peer_discovery.hpp"
 #include "fabric/shm/shm_backend.hpp"
 #include "fabric/shm_group.hpp"
 #include "support/private_shm.hpp"
