@@ -133,7 +133,7 @@ TEST(MappingHeader, IsRefusedForEachImpossibleField) {
   EXPECT_NE(fault_after([](H& h) { h.version = 2; }), "");
   EXPECT_NE(fault_after([](H& h) { h.kind = MappingKind{9}; }), "");
   EXPECT_NE(fault_after([](H& h) { h.members = 0; }), "");
-  EXPECT_NE(fault_after([](H& h) { h.members = kMaxHostMembers + 1; }), "");
+  EXPECT_NE(fault_after([](H& h) { h.members = kMaxRanks + 1; }), "");
   EXPECT_NE(fault_after([](H& h) { h.owner_rank = 1; }), "");
   EXPECT_NE(fault_after([](H& h) { h.payload_bytes = 0; }), "");
   EXPECT_NE(fault_after([](H& h) { h.payload_bytes = 65; }), "");

@@ -46,7 +46,7 @@ TEST(ShmDescriptors, MoreDescriptorsThanAnyPacketHasAreGarbage) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()), 0);
   const shm::Descriptor from(ends[0]), to(ends[1]);
   shm::Packet packet;
-  const std::array<int, 3> numbers{0, 1, 2};
+  const std::array<int, shm::kMaxDescriptors + 1> numbers{0, 1, 2, 0};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> space{};
   iovec content{&packet, sizeof packet};
   msghdr message{};
