@@ -73,7 +73,7 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
             "multicast\n"
-            "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, "
+            "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
             "routing\n");
 }
 

@@ -310,7 +310,7 @@ TEST(DoctorHere, PrintsJsonThatSaysWhatTheSystemSays) {
                     static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
     }
   }
-  EXPECT_EQ(json["fabrics"].size(), 4U);
+  EXPECT_EQ(json["fabrics"].size(), 5U);
 }
 
 TEST(DoctorHere, RefusesAFabricThatDoesNotExist) {
