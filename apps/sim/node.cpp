@@ -35,6 +35,7 @@ GroupOptions Node::group_options() const {
 }
 
 void Node::found() {
+  founder_ = true;
   settle(std::make_unique<Group>(place_.world.fabric(place_.node), group_options()));
 }
 
@@ -206,7 +207,7 @@ NodeLog Node::log() const {
           .dead = false,
           .left = !log_failure_.empty(),
           .ended = group_ && !group_->why_ended().empty(),
-          .founder = place_.node < place_.world.fabric(0).size(),
+          .founder = founder_,
           .waits = entry_ != nullptr,
           .lost_state = group_ && group_->why_ended().find("had the state") != std::string::npos,
           .lacks_log = lacks_log_};

@@ -84,6 +84,7 @@ class Node {
   std::vector<std::unique_ptr<Multicast>> multicasts_;
   std::vector<SubgroupLog> logs_;
   std::vector<View> views_;
+  bool founder_ = false;
   Habits habits_;
   std::mt19937_64 random_;
   Trace trace_;

@@ -284,6 +284,7 @@ void SegmentState::copies_changed() {
   for (std::uint32_t slot = 0; slot < held.size(); ++slot)
     if (held[slot].taken) look_at(Key::of(fabric.rank(), slot, held[slot].generation), held[slot]);
   std::vector<std::uint64_t> taken_over;
+  taken_over.reserve(adopted.size());
   for (const auto& [key, segment] : adopted) taken_over.push_back(key);
   for (const std::uint64_t key : taken_over)
     if (const auto found = adopted.find(key); found != adopted.end())

@@ -192,7 +192,10 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
                                                : request.place;
     if (request.kind == Kinds::release) {
       if (to >= progress.size() || request.key.generation() == 0) return op.end(Status::unknown);
-      if (segment == nullptr && gone(to) && (segment = resolve(op)) == nullptr) return;
+      if (segment == nullptr && gone(to)) {
+        segment = resolve(op);
+        if (segment == nullptr) return;
+      }
       if (segment != nullptr) to = segment->primary;
       if (segment != nullptr && segment->unsure) return;  // it is not decided who has it
       op.searched_ = 0;

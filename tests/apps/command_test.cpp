@@ -70,11 +70,12 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   testing::internal::CaptureStderr();
   (void)run_real({"fly"});
   (void)run_real({"bench", "bogus", "--quick"});
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
-            "multicast\n"
-            "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
-            "routing\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
+      "multicast\n"
+      "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
+      "routing\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
@@ -112,7 +113,7 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
        "--topology and --json: both are"},
       {{"routing", "--topology", "hub-ring:4", "--json", folder.c_str()}, "Is a directory"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "bogus"},
-       "--fabric \"bogus\": there are shm, sim, ofi"},
+       "--fabric \"bogus\": there are shm, sim, tcp, ofi"},
       {{"routing", "--topology", "hub-ring:4", "--provider", "tcp"},
        "--provider: only libfabric has providers; use it with --fabric ofi, not shm"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--hosts", "2"},

@@ -85,6 +85,7 @@ std::vector<std::byte> SimBackend::endpoint() const {
 
 void SimBackend::admit(const Admission& admission) {
   std::vector<Rank> nodes;
+  nodes.reserve(admission.newcomers.size());
   for (const Admission::Newcomer& newcomer : admission.newcomers)
     nodes.push_back(node_at(world_, newcomer.endpoint));
   members_ = static_cast<std::uint32_t>(admission.first + nodes.size());
