@@ -12,6 +12,8 @@ namespace dunlin::mixed {
 namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kDescriptorsOfAPeer = 4;
+constexpr std::uint64_t kOtherDescriptors = 64;
 
 /// What a stream does, and shared memory as well.
 [[nodiscard]] Properties with_shared_memory(Properties properties) {
@@ -60,8 +62,16 @@ void Forming::judge(Rank peer, std::span<const std::byte> endpoint) {
   endpoints_[peer] = reach->endpoint;
 }
 
+/// A socket, a doorbell and a ring's segment for each, while they are linked.
+void Forming::ensure_links() const {
+  const std::uint64_t here = ranks_here().size();
+  const std::uint64_t needed = kDescriptorsOfAPeer * here + ways_.size() + kOtherDescriptors;
+  ensure_descriptors(needed, needed + 2 * kMaxRegions, static_cast<std::uint32_t>(ways_.size()));
+}
+
 /// As over streams: a newcomer calls all ranks below its own, and is called by those above.
 void Forming::begin_links() {
+  ensure_links();
   shm::Identity self = shm::identity_of(*entry_, setup_.names, options_.silence_timeout_ms);
   self.fabric = "auto";
   linking_.emplace(std::move(self), own_.access(), shm::key_of(entry_->admission));

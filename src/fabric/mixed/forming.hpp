@@ -37,6 +37,7 @@ class Forming {
 
  private:
   void judge(Rank peer, std::span<const std::byte> endpoint);
+  void ensure_links() const;
   void begin_links();
   void begin_streams();
   [[nodiscard]] std::unique_ptr<Fabric> make();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -34,12 +35,9 @@ std::array<std::byte, 16> boot_of_kernel() {
 }
 
 std::array<std::byte, 16> boot_named(std::string_view name) {
-  std::vector<std::byte> bytes;
-  Writer writer(bytes);
-  writer.u64(fnv1a(name));
-  writer.u64(fnv1a("pretended", fnv1a(name)));
+  const std::uint64_t hash = fnv1a(name) | 1;  // no zeros
   std::array<std::byte, 16> boot{};
-  std::ranges::copy(bytes, boot.begin());
+  std::memcpy(boot.data(), &hash, sizeof hash);
   return boot;
 }
 
@@ -68,6 +66,7 @@ const Reach* Endpoint::find(std::string_view network) const noexcept {
 
 std::vector<std::byte> encode(const Endpoint& endpoint) {
   std::vector<std::byte> bytes;
+  bytes.reserve(kMaxEndpointBytes);
   Writer writer(bytes);
   writer.bytes(std::as_bytes(std::span(kMagic)));
   writer.bytes(endpoint.host.boot);
