@@ -1,3 +1,6 @@
+#include <cstdio>
+#include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -100,6 +103,50 @@ TEST(MixedEndpoint, IsRefusedIfItSaysWhatCannotBe) {
   EXPECT_FALSE(with(60, 2)) << "shares memory more than one can";
   EXPECT_FALSE(with(62, 9)) << "more networks than there can be";
   EXPECT_FALSE(with(71, 'x')) << "a name without an end";
+}
+
+/// Whatever is read of it can be written, and is read again as the same.
+TEST(MixedEndpoint, IsReadWhateverWasChangedInIt) {
+  const std::vector<std::byte> bytes = encode(some_endpoint(OwnHost()));
+  std::minstd_rand random(5);
+  std::size_t readable = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<std::byte> changed = bytes;
+    for (std::size_t count = 1 + random() % 4; count > 0; --count)
+      changed[random() % changed.size()] = static_cast<std::byte>(random());
+    changed.resize(changed.size() - random() % 3);
+    const std::optional<Endpoint> read = decode(changed);
+    if (!read) continue;
+    ++readable;
+    EXPECT_EQ(encode(*read), changed);
+  }
+  EXPECT_GT(readable, 100U);
+}
+
+/// docs/formats/mixed-endpoint.md
+TEST(MixedEndpoint, IsLaidOutAsItsPageSays) {
+  Endpoint endpoint;
+  const std::uint8_t boot[] = {0x0f, 0x7c, 0x2d, 0x8e, 0x11, 0x22, 0x33, 0x44,
+                               0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc};
+  std::memcpy(endpoint.host.boot.data(), boot, sizeof boot);
+  endpoint.host.network_namespace = 0xf0000078;
+  endpoint.host.process_namespace = 0xeffffffc;
+  endpoint.host.user_namespace = 0xeffffffd;
+  endpoint.host.listener = 0x0102030405060708;
+  endpoint.host.user = 1000;
+  endpoint.host.shares = true;
+  endpoint.networks = {{.network = "tcp", .endpoint = {std::byte{1}, std::byte{2}}}};
+  std::string text;
+  for (const std::byte byte : encode(endpoint)) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", std::to_integer<unsigned>(byte));
+    text += digits;
+  }
+  EXPECT_EQ(text,
+            "444e4c4e4155544f0f7c2d8e112233445566778899aabbcc"
+            "780000f000000000fcffffef00000000fdffffef00000000"
+            "0807060504030201e803000001000100"
+            "746370000000000002000102");
 }
 
 TEST(MixedWays, AreToldWithTheirReasonsByKind) {
