@@ -163,7 +163,7 @@ void Cluster::take_place(const NetworkJoinOptions& place) {
 void Cluster::choose_network(const FabricOptions& options) {
   device_ = options.device;
   encrypt_ = options.encrypt;
-  const bool by_ip = fabric_ != "ofi" || options.provider.empty() || options.provider == "tcp";
+  const bool by_ip = options.provider.empty() || options.provider == "tcp";
   if (by_ip && !address_.empty()) {
     demand_own_address(options.address.empty() ? "DUNLIN_ADDRESS" : "--address", address_);
   }
@@ -175,7 +175,7 @@ void Cluster::choose_network(const FabricOptions& options) {
     demand_there(there, "--fabric verbs" + device, device_ + " ");
     return;
   }
-  if (fabric_ == "tcp" || fabric_ == "auto") {
+  if (fabric_ == "tcp" || (fabric_ == "auto" && options.provider.empty())) {
     if (!device_.empty())
       demand_there(networks_of(fabric_),
                    "--fabric " + fabric_ + " --device " + in_quotes(device_), device_ + " ");
@@ -183,7 +183,7 @@ void Cluster::choose_network(const FabricOptions& options) {
   }
   provider_ = options.provider.empty() ? ofi::kDefaultProvider : options.provider;
   const std::string asked =
-      fmt::format("--fabric ofi --provider {}{}{}", in_quotes(provider_),
+      fmt::format("--fabric {} --provider {}{}{}", fabric_, in_quotes(provider_),
                   device_.empty() ? "" : " --device ", device_.empty() ? "" : in_quotes(device_));
   demand_there(networks_of("ofi"), asked,
                provider_ + ": " + (device_.empty() ? std::string() : device_ + " "));

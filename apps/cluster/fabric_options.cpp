@@ -35,7 +35,7 @@ constexpr std::array kFabrics{
     Fabric{.name = "shm", .providers = false, .encrypts = false, .network = false, .real = true},
     Fabric{.name = "sim", .providers = false, .encrypts = false, .network = false, .real = false},
     Fabric{.name = "tcp", .providers = false, .encrypts = true, .network = true, .real = true},
-    Fabric{.name = "auto", .providers = false, .encrypts = true, .network = true, .real = true},
+    Fabric{.name = "auto", .providers = true, .encrypts = true, .network = true, .real = true},
     Fabric{.name = "ofi", .providers = true, .encrypts = false, .network = true, .real = true},
     Fabric{.name = "verbs", .providers = false, .encrypts = false, .network = true, .real = true},
 };
@@ -84,7 +84,7 @@ void add_network_options(CLI::App& command, FabricOptions& options,
 }
 
 void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultTimeOuts& defaults) {
-  command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp)")
+  command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp); auto: take it between hosts")
       ->check(not_empty())
       ->type_name("NAME");
   command.add_flag("--encrypt", options.encrypt,

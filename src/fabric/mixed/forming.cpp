@@ -5,6 +5,7 @@
 
 #include "fabric/entering.hpp"
 #include "fabric/mixed/mixed_backend.hpp"
+#include "fabric/ofi/offer.hpp"
 #include "fabric/rendezvous/peer_endpoints.hpp"
 #include "fabric/tcp/offer.hpp"
 
@@ -16,6 +17,11 @@ constexpr std::uint64_t kDescriptorsOfAPeer = 4;
 constexpr std::uint64_t kOtherDescriptors = 64;
 
 /// What a stream does, and shared memory as well.
+/// TCP, unless the user names another network.
+[[nodiscard]] stream::Offer offer_of(const NetworkJoinOptions& options, std::uint32_t members) {
+  return options.provider.empty() ? tcp::offer(options, members) : ofi::offer(options, members);
+}
+
 [[nodiscard]] Properties with_shared_memory(Properties properties) {
   properties.passive_target = false;
   properties.native_atomics = false;
@@ -31,7 +37,7 @@ Forming::Forming(NetworkJoinOptions options, std::uint32_t members, std::string 
     : options_(std::move(options)),
       place_(std::move(place)),
       own_(host),
-      offer_(tcp::offer(options_, members)),
+      offer_(offer_of(options_, members)),
       endpoint_(encode(
           {.host = own_.host(),
            .networks = {{.network = offer_.name, .endpoint = offer_.network->endpoint()}}})) {}
@@ -94,6 +100,7 @@ void Forming::begin_streams() {
     their_proofs_.push_back(rendezvous::prove(entry_->admission.key, peer, entry_->rank()));
   }
   std::vector<Rank> without = ranks_here();
+  std::erase(without, entry_->rank());  // the network's own affair
   without.insert(without.end(), setup_.absent.begin(), setup_.absent.end());
   offer_.network->enter(entry_->rank(), endpoints_, our_proofs_, their_proofs_, without);
 }

@@ -1,6 +1,6 @@
 #include <thread>
 
-#include <dunlin/fabric/mixed.hpp>
+#include "fabric/conformance/mixed.hpp"
 
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
@@ -21,17 +21,17 @@ mixed::JoinOptions options_of_member(const std::string& group, Rank rank, std::u
           .secret = "only these tests know it"};
 }
 
-using HostOf = std::string (*)(Rank rank);
+}  // namespace
 
-/// Neighbours in rank are on different hosts: with two nodes, all goes over the network.
 std::string in_turn(Rank rank) { return rank % 2 == 0 ? "even" : "odd"; }
-/// Ranks 0 and 1 are on one host, 2 and 3 on the next.
 std::string in_pairs(Rank rank) { return "host" + std::to_string(rank / 2); }
 
-Backend on_hosts(const std::string& variant, HostOf host_of) {
+Backend on_hosts(const std::string& variant, HostOf host_of, const std::string& provider) {
   Backend backend{.variant = variant};
-  backend.begin = [host_of](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return mixed::begin_join_on(host_of(rank), options_of_member(group, rank, nodes));
+  backend.begin = [host_of, provider](const std::string& group, Rank rank, std::uint32_t nodes) {
+    mixed::JoinOptions options = options_of_member(group, rank, nodes);
+    options.provider = provider;
+    return mixed::begin_join_on(host_of(rank), options);
   };
   backend.join = [begin = backend.begin](const std::string& group, Rank rank, std::uint32_t nodes) {
     const std::unique_ptr<PendingJoin> join = begin(group, rank, nodes);
@@ -42,8 +42,6 @@ Backend on_hosts(const std::string& variant, HostOf host_of) {
   backend.start = [backend](std::uint32_t nodes) { return start_real_group(backend, nodes); };
   return backend;
 }
-
-}  // namespace
 
 std::vector<Backend> mixed_backends() {
   return {on_hosts("in_turn", in_turn), on_hosts("in_pairs", in_pairs)};
