@@ -177,8 +177,8 @@ void Cluster::choose_network(const FabricOptions& options) {
   }
   if (fabric_ == "tcp" || (fabric_ == "auto" && options.provider.empty())) {
     if (!device_.empty())
-      demand_there(networks_of(fabric_),
-                   "--fabric " + fabric_ + " --device " + in_quotes(device_), device_ + " ");
+      demand_there(networks_of(fabric_), "--fabric " + fabric_ + " --device " + in_quotes(device_),
+                   device_ + " ");
     return;
   }
   provider_ = options.provider.empty() ? ofi::kDefaultProvider : options.provider;

@@ -84,11 +84,14 @@ void add_network_options(CLI::App& command, FabricOptions& options,
 }
 
 void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultTimeOuts& defaults) {
-  command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp); auto: take it between hosts")
+  command
+      .add_option("--provider", options.provider,
+                  "ofi: libfabric's network (default: tcp); auto: take it between hosts")
       ->check(not_empty())
       ->type_name("NAME");
-  command.add_flag("--encrypt", options.encrypt,
-                   "tcp, auto: encrypt everything that hosts tell each other (all of them or none)");
+  command.add_flag(
+      "--encrypt", options.encrypt,
+      "tcp, auto: encrypt everything that hosts tell each other (all of them or none)");
   command
       .add_option("--device", options.device,
                   "The network's device (default: the first that has the address)")

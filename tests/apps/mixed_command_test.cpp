@@ -38,14 +38,17 @@ TEST(MixedCommand, MulticastsAmongFourMembersOnEachOfTwoHosts) {
                       "--listen", Hosts::address(host_of(i)) + port, "--rate", "200"}),
         [&hosts, i] { hosts.enter(host_of(i)); });
   }
-  EXPECT_TRUE(contains(members[0].receive_line_of("network: "),
-                       "shared memory with 'b' (rank 1), 'c' (rank 2), 'd' (rank 3) (on this host); "
-                       "tcp at "));
+  EXPECT_TRUE(
+      contains(members[0].receive_line_of("network: "),
+               "shared memory with 'b' (rank 1), 'c' (rank 2), 'd' (rank 3) (on this host); "
+               "tcp at "));
   const std::string of_last = members.back().receive_line_of("network: ");
-  EXPECT_TRUE(contains(of_last, "shared memory with 'e' (rank 4), 'f' (rank 5), 'g' (rank 6) (on "
-                                "this host); tcp at "));
-  EXPECT_TRUE(contains(of_last, " with 'a' (rank 0), 'b' (rank 1), 'c' (rank 2), 'd' (rank 3) (on "
-                                "this host, in another network namespace)"));
+  EXPECT_TRUE(contains(of_last,
+                       "shared memory with 'e' (rank 4), 'f' (rank 5), 'g' (rank 6) (on "
+                       "this host); tcp at "));
+  EXPECT_TRUE(contains(of_last,
+                       " with 'a' (rank 0), 'b' (rank 1), 'c' (rank 2), 'd' (rank 3) (on "
+                       "this host, in another network namespace)"));
   for (Member& member : members) member.receive_line_of("digest 1000 ");
   members[1].kill();
   for (Member& member : members)

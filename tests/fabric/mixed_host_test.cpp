@@ -36,7 +36,8 @@ TEST(MixedHost, SaysWhyItReachesAMemberOverTheNetwork) {
     change(changed);
     const Way way = way_to(own, changed);
     EXPECT_FALSE(way.here);
-    EXPECT_EQ(compare(changed, own.host()).here, compare(own.host(), changed).here || !changed.shares)
+    EXPECT_EQ(compare(changed, own.host()).here,
+              compare(own.host(), changed).here || !changed.shares)
         << "both find the same";
     return way.why;
   };
@@ -150,8 +151,8 @@ TEST(MixedEndpoint, IsLaidOutAsItsPageSays) {
 }
 
 TEST(MixedWays, AreToldWithTheirReasonsByKind) {
-  const std::vector<Way> ways{{true, "itself"},           {false, "on another host"},
-                              {true, "on this host"},     {false, "on another host"},
+  const std::vector<Way> ways{{true, "itself"},          {false, "on another host"},
+                              {true, "on this host"},    {false, "on another host"},
                               {false, "another reason"}, {}};
   EXPECT_EQ(describe_ways(ways, 0, {"a", "b", "c", "d", "e", ""}, "tcp at 10.0.0.7"),
             "shared memory with 'c' (rank 2) (on this host); tcp at 10.0.0.7 with 'b' (rank 1), "

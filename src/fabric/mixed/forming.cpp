@@ -63,8 +63,8 @@ void Forming::judge(Rank peer, std::span<const std::byte> endpoint) {
                 (said ? " is not reached over " + offer_.name + ", as this member is"
                       : " does not join by 'auto' (mixed::join), as this member does") +
                 ": all members must join alike");
-  ways_[peer] = peer == entry_->rank() ? Way{own_.host().shares, "itself"}
-                                       : way_to(own_, said->host);
+  ways_[peer] =
+      peer == entry_->rank() ? Way{own_.host().shares, "itself"} : way_to(own_, said->host);
   endpoints_[peer] = reach->endpoint;
 }
 
@@ -80,7 +80,7 @@ void Forming::begin_links() {
   ensure_links();
   shm::Identity self = shm::identity_of(*entry_, setup_.names, options_.silence_timeout_ms);
   self.fabric = "auto";
-  linking_.emplace(std::move(self), own_.access(), shm::key_of(entry_->admission));
+  linking_.emplace(std::move(self), own_.access(), shm::key_of(within_host(entry_->admission)));
   linking_->listen_at(own_.take_listener());
   const auto call = [&](Rank peer, std::span<const std::byte> endpoint) {
     if (ways_[peer].here && peer < entry_->rank())

@@ -50,9 +50,9 @@ class Forming {
   stream::Offer offer_;
   std::vector<std::byte> endpoint_;
 
-  std::optional<dunlin::Entry> entry_;  // from begin() on
-  FabricSetup setup_;                   // names, and ranks without a member
-  std::vector<Way> ways_;               // by rank
+  std::optional<dunlin::Entry> entry_;             // from begin() on
+  FabricSetup setup_;                              // names, and ranks without a member
+  std::vector<Way> ways_;                          // by rank
   std::vector<std::vector<std::byte>> endpoints_;  // by rank: of the network
   std::vector<stream::Proof> our_proofs_;
   std::vector<stream::Proof> their_proofs_;

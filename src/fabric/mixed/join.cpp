@@ -19,9 +19,8 @@ class MixedJoin final : public SteppedJoin {
     place_ = launch::complete(options);
     group_ = options.group;
     forming_.emplace(options, rendezvous::count_members(options), place_, host);
-    saying_where([&] {
-      exchange_.emplace(rendezvous::rendezvous_options(options), forming_->endpoint());
-    });
+    saying_where(
+        [&] { exchange_.emplace(rendezvous::rendezvous_options(options), forming_->endpoint()); });
   }
   std::string missing() const override { return forming_->missing(); }
 
@@ -64,7 +63,8 @@ class MixedJoin final : public SteppedJoin {
 
 class MixedEntry final : public SteppedEntry {
  public:
-  MixedEntry(const JoinOptions& options, const std::string& host) : forming_(options, 1, {}, host) {}
+  MixedEntry(const JoinOptions& options, const std::string& host)
+      : forming_(options, 1, {}, host) {}
   std::vector<std::byte> endpoint() const override { return forming_.endpoint(); }
   void begin(const Entry& entry) override {
     if (forming_.has_begun())

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fabric/member_list.hpp"
+#include "fabric/rendezvous/peer_endpoints.hpp"
 
 namespace dunlin::mixed {
 namespace {
@@ -14,6 +15,12 @@ namespace {
 }
 
 }  // namespace
+
+Admission within_host(Admission admission) {
+  constexpr Rank kNobody = UINT32_MAX;
+  admission.key = rendezvous::prove(admission.key, kNobody, kNobody);
+  return admission;
+}
 
 std::string describe_ways(std::span<const Way> ways, Rank own,
                           const std::vector<std::string>& names, const std::string& network) {
@@ -104,7 +111,7 @@ void MixedBackend::admit(const Admission& admission) {
     const Reach* const reach = endpoint.find(network_name_);
     over_network.newcomers[i].endpoint = reach != nullptr ? reach->endpoint : Reach().endpoint;
   }
-  if (host_) host_->admit(admission);
+  if (host_) host_->admit(within_host(admission));
   network_->admit(over_network);
   ways_ = std::move(ways);
   for (Rank rank = admission.first; rank < ways_.size(); ++rank) {

@@ -113,6 +113,10 @@ class MixedBackend final : public FabricBackend {
   std::string place_;
 };
 
+/// The same for members of one host. They show each other a key over sockets that are not
+/// encrypted, so it must tell nothing of the key by which the network's connections are made.
+[[nodiscard]] Admission within_host(Admission admission);
+
 /// "shared memory with 'b' (rank 1): on this host; tcp at ... with 'c' (rank 2): on another host".
 [[nodiscard]] std::string describe_ways(std::span<const Way> ways, Rank own,
                                         const std::vector<std::string>& names,

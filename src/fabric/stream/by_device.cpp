@@ -82,8 +82,8 @@ void StreamBackend::retire(std::unique_ptr<Memory> memory, const LocalRegion& re
   Retired retired{.memory = std::move(memory), .users = {}};
   const bool reached = device_ != nullptr && retired.memory->number != 0;
   for (Rank peer = 0; reached && peer < members_; ++peer) {
-    const bool knows = peer != rank_ && core().linked(peer) && contacts_[peer].greets &&
-                       region.is_for(peer);
+    const bool knows =
+        peer != rank_ && core().linked(peer) && contacts_[peer].greets && region.is_for(peer);
     if (!core().failing(peer)) retired.users.push_back({peer, device_->started(peer), !knows});
   }
   retired_.push_back(std::move(retired));

@@ -47,13 +47,13 @@ struct Attachment {
   std::uint32_t silence_timeout_ms = 0;
   /// Until then a peer that has said nothing yet may be connecting to others.
   std::uint64_t formed_by_ns = 0;
-  std::vector<Proof> our_proofs;    // by peer: what we show it, (STR-S7)
-  std::vector<Proof> their_proofs;  // and what it must show us
-  std::vector<Rank> absent = {};    // ranks without a member: there is no stream to them
+  std::vector<Proof> our_proofs;     // by peer: what we show it, (STR-S7)
+  std::vector<Proof> their_proofs;   // and what it must show us
+  std::vector<Rank> absent = {};     // ranks without a member: there is no stream to them
   std::vector<Rank> elsewhere = {};  // ranks that another backend reaches: likewise
   /// Part of a backend that gives all regions their memory, and shows this member to observers.
   bool is_part = false;
-  Prove prove = nullptr;            // of newcomers, with an admission's key; null: none can come
+  Prove prove = nullptr;  // of newcomers, with an admission's key; null: none can come
   std::unique_ptr<Transport> transport;
 };
 

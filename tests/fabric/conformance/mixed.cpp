@@ -1,6 +1,6 @@
-#include <thread>
-
 #include "fabric/conformance/mixed.hpp"
+
+#include <thread>
 
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
