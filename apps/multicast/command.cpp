@@ -80,7 +80,9 @@ void run_multicast(const CLI::App& command, const Options& options) {
                                    .rendezvous = place.rendezvous()};
   SignalGuard signals;
   const cast::Entered entered = cast::enter(place, group_options, signals);
-  if (entered.group) Member(*entered.group, name, options.course).run(signals);
+  Course course = options.course;
+  course.tells_ways = options.place.fabric.fabric == "auto";
+  if (entered.group) Member(*entered.group, name, course).run(signals);
 }
 
 void add_place_options(CLI::App& command, PlaceOptions& place) {
@@ -93,8 +95,8 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
   command.add_flag("--join", place.join, "Or: come into a group of others");
   command
       .add_option("--fabric", place.fabric.fabric,
-                  "shm: processes of this host; tcp: between hosts; ofi: over libfabric's\n"
-                  "networks; verbs: over RDMA devices")
+                  "shm: processes of this host; tcp: between hosts; auto: shm within each host,\n"
+                  "tcp between them; ofi: over libfabric's networks; verbs: over RDMA devices")
       ->capture_default_str();
   add_reach_options(command, place.fabric,
                     {.join = fmt::format("{}", cast::kJoinTimeOutS),

@@ -4,6 +4,7 @@
 #include <dunlin/container.hpp>
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/mixed.hpp>
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/pending_join.hpp>
 #include <dunlin/fabric/shm.hpp>
