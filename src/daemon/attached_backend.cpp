@@ -19,6 +19,10 @@ AttachedBackend::AttachedBackend(Descriptor socket, Control& control, AttachedMe
       daemon_(std::move(daemon)),
       beat_ns_(std::uint64_t{beat_ms} * 1'000'000) {}
 
+AttachedBackend::~AttachedBackend() {
+  if (has_core() && core().in_own_process()) hang_up(socket_);
+}
+
 void AttachedBackend::start() {
   if (!core().sleeper().watch(socket_.get(), kSocketTag))
     throw Error("watching the connection to the " + daemon_ + " failed: " + error_text(errno));

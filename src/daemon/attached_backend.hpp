@@ -32,6 +32,7 @@ class AttachedBackend final : public FabricBackend {
  public:
   AttachedBackend(Descriptor socket, Control& control, AttachedMembers& members, std::string daemon,
                   std::uint32_t beat_ms);
+  ~AttachedBackend() override;
 
   /// A request was published: DMN-R2.
   void ring_if_daemon_rests() noexcept;

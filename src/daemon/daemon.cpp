@@ -275,6 +275,7 @@ void DaemonState::cut_off(std::uint32_t index, const std::string& why) {
     last_cut_off = "client " + std::to_string(index) + " (pid " + std::to_string(client.pid) +
                    ") was cut off: " + why;
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, client.socket.get(), nullptr);
+  attached::hang_up(client.socket);
   client.socket.close();
   client.ended = true;
   client.session->end();

@@ -163,6 +163,8 @@ void ring(const Descriptor& socket) noexcept {
   static_cast<void>(::send(socket.get(), &ring, sizeof ring, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
+void hang_up(const Descriptor& socket) noexcept { shutdown(socket.get(), SHUT_RDWR); }
+
 bool take_rings(const Descriptor& socket) noexcept {
   // So many at most: what is left is found the next time.
   for (int i = 0; i < 16; ++i) {

@@ -87,6 +87,8 @@ struct Welcome {
 
 /// A ring at the door. It may get lost if many are there already.
 void ring(const Descriptor& socket) noexcept;
+/// The other sees the end, also if a forked child has the descriptor open, too.
+void hang_up(const Descriptor& socket) noexcept;
 /// Takes the rings that have come; false if the other is gone.
 [[nodiscard]] bool take_rings(const Descriptor& socket) noexcept;
 
