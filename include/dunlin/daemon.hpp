@@ -36,7 +36,7 @@ namespace dunlin {
 struct DaemonOptions {
   /// Where clients find it: under the group's name, or, if that is not empty, at a socket in the
   /// file system, which also other containers can be given.
-  std::string group;
+  std::string group = {};
   std::string socket = {};
   /// Of the socket in the file system: who may write to it may attach.
   std::uint32_t socket_mode = 0600;
@@ -84,7 +84,7 @@ class Daemon {
 };
 
 struct AttachOptions {
-  std::string group;              // as in the daemon's options
+  std::string group = {};         // as in the daemon's options
   std::string socket = {};        // likewise
   std::string access_group = {};  // likewise
   /// How long to wait for a daemon.

@@ -39,7 +39,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   /// What a slot is used for until its reply has come.
   struct Slot {
     SegmentOperation* operation = nullptr;  // none: nobody waits for it
-    Request request{};
+    Request request = {};
     bool taken = false;
   };
 

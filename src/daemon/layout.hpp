@@ -43,15 +43,15 @@ inline constexpr std::uint8_t kOneVersion = 8;  // request: get_version, not get
 
 /// `number` is written last: it is one more than the place in the ring, counted from the beginning.
 struct Request {
-  std::uint64_t number;
-  std::uint64_t key;
-  std::uint64_t offset;    // of gets and puts
-  std::uint64_t argument;  // of gets: the version; of cancel: a request's number
-  std::uint32_t bytes;     // of gets and puts; of find: of the name
-  std::uint16_t slot;
-  Call call;
-  std::uint8_t flags;
-  std::array<std::byte, kRequestInline> data;  // from offset modulo 8
+  std::uint64_t number{};
+  std::uint64_t key{};
+  std::uint64_t offset{};    // of gets and puts
+  std::uint64_t argument{};  // of gets: the version; of cancel: a request's number
+  std::uint32_t bytes{};     // of gets and puts; of find: of the name
+  std::uint16_t slot{};
+  Call call = Call{};
+  std::uint8_t flags{};
+  std::array<std::byte, kRequestInline> data{};  // from offset modulo 8
 };
 static_assert(sizeof(Request) == kCacheLineBytes);
 static_assert(offsetof(Request, key) == 8);
@@ -64,14 +64,14 @@ static_assert(offsetof(Request, flags) == 39);
 static_assert(offsetof(Request, data) == 40);
 
 struct Reply {
-  std::uint64_t number;
-  std::uint64_t key;
-  std::uint64_t version;
-  std::uint16_t slot;
-  std::uint8_t status;  // remote::Status
-  std::uint8_t flags;
-  std::uint32_t unused;
-  std::array<std::byte, kReplyInline> data;  // from offset modulo 8
+  std::uint64_t number{};
+  std::uint64_t key{};
+  std::uint64_t version{};
+  std::uint16_t slot{};
+  std::uint8_t status{};  // remote::Status
+  std::uint8_t flags{};
+  std::uint32_t unused{};
+  std::array<std::byte, kReplyInline> data{};  // from offset modulo 8
 };
 static_assert(sizeof(Reply) == kCacheLineBytes);
 static_assert(offsetof(Reply, key) == 8);
@@ -83,15 +83,15 @@ static_assert(offsetof(Reply, data) == 32);
 
 /// What an allocation asks for, in its slot's buffer.
 struct Wish {
-  std::uint64_t bytes;
-  std::uint64_t stale_ns;
-  std::uint32_t coherence;
-  std::uint32_t versions;
-  std::uint32_t copies;
-  std::uint32_t place;
-  std::uint32_t name_bytes;
-  std::uint32_t unused;
-  std::array<char, kMaxSegmentNameBytes> name;
+  std::uint64_t bytes{};
+  std::uint64_t stale_ns{};
+  std::uint32_t coherence{};
+  std::uint32_t versions{};
+  std::uint32_t copies{};
+  std::uint32_t place{};
+  std::uint32_t name_bytes{};
+  std::uint32_t unused{};
+  std::array<char, kMaxSegmentNameBytes> name{};
 };
 static_assert(offsetof(Wish, stale_ns) == 8);
 static_assert(offsetof(Wish, coherence) == 16);

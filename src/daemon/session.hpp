@@ -70,7 +70,7 @@ class Session {
   struct Slot {
     std::unique_ptr<SegmentOperation> operation;
     std::unique_ptr<std::byte[]> buffer;  // of words: transfer_bytes
-    Request request{};
+    Request request = {};
     std::uint64_t charged = 0;  // allocate
     Ledger::Account account = 0;
     State state = State::idle;

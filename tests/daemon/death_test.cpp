@@ -12,6 +12,7 @@ namespace {
 
 using remote::Status;
 using test::get;
+using test::kPatienceMs;
 using test::kPatienceNs;
 using test::make;
 using test::Parent;

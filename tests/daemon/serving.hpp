@@ -20,7 +20,7 @@
 #include <dunlin/run.hpp>
 
 #include "support/fresh_group.hpp"
-#include "support/policies.hpp"
+#include "support/node_backend.hpp"
 #include "support/process.hpp"
 
 /// A daemon in a thread of the test, and clients in other threads and processes.
@@ -30,10 +30,10 @@ constexpr std::uint64_t kPatienceNs = std::uint64_t{kPatienceMs} * 1'000'000;
 
 /// A member with a space, as `dunlin daemon` is.
 struct DaemonMember {
-  DaemonMember(const std::string& group_name, std::uint32_t members, Rank rank,
+  DaemonMember(const std::string& group_name, std::uint32_t count, Rank rank,
                std::size_t pool_bytes = std::size_t{1} << 22)
       : fabric(shm::join({.group = group_name,
-                          .members = members,
+                          .members = count,
                           .rank = rank,
                           .timeout_ms = kPatienceMs,
                           .silence_timeout_ms = 0})),
