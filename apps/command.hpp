@@ -53,6 +53,7 @@ CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<
 
 // A function for each command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
+void add_daemon(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);

@@ -51,7 +51,11 @@ enum class FaultInjection : std::uint8_t {
   second_copy_is_left_out,
   second_copy_is_empty,
   pause_is_not_awaited,
-  moved_is_read_too_early
+  moved_is_read_too_early,
+  // daemon
+  put_uses_the_clients_bytes,
+  unlock_overtakes_the_puts,
+  dead_client_is_not_told
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

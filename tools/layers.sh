@@ -12,7 +12,8 @@ for layer in fabric table log group multicast; do
   grep -rnE "#include [\"<](dunlin/)?($names)[/.]" "src/$layer" && failed=1
 done
 grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container)[/.]" src/remote && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container)[/.]" src/segment && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container|daemon)[/.]" src/segment && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container)[/.]" src/daemon && failed=1
 grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment)[/.]" src/container && failed=1
-grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run,remote,segment,container} apps bench && failed=1
+grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run,remote,segment,container,daemon} apps bench && failed=1
 exit $failed

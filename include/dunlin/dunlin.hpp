@@ -2,6 +2,7 @@
 
 /// All of Dunlin; each header can also be included alone.
 #include <dunlin/container.hpp>
+#include <dunlin/daemon.hpp>
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/mixed.hpp>
