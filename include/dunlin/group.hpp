@@ -150,8 +150,8 @@ struct Subgroup {
   std::string name;
   std::uint64_t view = 0;
   std::uint64_t change = 0;            // of one that came at run time: its number in the view
-  std::vector<Rank> members;           // ranks in the fabric, in the view's order
-  std::vector<std::uint32_t> senders;  // places in `members`, ascending
+  std::vector<Rank> members = {};      // ranks in the fabric, in the view's order
+  std::vector<std::uint32_t> senders = {};  // places in `members`, ascending
   bool lacks_state = false;            // nothing may be delivered here before take_state()
   bool had_members = false;            // in an earlier view, whoever that was
   /// Of its regions: different for each view, and each change in it.
