@@ -118,7 +118,7 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
     log_->begin(fabric, subgroup, opened.names);
   }
   present().hold(state_.awaited());
-  if (members_handler_) MembersHandler(members_handler_)(subgroup);
+  if (const MembersHandler handler = members_handler_) handler(subgroup);
   resending_.send_in(present());
 }
 
