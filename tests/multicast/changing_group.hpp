@@ -106,6 +106,7 @@ class ChangingNode {
     });
     if (members.contains(subgroup)) past.push_back({subgroup, std::move(members[subgroup])});
     members[subgroup] = std::move(member);
+    world_.on(rank_, [] {});  // polls
     return *raw;
   }
   [[nodiscard]] ChangingMember* in(const std::string& subgroup) {
