@@ -87,9 +87,10 @@ class Group {
   /// Asks to be out of it; the participant's left() is called when this member is. Does nothing if
   /// it is in no such subgroup.
   void leave_subgroup(const std::string& subgroup);
-  /// Is out of it now, and tells the others: the participant is not called any more. What it has
-  /// received and not delivered is not delivered. Does nothing if it is in no such subgroup.
-  void detach_subgroup(const std::string& subgroup) noexcept;
+  /// This participant of such a subgroup is not called any more: this member is out of the subgroup,
+  /// and tells the others. What was received and not delivered is not delivered. Does nothing if the
+  /// participant has left, or never joined.
+  void detach_subgroup(SubgroupParticipant& participant) noexcept;
   /// Asks that all its members leave it. Any member of the group may.
   void remove_subgroup(const std::string& subgroup);
   /// Those that the members have told each other of, by name; those that were declared are not

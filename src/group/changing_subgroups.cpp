@@ -73,12 +73,10 @@ void ChangingSubgroups::leave(const std::string& name) {
   }
 }
 
-void ChangingSubgroups::detach(const std::string& name) noexcept {
-  // The latest of that name: it is the one that has a participant.
-  for (auto found = memberships_.rbegin(); found != memberships_.rend(); ++found) {
-    Membership& membership = **found;
-    if (membership.name != name || membership.parted || membership.participant == nullptr)
-      continue;
+void ChangingSubgroups::detach(const SubgroupParticipant& participant) noexcept {
+  for (const auto& each : memberships_) {
+    Membership& membership = *each;
+    if (membership.participant != &participant) continue;
     membership.wedge();
     membership.participant = nullptr;
     const bool asked_before = !std::exchange(membership.wants_in, false);

@@ -35,7 +35,7 @@ class ChangingSubgroups {
   void join(const std::string& name, SubgroupParticipant& participant, SubgroupJoin join);
   void change(const std::string& name, bool sends);
   void leave(const std::string& name);
-  void detach(const std::string& name) noexcept;
+  void detach(const SubgroupParticipant& participant) noexcept;
   void remove(const std::string& name);
   [[nodiscard]] std::vector<SubgroupInfo> infos() const;
   void on_change(Group::SubgroupHandler handler) {

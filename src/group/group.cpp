@@ -75,8 +75,8 @@ void Group::change_subgroup(const std::string& subgroup, bool sends) {
 void Group::leave_subgroup(const std::string& subgroup) {
   state_->change_subgroups().leave(subgroup);
 }
-void Group::detach_subgroup(const std::string& subgroup) noexcept {
-  state_->change_subgroups().detach(subgroup);
+void Group::detach_subgroup(SubgroupParticipant& participant) noexcept {
+  state_->change_subgroups().detach(participant);
 }
 void Group::remove_subgroup(const std::string& subgroup) {
   state_->change_subgroups().remove(subgroup);

@@ -66,7 +66,7 @@ Multicast::Participant::Participant(Group& group, const std::string& subgroup,
       state_(who_) {}
 
 Multicast::Participant::~Participant() {
-  if (at_run_time_ && !has_left_) group_.detach_subgroup(name_);
+  if (at_run_time_ && !has_left_) group_.detach_subgroup(*this);
   if (log_) log_->end();
 }
 
@@ -182,7 +182,7 @@ void Multicast::Participant::leave_if(const std::string& failure) {
 
 void Multicast::Participant::give_up(const std::string& why) {
   if (!at_run_time_) return group_.leave();
-  group_.detach_subgroup(name_);
+  group_.detach_subgroup(*this);
   left(why);
 }
 
