@@ -1,0 +1,166 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <dunlin/limits.hpp>
+#include <dunlin/remote.hpp>
+#include <dunlin/store/key.hpp>
+
+namespace dunlin {
+
+class Store;
+
+namespace store {
+struct State;
+struct Buffer;
+}  // namespace store
+
+/// Time to live, in nanoseconds from now on, by the clock of the member that holds the key.
+inline constexpr std::uint64_t kNoExpiry = UINT64_MAX;        // the key stays until it is erased
+inline constexpr std::uint64_t kKeepExpiry = UINT64_MAX - 1;  // as it is; kNoExpiry for a new key
+
+/// What the caller of Store::update() decides about a key.
+struct StoreUpdate {
+  enum class Action : std::uint8_t { keep, put, erase };
+  Action action = Action::keep;
+  /// The new value; the bytes stay until the function's next call, or the operation's end.
+  std::span<const std::byte> value = {};
+  std::uint64_t ttl_ns = kKeepExpiry;
+
+  [[nodiscard]] static StoreUpdate keep() noexcept { return {}; }
+  [[nodiscard]] static StoreUpdate put(std::span<const std::byte> value,
+                                       std::uint64_t ttl_ns = kKeepExpiry) noexcept {
+    return {Action::put, value, ttl_ns};
+  }
+  [[nodiscard]] static StoreUpdate put(std::string_view value,
+                                       std::uint64_t ttl_ns = kKeepExpiry) noexcept {
+    return put(std::as_bytes(std::span(value)), ttl_ns);
+  }
+  [[nodiscard]] static StoreUpdate erase() noexcept { return {.action = Action::erase}; }
+};
+
+/// Called under the key's lock, in Progress::poll() or in the call that starts the operation, at
+/// least once unless the operation fails; nothing if the key is absent. It must not throw, and must
+/// not call the store.
+using StoreUpdater = std::function<StoreUpdate(std::optional<std::span<const std::byte>> current)>;
+
+/// One call of a Store under way: poll until finished(), wait(), co_await it, or attach a callback
+/// with then(). It stays where it is made, its store outlives it, and it can be used again once it
+/// has ended. Destroyed, it is abandoned: a change has then happened as a whole, or not.
+///
+/// How it ends: `ok`, `lost` (the key's member has failed), `no_room` (its memory is full), `full`
+/// (its index is), `out_of_range` (a key or value over its limit), `refused` (the member's store
+/// has another layout), `stopped`, `timed_out`, `abandoned`.
+class StoreOperation final : public remote::InFlight {
+ public:
+  /// Under way nowhere yet; for Store's calls with an operation of the caller's.
+  explicit StoreOperation(Store& store) noexcept;
+  ~StoreOperation() override;
+
+  /// Waits for the end.
+  StoreOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
+    wait(timeout_ns);
+    return *this;
+  }
+  StoreOperation& await_resume() noexcept { return *this; }
+
+  /// Whether the key was there when the call took effect.
+  [[nodiscard]] bool found() const noexcept { return found_; }
+  /// Whether the call has changed, inserted, or erased the key.
+  [[nodiscard]] bool changed() const noexcept { return changed_; }
+  /// The value: of a get, or of an insert, replace, compare_and_set or update, that which it found.
+  /// The bytes stay until the operation is used again.
+  [[nodiscard]] std::span<const std::byte> value() const noexcept { return {value_, value_bytes_}; }
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(value_), value_bytes_};
+  }
+  /// The version that the key has now; 0: it is absent. Each change of a key gives it a higher one,
+  /// and a key that was erased and is inserted again has a version that it never had.
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
+  /// How long the key, if it is there, has to live; kNoExpiry: forever.
+  [[nodiscard]] std::uint64_t ttl_ns() const noexcept { return ttl_ns_; }
+  [[nodiscard]] std::span<const std::byte> key() const noexcept {
+    return {key_.data(), key_bytes_};
+  }
+  /// Batches posted so far, each of which is one round trip if the fabric is not full.
+  [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
+  /// Reads of buckets, and of entries.
+  [[nodiscard]] std::uint32_t bucket_reads() const noexcept { return bucket_reads_; }
+  [[nodiscard]] std::uint32_t entry_reads() const noexcept { return entry_reads_; }
+
+ private:
+  friend class Store;
+  friend struct store::State;
+  enum class Kind : std::uint8_t {
+    get,
+    put,
+    insert,
+    replace,
+    erase,
+    compare_and_set,
+    update,
+    expire
+  };
+  enum class Stage : std::uint8_t;
+  struct Place {  // of a slot, and what was in it
+    std::uint64_t slot_offset = 0;
+    std::uint64_t word = 0;
+  };
+  static constexpr std::size_t kMostCandidates = 8;
+
+  void begin(Kind kind, StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns,
+             std::uint64_t expected_version, StoreUpdater updater) noexcept;
+  void advance() noexcept override;
+  void clean_up() noexcept override;
+
+  store::State& store_;
+  Kind kind_ = Kind::get;
+  Stage stage_{};
+  bool found_ = false;
+  bool changed_ = false;
+  bool locked_ = false;
+  bool from_cache_ = false;
+  std::uint8_t key_bytes_ = 0;
+  std::uint8_t candidates_ = 0;
+  std::uint8_t candidate_ = 0;  // the one that is read
+  remote::Status refused_ = remote::Status::ok;
+  Rank home_ = 0;
+  std::uint32_t round_trips_ = 0;
+  std::uint32_t bucket_reads_ = 0;
+  std::uint32_t entry_reads_ = 0;
+  std::uint32_t tries_ = 0;
+  std::uint64_t hash_ = 0;
+  std::uint64_t main_offset_ = 0;    // of the main header
+  std::uint64_t bucket_offset_ = 0;  // of the bucket that is read, in which region_
+  std::uint64_t lock_word_ = 0;      // of this operation
+  std::uint64_t before_ = 0;         // of an atomic
+  Place vacant_;                     // the first unused slot of the chain
+  Place found_place_;                // the key's slot
+  std::uint64_t link_place_ = 0;     // the chain's last link
+  std::uint64_t new_location_ = 0;
+  std::uint64_t new_bucket_ = 0;
+  std::uint64_t expected_version_ = 0;
+  std::uint64_t wanted_ttl_ns_ = 0;
+  std::uint64_t version_ = 0;
+  std::uint64_t ttl_ns_ = kNoExpiry;
+  const std::byte* value_ = nullptr;
+  std::size_t value_bytes_ = 0;
+  std::size_t posted_ = 0;
+  std::size_t entry_bytes_ = 0;  // that are read
+  std::size_t batch_size_ = 0;
+  std::array<Place, kMostCandidates> places_{};
+  std::unique_ptr<store::Buffer> in_;   // what is read
+  std::unique_ptr<store::Buffer> out_;  // what is written
+  StoreUpdater updater_;
+  std::array<std::byte, kMaxStoreKeyBytes> key_{};
+};
+
+}  // namespace dunlin
