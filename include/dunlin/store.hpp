@@ -37,8 +37,13 @@ namespace dunlin {
 
 struct StoreOptions {
   std::string name = "store";  // the same at all members
-  /// That this member contributes; may differ, may be 0. What is not index holds entries.
+  /// Members of the ranks below this hold keys, and the others are clients only; 0: all hold keys.
+  /// The same at all members.
+  std::uint32_t homes = 0;
+  /// That this member contributes, if it holds keys; may differ. What is not index holds entries.
   std::size_t memory_bytes = 64 << 20;
+  /// Of memory_bytes, for entries of more than 32 KB.
+  std::size_t large_bytes = 16 << 20;
   /// Keys for which the member's index has room without overflow; 0: one for each 256 bytes of
   /// memory.
   std::uint64_t expected_keys = 0;
@@ -99,6 +104,9 @@ class Store {
   [[nodiscard]] StoreOperation update(StoreKey key, StoreUpdater updater);
   /// Changes the time to live, not the value; only if the key is present.
   [[nodiscard]] StoreOperation expire(StoreKey key, std::uint64_t ttl_ns);
+  /// Asks all members that are left how many keys they have: keys(). A member that died in the
+  /// middle of an insert or erase may leave the count wrong by one.
+  [[nodiscard]] StoreOperation count();
 
   // --- the same with an operation of the caller's, which is given up if it is under way ----------
   void get(StoreOperation& operation, StoreKey key) noexcept;
@@ -127,8 +135,6 @@ class Store {
   // --- figures -----------------------------------------------------------------------------------
   [[nodiscard]] Rank home_of(StoreKey key) const noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
-  /// Keys of all members that are left, as each of them has last told; a moment old.
-  [[nodiscard]] std::uint64_t total_keys() const;
 
  private:
   friend class StoreOperation;

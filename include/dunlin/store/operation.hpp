@@ -1,16 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 
-#include <dunlin/limits.hpp>
 #include <dunlin/remote.hpp>
 #include <dunlin/store/key.hpp>
 
@@ -20,7 +17,7 @@ class Store;
 
 namespace store {
 struct State;
-struct Buffer;
+struct Work;
 }  // namespace store
 
 /// Time to live, in nanoseconds from now on, by the clock of the member that holds the key.
@@ -87,9 +84,9 @@ class StoreOperation final : public remote::InFlight {
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   /// How long the key, if it is there, has to live; kNoExpiry: forever.
   [[nodiscard]] std::uint64_t ttl_ns() const noexcept { return ttl_ns_; }
-  [[nodiscard]] std::span<const std::byte> key() const noexcept {
-    return {key_.data(), key_bytes_};
-  }
+  [[nodiscard]] std::span<const std::byte> key() const noexcept;
+  /// Of a count: how many keys the members have.
+  [[nodiscard]] std::uint64_t keys() const noexcept { return keys_; }
   /// Batches posted so far, each of which is one round trip if the fabric is not full.
   [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
   /// Reads of buckets, and of entries.
@@ -99,68 +96,22 @@ class StoreOperation final : public remote::InFlight {
  private:
   friend class Store;
   friend struct store::State;
-  enum class Kind : std::uint8_t {
-    get,
-    put,
-    insert,
-    replace,
-    erase,
-    compare_and_set,
-    update,
-    expire
-  };
-  enum class Stage : std::uint8_t;
-  struct Place {  // of a slot, and what was in it
-    std::uint64_t slot_offset = 0;
-    std::uint64_t word = 0;
-  };
-  static constexpr std::size_t kMostCandidates = 8;
 
-  void begin(Kind kind, StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns,
-             std::uint64_t expected_version, StoreUpdater updater) noexcept;
   void advance() noexcept override;
   void clean_up() noexcept override;
 
   store::State& store_;
-  Kind kind_ = Kind::get;
-  Stage stage_{};
+  std::unique_ptr<store::Work> work_;
   bool found_ = false;
   bool changed_ = false;
-  bool locked_ = false;
-  bool from_cache_ = false;
-  std::uint8_t key_bytes_ = 0;
-  std::uint8_t candidates_ = 0;
-  std::uint8_t candidate_ = 0;  // the one that is read
-  remote::Status refused_ = remote::Status::ok;
-  Rank home_ = 0;
   std::uint32_t round_trips_ = 0;
   std::uint32_t bucket_reads_ = 0;
   std::uint32_t entry_reads_ = 0;
-  std::uint32_t tries_ = 0;
-  std::uint64_t hash_ = 0;
-  std::uint64_t main_offset_ = 0;    // of the main header
-  std::uint64_t bucket_offset_ = 0;  // of the bucket that is read, in which region_
-  std::uint64_t lock_word_ = 0;      // of this operation
-  std::uint64_t before_ = 0;         // of an atomic
-  Place vacant_;                     // the first unused slot of the chain
-  Place found_place_;                // the key's slot
-  std::uint64_t link_place_ = 0;     // the chain's last link
-  std::uint64_t new_location_ = 0;
-  std::uint64_t new_bucket_ = 0;
-  std::uint64_t expected_version_ = 0;
-  std::uint64_t wanted_ttl_ns_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t ttl_ns_ = kNoExpiry;
+  std::uint64_t keys_ = 0;
   const std::byte* value_ = nullptr;
   std::size_t value_bytes_ = 0;
-  std::size_t posted_ = 0;
-  std::size_t entry_bytes_ = 0;  // that are read
-  std::size_t batch_size_ = 0;
-  std::array<Place, kMostCandidates> places_{};
-  std::unique_ptr<store::Buffer> in_;   // what is read
-  std::unique_ptr<store::Buffer> out_;  // what is written
-  StoreUpdater updater_;
-  std::array<std::byte, kMaxStoreKeyBytes> key_{};
 };
 
 }  // namespace dunlin

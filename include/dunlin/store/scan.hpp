@@ -2,14 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include <dunlin/store/operation.hpp>
 
 namespace dunlin {
+
+namespace store {
+struct ScanWork;
+}
 
 /// Where a scan goes on: 0 begins, and is what the last step gives. It may be kept, and sent to
 /// anybody, for as long as the store exists.
@@ -50,38 +52,19 @@ class StoreScan final : public remote::InFlight {
   void step(StoreCursor from) noexcept;
   [[nodiscard]] StoreCursor cursor() const noexcept { return next_; }
 
-  [[nodiscard]] std::size_t size() const noexcept { return found_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] StoreEntry operator[](std::size_t i) const;
 
  private:
   friend struct store::State;
-  enum class Stage : std::uint8_t;
-  struct Found {
-    std::uint64_t word;     // of the slot
-    std::uint64_t hash;     // likewise
-    std::size_t at, bytes;  // in bytes_
-    std::size_t key_bytes, value_bytes;
-    std::uint64_t version, ttl_ns;
-    bool whole;
-  };
+
   void advance() noexcept override;
   void clean_up() noexcept override;
 
   store::State& store_;
   ScanOptions options_;
-  Stage stage_{};
   StoreCursor next_ = 0;
-  Rank home_ = 0;
-  std::uint64_t bucket_ = 0;  // main header
-  std::uint64_t left_ = 0;    // main headers of the step
-  std::uint64_t link_ = 0;    // of the bucket that is read; 0: the main header itself
-  std::size_t slots_begin_ = 0;
-  std::size_t reading_ = 0;
-  std::uint32_t tries_ = 0;
-  std::unique_ptr<store::Buffer> in_;
-  std::unique_ptr<store::Buffer> bytes_;
-  std::size_t bytes_used_ = 0;
-  std::vector<Found> found_;
+  std::unique_ptr<store::ScanWork> work_;
 };
 
 }  // namespace dunlin
