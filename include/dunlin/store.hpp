@@ -64,7 +64,6 @@ struct StoreStatistics {
   std::uint64_t value_bytes = 0;
   std::uint64_t memory_bytes = 0, memory_used = 0;
   std::uint64_t main_slots = 0;      // places for keys in main headers
-  std::uint64_t indirect_used = 0;   // overflow buckets
   std::uint64_t repaired_locks = 0;  // of members that died
   std::uint64_t repaired_entries = 0;
   [[nodiscard]] double occupancy() const noexcept {

@@ -47,11 +47,11 @@ struct SlabPool::State {
   struct Home {
     enum class Doing : std::uint8_t { nothing, look, clear, scan, take, adopt };
     Doing doing = Doing::nothing;
-    std::uint32_t wanted = kNoClass;  // allocate() found nothing
-    std::uint32_t searched = 0;       // slabs, for what is wanted
-    bool no_slabs = false;            // when it was asked last
-    std::uint64_t full = 0;           // a bit for each class
-    std::vector<Slab> slabs;          // that this process holds
+    std::uint32_t wanted = kNoClass;                    // allocate() found nothing
+    std::uint32_t searched = 0;                         // slabs, for what is wanted
+    bool no_slabs = false;                              // when it was asked last
+    std::uint64_t full = 0;                             // a bit for each class
+    std::vector<Slab> slabs;                            // that this process holds
     std::vector<std::vector<std::uint32_t>> with_free;  // of each class, places in `slabs`
     std::vector<std::vector<std::uint32_t>> of_class;
     std::vector<std::size_t> turn;  // of each class: where to search next
@@ -120,17 +120,17 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
                std::is_sorted(sizes.begin(), sizes.end()) && sizes.back() <= options.slab_bytes;
   for (const std::size_t bytes : sizes) sound = sound && bytes > 0 && bytes % kCacheLineBytes == 0;
   if (!sound)
-    throw Error("slab pool '" + options.name +
-                "': give 1 to 64 block sizes that ascend, are whole cache lines, and fit in a slab");
+    throw Error(
+        "slab pool '" + options.name +
+        "': give 1 to 64 block sizes that ascend, are whole cache lines, and fit in a slab");
   words = (options.slab_bytes / sizes.front() + kBitsPerWord - 1) / kBitsPerWord;
   header_bytes = round_up((1 + 2 * words) * kWordBytes, kCacheLineBytes);
   own_slabs = static_cast<std::uint32_t>(options.own_bytes / stride());
   std::uint64_t layout = options.slab_bytes;
   for (const std::size_t bytes : sizes) layout = layout * 0x9e3779b97f4a7c15ULL + bytes;
-  region =
-      fabric.allocate({.name = "slabs:" + options.name,
-                       .bytes = std::max<std::uint64_t>(own_slabs * stride(), kCacheLineBytes),
-                       .layout_hash = layout});
+  region = fabric.allocate({.name = "slabs:" + options.name,
+                            .bytes = std::max<std::uint64_t>(own_slabs * stride(), kCacheLineBytes),
+                            .layout_hash = layout});
   // A line without a slab behind it is nobody's to take.
   if (own_slabs == 0)
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
@@ -295,7 +295,8 @@ bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
   }
   if (home.wanted == kNoClass) return false;
   const std::vector<std::uint32_t>& held = home.of_class[home.wanted];
-  const std::size_t most = home.no_slabs ? held.size() : std::min<std::size_t>(held.size(), kSlabsSearched);
+  const std::size_t most =
+      home.no_slabs ? held.size() : std::min<std::size_t>(held.size(), kSlabsSearched);
   if (home.searched < most) {
     home.place = held[home.turn[home.wanted] % held.size()];
     const std::uint64_t at = home.slabs[home.place].index * stride() + kWordBytes;
@@ -400,10 +401,9 @@ void SlabPool::State::end_step(Home& home) {
         if (home.holders[i] == 0) {
           home.taking += static_cast<std::uint32_t>(i);
           home.doing = Doing::take;
-          const Operation swap =
-              compare_swap(static_cast<Rank>(&home - homes.data()), region.id(),
-                           home.taking * stride(), 0, holder_word(fabric.rank(), home.wanted),
-                           &home.before);
+          const Operation swap = compare_swap(
+              static_cast<Rank>(&home - homes.data()), region.id(), home.taking * stride(), 0,
+              holder_word(fabric.rank(), home.wanted), &home.before);
           if (post(home, swap) != Refusal::none) home.doing = Doing::nothing;
           return;
         }

@@ -16,10 +16,11 @@ namespace dunlin::store {
 
 inline constexpr std::uint64_t kMagic = 0x31726f7453'6e6c44;  // "DlnStor1"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
-inline constexpr std::uint64_t kMainHeadersAt = 8;   // how many main headers follow
-inline constexpr std::uint64_t kKeysAt = 64;         // keys, changed by fetch_add
-inline constexpr std::uint64_t kValueBytesAt = 72;   // likewise
-inline constexpr std::uint64_t kClockAt = 128;       // the home's clock, as it was a moment ago
+inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers follow
+inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
+inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_add
+inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
+inline constexpr std::uint64_t kClockAt = 128;      // the home's clock, as it was a moment ago
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;
@@ -117,8 +118,8 @@ enum class EntryState : std::uint8_t { unused, live, moved, dead };
 
 /// The beginning of an entry; key and value follow it.
 struct EntryHead {
-  std::uint64_t guard = 0;    // incarnation << 4 | state
-  std::uint64_t version = 0;  //
+  std::uint64_t guard = 0;      // incarnation << 4 | state
+  std::uint64_t version = 0;    //
   std::uint64_t expiry_ns = 0;  // by the home's clock; 0: never
   std::uint32_t value_bytes = 0;
   std::uint32_t key_bytes = 0;

@@ -97,6 +97,11 @@ class StoreOperation final : public remote::InFlight {
   friend class Store;
   friend struct store::State;
 
+  /// Begins at once, where it stays.
+  template <class Begin>
+  StoreOperation(Store& store, const Begin& begin) : StoreOperation(store) {
+    begin(*this);
+  }
   void advance() noexcept override;
   void clean_up() noexcept override;
 
