@@ -45,7 +45,7 @@ struct SlabPool::State {
   };
   /// A member's memory, as this process uses it, and the one step that is under way there.
   struct Home {
-    enum class Doing : std::uint8_t { nothing, look, clear, scan, take, adopt };
+    enum class Doing : std::uint8_t { nothing, look, clear, scan, try_take, take, adopt };
     Doing doing = Doing::nothing;
     std::uint32_t wanted = kNoClass;                    // allocate() found nothing
     std::uint32_t searched = 0;                         // slabs, for what is wanted
@@ -178,16 +178,21 @@ std::optional<SlabBlock> SlabPool::allocate(Rank rank, std::size_t bytes) noexce
   if (rank >= state.homes.size() || !size_class) return std::nullopt;
   State::Home& home = state.homes[rank];
   if (auto block = state.from(rank, home, *size_class)) return block;
-  if ((home.full >> *size_class & 1) != 0)
-    for (std::uint32_t larger = *size_class + 1; larger < state.options.block_bytes.size();
-         ++larger)
-      if (auto block = state.from(rank, home, larger)) return block;
-  if (home.wanted != kNoClass) return std::nullopt;  // under way
   home.full &= ~(std::uint64_t{1} << *size_class);
+  if (home.wanted != kNoClass) return std::nullopt;  // under way
   home.wanted = *size_class;
   home.searched = 0;
   home.no_slabs = false;
   state.fabric.wake_at(state.fabric.now_ns());
+  return std::nullopt;
+}
+
+std::optional<SlabBlock> SlabPool::allocate_held(Rank rank, std::size_t bytes) noexcept {
+  State& state = *state_;
+  const auto size_class = class_of(bytes);
+  if (rank >= state.homes.size() || !size_class) return std::nullopt;
+  for (std::uint32_t i = *size_class; i < state.options.block_bytes.size(); ++i)
+    if (auto block = state.from(rank, state.homes[rank], i)) return block;
   return std::nullopt;
 }
 
@@ -284,6 +289,14 @@ void SlabPool::State::satisfied(Home& home) noexcept { home.wanted = kNoClass; }
 bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
   using Doing = Home::Doing;
   if (home.doing == Doing::clear) return begin_clear(rank, home);
+  if (home.doing == Doing::try_take) {
+    if (post(home, compare_swap(rank, region.id(), home.taking * stride(), 0,
+                                holder_word(fabric.rank(), home.wanted), &home.before)) !=
+        Refusal::none)
+      return false;
+    home.doing = Doing::take;
+    return true;
+  }
   if (rank == fabric.rank() && !orphans.empty()) {
     const Orphan& orphan = orphans.back();
     const std::uint64_t mine = (orphan.holder & ~std::uint64_t{0xffff}) | (rank + 1);
@@ -400,11 +413,7 @@ void SlabPool::State::end_step(Home& home) {
       for (std::size_t i = 0; i < home.reading; ++i)
         if (home.holders[i] == 0) {
           home.taking += static_cast<std::uint32_t>(i);
-          home.doing = Doing::take;
-          const Operation swap = compare_swap(
-              static_cast<Rank>(&home - homes.data()), region.id(), home.taking * stride(), 0,
-              holder_word(fabric.rank(), home.wanted), &home.before);
-          if (post(home, swap) != Refusal::none) home.doing = Doing::nothing;
+          home.doing = Doing::try_take;
           return;
         }
       home.taking += static_cast<std::uint32_t>(home.reading);
@@ -420,6 +429,9 @@ void SlabPool::State::end_step(Home& home) {
       return;
     case Doing::adopt:
       return adopt(home);
+    case Doing::try_take:  // not posted yet
+      home.doing = Doing::try_take;
+      return;
     case Doing::nothing:
       return;
   }

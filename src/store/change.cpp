@@ -146,20 +146,30 @@ bool State::room(StoreOperation& op) noexcept {
   const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
   if (!work.has_entry_block) {
     work.entry_is_large = bytes > kSmallBlocks.back();
-    remote::SlabPool& pool = work.entry_is_large ? *large : *small;
-    const auto block = pool.allocate(work.home, bytes);
-    if (!block) return pool.full(work.home, bytes) ? leave(op, Status::no_room) : false;
+    const auto block = block_for(work, work.entry_is_large ? *large : *small, bytes);
+    if (!block) return work.out_of_room ? leave(op, Status::no_room) : false;
     work.entry_block = *block;
     work.has_entry_block = true;
   }
   if (!work.present && !work.has_vacant && !work.has_bucket_block) {
-    const auto block = small->allocate(work.home, kIndirectBytes);
-    if (!block) return small->full(work.home, kIndirectBytes) ? leave(op, Status::full) : false;
+    const auto block = block_for(work, *small, kIndirectBytes);
+    if (!block) return work.out_of_room ? leave(op, Status::full) : false;
     work.bucket_block = *block;
     work.has_bucket_block = true;
   }
   build_out_of_place(work);
   return commit(op);
+}
+
+/// Of the home's memory. None: not yet, or never, if the home is full.
+std::optional<remote::SlabBlock> State::block_for(Work& work, remote::SlabPool& pool,
+                                                  std::size_t bytes) noexcept {
+  const bool was_asked = work.asked_for == bytes;
+  work.out_of_room = was_asked && pool.full(work.home, bytes);
+  auto block =
+      work.out_of_room ? pool.allocate_held(work.home, bytes) : pool.allocate(work.home, bytes);
+  work.asked_for = bytes;
+  return block;
 }
 
 void State::cancel_blocks(Work& work) noexcept {

@@ -10,7 +10,6 @@ namespace dunlin::store {
 namespace {
 
 constexpr std::uint64_t kReapedAtOnce = 256;  // main headers
-constexpr std::uint32_t kMostBuckets = 1U << 16;
 constexpr int kTries = 64;
 
 /// A word of a bucket in own memory.

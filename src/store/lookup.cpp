@@ -12,11 +12,6 @@ using remote::Status;
 
 namespace {
 
-/// Attempts at an entry that is being written before others may poll.
-constexpr std::uint32_t kTriesAtOnce = 32;
-/// No chain is as long; a peer could write a circle.
-constexpr std::uint32_t kMostBuckets = 1U << 16;
-
 [[nodiscard]] bool changes(Kind kind) noexcept { return kind != Kind::get; }
 /// Whether the call needs the value that it finds.
 [[nodiscard]] bool needs_value(Kind kind) noexcept {

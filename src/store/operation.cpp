@@ -23,13 +23,6 @@ void StoreOperation::advance() noexcept { store_.advance(*this); }
 void StoreOperation::clean_up() noexcept { store_.clean_up(*this); }
 
 namespace store {
-namespace {
-
-/// An operation whose steps end at once, as on shm, takes so many and then lets others poll.
-constexpr int kStepsAtOnce = 4096;
-
-}  // namespace
-
 void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
                   std::uint64_t ttl_ns, std::uint64_t expected_version,
                   StoreUpdater updater) noexcept {
@@ -54,6 +47,7 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
   work.redo_record = Work::kNoRecord;
   work.steps = work.posted = 0;
   work.tries = 0;
+  work.asked_for = 0;
   work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
   if (work.key_bytes > 0) std::memcpy(work.key.data(), bytes.data(), work.key_bytes);
   work.value_bytes = std::min(value.size(), kMaxStoreValueBytes);

@@ -13,8 +13,6 @@ namespace dunlin::store {
 
 namespace {
 
-constexpr std::uint32_t kMostBuckets = 1U << 16;
-
 [[nodiscard]] std::uint64_t& word_at(std::byte* at) noexcept {
   return *reinterpret_cast<std::uint64_t*>(at);
 }

@@ -34,10 +34,6 @@ StoreEntry StoreScan::operator[](std::size_t i) const {
 namespace store {
 namespace {
 
-constexpr int kStepsAtOnce = 4096;
-constexpr std::uint32_t kTriesAtOnce = 32;
-constexpr std::uint32_t kMostBuckets = 1U << 16;
-
 /// 16 bits for the member, 48 for its main header.
 [[nodiscard]] StoreCursor cursor_of(Rank home, std::uint64_t number) noexcept {
   return std::uint64_t{home} << 48 | number;

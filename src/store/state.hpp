@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,9 @@ struct State final : remote::Part {
   [[nodiscard]] bool locked(StoreOperation& op) noexcept;
   [[nodiscard]] bool decide(StoreOperation& op) noexcept;
   [[nodiscard]] bool change(StoreOperation& op, std::span<const std::byte> value) noexcept;
+  [[nodiscard]] static std::optional<remote::SlabBlock> block_for(Work& work,
+                                                                  remote::SlabPool& pool,
+                                                                  std::size_t bytes) noexcept;
   [[nodiscard]] bool room(StoreOperation& op) noexcept;
   bool leave(StoreOperation& op, remote::Status status) noexcept;
   void build_erase(Work& work) noexcept;

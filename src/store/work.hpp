@@ -17,6 +17,13 @@
 /// can be completed.
 namespace dunlin::store {
 
+/// An operation whose steps end at once, as on shm, takes so many and then lets others poll.
+inline constexpr int kStepsAtOnce = 4096;
+/// Attempts at an entry that is being written before others may poll.
+inline constexpr std::uint32_t kTriesAtOnce = 32;
+/// No chain is as long; a peer could write a circle.
+inline constexpr std::uint32_t kMostBuckets = 1U << 16;
+
 enum class Kind : std::uint8_t {
   get,
   put,
@@ -115,6 +122,8 @@ struct Work {
 
   std::uint64_t lock_word = 0;
   std::uint64_t before = 0;
+  std::size_t asked_for = 0;  // bytes of a block that was not there
+  bool out_of_room = false;
   remote::SlabBlock entry_block;
   remote::SlabBlock bucket_block;
   std::size_t redo_record = kNoRecord;

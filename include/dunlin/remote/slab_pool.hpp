@@ -41,10 +41,12 @@ class SlabPool final : public Part {
   SlabPool(Progress& progress, SlabPoolOptions options);
   ~SlabPool() override;
 
-  /// A block of the smallest size that holds so many bytes; of a larger one if the home has no slab
-  /// left and this process has such a block. None if this process holds no free one: then a slab is
-  /// being fetched, unless the home is full(). Its bytes are whatever they were.
+  /// A block of the smallest size that holds so many bytes; none if this process holds no free one:
+  /// then a slab is being fetched, and once that has failed the home is full(). Its bytes are
+  /// whatever they were.
   [[nodiscard]] std::optional<SlabBlock> allocate(Rank home, std::size_t bytes) noexcept;
+  /// A block of that or a larger size, of those that this process holds.
+  [[nodiscard]] std::optional<SlabBlock> allocate_held(Rank home, std::size_t bytes) noexcept;
   /// Whether the home had no room for so many bytes when it was asked last; allocate() asks again.
   [[nodiscard]] bool full(Rank home, std::size_t bytes) const noexcept;
   /// Gives back a block that was never linked.
