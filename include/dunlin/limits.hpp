@@ -76,6 +76,12 @@ inline constexpr std::uint32_t kMaxAttachedLocks = 1024;      // that one of the
 inline constexpr std::size_t kMinAttachedTransferBytes = 4096;  // of one get or put
 inline constexpr std::size_t kMaxAttachedTransferBytes = std::size_t{1} << 24;
 
+// store
+inline constexpr std::size_t kMaxStoreKeyBytes = 255;
+inline constexpr std::size_t kMaxStoreValueBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxStoreNameBytes = 40;  // [A-Za-z0-9._-]
+inline constexpr std::size_t kMinStoreBytes = std::size_t{1} << 20;  // of a member that holds keys
+
 static_assert(kMaxMembers <= kMaxRanks);
 static_assert(kMaxHostMembers <= kMaxMembers);
 static_assert(kMaxStreamMembers <= kMaxMembers);
