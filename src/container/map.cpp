@@ -9,8 +9,6 @@
 /// A map's part, and what searches in it mean.
 namespace dunlin::container {
 
-using remote::Status;
-
 namespace {
 
 /// A slot that is being written all the time is left out.

@@ -123,8 +123,8 @@ TEST_P(Maps, OfManyInsertsOfAKeyAtOnceOneSucceeds) {
       const std::uint64_t k = key + (promise == Promise::both ? 0 : 100);
       std::vector<std::unique_ptr<Maps::Map::Operation>> all;
       for (const Rank by : {0U, 1U, 2U, 0U, 1U, 2U}) {
-        all.push_back(std::unique_ptr<Maps::Map::Operation>(
-            new Maps::Map::Operation(maps[by]->insert(k, by, promise))));
+        all.push_back(std::make_unique<Maps::Map::Operation>(maps[by]->core()));
+        maps[by]->insert(*all.back(), k, by, promise);
       }
       int inserted = 0;
       for (auto& op : all) {
@@ -185,8 +185,10 @@ TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {
   const MapOptions options{.name = "late", .slots = 50, .style = GetParam().style};
   Map early((*cluster)[0], options);
   std::vector<std::unique_ptr<Map::Operation>> all;
-  for (std::uint64_t key = 0; key < 10; ++key)
-    all.push_back(std::unique_ptr<Map::Operation>(new Map::Operation(early.insert(key, key))));
+  for (std::uint64_t key = 0; key < 10; ++key) {
+    all.push_back(std::make_unique<Map::Operation>(early.core()));
+    early.insert(*all.back(), key, key);
+  }
   int ended = 0;
   for (int i = 0; i < 100; ++i) {
     bool once = false;

@@ -52,9 +52,11 @@ class Containers {
 /// A call on a container, under way: poll until finished(), wait(), co_await it, or attach a
 /// callback. It stays where it is made, and its container outlives it.
 class ContainerOperation : public remote::InFlight {
+ public:
+  ~ContainerOperation() override = default;
+
  protected:
   explicit ContainerOperation(container::Hub& hub) noexcept;
-  ~ContainerOperation() override = default;
 
   /// What another member has answered.
   virtual void replied(remote::Status status, bool flag,
