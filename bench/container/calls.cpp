@@ -44,6 +44,21 @@ class Caller {
     });
   }
   [[nodiscard]] bool connected() const { return bare_.connected(); }
+  /// Each page is mapped into this process the first time that it is used.
+  void warm_up() {
+    for (std::uint32_t i = 0; i < kKeys; ++i) {
+      map_.find(map_call_, keys_[i]);
+      demand(map_call_);
+      bare_.find(slots_[i]);
+    }
+    for (std::uint32_t slot = 0; slot < kSlots; slot += kPageBytes / BareContainer::kSlotBytes)
+      bare_.find(slot);
+    std::vector<std::uint64_t> elements(kKeys);
+    std::size_t count = 0;
+    if (queue_.push_many(elements) != remote::Status::ok ||
+        queue_.pop_many(elements, count) != remote::Status::ok)
+      throw Error("bench: the queue does not work");
+  }
   /// What a call needs that is not measured: keys that are there, or not.
   void prepare(std::uint64_t calls, bool of_the_container) {
     if (!of_the_container) return;
@@ -136,6 +151,12 @@ void measure(Team& team, const Group& group, const RealNetwork& network, const E
     Caller caller(pair, which);
     while (!caller.connected()) pair.containers().poll();
     pair.meet();
+    if (network.passive_target) {
+      static_cast<void>(pair.turn([&] {
+        caller.warm_up();
+        return 0.0;
+      }));
+    }
     const ComponentCosts costs = pair.costs(effort.quick);
     const Situation situation{
         .promise = which.promise, .load = 0.5 * kKeys / kSlots, .bytes = BareContainer::kSlotBytes};

@@ -44,7 +44,11 @@ struct CalibrationState final : Served {
   void members_changed() override {}
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override {
     if (head.kind != MessageKind::request) return;
-    hub.send(from, {.container = head.container, .call = head.call, .kind = MessageKind::reply},
+    hub.send(from,
+             {.container = head.container,
+              .call = head.call,
+              .kind = MessageKind::reply,
+              .status = static_cast<std::uint8_t>(Status::ok)},
              content);
   }
 
@@ -118,12 +122,14 @@ class Echo final : public ContainerOperation {
     if (const Status fault = state_.site.fault(target_); fault != Status::ok) return end(fault);
     if (answered_ && asked_) return end(answer_);
     if (asked_ || !state_.site.connected(target_)) return;
-    asked_ = hub_.ask(*this, target_, {.container = state_.site.id()},
-                      std::span(content_).first(bytes_)) == Hub::Asked::yes;
+    const Hub::Asked asked = hub_.ask(*this, target_, {.container = state_.site.id()},
+                                      std::span(content_).first(bytes_));
+    if (asked == Hub::Asked::never) return end(Status::lost);
+    asked_ = asked == Hub::Asked::yes;
   }
   void clean_up() noexcept override { hub_.forget(*this); }
   void replied(Status status, bool, std::span<const std::byte>) noexcept override {
-    answer_ = status;
+    answer_ = status == Status::ok ? status : Status::lost;
   }
 
   CalibrationState& state_;
