@@ -14,6 +14,8 @@ void add_commands(CLI::App& program) {
   program.require_subcommand(1);
   add_routing(program);
   add_bench(program);
+  add_calibrate(program);
+  add_explain(program);
   add_top(program);
   add_doctor(program);
   add_sim(program);

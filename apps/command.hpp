@@ -53,8 +53,10 @@ CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<
 
 // A function for each command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
+void add_calibrate(CLI::App& program);
 void add_daemon(CLI::App& program);
 void add_doctor(CLI::App& program);
+void add_explain(CLI::App& program);
 void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/container/experiments.hpp"
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/routing/experiments.hpp"
@@ -18,6 +19,7 @@ void add_bench(CLI::App& program) {
   bench::add_table_suite(*bench);
   bench::add_multicast_suite(*bench);
   bench::add_segment_suite(*bench);
+  bench::add_container_suite(*bench);
   bench::add_routing_suite(*bench);
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/container/experiments.hpp"
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/segment/experiments.hpp"
@@ -59,6 +60,8 @@ std::string name_of(const testing::TestParamInfo<Experiment>& info) {
   return name;
 }
 
+INSTANTIATE_TEST_SUITE_P(Container, EveryFigure, testing::ValuesIn(container_experiments()),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Fabric, EveryFigure, testing::ValuesIn(fabric_experiments()), name_of);
 INSTANTIATE_TEST_SUITE_P(Multicast, EveryFigure, testing::ValuesIn(multicast_experiments()),
                          name_of);
@@ -66,8 +69,9 @@ INSTANTIATE_TEST_SUITE_P(Segment, EveryFigure, testing::ValuesIn(segment_experim
 INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(table_experiments()), name_of);
 
 TEST(Figures, HaveNamesOfTheirOwnOnEachFabric) {
-  for (const auto* experiments : {&fabric_experiments(), &multicast_experiments(),
-                                  &segment_experiments(), &table_experiments()}) {
+  for (const auto* experiments :
+       {&fabric_experiments(), &multicast_experiments(), &segment_experiments(),
+        &table_experiments(), &container_experiments()}) {
     std::set<std::string> seen;
     for (const Experiment& experiment : *experiments) {
       EXPECT_TRUE(seen.insert(experiment.name + " " + experiment.fabric).second) << experiment.name;
