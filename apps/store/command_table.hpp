@@ -27,20 +27,29 @@ struct Command {
   int arity;  // as Redis counts: with the name; negative: at least so many
   Shape shape;
   bool changes;
-  /// Returns false if the arguments are wrong; then it has written the error.
-  bool (*begin)(Job& job, Reply& reply) = nullptr;
-  /// Writes the reply, or fills in the order of a further step and returns false.
+  /// Fills in the order; or returns the error, if the arguments are wrong.
+  const char* (*begin)(Job& job) = nullptr;
+  /// Writes the reply; or fills in the order of a further step, and returns false.
   bool (*conclude)(Job& job, Reply& reply) = nullptr;
+  bool several_steps = false;
+  bool open_to_strangers = false;
   // each_key
   const Command* part = nullptr;
-  int words_of_part = 1;  // the key, or the key and its value
-  bool open_to_strangers = false;
-  bool open_array = false;  // each_key: the parts' replies are the elements of an array
+  std::size_t words_of_part = 1;  // the key, or the key and its value
+  bool is_array = false;          // the parts' replies are the elements of an array
+  bool is_silent_part = false;    // a part that adds to the session's tally, and replies nothing
 };
 
 /// By its name, in upper or lower case. Null if there is none.
 [[nodiscard]] const Command* find_command(std::string_view name) noexcept;
-[[nodiscard]] std::span<const Command> all_commands_of_server() noexcept;
+/// All, in the order of their names.
+[[nodiscard]] std::span<const Command* const> all_commands() noexcept;
+
+// Each in a source of its own.
+[[nodiscard]] std::span<const Command> string_commands() noexcept;
+[[nodiscard]] std::span<const Command> key_commands() noexcept;
+[[nodiscard]] std::span<const Command> hash_commands() noexcept;
+[[nodiscard]] std::span<const Command> connection_commands() noexcept;
 
 /// Without regard to upper and lower case; `lower` is in lower case.
 [[nodiscard]] bool is_word(std::string_view text, std::string_view lower) noexcept;
@@ -48,8 +57,8 @@ struct Command {
 [[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& number) noexcept;
 /// Whether text matches a pattern of *, ?, [...] and backslashes, as Redis has them.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view text) noexcept;
-/// Writes the error of a call that did not end well; false if it did.
-bool write_failure(const Call& call, Reply& reply);
+/// The error of a call that did not end well.
+[[nodiscard]] const char* describe(Ending ending) noexcept;
 
 // Values with a type begin with a mark; all others are strings.
 inline constexpr std::size_t kMarkBytes = 8;

@@ -48,6 +48,8 @@ void Reply::bulk(std::string_view bytes) {
 
 void Reply::null() { out_ += protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"; }
 
+void Reply::null_array() { out_ += protocol_ == Protocol::resp3 ? "_\r\n" : "*-1\r\n"; }
+
 void Reply::real(double number) {
   std::array<char, 32> digits;
   const std::string_view text = as_text(number, digits);

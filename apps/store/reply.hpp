@@ -23,6 +23,7 @@ class Reply {
   void integer(std::int64_t number) { number_line(':', number); }
   void bulk(std::string_view bytes);
   void null();
+  void null_array();
   void real(double number);
   /// Text for people (INFO).
   void verbatim(std::string_view text);
@@ -30,6 +31,10 @@ class Reply {
   void array(std::size_t elements) { number_line('*', static_cast<std::int64_t>(elements)); }
   void map(std::size_t pairs);
 
+  /// Replies that were written before.
+  void raw(std::string_view replies) { out_ += replies; }
+
+  void use(Protocol protocol) noexcept { protocol_ = protocol; }
   [[nodiscard]] Protocol protocol() const noexcept { return protocol_; }
 
  private:

@@ -77,9 +77,16 @@ void Service::give_back(Call& call) {
   call.release();
   call.owner = nullptr;
   free_calls_.push_back(&call);
-  if (waiters_.empty()) return;
-  make_runnable(*waiters_.front());
-  waiters_.pop_front();
+}
+
+/// Woken anew in each poll while there are calls: one that was woken may need none any more.
+std::size_t Service::poll() {
+  std::size_t done = values_.poll();
+  for (std::size_t free = free_calls_.size(); free > 0 && !waiters_.empty(); --free, ++done) {
+    make_runnable(*waiters_.front());
+    waiters_.pop_front();
+  }
+  return done;
 }
 
 bool Service::take_input(std::size_t bytes) noexcept {

@@ -43,7 +43,7 @@ class Service {
   [[nodiscard]] bool is_password(std::string_view text) const noexcept;
 
   /// Polls the store; returns how much was done. Calls that end make their sessions able to go on.
-  std::size_t poll() { return values_.poll(); }
+  std::size_t poll();
   /// Sessions for which something has happened since they were last taken; each once.
   [[nodiscard]] std::vector<Session*>& runnable() noexcept { return runnable_; }
   void make_runnable(Session& session);
