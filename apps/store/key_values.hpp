@@ -70,7 +70,8 @@ class Call {
   /// Returns whether it has ended. If not, `on_end` is called when it has, within
   /// KeyValues::poll(). Key and value stay as they are until then.
   virtual bool start(const Order& order) = 0;
-  /// Gives back what a large value took.
+  /// Gives back what a large value took. A call that is under way is given up: its change has
+  /// happened as a whole, or not at all.
   virtual void release() = 0;
 
   [[nodiscard]] virtual Ending ending() const = 0;
@@ -96,8 +97,14 @@ class KeyValues {
   virtual ~KeyValues() = default;
 
   [[nodiscard]] virtual std::unique_ptr<Call> make_call() = 0;
-  /// Makes progress; returns how much was done.
+  /// Makes progress; returns how much was done. May throw Error: the store cannot go on.
   virtual std::size_t poll() = 0;
+  /// How many calls are under way.
+  [[nodiscard]] virtual std::size_t under_way() const = 0;
+  // To sleep: arm(); poll once more; wait until the descriptor is readable, too; disarm().
+  virtual void arm() = 0;
+  virtual void disarm() = 0;
+  [[nodiscard]] virtual int descriptor() const = 0;
   /// For INFO: names and values.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> figures() const = 0;
   /// Milliseconds since 1970.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/job.hpp"
@@ -45,7 +46,10 @@ class Service {
   /// Polls the store; returns how much was done. Calls that end make their sessions able to go on.
   std::size_t poll();
   /// Sessions for which something has happened since they were last taken; each once.
-  [[nodiscard]] std::vector<Session*>& runnable() noexcept { return runnable_; }
+  [[nodiscard]] std::vector<Session*> take_runnable() noexcept {
+    return std::exchange(runnable_, {});
+  }
+  [[nodiscard]] bool has_runnable() const noexcept { return !runnable_.empty(); }
   void make_runnable(Session& session);
   void forget(Session& session) noexcept;
 

@@ -29,7 +29,7 @@ namespace dunlin::app::resp {
 class Session {
  public:
   Session(Service& service, std::uint64_t id);
-  /// No call of its own may be under way.
+  /// What is under way is given up.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -49,8 +49,16 @@ class Session {
   [[nodiscard]] bool closing() const noexcept { return closing_; }
   /// The client is gone: nothing more is begun.
   void abandon() noexcept { closing_ = abandoned_ = true; }
-  /// No command is under way.
-  [[nodiscard]] bool idle() const noexcept { return jobs_ == 0; }
+  /// No command is under way, and none that has come is left to be begun.
+  [[nodiscard]] bool idle() const noexcept {
+    return jobs_ == 0 && (closing_ || command_ == nullptr);
+  }
+
+  /// There is something that proceed() could do, now that output was sent.
+  [[nodiscard]] bool can_proceed() const noexcept {
+    return !backlogged() && ((jobs_ > 0 && queue_[first_]->state == Job::State::ended) ||
+                             (!closing_ && command_ == nullptr && begin_ < end_));
+  }
 
   // --- for commands ------------------------------------------------------------------------------
   /// What the parts of a command with several keys add up to.
