@@ -21,6 +21,7 @@ void add_commands(CLI::App& program) {
   add_sim(program);
   add_multicast(program);
   add_daemon(program);
+  add_store(program);
 }
 
 Status run(int argc, const char* const* argv) {

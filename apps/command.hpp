@@ -60,6 +60,7 @@ void add_explain(CLI::App& program);
 void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);
+void add_store(CLI::App& program);
 void add_top(CLI::App& program);
 
 /// All commands of the program, with their help. Used by main() and by the tests.
