@@ -21,6 +21,16 @@
 #include <dunlin/table/layout.hpp>
 #include <dunlin/table/reflect.hpp>
 
+namespace dunlin::detail {
+
+/// Never called; std::optional's constructor, which is only looked at, wants to see it defined.
+template <class U>
+constexpr AnyMember::operator U() const noexcept {
+  __builtin_unreachable();
+}
+
+}  // namespace dunlin::detail
+
 /// A plain struct as the type of a topic, by reflection. Its members are numbers, enums, bools,
 /// std::array, std::string, std::vector, std::optional, and structs of these.
 ///

@@ -21,6 +21,7 @@ struct TypeSupport {
   std::string text = {};
   Extensibility extensibility = Extensibility::final_;
   bool plain = false;     // samples travel as they are; else as XCDR2 with its header
+  bool raw = false;       // a tool's: takes the payloads of any type, by decode()
   bool keyed = false;     // a topic of instances
   std::size_t bytes = 0;  // of an object
 

@@ -16,11 +16,8 @@
 namespace dunlin::detail {
 
 struct AnyMember {
-  /// Never called; std::optional's constructor, which is only looked at, wants to see it defined.
   template <class U>
-  constexpr operator U() const noexcept {
-    __builtin_unreachable();
-  }
+  constexpr operator U() const noexcept;
 };
 template <std::size_t>
 using Member = AnyMember;
