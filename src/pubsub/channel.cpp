@@ -12,6 +12,7 @@ namespace dunlin::pubsub {
 namespace {
 
 constexpr std::string_view kPrefix = "topic.";
+constexpr std::string_view kLevel = "level ";
 constexpr std::size_t kHashDigits = 16;
 
 [[nodiscard]] constexpr bool is_plain_character(char c) noexcept {
@@ -30,7 +31,37 @@ constexpr std::size_t kHashDigits = 16;
   return level == Level::logged ? multicast::Mode::durable : multicast::Mode::ordered;
 }
 
+/// What all members of a topic give alike, beside what their multicasts compare.
+[[nodiscard]] std::string describe_storage(const TopicQos& qos) {
+  std::string text = std::string(kLevel) + std::string(describe(qos.level));
+  if (qos.level != Level::volatile_storage && qos.level != Level::logged) return text;
+  text += qos.history.kind == History::Kind::keep_all
+              ? ", keeps all"
+              : ", keeps last " + std::to_string(qos.history.depth);
+  return text + " of " + std::to_string(qos.max_samples);
+}
+
 }  // namespace
+
+std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup) {
+  if (!subgroup.name.starts_with(kPrefix)) return std::nullopt;
+  const std::size_t space = std::min(subgroup.label.find(' '), subgroup.label.size());
+  TopicInfo info{.name = subgroup.label.substr(0, space),
+                 .type_name = subgroup.label.substr(std::min(space + 1, subgroup.label.size())),
+                 .members = subgroup.members};
+  const std::size_t level = subgroup.options.find(kLevel);
+  if (level == std::string::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(subgroup.options).substr(level + kLevel.size());
+  for (const Level one :
+       {Level::unordered, Level::atomic, Level::volatile_storage, Level::logged}) {
+    const std::string_view name = describe(one);
+    if (rest.substr(0, std::min(rest.find(','), rest.size())) == name) {
+      info.level = one;
+      return info;
+    }
+  }
+  return std::nullopt;
+}
 
 void check_topic_name(const std::string& name) {
   const bool good = !name.empty() && name.size() <= kMaxTopicNameBytes &&
@@ -55,7 +86,7 @@ std::string subgroup_of(const std::string& topic) {
 }
 
 Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
-                 const ParticipantOptions& options, const std::string& /*type_name*/,
+                 const ParticipantOptions& options, const std::string& type_name,
                  Handlers handlers) {
   const std::string subgroup = subgroup_of(topic);
   MulticastOptions cast{.mode = mode_of(qos.level), .ring_bytes = qos.ring_bytes};
@@ -67,13 +98,17 @@ Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
     cast.log_directory = options.log_directory + "/" + subgroup;
     cast.log_disk = options.log_disk;
   }
-  multicast_ = std::make_unique<Multicast>(group, subgroup, std::move(cast));
+  multicast_ = Multicast::join(
+      group, subgroup, std::move(cast),
+      {.options = describe_storage(qos),
+       .label = (topic + " " + type_name).substr(0, kMaxSubgroupTextBytes),
+       .founders = qos.level == Level::logged ? options.log_founders : std::vector<std::string>()});
   multicast_->on_state(std::move(handlers.save), std::move(handlers.load));
   if (qos.level == Level::logged) multicast_->on_replay(std::move(handlers.replay));
 }
 
 bool Channel::members_changed(std::uint64_t& seen) const noexcept {
-  const std::uint64_t now = multicast_->subgroup().view;
+  const std::uint64_t now = multicast_->subgroup().generation();
   if (now == seen) return false;
   seen = now;
   return true;

@@ -21,7 +21,7 @@ class Channel {
     Multicast::Load load;
     multicast::ReplayUpcall replay;
   };
-  /// Throws Error.
+  /// Asks to be in the topic's subgroup. Throws Error.
   Channel(Group& group, const std::string& topic, const TopicQos& qos,
           const ParticipantOptions& options, const std::string& type_name, Handlers handlers);
 
@@ -37,11 +37,13 @@ class Channel {
     return multicast_->largest_in_place();
   }
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return multicast_->subgroup(); }
-  /// While this is the same, the members are.
+  /// Whether the members are others than those that `seen` stands for, which is set.
   [[nodiscard]] bool members_changed(std::uint64_t& seen) const noexcept;
-  void each_table(const std::function<void(const TableCore&)>& look) const {
-    multicast_->each_table(look);
-  }
+  [[nodiscard]] bool joined() const noexcept { return multicast_->joined(); }
+  /// Asks to be out of it; what was sent here must have come back already.
+  void leave() { multicast_->leave(); }
+  [[nodiscard]] bool left() const noexcept { return multicast_->left(); }
+  [[nodiscard]] const std::string& why_left() const noexcept { return multicast_->why_left(); }
 
  private:
   std::unique_ptr<Multicast> multicast_;
@@ -49,6 +51,8 @@ class Channel {
 
 /// Its rank, if it has no name.
 [[nodiscard]] std::string member_name_of(const Fabric& fabric, Rank rank);
+/// What the members of the group tell each other of a topic; none for another layer's subgroup.
+[[nodiscard]] std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup);
 /// The subgroup's name: readable, and different for different topics.
 [[nodiscard]] std::string subgroup_of(const std::string& topic);
 /// Throws Error that quotes the name and the rule.

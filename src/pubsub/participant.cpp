@@ -26,6 +26,7 @@ class ParticipantCore {
     std::size_t done = group.poll();
     // Handlers may make topics: by place.
     for (std::size_t i = 0; i < topics.size(); ++i) done += topics[i]->poll();
+    remove_unused();
     std::exception_ptr failure;
     for (std::size_t i = 0; i < topics.size(); ++i) topics[i]->flush(failure);
     wake_in_time();
@@ -39,6 +40,19 @@ class ParticipantCore {
   std::vector<std::shared_ptr<TopicCore>> topics;
 
  private:
+  /// Topics of which no handle is left: out of their subgroups, then away.
+  void remove_unused() {
+    for (std::size_t i = 0; i < topics.size();) {
+      TopicCore& topic = *topics[i];
+      if (topics[i].use_count() == 1 && topic.unused() && !topic.leaving()) topic.leave();
+      if (topic.leaving() && topic.left()) {
+        topic.end();
+        topics.erase(topics.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+  }
   void wake_in_time() {
     std::uint64_t due_ns = kInfiniteNs;
     for (const auto& topic : topics) due_ns = std::min(due_ns, topic->due_ns());
@@ -60,8 +74,8 @@ Group& DomainParticipant::group() const noexcept { return core_->group; }
 
 std::vector<TopicInfo> DomainParticipant::topics() const {
   std::vector<TopicInfo> all;
-  for (const auto& topic : core_->topics)
-    all.push_back({.name = topic->name(), .level = topic->qos().level});
+  for (const SubgroupInfo& subgroup : core_->group.subgroups())
+    if (auto info = topic_of(subgroup)) all.push_back(std::move(*info));
   return all;
 }
 
@@ -76,8 +90,13 @@ AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name
                    std::shared_ptr<const TypeSupport> type, TopicQos qos) {
   check_topic_name(name);
   ParticipantCore& core = *participant.core_;
-  const auto found = std::ranges::find_if(
+  auto found = std::ranges::find_if(
       core.topics, [&](const auto& topic) { return topic->name() == name; });
+  if (found != core.topics.end() && ((*found)->leaving() || !(*found)->why_refused.empty())) {
+    (*found)->end();  // it is all but gone: this one begins anew
+    core.topics.erase(found);
+    found = core.topics.end();
+  }
   if (found == core.topics.end()) {
     core_ = std::make_shared<TopicCore>(core.group, core.clock, core.options, name, qos,
                                         type->name);
@@ -140,6 +159,7 @@ LivelinessLostStatus AnyWriter::liveliness_lost_status() const noexcept {
   return core_->lost_status;
 }
 Status AnyWriter::status_changes() noexcept { return core_->take_changes(); }
+Status AnyWriter::peek_changes() const noexcept { return core_->changes(); }
 void AnyWriter::on_status(std::function<void(Status)> handler) {
   core_->on_status = std::move(handler);
 }
@@ -168,6 +188,9 @@ AnyReader::Loan AnyReader::read(const Selection& selection) { return lend(select
 bool AnyReader::available(const Selection& selection) const noexcept {
   return core_->available(selection, core_->topic->now_ns());
 }
+bool AnyReader::any(const Selection& selection, const Filter& query) const {
+  return core_->any(selection, core_->topic->now_ns(), query);
+}
 InstanceHandle AnyReader::lookup_instance(const void* key_holder) const {
   return core_->lookup(key_holder);
 }
@@ -191,6 +214,7 @@ SampleRejectedStatus AnyReader::sample_rejected_status() const noexcept {
 }
 SampleLostStatus AnyReader::sample_lost_status() const noexcept { return core_->lost_status; }
 Status AnyReader::status_changes() noexcept { return core_->take_changes(); }
+Status AnyReader::peek_changes() const noexcept { return core_->changes(); }
 void AnyReader::on_status(std::function<void(Status)> handler) {
   core_->on_status = std::move(handler);
 }

@@ -298,6 +298,14 @@ bool ReaderCore::available(const Selection& selection, std::uint64_t now_ns) con
   return false;
 }
 
+bool ReaderCore::any(const Selection& selection, std::uint64_t now_ns,
+                     const AnyReader::Filter& query) const {
+  for (const ReaderSlot* slot = oldest_; slot != nullptr; slot = slot->after)
+    if (slot->info.valid_data && selected(selection, *slot, now_ns) && query(slot->data))
+      return true;
+  return false;
+}
+
 std::size_t ReaderCore::lend(const Selection& selection, bool take,
                              std::vector<ReaderSlot*>& slots, std::vector<SampleInfo>& infos,
                              std::uint64_t now_ns) {

@@ -89,6 +89,8 @@ class ReaderCore {
                    std::vector<SampleInfo>& infos, std::uint64_t now_ns);
   void give_back(std::vector<ReaderSlot*>& slots) noexcept;
   [[nodiscard]] bool available(const Selection& selection, std::uint64_t now_ns) const noexcept;
+  [[nodiscard]] bool any(const Selection& selection, std::uint64_t now_ns,
+                         const AnyReader::Filter& query) const;
   [[nodiscard]] InstanceHandle lookup(const void* key_holder) const;
 
   // --- statuses ----------------------------------------------------------------------------------
@@ -96,6 +98,7 @@ class ReaderCore {
   /// Calls the handler with what has changed since.
   void flush();
   [[nodiscard]] Status take_changes() noexcept;
+  [[nodiscard]] Status changes() const noexcept { return changes_; }
   void changed(Status status) noexcept;
 
   std::shared_ptr<TopicCore> topic;

@@ -48,7 +48,7 @@ TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
                         .replay = [this](const multicast::Logged& logged) { replay(logged); }});
 }
 
-bool TopicCore::joined() const noexcept { return channel_ != nullptr && !places_.empty(); }
+bool TopicCore::joined() const noexcept { return channel_ != nullptr && channel_->joined(); }
 bool TopicCore::ended() const noexcept { return ended_ || group_.ended(); }
 
 std::size_t TopicCore::poll() {
@@ -56,6 +56,8 @@ std::size_t TopicCore::poll() {
   if (due_ns_ != kInfiniteNs) now_ns_ = clock_->now_ns();
   if (channel_->members_changed(members_seen_)) refresh_members();
   close_endpoints();
+  if (channel_->left() && why_refused.empty() && !leaving_) [[unlikely]]
+    on_left();
   std::size_t done = outbox_.empty() ? 0 : send_outbox();
   done += drain();
   for (const auto& reader : readers_) due_at(reader->next_due_ns());
@@ -64,6 +66,19 @@ std::size_t TopicCore::poll() {
     if (now_ns_ >= due_ns_) check_time();
   }
   return done;
+}
+
+/// This member is out of the topic's subgroup, and did not ask for it.
+void TopicCore::on_left() {
+  why_refused = channel_->why_left().empty()
+                    ? "topic '" + name_ + "': this member is out of its subgroup"
+                    : "topic '" + name_ + "': " + channel_->why_left();
+  for (const auto& writer : writers_) {
+    writer->active = false;
+    writer->why_refused = why_refused;
+  }
+  for (const auto& reader : readers_) reader->why_refused = why_refused;
+  outbox_.clear();
 }
 
 std::size_t TopicCore::send_outbox() {
@@ -253,7 +268,16 @@ void TopicCore::close_endpoints() {
 }
 
 bool TopicCore::unused() const noexcept {
-  return writers_.empty() && readers_.empty() && outbox_.empty();
+  if (!writers_.empty() || !readers_.empty() || !outbox_.empty()) return false;
+  const auto mine = members_.find(me_);
+  return mine == members_.end() ||
+         (mine->second.readers.empty() &&
+          std::ranges::all_of(mine->second.writers, [](const auto& one) { return !one; }));
+}
+
+void TopicCore::leave() {
+  leaving_ = true;
+  if (channel_) channel_->leave();
 }
 
 void TopicCore::end() noexcept {

@@ -42,8 +42,12 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::size_t poll();
   /// Tells handlers what has changed. The first exception of a handler.
   void flush(std::exception_ptr& failure);
-  /// Nobody here uses it any more, and the others have been told.
+  /// No entity of it is left here, and all that was sent here has come back.
   [[nodiscard]] bool unused() const noexcept;
+  /// Asks to be out of the topic's subgroup.
+  void leave();
+  [[nodiscard]] bool leaving() const noexcept { return leaving_; }
+  [[nodiscard]] bool left() const noexcept { return !channel_ || channel_->left(); }
   /// Entities that are left say `ended`.
   void end() noexcept;
 
@@ -90,6 +94,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   };
 
   // topic_core.cpp
+  void on_left();
   std::size_t drain();
   std::size_t send_outbox();
   [[nodiscard]] bool waits_for_a_reader();
@@ -142,6 +147,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::uint64_t due_ns_ = 0;
   std::exception_ptr failure_;  // of a handler, while messages are given to others
   bool ended_ = false;
+  bool leaving_ = false;
   bool inconsistent_changed_ = false;
   std::unique_ptr<Channel> channel_;  // last: its handlers use the others
 };

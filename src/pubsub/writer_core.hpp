@@ -34,6 +34,7 @@ class WriterCore {
   [[nodiscard]] bool wants_flush() const noexcept { return pending_ != Status::none; }
   void flush();
   [[nodiscard]] Status take_changes() noexcept;
+  [[nodiscard]] Status changes() const noexcept { return changes_; }
 
   std::shared_ptr<TopicCore> topic;
   std::function<void(Status)> on_status;

@@ -142,10 +142,15 @@ class AnyWriter {
   [[nodiscard]] LivelinessLostStatus liveliness_lost_status() const noexcept;
   /// Statuses that changed since they were last looked at by this call.
   [[nodiscard]] Status status_changes() noexcept;
+  [[nodiscard]] Status peek_changes() const noexcept;
   /// Called from poll() with each status that changed; null: none.
   void on_status(std::function<void(Status)> handler);
   void close();
   explicit operator bool() const noexcept { return core_ != nullptr; }
+  /// For handlers of the writer itself, which must not keep it.
+  using Weak = std::weak_ptr<WriterCore>;
+  explicit AnyWriter(const Weak& weak) : core_(weak.lock()) {}
+  [[nodiscard]] Weak weak() const noexcept { return core_; }
 
  private:
   enum class Put : std::uint8_t { sample, dispose, unregister };
@@ -187,6 +192,8 @@ class AnyReader {
   [[nodiscard]] Loan read(const Selection& selection = {});
   /// Whether a take() of these would find any.
   [[nodiscard]] bool available(const Selection& selection = {}) const noexcept;
+  /// Whether any of these is one for which `query` returns true.
+  [[nodiscard]] bool any(const Selection& selection, const Filter& query) const;
   /// The instance of these key members; 0: there is none.
   [[nodiscard]] InstanceHandle lookup_instance(const void* key_holder) const;
 
@@ -200,9 +207,14 @@ class AnyReader {
   [[nodiscard]] SampleRejectedStatus sample_rejected_status() const noexcept;
   [[nodiscard]] SampleLostStatus sample_lost_status() const noexcept;
   [[nodiscard]] Status status_changes() noexcept;
+  [[nodiscard]] Status peek_changes() const noexcept;
   void on_status(std::function<void(Status)> handler);
   void close();
   explicit operator bool() const noexcept { return core_ != nullptr; }
+  /// For handlers of the reader itself, which must not keep it.
+  using Weak = std::weak_ptr<ReaderCore>;
+  explicit AnyReader(const Weak& weak) : core_(weak.lock()) {}
+  [[nodiscard]] Weak weak() const noexcept { return core_; }
 
  private:
   Loan lend(const Selection& selection, bool take);
