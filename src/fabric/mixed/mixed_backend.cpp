@@ -37,7 +37,8 @@ std::string describe_ways(std::span<const Way> ways, Rank own,
     if (kind == kinds.end()) kind = kinds.insert(kind, {&ways[peer], {}});
     kind->peers += (kind->peers.empty() ? "" : ", ") + member_text(names, peer);
   }
-  std::ranges::stable_partition(kinds, [](const Kind& kind) { return kind.way->here; });
+  std::stable_partition(kinds.begin(), kinds.end(),
+                        [](const Kind& kind) { return kind.way->here; });
   std::string text;
   for (const Kind& kind : kinds)
     text += (text.empty() ? "" : "; ") + (kind.way->here ? "shared memory" : network) + " with " +
