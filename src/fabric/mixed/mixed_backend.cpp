@@ -67,6 +67,7 @@ void MixedBackend::start() {
 
 void MixedBackend::describe() const {
   std::vector<std::string> names;
+  names.reserve(core().size());
   for (Rank peer = 0; peer < core().size(); ++peer)
     names.push_back(core().fabric().member_name(peer));
   names.resize(std::max(names.size(), ways_.size()));
