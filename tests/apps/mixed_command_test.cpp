@@ -35,7 +35,7 @@ TEST(MixedCommand, MulticastsAmongFourMembersOnEachOfTwoHosts) {
     members.emplace_back(
         common.words(std::string(1, kNames[i]),
                      {"--members", "a,b,c,d,e,f,g,h", "--rendezvous", Hosts::address(0) + ":7700",
-                      "--listen", Hosts::address(host_of(i)) + port, "--rate", "200"}),
+                      "--listen", Hosts::address(host_of(i)) + port}),
         [&hosts, i] { hosts.enter(host_of(i)); });
   }
   EXPECT_TRUE(

@@ -18,8 +18,8 @@
 ///                                        .rendezvous = "10.0.0.1:7700", .secret = secret});
 namespace dunlin::mixed {
 
-/// As for tcp: `device`, `address` and `encrypt` are about the members on other hosts. If `provider`
-/// is given, libfabric's network takes the place of TCP.
+/// As for tcp: `device`, `address` and `encrypt` are about the members on other hosts. If
+/// `provider` is given, libfabric's network takes the place of TCP.
 using JoinOptions = NetworkJoinOptions;
 
 /// Joins a group: returns when every member is there and all are connected. Throws Error.

@@ -141,7 +141,15 @@ std::string OwnHost::try_to_share() {
         shm::claim(address_of(host_), shm::Holder::is_examined);
     if (!listener) return "another process listens at its socket";
     const mapping::OwnMapping memory =
-        mapping::create_mapping({.bytes = kCacheLineBytes, .fabric = "auto"}, std::nullopt);
+        mapping::create_mapping({.kind = mapping::MappingKind::ring,
+                                 .owner_pid = static_cast<std::uint32_t>(getpid()),
+                                 .owner_uid = geteuid(),
+                                 .members = 1,
+                                 .incarnation = host_.listener,
+                                 .bytes = kCacheLineBytes,
+                                 .fabric = "auto",
+                                 .group = "auto"},
+                                std::nullopt);
     const std::optional<shm::Descriptor> there = shm::connect_to(address_of(host_));
     const shm::Descriptor here = shm::take_connection(*listener);
     if (!there || !here) return "it cannot connect to its own socket";

@@ -37,7 +37,8 @@ std::string describe_ways(std::span<const Way> ways, Rank own,
     if (kind == kinds.end()) kind = kinds.insert(kind, {&ways[peer], {}});
     kind->peers += (kind->peers.empty() ? "" : ", ") + member_text(names, peer);
   }
-  std::ranges::stable_partition(kinds, [](const Kind& kind) { return kind.way->here; });
+  std::stable_partition(kinds.begin(), kinds.end(),
+                        [](const Kind& kind) { return kind.way->here; });
   std::string text;
   for (const Kind& kind : kinds)
     text += (text.empty() ? "" : "; ") + (kind.way->here ? "shared memory" : network) + " with " +
@@ -66,6 +67,7 @@ void MixedBackend::start() {
 
 void MixedBackend::describe() const {
   std::vector<std::string> names;
+  names.reserve(core().size());
   for (Rank peer = 0; peer < core().size(); ++peer)
     names.push_back(core().fabric().member_name(peer));
   names.resize(std::max(names.size(), ways_.size()));

@@ -136,6 +136,7 @@ Attachment Linking::attachment() {
 
 std::vector<Rank> Linking::missing() const {
   std::vector<Rank> all;
+  all.reserve(awaiting_.size());
   for (const Awaiting& peer : awaiting_) all.push_back(peer.rank);
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
 #include "fabric/mixed/join.hpp"
@@ -49,6 +50,20 @@ std::vector<Backend> mixed_backends() {
 
 DUNLIN_CONFORMANCE(Mixed, mixed_backends);
 DUNLIN_CONFORMANCE_SUITE(Mixed, Forming, mixed_backends);
+
+/// What the suite would not notice.
+TEST(MixedGroup, SharesMemoryWithinAHostAndNotBetweenHosts) {
+  const std::unique_ptr<Group> group = on_hosts("in_pairs", in_pairs).start(4);
+  for (Rank rank = 0; rank < 4; ++rank) {
+    const std::string& ways = group->node(rank).description();
+    const Rank neighbour = rank ^ 1;
+    EXPECT_NE(ways.find("shared memory with rank " + std::to_string(neighbour) + " (on this host)"),
+              std::string::npos)
+        << ways;
+    EXPECT_NE(ways.find("(on another host)"), std::string::npos) << ways;
+    EXPECT_EQ(group->node(rank).host_members(), 2U);
+  }
+}
 
 namespace {
 
