@@ -27,7 +27,7 @@ std::unique_ptr<AttachedBackend> make_backend(Descriptor socket, const SharedMem
                                               AttachedMembers& members, const std::string& daemon,
                                               const Packet& packet) {
   return std::make_unique<AttachedBackend>(std::move(socket), control_of(memory.memory().data()),
-                                           members, daemon, packet.beat_ms);
+                                           members, daemon, packet);
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ bool AttachedSpace::describe(const SegmentOperation& op, Request& request) noexc
     request.flags = kIsInline;
     std::memcpy(request.data.data() + lead, call.memory, call.bytes);
   } else {
-    memory::place(buffer(request.slot) + lead, call.memory, call.bytes);
+    memory::copy_unwatched(buffer(request.slot) + lead, call.memory, call.bytes);
   }
   return true;
 }
@@ -213,6 +213,7 @@ std::size_t AttachedSpace::poll_part() {
   while (take(reply, memory_.memory().data() + layout_.reply_at(replies_), replies_ + 1)) {
     ++replies_;
     ++done;
+    __builtin_prefetch(memory_.memory().data() + layout_.reply_at(replies_));
     take_reply(reply);
   }
   if (!undo_.empty()) send_undone();
@@ -248,7 +249,7 @@ void AttachedSpace::take_result(SegmentOperation& op, const Request& request,
     if ((request.flags & kIsInline) != 0) {
       std::memcpy(call.memory, reply.data.data() + lead, call.bytes);
     } else {
-      memory::fetch(call.memory, buffer(request.slot) + lead, call.bytes);
+      memory::copy_unwatched(call.memory, buffer(request.slot) + lead, call.bytes);
     }
   }
   SegmentAccess::answer(op) = status == Status::under_way ? Status::lost : status;

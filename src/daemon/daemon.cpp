@@ -11,6 +11,7 @@
 
 #include "daemon/meeting.hpp"
 #include "daemon/session.hpp"
+#include "fabric/shm/membarrier.hpp"
 
 namespace dunlin {
 
@@ -83,6 +84,7 @@ struct DaemonState {
   };
   std::vector<Release> releases;
   std::uint32_t polls_until_look = 1;
+  bool has_barriers = shm::register_for_barriers();
 };
 
 namespace {
@@ -160,6 +162,7 @@ std::size_t DaemonState::poll_clients() {
       }
     } else if (client.fruitless >= kPollsBeforeRest) {
       session.rest();
+      if (has_barriers) shm::barrier_on_all_processors();
     }
   }
   return done;
@@ -167,8 +170,13 @@ std::size_t DaemonState::poll_clients() {
 
 /// Before a sleep: the next poll finds what came before clients had to ring.
 void DaemonState::rest_all() {
+  bool any = false;
   for (const std::uint32_t index : busy)
-    if (!clients[index]->session->rests()) clients[index]->session->rest();
+    if (!clients[index]->session->rests()) {
+      clients[index]->session->rest();
+      any = true;
+    }
+  if (any && has_barriers) shm::barrier_on_all_processors();
   polls_until_look = 1;
 }
 
@@ -248,7 +256,8 @@ void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
                                                          .quota_locks = options.quota_locks,
                                                          .index = index});
   Packet packet;
-  packet.slots = layout.slots;
+  packet.slots = static_cast<std::uint16_t>(layout.slots);
+  packet.needs_fence = has_barriers ? 0 : 1;
   packet.transfer_bytes = layout.transfer_bytes;
   packet.rank = space.fabric().rank();
   packet.members = space.progress().size();
