@@ -53,6 +53,7 @@ AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const Pl
   setup.sleeper.emplace();
   fabric_ = make_fabric(std::move(setup), std::move(backend));
   progress_ = std::make_unique<remote::Progress>(*fabric_, members_);
+  free_.reserve(layout_.slots);
   for (std::uint32_t slot = layout_.slots; slot > 0; --slot)
     free_.push_back(static_cast<std::uint16_t>(slot - 1));
   progress_->add(*this);

@@ -72,7 +72,7 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   (void)run_real({"bench", "bogus", "--quick"});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
-            "multicast\n"
+            "multicast, daemon\n"
             "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
             "routing\n");
 }
