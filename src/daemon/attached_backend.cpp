@@ -1,5 +1,7 @@
 #include "daemon/attached_backend.hpp"
 
+#include <atomic>
+
 #include "fabric/shm/membarrier.hpp"
 
 namespace dunlin::attached {
@@ -12,12 +14,13 @@ constexpr std::uint64_t kSocketTag = 1;
 }  // namespace
 
 AttachedBackend::AttachedBackend(Descriptor socket, Control& control, AttachedMembers& members,
-                                 std::string daemon, std::uint32_t beat_ms)
+                                 std::string daemon, const Packet& welcome)
     : socket_(std::move(socket)),
       control_(control),
       members_(members),
       daemon_(std::move(daemon)),
-      beat_ns_(std::uint64_t{beat_ms} * 1'000'000) {}
+      beat_ns_(std::uint64_t{welcome.beat_ms} * 1'000'000),
+      needs_fence_(!shm::register_for_barriers() || welcome.needs_fence != 0) {}
 
 AttachedBackend::~AttachedBackend() {
   if (has_core() && core().in_own_process()) hang_up(socket_);
@@ -29,7 +32,10 @@ void AttachedBackend::start() {
 }
 
 void AttachedBackend::ring_if_daemon_rests() noexcept {
-  shm::full_fence();  // the request comes before the look
+  // The request comes before the look: by a fence here, or by the daemon's barrier.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (needs_fence_) [[unlikely]]
+    shm::full_fence();
   if (memory::load(control_.daemon_rests) != 0) [[unlikely]]
     ring(socket_);
 }

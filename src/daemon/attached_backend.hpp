@@ -31,7 +31,7 @@ class AttachedMembers final : public remote::Membership {
 class AttachedBackend final : public FabricBackend {
  public:
   AttachedBackend(Descriptor socket, Control& control, AttachedMembers& members, std::string daemon,
-                  std::uint32_t beat_ms);
+                  const Packet& welcome);
   ~AttachedBackend() override;
 
   /// A request was published: DMN-R2.
@@ -81,6 +81,7 @@ class AttachedBackend final : public FabricBackend {
   AttachedMembers& members_;
   std::string daemon_;
   std::uint64_t beat_ns_;
+  bool needs_fence_;
   std::uint64_t next_beat_ns_ = 0;
   std::uint64_t beats_ = 0;
   std::uint32_t polls_until_look_ = 1;

@@ -27,7 +27,7 @@ std::unique_ptr<AttachedBackend> make_backend(Descriptor socket, const SharedMem
                                               AttachedMembers& members, const std::string& daemon,
                                               const Packet& packet) {
   return std::make_unique<AttachedBackend>(std::move(socket), control_of(memory.memory().data()),
-                                           members, daemon, packet.beat_ms);
+                                           members, daemon, packet);
 }
 
 }  // namespace
@@ -53,6 +53,7 @@ AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const Pl
   setup.sleeper.emplace();
   fabric_ = make_fabric(std::move(setup), std::move(backend));
   progress_ = std::make_unique<remote::Progress>(*fabric_, members_);
+  free_.reserve(layout_.slots);
   for (std::uint32_t slot = layout_.slots; slot > 0; --slot)
     free_.push_back(static_cast<std::uint16_t>(slot - 1));
   progress_->add(*this);
@@ -157,7 +158,7 @@ bool AttachedSpace::describe(const SegmentOperation& op, Request& request) noexc
     request.flags = kIsInline;
     std::memcpy(request.data.data() + lead, call.memory, call.bytes);
   } else {
-    memory::place(buffer(request.slot) + lead, call.memory, call.bytes);
+    memory::copy_unwatched(buffer(request.slot) + lead, call.memory, call.bytes);
   }
   return true;
 }
@@ -213,6 +214,7 @@ std::size_t AttachedSpace::poll_part() {
   while (take(reply, memory_.memory().data() + layout_.reply_at(replies_), replies_ + 1)) {
     ++replies_;
     ++done;
+    __builtin_prefetch(memory_.memory().data() + layout_.reply_at(replies_));
     take_reply(reply);
   }
   if (!undo_.empty()) send_undone();
@@ -248,7 +250,7 @@ void AttachedSpace::take_result(SegmentOperation& op, const Request& request,
     if ((request.flags & kIsInline) != 0) {
       std::memcpy(call.memory, reply.data.data() + lead, call.bytes);
     } else {
-      memory::fetch(call.memory, buffer(request.slot) + lead, call.bytes);
+      memory::copy_unwatched(call.memory, buffer(request.slot) + lead, call.bytes);
     }
   }
   SegmentAccess::answer(op) = status == Status::under_way ? Status::lost : status;

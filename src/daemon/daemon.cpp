@@ -11,6 +11,7 @@
 
 #include "daemon/meeting.hpp"
 #include "daemon/session.hpp"
+#include "fabric/shm/membarrier.hpp"
 
 namespace dunlin {
 
@@ -32,7 +33,9 @@ constexpr int kSocketsAtOnce = 64;
 /// Besides one for each client: of the process, its fabric and its log.
 constexpr std::uint32_t kOtherDescriptors = 256;
 
-struct Client {
+}  // namespace
+
+struct DaemonClient {
   Descriptor socket;
   std::unique_ptr<attached::SharedMemory> memory;
   std::unique_ptr<Session> session;
@@ -42,8 +45,6 @@ struct Client {
   std::uint64_t beat_at_ns = 0;
   bool ended = false;
 };
-
-}  // namespace
 
 struct DaemonState {
   DaemonState(SegmentSpace& its_space, DaemonOptions its_options);
@@ -69,8 +70,8 @@ struct DaemonState {
   Descriptor epoll;
   attached::Ledger ledger;
   std::vector<std::uint32_t> replied;
-  std::vector<std::unique_ptr<Client>> clients;  // by index
-  std::vector<std::uint32_t> busy;               // that do not rest
+  std::vector<std::unique_ptr<DaemonClient>> clients;  // by index
+  std::vector<std::uint32_t> busy;                     // that do not rest
   std::uint32_t living = 0;
   std::uint32_t ending = 0;
   std::uint64_t next_owner = 1;
@@ -83,6 +84,7 @@ struct DaemonState {
   };
   std::vector<Release> releases;
   std::uint32_t polls_until_look = 1;
+  bool has_barriers = shm::register_for_barriers();
 };
 
 namespace {
@@ -144,7 +146,7 @@ std::size_t DaemonState::poll_clients() {
   std::size_t done = 0;
   for (std::size_t i = busy.size(); i > 0; --i) {
     const std::uint32_t index = busy[i - 1];
-    Client& client = *clients[index];
+    DaemonClient& client = *clients[index];
     Session& session = *client.session;
     const std::size_t taken = session.poll();
     done += taken;
@@ -160,6 +162,7 @@ std::size_t DaemonState::poll_clients() {
       }
     } else if (client.fruitless >= kPollsBeforeRest) {
       session.rest();
+      if (has_barriers) shm::barrier_on_all_processors();
     }
   }
   return done;
@@ -167,8 +170,13 @@ std::size_t DaemonState::poll_clients() {
 
 /// Before a sleep: the next poll finds what came before clients had to ring.
 void DaemonState::rest_all() {
+  bool any = false;
   for (const std::uint32_t index : busy)
-    if (!clients[index]->session->rests()) clients[index]->session->rest();
+    if (!clients[index]->session->rests()) {
+      clients[index]->session->rest();
+      any = true;
+    }
+  if (any && has_barriers) shm::barrier_on_all_processors();
   polls_until_look = 1;
 }
 
@@ -193,7 +201,7 @@ std::size_t DaemonState::look_at_sockets() {
       continue;
     }
     const auto index = static_cast<std::uint32_t>(tag);
-    Client* const client = clients[index].get();
+    DaemonClient* const client = clients[index].get();
     if (client == nullptr || client->ended) continue;
     if (!attached::take_rings(client->socket)) {
       cut_off(index, {});
@@ -233,7 +241,7 @@ void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
   const auto free = std::ranges::find_if(clients, [](const auto& one) { return !one; });
   const auto index = static_cast<std::uint32_t>(free - clients.begin());
   Descriptor file;
-  auto client = std::make_unique<Client>();
+  auto client = std::make_unique<DaemonClient>();
   try {
     file = attached::make_memory(layout.bytes());
     client->memory = std::make_unique<attached::SharedMemory>(file, layout.bytes());
@@ -248,7 +256,8 @@ void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
                                                          .quota_locks = options.quota_locks,
                                                          .index = index});
   Packet packet;
-  packet.slots = layout.slots;
+  packet.slots = static_cast<std::uint16_t>(layout.slots);
+  packet.needs_fence = has_barriers ? 0 : 1;
   packet.transfer_bytes = layout.transfer_bytes;
   packet.rank = space.fabric().rank();
   packet.members = space.progress().size();
@@ -270,7 +279,7 @@ void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
 }
 
 void DaemonState::cut_off(std::uint32_t index, const std::string& why) {
-  Client& client = *clients[index];
+  DaemonClient& client = *clients[index];
   if (!why.empty())
     last_cut_off = "client " + std::to_string(index) + " (pid " + std::to_string(client.pid) +
                    ") was cut off: " + why;
@@ -316,7 +325,7 @@ void DaemonState::check_silence() {
   const std::uint64_t now_ns = space.fabric().now_ns();
   const std::uint64_t timeout_ns = std::uint64_t{options.silence_timeout_ms} * 1'000'000;
   for (std::uint32_t index = 0; index < clients.size(); ++index) {
-    Client* const client = clients[index].get();
+    DaemonClient* const client = clients[index].get();
     if (client == nullptr || client->ended) continue;
     const std::uint64_t beats = client->session->beats();
     if (beats != client->beats) {

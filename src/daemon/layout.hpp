@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -140,19 +141,27 @@ static_assert(Layout{.slots = 32, .transfer_bytes = 65'536}.buffer_at(1) == 4096
   return *reinterpret_cast<Control*>(memory);
 }
 
+/// An entry as the words of its line.
+using Words = std::array<std::uint64_t, kCacheLineBytes / kWordBytes>;
+
 /// Appends an entry to a ring: who sees its number sees all of it.
 template <class Entry>
 void publish(std::byte* at, const Entry& entry) noexcept {
-  memory::place(at + 8, reinterpret_cast<const std::byte*>(&entry) + 8, sizeof(Entry) - 8);
-  memory::store(*reinterpret_cast<std::uint64_t*>(at), entry.number);
+  auto* const there = reinterpret_cast<std::uint64_t*>(at);
+  const auto words = std::bit_cast<Words>(entry);
+  for (std::size_t i = 1; i < words.size(); ++i) memory::store(there[i], words[i]);
+  memory::store(there[0], words[0]);
 }
 
 /// Whether the entry of this number has come; then it is copied.
 template <class Entry>
 [[nodiscard]] bool take(Entry& entry, const std::byte* at, std::uint64_t number) noexcept {
-  if (memory::load(*reinterpret_cast<const std::uint64_t*>(at)) != number) return false;
-  entry.number = number;
-  memory::fetch(reinterpret_cast<std::byte*>(&entry) + 8, at + 8, sizeof(Entry) - 8);
+  const auto* const there = reinterpret_cast<const std::uint64_t*>(at);
+  Words words;
+  words[0] = memory::load(there[0]);
+  if (words[0] != number) return false;
+  for (std::size_t i = 1; i < words.size(); ++i) words[i] = memory::load(there[i]);
+  entry = std::bit_cast<Entry>(words);
   return true;
 }
 

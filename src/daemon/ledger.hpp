@@ -26,7 +26,9 @@ class Ledger {
   }
   void refund(Account account, std::uint64_t bytes) noexcept {
     const auto found = used_.find(account);
-    if (found != used_.end() && (found->second -= bytes) == 0) used_.erase(found);
+    if (found == used_.end()) return;
+    found->second -= bytes;
+    if (found->second == 0) used_.erase(found);
   }
   /// A segment exists for which so much was charged.
   void record(Key key, Account account, std::uint64_t bytes) {

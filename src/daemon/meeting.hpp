@@ -32,8 +32,9 @@ struct Packet {
   std::uint32_t magic = kPacketMagic;
   std::uint16_t version = kProtocolVersion;
   PacketType type = PacketType::welcome;
-  std::uint32_t slots = 0;
-  std::uint32_t rank = 0;  // of the daemon
+  std::uint16_t slots = 0;
+  std::uint16_t needs_fence = 0;  // 1: a client must fence before it reads `daemon_rests`
+  std::uint32_t rank = 0;         // of the daemon
   std::uint64_t transfer_bytes = 0;
   std::uint32_t members = 0;
   std::uint32_t beat_ms = 0;  // the client must poll so often; 0: whenever it likes
@@ -43,6 +44,7 @@ struct Packet {
 };
 static_assert(offsetof(Packet, type) == 6);
 static_assert(offsetof(Packet, slots) == 8);
+static_assert(offsetof(Packet, needs_fence) == 10);
 static_assert(offsetof(Packet, rank) == 12);
 static_assert(offsetof(Packet, transfer_bytes) == 16);
 static_assert(offsetof(Packet, members) == 24);

@@ -72,6 +72,7 @@ std::size_t Session::poll() {
          take(request, memory_.data() + layout_.request_at(requests_), requests_ + 1)) {
     ++requests_;
     ++done;
+    __builtin_prefetch(memory_.data() + layout_.request_at(requests_));
     take_request(request);
   }
   return done;
@@ -151,7 +152,7 @@ bool Session::start_transfer(Slot& slot) {
     } else if (is_injected(FaultInjection::put_uses_the_clients_bytes)) {
       call.memory = shared_buffer(slot) + lead(request);
     } else {
-      memory::fetch(own, shared_buffer(slot) + lead(request), request.bytes);
+      memory::copy_unwatched(own, shared_buffer(slot) + lead(request), request.bytes);
     }
   } else if ((request.flags & kOneVersion) != 0) {
     call.wanted_version = request.argument;
@@ -276,7 +277,7 @@ void Session::reply(Slot& slot, Status status, const Outcome& outcome) {
     if ((request.flags & kIsInline) != 0) {
       std::memcpy(entry.data.data() + lead(request), own, request.bytes);
     } else {
-      memory::place(shared_buffer(slot) + lead(request), own, request.bytes);
+      memory::copy_unwatched(shared_buffer(slot) + lead(request), own, request.bytes);
     }
   }
   publish(memory_.data() + layout_.reply_at(replies_), entry);

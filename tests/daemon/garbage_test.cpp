@@ -12,7 +12,6 @@ namespace dunlin {
 namespace {
 
 using attached::Call;
-using attached::Layout;
 using test::Hostile;
 
 TEST(DaemonGarbage, DoesNotHarmTheDaemonOrOtherClients) {
