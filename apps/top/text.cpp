@@ -250,8 +250,9 @@ std::string view_text(std::uint64_t generation) {
 /// A multicast in the terms of an operator; the columns of its table are for the members.
 void print_multicast(std::vector<Line>& to, const Sample& sample, const Group& group,
                      const Table& table, std::string_view subgroup, const Page& page) {
-  std::string title = fmt::format("multicast {}: view {}, {}", printable(subgroup),
-                                  view_text(table.generation), counted(table.ranks.size(), "member"));
+  std::string title =
+      fmt::format("multicast {}: view {}, {}", printable(subgroup), view_text(table.generation),
+                  counted(table.ranks.size(), "member"));
   if (table.made_ns) title += ", since " + ago(sample, *table.made_ns);
   const std::optional<Rank> slowest = table.slowest();
   if (slowest) title += "; slowest: " + printable(group.name_of(*slowest));
