@@ -87,9 +87,9 @@ class Group {
   /// Asks to be out of it; the participant's left() is called when this member is. Does nothing if
   /// it is in no such subgroup.
   void leave_subgroup(const std::string& subgroup);
-  /// This participant of such a subgroup is not called any more: this member is out of the subgroup,
-  /// and tells the others. What was received and not delivered is not delivered. Does nothing if the
-  /// participant has left, or never joined.
+  /// This participant of such a subgroup is not called any more: this member is out of the
+  /// subgroup, and tells the others. What was received and not delivered is not delivered. Does
+  /// nothing if the participant has left, or never joined.
   void detach_subgroup(SubgroupParticipant& participant) noexcept;
   /// Asks that all its members leave it. Any member of the group may.
   void remove_subgroup(const std::string& subgroup);
@@ -150,11 +150,11 @@ struct SubgroupSpec {
 struct Subgroup {
   std::string name;
   std::uint64_t view = 0;
-  std::uint64_t change = 0;            // of one that came at run time: its number in the view
-  std::vector<Rank> members = {};      // ranks in the fabric, in the view's order
+  std::uint64_t change = 0;                 // of one that came at run time: its number in the view
+  std::vector<Rank> members = {};           // ranks in the fabric, in the view's order
   std::vector<std::uint32_t> senders = {};  // places in `members`, ascending
-  bool lacks_state = false;            // nothing may be delivered here before take_state()
-  bool had_members = false;            // in an earlier view, whoever that was
+  bool lacks_state = false;                 // nothing may be delivered here before take_state()
+  bool had_members = false;                 // in an earlier view, whoever that was
   /// Of its regions: different for each view, and each change in it.
   [[nodiscard]] std::uint64_t generation() const noexcept {
     return change == 0 ? view : view << kChangeBits | change;

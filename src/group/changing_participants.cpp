@@ -61,9 +61,8 @@ std::size_t ChangingSubgroups::ask_for_states() {
       membership.asked = true;
       const std::optional<Rank> place = place_of(membership.whom[membership.asks]);
       if (place)
-        send(MemberSet(std::uint64_t{1} << *place), {.kind = Kind::want,
-                                                     .name = membership.name,
-                                                     .generation = membership.generation});
+        send(MemberSet(std::uint64_t{1} << *place),
+             {.kind = Kind::want, .name = membership.name, .generation = membership.generation});
       continue;
     }
     // If some fail, another view comes, and they are asked again.

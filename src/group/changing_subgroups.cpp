@@ -124,9 +124,8 @@ void ChangingSubgroups::send(MemberSet to, const SubgroupMessage& message) {
   for (const Rank place : to) {
     if (place == view_.me || place >= ranks_.size()) continue;
     if (bytes.empty())
-      bytes = encode(ControlMessage{.kind = ControlMessage::Kind::subgroups,
-                                    .view = view_.number,
-                                    .bytes = encode(message)});
+      bytes = encode(ControlMessage{
+          .kind = ControlMessage::Kind::subgroups, .view = view_.number, .bytes = encode(message)});
     channel_.send(ranks_[place], bytes);
   }
 }

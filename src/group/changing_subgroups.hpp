@@ -39,7 +39,8 @@ class ChangingSubgroups {
   void remove(const std::string& name);
   [[nodiscard]] std::vector<SubgroupInfo> infos() const;
   void on_change(Group::SubgroupHandler handler) {
-    handler_ = handler ? std::make_shared<const Group::SubgroupHandler>(std::move(handler)) : nullptr;
+    handler_ =
+        handler ? std::make_shared<const Group::SubgroupHandler>(std::move(handler)) : nullptr;
   }
 
   // --- from view to view -------------------------------------------------------------------------

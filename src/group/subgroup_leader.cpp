@@ -5,7 +5,6 @@
 
 #include <dunlin/group.hpp>
 
-
 namespace dunlin::group {
 namespace {
 
@@ -111,7 +110,7 @@ void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupRepo
 
 void SubgroupLeader::take_wish(Rank from, const SubgroupReport& report) {
   const bool asks = report.wants_in || report.generation != 0 || report.removes;
-  if (!entries_.contains(report.name) && !asks)
+  if (!entries_.contains(report.name) && (!asks || report.removes))
     return refuse(from, report.name, report.attempt, "");
   if (!entries_.contains(report.name) && entries_.size() >= room_)
     return refuse(from, report.name, report.attempt,
@@ -155,11 +154,9 @@ void SubgroupLeader::wish_out(Rank from, Entry& entry, const SubgroupReport& rep
 
 void SubgroupLeader::refuse(Rank to, const std::string& name, std::uint32_t attempt,
                             const std::string& why) {
-  outgoing_.push_back({.to = only(to),
-                       .message = {.kind = Kind::refused,
-                                   .name = name,
-                                   .attempt = attempt,
-                                   .text = why}});
+  outgoing_.push_back(
+      {.to = only(to),
+       .message = {.kind = Kind::refused, .name = name, .attempt = attempt, .text = why}});
 }
 
 void SubgroupLeader::refuse_all_in(const std::string& name, Entry& entry, const std::string& why) {

@@ -11,8 +11,8 @@
 #include "group/subgroup_message.hpp"
 
 /// The leader of a view decides in which order the members' wishes change the subgroups that come
-/// and go at run time. Pure: messages go in, messages come out. docs/group.md gives the rules GRP-D1
-/// to GRP-D8. The leader is the view's first member; a view in which it fails ends.
+/// and go at run time. Pure: messages go in, messages come out. docs/group.md gives the rules
+/// GRP-D1 to GRP-D8. The leader is the view's first member; a view in which it fails ends.
 namespace dunlin::group {
 
 class SubgroupLeader {
@@ -37,19 +37,19 @@ class SubgroupLeader {
     std::string label = {};
     std::vector<std::string> founders = {};
     // --- what the members wish
-    MemberSet in = {};        // to be members
-    MemberSet out = {};       // and not to be any more
-    MemberSet sending = {};   // of the members, and of those in `in`
-    bool removed = false;     // all are to be out
+    MemberSet in = {};                         // to be members
+    MemberSet out = {};                        // and not to be any more
+    MemberSet sending = {};                    // of the members, and of those in `in`
+    bool removed = false;                      // all are to be out
     std::vector<std::uint32_t> attempts = {};  // by place in the view
     // --- what they have
     std::uint64_t generation = 0;  // the latest; 0: none
     MemberSet members = {};        // by that
     MemberSet senders = {};
     std::optional<std::vector<std::uint64_t>> trim = {};  // the least received of those heard
-    MemberSet behind = {};               // that have an earlier one,
-    std::vector<SubgroupEnd> ends = {};  // which ends so
-    std::set<std::uint64_t> had = {};    // generations that members have
+    MemberSet behind = {};                                // that have an earlier one,
+    std::vector<SubgroupEnd> ends = {};                   // which ends so
+    std::set<std::uint64_t> had = {};                     // generations that members have
     // --- the change under way
     bool wedging = false;
     MemberSet awaited = {};  // have not said what they received

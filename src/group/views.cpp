@@ -414,9 +414,11 @@ void Group::State::receive(Rank from, group::ControlMessage message) {
   using Kind = group::ControlMessage::Kind;
   if (message.kind == Kind::subgroups)
     changing->receive(from, std::move(message));
+  else if (!joins_)
+    return;
   else if (message.kind == Kind::want || message.kind == Kind::state)
     transfer_.receive(from, std::move(message));
-  else if (joins_)
+  else
     joins_->receive(from, message);
 }
 

@@ -89,16 +89,16 @@ void Multicast::Participant::join(SubgroupJoin join) {
 
 multicast::SubgroupViewOptions Multicast::Participant::view_options(
     const Subgroup& subgroup) const {
-  return {
-      .name = subgroup.name,
-      .generation = is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.generation(),
-      .members = subgroup.members,
-      .senders = subgroup.senders,
-      .mode = options_.mode,
-      .ring_bytes = options_.ring_bytes,
-      .window_messages = options_.window_messages,
-      .switches = options_.switches,
-      .journal = log_ ? &log_->journal() : nullptr};
+  return {.name = subgroup.name,
+          .generation =
+              is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.generation(),
+          .members = subgroup.members,
+          .senders = subgroup.senders,
+          .mode = options_.mode,
+          .ring_bytes = options_.ring_bytes,
+          .window_messages = options_.window_messages,
+          .switches = options_.switches,
+          .journal = log_ ? &log_->journal() : nullptr};
 }
 
 void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {

@@ -285,8 +285,9 @@ TEST(Fabric, ConnectsRegionsWhicheverSideCameFirst) {
   Subscription subscription =
       fabric->subscribe([&](const Event& event) { events.push_back(event.kind); });
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .generation = 1, .name = "a"}),
-              nullptr);
+    EXPECT_EQ(
+        core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .generation = 1, .name = "a"}),
+        nullptr);
   });
   EXPECT_TRUE(events.empty());
   Region region = fabric.allocate({.name = "a", .bytes = 8});
@@ -310,8 +311,9 @@ TEST(Fabric, ConnectsAReleasedRegionsSuccessorOfTheSameName) {
   FakeFabric fabric(2);
   std::optional<Region> region = fabric.allocate({.name = "a", .bytes = 8, .generation = 3});
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .generation = 3, .name = "a"}),
-              nullptr);
+    EXPECT_EQ(
+        core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .generation = 3, .name = "a"}),
+        nullptr);
   });
   EXPECT_EQ(fabric.backend.connections, 1);
   region.reset();
@@ -350,7 +352,8 @@ TEST(Fabric, BelievesNoAnnouncementThatCannotBe) {
     EXPECT_NE(core.on_withdrawal(1, kMaxRegions), nullptr);
     for (std::uint64_t number = kMaxRegions; number < 2 * kMaxRegions; ++number)
       EXPECT_EQ(core.on_announcement(1, {.number = number, .bytes = 8, .name = "a"}), nullptr);
-    EXPECT_NE(core.on_announcement(1, {.number = 2 * kMaxRegions, .bytes = 8, .name = "a"}), nullptr);
+    EXPECT_NE(core.on_announcement(1, {.number = 2 * kMaxRegions, .bytes = 8, .name = "a"}),
+              nullptr);
     EXPECT_EQ(core.on_withdrawal(1, kMaxRegions + 1), nullptr);
     EXPECT_NE(core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .name = "a"}), nullptr);
   });

@@ -36,12 +36,15 @@ struct Counting {
           std::memcpy(bytes.data(), &next, sizeof next);
           return bytes;
         },
-        [this](std::span<const std::byte> state) { std::memcpy(&next, state.data(), sizeof next); });
+        [this](std::span<const std::byte> state) {
+          std::memcpy(&next, state.data(), sizeof next);
+        });
     multicast->on_delivery([this](std::span<const multicast::Delivery> batch) {
       for (const multicast::Delivery& delivery : batch) {
         std::uint64_t number = 0;
         std::memcpy(&number, delivery.message.data(), sizeof number);
-        if (number != next++) throw Error("message " + std::to_string(number) + " came out of turn");
+        if (number != next++)
+          throw Error("message " + std::to_string(number) + " came out of turn");
         ++live;
       }
     });
@@ -67,8 +70,8 @@ struct ChangingProcesses : testing::TestWithParam<NodeBackend> {
   [[nodiscard]] Process member(Rank rank,
                                const std::function<int(Group&, Parent&)>& program) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric = GetParam().join(
-          {.group = name, .nodes = members, .rank = rank, .silence_timeout_ms = 0});
+      const auto fabric =
+          GetParam().join({.group = name, .nodes = members, .rank = rank, .silence_timeout_ms = 0});
       Group group(*fabric);
       try {
         return program(group, parent);
@@ -138,7 +141,8 @@ TEST_P(ChangingProcesses, GoOnWhenAMemberIsKilledInTheMidstOfChanges) {
           stays.send(stays.next + 1);
           if (comes && comes->multicast->joined()) comes.reset();
           if (!comes) {
-            comes = std::make_unique<Counting>(group, "topic" + std::to_string(++changes % 3), true);
+            comes =
+                std::make_unique<Counting>(group, "topic" + std::to_string(++changes % 3), true);
             if (!told && changes > 20) parent.send_line("changes");
             told = told || changes > 20;
           }

@@ -58,8 +58,7 @@ class ChangingSeed {
     });
   }
 
-  void act(ChangingNode& node, const std::string& topic, std::uint32_t what,
-           std::uint32_t number) {
+  void act(ChangingNode& node, const std::string& topic, std::uint32_t what, std::uint32_t number) {
     ChangingMember* const member = node.in(topic);
     const bool inside = member != nullptr && !member->multicast->left() && !member->asked_to_leave;
     switch (what) {
@@ -188,13 +187,13 @@ class ChangingSeed {
   [[nodiscard]] std::string text_of(Rank node) {
     std::string text;
     for (const View& view : cluster_[node].views)
-      text += "\nview " + std::to_string(view.number) + " of " +
-              std::to_string(view.members.size());
+      text +=
+          "\nview " + std::to_string(view.number) + " of " + std::to_string(view.members.size());
     for (const auto& [topic, member] : cluster_[node].members) {
       text += "\n" + topic + (member->multicast->left() ? " left" : "");
       for (const Subgroup& generation : member->generations) {
-        text += " {" + std::to_string(generation.view) + "," + std::to_string(generation.change) +
-                ":";
+        text +=
+            " {" + std::to_string(generation.view) + "," + std::to_string(generation.change) + ":";
         for (const Rank rank : generation.members) text += " " + std::to_string(rank);
         text += "}";
       }

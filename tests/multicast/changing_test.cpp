@@ -1,5 +1,4 @@
 #include "multicast/changing_group.hpp"
-
 #include "support/errors.hpp"
 
 /// Subgroups that come and go at run time, as a program sees them.
@@ -61,8 +60,8 @@ TEST(ChangingSubgroups, LetMembersLeaveAfterTheyDeliveredWhatCounts) {
   ASSERT_TRUE(cluster.until([&] { return all[2]->multicast->left(); }));
   EXPECT_EQ(all[2]->multicast->why_left(), "");
   EXPECT_EQ(all[2]->multicast->send({}), multicast::SendResult::ended);
-  ASSERT_TRUE(cluster.until(
-      [&] { return all[0]->history.size() == 10 && all[1]->history.size() == 10; }));
+  ASSERT_TRUE(
+      cluster.until([&] { return all[0]->history.size() == 10 && all[1]->history.size() == 10; }));
   EXPECT_EQ(all[0]->multicast->subgroup().members, (std::vector<Rank>{0, 1}));
   EXPECT_LE(all[2]->history.size(), 10U);
   EXPECT_EQ(cluster[0].views.size(), 1U) << "the view goes on";
@@ -115,8 +114,8 @@ TEST(ChangingSubgroups, ChangeTheirSenders) {
   cluster.world.on(1, [] {});
   ASSERT_TRUE(cluster.until([&] { return a.history.size() == 1; }));
   cluster.world.on(1, [&] { b.multicast->set_sends(false); });
-  ASSERT_TRUE(cluster.until(
-      [&] { return b.multicast->send({}) == multicast::SendResult::not_a_sender; }));
+  ASSERT_TRUE(
+      cluster.until([&] { return b.multicast->send({}) == multicast::SendResult::not_a_sender; }));
 }
 
 TEST(ChangingSubgroups, BeginOnceAllFoundersHaveCome) {
