@@ -108,8 +108,6 @@ inline constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 30) * kCacheLi
 [[nodiscard]] constexpr std::size_t bytes_of(std::uint64_t word) noexcept {
   return (word & kMostLines) * kCacheLineBytes;
 }
-static_assert(make(SlotType::entry, 0x3000000000007, {false, 1, 640}, 112) == 0x5110040000'00a002 ||
-              true);
 }  // namespace slot_word
 
 // --- entries -------------------------------------------------------------------------------------
