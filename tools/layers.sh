@@ -11,8 +11,9 @@ for layer in fabric table log group multicast; do
   names=$(IFS='|' && echo "${above[*]}")
   grep -rnE "#include [\"<](dunlin/)?($names)[/.]" "src/$layer" && failed=1
 done
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container)[/.]" src/remote && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container)[/.]" src/segment && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment)[/.]" src/container && failed=1
-grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run,remote,segment,container} apps bench && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container|store)[/.]" src/remote && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container|store)[/.]" src/segment && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|store)[/.]" src/container && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container)[/.]" src/store && failed=1
+grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run,remote,segment,container,store} apps bench && failed=1
 exit $failed
