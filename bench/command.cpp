@@ -6,6 +6,7 @@
 #include "bench/multicast/experiments.hpp"
 #include "bench/routing/experiments.hpp"
 #include "bench/segment/experiments.hpp"
+#include "bench/store/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
 namespace dunlin::app {
@@ -18,6 +19,7 @@ void add_bench(CLI::App& program) {
   bench::add_table_suite(*bench);
   bench::add_multicast_suite(*bench);
   bench::add_segment_suite(*bench);
+  bench::add_store_suite(*bench);
   bench::add_routing_suite(*bench);
 }
 
