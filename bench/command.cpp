@@ -7,6 +7,7 @@
 #include "bench/multicast/experiments.hpp"
 #include "bench/routing/experiments.hpp"
 #include "bench/segment/experiments.hpp"
+#include "bench/store/experiments.hpp"
 #include "bench/table/experiments.hpp"
 
 namespace dunlin::app {
@@ -20,6 +21,7 @@ void add_bench(CLI::App& program) {
   bench::add_multicast_suite(*bench);
   bench::add_segment_suite(*bench);
   bench::add_container_suite(*bench);
+  bench::add_store_suite(*bench);
   bench::add_routing_suite(*bench);
 }
 

@@ -11,9 +11,10 @@ for layer in fabric table log group multicast; do
   names=$(IFS='|' && echo "${above[*]}")
   grep -rnE "#include [\"<](dunlin/)?($names)[/.]" "src/$layer" && failed=1
 done
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container)[/.]" src/remote && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container|daemon)[/.]" src/segment && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container)[/.]" src/daemon && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment)[/.]" src/container && failed=1
-grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run,remote,segment,container,daemon} apps bench && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container|store|daemon)[/.]" src/remote && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container|store|daemon)[/.]" src/segment && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container|store)[/.]" src/daemon && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|store|daemon)[/.]" src/container && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container|daemon)[/.]" src/store && failed=1
+grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run,remote,segment,container,daemon,store} apps bench && failed=1
 exit $failed

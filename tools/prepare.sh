@@ -6,10 +6,10 @@
 pypi_packages=(python3-venv ca-certificates)
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
-  libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
+  libxxhash-dev libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
 # `dunlin routing` alone, for groups on this host.
 demo_packages=(g++ cmake ninja-build ccache pkgconf python3 libcli11-dev nlohmann-json3-dev libfmt-dev
-  libpugixml-dev libboost-graph-dev)
+  libpugixml-dev libboost-graph-dev libxxhash-dev)
 sanitizer_packages=(clang libclang-rt-14-dev mold)
 lint_packages=(clang clang-format shellcheck "${pypi_packages[@]}" clang-tidy@pypi)
 data_packages=("${pypi_packages[@]}" topohub@pypi)

@@ -19,4 +19,5 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
+#include <dunlin/store.hpp>
 #include <dunlin/table.hpp>

@@ -79,7 +79,7 @@ inline constexpr std::size_t kMaxAttachedTransferBytes = std::size_t{1} << 24;
 // store
 inline constexpr std::size_t kMaxStoreKeyBytes = 255;
 inline constexpr std::size_t kMaxStoreValueBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxStoreNameBytes = 40;  // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxStoreNameBytes = 40;                // [A-Za-z0-9._-]
 inline constexpr std::size_t kMinStoreBytes = std::size_t{1} << 20;  // of a member that holds keys
 
 static_assert(kMaxMembers <= kMaxRanks);

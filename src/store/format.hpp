@@ -108,8 +108,9 @@ inline constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 30) * kCacheLi
 [[nodiscard]] constexpr std::size_t bytes_of(std::uint64_t word) noexcept {
   return (word & kMostLines) * kCacheLineBytes;
 }
-static_assert(make(SlotType::entry, 0x3000000000007, {false, 1, 640}, 112) == 0x5110040000'00a002 ||
-              true);
+static_assert(make(SlotType::entry, 0x3000000000007, {false, 1, 704}, 112) == 0x513004000000b002 &&
+                  make(SlotType::header, 0, {false, 2, 4288}, 136) == 0x8000080000043003,
+              "docs/formats/store.md");
 }  // namespace slot_word
 
 // --- entries -------------------------------------------------------------------------------------
@@ -141,6 +142,8 @@ static_assert(offsetof(EntryHead, version) == 8 && offsetof(EntryHead, expiry_ns
 [[nodiscard]] constexpr std::uint64_t incarnation_of(std::uint64_t guard) noexcept {
   return guard >> 4;
 }
+static_assert(guard_of(0x3000000000007, EntryState::live) == 0x0030000000000071,
+              "docs/formats/store.md");
 /// No two entries of a store ever have the same.
 [[nodiscard]] constexpr std::uint64_t make_incarnation(Rank by, std::uint64_t count) noexcept {
   return std::uint64_t{by} << 48 | count;

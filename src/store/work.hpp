@@ -64,14 +64,15 @@ class Image {
     data_ = std::make_unique_for_overwrite<Line[]>(lines);
     lines_ = lines;
   }
-  [[nodiscard]] std::byte* data() noexcept { return lines_ == 0 ? nullptr : data_[0].bytes.data(); }
+  [[nodiscard]] std::byte* data() noexcept { return data_[0].bytes.data(); }
 
  private:
   struct alignas(kCacheLineBytes) Line {
     std::array<std::byte, kCacheLineBytes> bytes;
   };
-  std::unique_ptr<Line[]> data_;  // NOLINT(*-avoid-c-arrays): a size of run time
-  std::size_t lines_ = 0;
+  std::unique_ptr<Line[]> data_ =
+      std::make_unique<Line[]>(1);  // NOLINT(*-avoid-c-arrays): of run time
+  std::size_t lines_ = 1;
 };
 
 /// A slot or link word: in the index, or in an indirect header.

@@ -27,13 +27,20 @@ struct KeyCallRecord {
 class KeyCalls {
  public:
   static constexpr std::size_t kMost = 56;
+  /// The search tries each place of each call without an end.
+  static constexpr std::size_t kMostWithoutEnd = 8;
 
   std::size_t add(const KeyCallRecord& record) {
     records_.push_back(record);
     return records_.size() - 1;
   }
   KeyCallRecord& operator[](std::size_t i) { return records_[i]; }
-  [[nodiscard]] bool full() const { return records_.size() >= kMost; }
+  [[nodiscard]] bool full() const {
+    std::size_t without_end = 0;
+    for (const KeyCallRecord& record : records_)
+      without_end += record.call != KeyCall::get && record.end == KeyCallRecord::kNoEnd ? 1 : 0;
+    return records_.size() >= kMost || without_end >= kMostWithoutEnd;
+  }
   [[nodiscard]] const std::vector<KeyCallRecord>& records() const { return records_; }
   /// It has not happened, for certain.
   void strike(std::size_t i) {

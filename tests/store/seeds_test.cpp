@@ -170,7 +170,9 @@ struct StoreAuditor {
         EXPECT_TRUE(left.emplace(key, number_of(entry.value)).second) << "STO-2: twice";
       });
       for (std::uint32_t key = 0; key < kKeys; ++key) {
-        if (stores[rank]->store->home_of(key_of(key)) != rank || keys.at(key).full()) continue;
+        if (stores[rank]->store->home_of(key_of(key)) != rank ||
+            keys.at(key).records().size() >= KeyCalls::kMost + 4)
+          continue;
         const auto found = left.find(key_of(key));
         const std::uint64_t begin = ++events;
         keys.at(key).add({.saw = found == left.end() ? 0 : found->second,
@@ -258,6 +260,7 @@ struct StoreAuditor {
   std::vector<bool> gone;  // crashed or hung
   std::uint64_t events = 0, values = 0;
   std::array<KeyCalls, kKeys> keys;
+  std::array<std::map<std::uint64_t, std::uint64_t>, kKeys> versions;  // and their values
   std::vector<std::unique_ptr<AuditedStore>> stores;
 };
 
@@ -348,6 +351,12 @@ void AuditedStore::end(AuditedCall& call) {
   const bool has_value =
       call.call == KeyCall::get || call.call == KeyCall::insert || call.call == KeyCall::append;
   if (record.found && has_value) record.saw = number_of(call.operation->value());
+  if (call.call == KeyCall::erase || call.operation->version() == 0) return;
+  const bool wrote = call.call != KeyCall::get && call.operation->changed();
+  const std::uint64_t holds = wrote ? record.writes : record.saw;
+  const auto [known, is_new] =
+      auditor.versions.at(call.key).emplace(call.operation->version(), holds);
+  EXPECT_TRUE(is_new || known->second == holds) << "STO-1: two values have one version";
 }
 
 TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
