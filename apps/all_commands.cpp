@@ -20,6 +20,7 @@ void add_commands(CLI::App& program) {
   add_doctor(program);
   add_sim(program);
   add_multicast(program);
+  add_kmers(program);
 }
 
 Status run(int argc, const char* const* argv) {
