@@ -11,6 +11,7 @@
 
 #include "bench/container/container_node.hpp"
 #include "bench/fabric/group.hpp"
+#include "cluster/watch.hpp"
 #include "command.hpp"
 #include "kmers/counter.hpp"
 #include "kmers/reads.hpp"
@@ -26,6 +27,7 @@ constexpr double kLettersPerPackedByte = 4.5;
 constexpr std::uint64_t kLeastSlots = 4096;
 constexpr std::uint64_t kMostSlots = std::uint64_t{1} << 28;
 constexpr std::uint64_t kPiecesPerLook = 64;
+constexpr std::uint32_t kUntilAllHaveComeMs = 60'000;  // somebody starts the hosts by hand
 constexpr const char* kBadInput = "bad input: ";
 
 // Series of the team, recorded by member 0.
@@ -212,19 +214,29 @@ double first_of(std::span<const double> series) { return series.empty() ? 0 : se
 
 Counted count(const CountOptions& options) {
   app::check(options.fabric);
+  const app::Cluster cluster(options.fabric);
+  const std::string text = fmt::format(
+      "{}-mers of {} files by {} processes{}, style {}", options.k, options.files.size(),
+      options.processes, options.filter ? "" : ", without filter", name_of(options.style));
+  app::Watch watch(cluster, {.what = "kmers", .text = text, .hash = std::hash<std::string>()(text)},
+                   kUntilAllHaveComeMs);
+  watch.await_others();
   const bench::Effort effort{.timeout = std::chrono::seconds(options.timeout_s),
                              .members = options.processes,
-                             .network = options.fabric};
+                             .network = options.fabric,
+                             .watch = &watch};
   const bench::Group group(bench::real_network(options.fabric.fabric), effort, options.processes);
   bench::Team team(group.team(options.processes));
   try {
-    team.run([&](Member& me) {
-      try {
-        Worker(me, options, group.join(me.rank())).run();
-      } catch (const app::BadInput& error) {
-        me.note(std::string(kBadInput) + error.what());
-        throw;
-      }
+    watch.guard([&] {
+      team.run([&](Member& me) {
+        try {
+          Worker(me, options, group.join(me.rank())).run();
+        } catch (const app::BadInput& error) {
+          me.note(std::string(kBadInput) + error.what());
+          throw;
+        }
+      });
     });
   } catch (const Error&) {
     const std::string note = team.note();

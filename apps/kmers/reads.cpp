@@ -121,7 +121,7 @@ bool ReadFile::next(std::string& piece) {
 bool ReadFile::next_fasta(std::string& piece) {
   piece.swap(rest_);
   rest_.clear();
-  const std::size_t before = piece.size();
+  std::size_t before = piece.size();  // of it, in the piece before
   while (next_line()) {
     if (line_.starts_with('>')) {
       if (in_read_ && piece.size() > before) {
@@ -131,6 +131,7 @@ bool ReadFile::next_fasta(std::string& piece) {
       }
       in_read_ = true;
       piece.clear();
+      before = 0;
       continue;
     }
     append_letters(piece);

@@ -70,11 +70,12 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   testing::internal::CaptureStderr();
   (void)run_real({"fly"});
   (void)run_real({"bench", "bogus", "--quick"});
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
-            "multicast\n"
-            "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
-            "routing\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "dunlin: there is no command \"fly\"; there are routing, bench, calibrate, explain, "
+      "top, doctor, sim, multicast, kmers\n"
+      "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
+      "container, routing\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
