@@ -15,11 +15,11 @@ namespace {
 
 using app::Status;
 
-struct Run {
+struct Ran {
   Status status;
   std::string out, error;
 };
-Run run(std::vector<std::string> words) {
+Ran run(std::vector<std::string> words) {
   words.insert(words.begin(), "dunlin");
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
@@ -38,7 +38,7 @@ std::string scratch_file(const std::string& what) {
 
 TEST(Calibrate, WritesAFileThatProgramsLoad) {
   const std::string file = scratch_file("costs");
-  const Run result = run({"calibrate", "--batches", "2", "--output", file});
+  const Ran result = run({"calibrate", "--batches", "2", "--output", file});
   ASSERT_EQ(result.status, Status::ok) << result.error;
   const ComponentCosts costs = load_costs(file);
   std::filesystem::remove(file);
@@ -62,7 +62,7 @@ TEST(Explain, ShowsTheSumOfTheTermsAndTheCheaperStyle) {
                                   .message_ns = 6000,
                                   .shared_word_ns = 100},
                                  "a test");
-  const Run insert =
+  const Ran insert =
       run({"explain", "hashmap", "insert", "--load", "0", "--clients", "16", "--costs", file});
   EXPECT_EQ(insert.status, Status::ok) << insert.error;
   EXPECT_NE(insert.out.find("promise both, load 0, 16 clients, slots of 32 bytes"),
@@ -72,7 +72,7 @@ TEST(Explain, ShowsTheSumOfTheTermsAndTheCheaperStyle) {
   EXPECT_NE(insert.out.find("automatic: one_sided; message takes 4.07 times as long"),
             std::string::npos)
       << insert.out;
-  const Run push = run({"explain", "queue", "push", "--costs", file});
+  const Ran push = run({"explain", "queue", "push", "--costs", file});
   EXPECT_NE(push.out.find("automatic: message; one_sided takes 1.15 times as long"),
             std::string::npos)
       << push.out;

@@ -81,17 +81,17 @@ std::string letters(std::size_t count, std::uint64_t seed) {
 }
 
 /// What dunlin prints.
-struct Run {
+struct Ran {
   Status status = Status::ok;
   std::string out, error;
 };
-Run run(std::vector<std::string> words) {
+Ran run(std::vector<std::string> words) {
   words.insert(words.begin(), {"dunlin", "kmers"});
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  Run result;
+  Ran result;
   result.status = app::run(static_cast<int>(arguments.size()), arguments.data());
   result.out = testing::internal::GetCapturedStdout();
   result.error = testing::internal::GetCapturedStderr();
@@ -197,7 +197,7 @@ TEST_P(CountsByStyle, AreThoseOfTheText) {
                                    "--dump", dump,          "--processes", "3",       "--report",
                                    report,   "--histogram", histogram};
     if (all) words.push_back("--all");
-    const Run result = run(words);
+    const Ran result = run(words);
     ASSERT_EQ(result.status, Status::ok) << result.error;
     const Counts expected = counts_of(reads, 15, all ? 1 : 2);
     EXPECT_EQ(counts_in(content_of(dump)), expected);
@@ -213,7 +213,7 @@ TEST(KmersCommand, SaysWhatIsWrongWithReadsAndOptions) {
   const Folder folder;
   const std::string bad = folder.file("bad.fa", ">a\nAC!T\n"),
                     good = folder.file("a.fa", ">a\nACGT\n");
-  const Run reads = run({bad});
+  const Ran reads = run({bad});
   EXPECT_EQ(reads.status, Status::bad_input);
   EXPECT_NE(reads.error.find("line 2: '!' is no letter of a read"), std::string::npos)
       << reads.error;
@@ -222,7 +222,7 @@ TEST(KmersCommand, SaysWhatIsWrongWithReadsAndOptions) {
   EXPECT_EQ(run({good, "--style", "loud"}).status, Status::bad_input);
   EXPECT_EQ(run({good, "--fabric", "sim"}).status, Status::bad_input);
   EXPECT_EQ(run({folder / "none"}).status, Status::bad_input);
-  const Run full = run({folder.file("b.fa", ">a\n" + letters(2'000, 5)), "--all", "--slots", "20"});
+  const Ran full = run({folder.file("b.fa", ">a\n" + letters(2'000, 5)), "--all", "--slots", "20"});
   EXPECT_EQ(full.status, Status::could_not_run);
   EXPECT_NE(full.error.find("--slots"), std::string::npos) << full.error;
 }
@@ -232,7 +232,7 @@ TEST(KmersCommand, HasTheCountsOfJellyfish) {
   const std::string data = "/usr/share/doc/gatb-core/test/db/reads2.fa.gz";
   if (!std::filesystem::exists(data)) GTEST_SKIP() << "gatb-core-testdata is not installed";
   for (const char* way : {"--all", "--style=message"}) {
-    const Run result = run({data, "--jellyfish", "-k", "17", way});
+    const Ran result = run({data, "--jellyfish", "-k", "17", way});
     EXPECT_EQ(result.status, Status::ok) << result.error;
     EXPECT_NE(result.out.find("Jellyfish has the same"), std::string::npos) << result.out;
   }
@@ -248,7 +248,7 @@ TEST(KmersCommand, EndsWithOneIfJellyfishDiffers) {
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   const std::string path = std::getenv("PATH"), ours = folder / "";
   ASSERT_EQ(setenv("PATH", (ours + ":" + path).c_str(), 1), 0);
-  const Run result = run({folder.file("a.fa", ">a\nCCCCC\n"), "-k", "5", "--all", "--jellyfish"});
+  const Ran result = run({folder.file("a.fa", ">a\nCCCCC\n"), "-k", "5", "--all", "--jellyfish"});
   ASSERT_EQ(setenv("PATH", path.c_str(), 1), 0);
   EXPECT_EQ(result.status, Status::failed) << result.error;
   EXPECT_NE(result.out.find("Jellyfish differs in 2 k-mers: ACGTA occurs 0 times here, and 3 times "
