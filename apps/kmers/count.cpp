@@ -72,6 +72,7 @@ class Worker {
       timed(filter_s, "finding what occurs twice", [&] { pass(KmerCounter::Pass::filter, style); });
       timed(count_s, "counting", [&] { pass(KmerCounter::Pass::count, style); });
     } else {
+      if (me_.rank() == 0) me_.record(filter_s, 0);
       timed(count_s, "counting", [&] { pass(KmerCounter::Pass::all, style); });
     }
     timed(gather_s, "gathering", [&] { gather(); });
