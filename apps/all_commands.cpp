@@ -22,6 +22,7 @@ void add_commands(CLI::App& program) {
   add_multicast(program);
   add_daemon(program);
   add_store(program);
+  add_kmers(program);
 }
 
 Status run(int argc, const char* const* argv) {

@@ -72,10 +72,10 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   (void)run_real({"bench", "bogus", "--quick"});
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
-      "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
-      "multicast\n"
+      "dunlin: there is no command \"fly\"; there are routing, bench, calibrate, explain, top, "
+      "doctor, sim, multicast, daemon, store, topic, kmers\n"
       "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
-      "routing\n");
+      "container, store, topic, routing\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
