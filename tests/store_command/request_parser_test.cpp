@@ -27,7 +27,7 @@ TEST(RequestParser, FindsTheWordsOfAnArray) {
   const ParsedAll all = parse("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n");
   ASSERT_EQ(all.requests.size(), 1U);
   EXPECT_EQ(all.requests[0], (Words{"SET", "k", "a\r\nb"}));
-  EXPECT_EQ(all.bytes, 31U);
+  EXPECT_EQ(all.bytes, 30U);
 }
 
 TEST(RequestParser, FindsAllRequestsOfAPipeline) {
