@@ -18,6 +18,7 @@ void add_commands(CLI::App& program) {
   add_doctor(program);
   add_sim(program);
   add_multicast(program);
+  add_topic(program);
 }
 
 Status run(int argc, const char* const* argv) {

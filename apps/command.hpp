@@ -58,6 +58,7 @@ void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);
 void add_top(CLI::App& program);
+void add_topic(CLI::App& program);
 
 /// All commands of the program, with their help. Used by main() and by the tests.
 void add_commands(CLI::App& program);

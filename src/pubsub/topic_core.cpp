@@ -92,7 +92,10 @@ std::size_t TopicCore::send_outbox() {
 
 std::size_t TopicCore::drain() {
   std::size_t count = 0;
-  while (count < kMessagesAPoll && !waits_for_a_reader()) {
+  while (count < kMessagesAPoll) {
+    if (!catching_up_.empty()) [[unlikely]]
+      give_stored();
+    if (waits_for_a_reader() || !catching_up_.empty()) break;
     const auto delivery = channel_->next();
     if (!delivery) break;
     if (channel_->members_changed(members_seen_)) [[unlikely]]
@@ -258,6 +261,7 @@ void TopicCore::close_endpoints() {
     }
     ReaderCore* const reader = readers_[i].get();
     reader->close();
+    std::erase_if(catching_up_, [&](const CatchingUp& one) { return one.reader == reader; });
     for (auto& [name, member] : members_)
       for (const auto& writer : member.writers)
         if (writer) std::erase(writer->readers, reader);
@@ -286,6 +290,7 @@ void TopicCore::end() noexcept {
   // They hold the topic, and it holds them.
   writers_.clear();
   readers_.clear();
+  catching_up_.clear();
 }
 
 WriteResult TopicCore::send(std::span<const std::byte> message) {

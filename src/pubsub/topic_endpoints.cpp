@@ -136,12 +136,18 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header,
   for (auto& [name, other] : members_)
     for (const auto& writer : other.writers)
       if (writer && !writer->refused) match(writer, reader);
-  if (storage_ && reader.qos().durability.kind != Durability::Kind::volatile_) give_stored(reader);
+  if (!storage_ || reader.qos().durability.kind == Durability::Kind::volatile_) return;
+  catching_up_.push_back({.reader = &reader, .next = storage_->samples().begin()});
+  give_stored();
 }
 
-void TopicCore::give_stored(ReaderCore& reader) {
-  std::set<RemoteWriter*> gone;
-  for (const Storage::Stored& stored : storage_->samples()) {
+/// As far as the reader has room. Until it has all, the topic takes no further message (PUB-T2), so
+/// that the storage stays as it is.
+void TopicCore::give_stored(CatchingUp& one) {
+  ReaderCore& reader = *one.reader;
+  const auto end = storage_->samples().end();
+  for (; one.next != end && !reader.is_full(); ++one.next) {
+    const Storage::Stored& stored = *one.next;
     if (!mismatch(stored.writer->qos, qos_.level, reader.qos()).empty()) continue;
     const Incoming in{.header = stored.header,
                       .payload = stored.payload,
@@ -152,9 +158,20 @@ void TopicCore::give_stored(ReaderCore& reader) {
     } catch (...) {
       if (!failure_) failure_ = std::current_exception();
     }
-    if (!stored.writer->alive()) gone.insert(stored.writer.get());
   }
+  if (one.next != end) return;
+  std::set<RemoteWriter*> gone;
+  for (const Storage::Stored& stored : storage_->samples())
+    if (!stored.writer->alive()) gone.insert(stored.writer.get());
   for (RemoteWriter* const writer : gone) reader.forget(*writer, now_ns_);
+}
+
+void TopicCore::give_stored() {
+  now_ns_ = clock_->now_ns();
+  for (CatchingUp& one : catching_up_) give_stored(one);
+  std::erase_if(catching_up_, [this](const CatchingUp& one) {
+    return one.next == storage_->samples().end() || one.reader->closed() || one.reader->dropped();
+  });
 }
 
 void TopicCore::match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& reader) {

@@ -31,6 +31,11 @@ MessageHeader WriterCore::header(Kind kind, const void* sample) {
                      .endpoint = number_,
                      .sequence = sequence_ + 1,
                      .source_ns = topic->now_ns()};
+  if (type_->raw) {
+    const auto& raw = *static_cast<const RawSample*>(sample);
+    made.flags = raw.plain ? std::uint8_t{0} : kXcdrFlag;
+    made.key_hash = raw.key_hash;
+  }
   if (type_->keyed) {
     key_.clear();
     type_->append_key(sample, key_);
