@@ -91,7 +91,7 @@ class Printer {
       return;
     }
     const bool numbers = depth + 1 == node.dimensions.size() && number_bytes(node.type) > 0;
-    const bool delimited = !type_.plain && !numbers && !node.type.starts_with("char*");
+    const bool delimited = !type_.plain && has_delimiter(node, depth);
     const std::size_t outer = delimited ? decoder_.begin_delimited() : 0;
     std::size_t count = outermost.count;
     if (outermost.wrap == TypeNode::Wrap::sequence) count = decoder_.number<std::uint32_t>();

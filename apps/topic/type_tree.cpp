@@ -125,6 +125,18 @@ std::size_t number_bytes(std::string_view type) noexcept {
   return found == kNumbers.end() ? 0 : found->second;
 }
 
+bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept {
+  const auto is_array = [&](std::size_t at) {
+    return node.dimensions[at].wrap == TypeNode::Wrap::array;
+  };
+  const bool number = number_bytes(node.type) > 0;
+  if (!is_array(depth)) return !(number && depth + 1 == node.dimensions.size());
+  if (depth > 0 && is_array(depth - 1)) return false;  // an inner dimension of one array
+  for (std::size_t at = depth; at < node.dimensions.size(); ++at)
+    if (!is_array(at)) return true;
+  return !number && !node.type.starts_with(kText);
+}
+
 TypeTree parse_type(std::string_view text) { return Parser(text).parse(); }
 
 }  // namespace dunlin::app::topic

@@ -36,6 +36,8 @@ struct TypeTree {
   bool keyed = false;
 };
 
+/// Whether XCDR2 has a delimiter before this dimension of a member.
+[[nodiscard]] bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept;
 /// Throws Error for a text that is none.
 [[nodiscard]] TypeTree parse_type(std::string_view text);
 /// Of "i32" and the like: its size; 0: no number.

@@ -79,6 +79,8 @@ std::vector<TopicInfo> DomainParticipant::topics() const {
   return all;
 }
 
+bool DomainParticipant::holds_topics() const noexcept { return !core_->topics.empty(); }
+
 void DomainParticipant::assert_liveliness() {
   for (const auto& topic : core_->topics) topic->assert_liveliness_of_participant();
 }

@@ -1,6 +1,14 @@
+#include <string_view>
+
 #include <dunlin/pubsub/type_support.hpp>
 
+#include "fabric/hash.hpp"
+
 namespace dunlin::pubsub {
+
+std::uint64_t hash_key(std::span<const std::byte> key) noexcept {
+  return fnv1a(std::string_view(reinterpret_cast<const char*>(key.data()), key.size()));
+}
 
 std::shared_ptr<const TypeSupport> raw_type_support() {
   static const auto type = std::make_shared<const TypeSupport>(TypeSupport{

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "fabric/hash.hpp"
 #include "pubsub/topic_core.hpp"
 
 namespace dunlin::pubsub {
@@ -39,8 +38,7 @@ MessageHeader WriterCore::header(Kind kind, const void* sample) {
   if (type_->keyed) {
     key_.clear();
     type_->append_key(sample, key_);
-    made.key_hash =
-        fnv1a(std::string_view(reinterpret_cast<const char*>(key_.data()), key_.size()));
+    made.key_hash = hash_key(key_);
   }
   return made;
 }

@@ -215,7 +215,7 @@ TEST(TopicTest, ListsTheTopicsOfAllMembersUntilTheLastOneGoes) {
     const TopicInfo info = all[1].topics().front();
     EXPECT_EQ(info.name, "counts");
     EXPECT_EQ(info.type_name, "dunlin::test::Count");
-    EXPECT_EQ(info.level, Level::atomic);
+    EXPECT_EQ(info.qos.level, Level::atomic);
     EXPECT_EQ(info.members, std::vector<std::string>{"node0"});
     ASSERT_TRUE(all.until([&] { return a.writer->ready() && a.reader->ready(); }));
   }

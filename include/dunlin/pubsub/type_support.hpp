@@ -51,6 +51,9 @@ struct RawSample {
 /// The type of endpoints that take RawSample. They announce no type, and match any.
 [[nodiscard]] std::shared_ptr<const TypeSupport> raw_type_support();
 
+/// Of the bytes that append_key() appends.
+[[nodiscard]] std::uint64_t hash_key(std::span<const std::byte> key) noexcept;
+
 /// Whether endpoints of these types can share a topic; both are TypeSupport::text.
 [[nodiscard]] bool types_match(const std::string& one, const std::string& other);
 /// Both, and the first line that differs.
