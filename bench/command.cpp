@@ -7,6 +7,7 @@
 #include "bench/routing/experiments.hpp"
 #include "bench/segment/experiments.hpp"
 #include "bench/table/experiments.hpp"
+#include "bench/topic/experiments.hpp"
 
 namespace dunlin::app {
 
@@ -17,6 +18,7 @@ void add_bench(CLI::App& program) {
   bench::add_fabric_suite(*bench);
   bench::add_table_suite(*bench);
   bench::add_multicast_suite(*bench);
+  bench::add_topic_suite(*bench);
   bench::add_segment_suite(*bench);
   bench::add_routing_suite(*bench);
 }
