@@ -1,7 +1,5 @@
-// Shapes that move, as in the demonstrations of DDS vendors, drawn in the terminal. Start three copies:
-// each is a member, writes a square of its own colour, and draws those of all.
-#include <dunlin/pubsub.hpp>
-
+// Shapes that move, as in the demonstrations of DDS vendors, drawn in the terminal. Start three
+// copies: each is a member, writes a square of its own colour, and draws those of all.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/fabric/shm.hpp>
+#include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 
 namespace {

@@ -33,8 +33,8 @@ void with_number(const TypeNode& node, const Json& json, const Put& put) {
       return put(static_cast<T>(value));
     }
     const auto value = json.get<std::int64_t>();
-    if (value < 0 && (std::is_unsigned_v<T> ||
-                      value < static_cast<std::int64_t>(std::numeric_limits<T>::min())))
+    if (value < 0 &&
+        (std::is_unsigned_v<T> || value < static_cast<std::int64_t>(std::numeric_limits<T>::min())))
       fail();
     put(static_cast<T>(value));
   };
@@ -55,8 +55,8 @@ void with_number(const TypeNode& node, const Json& json, const Put& put) {
   if (node.type == "u32") return whole(std::uint32_t{});
   if (node.type == "i64") return whole(std::int64_t{});
   if (node.type == "u64") return whole(std::uint64_t{});
-  throw BadInput(fmt::format("member '{}': a '{}' cannot be written by this command", node.name,
-                             node.type));
+  throw BadInput(
+      fmt::format("member '{}': a '{}' cannot be written by this command", node.name, node.type));
 }
 
 class SampleWriter {
@@ -79,8 +79,8 @@ class SampleWriter {
  private:
   void members(const TypeNode& node, const Json& json, std::size_t base) {
     if (!json.is_null() && !json.is_object())
-      throw BadInput(fmt::format("{} is no object with the members of a {}", json.dump(),
-                                 node.type));
+      throw BadInput(
+          fmt::format("{} is no object with the members of a {}", json.dump(), node.type));
     if (json.is_object())
       for (const auto& [name, one] : json.items())
         if (std::ranges::find(node.members, name, &TypeNode::name) == node.members.end())
@@ -139,8 +139,8 @@ class SampleWriter {
     const bool fixed = outermost.wrap == TypeNode::Wrap::array;
     const std::size_t count = fixed ? outermost.count : json.size();
     if (fixed && json.is_array() && json.size() > count)
-      throw BadInput(fmt::format("member '{}' has {} elements, not {}", node.name, count,
-                                 json.size()));
+      throw BadInput(
+          fmt::format("member '{}' has {} elements, not {}", node.name, count, json.size()));
     const bool delimited = !type_.plain && has_delimiter(node, depth);
     const std::size_t begin = delimited ? encoder_.begin_delimited() : 0;
     if (!fixed) encoder_.number(static_cast<std::uint32_t>(count));
@@ -148,7 +148,8 @@ class SampleWriter {
     for (std::size_t i = depth + 1; i < node.dimensions.size(); ++i)
       stride *= node.dimensions[i].count;
     for (std::size_t i = 0; i < count; ++i)
-      value(node, depth + 1, json.is_array() && i < json.size() ? json[i] : Json(), at + i * stride);
+      value(node, depth + 1, json.is_array() && i < json.size() ? json[i] : Json(),
+            at + i * stride);
     if (delimited) encoder_.end_delimited(begin);
   }
 

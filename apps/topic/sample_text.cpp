@@ -54,8 +54,8 @@ class Printer {
 
   std::string print() {
     if (type_.plain && payload_.size() != type_.bytes)
-      throw Error(fmt::format("a sample has {} bytes, and its type {}", payload_.size(),
-                              type_.bytes));
+      throw Error(
+          fmt::format("a sample has {} bytes, and its type {}", payload_.size(), type_.bytes));
     struct_members(type_.root, 0, 0);
     if (!type_.plain && !decoder_.good()) throw Error("a sample is no XCDR2 of the topic's type");
     return text_;

@@ -67,14 +67,16 @@ class Tool {
     const bool found = until([this] { return info() != nullptr; }, kTopicsMs);
     if (!found && signals_.caught() != nullptr) return false;
     if (!found)
-      throw BadInput(fmt::format("topic '{}': no member of group {} has it; `dunlin topic list` "
-                                 "shows those that there are",
-                                 options_.topic, options_.place.group));
+      throw BadInput(
+          fmt::format("topic '{}': no member of group {} has it; `dunlin topic list` "
+                      "shows those that there are",
+                      options_.topic, options_.place.group));
     const pubsub::TopicInfo* const one = info();
     if (one->qos.level == pubsub::Level::logged)
-      throw BadInput(fmt::format("topic '{}' is logged: a member of it needs a log, and this "
-                                 "command has none",
-                                 options_.topic));
+      throw BadInput(
+          fmt::format("topic '{}' is logged: a member of it needs a log, and this "
+                      "command has none",
+                      options_.topic));
     topic_ = pubsub::AnyTopic(participant_, options_.topic, pubsub::raw_type_support(), one->qos);
     until([this] { return topic_.joined() || !topic_.why_refused().empty(); });
     if (!topic_.why_refused().empty()) throw Error(topic_.why_refused());

@@ -17,8 +17,7 @@ constexpr std::string_view kText = "char*";
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size())
-    throw Error("the type of the topic cannot be read: '" + std::string(digits) +
-                "' is no number");
+    throw Error("the type of the topic cannot be read: '" + std::string(digits) + "' is no number");
   return value;
 }
 
@@ -90,9 +89,9 @@ class Parser {
       if (is_struct) {
         read_members(node, std::string(words[0]) + ".");
       } else {
-        node.size = node.type.starts_with(kText) ? number_of(std::string_view(node.type).substr(
-                                                       kText.size()))
-                                                 : number_bytes(node.type);
+        node.size = node.type.starts_with(kText)
+                        ? number_of(std::string_view(node.type).substr(kText.size()))
+                        : number_bytes(node.type);
         node.alignment = node.type.starts_with(kText) ? 1 : std::max<std::size_t>(node.size, 1);
       }
       parent.members.push_back(std::move(node));
@@ -117,9 +116,17 @@ class Parser {
 }  // namespace
 
 std::size_t number_bytes(std::string_view type) noexcept {
-  constexpr std::array<std::pair<std::string_view, std::size_t>, 11> kNumbers{
-      {{"bool", 1}, {"i8", 1}, {"u8", 1}, {"i16", 2}, {"u16", 2}, {"i32", 4}, {"u32", 4},
-       {"f32", 4}, {"i64", 8}, {"u64", 8}, {"f64", 8}}};
+  constexpr std::array<std::pair<std::string_view, std::size_t>, 11> kNumbers{{{"bool", 1},
+                                                                               {"i8", 1},
+                                                                               {"u8", 1},
+                                                                               {"i16", 2},
+                                                                               {"u16", 2},
+                                                                               {"i32", 4},
+                                                                               {"u32", 4},
+                                                                               {"f32", 4},
+                                                                               {"i64", 8},
+                                                                               {"u64", 8},
+                                                                               {"f64", 8}}};
   const auto* const found =
       std::ranges::find(kNumbers, type, &std::pair<std::string_view, std::size_t>::first);
   return found == kNumbers.end() ? 0 : found->second;

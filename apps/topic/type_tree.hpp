@@ -17,7 +17,7 @@ struct TypeNode {
     std::size_t count;  // of an array
   };
   std::string name = {};
-  std::string type = {};  // "i32", "string", "char*16", or a struct's name
+  std::string type = {};                   // "i32", "string", "char*16", or a struct's name
   std::vector<Dimension> dimensions = {};  // from the outside in
   std::size_t offset = 0;                  // plain types
   std::size_t size = 0;                    // plain types: of one element

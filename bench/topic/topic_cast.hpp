@@ -41,9 +41,9 @@ class TopicCast {
                                  pubsub::Level::volatile_storage};
     for (std::size_t i = 0; i < topics_.size(); ++i) {
       OneTopic& one = topics_[i];
-      one.topic = pubsub::Topic<Blob>(
-          participant_, kNames[i],
-          {.level = kLevels[i], .max_samples = 64, .ring_bytes = kRingBytes});
+      one.topic =
+          pubsub::Topic<Blob>(participant_, kNames[i],
+                              {.level = kLevels[i], .max_samples = 64, .ring_bytes = kRingBytes});
       one.writer = pubsub::DataWriter<Blob>(pubsub::Publisher(participant_), one.topic);
       one.reader = pubsub::DataReader<Blob>(pubsub::Subscriber(participant_), one.topic);
       one.reader.on_sample([this, &one](const Blob& blob, const pubsub::SampleInfo& info) {
@@ -97,10 +97,12 @@ class TopicCast {
             one.writer.publish();
           };
           if (me_.rank() == 0)
-            return batch_ns(plan, [&] {
-                     write();
-                     await(next += 2);
-                   }) / 2;
+            return batch_ns(plan,
+                            [&] {
+                              write();
+                              await(next += 2);
+                            }) /
+                   2;
           for (std::uint64_t i = 0; i < plan.total(); ++i) {
             await(++next);
             if (me_.rank() == 1) write();

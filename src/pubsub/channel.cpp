@@ -75,8 +75,9 @@ std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup) {
 }
 
 void check_topic_name(const std::string& name) {
-  const bool good = !name.empty() && name.size() <= kMaxTopicNameBytes &&
-                    std::ranges::all_of(name, [](char c) { return is_plain_character(c) || c == '/'; });
+  const bool good =
+      !name.empty() && name.size() <= kMaxTopicNameBytes &&
+      std::ranges::all_of(name, [](char c) { return is_plain_character(c) || c == '/'; });
   if (!good)
     throw Error("topic '" + name + "': a name has 1 to " + std::to_string(kMaxTopicNameBytes) +
                 " characters of A-Z a-z 0-9 . _ - /");

@@ -36,7 +36,8 @@ TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
       qos_(qos) {
   if (qos_.max_samples == 0 || qos_.max_samples > kMaxStoredSamples)
     throw Error("topic '" + name_ + "': max_samples " + std::to_string(qos_.max_samples) +
-                "; 1 to " + std::to_string(kMaxStoredSamples) + " are possible (kMaxStoredSamples)");
+                "; 1 to " + std::to_string(kMaxStoredSamples) +
+                " are possible (kMaxStoredSamples)");
   if (qos_.history.kind == History::Kind::keep_last && qos_.history.depth == 0)
     throw Error("topic '" + name_ + "': a history of depth 0 keeps nothing; give 1 or more");
   if (qos_.level == Level::volatile_storage || qos_.level == Level::logged)

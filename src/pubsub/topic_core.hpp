@@ -142,7 +142,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::string type_text_;
   std::set<std::string, std::less<>> names_;  // of all members that there ever were
   std::map<std::string_view, Member> members_;
-  std::vector<Member*> places_;      // by place in the subgroup
+  std::vector<Member*> places_;  // by place in the subgroup
   std::uint64_t members_seen_ = 0;
   std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
   std::unique_ptr<Storage> storage_;  // null: the level stores nothing

@@ -66,8 +66,7 @@ class Auditor {
     if (one.samples.empty() || other.samples.empty()) return;
     const auto at = std::ranges::find(one.samples, other.samples.front());
     if (at == one.samples.end()) return;
-    const auto common = std::min<std::ptrdiff_t>(one.samples.end() - at,
-                                                 std::ssize(other.samples));
+    const auto common = std::min<std::ptrdiff_t>(one.samples.end() - at, std::ssize(other.samples));
     ASSERT_TRUE(std::equal(at, at + common, other.samples.begin()))
         << "readers at nodes " << one.node << " and " << other.node << " differ in the order";
   }
@@ -124,8 +123,7 @@ class TopicRun {
         << Durability{stored ? Durability::Kind::transient_local : Durability::Kind::volatile_};
     heard_.push_back(std::make_unique<Heard>(Heard{.node = node, .stored = stored}));
     programs_[node].readers.emplace_back(
-        DataReader<Count>(Subscriber(all_[node]), programs_[node].topic, qos),
-        heard_.back().get());
+        DataReader<Count>(Subscriber(all_[node]), programs_[node].topic, qos), heard_.back().get());
   }
   void happen() {
     const auto node = static_cast<std::uint32_t>(draw(programs_.size()));

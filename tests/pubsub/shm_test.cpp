@@ -5,11 +5,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
-#include <unistd.h>
 
 #include "support/rounds.hpp"
 
@@ -56,8 +56,9 @@ void take_part(const std::string& group_name, const std::string& name, std::uint
     const bool done = run_until(
         participant,
         [&] {
-          all_there = all_there || (number_writer->publication_matched_status().current_count == 2 &&
-                                    name_writer->publication_matched_status().current_count == 2);
+          all_there =
+              all_there || (number_writer->publication_matched_status().current_count == 2 &&
+                            name_writer->publication_matched_status().current_count == 2);
           if (!all_there) return false;
           if (numbers_written < samples) {
             if (Numbered* const place = number_writer.loan()) {
@@ -105,10 +106,8 @@ TEST(TopicShmTest, CarriesPlainAndOtherSamplesBetweenTwoMembers) {
   std::string error_a;
   std::string error_b;
   {
-    const std::jthread a(
-        [&] { take_part(group, "a", samples, taken_a, named_a, error_a); });
-    const std::jthread b(
-        [&] { take_part(group, "b", samples, taken_b, named_b, error_b); });
+    const std::jthread a([&] { take_part(group, "a", samples, taken_a, named_a, error_a); });
+    const std::jthread b([&] { take_part(group, "b", samples, taken_b, named_b, error_b); });
   }
   EXPECT_EQ(error_a, "");
   EXPECT_EQ(error_b, "");

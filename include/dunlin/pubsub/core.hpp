@@ -124,7 +124,9 @@ class AnyWriter {
   AnyWriter(const AnyTopic& topic, const DataWriterQos& qos);
 
   [[nodiscard]] WriteResult write(const void* sample) { return put(sample, Put::sample); }
-  [[nodiscard]] WriteResult dispose(const void* key_holder) { return put(key_holder, Put::dispose); }
+  [[nodiscard]] WriteResult dispose(const void* key_holder) {
+    return put(key_holder, Put::dispose);
+  }
   [[nodiscard]] WriteResult unregister(const void* key_holder) {
     return put(key_holder, Put::unregister);
   }

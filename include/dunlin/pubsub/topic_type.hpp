@@ -65,7 +65,9 @@ struct KeyOfType {
 };
 template <class T>
 requires requires { typename T::TopicKey; }
-struct KeyOfType<T> { using type = typename T::TopicKey; };
+struct KeyOfType<T> {
+  using type = typename T::TopicKey;
+};
 
 template <class T>
 consteval Extensibility extensibility() {
@@ -159,7 +161,8 @@ consteval bool is_plain() {
     using Members = decltype(tie_members(std::declval<T&>()));
     return []<class... M>(std::tuple<M&...>*) {
       return (is_plain<M>() && ...);
-    }(static_cast<Members*>(nullptr)) && std::is_trivially_copyable_v<T>;
+    }(static_cast<Members*>(nullptr)) &&
+           std::is_trivially_copyable_v<T>;
   } else {
     return false;
   }
