@@ -23,6 +23,7 @@ void add_commands(CLI::App& program) {
   add_daemon(program);
   add_store(program);
   add_kmers(program);
+  add_topic(program);
 }
 
 Status run(int argc, const char* const* argv) {

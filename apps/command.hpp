@@ -63,6 +63,7 @@ void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);
 void add_store(CLI::App& program);
 void add_top(CLI::App& program);
+void add_topic(CLI::App& program);
 
 /// All commands of the program, with their help. Used by main() and by the tests.
 void add_commands(CLI::App& program);

@@ -1,7 +1,8 @@
 #include "pubsub/channel.hpp"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
+#include <string_view>
 
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
@@ -31,14 +32,21 @@ constexpr std::size_t kHashDigits = 16;
   return level == Level::logged ? multicast::Mode::durable : multicast::Mode::ordered;
 }
 
-/// What all members of a topic give alike, beside what their multicasts compare.
+/// What all members of a topic give alike, to be read by people and by topic_of().
 [[nodiscard]] std::string describe_storage(const TopicQos& qos) {
-  std::string text = std::string(kLevel) + std::string(describe(qos.level));
-  if (qos.level != Level::volatile_storage && qos.level != Level::logged) return text;
-  text += qos.history.kind == History::Kind::keep_all
-              ? ", keeps all"
-              : ", keeps last " + std::to_string(qos.history.depth);
-  return text + " of " + std::to_string(qos.max_samples);
+  return std::string(kLevel) + std::string(describe(qos.level)) + ", ring " +
+         std::to_string(qos.ring_bytes) + ", depth " + std::to_string(qos.history.depth) +
+         ", samples " + std::to_string(qos.max_samples);
+}
+
+/// The number behind a word of that text; 0: it is not there.
+[[nodiscard]] std::uint64_t number_after(std::string_view text, std::string_view word) noexcept {
+  const std::size_t at = text.find(word);
+  std::uint64_t value = 0;
+  if (at == std::string_view::npos) return value;
+  text.remove_prefix(at + word.size());
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 }  // namespace
@@ -49,23 +57,27 @@ std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup) {
   TopicInfo info{.name = subgroup.label.substr(0, space),
                  .type_name = subgroup.label.substr(std::min(space + 1, subgroup.label.size())),
                  .members = subgroup.members};
-  const std::size_t level = subgroup.options.find(kLevel);
-  if (level == std::string::npos) return std::nullopt;
-  const std::string_view rest = std::string_view(subgroup.options).substr(level + kLevel.size());
+  const std::size_t begin = subgroup.options.rfind(kLevel);
+  if (begin == std::string::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(subgroup.options).substr(begin);
+  info.qos.ring_bytes = number_after(rest, ", ring ");
+  info.qos.max_samples = static_cast<std::uint32_t>(number_after(rest, ", samples "));
+  const auto depth = static_cast<std::uint32_t>(number_after(rest, ", depth "));
+  info.qos.history = depth == 0 ? History::keep_all() : History::keep_last(depth);
+  const std::string_view name = rest.substr(kLevel.size(), rest.find(',') - kLevel.size());
   for (const Level one :
        {Level::unordered, Level::atomic, Level::volatile_storage, Level::logged}) {
-    const std::string_view name = describe(one);
-    if (rest.substr(0, std::min(rest.find(','), rest.size())) == name) {
-      info.level = one;
-      return info;
-    }
+    if (name != describe(one)) continue;
+    info.qos.level = one;
+    return info;
   }
   return std::nullopt;
 }
 
 void check_topic_name(const std::string& name) {
-  const bool good = !name.empty() && name.size() <= kMaxTopicNameBytes &&
-                    std::ranges::all_of(name, [](char c) { return is_plain_character(c) || c == '/'; });
+  const bool good =
+      !name.empty() && name.size() <= kMaxTopicNameBytes &&
+      std::ranges::all_of(name, [](char c) { return is_plain_character(c) || c == '/'; });
   if (!good)
     throw Error("topic '" + name + "': a name has 1 to " + std::to_string(kMaxTopicNameBytes) +
                 " characters of A-Z a-z 0-9 . _ - /");

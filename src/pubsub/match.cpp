@@ -44,10 +44,10 @@ std::string mismatch(const DataWriterQos& offered, Level level, const DataReader
     return differ("reliability", name_of(kReliability, offered.reliability.kind),
                   name_of(kReliability, requested.reliability.kind));
   if (const auto durability = offered_durability(level); durability < requested.durability.kind)
-    return differ("durability",
-                  name_of(kDurability, durability) + " (level " + std::string(describe(level)) +
-                      ")",
-                  name_of(kDurability, requested.durability.kind));
+    return differ(
+        "durability",
+        name_of(kDurability, durability) + " (level " + std::string(describe(level)) + ")",
+        name_of(kDurability, requested.durability.kind));
   if (offered.deadline.period_ns > requested.deadline.period_ns)
     return differ("deadline", duration(offered.deadline.period_ns),
                   duration(requested.deadline.period_ns));

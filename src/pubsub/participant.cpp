@@ -24,11 +24,17 @@ class ParticipantCore {
   std::size_t poll() {
     clock->begin_poll();
     std::size_t done = group.poll();
-    // Handlers may make topics: by place.
-    for (std::size_t i = 0; i < topics.size(); ++i) done += topics[i]->poll();
+    // Handlers may make topics, and put new ones in the place of old ones: by place, and held.
+    for (std::size_t i = 0; i < topics.size(); ++i) {
+      const std::shared_ptr<TopicCore> topic = topics[i];
+      done += topic->poll();
+    }
     remove_unused();
     std::exception_ptr failure;
-    for (std::size_t i = 0; i < topics.size(); ++i) topics[i]->flush(failure);
+    for (std::size_t i = 0; i < topics.size(); ++i) {
+      const std::shared_ptr<TopicCore> topic = topics[i];
+      topic->flush(failure);
+    }
     wake_in_time();
     if (failure) std::rethrow_exception(failure);
     return done;
@@ -79,6 +85,8 @@ std::vector<TopicInfo> DomainParticipant::topics() const {
   return all;
 }
 
+bool DomainParticipant::holds_topics() const noexcept { return !core_->topics.empty(); }
+
 void DomainParticipant::assert_liveliness() {
   for (const auto& topic : core_->topics) topic->assert_liveliness_of_participant();
 }
@@ -90,16 +98,16 @@ AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name
                    std::shared_ptr<const TypeSupport> type, TopicQos qos) {
   check_topic_name(name);
   ParticipantCore& core = *participant.core_;
-  auto found = std::ranges::find_if(
-      core.topics, [&](const auto& topic) { return topic->name() == name; });
+  auto found =
+      std::ranges::find_if(core.topics, [&](const auto& topic) { return topic->name() == name; });
   if (found != core.topics.end() && ((*found)->leaving() || !(*found)->why_refused.empty())) {
     (*found)->end();  // it is all but gone: this one begins anew
     core.topics.erase(found);
     found = core.topics.end();
   }
   if (found == core.topics.end()) {
-    core_ = std::make_shared<TopicCore>(core.group, core.clock, core.options, name, qos,
-                                        type->name);
+    core_ =
+        std::make_shared<TopicCore>(core.group, core.clock, core.options, name, qos, type->name);
     core_->type = std::move(type);
     core.topics.push_back(core_);
     return;

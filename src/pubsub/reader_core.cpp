@@ -73,8 +73,8 @@ ReaderInstance* ReaderCore::instance_of(const void* object, bool make) {
 InstanceHandle ReaderCore::lookup(const void* key_holder) const {
   if (only_ != nullptr) return only_->handle;
   append_key(key_holder);
-  const auto found = instances_.find(
-      std::string_view(reinterpret_cast<const char*>(key_.data()), key_.size()));
+  const auto found =
+      instances_.find(std::string_view(reinterpret_cast<const char*>(key_.data()), key_.size()));
   return found == instances_.end() ? 0 : found->second->handle;
 }
 
@@ -186,17 +186,17 @@ void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
   instance.deadline_ns = kInfiniteNs;
   if (instance.state != InstanceState::alive) return;
   instance.state = state;
-  const SampleInfo info{.valid_data = false,
-                        .view_state =
-                            instance.is_new ? ViewState::new_view : ViewState::not_new_view,
-                        .instance_state = state,
-                        .instance = instance.handle,
-                        .publication = writer.id(),
-                        .sequence = header.sequence,
-                        .source_ns = header.source_ns,
-                        .reception_ns = received_ns,
-                        .disposed_generation = instance.disposed_generation,
-                        .no_writers_generation = instance.no_writers_generation};
+  const SampleInfo info{
+      .valid_data = false,
+      .view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view,
+      .instance_state = state,
+      .instance = instance.handle,
+      .publication = writer.id(),
+      .sequence = header.sequence,
+      .source_ns = header.source_ns,
+      .reception_ns = received_ns,
+      .disposed_generation = instance.disposed_generation,
+      .no_writers_generation = instance.no_writers_generation};
   if (on_sample) return on_sample(instance.key_holder, info);
   static_cast<void>(store(instance, instance.key_holder, info));
 }
@@ -306,9 +306,8 @@ bool ReaderCore::any(const Selection& selection, std::uint64_t now_ns,
   return false;
 }
 
-std::size_t ReaderCore::lend(const Selection& selection, bool take,
-                             std::vector<ReaderSlot*>& slots, std::vector<SampleInfo>& infos,
-                             std::uint64_t now_ns) {
+std::size_t ReaderCore::lend(const Selection& selection, bool take, std::vector<ReaderSlot*>& slots,
+                             std::vector<SampleInfo>& infos, std::uint64_t now_ns) {
   ReaderSlot* next = nullptr;
   for (ReaderSlot* slot = oldest_; slot != nullptr && slots.size() < selection.max_samples;
        slot = next) {
@@ -325,8 +324,7 @@ std::size_t ReaderCore::lend(const Selection& selection, bool take,
     infos.back().instance_state = instance.state;
   }
   // Ranks count from behind; what was returned is not new any more.
-  for (std::size_t i = slots.size(); i-- > 0;)
-    infos[i].sample_rank = slots[i]->instance->rank++;
+  for (std::size_t i = slots.size(); i-- > 0;) infos[i].sample_rank = slots[i]->instance->rank++;
   for (ReaderSlot* const slot : slots) slot->instance->rank = 0;
   for (ReaderSlot* const slot : slots) {
     slot->instance->is_new = false;
@@ -394,8 +392,7 @@ void ReaderCore::check_time(std::uint64_t now_ns) {
       // Another writer may own it now, and the next period begins.
       instance->owner = nullptr;
       instance->deadline_ns += qos_.deadline.period_ns;
-      if (instance->deadline_ns <= now_ns)
-        instance->deadline_ns = now_ns + qos_.deadline.period_ns;
+      if (instance->deadline_ns <= now_ns) instance->deadline_ns = now_ns + qos_.deadline.period_ns;
     }
     due_at(instance->deadline_ns);
   }

@@ -36,7 +36,8 @@ TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
       qos_(qos) {
   if (qos_.max_samples == 0 || qos_.max_samples > kMaxStoredSamples)
     throw Error("topic '" + name_ + "': max_samples " + std::to_string(qos_.max_samples) +
-                "; 1 to " + std::to_string(kMaxStoredSamples) + " are possible (kMaxStoredSamples)");
+                "; 1 to " + std::to_string(kMaxStoredSamples) +
+                " are possible (kMaxStoredSamples)");
   if (qos_.history.kind == History::Kind::keep_last && qos_.history.depth == 0)
     throw Error("topic '" + name_ + "': a history of depth 0 keeps nothing; give 1 or more");
   if (qos_.level == Level::volatile_storage || qos_.level == Level::logged)
@@ -92,7 +93,10 @@ std::size_t TopicCore::send_outbox() {
 
 std::size_t TopicCore::drain() {
   std::size_t count = 0;
-  while (count < kMessagesAPoll && !waits_for_a_reader()) {
+  while (count < kMessagesAPoll) {
+    if (!catching_up_.empty()) [[unlikely]]
+      give_stored();
+    if (waits_for_a_reader() || !catching_up_.empty()) break;
     const auto delivery = channel_->next();
     if (!delivery) break;
     if (channel_->members_changed(members_seen_)) [[unlikely]]
@@ -258,6 +262,7 @@ void TopicCore::close_endpoints() {
     }
     ReaderCore* const reader = readers_[i].get();
     reader->close();
+    std::erase_if(catching_up_, [&](const CatchingUp& one) { return one.reader == reader; });
     for (auto& [name, member] : members_)
       for (const auto& writer : member.writers)
         if (writer) std::erase(writer->readers, reader);
@@ -286,6 +291,7 @@ void TopicCore::end() noexcept {
   // They hold the topic, and it holds them.
   writers_.clear();
   readers_.clear();
+  catching_up_.clear();
 }
 
 WriteResult TopicCore::send(std::span<const std::byte> message) {

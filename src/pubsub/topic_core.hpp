@@ -4,6 +4,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -119,7 +120,13 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void remove_reader(Member& member, std::uint16_t number);
   void match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& reader);
   void match(const Member& member, RemoteReader& remote, WriterCore& writer);
-  void give_stored(ReaderCore& reader);
+  /// A late reader on its way through the stored samples.
+  struct CatchingUp {
+    ReaderCore* reader;
+    std::list<Storage::Stored>::const_iterator next;
+  };
+  void give_stored(CatchingUp& one);
+  void give_stored();
   [[nodiscard]] bool is_me(const Member& member) const noexcept;
 
   // topic_state.cpp
@@ -135,12 +142,13 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::string type_text_;
   std::set<std::string, std::less<>> names_;  // of all members that there ever were
   std::map<std::string_view, Member> members_;
-  std::vector<Member*> places_;      // by place in the subgroup
+  std::vector<Member*> places_;  // by place in the subgroup
   std::uint64_t members_seen_ = 0;
   std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
   std::unique_ptr<Storage> storage_;  // null: the level stores nothing
   std::vector<std::shared_ptr<WriterCore>> writers_;
   std::vector<std::shared_ptr<ReaderCore>> readers_;
+  std::vector<CatchingUp> catching_up_;
   std::uint64_t announced_ = 0;  // endpoints of this member so far
   std::deque<std::vector<std::byte>> outbox_;
   std::uint64_t now_ns_ = 0;  // of the message at hand

@@ -52,8 +52,8 @@ void TopicCore::forget_member(Member& member) {
   while (!member.readers.empty()) remove_reader(member, member.readers.begin()->first);
 }
 
-/// PUB-T3. A text that is empty is that of a tool, which takes any type, and of an announcement that
-/// cannot be read: its samples cannot be, either.
+/// PUB-T3. A text that is empty is that of a tool, which takes any type, and of an announcement
+/// that cannot be read: its samples cannot be, either.
 bool TopicCore::takes_type(const std::string& text) {
   if (text.empty()) return true;
   if (type_text_.empty()) type_text_ = text;
@@ -65,15 +65,14 @@ bool TopicCore::takes_type(const std::string& text) {
 void TopicCore::refuse(std::string_view member, const char* what, std::uint16_t number,
                        const std::string& text) {
   ++inconsistent.total_count;
-  inconsistent.last = "topic '" + name_ + "': " + what + " " + std::to_string(number) +
-                      " of member '" + std::string(member) +
-                      "' is refused, because its type is another one: " +
-                      show_both_types(type_text_, text);
+  inconsistent.last =
+      "topic '" + name_ + "': " + what + " " + std::to_string(number) + " of member '" +
+      std::string(member) +
+      "' is refused, because its type is another one: " + show_both_types(type_text_, text);
   inconsistent_changed_ = true;
 }
 
-void TopicCore::add_writer(Member& member, const MessageHeader& header,
-                           Announcement announcement) {
+void TopicCore::add_writer(Member& member, const MessageHeader& header, Announcement announcement) {
   const std::uint16_t number = header.endpoint;
   remove_writer(member, number);
   if (member.writers.size() <= number) member.writers.resize(std::size_t{number} + 1);
@@ -106,8 +105,7 @@ void TopicCore::add_writer(Member& member, const MessageHeader& header,
     if (reader->active) match(writer, *reader);
 }
 
-void TopicCore::add_reader(Member& member, const MessageHeader& header,
-                           Announcement announcement) {
+void TopicCore::add_reader(Member& member, const MessageHeader& header, Announcement announcement) {
   const std::uint16_t number = header.endpoint;
   remove_reader(member, number);
   RemoteReader& remote =
@@ -136,12 +134,18 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header,
   for (auto& [name, other] : members_)
     for (const auto& writer : other.writers)
       if (writer && !writer->refused) match(writer, reader);
-  if (storage_ && reader.qos().durability.kind != Durability::Kind::volatile_) give_stored(reader);
+  if (!storage_ || reader.qos().durability.kind == Durability::Kind::volatile_) return;
+  catching_up_.push_back({.reader = &reader, .next = storage_->samples().begin()});
+  give_stored();
 }
 
-void TopicCore::give_stored(ReaderCore& reader) {
-  std::set<RemoteWriter*> gone;
-  for (const Storage::Stored& stored : storage_->samples()) {
+/// As far as the reader has room. Until it has all, the topic takes no further message (PUB-T2), so
+/// that the storage stays as it is.
+void TopicCore::give_stored(CatchingUp& one) {
+  ReaderCore& reader = *one.reader;
+  const auto end = storage_->samples().end();
+  for (; one.next != end && !reader.is_full(); ++one.next) {
+    const Storage::Stored& stored = *one.next;
     if (!mismatch(stored.writer->qos, qos_.level, reader.qos()).empty()) continue;
     const Incoming in{.header = stored.header,
                       .payload = stored.payload,
@@ -152,9 +156,20 @@ void TopicCore::give_stored(ReaderCore& reader) {
     } catch (...) {
       if (!failure_) failure_ = std::current_exception();
     }
-    if (!stored.writer->alive()) gone.insert(stored.writer.get());
   }
+  if (one.next != end) return;
+  std::set<RemoteWriter*> gone;
+  for (const Storage::Stored& stored : storage_->samples())
+    if (!stored.writer->alive()) gone.insert(stored.writer.get());
   for (RemoteWriter* const writer : gone) reader.forget(*writer, now_ns_);
+}
+
+void TopicCore::give_stored() {
+  now_ns_ = clock_->now_ns();
+  for (CatchingUp& one : catching_up_) give_stored(one);
+  std::erase_if(catching_up_, [this](const CatchingUp& one) {
+    return one.next == storage_->samples().end() || one.reader->closed() || one.reader->dropped();
+  });
 }
 
 void TopicCore::match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& reader) {
@@ -173,11 +188,9 @@ void TopicCore::match(const Member& member, RemoteReader& remote, WriterCore& wr
   const std::string why = mismatch(writer.qos(), qos_.level, remote.qos);
   if (!why.empty()) {
     ++writer.incompatible_status.total_count;
-    writer.incompatible_status.last = "topic '" + name_ + "': writer " +
-                                      std::to_string(writer.number()) + " of member '" +
-                                      me_ + "' and " +
-                                      reader_name(member.name, remote.number) +
-                                      " do not match: " + why;
+    writer.incompatible_status.last =
+        "topic '" + name_ + "': writer " + std::to_string(writer.number()) + " of member '" + me_ +
+        "' and " + reader_name(member.name, remote.number) + " do not match: " + why;
     writer.changed(Status::offered_incompatible_qos);
     return;
   }

@@ -20,9 +20,8 @@ void write_writer(Writer& writer, const RemoteWriter& remote) {
   writer.text(remote.member);
   writer.u16(remote.number);
   writer.u16(static_cast<std::uint16_t>((remote.refused ? 1U : 0U) | (remote.gone ? 2U : 0U)));
-  write(writer, Announcement{.writes = true,
-                             .type_text = remote.type_text,
-                             .writer_qos = remote.qos});
+  write(writer,
+        Announcement{.writes = true, .type_text = remote.type_text, .writer_qos = remote.qos});
 }
 
 }  // namespace
@@ -57,9 +56,8 @@ std::vector<std::byte> TopicCore::save() {
       writer.text(name);
       writer.u16(number);
       writer.u16(reader.refused ? 1 : 0);
-      write(writer, Announcement{.writes = false,
-                                 .type_text = reader.type_text,
-                                 .reader_qos = reader.qos});
+      write(writer,
+            Announcement{.writes = false, .type_text = reader.type_text, .reader_qos = reader.qos});
     }
   writer.u32(storage_ ? static_cast<std::uint32_t>(storage_->samples().size()) : 0);
   if (storage_)
@@ -148,13 +146,13 @@ void TopicCore::replay(const multicast::Logged& logged) {
   const std::pair<std::string, std::uint16_t> id{std::string(logged.sender), header->endpoint};
   if (header->kind == Kind::announce_writer) {
     const Announcement announcement = read_announcement(reader, true);
-    replayed_[id] = std::make_shared<RemoteWriter>(
-        RemoteWriter{.member = interned(logged.sender),
-                     .number = header->endpoint,
-                     .qos = announcement.writer_qos,
-                     .type_text = announcement.type_text,
-                     .refused = !takes_type(announcement.type_text),
-                     .gone = true});
+    replayed_[id] =
+        std::make_shared<RemoteWriter>(RemoteWriter{.member = interned(logged.sender),
+                                                    .number = header->endpoint,
+                                                    .qos = announcement.writer_qos,
+                                                    .type_text = announcement.type_text,
+                                                    .refused = !takes_type(announcement.type_text),
+                                                    .gone = true});
     return;
   }
   const auto writer = replayed_.find(id);

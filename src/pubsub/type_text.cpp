@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include <dunlin/pubsub/qos.hpp>
 #include <dunlin/pubsub/status.hpp>
 #include <dunlin/pubsub/type_support.hpp>
-
-#include <dunlin/pubsub/qos.hpp>
 
 namespace dunlin::pubsub {
 namespace {

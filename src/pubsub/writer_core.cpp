@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "fabric/hash.hpp"
 #include "pubsub/topic_core.hpp"
 
 namespace dunlin::pubsub {
@@ -31,11 +30,15 @@ MessageHeader WriterCore::header(Kind kind, const void* sample) {
                      .endpoint = number_,
                      .sequence = sequence_ + 1,
                      .source_ns = topic->now_ns()};
+  if (type_->raw) {
+    const auto& raw = *static_cast<const RawSample*>(sample);
+    made.flags = raw.plain ? std::uint8_t{0} : kXcdrFlag;
+    made.key_hash = raw.key_hash;
+  }
   if (type_->keyed) {
     key_.clear();
     type_->append_key(sample, key_);
-    made.key_hash =
-        fnv1a(std::string_view(reinterpret_cast<const char*>(key_.data()), key_.size()));
+    made.key_hash = hash_key(key_);
   }
   return made;
 }

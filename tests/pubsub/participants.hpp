@@ -106,8 +106,7 @@ class Participants {
     pubsub::ParticipantOptions options;
     if (disks_ != nullptr) {
       options.log_directory = ".";
-      options.log_disk =
-          std::shared_ptr<log::Disk>(std::shared_ptr<void>(), (*disks_)[rank].get());
+      options.log_disk = std::shared_ptr<log::Disk>(std::shared_ptr<void>(), (*disks_)[rank].get());
       for (Rank other = 0; other < world.size() && other < disks_->size(); ++other)
         options.log_founders.push_back("node" + std::to_string(other));
     }

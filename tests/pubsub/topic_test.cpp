@@ -157,7 +157,8 @@ TEST(TopicTest, KeepsALoggedTopicOverARestartOfAll) {
     ASSERT_TRUE(all.until([&] {
       for (const std::uint64_t number : take_numbers(b.reader)) before.push_back(number);
       return before.size() == 30;
-    })) << before.size() << all.nodes[0].error << all.nodes[1].error << a.topic.why_refused();
+    })) << before.size()
+        << all.nodes[0].error << all.nodes[1].error << a.topic.why_refused();
     all.crash(0);
     all.crash(1);
     for (auto& disk : disks) disk->crash();
@@ -167,9 +168,7 @@ TEST(TopicTest, KeepsALoggedTopicOverARestartOfAll) {
   Ends b = make_ends(all[1], logged, keeps_all(Durability::Kind::persistent));
   ASSERT_TRUE(all.until([&] { return a.writer->ready() && b.reader->ready(); }))
       << all.nodes[0].error << all.nodes[1].error;
-  all.world.on(0, [&] {
-    ASSERT_EQ(a.writer.write({.number = 30}), WriteResult::written);
-  });
+  all.world.on(0, [&] { ASSERT_EQ(a.writer.write({.number = 30}), WriteResult::written); });
   std::vector<std::uint64_t> after;
   ASSERT_TRUE(all.until([&] {
     for (const std::uint64_t number : take_numbers(b.reader)) after.push_back(number);
@@ -201,8 +200,7 @@ TEST(TopicTest, RefusesAnotherLevelAndShowsBoth) {
   ASSERT_TRUE(all.until([&] { return a.writer->ready(); }));
   Ends b = make_ends(all[1], {.level = Level::volatile_storage});
   ASSERT_TRUE(all.until([&] { return !b.topic.why_refused().empty(); }));
-  EXPECT_NE(b.topic.why_refused().find("level atomic"), std::string::npos)
-      << b.topic.why_refused();
+  EXPECT_NE(b.topic.why_refused().find("level atomic"), std::string::npos) << b.topic.why_refused();
   EXPECT_NE(b.topic.why_refused().find("level volatile_storage"), std::string::npos);
   EXPECT_EQ(b.writer.write({}), WriteResult::refused);
 }
@@ -215,7 +213,7 @@ TEST(TopicTest, ListsTheTopicsOfAllMembersUntilTheLastOneGoes) {
     const TopicInfo info = all[1].topics().front();
     EXPECT_EQ(info.name, "counts");
     EXPECT_EQ(info.type_name, "dunlin::test::Count");
-    EXPECT_EQ(info.level, Level::atomic);
+    EXPECT_EQ(info.qos.level, Level::atomic);
     EXPECT_EQ(info.members, std::vector<std::string>{"node0"});
     ASSERT_TRUE(all.until([&] { return a.writer->ready() && a.reader->ready(); }));
   }
@@ -244,8 +242,7 @@ TEST(TopicTest, LetsTopicsComeAgainAfterTheyWent) {
     EXPECT_EQ(taken, std::vector<std::uint64_t>{round});
     all.nodes[0].work = nullptr;
   }
-  ASSERT_TRUE(
-      all.until([&] { return b.writer->publication_matched_status().current_count == 1; }));
+  ASSERT_TRUE(all.until([&] { return b.writer->publication_matched_status().current_count == 1; }));
   EXPECT_EQ(b.writer->publication_matched_status().total_count, 6U);
 }
 

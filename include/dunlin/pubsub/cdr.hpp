@@ -29,8 +29,11 @@ class Encoder {
  public:
   /// Appends the header at once.
   Encoder(std::vector<std::byte>& to, bool delimited) : to_(to) {
-    to_.insert(to_.end(), {std::byte{0}, delimited ? kDelimitedCdr2Le : kPlainCdr2Le, std::byte{0},
-                           std::byte{0}});
+    // Byte by byte: g++ 12 takes an inserted list or array for one that overflows.
+    to_.push_back(std::byte{0});
+    to_.push_back(delimited ? kDelimitedCdr2Le : kPlainCdr2Le);
+    to_.push_back(std::byte{0});
+    to_.push_back(std::byte{0});
     begin_ = to_.size();
   }
   template <Primitive T>
@@ -38,7 +41,7 @@ class Encoder {
     align(sizeof(T));
     std::array<std::byte, sizeof(T)> bytes{};
     std::memcpy(bytes.data(), &value, sizeof(T));
-    to_.insert(to_.end(), bytes.begin(), bytes.end());
+    for (const std::byte byte : bytes) to_.push_back(byte);
   }
   void bytes(std::span<const std::byte> content) {
     to_.insert(to_.end(), content.begin(), content.end());

@@ -41,7 +41,7 @@ struct ParticipantOptions {
 struct TopicInfo {
   std::string name;
   std::string type_name;
-  Level level = Level::atomic;
+  TopicQos qos = {};
   std::vector<std::string> members;
 };
 /// A writer or reader of a topic in which this member is.
@@ -79,6 +79,9 @@ class DomainParticipant {
 
   /// The topics of all members.
   [[nodiscard]] std::vector<TopicInfo> topics() const;
+  /// Whether this member is in any topic, or on its way out of one: topics go with their last
+  /// handle, and what their writers wrote arrives first.
+  [[nodiscard]] bool holds_topics() const noexcept;
   /// Asserts the liveliness of all writers with Liveliness::Kind::manual_by_participant.
   void assert_liveliness();
 
@@ -121,7 +124,9 @@ class AnyWriter {
   AnyWriter(const AnyTopic& topic, const DataWriterQos& qos);
 
   [[nodiscard]] WriteResult write(const void* sample) { return put(sample, Put::sample); }
-  [[nodiscard]] WriteResult dispose(const void* key_holder) { return put(key_holder, Put::dispose); }
+  [[nodiscard]] WriteResult dispose(const void* key_holder) {
+    return put(key_holder, Put::dispose);
+  }
   [[nodiscard]] WriteResult unregister(const void* key_holder) {
     return put(key_holder, Put::unregister);
   }

@@ -65,7 +65,9 @@ struct KeyOfType {
 };
 template <class T>
 requires requires { typename T::TopicKey; }
-struct KeyOfType<T> { using type = typename T::TopicKey; };
+struct KeyOfType<T> {
+  using type = typename T::TopicKey;
+};
 
 template <class T>
 consteval Extensibility extensibility() {
@@ -82,6 +84,14 @@ struct ArrayTraits<std::array<T, N>> : std::true_type {
   using Element = T;
   static constexpr std::size_t kCount = N;
 };
+/// What an array of arrays is made of in the end: XTypes knows it as one array of several
+/// dimensions.
+template <class T>
+struct ArrayLeaf {
+  using type = T;
+};
+template <class T, std::size_t N>
+struct ArrayLeaf<std::array<T, N>> : ArrayLeaf<T> {};
 template <class T>
 struct SequenceTraits : std::false_type {};
 template <class T>
@@ -151,7 +161,8 @@ consteval bool is_plain() {
     using Members = decltype(tie_members(std::declval<T&>()));
     return []<class... M>(std::tuple<M&...>*) {
       return (is_plain<M>() && ...);
-    }(static_cast<Members*>(nullptr)) && std::is_trivially_copyable_v<T>;
+    }(static_cast<Members*>(nullptr)) &&
+           std::is_trivially_copyable_v<T>;
   } else {
     return false;
   }
@@ -317,7 +328,21 @@ void decode(cdr::Decoder& from, T& value);
 
 template <class T>
 void encode_elements(cdr::Encoder& to, const T& elements) {
-  for (const auto& element : elements) encode(to, element);
+  for (const auto& element : elements) {
+    if constexpr (Array<T> && Array<std::remove_cvref_t<decltype(element)>>)
+      encode_elements(to, element);
+    else
+      encode(to, element);
+  }
+}
+
+/// Whether a collection of these, or their inner dimensions, is without a delimiter.
+template <class T>
+consteval bool is_bare_collection() {
+  if constexpr (Array<T>)
+    return Number<typename ArrayLeaf<T>::type>;
+  else
+    return Number<typename T::value_type>;
 }
 
 template <class T>
@@ -328,12 +353,11 @@ void encode(cdr::Encoder& to, const T& value) {
     to.number(static_cast<std::uint32_t>(value.size() + 1));
     to.bytes(std::as_bytes(std::span(value.c_str(), value.size() + 1)));
   } else if constexpr (Array<T> || Sequence<T>) {
-    using Element = std::remove_cvref_t<decltype(*value.begin())>;
     const auto all = [&] {
       if constexpr (Sequence<T>) to.number(static_cast<std::uint32_t>(value.size()));
       encode_elements(to, value);
     };
-    if constexpr (Number<Element>) {
+    if constexpr (is_bare_collection<T>()) {
       all();
     } else {
       const std::size_t begin = to.begin_delimited();
@@ -367,7 +391,10 @@ void decode_elements(cdr::Decoder& from, T& value) {
   }
   for (auto& element : value) {
     if (!from.good()) return;
-    decode(from, element);
+    if constexpr (Array<T> && Array<std::remove_cvref_t<decltype(element)>>)
+      decode_elements(from, element);
+    else
+      decode(from, element);
   }
 }
 
@@ -380,8 +407,7 @@ void decode(cdr::Decoder& from, T& value) {
     if (bytes.empty() || bytes.back() != std::byte{}) return from.fail();
     value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size() - 1);
   } else if constexpr (Array<T> || Sequence<T>) {
-    using Element = std::remove_cvref_t<decltype(*value.begin())>;
-    if constexpr (Number<Element>) {
+    if constexpr (is_bare_collection<T>()) {
       decode_elements(from, value);
     } else {
       const std::size_t outer = from.begin_delimited();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct TypeSupport {
   std::string text = {};
   Extensibility extensibility = Extensibility::final_;
   bool plain = false;     // samples travel as they are; else as XCDR2 with its header
-  bool raw = false;       // a tool's: takes the payloads of any type, by decode()
+  bool raw = false;       // of RawSample: takes any type
   bool keyed = false;     // a topic of instances
   std::size_t bytes = 0;  // of an object
 
@@ -40,6 +41,18 @@ struct TypeSupport {
   void (*encode)(const void* object, std::vector<std::byte>& to) = nullptr;
   bool (*decode)(std::span<const std::byte> from, void* object) = nullptr;
 };
+
+/// What a tool writes and reads: the bytes of a sample of whatever type the topic has.
+struct RawSample {
+  bool plain = true;           // else XCDR2 with its header
+  std::uint64_t key_hash = 0;  // of keyed topics: equal for equal keys
+  std::vector<std::byte> payload = {};
+};
+/// The type of endpoints that take RawSample. They announce no type, and match any.
+[[nodiscard]] std::shared_ptr<const TypeSupport> raw_type_support();
+
+/// Of the bytes that append_key() appends.
+[[nodiscard]] std::uint64_t hash_key(std::span<const std::byte> key) noexcept;
 
 /// Whether endpoints of these types can share a topic; both are TypeSupport::text.
 [[nodiscard]] bool types_match(const std::string& one, const std::string& other);
