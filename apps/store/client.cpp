@@ -73,8 +73,8 @@ void Client::send(const Words& words) {
 Client::Answer Client::take() {
   void* raw = nullptr;
   if (redisGetReply(context_.get(), &raw) != REDIS_OK) complain();
-  const std::unique_ptr<redisReply, decltype(&freeReplyObject)> reply(
-      static_cast<redisReply*>(raw), freeReplyObject);
+  const std::unique_ptr<redisReply, decltype(&freeReplyObject)> reply(static_cast<redisReply*>(raw),
+                                                                      freeReplyObject);
   return answer_of(*reply);
 }
 

@@ -59,9 +59,10 @@ void add_serve(CLI::App& store) {
   const auto options = std::make_shared<ServeOptions>();
   add_place_options(*command, options->place);
   command
-      ->add_option("--resp", options->endpoint,
-                   "Where clients connect; port 0: one that is free. Other hosts can reach it only\n"
-                   "if it is an address of this host's network, and then it needs a password")
+      ->add_option(
+          "--resp", options->endpoint,
+          "Where clients connect; port 0: one that is free. Other hosts can reach it only\n"
+          "if it is an address of this host's network, and then it needs a password")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
   command

@@ -152,8 +152,8 @@ bool hello(Job& job, Reply& reply) {
 // --- CLIENT, CONFIG, COMMAND, INFO ---------------------------------------------------------------
 
 void unknown_subcommand(const Job& job, Reply& reply) {
-  reply.error(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.", job.arguments[1].substr(0, 128),
-                          job.command->name));
+  reply.error(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.",
+                          job.arguments[1].substr(0, 128), job.command->name));
 }
 
 bool client(Job& job, Reply& reply) {
@@ -214,9 +214,8 @@ bool config(Job& job, Reply& reply) {
     return true;
   }
   const auto asked = [&](const Setting& setting) {
-    return std::any_of(words.begin() + 2, words.end(), [&](std::string_view pattern) {
-      return matches(pattern, setting.name);
-    });
+    return std::any_of(words.begin() + 2, words.end(),
+                       [&](std::string_view pattern) { return matches(pattern, setting.name); });
   };
   reply.map(static_cast<std::size_t>(std::ranges::count_if(kSettings, asked)));
   for (const Setting& setting : kSettings) {
@@ -271,7 +270,8 @@ bool info(Job& job, Reply& reply) {
       "process_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n\r\n"
       "# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n"
       "# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
-      "waits_for_calls:{}\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# Store\r\n",
+      "waits_for_calls:{}\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# "
+      "Store\r\n",
       kRedisVersion, version(), getpid(), service.options().port,
       (service.values().unix_ms() - service.started_ms()) / 1'000, counters.clients, kMaxClients,
       counters.connections, counters.commands, counters.waits_for_calls);

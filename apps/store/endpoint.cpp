@@ -13,8 +13,8 @@ namespace dunlin::app::resp {
 
 Endpoint Endpoint::parse(const std::string& option, const std::string& text) {
   const auto refuse = [&](const char* why) {
-    return BadInput(fmt::format("{} {}: {}; an example: {}", option, in_quotes(text), why,
-                                kDefaultEndpoint));
+    return BadInput(
+        fmt::format("{} {}: {}; an example: {}", option, in_quotes(text), why, kDefaultEndpoint));
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) throw refuse("there is no port");

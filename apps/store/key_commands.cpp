@@ -161,7 +161,6 @@ bool conclude_dbsize(Job& job, Reply& reply) {
 struct ScanWords {
   std::string_view pattern = "*";
   std::int64_t count = 10;
-
 };
 
 const char* parse_scan(const Job& job, ScanWords& words) {

@@ -65,10 +65,10 @@ class RequestParser {
 
   static constexpr std::size_t kUnknown = SIZE_MAX;
 
-  std::size_t at_ = 0;           // before it, everything is understood
-  std::size_t searched_ = 0;     // up to here there is no end of a line
+  std::size_t at_ = 0;        // before it, everything is understood
+  std::size_t searched_ = 0;  // up to here there is no end of a line
   std::size_t needed_ = 1;
-  std::size_t left_ = kUnknown;  // arguments still to come
+  std::size_t left_ = kUnknown;    // arguments still to come
   std::size_t length_ = kUnknown;  // of the argument at at_
   bool stranger_ = false;
   std::vector<Piece> pieces_;

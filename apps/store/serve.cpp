@@ -76,8 +76,8 @@ void serve(ServeOptions options) {
                     entered.fabric->description()));
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
-  print(fmt::format("ends because of {}, after {} commands", signal == nullptr ? "a signal" : signal,
-                    service.counters().commands));
+  print(fmt::format("ends because of {}, after {} commands",
+                    signal == nullptr ? "a signal" : signal, service.counters().commands));
 }
 
 }  // namespace dunlin::app::resp

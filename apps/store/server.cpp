@@ -99,8 +99,8 @@ Server::Server(const Endpoint& endpoint) {
   const Address address = address_of(endpoint);
   const std::string place = fmt::format("{} port {}", endpoint.address, endpoint.port);
   const int family = address.storage.ss_family;
-  listener_ = Descriptor(
-      checked(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket"));
+  listener_ =
+      Descriptor(checked(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket"));
   const int yes = 1;
   setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const auto* const raw = reinterpret_cast<const sockaddr*>(&address.storage);
@@ -145,8 +145,7 @@ bool Server::may_sleep(const Service& service) {
   static const bool several_processors = has_several_processors();
   if (service.has_runnable()) return false;
   if (!several_processors) return fruitless_ > 0;
-  return fruitless_ >=
-         (service.values().under_way() > 0 ? kTurnsOfCalls : kTurnsBeforeSleep);
+  return fruitless_ >= (service.values().under_way() > 0 ? kTurnsOfCalls : kTurnsBeforeSleep);
 }
 
 void Server::wait(Service& service) {
@@ -247,8 +246,7 @@ void Server::lose(Connection& connection) {
   if (std::exchange(connection.gone, true)) return;
   connection.session.abandon();
   // It would go on to say that the connection is broken. Closing does the same, if this fails.
-  static_cast<void>(
-      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr));
+  static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr));
 }
 
 void Server::attend(Connection& connection) {
@@ -269,8 +267,7 @@ bool Server::flush(Connection& connection) {
   bool sent = false;
   while (!session.output().empty()) {
     const std::string_view output = session.output();
-    const ssize_t count =
-        send(connection.socket.get(), output.data(), output.size(), MSG_NOSIGNAL);
+    const ssize_t count = send(connection.socket.get(), output.data(), output.size(), MSG_NOSIGNAL);
     if (count < 0) {
       if (errno != EAGAIN && errno != EINTR) {
         lose(connection);
@@ -287,8 +284,7 @@ bool Server::flush(Connection& connection) {
 void Server::watch(Connection& connection) {
   const Session& session = connection.session;
   const bool reads = !connection.over && session.wants_input();
-  const std::uint32_t wanted =
-      (reads ? EPOLLIN : 0U) | (session.output().empty() ? 0U : EPOLLOUT);
+  const std::uint32_t wanted = (reads ? EPOLLIN : 0U) | (session.output().empty() ? 0U : EPOLLOUT);
   if (wanted == connection.interest || connection.gone) return;
   connection.interest = wanted;
   epoll_event event{};

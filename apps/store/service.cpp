@@ -46,8 +46,8 @@ std::unique_ptr<Job> Service::take_job() {
 }
 
 void Service::give_back(std::unique_ptr<Job> job) noexcept {
-  const bool large = job->scratch.capacity() > kKeptScratchBytes ||
-                     job->arguments.capacity() > kKeptArguments;
+  const bool large =
+      job->scratch.capacity() > kKeptScratchBytes || job->arguments.capacity() > kKeptArguments;
   if (large || free_jobs_.size() >= kKeptJobs) return;
   job->reset();
   free_jobs_.push_back(std::move(job));

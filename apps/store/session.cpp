@@ -9,9 +9,7 @@ namespace {
 
 constexpr std::size_t kKeptOutputBytes = std::size_t{1} << 14;
 
-std::string printable_word(std::string_view word) {
-  return std::string(word.substr(0, 128));
-}
+std::string printable_word(std::string_view word) { return std::string(word.substr(0, 128)); }
 
 bool reply_mistake(Job& job, Reply& reply) {
   reply.error(job.session->mistake());
@@ -20,8 +18,8 @@ bool reply_mistake(Job& job, Reply& reply) {
 }
 
 bool reply_unknown(Job& job, Reply& reply) {
-  std::string text = "ERR unknown command '" + printable_word(job.arguments[0]) +
-                     "', with args beginning with: ";
+  std::string text =
+      "ERR unknown command '" + printable_word(job.arguments[0]) + "', with args beginning with: ";
   for (std::size_t i = 1; i < job.arguments.size() && text.size() < 256; ++i)
     text += "'" + printable_word(job.arguments[i]) + "' ";
   reply.error(text);

@@ -25,7 +25,8 @@ namespace dunlin::app::resp {
 ///
 ///  RSP-S1  A job's arguments point into the input, which does not move while there are jobs.
 ///  RSP-S2  A session that waits has something that will wake it: a call of its own, a place among
-///          the waiters for a call, bytes that its client has to take, or bytes that it has to send.
+///          the waiters for a call, bytes that its client has to take, or bytes that it has to
+///          send.
 class Session {
  public:
   Session(Service& service, std::uint64_t id);
@@ -112,8 +113,8 @@ class Session {
 
   // The request that is there, and is not begun, or only in part.
   const Command* command_ = nullptr;
-  std::size_t next_part_ = 0;       // each_key: the argument of the next part; 0: not begun
-  bool words_in_parser_ = false;    // jobs have arguments in the parser, which is in use until then
+  std::size_t next_part_ = 0;     // each_key: the argument of the next part; 0: not begun
+  bool words_in_parser_ = false;  // jobs have arguments in the parser, which is in use until then
   Job at_once_;
 
   std::array<std::unique_ptr<Job>, kMaxJobs> queue_;  // a ring

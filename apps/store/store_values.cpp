@@ -112,18 +112,17 @@ class StoreCall final : public Call {
       case Order::Kind::expire:
         return store_.expire(*operation_, key, ttl_ns);
       case Order::Kind::update:
-        return store_.update(*operation_, key,
-                             [this](std::optional<std::span<const std::byte>> current) {
-                               return decide(current);
-                             });
+        return store_.update(
+            *operation_, key,
+            [this](std::optional<std::span<const std::byte>> current) { return decide(current); });
       default:
         return store_.get(*operation_, key);
     }
   }
 
   StoreUpdate decide(std::optional<std::span<const std::byte>> current) const {
-    const Change change = order_.decide(
-        order_.context, current ? std::optional(text_of(*current)) : std::nullopt);
+    const Change change =
+        order_.decide(order_.context, current ? std::optional(text_of(*current)) : std::nullopt);
     switch (change.action) {
       case Change::Action::put:
         return StoreUpdate::put(bytes_of(change.value), ttl_of(change.ttl_ns));

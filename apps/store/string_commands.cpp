@@ -143,8 +143,9 @@ const char* parse_set_options(const Job& job, SetOptions& options) {
     } else if (const TimeUnit* const unit = find_time_unit(word);
                unit != nullptr && !has_ttl && i + 1 < job.arguments.size()) {
       has_ttl = true;
-      const char* const wrong = parse_ttl(job.arguments[++i], *unit, *job.session,
-                                          "ERR invalid expire time in 'set' command", options.ttl_ns);
+      const char* const wrong =
+          parse_ttl(job.arguments[++i], *unit, *job.session,
+                    "ERR invalid expire time in 'set' command", options.ttl_ns);
       if (wrong != nullptr) return wrong;
     } else {
       return kSyntaxError;

@@ -63,7 +63,8 @@ std::string read_standard_input() {
   while (const std::size_t count = std::fread(part.data(), 1, part.size(), stdin)) {
     text.append(part.data(), count);
     if (text.size() > kMaxArgumentBytes)
-      throw BadInput(fmt::format("standard input: a value has at most {} bytes", kMaxArgumentBytes));
+      throw BadInput(
+          fmt::format("standard input: a value has at most {} bytes", kMaxArgumentBytes));
   }
   return text;
 }

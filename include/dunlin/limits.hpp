@@ -70,9 +70,9 @@ inline constexpr std::uint32_t kMaxSegments = std::uint32_t{1} << 20;  // of one
 inline constexpr std::uint32_t kMaxKeptVersions = 1024;  // of a segment under delta coherence
 
 // daemon
-inline constexpr std::uint32_t kMaxAttachedProcesses = 1024;  // of one daemon, at a time
-inline constexpr std::uint32_t kMaxAttachedOperations = 256;  // of one of them under way
-inline constexpr std::uint32_t kMaxAttachedLocks = 1024;      // that one of them holds
+inline constexpr std::uint32_t kMaxAttachedProcesses = 1024;    // of one daemon, at a time
+inline constexpr std::uint32_t kMaxAttachedOperations = 256;    // of one of them under way
+inline constexpr std::uint32_t kMaxAttachedLocks = 1024;        // that one of them holds
 inline constexpr std::size_t kMinAttachedTransferBytes = 4096;  // of one get or put
 inline constexpr std::size_t kMaxAttachedTransferBytes = std::size_t{1} << 24;
 

@@ -84,8 +84,7 @@ TEST_F(RedisCommands, SetATimeToLive) {
   EXPECT_EQ(ask("set k a exat 20"), "+OK\r\n");
   EXPECT_EQ(ask("ttl k"), ":10\r\n");
   EXPECT_EQ(ask("set k a ex 0"), "-ERR invalid expire time in 'set' command\r\n");
-  EXPECT_EQ(ask("set k a ex 9223372036854775807"),
-            "-ERR invalid expire time in 'set' command\r\n");
+  EXPECT_EQ(ask("set k a ex 9223372036854775807"), "-ERR invalid expire time in 'set' command\r\n");
   EXPECT_EQ(ask("setex k -1 a"), "-ERR invalid expire time in 'setex' command\r\n");
   EXPECT_EQ(ask("set k a ex ten"), "-ERR value is not an integer or out of range\r\n");
 }
@@ -161,7 +160,8 @@ TEST_F(RedisCommands, TakeSeveralKeys) {
 TEST_F(RedisCommands, ScanAllKeys) {
   ask("mset a1 1 a2 2 b1 3 b2 4 c1 5 c2 6 c3 7");
   EXPECT_EQ(ask("scan 0 count 4"),
-            "*2\r\n$1\r\n6\r\n*6\r\n$2\r\na1\r\n$2\r\na2\r\n$2\r\nb1\r\n$2\r\nb2\r\n$2\r\nc1\r\n$2\r\nc2\r\n");
+            "*2\r\n$1\r\n6\r\n*6\r\n$2\r\na1\r\n$2\r\na2\r\n$2\r\nb1\r\n$2\r\nb2\r\n$2\r\nc1\r\n$"
+            "2\r\nc2\r\n");
   EXPECT_EQ(ask("scan 6 count 4"), "*2\r\n$1\r\n0\r\n*1\r\n$2\r\nc3\r\n");
   EXPECT_EQ(ask("scan 0 match ?1 count 100"),
             "*2\r\n$1\r\n0\r\n*3\r\n$2\r\na1\r\n$2\r\nb1\r\n$2\r\nc1\r\n");
@@ -177,8 +177,9 @@ TEST_F(RedisCommands, KeepFieldsInHashes) {
   EXPECT_EQ(ask("hget h none"), "$-1\r\n");
   EXPECT_EQ(ask("hmset h age 9 age 10"), "+OK\r\n");
   EXPECT_EQ(ask("hmget h name none age"), "*3\r\n$3\r\nAnn\r\n$-1\r\n$2\r\n10\r\n");
-  EXPECT_EQ(ask("hgetall h"),
-            "*6\r\n$4\r\nname\r\n$3\r\nAnn\r\n$3\r\nage\r\n$2\r\n10\r\n$4\r\ntown\r\n$3\r\nUlm\r\n");
+  EXPECT_EQ(
+      ask("hgetall h"),
+      "*6\r\n$4\r\nname\r\n$3\r\nAnn\r\n$3\r\nage\r\n$2\r\n10\r\n$4\r\ntown\r\n$3\r\nUlm\r\n");
   EXPECT_EQ(ask("hlen h"), ":3\r\n");
   EXPECT_EQ(ask("hexists h town"), ":1\r\n");
   EXPECT_EQ(ask("hdel h town none"), ":1\r\n");
@@ -191,8 +192,8 @@ TEST_F(RedisCommands, KeepFieldsInHashes) {
 
 TEST_F(RedisCommands, RefuseTheWrongType) {
   ask("hset h a 1");
-  for (const char* const line : {"get h", "append h x", "incr h", "set h v get", "strlen h",
-                                 "getrange h 0 1", "getdel h"})
+  for (const char* const line :
+       {"get h", "append h x", "incr h", "set h v get", "strlen h", "getrange h 0 1", "getdel h"})
     EXPECT_EQ(ask(line), kWrongTypeReply) << line;
   ask("set s v");
   for (const char* const line : {"hget s a", "hset s a 1", "hgetall s", "hdel s a"})

@@ -165,8 +165,8 @@ inline void FakeValues::FakeCall::write(const std::string& key, std::string_view
   Entry& entry = values_.entries[key];
   entry.value = std::string(value);
   if (ttl_ns != app::resp::kKeepTtl)
-    entry.end_ns = ttl_ns == app::resp::kForeverNs ? std::nullopt
-                                                   : std::optional(values_.now_ns + ttl_ns);
+    entry.end_ns =
+        ttl_ns == app::resp::kForeverNs ? std::nullopt : std::optional(values_.now_ns + ttl_ns);
   changed_ = true;
 }
 

@@ -1,3 +1,5 @@
+#include "store/request_parser.hpp"
+
 #include <cstdint>
 #include <random>
 #include <string>
@@ -5,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "store/request_parser.hpp"
 #include "store_command/parser_fuzz.hpp"
 #include "support/errors.hpp"
 #include "support/rounds.hpp"
@@ -31,7 +32,8 @@ TEST(RequestParser, FindsTheWordsOfAnArray) {
 }
 
 TEST(RequestParser, FindsAllRequestsOfAPipeline) {
-  const ParsedAll all = parse("*1\r\n$4\r\nPING\r\nPING\r\n*0\r\n*-1\r\n\r\n*2\r\n$1\r\na\r\n$0\r\n\r\n");
+  const ParsedAll all =
+      parse("*1\r\n$4\r\nPING\r\nPING\r\n*0\r\n*-1\r\n\r\n*2\r\n$1\r\na\r\n$0\r\n\r\n");
   EXPECT_EQ(all.requests, (std::vector<Words>{{"PING"}, {"PING"}, {}, {}, {}, {"a", ""}}));
 }
 
@@ -53,11 +55,15 @@ TEST(RequestParser, SaysHowManyBytesALongArgumentNeeds) {
 }
 
 TEST(RequestParser, SplitsALine) {
-  EXPECT_EQ(parse("  set  key\tvalue \r\n").requests, (std::vector<Words>{{"set", "key", "value"}}));
+  EXPECT_EQ(parse("  set  key\tvalue \r\n").requests,
+            (std::vector<Words>{{"set", "key", "value"}}));
   EXPECT_EQ(parse("get x\n").requests, (std::vector<Words>{{"get", "x"}}));
-  EXPECT_EQ(parse(R"(set k "two words\n\x41\"")" "\r\n").requests,
+  EXPECT_EQ(parse(R"(set k "two words\n\x41\"")"
+                  "\r\n")
+                .requests,
             (std::vector<Words>{{"set", "k", "two words\nA\""}}));
-  EXPECT_EQ(parse("set k 'it\\'s \\n'\r\n").requests, (std::vector<Words>{{"set", "k", "it's \\n"}}));
+  EXPECT_EQ(parse("set k 'it\\'s \\n'\r\n").requests,
+            (std::vector<Words>{{"set", "k", "it's \\n"}}));
   EXPECT_EQ(parse("set k \"\"\r\n").requests, (std::vector<Words>{{"set", "k", ""}}));
 }
 
@@ -100,8 +106,10 @@ TEST(RequestParser, TakesLittleFromStrangers) {
 
 std::string random_bytes(std::mt19937_64& random) {
   static const std::vector<std::string> kPieces{
-      "*2\r\n", "$3\r\n", "abc\r\n", "*1\r\n$4\r\nPING\r\n", "\r\n", "get \"a b\"\r\n", "$0\r\n\r\n",
-      "*",      "$",      "-1\r\n",  "'",                    "x",    "\n",              "*0\r\n"};
+      "*2\r\n", "$3\r\n",          "abc\r\n",    "*1\r\n$4\r\nPING\r\n",
+      "\r\n",   "get \"a b\"\r\n", "$0\r\n\r\n", "*",
+      "$",      "-1\r\n",          "'",          "x",
+      "\n",     "*0\r\n"};
   std::string bytes;
   for (std::uint64_t i = random() % 20; i > 0; --i) {
     bytes += kPieces[random() % kPieces.size()];

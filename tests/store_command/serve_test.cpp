@@ -105,12 +105,13 @@ TEST_F(StoreServe, AnswersRedisBenchmark) {
   ServerProcess server(group);
   const std::string count = kSanitized ? "500" : "5000";
   for (const char* const pipeline : {"1", "16"}) {
-    const auto outcome = dunlin::process::run(
-        {.command = {"redis-benchmark", "-p", server.port(), "-n", count, "-P", pipeline, "-q", "-r",
-                     "1000", "--csv", "-t", "ping_inline,ping_mbulk,set,get,incr,mset,hset"}});
+    const auto outcome =
+        dunlin::process::run({.command = {"redis-benchmark", "-p", server.port(), "-n", count, "-P",
+                                          pipeline, "-q", "-r", "1000", "--csv", "-t",
+                                          "ping_inline,ping_mbulk,set,get,incr,mset,hset"}});
     EXPECT_TRUE(outcome.status.well()) << outcome.output;
-    for (const char* const test : {"\"PING_INLINE\"", "\"SET\"", "\"GET\"", "\"INCR\"", "\"HSET\"",
-                                   "\"MSET (10 keys)\""})
+    for (const char* const test :
+         {"\"PING_INLINE\"", "\"SET\"", "\"GET\"", "\"INCR\"", "\"HSET\"", "\"MSET (10 keys)\""})
       EXPECT_TRUE(contains(outcome.output, test));
     EXPECT_FALSE(contains(outcome.output, "rror")) << outcome.output;
   }
@@ -232,11 +233,13 @@ TEST_F(StoreServe, AsksForThePasswordOfItsFile) {
   SKIP_WITHOUT("redis-cli");
   const dunlin::test::OwnDirectory directory;
   const std::string file = directory / "password";
-  dunlin::process::run({.command = {"sh", "-c", "umask 077; echo correct-horse-battery > " + file}});
+  dunlin::process::run(
+      {.command = {"sh", "-c", "umask 077; echo correct-horse-battery > " + file}});
   ServerProcess server(group, {"--password-file", file});
   EXPECT_TRUE(contains(redis_cli(server, {"get", "k"}), "NOAUTH"));
-  EXPECT_EQ(redis_cli(server, {"--no-auth-warning", "-a", "correct-horse-battery", "set", "k", "v"}),
-            "OK\n");
+  EXPECT_EQ(
+      redis_cli(server, {"--no-auth-warning", "-a", "correct-horse-battery", "set", "k", "v"}),
+      "OK\n");
   server.end();
 }
 

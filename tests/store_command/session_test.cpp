@@ -68,10 +68,20 @@ TEST_F(RedisSession, WaitsWithCommandsOnAllKeys) {
 
 /// The same requests, whole and with calls at once, or cut and with calls that end late.
 TEST_F(RedisSession, RepliesTheSameHoweverTheRequestsComeAndTheCallsEnd) {
-  const std::vector<std::vector<std::string>> kCommands{
-      {"SET", "K", "V"},  {"GET", "K"},         {"INCR", "N"},      {"DEL", "K", "N"},
-      {"APPEND", "K", "x"}, {"MGET", "K", "N", "K"}, {"MSET", "K", "1", "N", "2"}, {"PING"},
-      {"EXPIRE", "K", "100", "NX"}, {"TTL", "K"}, {"PERSIST", "K"}, {"HSET", "H", "f", "1"}, {"HGETALL", "H"}, {"NONE"}};
+  const std::vector<std::vector<std::string>> kCommands{{"SET", "K", "V"},
+                                                        {"GET", "K"},
+                                                        {"INCR", "N"},
+                                                        {"DEL", "K", "N"},
+                                                        {"APPEND", "K", "x"},
+                                                        {"MGET", "K", "N", "K"},
+                                                        {"MSET", "K", "1", "N", "2"},
+                                                        {"PING"},
+                                                        {"EXPIRE", "K", "100", "NX"},
+                                                        {"TTL", "K"},
+                                                        {"PERSIST", "K"},
+                                                        {"HSET", "H", "f", "1"},
+                                                        {"HGETALL", "H"},
+                                                        {"NONE"}};
   for (std::uint64_t seed = 0; seed < dunlin::test::rounds(200); ++seed) {
     std::mt19937_64 random(seed);
     std::string requests;

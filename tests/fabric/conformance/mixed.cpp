@@ -2,7 +2,6 @@
 
 #include <thread>
 
-
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
 #include "fabric/mixed/join.hpp"
