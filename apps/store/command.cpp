@@ -33,7 +33,7 @@ Examples:
 
 constexpr std::uint32_t kMaxMemoryMb = 1 << 16;
 
-void add_place_options(CLI::App& command, cast::PlaceOptions& place) {
+void add_member_options(CLI::App& command, cast::PlaceOptions& place) {
   place.group = "store";
   command.add_option("--group", place.group, "Its name, the same for all members")
       ->type_name("NAME")
@@ -57,7 +57,7 @@ void add_serve(CLI::App& store) {
   CLI::App* const command = store.add_subcommand("serve", "Be a member, and serve Redis clients");
   command->footer(kServeFooter);
   const auto options = std::make_shared<ServeOptions>();
-  add_place_options(*command, options->place);
+  add_member_options(*command, options->place);
   command
       ->add_option(
           "--resp", options->endpoint,

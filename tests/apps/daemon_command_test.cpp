@@ -71,17 +71,17 @@ TEST(DaemonCommand, TakesTheSocketOfOneThatWasKilled) {
 }
 
 TEST(DaemonCommand, RefusesWhatCannotBe) {
-  struct Refusal {
+  struct BadWords {
     std::vector<std::string> words;
     std::string complaint;
   };
-  const std::vector<Refusal> refusals{
+  const std::vector<BadWords> refusals{
       {{}, "--group"},
       {{"--group", "g", "--mode", "8"}, "must be an octal number"},
       {{"--group", "g", "--fabric", "sim"}, "serves real processes"},
       {{"--group", "g", "--clients", "-1"}, "must be a whole number"},
   };
-  for (const Refusal& refusal : refusals) {
+  for (const BadWords& refusal : refusals) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(run_daemon_command(refusal.words), Status::bad_input) << refusal.complaint;
     const std::string said = testing::internal::GetCapturedStderr();

@@ -24,8 +24,8 @@ inline std::string request(std::initializer_list<std::string_view> words) {
 
 /// One client of a service, without sockets.
 struct Conversation {
-  explicit Conversation(app::resp::Service& service, std::uint64_t id = 1)
-      : service(service), session(service, id) {}
+  explicit Conversation(app::resp::Service& its_service, std::uint64_t id = 1)
+      : service(its_service), session(its_service, id) {}
 
   /// Gives the session as much of it as it takes, `piece` bytes at a time; returns how much.
   std::size_t send(std::string_view bytes, std::size_t piece = SIZE_MAX) {
