@@ -20,10 +20,10 @@ void add_commands(CLI::App& program) {
   add_doctor(program);
   add_sim(program);
   add_multicast(program);
+  add_topic(program);
   add_daemon(program);
   add_store(program);
   add_kmers(program);
-  add_topic(program);
 }
 
 Status run(int argc, const char* const* argv) {

@@ -73,9 +73,9 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
       "dunlin: there is no command \"fly\"; there are routing, bench, calibrate, explain, top, "
-      "doctor, sim, multicast, daemon, store, topic, kmers\n"
-      "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
-      "container, store, topic, routing\n");
+      "doctor, sim, multicast, topic, daemon, store, kmers\n"
+      "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, topic, "
+      "segment, container, store, routing\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
