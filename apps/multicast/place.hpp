@@ -11,11 +11,7 @@
 
 #include "cluster/fabric_options.hpp"
 
-namespace CLI {
-class App;
-}
-
-/// Where a member of `dunlin multicast` and `dunlin topic` finds the others.
+/// Where a member of `dunlin multicast` finds the others.
 namespace dunlin::app::cast {
 
 inline constexpr double kJoinTimeOutS = 60;  // users start the founders by hand
@@ -30,9 +26,6 @@ struct PlaceOptions {
   std::string listen = {};                 // networks: where this member is found
   std::vector<std::string> contacts = {};  // and, to join, where others may be
 };
-
-/// The options of a command that is a member of a group.
-void add_place_options(CLI::App& command, PlaceOptions& place);
 
 /// Throws BadInput that names the option, unless these can be members.
 void check_member_names(const char* option, const std::vector<std::string>& names);

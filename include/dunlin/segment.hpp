@@ -43,7 +43,7 @@ struct SpaceOptions {
   std::uint32_t lock_channel = kLockChannel;
 };
 
-class SegmentPort;
+struct SegmentState;
 
 class SegmentSpace {
  public:
@@ -101,9 +101,7 @@ class SegmentSpace {
 
  private:
   friend class SegmentOperation;
-  friend struct SegmentAccess;
-  explicit SegmentSpace(std::unique_ptr<SegmentPort> port) noexcept;
-  std::unique_ptr<SegmentPort> port_;  // src/segment/port.hpp
+  std::unique_ptr<SegmentState> state_;
 };
 
 /// Holds a segment's lock from its making to its end; waits for it.

@@ -15,7 +15,7 @@ using test::FrameBuilder;
 using test::PeerWithDevices;
 using test::ScriptedPeer;
 
-constexpr std::uint32_t kBox = kMaxRegions;
+constexpr std::uint32_t kBox = 256;
 
 // --- which way -----------------------------------------------------------------------------------
 
