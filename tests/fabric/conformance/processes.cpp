@@ -67,6 +67,7 @@ struct Member {
 constexpr std::size_t kFlag = 0;
 constexpr std::size_t kAck = 64;
 constexpr std::size_t kData = 128;
+constexpr std::size_t kSeen = 4160;  // behind what be_busy() puts
 
 /// Everything at once, for ever: what a process might be doing when it is killed.
 bool be_busy(Member& me) {
@@ -180,7 +181,7 @@ TEST_P(Processes, LearnOfASigkillOnceAndGoOn) {
     if (!serve(me)) return false;
     if (!poll_until(*me.fabric, [&] { return me.fabric->failed(1); })) return false;
     const std::uint64_t seen = 1;
-    return me.post(write(0, me.box.id(), 4096, &seen, 8)) &&
+    return me.post(write(0, me.box.id(), kSeen, &seen, 8)) &&
            poll_until(*me.fabric, [&] { return me.fabric->failed(0); }) && me.deaths[1] == 1;
   });
   {
@@ -189,7 +190,7 @@ TEST_P(Processes, LearnOfASigkillOnceAndGoOn) {
     ASSERT_TRUE(poll_until(*me.fabric, [&] { return me.load(kFlag) >= 50; }));
     victim.kill();
     ASSERT_TRUE(poll_until(*me.fabric, [&] { return me.fabric->failed(1); }));
-    ASSERT_TRUE(poll_until(*me.fabric, [&] { return me.load(4096) == 1; }));
+    ASSERT_TRUE(poll_until(*me.fabric, [&] { return me.load(kSeen) == 1; }));
     EXPECT_EQ(me.deaths[1], 1);
     EXPECT_EQ(me.deaths[2], 0);
     EXPECT_GE(me.load(kFlag), 50U);
