@@ -21,7 +21,7 @@ struct Checker : testing::Test {
 
 /// Two clients put one after the other; a third gets this value after both.
 void put_twice_and_get(Histories& histories, const char* got) {
-  histories.begin("puts", Model::register_);
+  histories.begin("puts", Model::one_register);
   histories.put(0, "x", "1", 10, 20);
   histories.put(1, "x", "2", 30, 40);
   histories.get(2, "x", got, 50, 60);
@@ -50,7 +50,7 @@ TEST_F(Checker, RejectsAValueThatNobodyPut) {
 
 TEST_F(Checker, NamesTheOneWrongHistoryAmongMany) {
   for (int i = 0; i < 20; ++i) {
-    histories.begin("good-" + std::to_string(i), Model::register_);
+    histories.begin("good-" + std::to_string(i), Model::one_register);
     histories.put(0, "x", "1", 1, 2);
     histories.get(1, "x", "1", 3, 4);
   }
@@ -62,29 +62,29 @@ TEST_F(Checker, NamesTheOneWrongHistoryAmongMany) {
 }
 
 TEST_F(Checker, TakesEqualStampsForConcurrent) {
-  histories.begin("equal", Model::register_);
+  histories.begin("equal", Model::one_register);
   histories.put(0, "x", "1", 10, 20);
   histories.get(1, "x", "0", 20, 30);
   histories.get(2, "x", "1", 10, 10);
   EXPECT_FALSE(histories.check().linearizable) << "the gets contradict each other";
   Histories later;
-  later.begin("equal", Model::register_);
+  later.begin("equal", Model::one_register);
   later.put(0, "x", "1", 10, 20);
   later.get(1, "x", "0", 20, 30);
   EXPECT_TRUE(later.check().linearizable);
 }
 
 TEST_F(Checker, LetsAnUnansweredPutHappenLateOrNever) {
-  histories.begin("late", Model::register_);
+  histories.begin("late", Model::one_register);
   histories.put(0, "x", "1", 10, Histories::kNever);
   histories.get(1, "x", "0", 20, 30);
   histories.get(1, "x", "1", 40, 50);
-  histories.begin("never", Model::register_);
+  histories.begin("never", Model::one_register);
   histories.put(0, "x", "1", 10, Histories::kNever);
   histories.get(1, "x", "0", 20, 30);
   const auto verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;
-  histories.begin("taken-back", Model::register_);
+  histories.begin("taken-back", Model::one_register);
   histories.put(0, "x", "1", 10, Histories::kNever);
   histories.get(1, "x", "1", 20, 30);
   histories.get(1, "x", "0", 40, 50);

@@ -181,7 +181,7 @@ TEST_P(LinearizableProcesses, GetAndPutThoughOneIsKilled) {
   for (std::uint32_t client = 0; client < kDoomed; ++client)
     ASSERT_NO_FATAL_FAILURE(collect(processes[client], client, UINT32_MAX, lines));
   Histories histories;
-  histories.begin("processes", Histories::Model::register_);
+  histories.begin("processes", Histories::Model::one_register);
   histories.append(lines);
   const auto verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;

@@ -161,7 +161,7 @@ struct Auditor {
   }
 
   void report_histories() {
-    seen.histories.begin("seed-" + std::to_string(seed), test::Histories::Model::register_);
+    seen.histories.begin("seed-" + std::to_string(seed), test::Histories::Model::one_register);
     for (std::size_t i = 0; i < segments.size(); ++i) {
       const std::string key = std::string(name_of(segments.at(i).coherence)) + std::to_string(i);
       for (const test::RegisterEvent& event : segments.at(i).history.events()) {

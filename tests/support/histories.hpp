@@ -25,7 +25,7 @@ class Histories {
   static constexpr std::uint64_t kNever = UINT64_MAX;
   static constexpr std::string_view kAbsent = "-";  // what a map holds for other keys
   enum class Model {
-    register_,  // keys hold "0" at first
+    one_register,  // keys hold "0" at first
     map         // keys are absent at first
   };
   struct Verdict {

@@ -74,7 +74,7 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& given) {
 }  // namespace
 
 std::unique_ptr<Fabric> join(const JoinOptions& options) {
-  return NetworkJoin(parts(options)).run();
+  return std::make_unique<NetworkJoin>(parts(options))->run();
 }
 
 std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {

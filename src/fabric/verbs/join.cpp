@@ -76,7 +76,7 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
 }  // namespace
 
 std::unique_ptr<Fabric> join(const JoinOptions& options) {
-  return NetworkJoin(parts(options)).run();
+  return std::make_unique<NetworkJoin>(parts(options))->run();
 }
 
 std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
