@@ -1,12 +1,12 @@
 #include <array>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <dunlin/group.hpp>
 #include <dunlin/group_members.hpp>

@@ -21,7 +21,6 @@
 namespace dunlin {
 namespace {
 
-using remote::Status;
 using test::NodeBackend;
 using test::Parent;
 using test::Process;

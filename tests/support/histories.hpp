@@ -26,7 +26,7 @@ class Histories {
   static constexpr std::string_view kAbsent = "-";  // what a map holds for other keys
   enum class Model {
     one_register,  // keys hold "0" at first
-    map         // keys are absent at first
+    map            // keys are absent at first
   };
   struct Verdict {
     bool linearizable = false;

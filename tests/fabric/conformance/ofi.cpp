@@ -53,7 +53,7 @@ std::unique_ptr<Ground> on_ofi(std::uint32_t founders, std::uint32_t nodes) {
       });
 }
 
-const bool ofi_grows = add_grower({"Ofi", on_ofi});
+const bool kOfiGrows = add_grower({"Ofi", on_ofi});
 
 }  // namespace
 

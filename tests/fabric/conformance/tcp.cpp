@@ -55,10 +55,10 @@ std::unique_ptr<Ground> on_tcp(std::uint32_t founders, std::uint32_t nodes, bool
       });
 }
 
-const bool tcp_grows = add_grower({"Tcp", [](std::uint32_t founders, std::uint32_t nodes) {
+const bool kTcpGrows = add_grower({"Tcp", [](std::uint32_t founders, std::uint32_t nodes) {
                                      return on_tcp(founders, nodes, false);
                                    }});
-const bool encrypted_tcp_grows =
+const bool kEncryptedTcpGrows =
     add_grower({"TcpEncrypted", [](std::uint32_t founders, std::uint32_t nodes) {
                   return on_tcp(founders, nodes, true);
                 }});

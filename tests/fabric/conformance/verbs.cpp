@@ -72,7 +72,7 @@ bool add_verbs_growers() {
   return true;
 }
 
-const bool verbs_grow = add_verbs_growers();
+const bool kVerbsGrow = add_verbs_growers();
 
 }  // namespace
 
