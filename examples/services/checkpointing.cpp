@@ -204,6 +204,7 @@ int main(int argc, char** argv) try {
     member.rest(20);
     if (input.front() != nullptr) input.pop();
   }
+  member.leave();
   return 0;
 } catch (const dunlin::Error& error) {
   std::cerr << error.what() << '\n';

@@ -47,6 +47,14 @@ class Member {
         space, [] { return false; }, ms);
   }
 
+  /// Before the process ends: the others must not take it for dead, as what is dead and may still
+  /// write to their memory, they kill.
+  void leave() {
+    group.leave();
+    dunlin::run_until(
+        group, [this] { return group.ended(); }, kPatienceMs);
+  }
+
   static constexpr std::uint32_t kPatienceMs = 60'000;
 
   std::unique_ptr<dunlin::Fabric> fabric;

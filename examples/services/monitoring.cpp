@@ -112,6 +112,7 @@ int main(int argc, char** argv) try {
     input.pop();
     print(member, keys);
   }
+  member.leave();
   return 0;
 } catch (const dunlin::Error& error) {
   std::cerr << error.what() << '\n';

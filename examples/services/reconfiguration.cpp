@@ -194,6 +194,7 @@ int main(int argc, char** argv) try {
   Member member(argv[1], number(2), number(3));
   if (member.fabric->rank() == 0) {
     serve(member);
+    member.leave();
     return 0;
   }
   Balancer balancer(member, argc > 4 ? number(4) : 0);
@@ -203,6 +204,7 @@ int main(int argc, char** argv) try {
     member.rest(1);
     if (input.front() != nullptr) input.pop();
   }
+  member.leave();
   return 0;
 } catch (const dunlin::Error& error) {
   std::cerr << error.what() << '\n';

@@ -325,7 +325,8 @@ class Fabric {
   void expel(Rank peer, std::string why);
   /// Ends what a failed peer could still do to our memory. Where properties().expel_fences, that is
   /// done already. Where memory is shared, this kills the peer's process (SIGKILL, through a
-  /// descriptor of that very process), unless it has left the group as it should.
+  /// descriptor of that very process), unless it has left the fabric as it should, or parts from
+  /// this member within a second after it was expelled: its next poll() does.
   [[nodiscard]] Fenced fence(Rank peer) noexcept;
 
   // --- members that come while it works (set-up; may throw Error) --------------------------------

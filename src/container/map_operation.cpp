@@ -213,9 +213,9 @@ bool MapState::claimed(MapOperation& op) noexcept {
 bool MapState::publish(MapOperation& op) noexcept {
   const bool has_word = op.desired_ == op.ready_;
   const std::uint64_t at = offset_of(op.slot_);
-  const Operation payload = write(op.home_, site.region(), at + kStampBytes,
-                                  op.window_.data() + kStampBytes, shape.slot_bytes - kStampBytes);
-  const std::array batch{has_word ? payload.notify(op.completion_, Notify::remotely) : payload,
+  const std::array batch{write(op.home_, site.region(), at + kStampBytes,
+                               op.window_.data() + kStampBytes, shape.slot_bytes - kStampBytes)
+                             .notify(op.completion_, Notify::remotely),
                          write(op.home_, site.region(), at, &op.ready_, kStampBytes)
                              .notify(op.completion_, Notify::remotely)};
   return post(op, std::span(batch).first(has_word ? 1 : 2), Stage::done);

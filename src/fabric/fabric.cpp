@@ -65,7 +65,7 @@ void Fabric::expel(Rank peer, std::string why) { core_->expel(peer, std::move(wh
 
 Fenced Fabric::fence(Rank peer) noexcept {
   if (!failed(peer)) return Fenced::not_yet;
-  return core_->states_[peer].says_goodbye ? Fenced::yes : backend_->fence(peer);
+  return core_->touches_nothing(peer) ? Fenced::yes : backend_->fence(peer);
 }
 
 bool Fabric::in_handler() const noexcept { return core_->polling(); }

@@ -109,7 +109,14 @@ class FabricCore {
   [[nodiscard]] const LocalRegion& region(RegionId id) const noexcept { return regions_[id.index]; }
   /// The peer takes this member for dead if it hears nothing for so long; 0: never.
   void on_silence_timeout(std::uint32_t timeout_ms) noexcept;
-  void on_leave(Rank from) noexcept { states_[from].says_goodbye = true; }
+  void on_leave(Rank from) noexcept {
+    states_[from].says_goodbye = states_[from].touches_nothing = true;
+  }
+  /// The peer writes to no memory of this member any more, though its process may live on.
+  void on_part(Rank from) noexcept { states_[from].touches_nothing = true; }
+  [[nodiscard]] bool touches_nothing(Rank peer) const noexcept {
+    return states_[peer].touches_nothing;
+  }
 
   // --- for backends: members that come -----------------------------------------------------------
   /// The newcomer has come, and messages to it go their way: only from within poll(), once a rank.
@@ -157,6 +164,7 @@ class FabricCore {
     bool expelled = false;   // by this member's own decision
     bool announced = false;  // its failure
     bool says_goodbye = false;
+    bool touches_nothing = false;  // by its own word
     std::vector<Offer> offers;
   };
 

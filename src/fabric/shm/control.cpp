@@ -1,6 +1,8 @@
 #include <array>
 #include <cerrno>
 
+#include <sys/socket.h>
+
 #include "fabric/shm/shm_backend.hpp"
 
 namespace dunlin::shm {
@@ -26,10 +28,29 @@ void ShmBackend::read_control() {
 }
 
 void ShmBackend::read_packets(Rank from) {
+  if (contacts_[from].parting) hear_last_word(from);
   for (int i = 0; i < kMaxPacketsAtOnce && !core().failing(from); ++i) {
     Received received = receive_packet(contacts_[from].link.socket.get());
     if (received.kind == Received::Kind::nothing_yet) return;
     handle_packet(from, received);
+  }
+}
+
+/// Until it parts, too, or its end of the connection is closed: by its death, or its exit.
+void ShmBackend::hear_last_word(Rank from) {
+  Descriptor& parting = contacts_[from].parting;
+  for (int i = 0; i < kMaxPacketsAtOnce; ++i) {
+    const Received received = receive_packet(parting.get());
+    if (received.kind == Received::Kind::nothing_yet) return;
+    const bool is_packet = received.kind == Received::Kind::packet;
+    if (is_packet && received.packet.type == PacketType::leave) core().on_leave(from);
+    if (is_packet && received.packet.type == PacketType::part) core().on_part(from);
+    if (received.kind == Received::Kind::closed || core().touches_nothing(from)) {
+      core().sleeper().forget(parting.get());
+      shutdown(parting.get(), SHUT_RDWR);
+      parting.close();
+      return;
+    }
   }
 }
 
@@ -53,6 +74,8 @@ void ShmBackend::handle_packet(Rank from, Received& received) {
       return;
     case PacketType::leave:
       return core().on_leave(from);
+    case PacketType::part:
+      return core().on_part(from);
     case PacketType::go:
     case PacketType::ready:
       return;  // late words of the rendezvous

@@ -11,15 +11,25 @@
 
 /// What a peer has mapped, it can change as long as its process exists: so the process must end.
 namespace dunlin::shm {
+namespace {
+
+constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+
+}  // namespace
 
 Descriptor descriptor_of(pid_t pid) {
   if (pid <= 0 || pid == getpid()) return {};
   return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
-/// The descriptor is readable once the last thread has ended; the memory is gone by then.
+/// The descriptor is readable once the last thread has ended; the memory is gone by then. Who was
+/// expelled and not seen to fail, such as a member that leaves its group, has time to part by
+/// itself.
 Fenced ShmBackend::fence(Rank peer) noexcept {
   const Contact& contact = contacts_[peer];
+  if (contact.parting) hear_last_word(peer);
+  if (core().touches_nothing(peer)) return Fenced::yes;
+  if (contact.parting && now_ns() < contact.parted_ns + kPatienceNs) return Fenced::not_yet;
   const pid_t pid = contact.link.pid;
   if (!contact.process) {
     const bool seen = pid > 0 && pid != getpid();

@@ -28,8 +28,9 @@ enum class PacketType : std::uint16_t {
   withdraw,   // my region number `value` is no more
   leave,      // I am about to close my fabric
   ticket,     // at a listener: we meet in a fabric of our own, with `value` in its name
-  enter       // as hello, between a newcomer and who has admitted it by the key `value`; with the
+  enter,      // as hello, between a newcomer and who has admitted it by the key `value`; with the
               // base segment, the doorbell, and the ring for the other's messages
+  part        // I have given you up, and write to no memory of yours any more
 };
 
 struct Packet {

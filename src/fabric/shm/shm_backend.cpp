@@ -93,6 +93,7 @@ ShmBackend::~ShmBackend() {
   Packet goodbye;
   goodbye.type = PacketType::leave;
   for (Contact& contact : contacts_) {
+    if (contact.parting) shutdown(contact.parting.get(), SHUT_RDWR);
     if (!contact.link.socket) continue;
     static_cast<void>(send_packet(contact.link.socket.get(), goodbye));
     shutdown(contact.link.socket.get(), SHUT_RDWR);  // even if a child process holds it open
@@ -117,6 +118,20 @@ std::string ShmBackend::detail_of(Rank peer) const {
   return pid == 0 ? std::string() : " (pid " + std::to_string(pid) + ")";
 }
 
+/// From here on nothing of this process writes to the peer's memory, and the peer is told so. One
+/// that was expelled may be alive and well, and is listened to until it says the same (fence()).
+void ShmBackend::part(Rank peer) noexcept {
+  Contact& contact = contacts_[peer];
+  Packet farewell;
+  farewell.type = PacketType::part;
+  static_cast<void>(send_packet(contact.link.socket.get(), farewell));
+  const bool is_heard = core().expelled(peer) && !core().touches_nothing(peer);
+  shutdown(contact.link.socket.get(), is_heard ? SHUT_WR : SHUT_RDWR);
+  if (!is_heard) return core().sleeper().forget(contact.link.socket.get());
+  contact.parting = std::move(contact.link.socket);
+  contact.parted_ns = now_ns();
+}
+
 /// What the peer has sent before may still be in its ring: the core has it drained first, or drops
 /// it.
 void ShmBackend::close(Rank peer) noexcept {
@@ -127,10 +142,7 @@ void ShmBackend::close(Rank peer) noexcept {
     contact.messages_until = std::min(contact.messages_until, memory::load(contact.ring->head));
   outgoing_ -= contact.outgoing.size();
   contact.outgoing.clear();
-  if (contact.link.socket) {
-    core().sleeper().forget(contact.link.socket.get());
-    shutdown(contact.link.socket.get(), SHUT_RDWR);
-  }
+  if (contact.link.socket) part(peer);
   // What it has said is still to be read, or dropped.
   contact.link = Link{.inbox = std::move(contact.link.inbox), .pid = contact.link.pid};
   give_back_ring(contact);

@@ -92,6 +92,8 @@ class ShmBackend final : public FabricBackend {
     std::uint64_t key = 0;        // of its admission, until it has come
     MessageRing* ring = nullptr;  // of ours, for its messages; null: it has not come
     Descriptor process;           // by which it can be killed, and its end seen
+    Descriptor parting;           // of a peer that was expelled, until its last word
+    std::uint64_t parted_ns = 0;
     MessageReceiver receiver;
     std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
     std::deque<Outgoing> outgoing;
@@ -103,6 +105,7 @@ class ShmBackend final : public FabricBackend {
   };
 
   [[nodiscard]] bool attach(Rank rank);
+  void part(Rank peer) noexcept;
 
   // operations.cpp
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
@@ -128,6 +131,7 @@ class ShmBackend final : public FabricBackend {
   void send_control(Rank to, const Packet& packet, std::shared_ptr<const OwnMapping> segment);
   void flush_control();
   void flush(Rank to);
+  void hear_last_word(Rank from);
   void accept_arrivals();
   void answer_arrivals();
   [[nodiscard]] bool answer(Arrival& arrival);

@@ -1,5 +1,7 @@
 #include "fabric/tcp/wire.hpp"
 
+#include <array>
+
 #include <sys/socket.h>
 
 namespace dunlin::tcp {
@@ -40,10 +42,10 @@ ssize_t Wire::receive(std::span<const iovec> pieces) noexcept {
 void Wire::close() noexcept {
   if (!socket_) return;
   shutdown(socket_.get(), SHUT_WR);
-  constexpr int kMostRounds = 64;
-  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-  for (int i = 0; i < kMostRounds; ++i)  // MSG_TRUNC: without a copy
-    if (::recv(socket_.get(), nullptr, kMostBytes, MSG_DONTWAIT | MSG_TRUNC) <= 0) break;
+  constexpr int kMostRounds = 1024;
+  std::array<std::byte, std::size_t{1} << 16> unread;
+  for (int i = 0; i < kMostRounds; ++i)
+    if (::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0) break;
   // In case a forked child has the socket, too.
   shutdown(socket_.get(), SHUT_RD);
   socket_.close();

@@ -247,12 +247,12 @@ TEST_P(Growing, ARegionForSomePeersIsHiddenFromNewcomers) {
     member(rank).share({.name = "all", .bytes = 64});
   }
   let_in(2);
-  Region& view = member(2).share({.name = "view", .bytes = 64});
-  Region& all = member(2).share({.name = "all", .bytes = 64});
+  const RegionId view = member(2).share({.name = "view", .bytes = 64}).id();
+  const RegionId all = member(2).share({.name = "all", .bytes = 64}).id();
   until("what is for all is connected",
-        [&] { return fabric(2).connected(0, all.id()) && fabric(2).connected(1, all.id()); });
-  EXPECT_FALSE(fabric(2).connected(0, view.id()));
-  EXPECT_FALSE(fabric(2).connected(1, view.id()));
+        [&] { return fabric(2).connected(0, all) && fabric(2).connected(1, all); });
+  EXPECT_FALSE(fabric(2).connected(0, view));
+  EXPECT_FALSE(fabric(2).connected(1, view));
   EXPECT_TRUE(fabric(0).connected(1, member(0).regions[0].id()));
 }
 
