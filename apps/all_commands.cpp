@@ -14,10 +14,16 @@ void add_commands(CLI::App& program) {
   program.require_subcommand(1);
   add_routing(program);
   add_bench(program);
+  add_calibrate(program);
+  add_explain(program);
   add_top(program);
   add_doctor(program);
   add_sim(program);
   add_multicast(program);
+  add_topic(program);
+  add_daemon(program);
+  add_store(program);
+  add_kmers(program);
 }
 
 Status run(int argc, const char* const* argv) {

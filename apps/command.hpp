@@ -53,11 +53,17 @@ CLI::Option* add_list(CLI::App& command, const std::string& option, std::vector<
 
 // A function for each command, in the folder of its name; add_commands() calls each.
 void add_bench(CLI::App& program);
+void add_calibrate(CLI::App& program);
+void add_daemon(CLI::App& program);
 void add_doctor(CLI::App& program);
+void add_explain(CLI::App& program);
+void add_kmers(CLI::App& program);
 void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);
+void add_store(CLI::App& program);
 void add_top(CLI::App& program);
+void add_topic(CLI::App& program);
 
 /// All commands of the program, with their help. Used by main() and by the tests.
 void add_commands(CLI::App& program);

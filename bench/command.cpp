@@ -2,11 +2,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/container/experiments.hpp"
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/routing/experiments.hpp"
 #include "bench/segment/experiments.hpp"
+#include "bench/store/experiments.hpp"
 #include "bench/table/experiments.hpp"
+#include "bench/topic/experiments.hpp"
 
 namespace dunlin::app {
 
@@ -17,7 +20,10 @@ void add_bench(CLI::App& program) {
   bench::add_fabric_suite(*bench);
   bench::add_table_suite(*bench);
   bench::add_multicast_suite(*bench);
+  bench::add_topic_suite(*bench);
   bench::add_segment_suite(*bench);
+  bench::add_container_suite(*bench);
+  bench::add_store_suite(*bench);
   bench::add_routing_suite(*bench);
 }
 

@@ -51,7 +51,23 @@ enum class FaultInjection : std::uint8_t {
   second_copy_is_left_out,
   second_copy_is_empty,
   pause_is_not_awaited,
-  moved_is_read_too_early
+  moved_is_read_too_early,
+  // daemon
+  put_uses_the_clients_bytes,
+  unlock_overtakes_the_puts,
+  dead_client_is_not_told,
+  // store
+  lock_is_ignored,
+  location_is_trusted,
+  checksum_is_not_checked,
+  version_is_not_raised,
+  unlocked_before_write,
+  entry_after_slot,
+  moved_is_not_marked,
+  dead_is_not_marked,
+  redo_is_left_out,
+  dead_lock_stays,
+  given_up_lock_stays
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

@@ -5,14 +5,16 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 failed=0
-above=(table log group multicast run)
-for layer in fabric table log group multicast; do
+above=(table log group multicast pubsub run)
+for layer in fabric table log group multicast pubsub; do
   [[ $layer == fabric ]] || above=("${above[@]:1}")
   names=$(IFS='|' && echo "${above[*]}")
   grep -rnE "#include [\"<](dunlin/)?($names)[/.]" "src/$layer" && failed=1
 done
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment|container)[/.]" src/remote && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|container)[/.]" src/segment && failed=1
-grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|run|segment)[/.]" src/container && failed=1
-grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,run,remote,segment,container} apps bench && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|pubsub|run|segment|container|store|daemon)[/.]" src/remote && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|pubsub|run|container|store|daemon)[/.]" src/segment && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|pubsub|run|container|store)[/.]" src/daemon && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|pubsub|run|segment|store|daemon)[/.]" src/container && failed=1
+grep -rnE "#include [\"<](dunlin/)?(table|log|group|multicast|pubsub|run|segment|container|daemon)[/.]" src/store && failed=1
+grep -rnE '[.>]kind\(\) [!=]=' src/{table,log,group,multicast,pubsub,run,remote,segment,container,daemon,store} apps bench && failed=1
 exit $failed

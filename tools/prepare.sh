@@ -6,15 +6,17 @@
 pypi_packages=(python3-venv ca-certificates)
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
+  libxxhash-dev zlib1g-dev libhiredis-dev libcpp-httplib-dev
   libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
 # `dunlin routing` alone, for groups on this host.
 demo_packages=(g++ cmake ninja-build ccache pkgconf python3 libcli11-dev nlohmann-json3-dev libfmt-dev
-  libpugixml-dev libboost-graph-dev)
+  libpugixml-dev libboost-graph-dev libxxhash-dev)
 sanitizer_packages=(clang libclang-rt-14-dev mold)
 lint_packages=(clang clang-format shellcheck "${pypi_packages[@]}" clang-tidy@pypi)
 data_packages=("${pypi_packages[@]}" topohub@pypi)
 hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
+count_packages=(jellyfish gatb-core-testdata) # another counter of k-mers, and reads
 model_packages=(spin) # explores models of protocols
 checker_packages=(golang-go ca-certificates) # builds the checker of linearizability
 # What boots a kernel with RDMA devices, and what runs in there.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <dunlin/fabric/mixed.hpp>
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/tcp.hpp>
@@ -88,7 +89,7 @@ std::vector<std::string> rdma_devices() {
 
 std::vector<std::string> networks_of(const std::string& fabric) {
   if (fabric == "verbs") return rdma_devices();
-  if (fabric == "tcp") return tcp::networks();
+  if (fabric == "tcp" || fabric == "auto") return tcp::networks();
   return fabric == "ofi" ? asked_aside(ofi::networks) : std::vector<std::string>();
 }
 
@@ -162,7 +163,7 @@ void Cluster::take_place(const NetworkJoinOptions& place) {
 void Cluster::choose_network(const FabricOptions& options) {
   device_ = options.device;
   encrypt_ = options.encrypt;
-  const bool by_ip = fabric_ != "ofi" || options.provider.empty() || options.provider == "tcp";
+  const bool by_ip = options.provider.empty() || options.provider == "tcp";
   if (by_ip && !address_.empty()) {
     demand_own_address(options.address.empty() ? "DUNLIN_ADDRESS" : "--address", address_);
   }
@@ -174,15 +175,15 @@ void Cluster::choose_network(const FabricOptions& options) {
     demand_there(there, "--fabric verbs" + device, device_ + " ");
     return;
   }
-  if (fabric_ == "tcp") {
+  if (fabric_ == "tcp" || (fabric_ == "auto" && options.provider.empty())) {
     if (!device_.empty())
-      demand_there(networks_of("tcp"), "--fabric tcp --device " + in_quotes(device_),
+      demand_there(networks_of(fabric_), "--fabric " + fabric_ + " --device " + in_quotes(device_),
                    device_ + " ");
     return;
   }
   provider_ = options.provider.empty() ? ofi::kDefaultProvider : options.provider;
   const std::string asked =
-      fmt::format("--fabric ofi --provider {}{}{}", in_quotes(provider_),
+      fmt::format("--fabric {} --provider {}{}{}", fabric_, in_quotes(provider_),
                   device_.empty() ? "" : " --device ", device_.empty() ? "" : in_quotes(device_));
   demand_there(networks_of("ofi"), asked,
                provider_ + ": " + (device_.empty() ? std::string() : device_ + " "));
@@ -229,6 +230,7 @@ JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
 std::unique_ptr<Fabric> Cluster::join(const MemberPlacement& placement) const {
   if (fabric_ == "shm") return shm::join(options_of<shm::JoinOptions>(placement));
   if (fabric_ == "tcp") return tcp::join(options_of<NetworkJoinOptions>(placement));
+  if (fabric_ == "auto") return mixed::join(options_of<NetworkJoinOptions>(placement));
   if (fabric_ == "verbs") return verbs::join(options_of<NetworkJoinOptions>(placement));
   if (fabric_ == "ofi") return ofi::join(options_of<NetworkJoinOptions>(placement));
   throw Error("no process can join the fabric " + fabric_);

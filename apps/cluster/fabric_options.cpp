@@ -35,6 +35,7 @@ constexpr std::array kFabrics{
     Fabric{.name = "shm", .providers = false, .encrypts = false, .network = false, .real = true},
     Fabric{.name = "sim", .providers = false, .encrypts = false, .network = false, .real = false},
     Fabric{.name = "tcp", .providers = false, .encrypts = true, .network = true, .real = true},
+    Fabric{.name = "auto", .providers = true, .encrypts = true, .network = true, .real = true},
     Fabric{.name = "ofi", .providers = true, .encrypts = false, .network = true, .real = true},
     Fabric{.name = "verbs", .providers = false, .encrypts = false, .network = true, .real = true},
 };
@@ -83,11 +84,14 @@ void add_network_options(CLI::App& command, FabricOptions& options,
 }
 
 void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultTimeOuts& defaults) {
-  command.add_option("--provider", options.provider, "ofi: libfabric's network (default: tcp)")
+  command
+      .add_option("--provider", options.provider,
+                  "ofi: libfabric's network (default: tcp); auto: take it between hosts")
       ->check(not_empty())
       ->type_name("NAME");
-  command.add_flag("--encrypt", options.encrypt,
-                   "tcp: encrypt everything that members tell each other (all of them or none)");
+  command.add_flag(
+      "--encrypt", options.encrypt,
+      "tcp, auto: encrypt everything that hosts tell each other (all of them or none)");
   command
       .add_option("--device", options.device,
                   "The network's device (default: the first that has the address)")

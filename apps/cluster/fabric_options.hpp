@@ -14,7 +14,7 @@ namespace dunlin::app {
 struct FabricOptions {
   std::string fabric = "shm";
   std::string provider = {};     // ofi
-  bool encrypt = false;          // tcp
+  bool encrypt = false;          // tcp, auto
   std::string device = {};       // networks, as are those below
   std::string address = {};      // of this host
   std::string rendezvous = {};   // where the hosts meet

@@ -79,6 +79,19 @@ Finding over_tcp(const Host& host) {
   return finding;
 }
 
+/// The two that it is made of have their shortcomings told already.
+Finding mixed(const Finding& memory, const Finding& network) {
+  Finding finding{.subject = "auto", .text = "shm within this host, tcp between hosts"};
+  finding.facts = {{"built", network.facts["built"]}};
+  if (network.state == State::absent || network.state == State::problem) {
+    finding.state = State::absent;
+    finding.text = "not without tcp, see there";
+  } else if (memory.state == State::problem) {
+    finding.text = "tcp alone, as shm does not work here, see there";
+  }
+  return finding;
+}
+
 // --- ofi -----------------------------------------------------------------------------------------
 
 /// "tcp: lo 127.0.0.0/8"
@@ -258,7 +271,9 @@ Finding verbs(const Host& host) {
 }  // namespace
 
 std::vector<Finding> examine_fabrics(const Host& host) {
-  return {shm(host), sim(), over_tcp(host), over_libfabric(host), verbs(host)};
+  const Finding memory = shm(host);
+  const Finding network = over_tcp(host);
+  return {memory, sim(), network, mixed(memory, network), over_libfabric(host), verbs(host)};
 }
 
 }  // namespace dunlin::doctor

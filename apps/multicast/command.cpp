@@ -80,32 +80,9 @@ void run_multicast(const CLI::App& command, const Options& options) {
                                    .rendezvous = place.rendezvous()};
   SignalGuard signals;
   const cast::Entered entered = cast::enter(place, group_options, signals);
-  if (entered.group) Member(*entered.group, name, options.course).run(signals);
-}
-
-void add_place_options(CLI::App& command, PlaceOptions& place) {
-  command.add_option("--group", place.group, "Its name, the same for all")
-      ->required()
-      ->type_name("NAME");
-  command.add_option("--name", place.name, "That of this member")->required()->type_name("NAME");
-  add_list(command, "--members", place.members, "name", "The founders, the same for all of them")
-      ->type_name("NAME,...");
-  command.add_flag("--join", place.join, "Or: come into a group of others");
-  command
-      .add_option("--fabric", place.fabric.fabric,
-                  "shm: processes of this host; tcp: between hosts; ofi: over libfabric's\n"
-                  "networks; verbs: over RDMA devices")
-      ->capture_default_str();
-  add_reach_options(command, place.fabric,
-                    {.join = fmt::format("{}", cast::kJoinTimeOutS),
-                     .silence = fmt::format("{}", cast::kSilenceTimeOutS)});
-  command
-      .add_option("--listen", place.listen,
-                  "Networks: where this member alone is found, by those who join later")
-      ->check(not_empty())
-      ->type_name("HOST:PORT|unix:NAME");
-  add_list(command, "--contacts", place.contacts, "address", "To join: where members may be found")
-      ->type_name("DOOR,...");
+  Course course = options.course;
+  course.tells_ways = options.place.fabric.fabric == "auto";
+  if (entered.group) Member(*entered.group, name, course).run(signals);
 }
 
 void add_course_options(CLI::App& command, Course& course) {

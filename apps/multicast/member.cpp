@@ -46,6 +46,7 @@ Member::Member(Group& group, const std::string& name, const Course& course)
     std::ostringstream text;
     text << view;
     print(text.str());
+    if (course_.tells_ways) print_ways();
     if (start_ns_ == 0) start_ns_ = reported_ns_ = group_.fabric().now_ns();
   });
   multicast_.on_delivery([this](std::span<const multicast::Delivery> batch) { take(batch); });
@@ -56,6 +57,12 @@ Member::Member(Group& group, const std::string& name, const Course& course)
 }
 
 void Member::print(const std::string& text) const { say(fmt::format("{}: {}\n", name_, text)); }
+
+void Member::print_ways() {
+  const std::string& ways = group_.fabric().description();
+  if (ways != told_ways_) print("network: " + ways);
+  told_ways_ = ways;
+}
 
 std::string Member::digest() const { return fmt::format("{:016x}", so_far_.digest); }
 

@@ -30,6 +30,7 @@ struct Course {
   double interval_s = 1;                       // between reports; 0: none
   std::string log = {};                        // durable: the directory of this member's log
   std::vector<std::string> log_given_up = {};  // members whose logs are lost
+  bool tells_ways = false;  // prints how each member is reached, whenever that is new
 };
 
 /// Sends, delivers, and prints what all members must agree on.
@@ -59,6 +60,7 @@ class Member {
   template <class Condition>
   bool await(SignalGuard& signals, std::uint32_t timeout_ms, Condition condition);
   void print(const std::string& text) const;
+  void print_ways();
   [[nodiscard]] std::string digest() const;
   [[nodiscard]] double seconds_since_start(std::uint64_t now_ns) const noexcept;
 
@@ -76,6 +78,7 @@ class Member {
   std::uint64_t reported_ns_ = 0;
   std::uint64_t reported_messages_ = 0;
   std::uint64_t reported_no_room_ = 0;
+  std::string told_ways_;
   std::vector<std::uint64_t> latencies_ns_;  // of own messages, since the last report
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <dunlin/fabric/mixed.hpp>
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/tcp.hpp>
@@ -53,7 +54,7 @@ Place::Place(PlaceOptions options) : options_(std::move(options)) {
       throw BadInput(
           "--listen and --contacts: on one host the group's name is the rendezvous; use them with "
           "--fabric "
-          "tcp, ofi or verbs");
+          "tcp, auto, ofi or verbs");
     return;
   }
   check_addresses();
@@ -126,6 +127,7 @@ std::unique_ptr<PendingJoin> Place::begin_founding() const {
     return options;
   };
   if (options_.fabric.fabric == "tcp") return tcp::begin_join(founding(network_options()));
+  if (options_.fabric.fabric == "auto") return mixed::begin_join(founding(network_options()));
   if (options_.fabric.fabric == "ofi") return ofi::begin_join(founding(network_options()));
   if (options_.fabric.fabric == "verbs") return verbs::begin_join(founding(network_options()));
   return shm::begin_join(
@@ -147,6 +149,8 @@ std::shared_ptr<Rendezvous> Place::rendezvous() const {
   };
   if (options_.fabric.fabric == "tcp")
     return tcp::rendezvous(later(network_options()), options_.contacts);
+  if (options_.fabric.fabric == "auto")
+    return mixed::rendezvous(later(network_options()), options_.contacts);
   if (options_.fabric.fabric == "ofi")
     return ofi::rendezvous(later(network_options()), options_.contacts);
   if (options_.fabric.fabric == "verbs")

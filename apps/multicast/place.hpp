@@ -11,7 +11,11 @@
 
 #include "cluster/fabric_options.hpp"
 
-/// Where a member of `dunlin multicast` finds the others.
+namespace CLI {
+class App;
+}
+
+/// Where a member of `dunlin multicast` and `dunlin topic` finds the others.
 namespace dunlin::app::cast {
 
 inline constexpr double kJoinTimeOutS = 60;  // users start the founders by hand
@@ -26,6 +30,9 @@ struct PlaceOptions {
   std::string listen = {};                 // networks: where this member is found
   std::vector<std::string> contacts = {};  // and, to join, where others may be
 };
+
+/// The options of a command that is a member of a group.
+void add_place_options(CLI::App& command, PlaceOptions& place);
 
 /// Throws BadInput that names the option, unless these can be members.
 void check_member_names(const char* option, const std::vector<std::string>& names);

@@ -248,8 +248,9 @@ void add_routing(CLI::App& program) {
       ->capture_default_str();
   add_fabric_options(
       *command, options->fabric,
-      "shm: a process for each router; tcp: the same between hosts; ofi: over\n"
-      "libfabric's networks; verbs: over RDMA devices; sim: simulated, in virtual time",
+      "shm: a process for each router; tcp: the same between hosts; auto: shm within each\n"
+      "host, tcp between them; ofi: over libfabric's networks; verbs: over RDMA devices;\n"
+      "sim: simulated, in virtual time",
       {.join = "10, and 0.4 for each router; 60 for hosts",
        .silence = "5, and 0.1 for each router"});
   command

@@ -89,7 +89,7 @@ std::string fault_of_virtual_synchrony(const NodeLog& survivor, const NodeLog& o
   for (std::uint64_t view = std::max(theirs.from_view, ours.from_view); view <= last; ++view) {
     const Entries here = of_view(ours, view);
     const Entries there = of_view(theirs, view);
-    const bool went_on = view < survivor.last_view();
+    const bool went_on = view < std::min(survivor.last_view(), ours.in_view);
     const bool fits = is_prefix(there, here) || (!went_on && is_prefix(here, there));
     if (!fits)
       return fmt::format("in view {}, '{}', {} delivered {} messages, and {} {}, which is not {}",

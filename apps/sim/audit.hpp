@@ -35,6 +35,8 @@ struct SubgroupLog {
   /// that waits for the state has nothing: kNothingYet.
   std::uint64_t from_view = 1;
   static constexpr std::uint64_t kNothingYet = UINT64_MAX;
+  /// Of one that comes at run time: all of an earlier view has been delivered here.
+  std::uint64_t in_view = UINT64_MAX;
 };
 
 struct NodeLog {

@@ -42,6 +42,7 @@ struct SimOptions {
   double interval_s = 10;
   bool trace = false;
   bool no_joins = false;
+  bool changing = false;
   bool no_disk_faults = false;
 };
 
@@ -92,7 +93,9 @@ class Progress {
 void run_sim(const SimOptions& options) {
   const Seeds seeds = parse_seeds(options.seeds);
   Progress progress(seeds, options.interval_s);
-  const sim::Kinds kinds{.joins = !options.no_joins, .disk_faults = !options.no_disk_faults};
+  const sim::Kinds kinds{.joins = !options.no_joins,
+                         .disk_faults = !options.no_disk_faults,
+                         .changing = options.changing};
   std::uint64_t views = 0;
   std::uint64_t deliveries = 0;
   std::uint64_t faults = 0;
@@ -105,7 +108,8 @@ void run_sim(const SimOptions& options) {
           fmt::format("seed {}: {}; see it happen: dunlin sim multicast --seeds {}{} --trace", seed,
                       outcome.fault, seed,
                       std::string(kinds.joins ? "" : " --no-joins") +
-                          (kinds.disk_faults ? "" : " --no-disk-faults")));
+                          (kinds.disk_faults ? "" : " --no-disk-faults") +
+                          (kinds.changing ? " --changing" : "")));
     views += outcome.views;
     deliveries += outcome.deliveries;
     faults += outcome.faults;
@@ -139,6 +143,8 @@ void add_sim(CLI::App& program) {
       ->check(seconds())
       ->type_name("S");
   command->add_flag("--trace", options->trace, "print what happens, line by line");
+  command->add_flag("--changing", options->changing,
+                    "subgroups come at run time, and none is durable");
   command->add_flag("--no-joins", options->no_joins, "nobody comes in later, in no seed");
   command->add_flag("--no-disk-faults", options->no_disk_faults, "no disk fails or gets slow");
   command->callback([options] { run_sim(*options); });

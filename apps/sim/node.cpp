@@ -30,7 +30,7 @@ Node::Node(const Place& place, const std::vector<SubgroupSpec>& specs,
 }
 
 GroupOptions Node::group_options() const {
-  return {.subgroups = specs_,
+  return {.subgroups = place_.changing ? std::vector<SubgroupSpec>() : specs_,
           .rendezvous = place_.joinable ? place_.world.rendezvous(place_.node, "sim") : nullptr};
 }
 
@@ -48,8 +48,9 @@ void Node::come() {
 void Node::settle(std::unique_ptr<Group> group) {
   group_ = std::move(group);
   for (std::size_t i = 0; i < specs_.size(); ++i) {
-    multicasts_.push_back(std::make_unique<Multicast>(*group_, specs_[i].name, options_[i]));
-    if (place_.joinable)
+    multicasts_.push_back(make_multicast(i));
+    if (!multicasts_[i]) continue;
+    if (place_.joinable || place_.changing)
       multicasts_[i]->on_state([this, i] { return save(i); },
                                [this, i](std::span<const std::byte> state) { load(i, state); });
     if (habits_.polls) continue;
@@ -63,6 +64,22 @@ void Node::settle(std::unique_ptr<Group> group) {
     text << view;
     say(text.str());
   });
+}
+
+/// Null: this node is in no such subgroup, which comes at run time.
+std::unique_ptr<Multicast> Node::make_multicast(std::size_t subgroup) {
+  const std::string& name = specs_[subgroup].name;
+  if (!place_.changing) return std::make_unique<Multicast>(*group_, name, options_[subgroup]);
+  SubgroupLog& log = logs_[subgroup];
+  if (!log.member) return nullptr;
+  log.in_view = 0;
+  log.from_view = SubgroupLog::kNothingYet;
+  auto multicast = Multicast::join(*group_, name, options_[subgroup], {.sends = log.sender});
+  multicast->on_members([&log](const Subgroup& now) {
+    log.in_view = now.view;
+    if (!now.lacks_state && log.from_view == SubgroupLog::kNothingYet) log.from_view = now.view;
+  });
+  return multicast;
 }
 
 std::size_t Node::enter() {
@@ -108,7 +125,8 @@ std::size_t Node::poll() {
   if (!group_) return 0;
   std::size_t done = poll_group();
   for (std::size_t i = 0; habits_.polls && i < multicasts_.size(); ++i) {
-    while (const auto delivery = multicasts_[i]->next()) {
+    while (const auto delivery =
+               multicasts_[i] ? multicasts_[i]->next() : std::optional<multicast::Delivery>()) {
       take(i, *delivery);
       ++done;
     }
@@ -141,6 +159,7 @@ void Node::look() {
   if (views_.empty()) return;
   const auto look = [this](const TableCore& table) { watch_.look(table, views_.back()); };
   group_->each_table(look);
+  if (place_.changing) return;  // these have generations, and no views
   for (const auto& multicast : multicasts_) multicast->each_table(look);
 }
 
@@ -201,9 +220,12 @@ void Node::take(std::size_t subgroup, const multicast::Delivery& delivery) {
 }
 
 NodeLog Node::log() const {
+  std::vector<SubgroupLog> subgroups = logs_;
+  for (std::size_t i = 0; i < multicasts_.size(); ++i)
+    if (multicasts_[i] && multicasts_[i]->left()) subgroups[i].member = subgroups[i].sender = false;
   return {.name = name_,
           .views = views_,
-          .subgroups = logs_,
+          .subgroups = std::move(subgroups),
           .dead = false,
           .left = !log_failure_.empty(),
           .ended = group_ && !group_->why_ended().empty(),

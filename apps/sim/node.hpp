@@ -33,7 +33,8 @@ class Node {
   struct Place {
     dunlin::sim::World& world;
     Rank node;
-    bool joinable;  // by others, and by this one if it is no founder
+    bool joinable;          // by others, and by this one if it is no founder
+    bool changing = false;  // its subgroups come at run time
   };
   Node(const Place& place, const std::vector<SubgroupSpec>& specs,
        const std::vector<MulticastOptions>& options, const Habits& habits, std::uint64_t seed,
@@ -65,6 +66,7 @@ class Node {
  private:
   [[nodiscard]] GroupOptions group_options() const;
   void settle(std::unique_ptr<Group> group);
+  [[nodiscard]] std::unique_ptr<Multicast> make_multicast(std::size_t subgroup);
   std::size_t enter();
   std::size_t poll_group();
   [[nodiscard]] std::vector<std::byte> save(std::size_t subgroup) const;

@@ -63,7 +63,7 @@ class Scenario {
         left_(members_ + late_),
         clear_cut_(draw_.one_in(6)) {
     for (std::uint32_t i = 0; i < late_; ++i) world_.add_node();
-    draw_subgroups();
+    draw_subgroups(!kinds.changing);
     disk_faults_ = kinds.disk_faults && has_logs() && disk_draw_.one_in(2);
     const Habits habits{.gap_ns = draw_.between(1, 40) * 1'000,
                         .burst = draw_.between(1, 20),
@@ -74,8 +74,9 @@ class Scenario {
     for (Rank rank = 0; rank < everybody(); ++rank) {
       const bool founds = rank < members_;
       nodes_.push_back(std::make_unique<Node>(
-          Node::Place{.world = world_, .node = rank, .joinable = late_ > 0}, specs_,
-          disks_.options(rank, options_, plan_), habits, seed, trace_));
+          Node::Place{
+              .world = world_, .node = rank, .joinable = late_ > 0, .changing = kinds.changing},
+          specs_, disks_.options(rank, options_, plan_), habits, seed, trace_));
       if (founds) nodes_.back()->found();
       world_.attach(rank, [node = nodes_.back().get()] { return node->poll(); });
     }
@@ -135,7 +136,7 @@ class Scenario {
     return some;  // none: all
   }
 
-  void draw_subgroups() {
+  void draw_subgroups(bool durable) {
     std::vector<std::string> all;
     for (Rank rank = 0; rank < members_; ++rank) all.push_back(name(rank));
     for (std::uint32_t i = draw_.between(1, 3); i > 0; --i) {
@@ -147,7 +148,7 @@ class Scenario {
         if (late_draw_.one_in(2)) spec.members.push_back(name(rank));
       const bool ordered = !draw_.one_in(5);
       plan_.push_back({spec.name, ordered ? multicast::Mode::ordered : multicast::Mode::unordered});
-      if (ordered && disk_draw_.one_in(4)) plan_.back().mode = multicast::Mode::durable;
+      if (ordered && durable && disk_draw_.one_in(4)) plan_.back().mode = multicast::Mode::durable;
       options_.push_back({.mode = plan_.back().mode,
                           .ring_bytes = std::size_t{1024} << draw_.below(6),
                           .window_messages = draw_.one_in(3) ? draw_.between(1, 30) : 0});

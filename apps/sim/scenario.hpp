@@ -25,6 +25,7 @@ using Trace = std::function<void(std::uint64_t time_ns, const std::string& what)
 struct Kinds {
   bool joins = true;        // in one seed of three, members come in later
   bool disk_faults = true;  // in one of two with durable subgroups
+  bool changing = false;    // subgroups come at run time
 };
 
 [[nodiscard]] Outcome run_multicast(std::uint64_t seed, const Trace& trace = {},

@@ -63,7 +63,7 @@ void add_top(CLI::App& program) {
   command
       ->add_option("--fabric", options->selection.fabric,
                    "only groups on this fabric: shm, tcp, ofi, verbs")
-      ->check(CLI::IsMember({"shm", "tcp", "ofi", "verbs"}));
+      ->check(CLI::IsMember({"shm", "tcp", "auto", "ofi", "verbs"}));
   command
       ->add_option("--interval", options->interval_s,
                    "seconds between two looks (default: 1, with --once 0.2)")

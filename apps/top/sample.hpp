@@ -94,7 +94,7 @@ struct Table {
 struct Group {
   std::string name = {};
   std::string access = {};
-  std::string fabric = {};  // "shm", "tcp", "ofi", "verbs"
+  std::string fabric = {};  // "shm", "tcp", "auto", "ofi", "verbs"
   std::uint32_t size = 0;   // members that it was made of
   std::vector<Member> members = {};
   std::vector<Table> tables = {};

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <dunlin/group.hpp>
+
 #include "top/format.hpp"
 
 namespace dunlin::top {
@@ -238,11 +240,19 @@ std::vector<std::string> multicast_cells(const Sample& sample, const Group& grou
   return cells;
 }
 
+/// Of a subgroup that came at run time, with the number of the change.
+std::string view_text(std::uint64_t generation) {
+  const std::uint64_t view = generation >> Subgroup::kChangeBits;
+  if (view == 0) return std::to_string(generation);
+  return fmt::format("{}.{}", view, generation & ((std::uint64_t{1} << Subgroup::kChangeBits) - 1));
+}
+
 /// A multicast in the terms of an operator; the columns of its table are for the members.
 void print_multicast(std::vector<Line>& to, const Sample& sample, const Group& group,
                      const Table& table, std::string_view subgroup, const Page& page) {
-  std::string title = fmt::format("multicast {}: view {}, {}", printable(subgroup),
-                                  table.generation, counted(table.ranks.size(), "member"));
+  std::string title =
+      fmt::format("multicast {}: view {}, {}", printable(subgroup), view_text(table.generation),
+                  counted(table.ranks.size(), "member"));
   if (table.made_ns) title += ", since " + ago(sample, *table.made_ns);
   const std::optional<Rank> slowest = table.slowest();
   if (slowest) title += "; slowest: " + printable(group.name_of(*slowest));

@@ -16,6 +16,7 @@ std::vector<Experiment> find_segment_experiments() {
     for (const auto& figure :
          {null_overhead, coherence, gets_in_flight, uncontended_locks, contended_locks})
       found.push_back(figure(network));
+  found.push_back(daemon_trips());
   found.push_back(segment_peers());
   for (Experiment& simulated : simulated_segments()) found.push_back(std::move(simulated));
   return found;

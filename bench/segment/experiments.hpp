@@ -17,6 +17,8 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment gets_in_flight(const RealNetwork& network);
 [[nodiscard]] Experiment uncontended_locks(const RealNetwork& network);
 [[nodiscard]] Experiment contended_locks(const RealNetwork& network);
+/// Through the daemon, beside the bare rings.
+[[nodiscard]] Experiment daemon_trips();
 /// Beside Open MPI and Redis, where they are installed.
 [[nodiscard]] Experiment segment_peers();
 /// The published figures, and 1,000 members.

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Runs the services with real processes, some of which are stopped or killed.
 
-usage: services.py monitoring|checkpointing|reconfiguration PROGRAM
+usage: services.py monitoring|checkpointing|reconfiguration|caching PROGRAM
 """
+import http.client
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
+import threading
 
 
 class Process:
@@ -134,10 +137,58 @@ def check_reconfiguration(program):
     return [holder]
 
 
+def request(port, path, body=None):
+    """Version and body of an answer, and how long the cache took to check its copy."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET" if body is None else "POST", path, body)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    demand(answer.status == 200, f"{path}: status {answer.status}")
+    return int(answer.headers["X-Version"]), text, float(answer.headers["X-Check-Us"] or 0)
+
+
+def check_copies(origin, caches, rounds):
+    """While one thread changes the page, no client gets one that is older than its request."""
+    posted = [0]
+
+    def change():
+        for i in range(rounds):
+            posted[0] = request(origin, "/page", f"page {i}")[0]
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    while writer.is_alive():
+        for port in caches:
+            for path in ("/page", "/by-tcp"):
+                before = posted[0]
+                version = request(port, path)[0]
+                demand(version >= before, f"{path}: version {version} after {before}")
+    writer.join()
+    for port in caches:
+        version, text, _ = request(port, "/page")
+        demand((version, text) == (posted[0], f"page {rounds - 1}"), (version, text, posted))
+
+
+def check_caching(program):
+    for threads in (0, 4):
+        group = f"services-{os.getpid()}-{threads}"
+        sites = [Process(program, group, 3, 0, threads)]
+        sites += [Process(program, group, 3, rank) for rank in (1, 2)]
+        origin, *caches = [int(site.read()[0].split()[1]) for site in sites]
+        check_copies(origin, caches, 30)
+        for path, how in (("/page", "one read"), ("/by-tcp", "by TCP request")):
+            took = [request(caches[0], path)[2] for _ in range(50)]
+            print(f"{threads} computing threads: a check takes {statistics.median(took):.0f} us {how}")
+        for site in sites[::-1]:
+            site.leave()
+    return []
+
+
 def main():
     which, program = sys.argv[1:]
     check = {"monitoring": check_monitoring, "checkpointing": check_checkpointing,
-             "reconfiguration": check_reconfiguration}[which]
+             "reconfiguration": check_reconfiguration, "caching": check_caching}[which]
     for process in check(program):
         process.leave()
 

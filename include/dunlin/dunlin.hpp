@@ -2,8 +2,10 @@
 
 /// All of Dunlin; each header can also be included alone.
 #include <dunlin/container.hpp>
+#include <dunlin/daemon.hpp>
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/mixed.hpp>
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/pending_join.hpp>
 #include <dunlin/fabric/shm.hpp>
@@ -14,7 +16,9 @@
 #include <dunlin/group_members.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
+#include <dunlin/pubsub.hpp>
 #include <dunlin/remote.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
+#include <dunlin/store.hpp>
 #include <dunlin/table.hpp>

@@ -36,6 +36,8 @@ class TableCore;
 class SubgroupParticipant;
 struct View;
 struct GroupOptions;
+struct SubgroupJoin;
+struct SubgroupInfo;
 
 class Group {
  public:
@@ -67,6 +69,37 @@ class Group {
   /// go before the group, as it uses its fabrics. Throws Error for a subgroup that was not
   /// declared, or that somebody does already.
   void attach(const std::string& subgroup, SubgroupParticipant& participant);
+
+  // --- subgroups that come and go at run time ----------------------------------------------------
+  // These are asked for at any time after the constructor, by name, and change in poll(). A change
+  // stops only the subgroup that it concerns. (docs/group.md, GRP-D1 to GRP-D8.) A layer above
+  // calls them; a program with a multicast calls Multicast::join().
+
+  /// Asks to be in that subgroup, which begins with the first member that asks for it. The
+  /// participant is told when it begins, and of each change, and must stay until left() or
+  /// detach_subgroup(). Throws Error for a name or option that cannot be, and for a subgroup that
+  /// was declared or in which this member is.
+  void join_subgroup(const std::string& subgroup, SubgroupParticipant& participant,
+                     SubgroupJoin join);
+  /// Asks to be among its senders, or not to be any more. Throws Error unless this member is in it,
+  /// or has asked to be.
+  void change_subgroup(const std::string& subgroup, bool sends);
+  /// Asks to be out of it; the participant's left() is called when this member is. Does nothing if
+  /// it is in no such subgroup.
+  void leave_subgroup(const std::string& subgroup);
+  /// This participant of such a subgroup is not called any more: this member is out of the
+  /// subgroup, and tells the others. What was received and not delivered is not delivered. Does
+  /// nothing if the participant has left, or never joined.
+  void detach_subgroup(SubgroupParticipant& participant) noexcept;
+  /// Asks that all its members leave it. Any member of the group may.
+  void remove_subgroup(const std::string& subgroup);
+  /// Those that the members have told each other of, by name; those that were declared are not
+  /// among them. All members see the same changes of a subgroup in the same order.
+  [[nodiscard]] std::vector<SubgroupInfo> subgroups() const;
+  /// Called from poll() with each change of each of these subgroups, also if this member is not in
+  /// it: the last one has no members. Replaces an earlier handler; null: none.
+  using SubgroupHandler = std::function<void(const SubgroupInfo&)>;
+  void on_subgroup(SubgroupHandler handler);
 
   /// Asks to be let go; poll() until ended(). The other members go on in a view without us.
   void leave();
@@ -117,10 +150,41 @@ struct SubgroupSpec {
 struct Subgroup {
   std::string name;
   std::uint64_t view = 0;
-  std::vector<Rank> members;           // ranks in the fabric, in the view's order
-  std::vector<std::uint32_t> senders;  // places in `members`, ascending
-  bool lacks_state = false;            // nothing may be delivered here before take_state()
-  bool had_members = false;            // in an earlier view, whoever that was
+  std::uint64_t change = 0;                 // of one that came at run time: its number in the view
+  std::vector<Rank> members = {};           // ranks in the fabric, in the view's order
+  std::vector<std::uint32_t> senders = {};  // places in `members`, ascending
+  bool lacks_state = false;                 // nothing may be delivered here before take_state()
+  bool had_members = false;                 // in an earlier view, whoever that was
+  /// Of its regions: different for each view, and each change in it.
+  [[nodiscard]] std::uint64_t generation() const noexcept {
+    return change == 0 ? view : view << kChangeBits | change;
+  }
+  static constexpr unsigned kChangeBits = 32;
+};
+
+/// How a member takes part in a subgroup that comes and goes at run time.
+struct SubgroupJoin {
+  bool sends = true;  // this member is one of its senders
+  /// What all its members must have in common, to be read by people; at most kMaxSubgroupTextBytes.
+  /// The first member's are the subgroup's: a member with others is refused.
+  std::string options = {};
+  /// What others may want to know of it, such as the type of its messages; likewise, but the label
+  /// of a later member is not looked at.
+  std::string label = {};
+  /// The subgroup begins once all of these have asked for it: a durable one that is restarted needs
+  /// the members that have its log. Of the first member that asks for it; empty: at once.
+  std::vector<std::string> founders = {};
+};
+
+/// A subgroup that came at run time, as it is after a change.
+struct SubgroupInfo {
+  std::string name;
+  std::uint64_t view = 0;
+  std::uint64_t change = 0;               // its number in the view; a later one is higher
+  std::vector<std::string> members = {};  // in the view's order; empty: it has gone
+  std::vector<std::string> senders = {};  // a part of these
+  std::string options = {};
+  std::string label = {};
 };
 
 struct GroupOptions {

@@ -27,8 +27,8 @@ inline constexpr std::size_t kMaxJoinableGroupNameBytes = 22;  // of one that ot
 inline constexpr std::size_t kMaxMemberNameBytes = 40;         // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxRegionNameBytes = 64;         // printable ASCII
 inline constexpr std::size_t kMaxLayoutTextBytes = 16384;      // of a region's description
-inline constexpr std::uint32_t kMaxRegions = 256;              // of one fabric, at a time
-inline constexpr std::uint32_t kMaxRetiredRegions = 256;       // released, and not let go of by all
+inline constexpr std::uint32_t kMaxRegions = 2048;             // of one fabric, at a time
+inline constexpr std::uint32_t kMaxRetiredRegions = 2048;      // released, and not let go of by all
 inline constexpr std::size_t kMaxRegionBytes = std::size_t{1} << 36;
 inline constexpr std::size_t kMaxMessageBytes = 256;    // of one active message
 inline constexpr std::size_t kMessageRingBytes = 4096;  // per pair and direction
@@ -44,10 +44,11 @@ inline constexpr std::size_t kMaxPublishedPredicates = 64;      // that `dunlin 
 inline constexpr std::size_t kMaxPredicateNameBytes = 64;       // longer ones are shown shortened
 
 // group
-inline constexpr std::uint32_t kMaxViewMembers = 64;      // of one view: one word says which
-inline constexpr std::size_t kMaxSubgroups = 64;          // of one group
-inline constexpr std::size_t kMaxSubgroupNameBytes = 40;  // [A-Za-z0-9._-]
-inline constexpr std::size_t kMaxJoinersAtOnce = 16;      // in one view change; others come next
+inline constexpr std::uint32_t kMaxViewMembers = 64;       // of one view: one word says which
+inline constexpr std::size_t kMaxSubgroups = 512;          // of one group, at a time
+inline constexpr std::size_t kMaxSubgroupNameBytes = 40;   // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxSubgroupTextBytes = 256;  // of its options, and of its label
+inline constexpr std::size_t kMaxJoinersAtOnce = 16;       // in one view change; others come next
 inline constexpr std::uint32_t kGroupChannel = kMaxChannels - 1;     // of a group's own messages
 inline constexpr std::size_t kMaxStateBytes = std::size_t{1} << 30;  // of a subgroup, transferred
 
@@ -68,6 +69,19 @@ inline constexpr std::size_t kMaxSegmentNameBytes = 64;             // printable
 inline constexpr std::uint32_t kMaxSegments = std::uint32_t{1} << 20;  // of one member, at a time
 inline constexpr std::uint32_t kMaxKeptVersions = 1024;  // of a segment under delta coherence
 
+// daemon
+inline constexpr std::uint32_t kMaxAttachedProcesses = 1024;    // of one daemon, at a time
+inline constexpr std::uint32_t kMaxAttachedOperations = 256;    // of one of them under way
+inline constexpr std::uint32_t kMaxAttachedLocks = 1024;        // that one of them holds
+inline constexpr std::size_t kMinAttachedTransferBytes = 4096;  // of one get or put
+inline constexpr std::size_t kMaxAttachedTransferBytes = std::size_t{1} << 24;
+
+// store
+inline constexpr std::size_t kMaxStoreKeyBytes = 255;
+inline constexpr std::size_t kMaxStoreValueBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxStoreNameBytes = 40;                // [A-Za-z0-9._-]
+inline constexpr std::size_t kMinStoreBytes = std::size_t{1} << 20;  // of a member that holds keys
+
 static_assert(kMaxMembers <= kMaxRanks);
 static_assert(kMaxHostMembers <= kMaxMembers);
 static_assert(kMaxStreamMembers <= kMaxMembers);
@@ -75,6 +89,7 @@ static_assert(kCacheLineBytes % kWordBytes == 0);
 static_assert(kMessageRingBytes % kCacheLineBytes == 0);
 static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several of the largest");
 static_assert(kMaxPublishedPredicates <= kMaxPredicates);
+static_assert(3 * kMaxSubgroups <= kMaxRegions, "a view of a subgroup takes three regions");
 static_assert(kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes, "for \"cast:\" and \"ring:\"");
 static_assert(kMaxViewMembers * kMaxRingBytes <= kMaxRegionBytes);
 static_assert(kMaxLockNodes <= 4096, "a lock word has 12 bits for the node");

@@ -54,6 +54,13 @@ class Multicast {
   /// group's last poll(), and be destroyed before the group. Throws Error.
   Multicast(Group& group, const std::string& subgroup, MulticastOptions options);
   Multicast(Group& group, const std::string& subgroup);
+  /// In a subgroup that comes and goes at run time: asks to be in it (see Group::join_subgroup).
+  /// Set the handlers before the next poll(). Until joined(), send() returns `wedged`. Its members
+  /// must give the same options as above. It need not outlive the group's last poll(): if it is
+  /// destroyed before left(), this member has left without delivering what it had received. An
+  /// error that would make this member leave the group makes it leave the subgroup. Throws Error.
+  [[nodiscard]] static std::unique_ptr<Multicast> join(Group& group, const std::string& subgroup,
+                                                       MulticastOptions options, SubgroupJoin join);
   ~Multicast();
   Multicast(const Multicast&) = delete;
   Multicast& operator=(const Multicast&) = delete;
@@ -100,6 +107,24 @@ class Multicast {
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;
 
+  // --- of join() ---------------------------------------------------------------------------------
+  /// Whether this member is in the subgroup, and has its state if it needs one.
+  [[nodiscard]] bool joined() const noexcept;
+  /// Asks to be among the senders, or not to be any more.
+  void set_sends(bool sends);
+  /// Asks to be out of it; the group's poll() delivers what still counts here, and left() is true.
+  void leave();
+  /// Whether this member is out of it again; send() then returns `ended`.
+  [[nodiscard]] bool left() const noexcept;
+  /// A sentence, if this member was refused, or the subgroup was removed, or failed here; empty if
+  /// it asked to leave.
+  [[nodiscard]] const std::string& why_left() const noexcept;
+  /// Called from the group's poll() when the subgroup begins here, and after each change: after all
+  /// deliveries of the one before, and before any of this one. Also without join(), in each view.
+  /// Replaces an earlier handler; null: none.
+  using MembersHandler = std::function<void(const Subgroup&)>;
+  void on_members(MembersHandler handler);
+
   /// That of the view at hand; while a view ends, and next() has messages of it, still that one.
   [[nodiscard]] const Subgroup& subgroup() const noexcept;
   /// Of all views.
@@ -109,6 +134,7 @@ class Multicast {
 
  private:
   class Participant;
+  explicit Multicast(std::unique_ptr<Participant> participant);
   std::unique_ptr<Participant> participant_;
 };
 

@@ -7,4 +7,5 @@
 #include <dunlin/remote/lock.hpp>
 #include <dunlin/remote/membership.hpp>
 #include <dunlin/remote/pool.hpp>
+#include <dunlin/remote/slab_pool.hpp>
 #include <dunlin/remote/status.hpp>

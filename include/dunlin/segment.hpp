@@ -43,7 +43,7 @@ struct SpaceOptions {
   std::uint32_t lock_channel = kLockChannel;
 };
 
-struct SegmentState;
+class SegmentPort;
 
 class SegmentSpace {
  public:
@@ -101,7 +101,9 @@ class SegmentSpace {
 
  private:
   friend class SegmentOperation;
-  std::unique_ptr<SegmentState> state_;
+  friend struct SegmentAccess;
+  explicit SegmentSpace(std::unique_ptr<SegmentPort> port) noexcept;
+  std::unique_ptr<SegmentPort> port_;  // src/segment/port.hpp
 };
 
 /// Holds a segment's lock from its making to its end; waits for it.

@@ -1,6 +1,7 @@
 #include "container/map.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <dunlin/error.hpp>
@@ -58,9 +59,28 @@ MapCore::MapCore(Containers& containers, const MapSpec& spec)
 MapCore::~MapCore() = default;
 Containers& MapCore::containers() const noexcept { return state_->containers; }
 
+const MapSpec& MapCore::spec() const noexcept { return state_->spec; }
+
+void check_buffer(const MapCore& map, MapCall call, Promise promise) {
+  const std::string& name = map.spec().name;
+  if (!takes_slot(call)) throw Error("buffer of map '" + name + "': it can insert, assign or add");
+  if (call == MapCall::add && map.spec().value_bytes != 4 && map.spec().value_bytes != 8)
+    throw Error("buffer of map '" + name + "': values of 4 or 8 bytes can be added to");
+  if (!map.applies(promise))
+    throw Error("buffer of map '" + name +
+                "': on this fabric, atomics and the processor do not exclude each other; make the "
+                "map with Style::message, or promise that only buffers are used (Promise::local)");
+}
+
 Rank MapCore::home_of(const void* key) const noexcept {
   const std::uint64_t hash = hash_of(key, state_->spec.key_bytes);
   return scale(static_cast<std::uint32_t>(hash >> 32), state_->hub.progress.size());
+}
+
+bool MapCore::applies(Promise promise) const noexcept { return state_->writes_directly(promise); }
+
+MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
+  return state_->local(call, promise, payload);
 }
 
 MapUse MapCore::local_use() const noexcept {
@@ -100,8 +120,7 @@ Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* 
   const word::State state = word::state_of(seen);
   if (state == word::empty) return Sight::vacant;
   if (state == word::voided || word::fingerprint_of(seen) != fingerprint) return Sight::other;
-  const bool takes = call == MapCall::insert || call == MapCall::assign;
-  if (state == word::reserved) return takes ? Sight::wait : Sight::other;
+  if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
   // A line that has been written once holds its part of the key for ever (CON-M1).
   if (!is_written(shape, slot)) return Sight::wait;
   if (!begins_with(shape, slot, key, spec.key_bytes)) return Sight::other;
@@ -135,10 +154,23 @@ std::optional<std::uint64_t> MapState::claim_word(MapCall call, Sight sight, Pro
       if (sight == Sight::present) return std::nullopt;
       [[fallthrough]];
     case MapCall::assign:
+    case MapCall::add:
+      if (call == MapCall::add && sight == Sight::half) return std::nullopt;  // of what number?
       if (sight != Sight::vacant) return next(word::changing);
       return next(phasal ? word::ready : word::reserved);
   }
   return std::nullopt;
+}
+
+std::uint64_t MapState::operand_of(const std::byte* payload) const noexcept {
+  std::uint64_t operand = 0;  // little-endian, as all of the format is
+  std::memcpy(&operand, payload + spec.key_bytes, std::min<std::size_t>(spec.value_bytes, 8));
+  return operand;
+}
+
+void MapState::add_to(std::byte* payload, std::uint64_t operand) const noexcept {
+  const std::uint64_t sum = operand_of(payload) + operand;
+  std::memcpy(payload + spec.key_bytes, &sum, std::min<std::size_t>(spec.value_bytes, 8));
 }
 
 // --- after deaths and abandoned calls ------------------------------------------------------------

@@ -79,20 +79,22 @@ struct MapState final : Served {
                                                         std::uint16_t fingerprint) const noexcept;
 
   // --- in own memory: map_local.cpp --------------------------------------------------------------
-  struct Local {
-    enum class Way : std::uint8_t { done, again } way = Way::done;
-    remote::Status status = remote::Status::ok;
-    bool found = false;
-  };
   /// The whole call; `payload` is key and value.
-  [[nodiscard]] Local local(MapCall call, Promise promise, std::byte* payload) noexcept;
-  [[nodiscard]] Local local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
-                                std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied local(MapCall call, Promise promise, std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
+                                     std::byte* payload) noexcept;
   [[nodiscard]] bool writes_directly(Promise promise) const noexcept;
 
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   std::size_t poll_part() override;
   void members_changed() override;
+
+  /// Adds to the value of a payload: a word of 4 or 8 bytes, as adds() demands.
+  void add_to(std::byte* payload, std::uint64_t operand) const noexcept;
+  [[nodiscard]] std::uint64_t operand_of(const std::byte* payload) const noexcept;
+  [[nodiscard]] bool adds() const noexcept {
+    return spec.value_bytes == 4 || spec.value_bytes == 8;
+  }
 
   [[nodiscard]] std::uint64_t offset_of(std::uint32_t slot) const noexcept {
     return kCacheLineBytes + std::uint64_t{slot} * shape.slot_bytes;

@@ -15,7 +15,7 @@ bool MapState::writes_directly(Promise promise) const noexcept {
   return coherent || spec.style == Style::message || promise == Promise::local;
 }
 
-MapState::Local MapState::local(MapCall call, Promise promise, std::byte* payload) noexcept {
+MapApplied MapState::local(MapCall call, Promise promise, std::byte* payload) noexcept {
   const std::uint64_t hash = hash_of(payload, spec.key_bytes);
   const auto fingerprint = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
   std::uint32_t slot = scale(static_cast<std::uint32_t>(hash), spec.slots);
@@ -28,17 +28,16 @@ MapState::Local MapState::local(MapCall call, Promise promise, std::byte* payloa
       std::memcpy(image.data(), &seen, sizeof seen);
       if (seen != 0) memory::fetch(image.data(), own(slot), image.size());
       const Sight sight = judge(call, fingerprint, payload, image.data());
-      if (sight == Sight::wait) return {.way = Local::Way::again};
+      if (sight == Sight::wait) return {.again = true};
       if (sight != Sight::other) return local_act(call, promise, sight, slot, payload);
     }
     slot = slot + 1 < spec.slots ? slot + 1 : 0;
   }
-  const bool takes = call == MapCall::insert || call == MapCall::assign;
-  return {.status = takes ? Status::full : Status::ok};
+  return {.status = takes_slot(call) ? Status::full : Status::ok};
 }
 
-MapState::Local MapState::local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
-                                    std::byte* payload) noexcept {
+MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
+                               std::byte* payload) noexcept {
   const std::uint64_t seen = word_at(image.data());
   const std::uint64_t hash = hash_of(payload, spec.key_bytes);
   const auto fingerprint = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
@@ -54,9 +53,14 @@ MapState::Local MapState::local_act(MapCall call, Promise promise, Sight sight, 
   if (promise == Promise::local) {
     memory::store(word, *claim);
   } else if (memory::compare_swap(&word, seen, *claim) != seen) {
-    return {.way = Local::Way::again};
+    return {.again = true};
   }
   if (word::state_of(*claim) == word::erased) return {.found = found};
+  if (call == MapCall::add && found) {  // what the claim has kept as it was
+    const std::uint64_t operand = operand_of(payload);
+    decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
+    add_to(payload, operand);
+  }
   const std::uint64_t ready = word::with_state(*claim, word::ready);
   encode(shape, payload, ready, image.data());
   memory::place(own(slot) + kStampBytes, image.data() + kStampBytes,
@@ -69,26 +73,27 @@ MapState::Local MapState::local_act(MapCall call, Promise promise, Sight sight, 
 void MapState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
   if (head.kind != MessageKind::request) return;
   const auto call = static_cast<MapCall>(head.operation);
-  const bool takes = call == MapCall::insert || call == MapCall::assign;
+  const bool takes = takes_slot(call);
   const std::size_t wanted = spec.key_bytes + (takes ? spec.value_bytes : 0);
   std::array<std::byte, kMaxMessageBytes> payload{};
   MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
   const bool valid =
-      head.operation <= static_cast<std::uint8_t>(MapCall::erase) &&
-      head.flag <= static_cast<std::uint8_t>(Promise::local) && content.size() == wanted &&
-      spec.key_bytes + spec.value_bytes <= payload.size() && writes_directly(Promise::both);
+      head.operation <= static_cast<std::uint8_t>(MapCall::add) &&
+      (call != MapCall::add || adds()) && head.flag <= static_cast<std::uint8_t>(Promise::local) &&
+      content.size() == wanted && spec.key_bytes + spec.value_bytes <= payload.size() &&
+      writes_directly(Promise::both);
   if (!valid) {
     reply.status = static_cast<std::uint8_t>(Status::not_allowed);
     return hub.send(from, reply, {});
   }
   std::memcpy(payload.data(), content.data(), content.size());
   const auto promise = static_cast<Promise>(head.flag);
-  const Local result =
+  const MapApplied result =
       local(call, promise == Promise::local ? Promise::both : promise, payload.data());
-  const bool again = result.way == Local::Way::again;
+  const bool again = result.again;
   reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
   reply.flag = result.found ? 1 : 0;
-  const bool has_value = !again && result.found && call != MapCall::erase;
+  const bool has_value = !again && (result.found || call == MapCall::add) && call != MapCall::erase;
   hub.send(from, reply,
            std::span(payload).subspan(spec.key_bytes, has_value ? spec.value_bytes : 0));
 }

@@ -55,6 +55,7 @@ void MapState::begin(MapOperation& op) noexcept {
   op.answered_ = false;
   op.answer_ = Status::ok;
   op.found_ = false;
+  op.operand_ = op.call_kind_ == MapCall::add ? operand_of(op.payload_) : 0;
   op.stage_ = Stage::choose;
 }
 
@@ -96,8 +97,8 @@ bool MapState::step(MapOperation& op) noexcept {
 bool MapState::choose(MapOperation& op) noexcept {
   if (op.home_ == hub.fabric.rank() &&
       (op.call_kind_ == MapCall::find || writes_directly(op.promise_))) {
-    const Local result = local(op.call_kind_, op.promise_, op.payload_);
-    if (result.way == Local::Way::again) {
+    const MapApplied result = local(op.call_kind_, op.promise_, op.payload_);
+    if (result.again) {
       hub.look_again_soon();
       return false;
     }
@@ -133,7 +134,8 @@ Style MapState::style_of(const MapOperation& op) const noexcept {
   if (!coherent) return Style::one_sided;
   const Style wanted = op.style_ != Style::automatic ? op.style_ : spec.style;
   if (wanted != Style::automatic) return wanted;
-  static constexpr std::array kCalls{Call::insert, Call::assign, Call::find, Call::erase};
+  static constexpr std::array kCalls{Call::insert, Call::assign, Call::find, Call::erase,
+                                     Call::assign};
   const Situation situation{.promise = op.promise_, .bytes = static_cast<double>(shape.slot_bytes)};
   return cheaper_style(hub.options.costs, kCalls[static_cast<std::size_t>(op.call_kind_)],
                        situation);
@@ -148,8 +150,7 @@ bool MapState::ask(MapOperation& op) noexcept {
   MessageHead head{.container = site.id()};
   head.operation = static_cast<std::uint8_t>(op.call_kind_);
   head.flag = static_cast<std::uint8_t>(op.promise_);
-  const bool has_value = op.call_kind_ == MapCall::insert || op.call_kind_ == MapCall::assign;
-  const std::size_t bytes = spec.key_bytes + (has_value ? spec.value_bytes : 0);
+  const std::size_t bytes = spec.key_bytes + (takes_slot(op.call_kind_) ? spec.value_bytes : 0);
   if (hub.ask(op, op.home_, head, std::span(op.payload_, bytes)) == Hub::Asked::yes) {
     op.stage_ = Stage::asked;
     ++op.round_trips_;
@@ -226,8 +227,7 @@ bool MapState::publish(MapOperation& op) noexcept {
 /// To the end of the line at first; what is searched longer than that is read in larger pieces.
 bool MapState::look(MapOperation& op) noexcept {
   if (op.probed_ >= spec.slots) {
-    const bool takes = op.call_kind_ == MapCall::insert || op.call_kind_ == MapCall::assign;
-    op.end(takes ? Status::full : Status::ok);
+    op.end(takes_slot(op.call_kind_) ? Status::full : Status::ok);
     return false;
   }
   std::uint32_t slots = 1;
@@ -262,6 +262,12 @@ bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcep
       claim_word(op.call_kind_, sight, op.promise_, seen, op.serial_, op.fingerprint_);
   op.found_ = sight == Sight::present;
   if (word) {
+    if (op.call_kind_ == MapCall::add) {  // an earlier attempt may have left its sum
+      std::memset(op.payload_ + spec.key_bytes, 0, spec.value_bytes);
+      if (op.found_)
+        decode(shape, slot, spec.key_bytes, spec.value_bytes, op.payload_ + spec.key_bytes);
+      add_to(op.payload_, op.operand_);
+    }
     op.expected_ = seen;
     op.desired_ = *word;
     op.stage_ = Stage::claim;

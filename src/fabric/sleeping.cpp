@@ -32,14 +32,15 @@ class Armed {
   }
 
   void sleep(std::uint64_t timeout_ns) const {
-    if (waits_.pending_joins.empty() && waits_.fabrics.size() == 1)
+    if (waits_.pending_joins.empty() && waits_.descriptors.empty() && waits_.fabrics.size() == 1)
       return waits_.fabrics.front()->sleep(timeout_ns);
     std::vector<pollfd> bells;
-    bells.reserve(waits_.fabrics.size() + waits_.pending_joins.size());
+    bells.reserve(waits_.fabrics.size() + waits_.pending_joins.size() + waits_.descriptors.size());
     for (const Fabric* const fabric : waits_.fabrics)
       bells.push_back({fabric->wait_descriptor(), POLLIN, 0});
     for (const PendingJoin* const pending_join : waits_.pending_joins)
       bells.push_back({pending_join->wait_descriptor(), POLLIN, 0});
+    for (const int descriptor : waits_.descriptors) bells.push_back({descriptor, POLLIN, 0});
     constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
     const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
                            .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};

@@ -40,7 +40,15 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
   if (incoming_.size() <= from) incoming_.resize(fabric_.size());
   std::vector<std::byte>& text = incoming_[from];
   text.insert(text.end(), fragment.begin(), fragment.end());
-  if (remaining <= fragment.size()) arrived_.push_back({from, std::exchange(text, {})});
+  if (remaining > fragment.size()) return;
+  arrived_.push_back({from, std::exchange(text, {})});
+  if (flag_ != nullptr) *flag_ = true;
+}
+
+bool ControlChannel::pending() const noexcept {
+  return !arrived_.empty() || std::ranges::any_of(outgoing_, [](const Outgoing& outgoing) {
+    return !outgoing.texts.empty();
+  });
 }
 
 /// The next part; false if there is no room for it now.

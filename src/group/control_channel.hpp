@@ -31,6 +31,10 @@ class ControlChannel {
   /// Sends what there is room for, and hands up what has arrived. Does not poll the fabric.
   using Handler = std::function<void(Rank from, std::span<const std::byte> text)>;
   std::size_t poll(const Handler& handler);
+  /// Whether poll() has something to send or to hand up.
+  [[nodiscard]] bool pending() const noexcept;
+  /// `flag` becomes true whenever a control message has arrived; it must outlive this.
+  void flag_arrivals(bool& flag) noexcept { flag_ = &flag; }
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
 
  private:
@@ -49,6 +53,7 @@ class ControlChannel {
   std::vector<Outgoing> outgoing_;                // by rank; as many as were needed so far
   std::vector<std::vector<std::byte>> incoming_;  // likewise: what has come of a control message
   std::deque<Arrived> arrived_;
+  bool* flag_ = nullptr;
 };
 
 }  // namespace dunlin::group

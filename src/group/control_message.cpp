@@ -23,6 +23,7 @@ static_assert(static_cast<std::uint32_t>(Kind::want) == 8);
 static_assert(static_cast<std::uint32_t>(Kind::state) == 9);
 static_assert(static_cast<std::uint32_t>(Kind::admitted) == 10);
 static_assert(static_cast<std::uint32_t>(Kind::enter) == 11);
+static_assert(static_cast<std::uint32_t>(Kind::subgroups) == 12);
 static_assert(sizeof(PlanId) == 8 && sizeof(Rank) == 4);
 
 /// Of any length, which stands before it.
@@ -73,7 +74,7 @@ std::vector<std::byte> encode(const ControlMessage& message) {
 std::optional<ControlMessage> decode(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   const std::uint32_t kind = reader.u32();
-  if (kind > static_cast<std::uint32_t>(ControlMessage::Kind::enter)) return std::nullopt;
+  if (kind > static_cast<std::uint32_t>(ControlMessage::Kind::subgroups)) return std::nullopt;
   ControlMessage message{.kind = static_cast<ControlMessage::Kind>(kind)};
   message.name = reader.text();
   message.text = reader.text();

@@ -35,7 +35,8 @@ struct ControlMessage {
     want,       // view, count (which subgroup)
     state,      // view, count (which subgroup), good, bytes
     admitted,   // member to leader: id, bytes (its endpoint)
-    enter       // leader to joiner: plan, name (of the fabric), members, count (its place)
+    enter,      // leader to joiner: plan, name (of the fabric), members, count (its place)
+    subgroups   // view, bytes (a SubgroupMessage)
   };
   Kind kind;
   std::string name = {};

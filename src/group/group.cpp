@@ -58,6 +58,34 @@ void Group::attach(const std::string& subgroup, SubgroupParticipant& participant
 
 void Group::leave() { state_->leave(); }
 
+// --- subgroups that come and go ------------------------------------------------------------------
+
+void Group::join_subgroup(const std::string& subgroup, SubgroupParticipant& participant,
+                          SubgroupJoin join) {
+  for (const SubgroupSpec& spec : state_->subgroups.specs())
+    if (spec.name == subgroup)
+      throw Error("group '" + state_->name + "': subgroup '" + subgroup +
+                  "' was declared, and does not come and go at run time; give another name");
+  if (state_->stopped()) throw Error(state_->why);
+  state_->change_subgroups().join(subgroup, participant, std::move(join));
+}
+void Group::change_subgroup(const std::string& subgroup, bool sends) {
+  state_->change_subgroups().change(subgroup, sends);
+}
+void Group::leave_subgroup(const std::string& subgroup) {
+  state_->change_subgroups().leave(subgroup);
+}
+void Group::detach_subgroup(SubgroupParticipant& participant) noexcept {
+  state_->change_subgroups().detach(participant);
+}
+void Group::remove_subgroup(const std::string& subgroup) {
+  state_->change_subgroups().remove(subgroup);
+}
+std::vector<SubgroupInfo> Group::subgroups() const { return state_->changing->infos(); }
+void Group::on_subgroup(SubgroupHandler handler) {
+  state_->changing->on_change(std::move(handler));
+}
+
 bool Group::ended() const noexcept { return state_->stopped() && state_->ranks.empty(); }
 const std::string& Group::why_ended() const noexcept { return state_->why; }
 std::string Group::why_closed() const { return state_->why_closed(); }

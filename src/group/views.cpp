@@ -53,7 +53,7 @@ Group::State::State(Fabric& on, GroupOptions options) : State(std::move(options)
     ranks.push_back(rank);
   }
   view.number = 1;
-  if (rendezvous_) channel_ = std::make_unique<group::ControlChannel>(fabric);
+  open_channel(std::make_unique<group::ControlChannel>(fabric));
   declaration_.emplace(fabric, subgroups.description(rendezvous_ != nullptr));
   enter();
 }
@@ -63,12 +63,18 @@ Group::State::State(group::GroupJoiner::Arrival arrival, GroupOptions options)
   owned = std::move(arrival.fabric);
   view = std::move(arrival.view);
   ranks = std::move(arrival.ranks);
-  channel_ = std::move(arrival.channel);
+  open_channel(std::move(arrival.channel));
   early_ = std::move(arrival.messages);
   for (const std::byte had : arrival.had_members) had_members_.push_back(had != std::byte{0});
   came_in_ = true;
   expel_others(ranks, "view " + std::to_string(view.number) + " goes on without it");
   enter();
+}
+
+void Group::State::open_channel(std::unique_ptr<group::ControlChannel> channel) {
+  channel_ = std::move(channel);
+  channel_->flag_arrivals(attends_);
+  changing = std::make_unique<group::ChangingSubgroups>(*channel_, subgroups.specs().size());
 }
 
 /// A view is entered, works, is wedged, and leads to the next one; it may end here at any time.
@@ -98,6 +104,7 @@ void Group::State::enter() {
                                             .counts = group::Subgroups::counts(places_),
                                             .text = subgroups.fingerprint(rendezvous_ != nullptr)});
   if (joins_) joins_->enter(view, ranks, *channel_);
+  changing->enter(view, ranks);
   begun_ = 0;
 }
 
@@ -125,6 +132,8 @@ void Group::State::announce() {
     places_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
     begin(participants[begun_], places_[begun_].subgroup);
   }
+  changing->start();
+  attends_ = true;
   for (auto& [from, message] : std::exchange(early_, {})) receive(from, std::move(message));
   rethrow(thrown);
 }
@@ -179,6 +188,7 @@ void Group::State::wedge() {
   if (stage_ != Stage::working || is_injected(FaultInjection::promise_does_not_wedge)) return;
   go_to(Stage::wedged);
   if (joins_) joins_->wedge();
+  changing->wedge();
   for (std::size_t i = 0; i < begun_; ++i)
     if (places_[i].ours && participants[i] != nullptr) participants[i]->wedge();
 }
@@ -339,7 +349,7 @@ std::size_t Group::State::poll() {
 std::size_t Group::State::poll_view() {
   if (stage_ == Stage::entered) announce();
   std::size_t done = agreement_->poll();
-  if (joins_) done += poll_newcomers();
+  if (attends_) done += poll_control();
   if (stopped()) return done + 1;
   if (agreement_->due()) {
     step();
@@ -371,25 +381,42 @@ std::size_t Group::State::poll_participants() {
   return done;
 }
 
-std::size_t Group::State::poll_newcomers() {
+/// What is rare: control messages, joiners, and subgroups that come and go at run time.
+std::size_t Group::State::poll_control() {
   std::size_t done = channel_->poll([this](Rank from, std::span<const std::byte> bytes) {
     if (std::optional<group::ControlMessage> message = group::decode(bytes))
       receive(from, std::move(*message));
   });
-  done += joins_->poll(stage_ == Stage::working, agreement_->change().alive());
-  if (stage_ == Stage::working && joins_->ready() != group::kNoPlan) agreement_->ask_to_step();
-  if (stage_ == Stage::wedged) return done;
-  done += transfer_.poll(participants);
-  if (!transfer_.lost().empty())
-    stop("all who had the state of subgroup '" + transfer_.lost() +
-             "' are gone, and this member had not been given it yet; start the group anew",
-         true);
+  if (joins_) {
+    done += joins_->poll(stage_ == Stage::working, agreement_->change().alive());
+    if (stage_ == Stage::working && joins_->ready() != group::kNoPlan) agreement_->ask_to_step();
+    if (stage_ == Stage::wedged) return done;
+    done += transfer_.poll(participants);
+    if (!transfer_.lost().empty()) {
+      stop("all who had the state of subgroup '" + transfer_.lost() +
+               "' are gone, and this member had not been given it yet; start the group anew",
+           true);
+      return done;
+    }
+  }
+  if (changing->active()) done += poll_changing();
+  attends_ = joins_ || changing->active() || channel_->pending();
+  return done;
+}
+
+std::size_t Group::State::poll_changing() {
+  const std::size_t done = changing->poll();
+  if (done > 0) participants_busy_ = true;
   return done;
 }
 
 void Group::State::receive(Rank from, group::ControlMessage message) {
   using Kind = group::ControlMessage::Kind;
-  if (message.kind == Kind::want || message.kind == Kind::state)
+  if (message.kind == Kind::subgroups)
+    changing->receive(from, std::move(message));
+  else if (!joins_)
+    return;
+  else if (message.kind == Kind::want || message.kind == Kind::state)
     transfer_.receive(from, std::move(message));
   else
     joins_->receive(from, message);

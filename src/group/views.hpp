@@ -11,6 +11,7 @@
 #include <dunlin/group.hpp>
 #include <dunlin/group/subgroup_participant.hpp>
 
+#include "group/changing_subgroups.hpp"
 #include "group/control_channel.hpp"
 #include "group/declaration.hpp"
 #include "group/group_joiner.hpp"
@@ -36,6 +37,11 @@ struct Group::State {
     return joins_ ? joins_->trouble() : std::string();
   }
   void leave();
+  /// To ask something of `changing`, which the next poll() goes on with.
+  [[nodiscard]] group::ChangingSubgroups& change_subgroups() noexcept {
+    attends_ = true;
+    return *changing;
+  }
   void each_table(const std::function<void(const TableCore&)>& look) const;
 
   std::unique_ptr<Fabric> owned;  // of a member that came in
@@ -46,6 +52,7 @@ struct Group::State {
   View view;
   std::vector<Rank> ranks;  // of the view's members, in the fabric
   std::shared_ptr<const ViewHandler> handler;
+  std::unique_ptr<group::ChangingSubgroups> changing;  // subgroups that come and go at run time
   std::string why;
   bool wrong = false;  // it ended here, and not because we wanted so
 
@@ -83,7 +90,9 @@ struct Group::State {
   std::size_t poll_past();
   std::size_t poll_view();
   std::size_t poll_participants();
-  std::size_t poll_newcomers();
+  std::size_t poll_control();
+  std::size_t poll_changing();
+  void open_channel(std::unique_ptr<group::ControlChannel> channel);
   void receive(Rank from, group::ControlMessage message);
   template <class Do>
   void each_participant(Do action) {
@@ -91,7 +100,8 @@ struct Group::State {
       if (places_[i].ours && participants[i] != nullptr) action(*participants[i], places_[i]);
   }
 
-  std::unique_ptr<group::ControlChannel> channel_;  // if others may join
+  std::unique_ptr<group::ControlChannel> channel_;
+  bool attends_ = true;  // to it, to joiners, and to subgroups that come and go, in each poll
   Places places_;
   std::size_t begun_ = 0;           // so many of these, from the first, have begun the view
   std::vector<bool> had_members_;   // by subgroup, in the view at hand or one before

@@ -42,7 +42,7 @@ bool is_view(std::uint32_t kind) noexcept {
 SubgroupViewOptions LogAgreement::channel_of(const Subgroup& subgroup) {
   SubgroupViewOptions options{
       .name = subgroup.name,
-      .generation = subgroup.view | std::uint64_t{1} << 63,  // beside the view's own
+      .generation = subgroup.generation() | std::uint64_t{1} << 63,  // beside the view's own
       .members = subgroup.members,
       .senders = {},
       .ring_bytes = kRingBytes};

@@ -16,6 +16,14 @@ Multicast::Multicast(Group& group, const std::string& subgroup, MulticastOptions
 }
 Multicast::Multicast(Group& group, const std::string& subgroup)
     : Multicast(group, subgroup, MulticastOptions()) {}
+Multicast::Multicast(std::unique_ptr<Participant> participant)
+    : participant_(std::move(participant)) {}
+std::unique_ptr<Multicast> Multicast::join(Group& group, const std::string& subgroup,
+                                           MulticastOptions options, SubgroupJoin join) {
+  auto participant = std::make_unique<Participant>(group, subgroup, std::move(options));
+  participant->join(std::move(join));
+  return std::unique_ptr<Multicast>(new Multicast(std::move(participant)));
+}
 Multicast::~Multicast() = default;
 
 std::span<std::byte> Multicast::prepare(std::size_t bytes) noexcept {
@@ -35,6 +43,12 @@ std::optional<Delivery> Multicast::next() { return participant_->next(); }
 void Multicast::on_state(Save save, Load load) {
   participant_->on_state(std::move(save), std::move(load));
 }
+bool Multicast::joined() const noexcept { return participant_->joined(); }
+void Multicast::set_sends(bool sends) { participant_->set_sends(sends); }
+void Multicast::leave() { participant_->leave(); }
+bool Multicast::left() const noexcept { return participant_->has_left(); }
+const std::string& Multicast::why_left() const noexcept { return participant_->why_left(); }
+void Multicast::on_members(MembersHandler handler) { participant_->on_members(std::move(handler)); }
 const Subgroup& Multicast::subgroup() const noexcept { return participant_->subgroup(); }
 void Multicast::on_replay(multicast::ReplayUpcall upcall) {
   participant_->on_replay(std::move(upcall));

@@ -59,13 +59,29 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
 Multicast::Participant::Participant(Group& group, const std::string& subgroup,
                                     MulticastOptions options)
     : group_(group),
+      name_(subgroup),
       who_("subgroup '" + subgroup + "': "),
       options_(checked(std::move(options), who_)),
       log_(open_log(options_, group.name() + "/" + subgroup)),
       state_(who_) {}
 
 Multicast::Participant::~Participant() {
+  if (at_run_time_ && !has_left_) group_.detach_subgroup(*this);
   if (log_) log_->end();
+}
+
+/// The members' options are compared before any of their memory is: GRP-D2.
+void Multicast::Participant::join(SubgroupJoin join) {
+  join.options = multicast::describe_common({.name = name_,
+                                             .members = {},
+                                             .senders = {},
+                                             .mode = options_.mode,
+                                             .ring_bytes = options_.ring_bytes,
+                                             .window_messages = options_.window_messages,
+                                             .switches = options_.switches}) +
+                 (join.options.empty() ? "" : ", ") + join.options;
+  group_.join_subgroup(name_, *this, std::move(join));
+  at_run_time_ = true;
 }
 
 // --- from view to view
@@ -73,16 +89,16 @@ Multicast::Participant::~Participant() {
 
 multicast::SubgroupViewOptions Multicast::Participant::view_options(
     const Subgroup& subgroup) const {
-  return {
-      .name = subgroup.name,
-      .generation = is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.view,
-      .members = subgroup.members,
-      .senders = subgroup.senders,
-      .mode = options_.mode,
-      .ring_bytes = options_.ring_bytes,
-      .window_messages = options_.window_messages,
-      .switches = options_.switches,
-      .journal = log_ ? &log_->journal() : nullptr};
+  return {.name = subgroup.name,
+          .generation =
+              is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.generation(),
+          .members = subgroup.members,
+          .senders = subgroup.senders,
+          .mode = options_.mode,
+          .ring_bytes = options_.ring_bytes,
+          .window_messages = options_.window_messages,
+          .switches = options_.switches,
+          .journal = log_ ? &log_->journal() : nullptr};
 }
 
 void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
@@ -102,6 +118,7 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
     log_->begin(fabric, subgroup, opened.names);
   }
   present().hold(state_.awaited());
+  if (const MembersHandler handler = members_handler_) handler(subgroup);
   resending_.send_in(present());
 }
 
@@ -157,8 +174,26 @@ void Multicast::Participant::leave_because_of_options() {
 
 void Multicast::Participant::leave_if(const std::string& failure) {
   if (failure.empty()) return;
-  group_.leave();
-  throw Error("this member leaves the group: " + failure);
+  const std::string what = at_run_time_ ? who_ + "this member leaves it: " + failure
+                                        : "this member leaves the group: " + failure;
+  give_up(what);
+  throw Error(what);
+}
+
+void Multicast::Participant::give_up(const std::string& why) {
+  if (!at_run_time_) return group_.leave();
+  group_.detach_subgroup(*this);
+  left(why);
+}
+
+void Multicast::Participant::left(const std::string& why) {
+  has_left_ = true;
+  why_left_ = why;
+  if (log_) log_->end();
+}
+
+bool Multicast::Participant::joined() const noexcept {
+  return !views_.empty() && !has_left_ && !state_.awaited();
 }
 
 // --- members that come in
@@ -173,8 +208,8 @@ std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
 void Multicast::Participant::take_state(std::span<const std::byte> state) {
   try {
     state_.take(state, views_.present(), delivered_before_);
-  } catch (...) {
-    group_.leave();
+  } catch (const std::exception& error) {
+    give_up(error.what());
     throw;
   }
   present().hold(false);
@@ -215,7 +250,7 @@ SendResult Multicast::Participant::send(std::span<const std::byte> message) {
 
 /// While send() can take nothing, although there may be room.
 SendResult Multicast::Participant::why_not_send() const noexcept {
-  if (group_.ended()) return SendResult::ended;
+  if (group_.ended() || has_left_) return SendResult::ended;
   if (views_.empty()) return SendResult::wedged;
   if (!views_.present().view->sends()) return SendResult::not_a_sender;
   if (state_.awaited()) return SendResult::waiting_for_state;

@@ -44,6 +44,10 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] bool wants_state() const noexcept override { return state_.wanted(); }
   [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
   void take_state(std::span<const std::byte> state) override;
+  void left(const std::string& why) override;
+
+  /// This one is in a subgroup that comes and goes at run time. Throws Error.
+  void join(SubgroupJoin join);
 
   // --- what the user asks for: Multicast has the contracts ---------------------------------------
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
@@ -57,6 +61,12 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] std::vector<std::string> log_notices() const;
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return views_.subgroup(); }
   [[nodiscard]] multicast::Counters counters() const noexcept;
+  [[nodiscard]] bool joined() const noexcept;
+  void set_sends(bool sends) { group_.change_subgroup(name_, sends); }
+  void leave() { group_.leave_subgroup(name_); }
+  [[nodiscard]] bool has_left() const noexcept { return has_left_; }
+  [[nodiscard]] const std::string& why_left() const noexcept { return why_left_; }
+  void on_members(MembersHandler handler) { members_handler_ = std::move(handler); }
   void each_table(const std::function<void(const TableCore&)>& look) const {
     views_.each_table(look);
   }
@@ -70,8 +80,11 @@ class Multicast::Participant final : public SubgroupParticipant {
   void check_not_begun(const char* what) const;
   void leave_because_of_options();
   void leave_if(const std::string& failure);
+  /// This member leaves the group, or a subgroup that came at run time.
+  void give_up(const std::string& why);
 
   Group& group_;
+  const std::string name_;
   const std::string who_;  // "subgroup 'orders': "
   const MulticastOptions options_;
   std::unique_ptr<multicast::DurableLog> log_;  // in the durable mode
@@ -80,6 +93,10 @@ class Multicast::Participant final : public SubgroupParticipant {
   multicast::DeliveredBefore delivered_before_;
   multicast::StateTransfer state_;
   multicast::DeliveryUpcall upcall_;
+  MembersHandler members_handler_;
+  bool at_run_time_ = false;  // the subgroup came so
+  bool has_left_ = false;
+  std::string why_left_;
   bool next_found_ = false;            // a message, since the last poll()
   std::uint64_t fruitless_polls_ = 0;  // in a row, while the user asked for nothing
 };

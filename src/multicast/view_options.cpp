@@ -27,6 +27,14 @@ std::string name_of(Mode mode) {
   }
 }
 
+std::string described_switches(const SubgroupViewOptions& options) {
+  return "ring_bytes " + std::to_string(options.ring_bytes) + ", slot_bytes " +
+         std::to_string(options.switches.used_bytes_only ? 0 : options.switches.slot_bytes) +
+         ", window_messages " + std::to_string(options.window_messages) +
+         (options.switches.nulls ? "" : ", without nulls") +
+         (options.switches.one_cache_line ? "" : ", without one_cache_line");
+}
+
 void check_members(const SubgroupViewOptions& options, Rank own_rank) {
   const std::vector<Rank>& members = options.members;
   if (members.size() > kMaxViewMembers) {
@@ -80,12 +88,11 @@ void check(const SubgroupViewOptions& options, Rank own_rank) {
 
 std::string describe(const SubgroupViewOptions& options) {
   return name_of(options.mode) + ", members" + list(options.members) + ", senders" +
-         list(options.senders) + ", ring_bytes " + std::to_string(options.ring_bytes) +
-         ", slot_bytes " +
-         std::to_string(options.switches.used_bytes_only ? 0 : options.switches.slot_bytes) +
-         ", window_messages " + std::to_string(options.window_messages) +
-         (options.switches.nulls ? "" : ", without nulls") +
-         (options.switches.one_cache_line ? "" : ", without one_cache_line");
+         list(options.senders) + ", " + described_switches(options);
+}
+
+std::string describe_common(const SubgroupViewOptions& options) {
+  return name_of(options.mode) + ", " + described_switches(options);
 }
 
 }  // namespace dunlin::multicast

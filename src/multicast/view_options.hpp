@@ -31,6 +31,9 @@ void check(const SubgroupViewOptions& options, Rank own_rank);
 /// All that the members must agree on beside the table's layout, as text.
 [[nodiscard]] std::string describe(const SubgroupViewOptions& options);
 
+/// Of these, what does not change from view to view.
+[[nodiscard]] std::string describe_common(const SubgroupViewOptions& options);
+
 /// Throws Error, which names the subgroup.
 [[noreturn]] void refuse(const SubgroupViewOptions& options, const std::string& what);
 

@@ -44,6 +44,8 @@ std::string_view describe(Status status) noexcept {
       return "the queue has no element";
     case Status::refused:
       return "the member's part of the container has another layout";
+    case Status::over_quota:
+      return "the daemon does not allow this process so much (bytes, locks, or bytes at once)";
     case Status::not_kept:
       return "this version is not kept any more, or was not put yet";
   }

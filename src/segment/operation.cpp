@@ -35,8 +35,8 @@ Outcome SegmentOperation::result() const noexcept {
   return outcome;
 }
 
-void SegmentOperation::advance() noexcept { space_.state_->advance(*this); }
-void SegmentOperation::clean_up() noexcept { space_.state_->clean_up(*this); }
+void SegmentOperation::advance() noexcept { space_.port_->advance(*this); }
+void SegmentOperation::clean_up() noexcept { space_.port_->clean_up(*this); }
 
 void SegmentState::advance(SegmentOperation& op) noexcept {
   using Kinds = SegmentOperation::Kind;
@@ -98,7 +98,7 @@ KnownSegment* SegmentState::resolve(SegmentOperation& op) noexcept {
     op.end(Status::lost);
     return nullptr;
   }
-  if (segment != nullptr && (!segment->closing || segment->lock.valid())) {
+  if (segment != nullptr && (!segment->closing || segment->is_locked_by(op.request_.owner))) {
     op.stage_ = Stage::begin;
     return segment;
   }
@@ -205,7 +205,7 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
     if (request.kind == Kinds::release) {
       message.type = Types::release;
       if (KnownSegment* const held_here = known(request.key);
-          held_here != nullptr && held_here->lock.valid()) {
+          held_here != nullptr && held_here->is_locked_by(request.owner)) {
         locks.release(held_here->lock);
         held_here->lock = {};
       }

@@ -11,16 +11,10 @@ using remote::Status;
 
 namespace {
 
-std::string member_text(const Fabric& fabric, Rank rank) {
-  if (rank >= fabric.size()) return "member " + std::to_string(rank) + " (there is none)";
-  const std::string& name = fabric.member_name(rank);
-  return name.empty() ? "member " + std::to_string(rank) : "member '" + name + "'";
-}
-
-std::string key_text(const Fabric& fabric, Key key) {
+std::string key_text(const SegmentPort& port, Key key) {
   return "segment " + std::to_string(key.value) + " (slot " + std::to_string(key.slot()) +
-         ", generation " + std::to_string(key.generation()) + ", on " +
-         member_text(fabric, key.home()) + ")";
+         ", generation " + std::to_string(key.generation()) + ", on " + port.text_of(key.home()) +
+         ")";
 }
 
 void check(const SpaceOptions& options) {
@@ -81,27 +75,24 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
 
 SegmentState::~SegmentState() { progress.remove(*this); }
 
-SegmentSpace::SegmentSpace(Fabric& fabric, SpaceOptions options) {
-  auto own = std::make_unique<remote::Progress>(fabric);
-  remote::Progress& progress = *own;
-  state_ = std::make_unique<SegmentState>(std::move(own), progress, std::move(options));
+Rank SegmentState::place_of(Placement placement) noexcept {
+  if (placement.rank == Placement::kInTurn) return next_in_turn();
+  return placement.rank == Placement::kHere ? fabric.rank() : placement.rank;
 }
 
-SegmentSpace::SegmentSpace(remote::Progress& progress, SpaceOptions options)
-    : state_(std::make_unique<SegmentState>(nullptr, progress, std::move(options))) {}
+std::string SegmentState::text_of(Rank rank) const {
+  if (rank >= fabric.size()) return "member " + std::to_string(rank) + " (there is none)";
+  const std::string& name = fabric.member_name(rank);
+  return name.empty() ? "member " + std::to_string(rank) : "member '" + name + "'";
+}
 
-SegmentSpace::~SegmentSpace() = default;
-
-remote::Progress& SegmentSpace::progress() const noexcept { return state_->progress; }
-remote::PoolUse SegmentSpace::use() const noexcept { return state_->blocks.use(); }
-
-std::vector<Key> SegmentSpace::lost() const {
+std::vector<Key> SegmentState::lost() const {
   std::vector<Key> all;
-  for (Rank home = 0; home < state_->known_at.size(); ++home) {
-    const auto& slots = state_->known_at[home];
+  for (Rank home = 0; home < known_at.size(); ++home) {
+    const auto& slots = known_at[home];
     for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
       const KnownSegment& segment = slots[slot];
-      const bool is_lost = segment.lost || (segment.copies < 2 && state_->gone(segment.primary));
+      const bool is_lost = segment.lost || (segment.copies < 2 && gone(segment.primary));
       if (segment.generation != 0 && is_lost)
         all.push_back(Key::of(home, slot, segment.generation));
     }
@@ -109,40 +100,52 @@ std::vector<Key> SegmentSpace::lost() const {
   return all;
 }
 
-SegmentOperation SegmentSpace::allocate(const SegmentSpec& spec) {
-  const Fabric& fabric = state_->fabric;
-  const auto refuse = [&](const std::string& why) {
-    throw Error("segment space '" + state_->options.name + "': cannot allocate " +
-                (spec.name.empty() ? "a segment" : "segment '" + spec.name + "'") + ": " + why);
-  };
-  if (spec.bytes == 0) refuse("it would have 0 bytes");
+SegmentSpace::SegmentSpace(Fabric& fabric, SpaceOptions options) {
+  auto own = std::make_unique<remote::Progress>(fabric);
+  remote::Progress& progress = *own;
+  port_ = std::make_unique<SegmentState>(std::move(own), progress, std::move(options));
+}
+
+SegmentSpace::SegmentSpace(remote::Progress& progress, SpaceOptions options)
+    : port_(std::make_unique<SegmentState>(nullptr, progress, std::move(options))) {}
+
+SegmentSpace::SegmentSpace(std::unique_ptr<SegmentPort> port) noexcept : port_(std::move(port)) {}
+
+SegmentSpace::~SegmentSpace() = default;
+
+remote::Progress& SegmentSpace::progress() const noexcept { return port_->its_progress(); }
+remote::PoolUse SegmentSpace::use() const noexcept { return port_->use(); }
+std::vector<Key> SegmentSpace::lost() const { return port_->lost(); }
+
+/// Its place is looked at apart.
+std::string fault_of(const SegmentSpec& spec) {
+  if (spec.bytes == 0) return "it would have 0 bytes";
   if (spec.name.size() > kMaxSegmentNameBytes)
-    refuse("its name has more than " + std::to_string(kMaxSegmentNameBytes) +
-           " bytes (kMaxSegmentNameBytes)");
+    return "its name has more than " + std::to_string(kMaxSegmentNameBytes) +
+           " bytes (kMaxSegmentNameBytes)";
   if (spec.stale_ns != 0 && spec.coherence != Coherence::temporal)
-    refuse("stale_ns is for Coherence::temporal only");
+    return "stale_ns is for Coherence::temporal only";
   const bool is_delta = spec.coherence == Coherence::delta;
   if (is_delta ? spec.versions == 0 || spec.versions > kMaxKeptVersions : spec.versions != 0)
-    refuse("Coherence::delta, and only that, keeps versions: 1 to " +
-           std::to_string(kMaxKeptVersions) + " (kMaxKeptVersions)");
-  if (spec.copies < 1 || spec.copies > 2) refuse("there can be 1 copy, or 2");
+    return "Coherence::delta, and only that, keeps versions: 1 to " +
+           std::to_string(kMaxKeptVersions) + " (kMaxKeptVersions)";
+  if (spec.copies < 1 || spec.copies > 2) return "there can be 1 copy, or 2";
   if (spec.copies == 2 && (spec.coherence == Coherence::null || spec.coherence == Coherence::read))
-    refuse("two copies stay alike only if puts exclude each other, as under write or strict");
-  Rank place = spec.placement.rank;
-  if (place == Placement::kInTurn) place = state_->next_in_turn();
-  if (place == Placement::kHere) place = fabric.rank();
-  if (place >= progress().size())
-    refuse("the group has no member " + std::to_string(place) + ", only 0 to " +
-           std::to_string(progress().size() - 1));
-  return {*this,
-          {.kind = SegmentOperation::Kind::allocate,
-           .bytes = spec.bytes,
-           .coherence = spec.coherence,
-           .stale_ns = spec.stale_ns,
-           .versions = spec.versions,
-           .copies = spec.copies,
-           .place = place},
-          spec.name};
+    return "two copies stay alike only if puts exclude each other, as under write or strict";
+  return {};
+}
+
+SegmentOperation SegmentSpace::allocate(const SegmentSpec& spec) {
+  const Rank place = port_->place_of(spec.placement);
+  std::string fault = fault_of(spec);
+  const bool is_named = place == Placement::kInTurn || place == Placement::kHere;
+  if (fault.empty() && !is_named && place >= port_->members())
+    fault = "the group has no member " + std::to_string(place) + ", only 0 to " +
+            std::to_string(port_->members() - 1);
+  if (!fault.empty())
+    throw Error("segment space '" + port_->space_name() + "': cannot allocate " +
+                (spec.name.empty() ? "a segment" : "segment '" + spec.name + "'") + ": " + fault);
+  return {*this, SegmentAccess::request_for(spec, place), spec.name};
 }
 
 SegmentOperation SegmentSpace::release(Key key) {
@@ -223,13 +226,12 @@ SegmentOperation SegmentSpace::unlock(Key key) {
 std::string SegmentOperation::describe() const {
   static constexpr std::array<std::string_view, 8> kKinds{
       "nothing", "allocation", "release", "search", "get", "put", "lock", "unlock"};
-  const Fabric& fabric = space_.fabric();
+  const SegmentPort& port = *space_.port_;
   std::string text(kKinds.at(static_cast<std::size_t>(request_.kind)));
   if (request_.kind == Kind::allocate) {
-    text += " of " + std::to_string(request_.bytes) + " bytes on " +
-            member_text(fabric, request_.place);
+    text += " of " + std::to_string(request_.bytes) + " bytes on " + port.text_of(request_.place);
   } else if (request_.kind != Kind::find) {
-    text += " of " + key_text(fabric, request_.key);
+    text += " of " + key_text(port, request_.key);
   }
   if (!name_.empty()) text += " '" + name_ + "'";
   if (request_.kind == Kind::get || request_.kind == Kind::put)

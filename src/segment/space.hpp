@@ -12,6 +12,7 @@
 #include <dunlin/segment.hpp>
 
 #include "remote/control_channel.hpp"
+#include "segment/port.hpp"
 #include "segment/statistics_page.hpp"
 
 namespace dunlin {
@@ -170,6 +171,7 @@ struct KnownSegment {
   std::uint64_t placement = 0;       // how often one of these has changed
   std::uint32_t users = 0;           // operations under way
   remote::LockNode lock;             // by lock()
+  std::uint64_t lock_owner = 0;      // for whom: Request::owner
   SegmentOperation* turn = nullptr;  // whose it is, of those under the lock
   std::uint64_t seen_version = 0;    // delta: the latest that was read
   std::vector<std::byte> merged;     // delta: a version with a range put into it
@@ -182,6 +184,9 @@ struct KnownSegment {
     return coherence == Coherence::write || coherence == Coherence::version ||
            coherence == Coherence::temporal || is_delta();
   }
+  [[nodiscard]] bool is_locked_by(std::uint64_t owner) const noexcept {
+    return lock.valid() && lock_owner == owner;
+  }
   [[nodiscard]] bool is_delta() const noexcept { return coherence == Coherence::delta; }
   /// Where that version's bytes begin, in a block at that offset.
   [[nodiscard]] std::uint64_t data_at(std::uint64_t block, std::uint64_t version) const noexcept {
@@ -193,7 +198,7 @@ struct KnownSegment {
   }
 };
 
-struct SegmentState final : remote::Part {
+struct SegmentState final : SegmentPort, remote::Part {
   SegmentState(std::unique_ptr<remote::Progress> own, remote::Progress& progress,
                SpaceOptions options);
   ~SegmentState() override;
@@ -201,8 +206,8 @@ struct SegmentState final : remote::Part {
   using Stage = SegmentOperation::Stage;
 
   // --- operations: operation.cpp, transfer.cpp, put.cpp ------------------------------------------
-  void advance(SegmentOperation& op) noexcept;
-  void clean_up(SegmentOperation& op) noexcept;
+  void advance(SegmentOperation& op) noexcept override;
+  void clean_up(SegmentOperation& op) noexcept override;
   /// The segment, once this process knows it; until then, and if there is none, the operation asks
   /// or has ended.
   [[nodiscard]] KnownSegment* resolve(SegmentOperation& op) noexcept;
@@ -284,6 +289,15 @@ struct SegmentState final : remote::Part {
   std::size_t answer_pauses();
   void move_known_segments();
   void copies_changed();
+
+  // --- SegmentPort: segment.cpp ------------------------------------------------------------------
+  [[nodiscard]] remote::Progress& its_progress() const noexcept override { return progress; }
+  [[nodiscard]] const std::string& space_name() const noexcept override { return options.name; }
+  [[nodiscard]] std::uint32_t members() const noexcept override { return progress.size(); }
+  [[nodiscard]] Rank place_of(Placement placement) noexcept override;
+  [[nodiscard]] std::string text_of(Rank rank) const override;
+  [[nodiscard]] remote::PoolUse use() const noexcept override { return blocks.use(); }
+  [[nodiscard]] std::vector<Key> lost() const override;
 
   std::size_t poll_part() override;
   void members_changed() override;

@@ -99,7 +99,7 @@ void SegmentState::begin_transfer(SegmentOperation& op) noexcept {
   ++segment->users;
   op.using_ = true;
   op.placement_ = segment->placement;
-  op.locked_ = segment->lock.valid();
+  op.locked_ = segment->is_locked_by(request.owner);
   op.odd_ = op.locked_ && segment->lock_odd;
   op.data_version_ = 0;
   const bool locks_itself =
@@ -281,7 +281,7 @@ void SegmentState::advance_lock(SegmentOperation& op) noexcept {
   if (op.stage_ == Stage::begin || op.stage_ == Stage::ask) {
     KnownSegment* const segment = resolve(op);
     if (segment == nullptr) return;
-    if (segment->lock.valid()) return op.end(Status::already_held);
+    if (segment->is_locked_by(op.request_.owner)) return op.end(Status::already_held);
     ++segment->users;
     op.using_ = true;
     op.placement_ = segment->placement;
@@ -297,6 +297,7 @@ void SegmentState::advance_lock(SegmentOperation& op) noexcept {
   }
   const bool asked_version = op.stage_ == Stage::got_before;
   segment.lock = op.node_;
+  segment.lock_owner = op.request_.owner;
   segment.lock_odd = asked_version && op.first_word_ % 2 != 0;
   op.node_ = {};
   op.end(Status::ok);
@@ -305,8 +306,9 @@ void SegmentState::advance_lock(SegmentOperation& op) noexcept {
 /// Who was told that the last holder died has seen to it, unless the data is still half written.
 void SegmentState::unlock(SegmentOperation& op) noexcept {
   KnownSegment* const segment = known(op.request_.key);
-  if (segment == nullptr || !segment->lock.valid()) return op.end(Status::not_held);
-  locks.set_recovered(segment->lock, segment->lock_odd);
+  if (segment == nullptr || !segment->is_locked_by(op.request_.owner))
+    return op.end(Status::not_held);
+  locks.set_recovered(segment->lock, segment->lock_odd || op.request_.holder_died);
   locks.release(segment->lock);
   segment->lock = {};
   segment->unsettled = false;  // its successor waits until it is settled

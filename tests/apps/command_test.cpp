@@ -72,10 +72,10 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   (void)run_real({"bench", "bogus", "--quick"});
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
-      "dunlin: there is no command \"fly\"; there are routing, bench, top, doctor, sim, "
-      "multicast\n"
-      "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, segment, "
-      "routing\n");
+      "dunlin: there is no command \"fly\"; there are routing, bench, calibrate, explain, top, "
+      "doctor, sim, multicast, topic, daemon, store, kmers\n"
+      "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, topic, "
+      "segment, container, store, routing\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
@@ -113,9 +113,9 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
        "--topology and --json: both are"},
       {{"routing", "--topology", "hub-ring:4", "--json", folder.c_str()}, "Is a directory"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "bogus"},
-       "--fabric \"bogus\": there are shm, sim, tcp, ofi"},
+       "--fabric \"bogus\": there are shm, sim, tcp, auto, ofi, verbs"},
       {{"routing", "--topology", "hub-ring:4", "--provider", "tcp"},
-       "--provider: only libfabric has providers; use it with --fabric ofi, not shm"},
+       "--provider: only libfabric has providers; use it with --fabric auto or ofi, not shm"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--hosts", "2"},
        "--hosts: only a network has several hosts"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--join-timeout", "2"},

@@ -26,6 +26,7 @@ class NetworkMembers {
   }
 
   [[nodiscard]] const std::string& group() const noexcept { return group_; }
+  [[nodiscard]] const std::string& secret_file() const noexcept { return secret_; }
   [[nodiscard]] Words words(const std::string& name, const Words& more) const {
     Words words{"--group",
                 group_,

@@ -78,6 +78,8 @@ class KeyHistory {
         return {event.value};
       case container::MapCall::erase:
         return {kAbsent};
+      case container::MapCall::add:
+        break;  // the values of these histories are no numbers
     }
     return {};
   }

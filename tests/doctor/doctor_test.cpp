@@ -231,6 +231,16 @@ TEST_F(Doctor, SaysHowFarTcpReaches) {
   expect("tcp", State::absent, "not in this build", "libssl-dev");
 }
 
+TEST_F(Doctor, SaysOfWhichFabricsAutoIsMadeHere) {
+  EXPECT_EQ(of("auto").state, State::good);
+  EXPECT_TRUE(contains(of("auto").text, "shm within this host, tcp between hosts"));
+  space_.reset();
+  EXPECT_EQ(of("auto").state, State::good);
+  EXPECT_TRUE(contains(of("auto").text, "tcp alone"));
+  host_.has_tcp = false;
+  expect("auto", State::absent, "not without tcp", "");
+}
+
 TEST_F(Doctor, SaysHowFarTcpReachesThroughLibfabric) {
   EXPECT_EQ(of("ofi").state, State::good);
   interfaces_[1].up = false;  // libfabric may list its address all the same
@@ -310,7 +320,7 @@ TEST(DoctorHere, PrintsJsonThatSaysWhatTheSystemSays) {
                     static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
     }
   }
-  EXPECT_EQ(json["fabrics"].size(), 5U);
+  EXPECT_EQ(json["fabrics"].size(), 6U);
 }
 
 TEST(DoctorHere, RefusesAFabricThatDoesNotExist) {

@@ -285,8 +285,9 @@ TEST(Fabric, ConnectsRegionsWhicheverSideCameFirst) {
   Subscription subscription =
       fabric->subscribe([&](const Event& event) { events.push_back(event.kind); });
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(1, {.number = 256, .bytes = 8, .generation = 1, .name = "a"}),
-              nullptr);
+    EXPECT_EQ(
+        core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .generation = 1, .name = "a"}),
+        nullptr);
   });
   EXPECT_TRUE(events.empty());
   Region region = fabric.allocate({.name = "a", .bytes = 8});
@@ -299,7 +300,7 @@ TEST(Fabric, ConnectsRegionsWhicheverSideCameFirst) {
   });
   EXPECT_TRUE(fabric->connected(2, region.id()));
   EXPECT_EQ(fabric.backend.connections, 2);
-  fabric.poll([](FabricCore& core) { EXPECT_EQ(core.on_withdrawal(1, 256), nullptr); });
+  fabric.poll([](FabricCore& core) { EXPECT_EQ(core.on_withdrawal(1, kMaxRegions), nullptr); });
   EXPECT_FALSE(fabric->connected(1, region.id()));
   EXPECT_EQ(fabric.backend.let_go_of, std::vector<std::uint64_t>{256});
   using enum Event::Kind;
@@ -310,8 +311,9 @@ TEST(Fabric, ConnectsAReleasedRegionsSuccessorOfTheSameName) {
   FakeFabric fabric(2);
   std::optional<Region> region = fabric.allocate({.name = "a", .bytes = 8, .generation = 3});
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(1, {.number = 256, .bytes = 8, .generation = 3, .name = "a"}),
-              nullptr);
+    EXPECT_EQ(
+        core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .generation = 3, .name = "a"}),
+        nullptr);
   });
   EXPECT_EQ(fabric.backend.connections, 1);
   region.reset();
@@ -331,7 +333,7 @@ TEST(Fabric, RefusesARegionOfAnotherLayoutAndNamesBothSides) {
   Region region =
       fabric.allocate({.name = "a", .bytes = 8, .layout_hash = 1, .layout_text = "one"});
   fabric.poll([](FabricCore& core) {
-    const auto fault = core.on_announcement(1, {.number = 256,
+    const auto fault = core.on_announcement(1, {.number = kMaxRegions,
                                                 .bytes = 8,
                                                 .generation = 1,
                                                 .layout_hash = 2,
@@ -347,12 +349,13 @@ TEST(Fabric, RefusesARegionOfAnotherLayoutAndNamesBothSides) {
 TEST(Fabric, BelievesNoAnnouncementThatCannotBe) {
   FakeFabric fabric(2);
   fabric.poll([](FabricCore& core) {
-    EXPECT_NE(core.on_withdrawal(1, 256), nullptr);
-    for (std::uint64_t number = 256; number < 256 + kMaxRegions; ++number)
+    EXPECT_NE(core.on_withdrawal(1, kMaxRegions), nullptr);
+    for (std::uint64_t number = kMaxRegions; number < 2 * kMaxRegions; ++number)
       EXPECT_EQ(core.on_announcement(1, {.number = number, .bytes = 8, .name = "a"}), nullptr);
-    EXPECT_NE(core.on_announcement(1, {.number = 9999, .bytes = 8, .name = "a"}), nullptr);
-    EXPECT_EQ(core.on_withdrawal(1, 257), nullptr);
-    EXPECT_NE(core.on_announcement(1, {.number = 256, .bytes = 8, .name = "a"}), nullptr);
+    EXPECT_NE(core.on_announcement(1, {.number = 2 * kMaxRegions, .bytes = 8, .name = "a"}),
+              nullptr);
+    EXPECT_EQ(core.on_withdrawal(1, kMaxRegions + 1), nullptr);
+    EXPECT_NE(core.on_announcement(1, {.number = kMaxRegions, .bytes = 8, .name = "a"}), nullptr);
   });
 }
 

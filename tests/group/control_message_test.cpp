@@ -49,7 +49,7 @@ TEST(ControlMessages, AreRefusedIfTheyEndEarlyOrContradictThemselves) {
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
     EXPECT_FALSE(decode(std::span(whole).first(bytes)).has_value()) << bytes;
   std::vector<std::byte> unknown = whole;
-  unknown[0] = std::byte{12};
+  unknown[0] = std::byte{13};
   EXPECT_FALSE(decode(unknown).has_value());
 }
 

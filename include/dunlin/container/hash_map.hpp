@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -28,6 +29,9 @@ struct MapOptions {
 namespace container {
 
 struct Nothing {};
+/// What calls can add to.
+template <class V>
+concept Addable = std::is_unsigned_v<V> &&(sizeof(V) == 4 || sizeof(V) == 8);
 template <class V>
 inline constexpr std::uint32_t kBytesOf = std::is_same_v<V, Nothing>
                                               ? 0
@@ -111,6 +115,12 @@ class HashMap {
                                  Style style = Style::automatic) {
     return begun(container::MapCall::assign, key, &value, promise, style);
   }
+  /// Adds to the value of an unsigned integer in place, or inserts it; value() is the sum. With
+  /// half_written, nobody knows what was there: `assign` mends that.
+  [[nodiscard]] Operation add(const K& key, const V& value, Promise promise = Promise::both,
+                              Style style = Style::automatic) requires container::Addable<V> {
+    return begun(container::MapCall::add, key, &value, promise, style);
+  }
   [[nodiscard]] Operation find(const K& key, Promise promise = Promise::both,
                                Style style = Style::automatic) {
     return begun(container::MapCall::find, key, nullptr, promise, style);
@@ -129,6 +139,10 @@ class HashMap {
   void assign(Operation& op, const K& key, const V& value, Promise promise = Promise::both,
               Style style = Style::automatic) noexcept {
     op.run(container::MapCall::assign, key, &value, promise, style);
+  }
+  void add(Operation& op, const K& key, const V& value, Promise promise = Promise::both,
+           Style style = Style::automatic) noexcept requires container::Addable<V> {
+    op.run(container::MapCall::add, key, &value, promise, style);
   }
   void find(Operation& op, const K& key, Promise promise = Promise::both,
             Style style = Style::automatic) noexcept {

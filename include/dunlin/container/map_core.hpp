@@ -28,7 +28,19 @@ struct MapSpec {
   Style style = Style::automatic;
 };
 
-enum class MapCall : std::uint8_t { insert, assign, find, erase };
+enum class MapCall : std::uint8_t { insert, assign, find, erase, add };
+
+/// Whether the call writes a key that is not there.
+[[nodiscard]] constexpr bool takes_slot(MapCall call) noexcept {
+  return call == MapCall::insert || call == MapCall::assign || call == MapCall::add;
+}
+
+/// What a call on the own part came to; `again`: another's call is in its way.
+struct MapApplied {
+  bool again = false;
+  remote::Status status = remote::Status::ok;
+  bool found = false;
+};
 
 /// What is in a member's part.
 struct MapUse {
@@ -94,7 +106,8 @@ class MapOperation : public ContainerOperation {
   std::uint64_t expected_ = 0;  // of the claim
   std::uint64_t desired_ = 0;
   std::uint64_t before_ = 0;
-  std::uint64_t ready_ = 0;  // the word of what is published
+  std::uint64_t ready_ = 0;    // the word of what is published
+  std::uint64_t operand_ = 0;  // of an add
 };
 
 class MapCore {
@@ -106,9 +119,15 @@ class MapCore {
   MapCore& operator=(const MapCore&) = delete;
 
   [[nodiscard]] Containers& containers() const noexcept;
+  [[nodiscard]] const MapSpec& spec() const noexcept;
   /// The member that holds a key.
   [[nodiscard]] Rank home_of(const void* key) const noexcept;
   [[nodiscard]] MapUse local_use() const noexcept;
+  /// Whether apply() is possible: calls of others on this part may be under way, as `promise` says.
+  [[nodiscard]] bool applies(Promise promise) const noexcept;
+  /// The whole call on the own part, at once; `payload` is key and value, as of the operation.
+  /// Requires that this member is the key's home, and applies(promise).
+  [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
   /// Calls with key and value of each element of the own part; under Promise::both it is one that
   /// was there at some moment of the call.
   void for_each_local(
@@ -118,5 +137,8 @@ class MapCore {
   friend class MapOperation;
   std::unique_ptr<MapState> state_;
 };
+
+/// Throws Error unless batches of that call can be applied to the map.
+void check_buffer(const MapCore& map, MapCall call, Promise promise);
 
 }  // namespace dunlin::container

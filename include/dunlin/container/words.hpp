@@ -13,6 +13,7 @@
 #include <dunlin/container/containers.hpp>
 #include <dunlin/container/hash_map.hpp>
 #include <dunlin/container/slot.hpp>
+#include <dunlin/fabric/memory.hpp>
 
 /// Containers of plain words, which need no protocol: arrays, counters, and Bloom filters. Each
 /// call is one read, write or atomic of the fabric, but for a Bloom filter's insert.
@@ -248,6 +249,18 @@ class BloomFilter {
               "key " + std::to_string(sizeof(K)) + "\nwords " + std::to_string(options.words)) {}
 
   [[nodiscard]] Operation operation() { return Operation(*this); }
+  /// Inserts a key of this member's own part at once; whether it may have been there before. While
+  /// it is used, all inserts are by this, unless the fabric's atomics and the processor's exclude
+  /// each other (Properties::atomics_coherent_with_cpu).
+  bool insert_local(const K& key) noexcept {
+    const Place place = place_of(key);
+    std::byte* const word = core_.own().data() + place.offset;
+    const std::uint64_t before = memory::load(*reinterpret_cast<const std::uint64_t*>(word));
+    if ((before & place.bits) == place.bits) return true;
+    return (memory::fetch_or(word, place.bits) & place.bits) == place.bits;
+  }
+  /// The member in whose part the key is: the same as a HashMap's.
+  [[nodiscard]] Rank home_of(const K& key) const noexcept { return place_of(key).home; }
 
  private:
   static constexpr int kBits = 4;

@@ -63,9 +63,11 @@ class PendingEntry : public PendingJoin {
 struct Waits {
   std::vector<Fabric*> fabrics = {};
   std::vector<const PendingJoin*> pending_joins = {};
+  std::vector<int> descriptors = {};  // readable when there is something to do
   void add(const Waits& more) {
     fabrics.insert(fabrics.end(), more.fabrics.begin(), more.fabrics.end());
     pending_joins.insert(pending_joins.end(), more.pending_joins.begin(), more.pending_joins.end());
+    descriptors.insert(descriptors.end(), more.descriptors.begin(), more.descriptors.end());
   }
   friend bool operator==(const Waits&, const Waits&) = default;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <dunlin/group.hpp>
@@ -20,7 +21,8 @@ class SubgroupParticipant {
   SubgroupParticipant& operator=(const SubgroupParticipant&) = delete;
   virtual ~SubgroupParticipant() = default;
 
-  // --- in every view that has this process in the subgroup, in this order ------------------------
+  // --- in every view that has this process in the subgroup, in this order; a subgroup that comes
+  // at run time has a view of its own after each change ------------------------
   /// What it throws ends the group here.
   virtual void begin(Fabric& fabric, const Subgroup& subgroup) = 0;
   virtual std::size_t poll() = 0;
@@ -42,6 +44,11 @@ class SubgroupParticipant {
   [[nodiscard]] virtual std::optional<std::vector<std::byte>> give_state() { return std::nullopt; }
   /// That of another member, in the view at hand.
   virtual void take_state(std::span<const std::byte>) {}
+
+  // --- of a subgroup that came at run time -------------------------------------------------------
+  /// This member is in it no more: the last call. `why`: a sentence, empty if this member asked for
+  /// it.
+  virtual void left(const std::string& /*why*/) {}
 };
 
 }  // namespace dunlin

@@ -27,6 +27,7 @@ enum class Status : std::uint8_t {
   full,          // a container has no room for a further element
   empty,         // a queue has no element
   refused,       // the member's part has another layout
+  over_quota,    // the daemon does not give this process so much
   not_kept,      // delta: this version was put too long ago, or not yet
 };
 

@@ -39,6 +39,7 @@ class SegmentOperation final : public remote::InFlight {
  private:
   friend class SegmentSpace;
   friend struct SegmentState;
+  friend struct SegmentAccess;
   enum class Kind : std::uint8_t { none, allocate, release, find, get, put, lock, unlock };
   enum class Stage : std::uint8_t;
   /// What the caller asked for.
@@ -57,6 +58,8 @@ class SegmentOperation final : public remote::InFlight {
     std::uint32_t versions = 0;
     std::uint32_t copies = 1;
     Rank place = 0;
+    std::uint64_t owner = 0;   // of locks: 0, this process; or a process that is attached to it
+    bool holder_died = false;  // unlock
   };
 
   SegmentOperation(SegmentSpace& space, const Request& request, std::string name = {});

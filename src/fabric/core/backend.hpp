@@ -139,6 +139,9 @@ class FabricBackend {
   /// Not so if the fabric could not be made.
   [[nodiscard]] bool has_core() const noexcept { return core_ != nullptr; }
 
+  /// For a backend that is made of others: they use the core as if they were the fabric's own.
+  void lend_core(FabricBackend& part) const noexcept { part.core_ = core_; }
+
   static void begin(Completion& c) noexcept { ++c.pending_; }
   static void finish(Completion& c) noexcept { --c.pending_; }
   static void finish_failed(Completion& c, Rank peer) noexcept {

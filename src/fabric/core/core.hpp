@@ -56,6 +56,8 @@ class FabricCore {
   [[nodiscard]] const Fabric& fabric() const noexcept { return fabric_; }
   /// This process joined; not so in a forked child, which has the descriptors, but is no member.
   [[nodiscard]] bool in_own_process() const noexcept { return getpid() == process_; }
+  /// The fabric's description: it may change when members are admitted.
+  void describe(std::string description) { fabric_.description_ = std::move(description); }
   /// "member 'c' (rank 2)", for messages.
   [[nodiscard]] std::string name_of(Rank peer) const;
 

@@ -1,12 +1,15 @@
 #include "fabric/mapping/region_memory.hpp"
 
+#include <optional>
+#include <utility>
+
 #include <sys/mman.h>
 
 namespace dunlin::mapping {
 
 RegionMemory::RegionMemory(const MappingInfo& info) {
   try {
-    segment_ = create_mapping(info, std::nullopt);
+    segment_ = std::make_shared<const OwnMapping>(create_mapping(info, std::nullopt));
     memory_ = segment_->mapping->memory();
     return;
   } catch (const Error&) {
@@ -18,6 +21,9 @@ RegionMemory::RegionMemory(const MappingInfo& info) {
     throw Error("no memory for " + std::to_string(info.bytes) + " bytes: " + error_text(errno));
   memory_ = {static_cast<std::byte*>(at), info.bytes};
 }
+
+RegionMemory::RegionMemory(std::shared_ptr<const OwnMapping> segment)
+    : segment_(std::move(segment)), memory_(segment_->mapping->memory()) {}
 
 RegionMemory::~RegionMemory() {
   if (!segment_) munmap(memory_.data(), memory_.size());

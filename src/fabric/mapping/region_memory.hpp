@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <memory>
 #include <span>
 
 #include "fabric/mapping/mapping.hpp"
@@ -15,13 +15,15 @@ class RegionMemory {
  public:
   /// Zeroed. Error if there is no memory at all.
   explicit RegionMemory(const MappingInfo& info);
+  /// That of a segment which others hold as well.
+  explicit RegionMemory(std::shared_ptr<const OwnMapping> segment);
   RegionMemory(const RegionMemory&) = delete;
   RegionMemory& operator=(const RegionMemory&) = delete;
   ~RegionMemory();
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
 
  private:
-  std::optional<OwnMapping> segment_;
+  std::shared_ptr<const OwnMapping> segment_;  // none: pages of our own
   std::span<std::byte> memory_;
 };
 

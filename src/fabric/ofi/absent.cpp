@@ -1,5 +1,7 @@
 #include <dunlin/fabric/ofi.hpp>
 
+#include "fabric/ofi/offer.hpp"
+
 /// What is compiled where libfabric or OpenSSL is missing.
 namespace dunlin::ofi {
 namespace {
@@ -15,6 +17,8 @@ std::unique_ptr<Fabric> join(const JoinOptions&) { throw Error(kWhy); }
 std::unique_ptr<PendingJoin> begin_join(const JoinOptions&) { throw Error(kWhy); }
 
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions, std::vector<std::string>) { throw Error(kWhy); }
+
+stream::Offer offer(const NetworkJoinOptions&, std::uint32_t) { throw Error(kWhy); }
 
 std::vector<std::string> networks() { return {kWhy}; }
 

@@ -1,6 +1,7 @@
 #include <dunlin/fabric/ofi.hpp>
 
 #include "fabric/launch/complete.hpp"
+#include "fabric/ofi/offer.hpp"
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
 #include "fabric/stream/network_entry.hpp"
@@ -72,6 +73,15 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& given) {
 }
 
 }  // namespace
+
+stream::Offer offer(const NetworkJoinOptions& given, std::uint32_t members) {
+  const JoinOptions options = with_provider(given);
+  Network network = network_for(options);
+  auto transport = listen_on(network, members);
+  return {.name = "ofi",
+          .description = network.description,
+          .network = std::make_unique<stream::FormingOver<OfiTransport>>(std::move(transport))};
+}
 
 std::unique_ptr<Fabric> join(const JoinOptions& options) {
   return std::make_unique<NetworkJoin>(parts(options))->run();

@@ -56,7 +56,8 @@ Identity identity_of(const Entry& entry, std::vector<std::string> names,
           .rank = entry.rank(),
           .incarnation = random_number(),
           .silence_timeout_ms = silence_timeout_ms,
-          .has_barriers = register_for_barriers()};
+          .has_barriers = register_for_barriers(),
+          .fabric = "shm"};
 }
 
 std::vector<Rank> wanted_ranks(const Identity& self) {

@@ -19,6 +19,7 @@ struct Identity {
   std::uint64_t incarnation = 0;  // random, never 0
   std::uint32_t silence_timeout_ms = 0;
   bool has_barriers = false;
+  std::string fabric = "shm";  // the backend's name, for observers
 
   [[nodiscard]] std::uint32_t members() const noexcept {
     return static_cast<std::uint32_t>(names.size());

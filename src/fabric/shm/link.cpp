@@ -22,7 +22,7 @@ bool never_blocks(const Descriptor& descriptor) {
           .members = self.members(),
           .incarnation = self.incarnation,
           .bytes = bytes,
-          .fabric = "shm",
+          .fabric = self.fabric,
           .group = self.group,
           .member = self.names[self.rank]};
 }

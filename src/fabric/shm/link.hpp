@@ -46,6 +46,7 @@ struct Attachment {
   OwnMapping base;
   std::vector<Link> links;  // by rank
   std::vector<Rank> absent = {};
+  std::vector<Rank> elsewhere = {};  // ranks that another backend reaches
 };
 
 /// Who `self` is, for a packet of this type.

@@ -14,7 +14,7 @@ std::span<std::byte> ShmBackend::map(RegionId id, const LocalRegion& region) {
                     .generation = spec.generation,
                     .layout_hash = spec.layout_hash,
                     .bytes = spec.bytes,
-                    .fabric = "shm",
+                    .fabric = self_.fabric,
                     .group = self_.group,
                     .member = self_.names[self_.rank],
                     .region = spec.name,

@@ -1,5 +1,7 @@
 #include "fabric/shm/shm_backend.hpp"
 
+#include <algorithm>
+
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -50,7 +52,9 @@ ShmBackend::ShmBackend(Attachment attachment, int bell)
       base_(std::move(attachment.base)),
       contacts_(self_.members()),
       segments_(kMaxRegions),
-      living_(self_.members() - static_cast<std::uint32_t>(attachment.absent.size())) {
+      elsewhere_(std::move(attachment.elsewhere)),
+      living_(self_.members() -
+              static_cast<std::uint32_t>(attachment.absent.size() + elsewhere_.size())) {
   pending_ = &own_->pending;
   for (Rank rank = 0; rank < members_; ++rank)
     contacts_[rank].link = std::move(attachment.links[rank]);
@@ -61,7 +65,8 @@ void ShmBackend::start() {
     throw Error("watching the listener of group '" + self_.group +
                 "' failed: " + error_text(errno));
   for (Rank rank = 0; rank < members_; ++rank)
-    if (!core().failing(rank) && !attach(rank))
+    if (!core().failing(rank) && std::ranges::find(elsewhere_, rank) == elsewhere_.end() &&
+        !attach(rank))
       throw Error("watching " + core().name_of(rank) + " failed: " + error_text(errno));
   memory::store(own_->control_waiting, 1);
   attend_soon();
@@ -146,6 +151,10 @@ void ShmBackend::close(Rank peer) noexcept {
   // What it has said is still to be read, or dropped.
   contact.link = Link{.inbox = std::move(contact.link.inbox), .pid = contact.link.pid};
   give_back_ring(contact);
+  mark_failed(peer);
+}
+
+void ShmBackend::mark_failed(Rank peer) noexcept {
   if (peer < kMarkWords * 64)
     memory::fetch_or(&own_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
 }

@@ -38,6 +38,23 @@ class ShmBackend final : public FabricBackend {
       return 0;
     return poll_slowly();
   }
+
+  // --- as a part of another backend --------------------------------------------------------------
+  /// What poll() does between core().begin_poll() and end_poll().
+  void take_arrivals() noexcept {
+    if (memory::load(*pending_) == 0 && --polls_until_ticks_ != 0) [[likely]]
+      return;
+    handle_arrivals();
+  }
+  /// A newcomer that has just been admitted is reached by another backend.
+  void leave_elsewhere(Rank newcomer) noexcept { contacts_[newcomer].key = 0; }
+  /// The same of a peer that has failed: tells observers.
+  void mark_failed(Rank peer) noexcept;
+  /// The segment of a region of our own.
+  [[nodiscard]] const std::shared_ptr<const OwnMapping>& segment_of(RegionId id) const noexcept {
+    return segments_[id.index];
+  }
+
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept override;
   void forget(const Completion&) noexcept override {}  // all is done when post() returns
@@ -139,6 +156,7 @@ class ShmBackend final : public FabricBackend {
 
   // watch.cpp
   std::size_t poll_slowly() noexcept;
+  void handle_arrivals() noexcept;
   void look_at_clock();
   void look_soon() noexcept;
   void watch();
@@ -169,6 +187,7 @@ class ShmBackend final : public FabricBackend {
   std::vector<std::shared_ptr<const OwnMapping>> segments_;  // by region
   std::size_t outgoing_ = 0;                                 // packets that wait, to all
   LateRelease late_;
+  std::vector<Rank> elsewhere_;  // of those that the fabric began with
   std::uint32_t living_;
 };
 

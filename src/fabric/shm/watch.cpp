@@ -26,11 +26,15 @@ std::size_t ShmBackend::poll_slowly() noexcept {
     polls_until_ticks_ = 1;
     return 0;
   }
+  handle_arrivals();
+  return core().end_poll();
+}
+
+void ShmBackend::handle_arrivals() noexcept {
   // A poll with something pending counts as well, whatever the countdown says.
   if (polls_until_ticks_ == 0 || memory::load(*pending_) != 0) look_at_clock();
   if (memory::load(*pending_) != 0) handle_pending();
   if (core().has_duties()) core().perform_duties();
-  return core().end_poll();
 }
 
 /// Polls that are far apart all look; only those of which several fit between two looks skip some.

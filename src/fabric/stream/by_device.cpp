@@ -33,7 +33,7 @@ StreamBackend::Way StreamBackend::way_of(const Contact& contact,
                                          const Operation& operation) const noexcept {
   const DeviceOperations::Abilities& able = device_->abilities();
   if (is_atomic(operation.kind)) {
-    if (!able.atomics) return Way::frames;
+    if (!properties_.native_atomics) return Way::frames;
     return waits_for_answers(contact) ? Way::later : Way::device;  // STR-B3
   }
   const bool is_put = operation.kind == OperationKind::put;
@@ -82,7 +82,8 @@ void StreamBackend::retire(std::unique_ptr<Memory> memory, const LocalRegion& re
   Retired retired{.memory = std::move(memory), .users = {}};
   const bool reached = device_ != nullptr && retired.memory->number != 0;
   for (Rank peer = 0; reached && peer < members_; ++peer) {
-    const bool knows = peer != rank_ && core().linked(peer) && region.is_for(peer);
+    const bool knows =
+        peer != rank_ && core().linked(peer) && contacts_[peer].greets && region.is_for(peer);
     if (!core().failing(peer)) retired.users.push_back({peer, device_->started(peer), !knows});
   }
   retired_.push_back(std::move(retired));

@@ -52,6 +52,11 @@ void StreamBackend::admit(const Admission& admission) {
   }
 }
 
+void StreamBackend::leave_elsewhere(Rank newcomer) noexcept {
+  transport_->close(newcomer);
+  if (std::exchange(contacts_[newcomer].came_here, false)) --host_members_;
+}
+
 void StreamBackend::greet_first(Rank peer) {
   contacts_[peer].open();
   contacts_[peer].greets = true;

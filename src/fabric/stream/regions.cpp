@@ -11,8 +11,12 @@ constexpr std::size_t kMaxFramesWaiting = 1024;
 std::span<std::byte> StreamBackend::map(RegionId id, const LocalRegion& region) {
   const auto kind =
       region.observers_only ? mapping::MappingKind::published : mapping::MappingKind::region;
-  memories_[id.index] = std::make_unique<Memory>(registry_.segment(kind, region.spec));
+  memories_[id.index] = std::make_unique<Memory>(registry_->segment(kind, region.spec));
   return memories_[id.index]->pages.memory();
+}
+
+void StreamBackend::adopt(RegionId id, std::shared_ptr<const mapping::OwnMapping> segment) {
+  memories_[id.index] = std::make_unique<Memory>(std::move(segment));
 }
 
 void StreamBackend::open(RegionId id, const LocalRegion& region, RemoteRegion& own) {

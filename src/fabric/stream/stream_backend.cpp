@@ -1,6 +1,10 @@
 #include "fabric/stream/stream_backend.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <utility>
+
+#include <sys/epoll.h>
 
 namespace dunlin::stream {
 namespace {
@@ -9,6 +13,8 @@ namespace {
 constexpr std::uint64_t kLookIntervalNs = 100'000;
 /// Copying as much costs more than a system call.
 constexpr std::size_t kWorthAFrameBytes = 32'768;
+/// What the core's sleeper calls the arrivals of a part, beside what other parts watch.
+constexpr std::uint64_t kArrivalsTag = Sleeper::kFirstOwnTag - 1;
 
 constexpr Properties kProperties{.passive_target = false,
                                  .ordered_placement = true,
@@ -53,23 +59,32 @@ StreamBackend::StreamBackend(Attachment attachment)
       prove_(attachment.prove),
       silence_timeout_ms_(attachment.silence_timeout_ms),
       host_members_(attachment.host_members),
+      elsewhere_(std::move(attachment.elsewhere)),
       transport_(std::move(attachment.transport)),
       device_(transport_->reach()),
       properties_(properties_with(device_)),
       carries_behind_(transport_->carries_behind()),
-      registry_({.owner_rank = attachment.rank,
-                 .members = static_cast<std::uint32_t>(attachment.names.size()),
-                 .fabric = attachment.kind,
-                 .group = attachment.group,
-                 .member = attachment.names[attachment.rank]}),
       members_(static_cast<std::uint32_t>(attachment.names.size())),
       remotes_(attachment.names.size() * kMaxRegions),
       memories_(kMaxRegions),
       their_proofs_(std::move(attachment.their_proofs)),
       formed_by_ns_(attachment.formed_by_ns),
       look_timer_(kLookIntervalNs, StreamBackend::now_ns()) {
+  if (attachment.is_part)
+    arrivals_ = Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor"));
+  else
+    registry_ = std::make_unique<mapping::ProcessRegistry>(
+        mapping::MappingInfo{.owner_rank = attachment.rank,
+                             .members = static_cast<std::uint32_t>(attachment.names.size()),
+                             .fabric = attachment.kind,
+                             .group = attachment.group,
+                             .member = attachment.names[attachment.rank]});
   if (device_ != nullptr) {
     const DeviceOperations::Abilities& able = device_->abilities();
+    if (attachment.is_part && !able.atomics_coherent_with_cpu) {
+      properties_.native_atomics = false;  // members of this host do theirs by processor
+      properties_.atomics_coherent_with_cpu = true;
+    }
     awaits_answers_ = able.ordered_writes || able.reads || able.atomics;
   }
   unsent_.reserve(members_);
@@ -79,9 +94,13 @@ StreamBackend::StreamBackend(Attachment attachment)
 }
 
 void StreamBackend::start() {
-  transport_->watch(core().sleeper().epoll());
+  transport_->watch(arrivals_ ? arrivals_.get() : core().sleeper().epoll());
+  if (arrivals_ && !core().sleeper().watch(arrivals_.get(), kArrivalsTag))
+    throw Error("watching a network's arrivals failed: " + error_text(errno));
   for (Rank peer = 0; peer < members_; ++peer)
-    if (peer != rank_ && !core().failing(peer)) greet_first(peer);
+    if (peer != rank_ && !core().failing(peer) &&
+        std::ranges::find(elsewhere_, peer) == elsewhere_.end())
+      greet_first(peer);
 }
 
 StreamBackend::~StreamBackend() {
@@ -163,6 +182,11 @@ void StreamBackend::send_all() noexcept {
 
 std::size_t StreamBackend::poll() noexcept {
   if (!core().begin_poll()) return 0;
+  take_arrivals();
+  return core().end_poll();
+}
+
+void StreamBackend::take_arrivals() noexcept {
   const std::uint64_t ticks = read_ticks();
   const bool looks = look_timer_.over(ticks);
   if (looks) {
@@ -177,7 +201,6 @@ std::size_t StreamBackend::poll() noexcept {
   if (core().has_duties()) core().perform_duties();
   if (looks) core().watch();
   if (!unsent_.empty()) send_all();
-  return core().end_poll();
 }
 
 }  // namespace dunlin::stream

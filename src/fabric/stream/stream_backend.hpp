@@ -47,10 +47,13 @@ struct Attachment {
   std::uint32_t silence_timeout_ms = 0;
   /// Until then a peer that has said nothing yet may be connecting to others.
   std::uint64_t formed_by_ns = 0;
-  std::vector<Proof> our_proofs;    // by peer: what we show it, (STR-S7)
-  std::vector<Proof> their_proofs;  // and what it must show us
-  std::vector<Rank> absent = {};    // ranks without a member: there is no stream to them
-  Prove prove = nullptr;            // of newcomers, with an admission's key; null: none can come
+  std::vector<Proof> our_proofs;     // by peer: what we show it, (STR-S7)
+  std::vector<Proof> their_proofs;   // and what it must show us
+  std::vector<Rank> absent = {};     // ranks without a member: there is no stream to them
+  std::vector<Rank> elsewhere = {};  // ranks that another backend reaches: likewise
+  /// Part of a backend that gives all regions their memory, and shows this member to observers.
+  bool is_part = false;
+  Prove prove = nullptr;  // of newcomers, with an admission's key; null: none can come
   std::unique_ptr<Transport> transport;
 };
 
@@ -63,6 +66,16 @@ class StreamBackend final : public FabricBackend, private Receiver {
 
   Posted post(std::span<const Operation> batch) noexcept;
   std::size_t poll() noexcept;
+
+  // --- as a part of another backend --------------------------------------------------------------
+  /// What poll() does between core().begin_poll() and end_poll().
+  void take_arrivals() noexcept;
+  /// Instead of map(): the region has this memory.
+  void adopt(RegionId id, std::shared_ptr<const mapping::OwnMapping> segment);
+  /// A newcomer that has just been admitted is reached by another backend.
+  void leave_elsewhere(Rank newcomer) noexcept;
+  [[nodiscard]] const Properties& properties() const noexcept { return properties_; }
+
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept override;
   void forget(const Completion& completion) noexcept override;
@@ -105,6 +118,8 @@ class StreamBackend final : public FabricBackend, private Receiver {
   /// The memory of a region of our own.
   struct Memory {
     explicit Memory(const mapping::MappingInfo& segment) : pages(segment) {}
+    explicit Memory(std::shared_ptr<const mapping::OwnMapping> segment)
+        : pages(std::move(segment)) {}
     mapping::RegionMemory pages;
     std::uint32_t number = 0;  // once it is announced
     Key key = {};              // likewise, for the peers' devices
@@ -286,13 +301,15 @@ class StreamBackend final : public FabricBackend, private Receiver {
   Prove prove_;
   std::uint32_t silence_timeout_ms_;
   std::uint32_t host_members_;
+  std::vector<Rank> elsewhere_;  // of those that the fabric began with
+  Descriptor arrivals_;          // an epoll set of the transport's own, if this is a part
   std::unique_ptr<Transport> transport_;
   DeviceOperations* device_;  // of the transport; null: none
   Properties properties_;
   bool carries_behind_;
   bool awaits_answers_ = false;  // to whatever goes by frames (STR-B1)
 
-  mapping::ProcessRegistry registry_;
+  std::unique_ptr<mapping::ProcessRegistry> registry_;  // none if this is a part
   std::uint32_t members_;
   std::vector<Remote> remotes_;    // by peer and region
   std::vector<Contact> contacts_;  // by rank

@@ -19,7 +19,7 @@ void StreamBackend::take_end(Rank from, std::string why) { core().on_end(from, w
 void StreamBackend::look_at_clock(std::uint64_t ticks) noexcept {
   core().set_time(now_ns());
   look_timer_.restart(ticks, core().recent_ns());
-  registry_.publish_poll(core().recent_ns());
+  if (registry_) registry_->publish_poll(core().recent_ns());
 }
 
 /// Until the group must have formed, a peer that has said nothing yet may be connecting to others.
@@ -62,7 +62,7 @@ void StreamBackend::close(Rank peer) noexcept {
   fail_all(contact, peer);
   contact.give_back();
   if (std::exchange(contact.came_here, false)) --host_members_;
-  registry_.publish_failed(peer);
+  if (registry_) registry_->publish_failed(peer);
 }
 
 // --- time and waiting ----------------------------------------------------------------------------
@@ -71,14 +71,14 @@ std::uint64_t StreamBackend::now_ns() const noexcept { return read_clock_ns(CLOC
 
 void StreamBackend::arm() noexcept {
   look_timer_.expire();  // for the last poll() before the sleep, from which duties are reckoned
-  registry_.publish_asleep(true);
+  if (registry_) registry_->publish_asleep(true);
   if (device_ != nullptr) doze();
 }
 
 void StreamBackend::disarm(bool) noexcept {
   look_timer_.expire();
   last_doze_ns_ = now_ns();
-  registry_.publish_asleep(false);
+  if (registry_) registry_->publish_asleep(false);
 }
 
 bool StreamBackend::may_wait() noexcept {

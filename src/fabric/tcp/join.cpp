@@ -4,6 +4,7 @@
 #include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
+#include "fabric/tcp/offer.hpp"
 #include "fabric/tcp/tcp_transport.hpp"
 
 namespace dunlin::tcp {
@@ -29,10 +30,14 @@ Listener listener_for(const JoinOptions& options, std::uint32_t members) {
       members);
 }
 
+std::string text_of(const JoinOptions& options, const Listener& listener) {
+  return (options.encrypt ? "tcp, encrypted, at " : "tcp at ") + listener.why;
+}
+
 stream::Describe describe(const JoinOptions& options, const Listener& listener,
                           const std::string& place) {
-  const std::string description = std::string(options.encrypt ? "tcp, encrypted, at " : "tcp at ") +
-                                  listener.why + (place.empty() ? std::string() : "; " + place);
+  const std::string description =
+      text_of(options, listener) + (place.empty() ? std::string() : "; " + place);
   return [description](stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
     made.kind = "tcp";
     made.description = description;
@@ -67,6 +72,17 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
 }
 
 }  // namespace
+
+stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members) {
+  check_provider(options);
+  Listener listener = listener_for(options, members);
+  std::string description = text_of(options, listener);
+  auto transport =
+      std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt), members);
+  return {.name = "tcp",
+          .description = std::move(description),
+          .network = std::make_unique<stream::FormingOver<TcpTransport>>(std::move(transport))};
+}
 
 std::unique_ptr<Fabric> join(const JoinOptions& options) {
   return NetworkJoin(parts(options)).run();

@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/container/experiments.hpp"
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/segment/experiments.hpp"
+#include "bench/store/experiments.hpp"
 #include "bench/table/experiments.hpp"
+#include "bench/topic/experiments.hpp"
 
 namespace dunlin::bench {
 
@@ -59,15 +62,21 @@ std::string name_of(const testing::TestParamInfo<Experiment>& info) {
   return name;
 }
 
+INSTANTIATE_TEST_SUITE_P(Container, EveryFigure, testing::ValuesIn(container_experiments()),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Fabric, EveryFigure, testing::ValuesIn(fabric_experiments()), name_of);
 INSTANTIATE_TEST_SUITE_P(Multicast, EveryFigure, testing::ValuesIn(multicast_experiments()),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Segment, EveryFigure, testing::ValuesIn(segment_experiments()), name_of);
+INSTANTIATE_TEST_SUITE_P(Store, EveryFigure, testing::ValuesIn(store_experiments()), name_of);
 INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(table_experiments()), name_of);
+INSTANTIATE_TEST_SUITE_P(Topic, EveryFigure, testing::ValuesIn(topic_experiments()), name_of);
 
 TEST(Figures, HaveNamesOfTheirOwnOnEachFabric) {
-  for (const auto* experiments : {&fabric_experiments(), &multicast_experiments(),
-                                  &segment_experiments(), &table_experiments()}) {
+  for (const auto* experiments :
+       {&fabric_experiments(), &multicast_experiments(), &segment_experiments(),
+        &table_experiments(), &container_experiments(), &store_experiments(),
+        &topic_experiments()}) {
     std::set<std::string> seen;
     for (const Experiment& experiment : *experiments) {
       EXPECT_TRUE(seen.insert(experiment.name + " " + experiment.fabric).second) << experiment.name;

@@ -15,7 +15,7 @@ using test::FrameBuilder;
 using test::PeerWithDevices;
 using test::ScriptedPeer;
 
-constexpr std::uint32_t kBox = 256;
+constexpr std::uint32_t kBox = kMaxRegions;
 
 // --- which way -----------------------------------------------------------------------------------
 

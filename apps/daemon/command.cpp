@@ -1,0 +1,188 @@
+#include "command.hpp"
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dunlin/daemon.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/run.hpp>
+
+#include "cluster/cluster.hpp"
+#include "cluster/fabric_options.hpp"
+#include "signals.hpp"
+#include "standard_output.hpp"
+#include "text.hpp"
+
+namespace dunlin::app {
+namespace {
+
+constexpr std::uint32_t kDaemonJoinTimeOutMs = 60'000;
+
+constexpr const char* kDaemonDescription =
+    "Be a member of a group, and make its shared segments available to the other processes of "
+    "this\n"
+    "host, which attach to it (dunlin::attach).";
+
+constexpr const char* kDaemonFooter = R"(
+One such process a host, with --hosts and --host; or several members on one host, with --fabric shm,
+--members and --rank. Clients find it by the group's name, or by --socket, which may be in a directory
+that is mounted into containers. It runs until a signal (Ctrl-C, SIGTERM) comes.
+
+Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or the group had to stop.
+
+Examples:
+  dunlin daemon --group rack7
+  dunlin daemon --group rack7 --socket /run/dunlin/rack7 --mode 660
+  dunlin daemon --group rack7 --fabric tcp --hosts 3 --host 0 --rendezvous node1:7700
+                --secret-file /etc/dunlin/secret)";
+
+struct ServeOptions {
+  std::string group;
+  std::optional<std::uint32_t> members;
+  std::optional<std::uint32_t> rank;
+  std::size_t pool_bytes = std::size_t{1} << 26;
+  std::string mode = "600";
+  FabricOptions fabric;
+  DaemonOptions daemon;
+};
+
+/// Ends the loop when a signal comes; tells of clients that were cut off.
+class Attendant {
+ public:
+  Attendant(SignalGuard& signals, Daemon& daemon, remote::Progress& progress,
+            std::stop_source& stop)
+      : signals_(signals), daemon_(daemon), progress_(progress), stop_(stop) {}
+
+  std::size_t poll() {
+    if (++polls_ % kPollsPerLook != 0) return 0;
+    return look();
+  }
+  [[nodiscard]] Waits waits() {
+    polls_ = kPollsPerLook - 1;  // the poll before the sleep, and the one after it, look
+    return {.descriptors = {signals_.descriptor()}};
+  }
+  [[nodiscard]] const char* signal() const noexcept { return signal_; }
+
+ private:
+  static constexpr std::uint32_t kPollsPerLook = 1'024;
+
+  std::size_t look() {
+    if (daemon_.last_cut_off() != told_) {
+      told_ = daemon_.last_cut_off();
+      say(told_ + "\n");
+    }
+    signal_ = signals_.caught();
+    if (signal_ == nullptr && !progress_.stopped()) return 0;
+    stop_.request_stop();
+    return 1;
+  }
+
+  SignalGuard& signals_;
+  Daemon& daemon_;
+  remote::Progress& progress_;
+  std::stop_source& stop_;
+  std::string told_;
+  const char* signal_ = nullptr;
+  std::uint32_t polls_ = 0;
+};
+
+std::uint32_t mode_of(const std::string& text) {
+  const bool octal =
+      !text.empty() && text.size() <= 4 && text.find_first_not_of("01234567") == std::string::npos;
+  if (!octal)
+    throw BadInput(fmt::format("--mode {}: must be an octal number, as of chmod", in_quotes(text)));
+  return static_cast<std::uint32_t>(std::stoul(text, nullptr, 8));
+}
+
+void run_daemon(const ServeOptions& options) {
+  check(options.fabric);
+  const Cluster cluster(options.fabric);
+  if (cluster.simulated()) throw BadInput("--fabric sim: a daemon serves real processes");
+  DaemonOptions daemon_options = options.daemon;
+  daemon_options.group = options.group;
+  daemon_options.socket_mode = mode_of(options.mode);
+  SignalGuard signals;
+  const std::unique_ptr<Fabric> fabric =
+      cluster.join({.group = options.group,
+                    .members = options.members.value_or(cluster.hosts()),
+                    .rank = options.rank.value_or(cluster.host()),
+                    .timeout_ms = kDaemonJoinTimeOutMs});
+  Group group(*fabric);
+  GroupMembers members(group);
+  remote::Progress progress(*fabric, members);
+  SegmentSpace space(progress, {.pool_bytes = options.pool_bytes});
+  Daemon daemon(space, daemon_options);
+  say(fmt::format("daemon of group {}: process {}, member {} of {}, for up to {} clients\n",
+                  options.group, getpid(), fabric->rank(), fabric->size(), daemon_options.clients));
+  std::stop_source stop;
+  Attendant attendant(signals, daemon, progress, stop);
+  Loop(*fabric, {.stop = stop.get_token()}).add(daemon).add(attendant).run();
+  if (attendant.signal() == nullptr) throw Error(progress.why_stopped());
+  say(fmt::format("ends because of {}; it has served {} operations\n", attendant.signal(),
+                  daemon.served()));
+}
+
+void add_daemon_limits(CLI::App& command, ServeOptions& options) {
+  DaemonOptions& daemon = options.daemon;
+  const auto add_number = [&](const char* option, auto& number, const char* about) {
+    command.add_option(option, number, about)
+        ->check(whole_number())
+        ->type_name("N")
+        ->capture_default_str();
+  };
+  add_number("--pool-bytes", options.pool_bytes, "What this member contributes to the segments");
+  add_number("--clients", daemon.clients, "So many processes and threads may attach");
+  add_number("--operations", daemon.operations, "Each may have so many under way: a power of two");
+  add_number("--transfer-bytes", daemon.transfer_bytes, "Of one get or put of a client");
+  add_number("--quota-bytes", daemon.quota_bytes,
+             "Of a client's segments without a name, and of a user's with one");
+  add_number("--quota-locks", daemon.quota_locks, "That a client may hold");
+  add_number("--client-silence-ms", daemon.silence_timeout_ms,
+             "A client that does not poll for so long is cut off; 0: never");
+}
+
+}  // namespace
+
+void add_daemon(CLI::App& program) {
+  const auto options = std::make_shared<ServeOptions>();
+  CLI::App& command = *program.add_subcommand("daemon", kDaemonDescription);
+  command.footer(kDaemonFooter);
+  command.add_option("--group", options->group, "Its name, the same for all")
+      ->required()
+      ->check(not_empty())
+      ->type_name("NAME");
+  command.add_option("--members", options->members, "How many (default: --hosts)")
+      ->check(whole_number())
+      ->type_name("N");
+  command.add_option("--rank", options->rank, "Of this one, from 0 (default: --host)")
+      ->check(whole_number())
+      ->type_name("R");
+  command
+      .add_option("--socket", options->daemon.socket, "Where clients find it, instead of by name")
+      ->check(not_empty())
+      ->type_name("PATH");
+  command
+      .add_option("--mode", options->mode, "Of the socket: those who may write there may attach")
+      ->type_name("OCTAL")
+      ->capture_default_str();
+  command
+      .add_option("--access-group", options->daemon.access_group,
+                  "Without --socket: a Unix group that may attach, too")
+      ->check(not_empty())
+      ->type_name("GROUP");
+  add_daemon_limits(command, *options);
+  add_fabric_options(command, options->fabric,
+                     "How the daemons share segments: shm (one host), "
+                     "tcp, ofi or verbs",
+                     {.join = "60", .silence = "1"});
+  command.callback([options] { run_daemon(*options); });
+}
+
+}  // namespace dunlin::app

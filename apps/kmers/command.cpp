@@ -1,0 +1,201 @@
+#include "command.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dunlin/container/limits.hpp>
+
+#include "kmers/count.hpp"
+#include "kmers/jellyfish.hpp"
+#include "kmers/report.hpp"
+#include "output_file.hpp"
+#include "standard_output.hpp"
+#include "text.hpp"
+
+namespace dunlin::app {
+namespace {
+
+constexpr const char* kDescription =
+    "Count the k-mers of sequencing reads by several processes, in a map that is spread over them.";
+
+constexpr const char* kFooter = R"(
+Reads are FASTA or FASTQ, compressed by gzip or not. A k-mer and its reverse complement are counted
+as one. A first pass through a Bloom filter keeps out most k-mers that occur once; the second counts
+the others exactly, and those that occur twice or more are reported. --all leaves out the filter.
+
+Styles: one_sided works on the memory of other members; message brings k-mers to the members that
+hold them, in batches; automatic measures the fabric and takes what is cheaper.
+
+Several hosts: the same command on each, with --host from 0 on; each reads the files, and host 0
+prints, writes and compares.
+
+Exit status: 0 counted, and --jellyfish has the same; 1 it differs; 2 wrong input, or reads that are
+none; 3 it could not run.
+
+Examples:
+  dunlin kmers reads.fq.gz
+  dunlin kmers -k 31 --processes 4 --all --dump counts.txt genome.fa
+  dunlin kmers reads.fa.gz --jellyfish --report run.html)";
+
+struct Options {
+  kmers::CountOptions count;
+  std::uint64_t k = 21;
+  std::uint64_t processes = 2;
+  bool all = false;
+  bool jellyfish = false;
+  std::string style = "automatic";
+  std::string histogram_file;
+  std::string report_file;
+};
+
+/// A folder that is not there any more once this is gone.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "dunlin-kmers-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+      throw Error("no folder can be made in '" + std::filesystem::temp_directory_path().string() +
+                  "'");
+    path_ = name;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;  // it is in the folder of what may be thrown away
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Style style_of(const std::string& name) {
+  for (const Style style : {Style::automatic, Style::one_sided, Style::message})
+    if (name_of(style) == name) return style;
+  throw BadInput(fmt::format("--style {}: automatic, one_sided or message", in_quotes(name)));
+}
+
+kmers::CountOptions checked(const Options& options) {
+  kmers::CountOptions count = options.count;
+  if (options.k < 1 || options.k > kmers::kMaxK)
+    throw BadInput(fmt::format("-k {}: 1 to {}", options.k, kmers::kMaxK));
+  if (options.processes < 1 || options.processes > 64)
+    throw BadInput(fmt::format("--processes {}: 1 to 64", options.processes));
+  if (count.slots > kMaxSlots)
+    throw BadInput(fmt::format("--slots {}: at most {} (kMaxSlots)", count.slots, kMaxSlots));
+  if (count.fabric.fabric == "sim")
+    throw BadInput("--fabric sim: reads are counted by real processes");
+  for (const std::string& file : count.files)
+    if (access(file.c_str(), R_OK) != 0)
+      throw BadInput(fmt::format("{}: cannot be read", in_quotes(file)));
+  std::vector<NamedFile> read, written;
+  for (const std::string& file : count.files) read.push_back({"FILE", file});
+  if (!count.dump_file.empty()) written.push_back({"--dump", count.dump_file});
+  if (!options.histogram_file.empty()) written.push_back({"--histogram", options.histogram_file});
+  if (!options.report_file.empty()) written.push_back({"--report", options.report_file});
+  demand_distinct(written, read);
+  for (const NamedFile& file : written) demand_writable(file);
+  count.k = static_cast<std::uint32_t>(options.k);
+  count.processes = static_cast<std::uint32_t>(options.processes);
+  count.filter = !options.all;
+  count.style = style_of(options.style);
+  count.shows_progress = isatty(STDERR_FILENO) == 1;
+  return count;
+}
+
+std::string histogram_text(const kmers::Counted& counted) {
+  std::string text;
+  for (const auto& [count, kmers] : counted.histogram) text += fmt::format("{} {}\n", count, kmers);
+  return text;
+}
+
+/// Without what the members say of themselves.
+void write_dump(const std::string& from, const std::string& to) {
+  std::string text, line;
+  std::ifstream in(from);
+  while (std::getline(in, line))
+    if (!line.starts_with('#')) text += line + '\n';
+  write_file(to, text);
+}
+
+void run_kmers(const Options& options) {
+  kmers::CountOptions count = checked(options);
+  const std::string dump_file = count.dump_file;
+  const ScratchFolder scratch;
+  count.dump_file = scratch.path() + "/dump";
+  const kmers::Counted counted = kmers::count(count);
+  if (counted.members.empty()) return say("This host has done its part; host 0 has the counts.\n");
+  std::optional<kmers::Comparison> comparison;
+  if (options.jellyfish) comparison = kmers::compare_with_jellyfish(count, scratch.path());
+  say(kmers::text_report(count, counted, comparison));
+  if (!dump_file.empty()) write_dump(count.dump_file, dump_file);
+  if (!options.histogram_file.empty()) write_file(options.histogram_file, histogram_text(counted));
+  if (!options.report_file.empty())
+    write_file(options.report_file, kmers::html_report(count, counted, comparison));
+  if (comparison && comparison->differences > 0)
+    throw VerificationFailed("the counts are not those of Jellyfish");
+}
+
+}  // namespace
+
+void add_kmers(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("kmers", kDescription);
+  command->footer(kFooter);
+  const auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->count.files, "Reads")
+      ->required()
+      ->check(not_empty())
+      ->type_name("");
+  command->add_option("-k", options->k, "Letters of a k-mer, up to 31")
+      ->check(whole_number())
+      ->type_name("K")
+      ->capture_default_str();
+  command->add_option("--processes", options->processes, "How many, of all hosts together")
+      ->check(whole_number())
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_flag("--all", options->all, "Count what occurs once, too, without the filter");
+  command->add_option("--style", options->style, "automatic, one_sided or message")
+      ->check(not_empty())
+      ->type_name("STYLE")
+      ->capture_default_str();
+  command
+      ->add_option("--slots", options->count.slots,
+                   "Of each member's part of the map (default: by the size of the files)")
+      ->check(whole_number())
+      ->type_name("N");
+  command->add_option("--timeout", options->count.timeout_s, "Give up after so many seconds")
+      ->check(whole_number())
+      ->type_name("S")
+      ->capture_default_str();
+  command->add_option("--dump", options->count.dump_file, "Write k-mers and counts to FILE")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command
+      ->add_option("--histogram", options->histogram_file,
+                   "Write to FILE how many k-mers occur so often")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command->add_option("--report", options->report_file, "Write one self-contained page to FILE")
+      ->check(not_empty())
+      ->type_name("FILE.html");
+  command->add_flag("--jellyfish", options->jellyfish,
+                    "Compare each k-mer and its count with those of Jellyfish");
+  add_fabric_options(*command, options->count.fabric,
+                     "shm: processes of this host; tcp: between hosts; ofi: over libfabric's\n"
+                     "networks; verbs: over RDMA devices",
+                     {.join = "10; 60 for hosts", .silence = "none"});
+  command->callback([options] { run_kmers(*options); });
+}
+
+}  // namespace dunlin::app

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <dunlin/container/promise.hpp>
+
+#include "cluster/cluster.hpp"
+#include "cluster/fabric_options.hpp"
+#include "kmers/kmer.hpp"
+
+/// Counts the k-mers of reads by several processes, in a map that is spread over them.
+namespace dunlin::kmers {
+
+struct CountOptions {
+  std::vector<std::string> files;
+  std::uint32_t k = 21;
+  std::uint32_t processes = 2;
+  bool filter = true;       // leaves out what occurs once
+  std::uint64_t slots = 0;  // of each member's part; 0: by the size of the files
+  Style style = Style::automatic;
+  app::FabricOptions fabric = {};
+  std::string dump_file = {};  // where member 0 writes k-mers and counts; empty: nowhere
+  std::uint64_t timeout_s = 3600;
+  bool shows_progress = false;
+};
+
+struct MemberUse {
+  std::uint64_t slots = 0;
+  std::uint64_t kmers = 0;  // different ones, in its part
+  std::uint64_t read = 0;   // k-mers of the reads that it had
+};
+
+struct Counted {
+  std::map<std::uint64_t, std::uint64_t> histogram;  // how many k-mers occur so often
+  std::vector<MemberUse> members;
+  Style style = Style::message;
+  std::string why;  // that style
+  std::string network;
+  double filter_s = 0, count_s = 0, gather_s = 0;
+  [[nodiscard]] std::uint64_t kmers() const {
+    std::uint64_t all = 0;
+    for (const MemberUse& member : members) all += member.read;
+    return all;
+  }
+};
+
+/// Host 0 has the result. Throws BadInput that names the file and the line of what is no read, or
+/// Error.
+[[nodiscard]] Counted count(const CountOptions& options);
+
+}  // namespace dunlin::kmers

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/endpoint.hpp"
+
+struct redisContext;
+
+namespace dunlin::app::resp {
+
+/// A connection to a server of `dunlin store serve`, for `dunlin store get` and its like.
+class Client {
+ public:
+  struct Answer {
+    enum class Kind : std::uint8_t { text, number, nothing, list };
+    Kind kind = Kind::nothing;
+    std::string text;
+    std::int64_t number = 0;
+    std::vector<Answer> list;
+  };
+  using Words = std::vector<std::string_view>;
+
+  /// Connects, and gives the password if there is one. Throws Error.
+  Client(const Endpoint& endpoint, const std::string& password);
+
+  /// Throws Error if the server replies with one.
+  Answer ask(const Words& words);
+  /// Sends without waiting; as many take() must follow.
+  void send(const Words& words);
+  Answer take();
+
+ private:
+  struct Close {
+    void operator()(redisContext* context) const noexcept;
+  };
+  [[noreturn]] void complain() const;
+
+  std::string place_;
+  std::unique_ptr<redisContext, Close> context_;
+};
+
+}  // namespace dunlin::app::resp

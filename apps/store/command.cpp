@@ -1,0 +1,132 @@
+#include "command.hpp"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "store/serve.hpp"
+#include "store/tools.hpp"
+
+namespace dunlin::app {
+namespace {
+
+using resp::ServeOptions;
+using resp::ToolOptions;
+
+constexpr const char* kDescription =
+    "A key-value store in the memory of its members, for programs in any language: each member\n"
+    "serves Redis clients.";
+
+constexpr const char* kServeFooter = R"(
+Each member is one such process; all of --members must be there before the store works. Clients of
+any member see the same keys. A signal (Ctrl-C) ends a member, after what its clients have begun.
+
+Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or is no member any more.
+
+Examples:
+  dunlin store serve                                  # alone; then: redis-cli -p 6390
+  dunlin store serve --members a,b --name a --resp 127.0.0.1:6390
+  dunlin store serve --members a,b --name b --resp 127.0.0.1:6391
+  dunlin store serve --members a,b --name a --fabric tcp --secret-file secret
+                     --rendezvous 10.0.0.1:7700 --resp 10.0.0.1:6390 --password-file password)";
+
+constexpr std::uint32_t kMaxMemoryMb = 1 << 16;
+
+void add_member_options(CLI::App& command, cast::PlaceOptions& place) {
+  place.group = "store";
+  command.add_option("--group", place.group, "Its name, the same for all members")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_list(command, "--members", place.members, "name",
+           "All members, the same for all of them (default: this one alone)")
+      ->type_name("NAME,...");
+  command.add_option("--name", place.name, "That of this member (default, if it is alone: a)")
+      ->type_name("NAME");
+  command
+      .add_option("--fabric", place.fabric.fabric,
+                  "shm: processes of this host; tcp: between hosts; ofi: over libfabric's\n"
+                  "networks; verbs: over RDMA devices")
+      ->capture_default_str();
+  add_reach_options(command, place.fabric,
+                    {.join = fmt::format("{}", cast::kJoinTimeOutS),
+                     .silence = fmt::format("{}", cast::kSilenceTimeOutS)});
+}
+
+void add_serve(CLI::App& store) {
+  CLI::App* const command = store.add_subcommand("serve", "Be a member, and serve Redis clients");
+  command->footer(kServeFooter);
+  const auto options = std::make_shared<ServeOptions>();
+  add_member_options(*command, options->place);
+  command
+      ->add_option(
+          "--resp", options->endpoint,
+          "Where clients connect; port 0: one that is free. Other hosts can reach it only\n"
+          "if it is an address of this host's network, and then it needs a password")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  command
+      ->add_option("--password-file", options->password_file,
+                   "Holds what clients AUTH with; it may be the file of --secret-file")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command->add_option("--memory", options->memory_mb, "Megabytes that this member contributes")
+      ->check(number_between(1, kMaxMemoryMb, "megabytes"))
+      ->type_name("MB")
+      ->capture_default_str();
+  command
+      ->add_option("--cache", options->cache_mb,
+                   "Megabytes for the locations of keys; 16 bytes hold one")
+      ->check(number_between(0, kMaxMemoryMb, "megabytes"))
+      ->type_name("MB")
+      ->capture_default_str();
+  command->callback([options] { resp::serve(*options); });
+}
+
+/// One of get, put, load, dump, stats.
+CLI::App& add_tool(CLI::App& store, const char* name, const char* about,
+                   const std::shared_ptr<ToolOptions>& options,
+                   void (*tool)(const ToolOptions& options)) {
+  CLI::App* const command = store.add_subcommand(name, about);
+  command->add_option("--resp", options->endpoint, "Where a member serves clients")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  command->add_option("--password-file", options->password_file, "Holds the server's password")
+      ->check(not_empty())
+      ->type_name("FILE");
+  command->callback([options, tool] { tool(*options); });
+  return *command;
+}
+
+void add_tools(CLI::App& store) {
+  const auto options = [] { return std::make_shared<ToolOptions>(); };
+  const auto of_get = options();
+  add_tool(store, "get", "Print the value of a key; status 1 if it is absent", of_get, resp::get)
+      .add_option("KEY", of_get->key, "The key")
+      ->required();
+  const auto of_put = options();
+  CLI::App& put = add_tool(store, "put", "Give a key a value", of_put, resp::put);
+  put.add_option("KEY", of_put->key, "The key")->required();
+  put.add_option("VALUE", of_put->value, "The value; -: standard input")->required();
+  const auto of_load = options();
+  add_tool(store, "load", "Send the requests of a file, as dump and redis-cli --pipe have them",
+           of_load, resp::load)
+      .add_option("FILE", of_load->file, "Their file; -: standard input")
+      ->capture_default_str();
+  const auto of_dump = options();
+  add_tool(store, "dump", "Write the requests that make all keys anew", of_dump, resp::dump)
+      .add_option("FILE", of_dump->file, "Where to; -: standard output")
+      ->capture_default_str();
+  add_tool(store, "stats", "Print what a server knows of itself", options(), resp::stats);
+}
+
+}  // namespace
+
+void add_store(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand("store", kDescription);
+  command->require_subcommand(1);
+  add_serve(*command);
+  add_tools(*command);
+}
+
+}  // namespace dunlin::app

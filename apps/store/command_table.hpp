@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "store/job.hpp"
+#include "store/reply.hpp"
+
+namespace dunlin::app::resp {
+
+/// How a command works. A command with one key, or none, has `begin` and `conclude`.
+///
+///  RSP-C1  The replies of a connection come in the order of its requests.
+///  RSP-C2  Of two commands of a connection on one key of which one is a change, the second begins
+///          after the first has taken effect.
+struct Command {
+  enum class Shape : std::uint8_t {
+    at_once,   // needs no store: `conclude` alone
+    one_key,   // `begin` fills in the order; arguments[1] is the key
+    all_keys,  // the same without a key; begins when nothing else of the connection is under way
+    each_key   // `part` is done for each key, and `conclude` makes one reply of all of them
+  };
+
+  std::string_view name;
+  int arity;  // as Redis counts: with the name; negative: at least so many
+  Shape shape;
+  bool changes;
+  /// Fills in the order; or returns the error, if the arguments are wrong.
+  const char* (*begin)(Job& job) = nullptr;
+  /// Writes the reply; or fills in the order of a further step, and returns false.
+  bool (*conclude)(Job& job, Reply& reply) = nullptr;
+  bool several_steps = false;
+  bool open_to_strangers = false;
+  // each_key
+  const Command* part = nullptr;
+  std::size_t words_of_part = 1;  // the key, or the key and its value
+  bool is_array = false;          // the parts' replies are the elements of an array
+  bool is_silent_part = false;    // a part that adds to the session's tally, and replies nothing
+};
+
+/// By its name, in upper or lower case. Null if there is none.
+[[nodiscard]] const Command* find_command(std::string_view name) noexcept;
+/// All, in the order of their names.
+[[nodiscard]] std::span<const Command* const> all_commands() noexcept;
+
+// Each in a source of its own.
+[[nodiscard]] std::span<const Command> string_commands() noexcept;
+[[nodiscard]] std::span<const Command> key_commands() noexcept;
+[[nodiscard]] std::span<const Command> hash_commands() noexcept;
+[[nodiscard]] std::span<const Command> connection_commands() noexcept;
+
+/// Without regard to upper and lower case; `lower` is in lower case.
+[[nodiscard]] bool is_word(std::string_view text, std::string_view lower) noexcept;
+/// As Redis takes it: no blanks, no plus, no leading zeros.
+[[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& number) noexcept;
+/// Whether text matches a pattern of *, ?, [...] and backslashes, as Redis has them.
+[[nodiscard]] bool matches(std::string_view pattern, std::string_view text) noexcept;
+/// The error of a call that did not end well.
+[[nodiscard]] const char* describe(Ending ending) noexcept;
+
+// Values with a type begin with a mark; all others are strings.
+inline constexpr std::size_t kMarkBytes = 8;
+inline constexpr std::string_view kHashMark{"\x9e\xd0\x4c\x1a\x00\xf7\x62h", kMarkBytes};
+inline constexpr std::string_view kSortedSetMark{"\x9e\xd0\x4c\x1a\x00\xf7\x62z", kMarkBytes};
+[[nodiscard]] inline bool has_mark(std::string_view value) noexcept {
+  return value.starts_with(kHashMark.substr(0, kMarkBytes - 1));
+}
+
+inline constexpr const char* kWrongType =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
+inline constexpr const char* kNotAnInteger = "ERR value is not an integer or out of range";
+inline constexpr const char* kSyntaxError = "ERR syntax error";
+inline constexpr const char* kTooLong =
+    "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+inline constexpr const char* kMarked = "ERR a string cannot begin with the mark of a hash";
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dunlin::app::resp {
+
+/// The fields of a hash, as they lie in one value of the store: the mark, then of each field the
+/// lengths of its name and its value, 32 bits each in little-endian order, and both. Whoever writes
+/// values of the store can write anything: what is not whole ends the fields.
+class HashFields {
+ public:
+  struct Field {
+    std::string_view name;
+    std::string_view value;
+  };
+
+  /// `value` has the mark of a hash, or is empty.
+  explicit HashFields(std::string_view value) noexcept;
+  /// The next one; nothing behind the last.
+  [[nodiscard]] std::optional<Field> next() noexcept;
+  [[nodiscard]] static std::optional<std::string_view> find(std::string_view value,
+                                                            std::string_view name) noexcept;
+  [[nodiscard]] static std::size_t count(std::string_view value) noexcept;
+  static void append(std::string& to, const Field& field);
+
+ private:
+  std::string_view rest_;
+};
+
+}  // namespace dunlin::app::resp

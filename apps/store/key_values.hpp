@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// The key-value store as the Redis commands see it: calls that are under way until they end. The
+/// command has dunlin::Store behind it (store_values.hpp), the tests a map of their own.
+namespace dunlin::app::resp {
+
+/// Time to live, from now on.
+inline constexpr std::uint64_t kForeverNs = UINT64_MAX;
+inline constexpr std::uint64_t kKeepTtl = UINT64_MAX - 1;  // as it is
+
+/// What an update does to its key.
+struct Change {
+  enum class Action : std::uint8_t { keep, put, erase };
+  Action action = Action::keep;
+  std::string_view value = {};  // stays until the next decision, or the call's end
+  std::uint64_t ttl_ns = kKeepTtl;
+};
+
+/// What is to be done.
+struct Order {
+  enum class Kind : std::uint8_t {
+    get,
+    put,
+    insert,   // only if the key is absent
+    replace,  // only if it is there
+    erase,
+    update,  // as `decide` says, with no other change of the key in between
+    expire,  // sets the time to live
+    count,   // of all keys
+    scan     // of some keys, behind the cursor
+  };
+  using Decide = Change (*)(void* context, std::optional<std::string_view> current);
+
+  Kind kind = Kind::get;
+  std::string_view key = {};
+  std::string_view value = {};
+  std::uint64_t ttl_ns = kForeverNs;
+  Decide decide = nullptr;  // may be called more than once
+  void* context = nullptr;
+  std::uint64_t cursor = 0;
+};
+
+enum class Ending : std::uint8_t {
+  ok,
+  lost,       // the key's member has failed
+  no_room,    // that member has no memory left
+  too_large,  // the key, or the value
+  bad_cursor,
+  stopped  // this process is no member any more, or the store is another one's
+};
+
+/// One call at a time. What it found is there from its end until it starts again, or is released.
+class Call {
+ public:
+  Call() = default;
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  virtual ~Call() = default;
+
+  /// Returns whether it has ended. If not, `on_end` is called when it has, within
+  /// KeyValues::poll(). Key and value stay as they are until then.
+  virtual bool start(const Order& order) = 0;
+  /// Gives back what a large value took. A call that is under way is given up: its change has
+  /// happened as a whole, or not at all.
+  virtual void release() = 0;
+
+  [[nodiscard]] virtual Ending ending() const = 0;
+  [[nodiscard]] virtual bool found() const = 0;
+  [[nodiscard]] virtual bool changed() const = 0;
+  [[nodiscard]] virtual std::string_view value() const = 0;
+  [[nodiscard]] virtual std::uint64_t ttl_ns() const = 0;
+  [[nodiscard]] virtual std::uint64_t keys() const = 0;  // of a count
+  // Of a scan: where it goes on (0: it is over), and the keys.
+  [[nodiscard]] virtual std::uint64_t cursor() const = 0;
+  [[nodiscard]] virtual std::size_t entries() const = 0;
+  [[nodiscard]] virtual std::string_view entry_key(std::size_t i) const = 0;
+
+  std::function<void(Call&)> on_end;
+  void* owner = nullptr;  // the caller's
+};
+
+class KeyValues {
+ public:
+  KeyValues() = default;
+  KeyValues(const KeyValues&) = delete;
+  KeyValues& operator=(const KeyValues&) = delete;
+  virtual ~KeyValues() = default;
+
+  [[nodiscard]] virtual std::unique_ptr<Call> make_call() = 0;
+  /// Makes progress; returns how much was done. May throw Error: the store cannot go on.
+  virtual std::size_t poll() = 0;
+  /// How many calls are under way.
+  [[nodiscard]] virtual std::size_t under_way() const = 0;
+  // To sleep: arm(); poll once more; wait until the descriptor is readable, too; disarm().
+  virtual void arm() = 0;
+  virtual void disarm() = 0;
+  [[nodiscard]] virtual int descriptor() const = 0;
+  /// For INFO: names and values.
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> figures() const = 0;
+  /// Milliseconds since 1970.
+  [[nodiscard]] virtual std::uint64_t unix_ms() const = 0;
+};
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// The limits of `dunlin store serve`, which no client can exceed.
+namespace dunlin::app::resp {
+
+inline constexpr std::size_t kMaxArguments = std::size_t{1} << 16;      // of one request
+inline constexpr std::size_t kMaxArgumentBytes = std::size_t{1} << 20;  // a value, or a key
+inline constexpr std::size_t kMaxRequestBytes = std::size_t{8} << 20;   // all arguments together
+inline constexpr std::size_t kMaxInlineBytes = std::size_t{1} << 16;    // a request in one line
+inline constexpr std::size_t kMaxHeaderBytes = 32;                      // "*3" or "$1048576"
+// Of clients that have not given the password yet.
+inline constexpr std::size_t kMaxStrangerArguments = 10;
+inline constexpr std::size_t kMaxStrangerArgumentBytes = std::size_t{1} << 14;
+
+inline constexpr std::size_t kInputBytes = std::size_t{1}
+                                           << 14;  // of a connection's buffer at first
+inline constexpr std::size_t kMaxBacklog = std::size_t{1} << 18;  // replies that wait to be sent
+inline constexpr std::size_t kMaxClientNameBytes = 256;           // CLIENT SETNAME
+inline constexpr std::uint32_t kMaxJobs = 64;       // commands of one connection under way
+inline constexpr std::uint32_t kMaxCalls = 1024;    // calls on the store under way, of all clients
+inline constexpr std::uint32_t kMaxScanSteps = 64;  // that one SCAN takes at most
+inline constexpr std::uint32_t kMaxClients = 1 << 16;
+inline constexpr std::size_t kMaxAllInputBytes = std::size_t{1} << 30;  // of all connections
+
+static_assert(kMaxArgumentBytes + kMaxHeaderBytes < kMaxRequestBytes);
+static_assert(kInputBytes <= kMaxInlineBytes);
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,75 @@
+#include "store/reply.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace dunlin::app::resp {
+namespace {
+
+/// As Redis writes it: the shortest digits that give the same double.
+std::string_view as_text(double number, std::array<char, 32>& digits) {
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  if (std::isnan(number)) return "nan";
+  const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  static_cast<void>(failure);  // 24 characters are enough for any double
+  return {digits.data(), static_cast<std::size_t>(end - digits.data())};
+}
+
+}  // namespace
+
+void Reply::number_line(char type, std::int64_t number) {
+  std::array<char, 24> line;
+  line[0] = type;
+  const auto [end, failure] = std::to_chars(line.data() + 1, line.data() + 22, number);
+  static_cast<void>(failure);  // 20 characters are enough for any number
+  end[0] = '\r';
+  end[1] = '\n';
+  out_.append(line.data(), static_cast<std::size_t>(end - line.data()) + 2);
+}
+
+void Reply::simple(std::string_view text) {
+  out_ += '+';
+  out_ += text;
+  out_ += "\r\n";
+}
+
+void Reply::error(std::string_view text) {
+  out_ += '-';
+  for (const char c : text) out_ += c == '\r' || c == '\n' ? ' ' : c;
+  out_ += "\r\n";
+}
+
+void Reply::bulk(std::string_view bytes) {
+  number_line('$', static_cast<std::int64_t>(bytes.size()));
+  out_ += bytes;
+  out_ += "\r\n";
+}
+
+void Reply::null() { out_ += protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"; }
+
+void Reply::null_array() { out_ += protocol_ == Protocol::resp3 ? "_\r\n" : "*-1\r\n"; }
+
+void Reply::real(double number) {
+  std::array<char, 32> digits;
+  const std::string_view text = as_text(number, digits);
+  if (protocol_ == Protocol::resp2) return bulk(text);
+  out_ += ',';
+  out_ += text;
+  out_ += "\r\n";
+}
+
+void Reply::verbatim(std::string_view text) {
+  if (protocol_ == Protocol::resp2) return bulk(text);
+  number_line('=', static_cast<std::int64_t>(text.size()) + 4);
+  out_ += "txt:";
+  out_ += text;
+  out_ += "\r\n";
+}
+
+void Reply::map(std::size_t pairs) {
+  if (protocol_ == Protocol::resp2) return array(pairs * 2);
+  number_line('%', static_cast<std::int64_t>(pairs));
+}
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,83 @@
+#include "store/serve.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/store.hpp>
+
+#include "command.hpp"
+#include "fabric/private_file.hpp"
+#include "multicast/enter.hpp"
+#include "signals.hpp"
+#include "standard_output.hpp"
+#include "store/server.hpp"
+#include "store/store_values.hpp"
+
+namespace dunlin::app::resp {
+namespace {
+
+constexpr std::size_t kMegabyte = std::size_t{1} << 20;
+constexpr std::size_t kLargeShare = 4;  // of the memory, for entries of more than 32 KB
+
+Endpoint choose_endpoint(const ServeOptions& options) {
+  const Endpoint endpoint = Endpoint::parse("--resp", options.endpoint);
+  if (!endpoint.is_loopback() && options.password_file.empty())
+    throw BadInput(fmt::format(
+        "--resp {}: other hosts can reach it, so clients need a password; give --password-file",
+        endpoint.text()));
+  return endpoint;
+}
+
+std::string read_password(const std::string& file) {
+  if (file.empty()) return {};
+  try {
+    return read_secret(file, "--password-file");
+  } catch (const Error& error) {
+    throw BadInput(error.what());
+  }
+}
+
+/// A store of one member needs no names.
+void complete(cast::PlaceOptions& place) {
+  if (place.members.empty() && place.name.empty()) place.name = "a";
+  if (place.members.empty()) place.members = {place.name};
+  // Nobody joins later: no member is looked for at its own address.
+  if (!place.fabric.rendezvous.empty()) place.listen = place.fabric.rendezvous;
+}
+
+}  // namespace
+
+void serve(ServeOptions options) {
+  const Endpoint endpoint = choose_endpoint(options);
+  const ServiceOptions service_options{.password = read_password(options.password_file)};
+  complete(options.place);
+  const cast::Place place(options.place);
+  const std::string& name = place.name();
+  const auto print = [&name](const std::string& text) { say(fmt::format("{}: {}\n", name, text)); };
+  print(fmt::format("process {}", getpid()));
+  SignalGuard signals;
+  Server server(endpoint);  // before the group: a port that is taken is no reason to disturb it
+  const cast::Entered entered = cast::enter(place, {}, signals);
+  if (!entered.group) return;
+  GroupMembers members(*entered.group);
+  remote::Progress progress(*entered.fabric, members);
+  const std::size_t memory_bytes = options.memory_mb * kMegabyte;
+  Store store(progress, {.memory_bytes = memory_bytes,
+                         .large_bytes = memory_bytes / kLargeShare,
+                         .cache_bytes = options.cache_mb * kMegabyte});
+  StoreValues values(store);
+  Service service(values, {.password = service_options.password, .port = server.port()});
+  print(fmt::format("serves Redis clients at {}, over {}",
+                    Endpoint{endpoint.address, server.port()}.text(),
+                    entered.fabric->description()));
+  server.run(service, signals.descriptor());
+  const char* const signal = signals.caught();
+  print(fmt::format("ends because of {}, after {} commands",
+                    signal == nullptr ? "a signal" : signal, service.counters().commands));
+}
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "multicast/place.hpp"
+#include "store/endpoint.hpp"
+
+namespace dunlin::app::resp {
+
+struct ServeOptions {
+  cast::PlaceOptions place = {};
+  std::string endpoint = kDefaultEndpoint;
+  std::string password_file = {};
+  std::uint32_t memory_mb = 64;
+  std::uint32_t cache_mb = 1;
+};
+
+/// A member of the store that serves Redis clients until a signal comes. Throws Error.
+void serve(ServeOptions options);
+
+}  // namespace dunlin::app::resp

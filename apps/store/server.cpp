@@ -1,0 +1,331 @@
+#include "store/server.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "command.hpp"
+
+namespace dunlin::app::resp {
+namespace {
+
+constexpr int kEventsAtOnce = 256;
+constexpr int kAcceptsAtOnce = 64;
+constexpr int kReadsAtOnce = 4;
+constexpr int kQueuedClients = 4096;
+// A sleep arms the fabric's doorbell and a timer, which costs two system calls: a busy server looks
+// so often again before it sleeps.
+constexpr std::uint32_t kTurnsBeforeSleep = 32;
+// Calls under way are polled for; but if a member is slow, the doorbell tells.
+constexpr std::uint32_t kTurnsOfCalls = 4096;
+constexpr std::uint64_t kFinishNs = 2'000'000'000;
+constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
+};
+
+Address address_of(const Endpoint& endpoint) {
+  Address address;
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address.storage);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address.storage);
+  if (inet_pton(AF_INET, endpoint.address.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(endpoint.port);
+    address.bytes = sizeof v4;
+  } else if (inet_pton(AF_INET6, endpoint.address.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(endpoint.port);
+    address.bytes = sizeof v6;
+  } else {
+    throw BadInput(fmt::format("--resp {}: not an address", endpoint.address));
+  }
+  return address;
+}
+
+std::uint16_t port_of(int socket) {
+  Address address;
+  address.bytes = sizeof address.storage;
+  checked(getsockname(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.bytes),
+          "getsockname");
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+  return ntohs(address.storage.ss_family == AF_INET ? v4.sin_port : v6.sin6_port);
+}
+
+/// As many as this process may have: each client is one.
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);  // if it is refused, there are fewer clients
+}
+
+Descriptor open_spare() noexcept { return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+bool has_several_processors() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+}
+
+void add_to(int epoll, int descriptor, std::uint32_t events, void* data) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = data;
+  checked(epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event), "epoll_ctl");
+}
+
+std::array<epoll_event, kEventsAtOnce>& events() {
+  static thread_local std::array<epoll_event, kEventsAtOnce> all;
+  return all;
+}
+
+}  // namespace
+
+Server::Server(const Endpoint& endpoint) {
+  raise_descriptor_limit();
+  const Address address = address_of(endpoint);
+  const std::string place = fmt::format("{} port {}", endpoint.address, endpoint.port);
+  const int family = address.storage.ss_family;
+  listener_ =
+      Descriptor(checked(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket"));
+  const int yes = 1;
+  setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const auto* const raw = reinterpret_cast<const sockaddr*>(&address.storage);
+  if (bind(listener_.get(), raw, address.bytes) != 0 ||
+      listen(listener_.get(), kQueuedClients) != 0)
+    throw Error(fmt::format("store serve: cannot listen at {}: {}; choose another place by --resp",
+                            place, error_text(errno)));
+  port_ = port_of(listener_.get());
+  epoll_ = Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
+  spare_ = open_spare();
+}
+
+Server::~Server() = default;
+
+// --- the loop ------------------------------------------------------------------------------------
+
+void Server::run(Service& service, int stop_descriptor) {
+  stop_descriptor_ = stop_descriptor;
+  fabric_descriptor_ = service.values().descriptor();
+  add_to(epoll_.get(), listener_.get(), EPOLLIN, &listener_);
+  add_to(epoll_.get(), stop_descriptor, EPOLLIN, &stop_descriptor_);
+  if (fabric_descriptor_ >= 0)
+    add_to(epoll_.get(), fabric_descriptor_, EPOLLIN, &fabric_descriptor_);
+  while (!stop_) turn(service);
+  finish(service);
+  connections_.clear();
+}
+
+void Server::turn(Service& service) {
+  bool busy = service.poll() > 0;
+  busy = attend_runnable(service) || busy;
+  fruitless_ = busy ? 0 : fruitless_ + 1;
+  if (may_sleep(service)) {
+    wait(service);
+  } else {
+    handle_events(service, wait_for_events(0));
+  }
+  sweep();
+}
+
+bool Server::may_sleep(const Service& service) {
+  static const bool several_processors = has_several_processors();
+  if (service.has_runnable()) return false;
+  if (!several_processors) return fruitless_ > 0;
+  return fruitless_ >= (service.values().under_way() > 0 ? kTurnsOfCalls : kTurnsBeforeSleep);
+}
+
+void Server::wait(Service& service) {
+  service.values().arm();
+  const bool busy = service.poll() > 0 || service.has_runnable();
+  const int count = wait_for_events(busy ? 0 : -1);
+  service.values().disarm();
+  handle_events(service, count);
+}
+
+int Server::wait_for_events(int timeout_ms) {
+  return epoll_wait(epoll_.get(), events().data(), kEventsAtOnce, timeout_ms);
+}
+
+void Server::handle_events(Service& service, int count) {
+  if (count > 0) fruitless_ = 0;
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events()[static_cast<std::size_t>(i)];
+    if (event.data.ptr == &listener_) {
+      accept_clients(service);
+    } else if (event.data.ptr == &stop_descriptor_) {
+      stop_ = true;
+    } else if (event.data.ptr != &fabric_descriptor_) {
+      auto& connection = *static_cast<Connection*>(event.data.ptr);
+      if ((event.events & EPOLLIN) != 0) {
+        read_from(connection);
+      } else if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) {
+        lose(connection);
+      }
+      attend(connection);
+    }
+  }
+}
+
+bool Server::attend_runnable(Service& service) {
+  if (!service.has_runnable()) return false;
+  for (Session* const session : service.take_runnable()) {
+    session->marked_runnable = false;
+    const auto found = connections_.find(session);
+    if (found != connections_.end()) attend(*found->second);
+  }
+  return true;
+}
+
+// --- clients -------------------------------------------------------------------------------------
+
+void Server::accept_clients(Service& service) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    const int socket = accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket < 0 && (errno == EMFILE || errno == ENFILE)) {
+      spare_.close();
+      turn_away(accept(listener_.get(), nullptr, nullptr));
+      spare_ = open_spare();
+      continue;
+    }
+    if (socket < 0) return;
+    if (connections_.size() >= kMaxClients) {
+      turn_away(socket);
+      continue;
+    }
+    const int yes = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    auto connection = std::make_unique<Connection>(socket, service, next_id_++);
+    connection->interest = EPOLLIN;
+    add_to(epoll_.get(), socket, EPOLLIN, connection.get());
+    const Session* const session = &connection->session;
+    connections_.emplace(session, std::move(connection));
+  }
+}
+
+void Server::turn_away(int socket) noexcept {
+  if (socket < 0) return;
+  const Descriptor client(socket);
+  // If it does not arrive, the end of the connection does.
+  static_cast<void>(send(socket, kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+void Server::read_from(Connection& connection) {
+  for (int i = 0; i < kReadsAtOnce && !connection.over; ++i) {
+    const std::span<char> room = connection.session.input_room();
+    if (room.empty()) return;
+    const ssize_t count = recv(connection.socket.get(), room.data(), room.size(), 0);
+    if (count > 0) {
+      connection.session.received(static_cast<std::size_t>(count));
+      if (static_cast<std::size_t>(count) < room.size()) return;
+      connection.session.proceed();
+    } else if (count == 0) {
+      connection.over = true;
+    } else {
+      if (errno != EAGAIN && errno != EINTR) lose(connection);
+      return;
+    }
+  }
+}
+
+/// Nobody is there to take replies; what is under way is finished first.
+void Server::lose(Connection& connection) {
+  if (std::exchange(connection.gone, true)) return;
+  connection.session.abandon();
+  // It would go on to say that the connection is broken. Closing does the same, if this fails.
+  static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr));
+}
+
+void Server::attend(Connection& connection) {
+  Session& session = connection.session;
+  do session.proceed();
+  while (flush(connection) && session.can_proceed());
+  const bool at_end = session.output().empty() && session.idle();
+  if (at_end && (connection.gone || connection.over || session.closing())) {
+    finished_.push_back(&session);
+  } else {
+    watch(connection);
+  }
+}
+
+/// Returns whether something was sent.
+bool Server::flush(Connection& connection) {
+  Session& session = connection.session;
+  bool sent = false;
+  while (!session.output().empty()) {
+    const std::string_view output = session.output();
+    const ssize_t count = send(connection.socket.get(), output.data(), output.size(), MSG_NOSIGNAL);
+    if (count < 0) {
+      if (errno != EAGAIN && errno != EINTR) {
+        lose(connection);
+        session.output_sent(session.output().size());
+      }
+      break;
+    }
+    session.output_sent(static_cast<std::size_t>(count));
+    sent = true;
+  }
+  return sent;
+}
+
+void Server::watch(Connection& connection) {
+  const Session& session = connection.session;
+  const bool reads = !connection.over && session.wants_input();
+  const std::uint32_t wanted = (reads ? EPOLLIN : 0U) | (session.output().empty() ? 0U : EPOLLOUT);
+  if (wanted == connection.interest || connection.gone) return;
+  connection.interest = wanted;
+  epoll_event event{};
+  event.events = wanted;
+  event.data.ptr = &connection;
+  checked(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), &event), "epoll_ctl");
+}
+
+/// Connections go when no event of this turn can name them any more.
+void Server::sweep() {
+  for (const Session* const session : finished_) {
+    const auto found = connections_.find(session);
+    if (found == connections_.end()) continue;
+    const int socket = found->second->socket.get();
+    // Bytes that nobody reads would make the kernel throw away the last reply.
+    shutdown(socket, SHUT_WR);
+    std::array<char, 4096> rest;
+    for (int i = 0; i < 64 && recv(socket, rest.data(), rest.size(), 0) > 0; ++i) {
+    }
+    connections_.erase(found);
+  }
+  finished_.clear();
+}
+
+/// What clients have begun is finished, as far as that takes no longer than a moment.
+void Server::finish(Service& service) {
+  listener_.close();
+  const std::uint64_t end_ns = read_clock_ns(CLOCK_MONOTONIC) + kFinishNs;
+  const auto waits = [&] {
+    return std::ranges::any_of(connections_, [](const auto& entry) {
+      const Session& session = entry.second->session;
+      return !session.idle() || (!session.output().empty() && !entry.second->gone);
+    });
+  };
+  while (waits() && read_clock_ns(CLOCK_MONOTONIC) < end_ns) {
+    service.poll();
+    attend_runnable(service);
+    for (const auto& [session, connection] : connections_) flush(*connection);
+    sweep();
+    sched_yield();
+  }
+}
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/job.hpp"
+#include "store/key_values.hpp"
+
+namespace dunlin::app::resp {
+
+class Session;
+
+struct ServiceOptions {
+  std::string password = {};  // empty: none is asked for
+  std::uint32_t port = 0;     // for INFO
+};
+
+struct ServiceCounters {
+  std::uint64_t connections = 0;  // since the start
+  std::uint64_t clients = 0;      // now
+  std::uint64_t commands = 0;
+  std::uint64_t waits_for_calls = 0;  // a session found kMaxCalls under way
+};
+
+/// What the sessions of one server share: the store, the calls on it, and the sessions that can go
+/// on. One thread uses it.
+class Service {
+ public:
+  Service(KeyValues& values, ServiceOptions options);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  [[nodiscard]] KeyValues& values() const noexcept { return values_; }
+  [[nodiscard]] const ServiceOptions& options() const noexcept { return options_; }
+  [[nodiscard]] ServiceCounters& counters() noexcept { return counters_; }
+  [[nodiscard]] std::uint64_t started_ms() const noexcept { return started_ms_; }
+  /// Takes as long whatever the two have in common.
+  [[nodiscard]] bool is_password(std::string_view text) const noexcept;
+
+  /// Polls the store; returns how much was done. Calls that end make their sessions able to go on.
+  std::size_t poll();
+  /// Sessions for which something has happened since they were last taken; each once.
+  [[nodiscard]] std::vector<Session*> take_runnable() noexcept {
+    return std::exchange(runnable_, {});
+  }
+  [[nodiscard]] bool has_runnable() const noexcept { return !runnable_.empty(); }
+  void make_runnable(Session& session);
+  void forget(Session& session) noexcept;
+
+  // --- for sessions ------------------------------------------------------------------------------
+  [[nodiscard]] std::unique_ptr<Job> take_job();
+  void give_back(std::unique_ptr<Job> job) noexcept;
+  /// Null if kMaxCalls are out; then the session becomes runnable when one comes back.
+  [[nodiscard]] Call* take_call(Session& waiter);
+  void give_back(Call& call);
+  /// Of a connection's input; false if all connections together would have too much.
+  [[nodiscard]] bool take_input(std::size_t bytes) noexcept;
+  void give_back_input(std::size_t bytes) noexcept { input_bytes_ -= bytes; }
+
+ private:
+  KeyValues& values_;
+  ServiceOptions options_;
+  ServiceCounters counters_;
+  std::uint64_t started_ms_;
+  std::size_t input_bytes_ = 0;
+  std::vector<std::unique_ptr<Call>> calls_;  // all
+  std::vector<Call*> free_calls_;
+  std::vector<std::unique_ptr<Job>> free_jobs_;
+  std::deque<Session*> waiters_;  // for a call
+  std::vector<Session*> runnable_;
+};
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,334 @@
+#include "store/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+namespace dunlin::app::resp {
+namespace {
+
+constexpr std::size_t kKeptOutputBytes = std::size_t{1} << 14;
+
+std::string printable_word(std::string_view word) { return std::string(word.substr(0, 128)); }
+
+bool reply_mistake(Job& job, Reply& reply) {
+  reply.error(job.session->mistake());
+  job.session->close_after_reply();
+  return true;
+}
+
+bool reply_unknown(Job& job, Reply& reply) {
+  std::string text =
+      "ERR unknown command '" + printable_word(job.arguments[0]) + "', with args beginning with: ";
+  for (std::size_t i = 1; i < job.arguments.size() && text.size() < 256; ++i)
+    text += "'" + printable_word(job.arguments[i]) + "' ";
+  reply.error(text);
+  return true;
+}
+
+bool reply_wrong_arity(Job& job, Reply& reply) {
+  std::string name(job.arguments[0]);
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  reply.error("ERR wrong number of arguments for '" + name + "' command");
+  return true;
+}
+
+bool reply_no_password(Job&, Reply& reply) {
+  reply.error("NOAUTH Authentication required.");
+  return true;
+}
+
+/// A web page can make a browser send a request to a port of its own host: such requests begin so.
+bool reply_to_browser(Job& job, Reply& reply) {
+  reply.error("ERR this is a store, and no web server");
+  job.session->close_after_reply();
+  return true;
+}
+
+constexpr Command kMistake{"", -1, Command::Shape::at_once, false, nullptr, reply_mistake};
+constexpr Command kUnknown{"", -1, Command::Shape::at_once, false, nullptr, reply_unknown};
+constexpr Command kWrongArity{"", -1, Command::Shape::at_once, false, nullptr, reply_wrong_arity};
+constexpr Command kNoPassword{"", -1, Command::Shape::at_once, false, nullptr, reply_no_password};
+constexpr Command kBrowser{"", -1, Command::Shape::at_once, false, nullptr, reply_to_browser};
+
+bool arity_fits(const Command& command, std::size_t words) noexcept {
+  const auto count = static_cast<int>(words);
+  return command.arity >= 0 ? count == command.arity : count >= -command.arity;
+}
+
+}  // namespace
+
+Session::Session(Service& service, std::uint64_t id)
+    : service_(service), id_(id), authenticated_(service.options().password.empty()) {
+  parser_.set_stranger(!authenticated_);
+  ++service_.counters().connections;
+  ++service_.counters().clients;
+}
+
+Session::~Session() {
+  while (jobs_ > 0) pop();
+  drop_input();
+  service_.forget(*this);
+  --service_.counters().clients;
+}
+
+void Session::authenticate() noexcept {
+  authenticated_ = true;
+  parser_.set_stranger(false);
+}
+
+// --- input ---------------------------------------------------------------------------------------
+
+std::span<char> Session::input_room() {
+  if (!wants_input()) return {};
+  make_room();
+  return {input_.get() + end_, capacity_ - end_};
+}
+
+bool Session::wants_input() const noexcept {
+  const bool fixed = jobs_ > 0 || command_ != nullptr;
+  return !closing_ && !backlogged() && !(fixed && end_ == capacity_);
+}
+
+/// Makes room behind what is there. Where the input may not move there is room (wants_input).
+void Session::make_room() {
+  if (end_ < capacity_) return;
+  const std::size_t bytes = end_ - begin_;
+  const std::size_t wanted = std::max({bytes + 1, parser_.bytes_needed(), 2 * bytes, kInputBytes});
+  if (wanted <= capacity_) {
+    std::memmove(input_.get(), input_.get() + begin_, bytes);
+  } else {
+    if (!service_.take_input(wanted)) {
+      closing_ = true;  // all connections together have too much
+      return;
+    }
+    auto larger = std::make_unique_for_overwrite<char[]>(wanted);
+    if (bytes > 0) std::memcpy(larger.get(), input_.get() + begin_, bytes);
+    service_.give_back_input(capacity_);
+    input_ = std::move(larger);
+    capacity_ = wanted;
+  }
+  begin_ = 0;
+  end_ = bytes;
+}
+
+void Session::drop_input() noexcept {
+  service_.give_back_input(capacity_);
+  input_.reset();
+  capacity_ = begin_ = end_ = 0;
+}
+
+// --- requests ------------------------------------------------------------------------------------
+
+void Session::proceed() {
+  retire();
+  while (!closing_ && !backlogged() && find_request() && start_next()) retire();
+  const bool used_up = begin_ == end_ && command_ == nullptr && jobs_ == 0;
+  if (used_up && capacity_ > kInputBytes) {
+    drop_input();
+  } else if (used_up) {
+    begin_ = end_ = 0;
+  }
+}
+
+/// Whether there is one that is not begun, or only in part.
+bool Session::find_request() {
+  while (command_ == nullptr) {
+    if (words_in_parser_ && jobs_ > 0) return false;
+    words_in_parser_ = false;
+    if (begin_ == end_) return false;
+    switch (parser_.parse({input_.get() + begin_, end_ - begin_})) {
+      case RequestParser::Parsed::part:
+        return false;
+      case RequestParser::Parsed::mistake:
+        command_ = &kMistake;
+        return true;
+      case RequestParser::Parsed::request:
+        if (parser_.arguments().empty()) {
+          finish_request();
+        } else {
+          words_in_parser_ = input_[begin_] != '*';
+          command_ = choose_command();
+        }
+    }
+  }
+  return true;
+}
+
+const Command* Session::choose_command() {
+  const std::span<const std::string_view> words = parser_.arguments();
+  ++service_.counters().commands;
+  const Command* const command = find_command(words[0]);
+  if (command == nullptr)
+    return is_word(words[0], "post") || is_word(words[0], "host:") ? &kBrowser : &kUnknown;
+  if (!arity_fits(*command, words.size())) return &kWrongArity;
+  if (!authenticated_ && !command->open_to_strangers) return &kNoPassword;
+  if (command->shape == Command::Shape::each_key &&
+      (words.size() - 1) % command->words_of_part != 0)
+    return &kWrongArity;
+  return command;
+}
+
+void Session::finish_request() {
+  begin_ += parser_.bytes();
+  parser_.next();
+  command_ = nullptr;
+  next_part_ = 0;
+}
+
+/// Returns false if it has to wait.
+bool Session::start_next() {
+  switch (command_->shape) {
+    case Command::Shape::at_once:
+      if (jobs_ > 0) return false;
+      conclude_at_once();
+      return true;
+    case Command::Shape::each_key:
+      return start_each_key();
+    case Command::Shape::all_keys:
+      if (jobs_ > 0) return false;
+      break;
+    case Command::Shape::one_key:
+      break;
+  }
+  if (!start_job(*command_, parser_.arguments())) return false;
+  finish_request();
+  return true;
+}
+
+void Session::conclude_at_once() {
+  at_once_.reset();
+  at_once_.command = command_;
+  at_once_.session = this;
+  const std::span<const std::string_view> words = parser_.arguments();
+  at_once_.arguments.assign(words.begin(), words.end());
+  Reply reply(output_, protocol);
+  command_->conclude(at_once_, reply);
+  finish_request();
+}
+
+bool Session::start_each_key() {
+  const std::span<const std::string_view> words = parser_.arguments();
+  if (next_part_ == 0) {
+    if (jobs_ > 0) return false;
+    tally = {};
+    if (command_->is_array) Reply(output_, protocol).array(words.size() - 1);
+    next_part_ = 1;
+  }
+  if (next_part_ < words.size()) {
+    // The part's name is the word before it: no part looks at it.
+    const std::size_t count = 1 + command_->words_of_part;
+    if (!start_job(*command_->part, words.subspan(next_part_ - 1, count))) return false;
+    next_part_ += command_->words_of_part;
+    return true;
+  }
+  if (jobs_ > 0) return false;
+  if (command_->conclude != nullptr) {
+    conclude_at_once();
+  } else {
+    finish_request();
+  }
+  return true;
+}
+
+/// RSP-C2.
+bool Session::conflicts(const Command& command, std::size_t key_hash) const noexcept {
+  for (std::size_t i = 0; i < jobs_; ++i) {
+    const Job& job = *queue_[(first_ + i) % kMaxJobs];
+    const bool done = job.state == Job::State::ended && !job.command->several_steps;
+    if (done || job.key_hash != key_hash) continue;
+    if (command.changes || job.command->changes) return true;
+  }
+  return false;
+}
+
+bool Session::start_job(const Command& command, std::span<const std::string_view> arguments) {
+  if (jobs_ == kMaxJobs) return false;
+  std::size_t key_hash = 0;
+  if (command.shape == Command::Shape::one_key) {
+    key_hash = jobs_ > 0 || command.several_steps ? std::hash<std::string_view>()(arguments[1]) : 0;
+    if (jobs_ > 0 && conflicts(command, key_hash)) return false;
+  }
+  Call* const call = service_.take_call(*this);
+  if (call == nullptr) return false;
+  queue_[(first_ + jobs_) % kMaxJobs] = service_.take_job();
+  Job& job = *queue_[(first_ + jobs_) % kMaxJobs];
+  ++jobs_;
+  job.command = &command;
+  job.session = this;
+  job.arguments.assign(arguments.begin(), arguments.end());
+  job.key_hash = key_hash;
+  job.call = call;
+  call->owner = &job;
+  if (command.shape == Command::Shape::one_key) job.order.key = arguments[1];
+  job.error = command.begin(job);
+  if (job.error != nullptr) {
+    job.state = Job::State::ended;
+  } else {
+    start_call(job);
+  }
+  if (job.key_hash == 0 && job.state != Job::State::ended)
+    job.key_hash = std::hash<std::string_view>()(job.order.key);
+  return true;
+}
+
+void Session::start_call(Job& job) {
+  job.state = Job::State::under_way;
+  if (job.call->start(job.order)) job.state = Job::State::ended;
+}
+
+// --- replies -------------------------------------------------------------------------------------
+
+/// Replies of what has ended, as far as nothing before it is under way (RSP-C1).
+void Session::retire() {
+  while (jobs_ > 0 && head().state == Job::State::ended && !(backlogged() && !abandoned_)) {
+    if (conclude(head())) {
+      pop();
+    } else {
+      start_call(head());
+    }
+  }
+  if (abandoned_) {
+    output_.clear();
+    sent_ = 0;
+  }
+}
+
+/// Returns false if there is a further step.
+bool Session::conclude(Job& job) {
+  Reply reply(output_, protocol);
+  const Ending ending = job.call->ending();
+  if (job.command->is_silent_part) {
+    if (job.error != nullptr && tally.error == nullptr) tally.error = job.error;
+    if (job.error == nullptr && ending != Ending::ok && tally.ending == Ending::ok)
+      tally.ending = ending;
+    return job.error != nullptr || ending != Ending::ok || job.command->conclude(job, reply);
+  }
+  // An error that `decide` has found stands, whatever became of the call.
+  if (job.error == nullptr && ending != Ending::ok) {
+    reply.error(describe(ending));
+    return true;
+  }
+  if (job.error == nullptr) return job.command->conclude(job, reply);
+  reply.error(job.error);
+  return true;
+}
+
+void Session::pop() {
+  std::unique_ptr<Job> job = std::move(queue_[first_]);
+  first_ = (first_ + 1) % kMaxJobs;
+  --jobs_;
+  service_.give_back(*job->call);
+  service_.give_back(std::move(job));
+}
+
+void Session::output_sent(std::size_t bytes) {
+  sent_ += bytes;
+  if (sent_ < output_.size()) return;
+  output_.clear();
+  sent_ = 0;
+  if (output_.capacity() > kKeptOutputBytes) output_.shrink_to_fit();
+}
+
+}  // namespace dunlin::app::resp

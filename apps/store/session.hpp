@@ -1,0 +1,128 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "store/command_table.hpp"
+#include "store/job.hpp"
+#include "store/limits.hpp"
+#include "store/reply.hpp"
+#include "store/request_parser.hpp"
+#include "store/service.hpp"
+
+namespace dunlin::app::resp {
+
+/// A Session is what a connection says and is told: bytes in, bytes out. It has no socket.
+///
+///     read into session.input_room(); session.received(n);
+///     session.proceed();                       // again when the service says that it can go on
+///     write session.output(); session.output_sent(n);
+///
+///  RSP-S1  A job's arguments point into the input, which does not move while there are jobs.
+///  RSP-S2  A session that waits has something that will wake it: a call of its own, a place among
+///          the waiters for a call, bytes that its client has to take, or bytes that it has to
+///          send.
+class Session {
+ public:
+  Session(Service& service, std::uint64_t id);
+  /// What is under way is given up.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Where to read to. Empty while the session can take nothing.
+  [[nodiscard]] std::span<char> input_room();
+  void received(std::size_t bytes) noexcept { end_ += bytes; }
+  /// Does all that can be done now.
+  void proceed();
+  [[nodiscard]] std::string_view output() const noexcept {
+    return std::string_view(output_).substr(sent_);
+  }
+  void output_sent(std::size_t bytes);
+
+  [[nodiscard]] bool wants_input() const noexcept;
+  /// Once the output is sent, the connection is to be closed.
+  [[nodiscard]] bool closing() const noexcept { return closing_; }
+  /// The client is gone: nothing more is begun.
+  void abandon() noexcept { closing_ = abandoned_ = true; }
+  /// No command is under way, and none that has come is left to be begun.
+  [[nodiscard]] bool idle() const noexcept {
+    return jobs_ == 0 && (closing_ || command_ == nullptr);
+  }
+
+  /// There is something that proceed() could do, now that output was sent.
+  [[nodiscard]] bool can_proceed() const noexcept {
+    return !backlogged() && ((jobs_ > 0 && queue_[first_]->state == Job::State::ended) ||
+                             (!closing_ && command_ == nullptr && begin_ < end_));
+  }
+
+  // --- for commands ------------------------------------------------------------------------------
+  /// What the parts of a command with several keys add up to.
+  struct Tally {
+    std::int64_t number = 0;
+    Ending ending = Ending::ok;
+    const char* error = nullptr;
+  };
+  Tally tally;
+  Protocol protocol = Protocol::resp2;
+  std::string name;  // CLIENT SETNAME
+  [[nodiscard]] Service& service() const noexcept { return service_; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] const std::string& mistake() const noexcept { return parser_.mistake(); }
+  [[nodiscard]] bool authenticated() const noexcept { return authenticated_; }
+  void authenticate() noexcept;
+  void close_after_reply() noexcept { closing_ = true; }
+
+  bool marked_runnable = false;  // the service's
+
+ private:
+  bool find_request();
+  const Command* choose_command();
+  bool start_next();
+  bool start_each_key();
+  bool start_job(const Command& command, std::span<const std::string_view> arguments);
+  void conclude_at_once();
+  void finish_request();
+  [[nodiscard]] bool conflicts(const Command& command, std::size_t key_hash) const noexcept;
+  void retire();
+  bool conclude(Job& job);
+  void start_call(Job& job);
+  [[nodiscard]] Job& head() noexcept { return *queue_[first_]; }
+  void pop();
+  [[nodiscard]] bool backlogged() const noexcept { return output_.size() - sent_ >= kMaxBacklog; }
+  void make_room();
+  void drop_input() noexcept;
+
+  Service& service_;
+  std::uint64_t id_;
+  RequestParser parser_;
+  bool authenticated_;
+  bool closing_ = false;
+  bool abandoned_ = false;
+
+  // The input: what is not understood yet is from begin_ to end_.
+  std::unique_ptr<char[]> input_;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+
+  // The request that is there, and is not begun, or only in part.
+  const Command* command_ = nullptr;
+  std::size_t next_part_ = 0;     // each_key: the argument of the next part; 0: not begun
+  bool words_in_parser_ = false;  // jobs have arguments in the parser, which is in use until then
+  Job at_once_;
+
+  std::array<std::unique_ptr<Job>, kMaxJobs> queue_;  // a ring
+  std::size_t first_ = 0;
+  std::size_t jobs_ = 0;
+
+  std::string output_;
+  std::size_t sent_ = 0;
+};
+
+}  // namespace dunlin::app::resp

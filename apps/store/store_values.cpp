@@ -1,0 +1,183 @@
+#include "store/store_values.hpp"
+
+#include <chrono>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace dunlin::app::resp {
+namespace {
+
+constexpr std::size_t kKeptValueBytes = std::size_t{1} << 16;
+
+std::span<const std::byte> bytes_of(std::string_view text) noexcept {
+  return std::as_bytes(std::span(text));
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::uint64_t ttl_of(std::uint64_t ttl_ns) noexcept {
+  if (ttl_ns == kForeverNs) return kNoExpiry;
+  return ttl_ns == kKeepTtl ? kKeepExpiry : ttl_ns;
+}
+
+Ending ending_of(remote::Status status) noexcept {
+  switch (status) {
+    case remote::Status::ok:
+      return Ending::ok;
+    case remote::Status::lost:
+      return Ending::lost;
+    case remote::Status::no_room:
+    case remote::Status::full:
+      return Ending::no_room;
+    case remote::Status::out_of_range:
+      return Ending::too_large;
+    default:
+      return Ending::stopped;
+  }
+}
+
+class StoreCall final : public Call {
+ public:
+  explicit StoreCall(Store& store)
+      : store_(store), operation_(std::make_unique<StoreOperation>(store)) {}
+
+  bool start(const Order& order) override {
+    order_ = order;
+    ending_ = nullptr;
+    switch (order.kind) {
+      case Order::Kind::count:
+        count_.reset(new StoreOperation(store_.count()));  // which cannot be moved
+        return wait_for(*count_);
+      case Order::Kind::scan:
+        if (!scan_) scan_ = std::make_unique<StoreScan>(store_, ScanOptions{.values = false});
+        scan_->step(order.cursor);
+        return wait_for(*scan_);
+      default:
+        start_operation();
+        return wait_for(*operation_);
+    }
+  }
+
+  void release() override {
+    if (ending_ != nullptr && !ending_->finished()) ending_->abandon();
+    if (!operation_->finished() || operation_->value().size() > kKeptValueBytes)
+      operation_ = std::make_unique<StoreOperation>(store_);
+    count_.reset();
+    scan_.reset();
+    ending_ = nullptr;
+  }
+
+  [[nodiscard]] Ending ending() const override {
+    if (ending_ == nullptr) return Ending::ok;
+    const Ending ending = ending_of(ending_->status());
+    return ending == Ending::too_large && scan_ ? Ending::bad_cursor : ending;
+  }
+  [[nodiscard]] bool found() const override { return operation_->found(); }
+  [[nodiscard]] bool changed() const override { return operation_->changed(); }
+  [[nodiscard]] std::string_view value() const override { return operation_->text(); }
+  [[nodiscard]] std::uint64_t ttl_ns() const override {
+    return operation_->ttl_ns() == kNoExpiry ? kForeverNs : operation_->ttl_ns();
+  }
+  [[nodiscard]] std::uint64_t keys() const override { return count_ ? count_->keys() : 0; }
+  [[nodiscard]] std::uint64_t cursor() const override { return scan_ ? scan_->cursor() : 0; }
+  [[nodiscard]] std::size_t entries() const override { return scan_ ? scan_->size() : 0; }
+  [[nodiscard]] std::string_view entry_key(std::size_t i) const override {
+    return text_of((*scan_)[i].key);
+  }
+
+ private:
+  bool wait_for(remote::InFlight& operation) {
+    ending_ = &operation;
+    if (operation.finished()) return true;
+    operation.then([this] { on_end(*this); });
+    return false;
+  }
+
+  void start_operation() noexcept {
+    const StoreKey key(order_.key);
+    const auto value = bytes_of(order_.value);
+    const std::uint64_t ttl_ns = ttl_of(order_.ttl_ns);
+    switch (order_.kind) {
+      case Order::Kind::put:
+        return store_.put(*operation_, key, value, ttl_ns);
+      case Order::Kind::insert:
+        return store_.insert(*operation_, key, value, ttl_ns);
+      case Order::Kind::replace:
+        return store_.replace(*operation_, key, value, ttl_ns);
+      case Order::Kind::erase:
+        return store_.erase(*operation_, key);
+      case Order::Kind::expire:
+        return store_.expire(*operation_, key, ttl_ns);
+      case Order::Kind::update:
+        return store_.update(
+            *operation_, key,
+            [this](std::optional<std::span<const std::byte>> current) { return decide(current); });
+      default:
+        return store_.get(*operation_, key);
+    }
+  }
+
+  StoreUpdate decide(std::optional<std::span<const std::byte>> current) const {
+    const Change change =
+        order_.decide(order_.context, current ? std::optional(text_of(*current)) : std::nullopt);
+    switch (change.action) {
+      case Change::Action::put:
+        return StoreUpdate::put(bytes_of(change.value), ttl_of(change.ttl_ns));
+      case Change::Action::erase:
+        return StoreUpdate::erase();
+      case Change::Action::keep:
+        break;
+    }
+    return StoreUpdate::keep();
+  }
+
+  Store& store_;
+  Order order_;
+  std::unique_ptr<StoreOperation> operation_;
+  std::unique_ptr<StoreOperation> count_;
+  std::unique_ptr<StoreScan> scan_;
+  remote::InFlight* ending_ = nullptr;  // the one that was started last
+};
+
+}  // namespace
+
+std::unique_ptr<Call> StoreValues::make_call() { return std::make_unique<StoreCall>(store_); }
+
+std::size_t StoreValues::poll() {
+  const std::size_t done = store_.poll();
+  if (store_.progress().stopped()) throw Error("store: " + store_.progress().why_stopped());
+  return done;
+}
+
+std::size_t StoreValues::under_way() const { return store_.progress().in_flight(); }
+
+std::vector<std::pair<std::string, std::string>> StoreValues::figures() const {
+  const StoreStatistics now = store_.statistics();
+  const Fabric& fabric = store_.fabric();
+  const auto text = [](std::uint64_t number) { return fmt::format("{}", number); };
+  return {{"fabric", fabric.description()},
+          {"member", text(fabric.rank())},
+          {"members", text(fabric.size())},
+          {"keys", text(now.keys)},
+          {"value_bytes", text(now.value_bytes)},
+          {"memory_bytes", text(now.memory_bytes)},
+          {"memory_used", text(now.memory_used)},
+          {"occupancy", fmt::format("{:.3f}", now.occupancy())},
+          {"gets", text(now.gets)},
+          {"changes", text(now.changes)},
+          {"cache_hits", text(now.cache_hits)},
+          {"cache_misses", text(now.cache_misses)},
+          {"cache_stale", text(now.cache_stale)},
+          {"lock_waits", text(now.lock_waits)}};
+}
+
+std::uint64_t StoreValues::unix_ms() const {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                        std::chrono::system_clock::now().time_since_epoch())
+                                        .count());
+}
+
+}  // namespace dunlin::app::resp

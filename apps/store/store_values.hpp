@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/store.hpp>
+
+#include "store/key_values.hpp"
+
+namespace dunlin::app::resp {
+
+/// The store of a group's members behind the Redis commands of one of them.
+class StoreValues final : public KeyValues {
+ public:
+  /// The store outlives it.
+  explicit StoreValues(Store& store) noexcept : store_(store) {}
+
+  [[nodiscard]] std::unique_ptr<Call> make_call() override;
+  std::size_t poll() override;
+  [[nodiscard]] std::size_t under_way() const override;
+  void arm() override { store_.fabric().prepare_sleep(); }
+  void disarm() override { store_.fabric().cancel_sleep(); }
+  [[nodiscard]] int descriptor() const override { return store_.fabric().wait_descriptor(); }
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override;
+  [[nodiscard]] std::uint64_t unix_ms() const override;
+
+ private:
+  Store& store_;
+};
+
+}  // namespace dunlin::app::resp

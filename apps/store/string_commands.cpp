@@ -1,0 +1,368 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "store/command_table.hpp"
+#include "store/session.hpp"
+#include "store/time_to_live.hpp"
+
+/// Commands on strings.
+namespace dunlin::app::resp {
+namespace {
+
+using Shape = Command::Shape;
+
+/// Writes an error and returns true unless it is a string, or absent.
+bool is_wrong_type(std::string_view value, Reply& reply) {
+  if (!has_mark(value)) return false;
+  reply.error(kWrongType);
+  return true;
+}
+
+void write_value(const Call& call, Reply& reply) {
+  if (!call.found()) return reply.null();
+  if (!is_wrong_type(call.value(), reply)) reply.bulk(call.value());
+}
+
+Job& job_of(void* context) noexcept { return *static_cast<Job*>(context); }
+
+/// The key is there, and has no string.
+bool refuses(Job& job, std::optional<std::string_view> current) noexcept {
+  job.error = nullptr;
+  if (!current || !has_mark(*current)) return false;
+  job.error = kWrongType;
+  return true;
+}
+
+void order_update(Job& job, Order::Decide decide) noexcept {
+  job.order.kind = Order::Kind::update;
+  job.order.decide = decide;
+  job.order.context = &job;
+}
+
+// --- GET, and what reads -------------------------------------------------------------------------
+
+const char* begin_get(Job& job) {
+  job.order.kind = Order::Kind::get;
+  return nullptr;
+}
+
+bool conclude_get(Job& job, Reply& reply) {
+  write_value(*job.call, reply);
+  return true;
+}
+
+/// An element of MGET: of a key that has no string, Redis says that it is absent.
+bool conclude_mget_part(Job& job, Reply& reply) {
+  const Call& call = *job.call;
+  if (call.found() && !has_mark(call.value())) {
+    reply.bulk(call.value());
+  } else {
+    reply.null();
+  }
+  return true;
+}
+
+bool conclude_strlen(Job& job, Reply& reply) {
+  const Call& call = *job.call;
+  if (!call.found()) {
+    reply.integer(0);
+  } else if (!is_wrong_type(call.value(), reply)) {
+    reply.integer(static_cast<std::int64_t>(call.value().size()));
+  }
+  return true;
+}
+
+const char* begin_getrange(Job& job) {
+  std::int64_t number = 0;
+  if (!parse_integer(job.arguments[2], number) || !parse_integer(job.arguments[3], number))
+    return kNotAnInteger;
+  return nullptr;
+}
+
+bool conclude_getrange(Job& job, Reply& reply) {
+  const std::string_view value = job.call->found() ? job.call->value() : std::string_view();
+  if (is_wrong_type(value, reply)) return true;
+  const auto bytes = static_cast<std::int64_t>(value.size());
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  static_cast<void>(parse_integer(job.arguments[2], first));  // begin_getrange has looked
+  static_cast<void>(parse_integer(job.arguments[3], last));
+  if (first < 0) first = std::max<std::int64_t>(first + bytes, 0);
+  if (last < 0) last += bytes;
+  last = std::min(last, bytes - 1);
+  reply.bulk(first > last ? std::string_view()
+                          : value.substr(static_cast<std::size_t>(first),
+                                         static_cast<std::size_t>(last - first + 1)));
+  return true;
+}
+
+// --- SET -----------------------------------------------------------------------------------------
+
+bool conclude_ok(Job&, Reply& reply) {
+  reply.ok();
+  return true;
+}
+
+bool conclude_ok_if_changed(Job& job, Reply& reply) {
+  if (job.call->changed()) {
+    reply.ok();
+  } else {
+    reply.null();
+  }
+  return true;
+}
+
+bool conclude_one_if_changed(Job& job, Reply& reply) {
+  reply.integer(job.call->changed() ? 1 : 0);
+  return true;
+}
+
+enum SetStep : std::uint32_t { kAlways, kIfAbsent, kIfThere };
+
+struct SetOptions {
+  SetStep when = kAlways;
+  bool get = false;
+  std::uint64_t ttl_ns = kForeverNs;
+};
+
+const char* parse_set_options(const Job& job, SetOptions& options) {
+  bool has_ttl = false;
+  for (std::size_t i = 3; i < job.arguments.size(); ++i) {
+    const std::string_view word = job.arguments[i];
+    if (is_word(word, "nx") && options.when != kIfThere) {
+      options.when = kIfAbsent;
+    } else if (is_word(word, "xx") && options.when != kIfAbsent) {
+      options.when = kIfThere;
+    } else if (is_word(word, "get")) {
+      options.get = true;
+    } else if (is_word(word, "keepttl") && !has_ttl) {
+      has_ttl = true;
+      options.ttl_ns = kKeepTtl;
+    } else if (const TimeUnit* const unit = find_time_unit(word);
+               unit != nullptr && !has_ttl && i + 1 < job.arguments.size()) {
+      has_ttl = true;
+      const char* const wrong =
+          parse_ttl(job.arguments[++i], *unit, *job.session,
+                    "ERR invalid expire time in 'set' command", options.ttl_ns);
+      if (wrong != nullptr) return wrong;
+    } else {
+      return kSyntaxError;
+    }
+  }
+  return nullptr;
+}
+
+/// SET with GET.
+Change decide_set(void* context, std::optional<std::string_view> current) {
+  Job& job = job_of(context);
+  if (refuses(job, current)) return {};
+  const bool skip = (job.step == kIfAbsent && current) || (job.step == kIfThere && !current);
+  if (skip) return {};
+  return {.action = Change::Action::put, .value = job.arguments[2], .ttl_ns = job.order.ttl_ns};
+}
+
+const char* begin_set(Job& job) {
+  SetOptions options;
+  if (job.arguments.size() > 3)
+    if (const char* const wrong = parse_set_options(job, options)) return wrong;
+  if (has_mark(job.arguments[2])) return kMarked;
+  job.order.value = job.arguments[2];
+  job.order.ttl_ns = options.ttl_ns;
+  job.step = options.when;
+  job.flag = options.get;
+  if (options.get) {
+    order_update(job, decide_set);
+    return nullptr;
+  }
+  constexpr std::array kKinds{Order::Kind::put, Order::Kind::insert, Order::Kind::replace};
+  job.order.kind = kKinds[options.when];
+  return nullptr;
+}
+
+bool conclude_set(Job& job, Reply& reply) {
+  if (job.flag) return conclude_get(job, reply);
+  return job.step == kAlways ? conclude_ok(job, reply) : conclude_ok_if_changed(job, reply);
+}
+
+const char* begin_setnx(Job& job) {
+  job.order.kind = Order::Kind::insert;
+  job.order.value = job.arguments[2];
+  return has_mark(job.order.value) ? kMarked : nullptr;
+}
+
+const char* begin_getset(Job& job) {
+  job.order.ttl_ns = kForeverNs;
+  order_update(job, decide_set);
+  return has_mark(job.arguments[2]) ? kMarked : nullptr;
+}
+
+Change decide_getdel(void* context, std::optional<std::string_view> current) {
+  if (!current || refuses(job_of(context), current)) return {};
+  return {.action = Change::Action::erase};
+}
+
+const char* begin_getdel(Job& job) {
+  order_update(job, decide_getdel);
+  return nullptr;
+}
+
+const char* begin_setex_in(Job& job, const char* unit, const char* invalid) {
+  job.order.kind = Order::Kind::put;
+  job.order.value = job.arguments[3];
+  if (has_mark(job.order.value)) return kMarked;
+  return parse_ttl(job.arguments[2], *find_time_unit(unit), *job.session, invalid,
+                   job.order.ttl_ns);
+}
+
+const char* begin_setex(Job& job) {
+  return begin_setex_in(job, "ex", "ERR invalid expire time in 'setex' command");
+}
+
+const char* begin_psetex(Job& job) {
+  return begin_setex_in(job, "px", "ERR invalid expire time in 'psetex' command");
+}
+
+// --- numbers, and what appends -------------------------------------------------------------------
+
+Change decide_increment(void* context, std::optional<std::string_view> current) {
+  Job& job = job_of(context);
+  if (refuses(job, current)) return {};
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+  if (current && !parse_integer(*current, before)) {
+    job.error = kNotAnInteger;
+    return {};
+  }
+  if (__builtin_add_overflow(before, job.number, &after)) {
+    job.error = "ERR increment or decrement would overflow";
+    return {};
+  }
+  std::array<char, 24> digits;
+  const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), after);
+  static_cast<void>(failure);  // 20 characters are enough for any number
+  job.scratch.assign(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  return {.action = Change::Action::put, .value = job.scratch};
+}
+
+const char* begin_increment(Job& job, std::int64_t by) {
+  job.number = by;
+  order_update(job, decide_increment);
+  return nullptr;
+}
+
+const char* begin_incr(Job& job) { return begin_increment(job, 1); }
+const char* begin_decr(Job& job) { return begin_increment(job, -1); }
+
+const char* begin_incrby(Job& job) {
+  std::int64_t by = 0;
+  return parse_integer(job.arguments[2], by) ? begin_increment(job, by) : kNotAnInteger;
+}
+
+const char* begin_decrby(Job& job) {
+  std::int64_t by = 0;
+  if (!parse_integer(job.arguments[2], by)) return kNotAnInteger;
+  if (by == std::numeric_limits<std::int64_t>::min()) return "ERR decrement would overflow";
+  return begin_increment(job, -by);
+}
+
+bool conclude_increment(Job& job, Reply& reply) {
+  std::int64_t after = 0;
+  static_cast<void>(parse_integer(job.scratch, after));  // decide_increment has written it
+  reply.integer(after);
+  return true;
+}
+
+Change decide_append(void* context, std::optional<std::string_view> current) {
+  Job& job = job_of(context);
+  if (refuses(job, current)) return {};
+  const std::string_view more = job.arguments[2];
+  if (current.value_or("").size() + more.size() > kMaxArgumentBytes) {
+    job.error = kTooLong;
+    return {};
+  }
+  job.scratch.assign(current.value_or(""));
+  job.scratch += more;
+  if (has_mark(job.scratch)) {
+    job.error = kMarked;
+    return {};
+  }
+  return {.action = Change::Action::put, .value = job.scratch};
+}
+
+const char* begin_append(Job& job) {
+  order_update(job, decide_append);
+  return nullptr;
+}
+
+bool conclude_append(Job& job, Reply& reply) {
+  reply.integer(static_cast<std::int64_t>(job.scratch.size()));
+  return true;
+}
+
+// --- several keys --------------------------------------------------------------------------------
+
+const char* begin_mset_part(Job& job) {
+  job.order.kind = Order::Kind::put;
+  job.order.value = job.arguments[2];
+  return has_mark(job.order.value) ? kMarked : nullptr;
+}
+
+bool conclude_nothing(Job&, Reply&) { return true; }
+
+bool conclude_mset(Job& job, Reply& reply) {
+  const Session::Tally& tally = job.session->tally;
+  if (tally.error != nullptr) {
+    reply.error(tally.error);
+  } else if (tally.ending != Ending::ok) {
+    reply.error(describe(tally.ending));
+  } else {
+    reply.ok();
+  }
+  return true;
+}
+
+constexpr Command kMgetPart{"", -2, Shape::one_key, false, begin_get, conclude_mget_part};
+constexpr Command kMsetPart{.name = "",
+                            .arity = -3,
+                            .shape = Shape::one_key,
+                            .changes = true,
+                            .begin = begin_mset_part,
+                            .conclude = conclude_nothing,
+                            .is_silent_part = true};
+
+constexpr std::array kStringCommands{
+    Command{"get", 2, Shape::one_key, false, begin_get, conclude_get},
+    Command{"set", -3, Shape::one_key, true, begin_set, conclude_set},
+    Command{"setnx", 3, Shape::one_key, true, begin_setnx, conclude_one_if_changed},
+    Command{"setex", 4, Shape::one_key, true, begin_setex, conclude_ok},
+    Command{"psetex", 4, Shape::one_key, true, begin_psetex, conclude_ok},
+    Command{"getset", 3, Shape::one_key, true, begin_getset, conclude_get},
+    Command{"getdel", 2, Shape::one_key, true, begin_getdel, conclude_get},
+    Command{"getrange", 4, Shape::one_key, false, begin_getrange, conclude_getrange},
+    Command{"strlen", 2, Shape::one_key, false, begin_get, conclude_strlen},
+    Command{"append", 3, Shape::one_key, true, begin_append, conclude_append},
+    Command{"incr", 2, Shape::one_key, true, begin_incr, conclude_increment},
+    Command{"decr", 2, Shape::one_key, true, begin_decr, conclude_increment},
+    Command{"incrby", 3, Shape::one_key, true, begin_incrby, conclude_increment},
+    Command{"decrby", 3, Shape::one_key, true, begin_decrby, conclude_increment},
+    Command{.name = "mget",
+            .arity = -2,
+            .shape = Shape::each_key,
+            .changes = false,
+            .part = &kMgetPart,
+            .is_array = true},
+    Command{.name = "mset",
+            .arity = -3,
+            .shape = Shape::each_key,
+            .changes = true,
+            .conclude = conclude_mset,
+            .part = &kMsetPart,
+            .words_of_part = 2}};
+
+}  // namespace
+
+std::span<const Command> string_commands() noexcept { return kStringCommands; }
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "store/endpoint.hpp"
+
+/// What people do with a store that `dunlin store serve` serves. All throw Error.
+namespace dunlin::app::resp {
+
+struct ToolOptions {
+  std::string endpoint = kDefaultEndpoint;
+  std::string password_file = {};
+  std::string key = {};
+  std::string value = {};  // "-": standard input
+  std::string file = "-";  // of load and dump; "-": standard input or output
+};
+
+/// Prints the value as it is; throws VerificationFailed if there is none.
+void get(const ToolOptions& options);
+void put(const ToolOptions& options);
+/// Sends the requests of a file: what dump wrote, or any that `redis-cli --pipe` takes.
+void load(const ToolOptions& options);
+/// Writes the requests that make all keys anew.
+void dump(const ToolOptions& options);
+void stats(const ToolOptions& options);
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,233 @@
+#include "topic/tool.hpp"
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <dunlin/pubsub.hpp>
+#include <dunlin/run.hpp>
+
+#include "command.hpp"
+#include "multicast/enter.hpp"
+#include "standard_output.hpp"
+#include "topic/sample_json.hpp"
+#include "topic/sample_text.hpp"
+
+namespace dunlin::app::topic {
+namespace {
+
+constexpr std::uint32_t kSliceMs = 20;      // then it looks at signals
+constexpr std::uint64_t kTopicsMs = 2'000;  // in which the members tell of their topics
+constexpr std::uint64_t kLeaveMs = 5'000;
+
+using pubsub::RawSample;
+
+class Tool {
+ public:
+  Tool(const Options& options, Group& group, SignalGuard& signals)
+      : options_(options), group_(group), signals_(signals), participant_(group) {}
+
+  void run() {
+    if (options_.work == Work::list)
+      list();
+    else if (find())
+      work();
+    leave();
+  }
+
+ private:
+  /// Until the condition holds, a signal comes, or the time is up.
+  bool until(const std::function<bool()>& condition, std::uint64_t limit_ms = UINT64_MAX) {
+    const std::uint64_t begin_ns = participant_.fabric().now_ns();
+    while (signals_.caught() == nullptr) {
+      if (run_until(participant_, condition, kSliceMs)) return true;
+      if ((participant_.fabric().now_ns() - begin_ns) / 1'000'000 >= limit_ms) return false;
+    }
+    return false;
+  }
+
+  void list() {
+    until([this] { return !participant_.topics().empty(); }, kTopicsMs);
+    for (const pubsub::TopicInfo& info : participant_.topics())
+      say(fmt::format("{} [{}] {}, {} {}\n", info.name, info.type_name, describe(info.qos.level),
+                      info.members.size(), info.members.size() == 1 ? "member" : "members"));
+  }
+
+  [[nodiscard]] const pubsub::TopicInfo* info() {
+    infos_ = participant_.topics();
+    for (const pubsub::TopicInfo& one : infos_)
+      if (one.name == options_.topic) return &one;
+    return nullptr;
+  }
+
+  /// Comes into the topic, with what its members have agreed on. False if a signal came.
+  bool find() {
+    const bool found = until([this] { return info() != nullptr; }, kTopicsMs);
+    if (!found && signals_.caught() != nullptr) return false;
+    if (!found)
+      throw BadInput(
+          fmt::format("topic '{}': no member of group {} has it; `dunlin topic list` "
+                      "shows those that there are",
+                      options_.topic, options_.place.group));
+    const pubsub::TopicInfo* const one = info();
+    if (one->qos.level == pubsub::Level::logged)
+      throw BadInput(
+          fmt::format("topic '{}' is logged: a member of it needs a log, and this "
+                      "command has none",
+                      options_.topic));
+    topic_ = pubsub::AnyTopic(participant_, options_.topic, pubsub::raw_type_support(), one->qos);
+    until([this] { return topic_.joined() || !topic_.why_refused().empty(); });
+    if (!topic_.why_refused().empty()) throw Error(topic_.why_refused());
+    return topic_.joined();
+  }
+
+  void work() {
+    switch (options_.work) {
+      case Work::info:
+        return print_info();
+      case Work::echo:
+        return echo();
+      case Work::publish:
+        return publish();
+      default:
+        return measure();
+    }
+  }
+
+  void print_info() {
+    const pubsub::TopicInfo* const one = info();
+    say(fmt::format("Type: {}\nLevel: {}\n\n{}\n", one == nullptr ? "" : one->type_name,
+                    describe(topic_.qos().level), topic_.type_text()));
+    for (const bool writes : {true, false}) {
+      std::string lines;
+      std::size_t count = 0;
+      for (const pubsub::EndpointInfo& endpoint : topic_.endpoints()) {
+        if (endpoint.writes != writes) continue;
+        ++count;
+        const auto reliability =
+            writes ? endpoint.writer_qos.reliability.kind : endpoint.reader_qos.reliability.kind;
+        lines += fmt::format(
+            "  {} {} of member '{}': {}{}\n", writes ? "writer" : "reader", endpoint.number,
+            endpoint.member,
+            reliability == pubsub::Reliability::Kind::reliable ? "reliable" : "best_effort",
+            endpoint.refused ? ", refused: it has another type" : "");
+      }
+      say(fmt::format("{}: {}\n{}", writes ? "Writers" : "Readers", count, lines));
+    }
+  }
+
+  pubsub::AnyReader make_reader() {
+    pubsub::DataReaderQos qos;
+    qos.history = pubsub::History::keep_all();
+    return {topic_, qos};
+  }
+  [[nodiscard]] const TypeTree& type() {
+    if (!type_ || type_of_ != topic_.type_text()) {
+      type_of_ = topic_.type_text();
+      type_ = std::make_unique<TypeTree>(parse_type(type_of_));
+    }
+    return *type_;
+  }
+  [[nodiscard]] std::uint64_t limit_ms() const {
+    return options_.seconds ? static_cast<std::uint64_t>(*options_.seconds * 1e3) : UINT64_MAX;
+  }
+
+  void echo() {
+    pubsub::AnyReader reader = make_reader();
+    std::uint64_t shown = 0;
+    until(
+        [&] {
+          const auto samples = reader.take();
+          for (std::size_t i = 0; i < samples.size(); ++i) {
+            if (options_.count && shown >= *options_.count) break;
+            ++shown;
+            const auto& raw = *static_cast<const RawSample*>(samples.data(i));
+            if (samples.info(i).valid())
+              say(print_sample(type(), raw.payload) + "---\n");
+            else
+              say("(an instance is disposed, or has no writers)\n---\n");
+          }
+          return options_.count && shown >= *options_.count;
+        },
+        limit_ms());
+  }
+
+  void publish() {
+    const RawSample sample = read_sample(type(), options_.sample);
+    pubsub::AnyWriter writer(topic_, {});
+    const auto period_ns = static_cast<std::uint64_t>(1e9 / options_.rate);
+    std::uint64_t written = 0;
+    std::uint64_t next_ns = 0;
+    until([&] {
+      const std::uint64_t now_ns = participant_.fabric().now_ns();
+      if (now_ns < next_ns) {
+        participant_.fabric().wake_at(next_ns);
+        return false;
+      }
+      if (writer.write(&sample) != pubsub::WriteResult::written) return false;
+      next_ns = now_ns + period_ns;
+      return ++written == options_.count.value_or(UINT64_MAX);
+    });
+    say(fmt::format("{} {} written\n", written, written == 1 ? "sample" : "samples"));
+  }
+
+  /// A line a second.
+  void measure() {
+    const pubsub::AnyReader reader = make_reader();
+    const bool bytes = options_.work == Work::bw;
+    pubsub::TopicCounters before = topic_.counters();
+    std::uint64_t begin_ns = participant_.fabric().now_ns();
+    until(
+        [&] {
+          static_cast<void>(pubsub::AnyReader(reader).take());
+          const std::uint64_t now_ns = participant_.fabric().now_ns();
+          participant_.fabric().wake_at(begin_ns + 1'000'000'000);
+          const double seconds = static_cast<double>(now_ns - begin_ns) / 1e9;
+          if (seconds < 1) return false;
+          const pubsub::TopicCounters now = topic_.counters();
+          const double samples = static_cast<double>(now.received - before.received) / seconds;
+          const double rate = static_cast<double>(now.bytes - before.bytes) / seconds;
+          say(bytes ? fmt::format("{:.1f} KB/s, {:.0f} bytes a sample\n", rate / 1e3,
+                                  samples > 0 ? rate / samples : 0)
+                    : fmt::format("{:.1f} samples/s\n", samples));
+          before = now;
+          begin_ns = now_ns;
+          return false;
+        },
+        limit_ms());
+  }
+
+  /// Entities first, so that what was written arrives; then the member.
+  void leave() {
+    topic_ = {};
+    run_until(
+        participant_, [this] { return !participant_.holds_topics(); },
+        static_cast<std::uint32_t>(kLeaveMs));
+    group_.leave();
+    run_until(
+        participant_, [this] { return group_.ended(); }, static_cast<std::uint32_t>(kLeaveMs));
+  }
+
+  const Options& options_;
+  Group& group_;
+  SignalGuard& signals_;
+  pubsub::DomainParticipant participant_;
+  pubsub::AnyTopic topic_;
+  std::vector<pubsub::TopicInfo> infos_;
+  std::string type_of_;
+  std::unique_ptr<TypeTree> type_;
+};
+
+}  // namespace
+
+void run(const Options& options) {
+  const cast::Place place(options.place);
+  SignalGuard signals;
+  const cast::Entered entered =
+      cast::enter(place, GroupOptions{.rendezvous = place.rendezvous()}, signals);
+  if (entered.group) Tool(options, *entered.group, signals).run();
+}
+
+}  // namespace dunlin::app::topic

@@ -1,0 +1,149 @@
+#include "topic/type_tree.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/limits.hpp>
+
+namespace dunlin::app::topic {
+namespace {
+
+constexpr std::string_view kText = "char*";
+
+[[nodiscard]] std::size_t number_of(std::string_view digits) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    throw Error("the type of the topic cannot be read: '" + std::string(digits) + "' is no number");
+  return value;
+}
+
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(at), text.size());
+    if (end > 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+/// "ps[2]?" is `ps` with two dimensions.
+void read_name(std::string_view name, TypeNode& node) {
+  const std::size_t end = std::min(name.find_first_of("[?"), name.size());
+  node.name = std::string(name.substr(0, end));
+  name.remove_prefix(end);
+  while (!name.empty()) {
+    if (name.front() == '?') {
+      node.dimensions.push_back({TypeNode::Wrap::optional, 0});
+      name.remove_prefix(1);
+      continue;
+    }
+    const std::size_t close = name.find(']');
+    if (close == std::string_view::npos) throw Error("the type of the topic cannot be read");
+    const std::string_view count = name.substr(1, close - 1);
+    node.dimensions.push_back(count.empty()
+                                  ? TypeNode::Dimension{TypeNode::Wrap::sequence, 0}
+                                  : TypeNode::Dimension{TypeNode::Wrap::array, number_of(count)});
+    name.remove_prefix(close + 1);
+  }
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : lines_(split(text, '\n')) {}
+
+  TypeTree parse() {
+    if (lines_.empty()) throw Error("the topic has no type yet: no member reads or writes it");
+    const auto words = split(lines_[at_++], ' ');
+    if (words.size() < 2) throw Error("the type of the topic cannot be read");
+    TypeTree tree;
+    tree.root.type = std::string(words[0]);
+    tree.root.appendable = words[1] == "appendable";
+    tree.plain = words.size() > 3 && words[2] == "plain";
+    if (tree.plain) tree.bytes = number_of(words[3]);
+    read_members(tree.root, "");
+    tree.keyed = std::ranges::any_of(tree.root.members, &TypeNode::key);
+    return tree;
+  }
+
+ private:
+  void read_members(TypeNode& parent, const std::string& prefix) {
+    while (at_ < lines_.size() && lines_[at_].starts_with(prefix)) {
+      const auto words = split(lines_[at_], ' ');
+      if (words.size() < 2) throw Error("the type of the topic cannot be read");
+      const std::string_view path = words[0].substr(prefix.size());
+      ++at_;
+      TypeNode node;
+      read_name(path, node);
+      node.type = std::string(words[1]);
+      const bool is_struct = words.size() > 2 && (words[2] == "final" || words[2] == "appendable");
+      node.appendable = is_struct && words[2] == "appendable";
+      for (const std::string_view word : words) {
+        if (word.starts_with('@')) node.offset = number_of(word.substr(1));
+        node.key |= word == "key";
+      }
+      if (is_struct) {
+        read_members(node, std::string(words[0]) + ".");
+      } else {
+        node.size = node.type.starts_with(kText)
+                        ? number_of(std::string_view(node.type).substr(kText.size()))
+                        : number_bytes(node.type);
+        node.alignment = node.type.starts_with(kText) ? 1 : std::max<std::size_t>(node.size, 1);
+      }
+      parent.members.push_back(std::move(node));
+    }
+    measure(parent);
+  }
+  static void measure(TypeNode& node) {
+    for (const TypeNode& member : node.members) {
+      std::size_t count = 1;
+      for (const auto& dimension : member.dimensions)
+        count *= std::max<std::size_t>(dimension.count, 1);
+      node.alignment = std::max(node.alignment, member.alignment);
+      node.size = std::max(node.size, member.offset + member.size * count);
+    }
+    node.size = round_up(node.size, node.alignment);
+  }
+
+  std::vector<std::string_view> lines_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::size_t number_bytes(std::string_view type) noexcept {
+  constexpr std::array<std::pair<std::string_view, std::size_t>, 11> kNumbers{{{"bool", 1},
+                                                                               {"i8", 1},
+                                                                               {"u8", 1},
+                                                                               {"i16", 2},
+                                                                               {"u16", 2},
+                                                                               {"i32", 4},
+                                                                               {"u32", 4},
+                                                                               {"f32", 4},
+                                                                               {"i64", 8},
+                                                                               {"u64", 8},
+                                                                               {"f64", 8}}};
+  const auto* const found =
+      std::ranges::find(kNumbers, type, &std::pair<std::string_view, std::size_t>::first);
+  return found == kNumbers.end() ? 0 : found->second;
+}
+
+bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept {
+  const auto is_array = [&](std::size_t at) {
+    return node.dimensions[at].wrap == TypeNode::Wrap::array;
+  };
+  const bool number = number_bytes(node.type) > 0;
+  if (!is_array(depth)) return !(number && depth + 1 == node.dimensions.size());
+  if (depth > 0 && is_array(depth - 1)) return false;  // an inner dimension of one array
+  for (std::size_t at = depth; at < node.dimensions.size(); ++at)
+    if (!is_array(at)) return true;
+  return !number && !node.type.starts_with(kText);
+}
+
+TypeTree parse_type(std::string_view text) { return Parser(text).parse(); }
+
+}  // namespace dunlin::app::topic

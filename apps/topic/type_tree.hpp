@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The type of a topic as its text describes it (dunlin/pubsub/topic_type.hpp), read back: what a
+/// tool knows of samples whose struct it was not compiled with.
+namespace dunlin::app::topic {
+
+struct TypeNode {
+  enum class Wrap : std::uint8_t { array, sequence, optional };
+  struct Dimension {
+    Wrap wrap;
+    std::size_t count;  // of an array
+  };
+  std::string name = {};
+  std::string type = {};                   // "i32", "string", "char*16", or a struct's name
+  std::vector<Dimension> dimensions = {};  // from the outside in
+  std::size_t offset = 0;                  // plain types
+  std::size_t size = 0;                    // plain types: of one element
+  std::size_t alignment = 1;
+  bool key = false;
+  bool appendable = false;
+  std::vector<TypeNode> members = {};  // of a struct
+
+  [[nodiscard]] bool is_struct() const noexcept { return !members.empty(); }
+};
+
+struct TypeTree {
+  TypeNode root;
+  bool plain = false;
+  std::size_t bytes = 0;  // plain types
+  bool keyed = false;
+};
+
+/// Whether XCDR2 has a delimiter before this dimension of a member.
+[[nodiscard]] bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept;
+/// Throws Error for a text that is none.
+[[nodiscard]] TypeTree parse_type(std::string_view text);
+/// Of "i32" and the like: its size; 0: no number.
+[[nodiscard]] std::size_t number_bytes(std::string_view type) noexcept;
+
+}  // namespace dunlin::app::topic

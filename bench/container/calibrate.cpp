@@ -1,0 +1,153 @@
+#include "bench/container/calibrate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "bench/container/container_node.hpp"
+#include "bench/harness/cores.hpp"
+#include "command.hpp"
+#include "output_file.hpp"
+#include "standard_output.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+constexpr std::uint32_t kMostClients = 32;
+
+std::string machine_text() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.find(':') + 2, line.size()));
+  return "unknown processor";
+}
+
+struct Field {
+  const char* name;
+  double ComponentCosts::*member;
+};
+constexpr std::array kFields{Field{"read of 8 bytes", &ComponentCosts::read_ns},
+                             Field{"write of 8 bytes", &ComponentCosts::write_ns},
+                             Field{"compare-and-swap", &ComponentCosts::compare_swap_ns},
+                             Field{"fetch-and-add", &ComponentCosts::fetch_add_ns},
+                             Field{"message and reply", &ComponentCosts::message_ns},
+                             Field{"each further byte", &ComponentCosts::byte_ns},
+                             Field{"... of a message", &ComponentCosts::message_byte_ns},
+                             Field{"second write of a batch", &ComponentCosts::batched_ns},
+                             Field{"one word, each client", &ComponentCosts::shared_word_ns}};
+static_assert(kFields.size() <= kMaxSeries);
+
+/// The last member of the team is the target, member 0 measures, and then all but the target add to
+/// one word.
+ComponentCosts measure_as(Member& me, const Group& group, std::uint32_t batches) {
+  ContainerNode here(group.join(me.rank()));
+  connect(me, here.node);
+  const auto poll = [&] { here.poll(); };
+  const Rank target = me.size() - 1;
+  if (me.rank() == 0) me.note(group.description(here.node.fabric()));
+  me.meet(poll);
+  ComponentCosts costs;
+  if (me.rank() == 0) costs = here.calibration.measure(target, batches);
+  me.meet(poll);
+  const double mine =
+      me.rank() == target ? 0 : here.calibration.measure_shared_word(target, batches);
+  double sum = 0;
+  for (const std::string& word : me.exchange(fmt::format("{}", mine), poll)) sum += std::stod(word);
+  const std::uint32_t clients = me.size() - 1;
+  if (clients > 1)
+    costs.shared_word_ns = std::max(sum / clients - costs.fetch_add_ns, 0.0) / (clients - 1);
+  me.meet(poll);
+  return costs;
+}
+
+struct Options {
+  app::FabricOptions network;
+  std::uint64_t clients = 2;
+  std::uint64_t batches = 200;
+  std::string output;
+};
+
+void run_calibrate(const Options& options) {
+  if (options.clients == 0 || options.clients > kMostClients)
+    throw app::BadInput(fmt::format("--clients {}: 1 to {}", options.clients, kMostClients));
+  if (options.batches == 0 || options.batches > 1'000'000)
+    throw app::BadInput(fmt::format("--batches {}: 1 to 1000000", options.batches));
+  if (options.network.fabric == "sim")
+    throw app::BadInput("--fabric sim: a simulator's costs are those of its profile");
+  if (!options.output.empty()) app::demand_writable({"--output", options.output});
+  const Calibrated done = calibrate(options.network, static_cast<std::uint32_t>(options.clients),
+                                    static_cast<std::uint32_t>(options.batches));
+  app::say(fmt::format("{}\n\n", done.measured_on));
+  for (const Field& field : kFields)
+    app::say(fmt::format("  {:<24}{:>12.2f} ns\n", field.name, done.costs.*field.member));
+  if (options.clients == 1)
+    app::say("  (one client: nothing is known of a word that several use)\n");
+  if (options.output.empty()) return;
+  app::write_file(options.output, text_of(done.costs, done.measured_on));
+  app::say(fmt::format("\nPrograms load {} by dunlin::load_costs().\n", options.output));
+}
+
+}  // namespace
+
+Calibrated calibrate(const app::FabricOptions& network, std::uint32_t clients,
+                     std::uint32_t batches) {
+  app::check(network);
+  const Effort effort{.members = clients + 1, .network = network};
+  const Group group(real_network(network.fabric), effort, clients + 1);
+  Team team(group.team(clients + 1));
+  team.run([&](Member& me) {
+    const ComponentCosts costs = measure_as(me, group, batches);
+    if (me.rank() != 0) return;
+    for (std::uint32_t i = 0; i < kFields.size(); ++i) me.record(i, costs.*kFields[i].member);
+  });
+  Calibrated done;
+  for (std::uint32_t i = 0; i < kFields.size(); ++i)
+    if (!team.series(i).empty()) done.costs.*kFields[i].member = team.series(i).front();
+  done.measured_on = fmt::format("{}; {}, {} cores, {} client{}", team.note(), machine_text(),
+                                 usable_cores().size(), clients, clients == 1 ? "" : "s");
+  return done;
+}
+
+void add_calibrate(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("calibrate",
+                                             "Measure what the operations of a fabric cost here, "
+                                             "for the predictions of containers: round\n"
+                                             "trips between processes, which poll all the time.");
+  command->footer(
+      "\nPrograms give the file to their containers (docs/cost-model.md); `dunlin explain "
+      "--costs`\n"
+      "shows what a call then costs.\n\n"
+      "Examples:\n  dunlin calibrate --output costs.json\n"
+      "  dunlin calibrate --fabric tcp --clients 4 --output tcp.json");
+  const auto options = std::make_shared<Options>();
+  app::add_fabric_options(*command, options->network,
+                          "shm: processes of this host; tcp: over sockets; ofi: over libfabric's\n"
+                          "networks; verbs: over RDMA devices",
+                          {.join = "10; 60 for hosts", .silence = "none"});
+  command
+      ->add_option("--clients", options->clients,
+                   "So many add to one word at once, to see what each further one costs")
+      ->check(app::whole_number())
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--batches", options->batches, "Medians of so many batches of 16 round trips")
+      ->check(app::whole_number())
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--output", options->output, "Write them to FILE")
+      ->check(app::not_empty())
+      ->type_name("FILE");
+  command->callback([options] { run_calibrate(*options); });
+}
+
+}  // namespace dunlin::bench
+
+namespace dunlin::app {
+void add_calibrate(CLI::App& program) { bench::add_calibrate(program); }
+}  // namespace dunlin::app

@@ -1,0 +1,39 @@
+#include "bench/container/experiments.hpp"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/harness/suite.hpp"
+#include "standard_output.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+std::vector<Experiment> find_container_experiments() {
+  std::vector<Experiment> found;
+  for (const RealNetwork& network : real_networks())
+    for (const auto& figure : {container_calls, finds_in_flight, aggregated_inserts, attentiveness})
+      found.push_back(figure(network));
+  found.push_back(many_processes());
+  return found;
+}
+
+}  // namespace
+
+const std::vector<Experiment>& container_experiments() {
+  static const std::vector<Experiment> experiments = find_container_experiments();
+  return experiments;
+}
+
+void add_container_suite(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand(
+      "container",
+      "Maps and queues: each call in both styles, beside the bare sequence of operations and its "
+      "prediction; in flight, aggregated, by many processes, and with targets that compute");
+  const auto options = std::make_shared<SuiteOptions>();
+  add_options(*command, *options);
+  command->callback([options] { run_suite(container_experiments(), *options, app::say); });
+}
+
+}  // namespace dunlin::bench

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/fabric/networks.hpp"
+#include "bench/harness/experiment.hpp"
+
+namespace CLI {
+class App;
+}
+
+/// The figures of containers, one function and one file each.
+namespace dunlin::bench {
+
+/// Each call in both styles, beside the bare sequence of operations, and its prediction.
+[[nodiscard]] Experiment container_calls(const RealNetwork& network);
+[[nodiscard]] Experiment finds_in_flight(const RealNetwork& network);
+[[nodiscard]] Experiment aggregated_inserts(const RealNetwork& network);
+/// 1 to 16 processes that insert and find in one map.
+[[nodiscard]] Experiment many_processes();
+/// A target that computes between two polls.
+[[nodiscard]] Experiment attentiveness(const RealNetwork& network);
+
+[[nodiscard]] const std::vector<Experiment>& container_experiments();
+
+/// `dunlin bench container`
+void add_container_suite(CLI::App& bench);
+
+}  // namespace dunlin::bench

@@ -1,0 +1,36 @@
+#include "bench/store/experiments.hpp"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/harness/suite.hpp"
+#include "standard_output.hpp"
+
+namespace dunlin::bench {
+namespace {
+
+std::vector<Experiment> find_store_experiments() {
+  std::vector<Experiment> found{lookup_cost()};
+  for (const RealNetwork& network : real_networks()) found.push_back(store_gets(network));
+  return found;
+}
+
+}  // namespace
+
+const std::vector<Experiment>& store_experiments() {
+  static const std::vector<Experiment> experiments = find_store_experiments();
+  return experiments;
+}
+
+void add_store_suite(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand(
+      "store",
+      "The key-value store: reads per lookup beside cuckoo and hopscotch tables, and gets beside "
+      "bare random reads");
+  const auto options = std::make_shared<SuiteOptions>();
+  add_options(*command, *options);
+  command->callback([options] { run_suite(store_experiments(), *options, app::say); });
+}
+
+}  // namespace dunlin::bench

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/fabric/networks.hpp"
+#include "bench/harness/experiment.hpp"
+
+namespace CLI {
+class App;
+}
+
+/// The figures of the key-value store, one function and one file each.
+namespace dunlin::bench {
+
+/// Reads per lookup of the store's index, beside plain cuckoo and hopscotch tables.
+[[nodiscard]] Experiment lookup_cost();
+/// Gets beside bare random reads of the same bytes.
+[[nodiscard]] Experiment store_gets(const RealNetwork& network);
+
+[[nodiscard]] const std::vector<Experiment>& store_experiments();
+
+/// `dunlin bench store`
+void add_store_suite(CLI::App& bench);
+
+}  // namespace dunlin::bench

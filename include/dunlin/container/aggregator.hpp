@@ -1,0 +1,171 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dunlin/container/containers.hpp>
+#include <dunlin/container/limits.hpp>
+
+/// An Aggregator carries elements to other members in batches: it has a buffer for each target, and
+/// writes it there when it is full, or when flush() asks. The target's poll() hands the elements to
+/// its handler, in the order in which they were pushed. One thread uses it, the one that polls.
+///
+/// Invariants (docs/container.md):
+///  CON-B1  The handler takes each element at most once, and those of a member in their order.
+///  CON-B2  Once flush() has ended ok, the handlers have taken all that was pushed before it.
+///  CON-B3  A batch of a member that has died was taken as a whole, or up to where its handler
+///          stopped, or not at all; the part of it that was published before the death is taken.
+namespace dunlin {
+
+struct AggregatorOptions {
+  std::string name;              // the same at all members
+  std::uint32_t elements = 256;  // of a batch
+  std::uint32_t batches = 4;     // to one target that may be under way at once
+};
+
+namespace container {
+
+struct AggregatorSpec {
+  std::string name;
+  std::uint32_t element_bytes = 0;
+  std::uint32_t elements = 0;
+  std::uint32_t batches = 0;
+};
+
+/// What a handler has done with a batch.
+struct Handled {
+  std::size_t taken = 0;      // elements; the rest comes again
+  std::uint64_t refused = 0;  // of those taken: how many could not be used, for refused()
+};
+
+struct AggregatorState;
+
+class AggregatorCore {
+ public:
+  using Handler =
+      std::function<Handled(Rank from, std::span<const std::byte> elements, std::size_t count)>;
+
+  /// Throws Error.
+  AggregatorCore(Containers& containers, const AggregatorSpec& spec, Handler handler);
+  ~AggregatorCore();
+  AggregatorCore(const AggregatorCore&) = delete;
+  AggregatorCore& operator=(const AggregatorCore&) = delete;
+
+  /// Room for the next element, which is pushed by that; null, if there is none now.
+  [[nodiscard]] std::byte* push(Rank to) noexcept;
+  [[nodiscard]] Containers& containers() const noexcept;
+  [[nodiscard]] std::uint64_t refused() const noexcept;
+  [[nodiscard]] bool lost(Rank to) const noexcept;
+
+ private:
+  friend class AggregatorWait;
+  std::unique_ptr<AggregatorState> state_;
+};
+
+/// Waits until there is room for one target, or until all that was pushed has been taken.
+class AggregatorWait final : public ContainerOperation {
+ public:
+  explicit AggregatorWait(AggregatorCore& core) noexcept;
+  ~AggregatorWait() override { abandon(); }
+  void for_room(Rank to) noexcept;
+  void for_all() noexcept;
+  /// Waits for the end.
+  AggregatorWait& outcome(std::uint64_t timeout_ns = remote::kForever) {
+    wait(timeout_ns);
+    return *this;
+  }
+
+ private:
+  void advance() noexcept override;
+  void clean_up() noexcept override {}
+  void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
+
+  AggregatorState& state_;
+  bool all_ = false;
+  Rank to_ = 0;
+};
+
+}  // namespace container
+
+///     dunlin::Aggregator<Edge> out(containers, {.name = "edges"},
+///         [&](dunlin::Rank, const Edge& edge) { visit(edge); });   // at each member
+///     for (const Edge& edge : edges) out.add(home_of(edge), edge);
+///     out.flush();                                                 // all have been visited
+///
+/// A handler waits for nothing, and pushes to no Aggregator.
+template <class T>
+class Aggregator {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>,
+                "an aggregator carries plain bytes");
+
+ public:
+  /// Takes some of the elements, from the first on.
+  using BatchHandler = std::function<container::Handled(Rank from, std::span<const T> elements)>;
+
+  /// Does not wait for the other members; throws Error. The handler is called with each element.
+  Aggregator(Containers& containers, const AggregatorOptions& options,
+             std::function<void(Rank from, const T&)> handler)
+      : Aggregator(containers, options,
+                   BatchHandler([each = std::move(handler)](
+                                    Rank from, std::span<const T> elements) -> container::Handled {
+                     for (const T& element : elements) each(from, element);
+                     return {.taken = elements.size()};
+                   })) {}
+  /// The same with a handler of many, which may stop before the last.
+  Aggregator(Containers& containers, const AggregatorOptions& options, BatchHandler handler)
+      : room_(options.elements),
+        core_(containers,
+              {.name = options.name,
+               .element_bytes = sizeof(T),
+               .elements = options.elements,
+               .batches = options.batches},
+              [this, handle = std::move(handler)](Rank from, std::span<const std::byte> bytes,
+                                                  std::size_t count) {
+                std::memcpy(room_.data(), bytes.data(), count * sizeof(T));
+                return handle(from, std::span<const T>(room_).first(count));
+              }),
+        wait_(core_) {}
+
+  /// Whether there was room: else poll, and push again. What is for a lost member is dropped.
+  [[nodiscard]] bool push(Rank to, const T& element) noexcept {
+    std::byte* const at = core_.push(to);
+    if (at != nullptr) std::memcpy(at, &element, sizeof(T));
+    return at != nullptr || core_.lost(to);
+  }
+  /// Waits until there is room; `lost` if the member is.
+  remote::Status add(Rank to, const T& element) {
+    while (!push(to, element)) {
+      wait_.for_room(to);
+      if (const remote::Status status = wait_.wait(); status != remote::Status::ok) return status;
+    }
+    return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
+  }
+  /// Sends what is in the buffers, and waits until the handlers have taken it (CON-B2). Ends `lost`
+  /// if a member is lost to which something was pushed that it has not taken.
+  remote::Status flush(std::uint64_t timeout_ns = remote::kForever) {
+    wait_.for_all();
+    return wait_.wait(timeout_ns);
+  }
+  /// The same, to be waited for later.
+  [[nodiscard]] container::AggregatorWait& begin_flush() noexcept {
+    wait_.for_all();
+    return wait_;
+  }
+  /// How many elements of this member handlers have refused so far.
+  [[nodiscard]] std::uint64_t refused() const noexcept { return core_.refused(); }
+
+ private:
+  std::vector<T> room_;
+  container::AggregatorCore core_;
+  container::AggregatorWait wait_;
+};
+
+}  // namespace dunlin

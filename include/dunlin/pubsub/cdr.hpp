@@ -1,0 +1,143 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+/// XCDR version 2, little-endian, as OMG DDS-XTypes 1.3 defines it (7.4): numbers are aligned to
+/// their size but at most to 4, a delimiter (DHEADER) stands before appendable structs and before
+/// collections of what is no number. The payload begins with the RTPS header of 4 bytes.
+/// docs/formats/pubsub.md has an example.
+namespace dunlin::pubsub::cdr {
+
+inline constexpr std::size_t kHeaderBytes = 4;
+inline constexpr std::byte kPlainCdr2Le{0x07};
+inline constexpr std::byte kDelimitedCdr2Le{0x09};
+inline constexpr std::size_t kMostAlignment = 4;
+
+template <class T>
+concept Primitive = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+static_assert(std::endian::native == std::endian::little, "samples are little-endian");
+
+class Encoder {
+ public:
+  /// Appends the header at once.
+  Encoder(std::vector<std::byte>& to, bool delimited) : to_(to) {
+    // Byte by byte: g++ 12 takes an inserted list or array for one that overflows.
+    to_.push_back(std::byte{0});
+    to_.push_back(delimited ? kDelimitedCdr2Le : kPlainCdr2Le);
+    to_.push_back(std::byte{0});
+    to_.push_back(std::byte{0});
+    begin_ = to_.size();
+  }
+  template <Primitive T>
+  void number(T value) {
+    align(sizeof(T));
+    std::array<std::byte, sizeof(T)> bytes{};
+    std::memcpy(bytes.data(), &value, sizeof(T));
+    for (const std::byte byte : bytes) to_.push_back(byte);
+  }
+  void bytes(std::span<const std::byte> content) {
+    to_.insert(to_.end(), content.begin(), content.end());
+  }
+  void align(std::size_t bytes) {
+    const std::size_t unit = bytes < kMostAlignment ? bytes : kMostAlignment;
+    while ((to_.size() - begin_) % unit != 0) to_.push_back(std::byte{});
+  }
+  /// A delimiter, filled in by end_delimited().
+  [[nodiscard]] std::size_t begin_delimited() {
+    number(std::uint32_t{0});
+    return to_.size();
+  }
+  void end_delimited(std::size_t begin) {
+    const auto length = static_cast<std::uint32_t>(to_.size() - begin);
+    std::memcpy(to_.data() + begin - sizeof length, &length, sizeof length);
+  }
+  /// RTPS: the payload is a multiple of 4 bytes long; the header says how many were added.
+  void finish() {
+    std::uint8_t added = 0;
+    for (; (to_.size() - begin_) % kHeaderBytes != 0; ++added) to_.push_back(std::byte{});
+    to_[begin_ - 1] = std::byte{added};
+  }
+
+ private:
+  std::vector<std::byte>& to_;
+  std::size_t begin_ = 0;
+};
+
+/// What is not there reads as zeros, and `good()` then says so.
+class Decoder {
+ public:
+  explicit Decoder(std::span<const std::byte> payload) {
+    good_ = payload.size() >= kHeaderBytes && payload[0] == std::byte{0} &&
+            (payload[1] == kPlainCdr2Le || payload[1] == kDelimitedCdr2Le);
+    if (!good_) return;
+    delimited_ = payload[1] == kDelimitedCdr2Le;
+    const auto added = std::to_integer<std::size_t>(payload[3]) & 3U;
+    from_ = payload.subspan(kHeaderBytes);
+    good_ = added <= from_.size();
+    if (good_) end_ = from_.size() - added;
+  }
+  template <Primitive T>
+  [[nodiscard]] T number() {
+    align(sizeof(T));
+    T value{};
+    if (!has(sizeof(T))) return value;
+    if constexpr (std::is_same_v<T, bool>) {
+      const std::byte byte = from_[at_];
+      good_ = good_ && (byte == std::byte{0} || byte == std::byte{1});
+      value = byte == std::byte{1};
+    } else {
+      std::memcpy(&value, from_.data() + at_, sizeof(T));
+    }
+    at_ += sizeof(T);
+    return value;
+  }
+  [[nodiscard]] std::span<const std::byte> bytes(std::size_t count) {
+    if (!has(count)) return {};
+    at_ += count;
+    return from_.subspan(at_ - count, count);
+  }
+  void align(std::size_t bytes) {
+    const std::size_t unit = bytes < kMostAlignment ? bytes : kMostAlignment;
+    at_ = (at_ + unit - 1) / unit * unit;
+  }
+  /// Enters what a delimiter stands before; returns the end of what surrounds it.
+  [[nodiscard]] std::size_t begin_delimited() {
+    const std::size_t outer = end_;
+    const std::size_t length = number<std::uint32_t>();
+    if (has(length)) end_ = at_ + length;
+    return outer;
+  }
+  /// Passes over what is left of it: members that were appended.
+  void end_delimited(std::size_t outer) {
+    at_ = end_;
+    end_ = outer;
+  }
+  /// Whether the delimited struct ends here: its further members were appended since.
+  [[nodiscard]] bool at_end() const noexcept { return at_ >= end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return at_ < end_ ? end_ - at_ : 0; }
+  [[nodiscard]] bool delimited() const noexcept { return delimited_; }
+  [[nodiscard]] bool good() const noexcept { return good_; }
+  void fail() noexcept { good_ = false; }
+
+ private:
+  [[nodiscard]] bool has(std::size_t count) noexcept {
+    good_ = good_ && at_ <= end_ && count <= end_ - at_;
+    return good_;
+  }
+
+  std::span<const std::byte> from_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;
+  bool delimited_ = false;
+  bool good_ = false;
+};
+
+}  // namespace dunlin::pubsub::cdr

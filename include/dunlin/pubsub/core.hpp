@@ -1,0 +1,229 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/group.hpp>
+#include <dunlin/pubsub/qos.hpp>
+#include <dunlin/pubsub/status.hpp>
+#include <dunlin/pubsub/type_support.hpp>
+
+namespace dunlin::log {
+class Disk;
+}
+
+/// The untyped entities, for tools and for the typed ones, which are thin views of them
+/// (entities.hpp). Handles: copies are the same entity, which goes with its last handle or by
+/// close(). One thread, that of the participant.
+namespace dunlin::pubsub {
+
+class ParticipantCore;
+class TopicCore;
+class WriterCore;
+class ReaderCore;
+struct ReaderSlot;
+
+struct ParticipantOptions {
+  /// Topics of Level::logged: a directory of this member's own, below which each has a log. Its
+  /// parent must exist.
+  std::string log_directory = {};
+  std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
+  /// Members that a logged topic waits for when it begins: those that may have its log.
+  std::vector<std::string> log_founders = {};
+};
+
+/// A topic that the group's members have, as others see it.
+struct TopicInfo {
+  std::string name;
+  std::string type_name;
+  TopicQos qos = {};
+  std::vector<std::string> members;
+};
+/// A writer or reader of a topic in which this member is.
+struct EndpointInfo {
+  std::string member;
+  std::uint16_t number = 0;
+  bool writes = false;
+  bool refused = false;  // it has another type than the topic
+  DataWriterQos writer_qos = {};
+  DataReaderQos reader_qos = {};
+};
+struct TopicCounters {
+  std::uint64_t received = 0;   // samples, those of this member too
+  std::uint64_t bytes = 0;      // of their payloads
+  std::uint64_t malformed = 0;  // messages that no member of this release sends
+};
+
+/// All topics of one member of a group. Must be destroyed before the group; entities that are left
+/// say `ended` from then on.
+class DomainParticipant {
+ public:
+  /// The group must outlive it. Throws Error.
+  explicit DomainParticipant(Group& group, ParticipantOptions options = {});
+  ~DomainParticipant();
+  DomainParticipant(DomainParticipant&& other) noexcept;
+  DomainParticipant& operator=(DomainParticipant&& other) noexcept;
+
+  /// All progress is made here, the group's included. Returns a number of things done. Throws what
+  /// listeners and the group threw.
+  std::size_t poll();
+  [[nodiscard]] Waits waits() const;
+  void check() const;
+  [[nodiscard]] Fabric& fabric() const noexcept;
+  [[nodiscard]] Group& group() const noexcept;
+
+  /// The topics of all members.
+  [[nodiscard]] std::vector<TopicInfo> topics() const;
+  /// Whether this member is in any topic, or on its way out of one: topics go with their last
+  /// handle, and what their writers wrote arrives first.
+  [[nodiscard]] bool holds_topics() const noexcept;
+  /// Asserts the liveliness of all writers with Liveliness::Kind::manual_by_participant.
+  void assert_liveliness();
+
+ private:
+  friend class AnyTopic;
+  std::shared_ptr<ParticipantCore> core_;
+};
+
+class AnyTopic {
+ public:
+  AnyTopic() = default;
+  /// Topics of one name in one participant are the same topic, and must be given alike. Does not
+  /// wait. Throws Error.
+  AnyTopic(const DomainParticipant& participant, const std::string& name,
+           std::shared_ptr<const TypeSupport> type, TopicQos qos = {});
+  [[nodiscard]] const std::string& name() const noexcept;
+  [[nodiscard]] const TopicQos& qos() const noexcept;
+  /// This member takes part in it: it has the topic's history, and the endpoints of all members.
+  [[nodiscard]] bool joined() const noexcept;
+  /// Why not, if it never will: a sentence.
+  [[nodiscard]] const std::string& why_refused() const noexcept;
+  [[nodiscard]] InconsistentTopicStatus inconsistent_topic_status() const;
+  /// Null: none.
+  void on_inconsistent_topic(std::function<void()> handler);
+  [[nodiscard]] std::vector<EndpointInfo> endpoints() const;
+  [[nodiscard]] const TopicCounters& counters() const noexcept;
+  /// What the topic's first endpoint gave as its type; empty before there is one.
+  [[nodiscard]] const std::string& type_text() const noexcept;
+  explicit operator bool() const noexcept { return core_ != nullptr; }
+
+ private:
+  friend class AnyWriter;
+  friend class AnyReader;
+  std::shared_ptr<TopicCore> core_;
+};
+
+class AnyWriter {
+ public:
+  AnyWriter() = default;
+  AnyWriter(const AnyTopic& topic, const DataWriterQos& qos);
+
+  [[nodiscard]] WriteResult write(const void* sample) { return put(sample, Put::sample); }
+  [[nodiscard]] WriteResult dispose(const void* key_holder) {
+    return put(key_holder, Put::dispose);
+  }
+  [[nodiscard]] WriteResult unregister(const void* key_holder) {
+    return put(key_holder, Put::unregister);
+  }
+  /// Where to build a plain sample in place; null if there is no room now, and for other types. A
+  /// later call takes it back: publish() before the next poll().
+  [[nodiscard]] void* loan() noexcept;
+  /// The sample that was built is written.
+  void publish() noexcept;
+
+  [[nodiscard]] bool ready() const noexcept;
+  [[nodiscard]] std::string why_refused() const;
+  /// Asserts the liveliness of this writer, or of all, as its policy says.
+  [[nodiscard]] WriteResult assert_liveliness();
+  [[nodiscard]] const DataWriterQos& qos() const noexcept;
+  [[nodiscard]] MatchedStatus publication_matched_status() const noexcept;
+  [[nodiscard]] DeadlineMissedStatus offered_deadline_missed_status() const noexcept;
+  [[nodiscard]] IncompatibleQosStatus offered_incompatible_qos_status() const;
+  [[nodiscard]] LivelinessLostStatus liveliness_lost_status() const noexcept;
+  /// Statuses that changed since they were last looked at by this call.
+  [[nodiscard]] Status status_changes() noexcept;
+  [[nodiscard]] Status peek_changes() const noexcept;
+  /// Called from poll() with each status that changed; null: none.
+  void on_status(std::function<void(Status)> handler);
+  void close();
+  explicit operator bool() const noexcept { return core_ != nullptr; }
+  /// For handlers of the writer itself, which must not keep it.
+  using Weak = std::weak_ptr<WriterCore>;
+  explicit AnyWriter(const Weak& weak) : core_(weak.lock()) {}
+  [[nodiscard]] Weak weak() const noexcept { return core_; }
+
+ private:
+  enum class Put : std::uint8_t { sample, dispose, unregister };
+  WriteResult put(const void* sample, Put what);
+  std::shared_ptr<WriterCore> core_;
+};
+
+class AnyReader {
+ public:
+  AnyReader() = default;
+  /// `filter`: of the samples, only those for which it returns true; null: all.
+  using Filter = std::function<bool(const void* sample)>;
+  AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter filter = nullptr);
+
+  /// Called from poll() with each sample, in place: valid until it returns. Then nothing is cached
+  /// here, and read() and take() find nothing. Set it before the next poll().
+  using SampleHandler = std::function<void(const void* sample, const SampleInfo& info)>;
+  void on_sample(SampleHandler handler);
+
+  /// Samples that a reader lends; they stay until it is given back, which its destructor does.
+  class Loan {
+   public:
+    Loan() = default;
+    Loan(Loan&& other) noexcept;
+    Loan& operator=(Loan&& other) noexcept;
+    ~Loan();
+    [[nodiscard]] std::size_t size() const noexcept { return infos_.size(); }
+    [[nodiscard]] const void* data(std::size_t i) const noexcept;
+    [[nodiscard]] const SampleInfo& info(std::size_t i) const noexcept { return infos_[i]; }
+
+   private:
+    friend class AnyReader;
+    void give_back() noexcept;
+    std::shared_ptr<ReaderCore> reader_;
+    std::vector<ReaderSlot*> slots_;
+    std::vector<SampleInfo> infos_;
+  };
+  [[nodiscard]] Loan take(const Selection& selection = {});
+  [[nodiscard]] Loan read(const Selection& selection = {});
+  /// Whether a take() of these would find any.
+  [[nodiscard]] bool available(const Selection& selection = {}) const noexcept;
+  /// Whether any of these is one for which `query` returns true.
+  [[nodiscard]] bool any(const Selection& selection, const Filter& query) const;
+  /// The instance of these key members; 0: there is none.
+  [[nodiscard]] InstanceHandle lookup_instance(const void* key_holder) const;
+
+  [[nodiscard]] bool ready() const noexcept;
+  [[nodiscard]] std::string why_refused() const;
+  [[nodiscard]] const DataReaderQos& qos() const noexcept;
+  [[nodiscard]] MatchedStatus subscription_matched_status() const noexcept;
+  [[nodiscard]] DeadlineMissedStatus requested_deadline_missed_status() const noexcept;
+  [[nodiscard]] IncompatibleQosStatus requested_incompatible_qos_status() const;
+  [[nodiscard]] LivelinessChangedStatus liveliness_changed_status() const noexcept;
+  [[nodiscard]] SampleRejectedStatus sample_rejected_status() const noexcept;
+  [[nodiscard]] SampleLostStatus sample_lost_status() const noexcept;
+  [[nodiscard]] Status status_changes() noexcept;
+  [[nodiscard]] Status peek_changes() const noexcept;
+  void on_status(std::function<void(Status)> handler);
+  void close();
+  explicit operator bool() const noexcept { return core_ != nullptr; }
+  /// For handlers of the reader itself, which must not keep it.
+  using Weak = std::weak_ptr<ReaderCore>;
+  explicit AnyReader(const Weak& weak) : core_(weak.lock()) {}
+  [[nodiscard]] Weak weak() const noexcept { return core_; }
+
+ private:
+  Loan lend(const Selection& selection, bool take);
+  std::shared_ptr<ReaderCore> core_;
+};
+
+}  // namespace dunlin::pubsub

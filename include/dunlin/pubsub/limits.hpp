@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <dunlin/limits.hpp>
+
+/// The limits of topics, beside those of the layers below (<dunlin/limits.hpp>).
+namespace dunlin::pubsub {
+
+inline constexpr std::size_t kMaxTopicNameBytes = 128;         // [A-Za-z0-9._/-]
+inline constexpr std::size_t kMaxTypeTextBytes = 16384;        // of a topic's type, described
+inline constexpr std::uint16_t kMaxTopicEndpoints = 1024;      // of a kind, one member, one topic
+inline constexpr std::uint32_t kMaxReaderSamples = 1U << 24U;  // that a reader caches
+inline constexpr std::uint32_t kMaxStoredSamples = 1U << 24U;  // of a topic that stores them
+
+static_assert(kMaxTypeTextBytes < kMaxCastBytes, "an announcement is one message");
+
+}  // namespace dunlin::pubsub

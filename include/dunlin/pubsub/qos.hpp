@@ -1,0 +1,159 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+/// The policies of topics, writers and readers: plain values. A policy has the name that it has in
+/// DDS; docs/qos.md compares each of them with the standard.
+///
+///     dunlin::pubsub::DataReaderQos qos;
+///     qos << History::keep_last(10) << Deadline{.period_ns = 20'000'000};
+namespace dunlin::pubsub {
+
+inline constexpr std::uint64_t kInfiniteNs = std::numeric_limits<std::uint64_t>::max();
+
+/// What a topic promises for its samples: the four levels of the Spindle DDS. All members that use
+/// a topic give the same.
+enum class Level : std::uint8_t {
+  unordered,         // delivered on receipt, discarded after that
+  atomic,            // one order of all writers' samples at all readers; all members or none
+  volatile_storage,  // atomic; every member of the topic keeps the samples in memory
+  logged             // volatile_storage, and in logs on the disks of all members of the topic
+};
+[[nodiscard]] std::string_view describe(Level level) noexcept;
+
+/// How much a reader holds, of each instance; in a TopicQos: how much its storage holds.
+struct History {
+  enum class Kind : std::uint8_t { keep_last, keep_all };
+  Kind kind = Kind::keep_last;
+  std::uint32_t depth = 1;  // of keep_last
+  static constexpr History keep_last(std::uint32_t depth) noexcept {
+    return {.kind = Kind::keep_last, .depth = depth};
+  }
+  static constexpr History keep_all() noexcept { return {.kind = Kind::keep_all, .depth = 0}; }
+  friend bool operator==(const History&, const History&) = default;
+};
+
+struct ResourceLimits {
+  std::uint32_t max_samples = 4096;    // of all instances
+  std::uint32_t max_instances = 1024;  // instances beyond that are rejected
+  friend bool operator==(const ResourceLimits&, const ResourceLimits&) = default;
+};
+
+/// A reader may request at most what the writer offers.
+struct Reliability {
+  enum class Kind : std::uint8_t { best_effort, reliable };
+  Kind kind = Kind::reliable;
+  static constexpr Reliability best_effort() noexcept { return {.kind = Kind::best_effort}; }
+  static constexpr Reliability reliable() noexcept { return {.kind = Kind::reliable}; }
+  friend bool operator==(const Reliability&, const Reliability&) = default;
+};
+
+/// Requested by readers. A topic offers what its level stores: volatile_ for unordered and atomic,
+/// transient for volatile_storage, persistent for logged.
+struct Durability {
+  enum class Kind : std::uint8_t { volatile_, transient_local, transient, persistent };
+  Kind kind = Kind::volatile_;
+  friend bool operator==(const Durability&, const Durability&) = default;
+};
+
+/// Each instance is written at least once in this time.
+struct Deadline {
+  std::uint64_t period_ns = kInfiniteNs;
+  friend bool operator==(const Deadline&, const Deadline&) = default;
+};
+
+/// How a writer shows that it is alive, and how long it may be silent.
+struct Liveliness {
+  enum class Kind : std::uint8_t { automatic, manual_by_participant, manual_by_topic };
+  Kind kind = Kind::automatic;
+  std::uint64_t lease_ns = kInfiniteNs;
+  friend bool operator==(const Liveliness&, const Liveliness&) = default;
+};
+
+/// A sample older than that, counted from its receipt, is given to no reader.
+struct Lifespan {
+  std::uint64_t duration_ns = kInfiniteNs;
+  friend bool operator==(const Lifespan&, const Lifespan&) = default;
+};
+
+struct Ownership {
+  enum class Kind : std::uint8_t { shared, exclusive };
+  Kind kind = Kind::shared;
+  std::uint32_t strength = 0;  // of a writer; the strongest live one owns an instance
+  friend bool operator==(const Ownership&, const Ownership&) = default;
+};
+
+/// At most one sample of an instance in this time.
+struct TimeBasedFilter {
+  std::uint64_t minimum_separation_ns = 0;
+  friend bool operator==(const TimeBasedFilter&, const TimeBasedFilter&) = default;
+};
+
+/// What happens when a reliable reader with History::keep_all() is full.
+struct SlowReader {
+  enum class Kind : std::uint8_t {
+    hold,  // it holds the topic back: writers see WriteResult::no_room
+    drop   // likewise, for `after_ns`; then it is given no more samples, and is told so
+  };
+  Kind kind = Kind::hold;
+  std::uint64_t after_ns = 0;
+  friend bool operator==(const SlowReader&, const SlowReader&) = default;
+};
+
+struct TopicQos {
+  Level level = Level::atomic;
+  /// Of the storage of volatile_storage and logged: samples of each instance, and in all. The
+  /// oldest ones go.
+  History history = History::keep_all();
+  std::uint32_t max_samples = 8192;
+  /// Of each writing member, at every member of the topic; a power of two. A sample in place takes
+  /// at most a quarter of it.
+  std::size_t ring_bytes = std::size_t{1} << 20;
+  friend bool operator==(const TopicQos&, const TopicQos&) = default;
+};
+
+struct DataWriterQos {
+  Reliability reliability = {};
+  Deadline deadline = {};
+  Liveliness liveliness = {};
+  Lifespan lifespan = {};
+  Ownership ownership = {};
+  friend bool operator==(const DataWriterQos&, const DataWriterQos&) = default;
+};
+
+struct DataReaderQos {
+  Reliability reliability = Reliability::best_effort();
+  Durability durability = {};
+  History history = {};
+  ResourceLimits limits = {};
+  Deadline deadline = {};
+  Liveliness liveliness = {};
+  Ownership ownership = {};
+  TimeBasedFilter time_based_filter = {};
+  SlowReader slow_reader = {};
+  friend bool operator==(const DataReaderQos&, const DataReaderQos&) = default;
+};
+
+// What DDS programs write: qos << Reliability::reliable() << History::keep_last(3).
+inline DataWriterQos& operator<<(DataWriterQos& q, Reliability p) { return q.reliability = p, q; }
+inline DataWriterQos& operator<<(DataWriterQos& q, Deadline p) { return q.deadline = p, q; }
+inline DataWriterQos& operator<<(DataWriterQos& q, Liveliness p) { return q.liveliness = p, q; }
+inline DataWriterQos& operator<<(DataWriterQos& q, Lifespan p) { return q.lifespan = p, q; }
+inline DataWriterQos& operator<<(DataWriterQos& q, Ownership p) { return q.ownership = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, Reliability p) { return q.reliability = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, Durability p) { return q.durability = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, History p) { return q.history = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, ResourceLimits p) { return q.limits = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, Deadline p) { return q.deadline = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, Liveliness p) { return q.liveliness = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, Ownership p) { return q.ownership = p, q; }
+inline DataReaderQos& operator<<(DataReaderQos& q, TimeBasedFilter p) {
+  return q.time_based_filter = p, q;
+}
+inline DataReaderQos& operator<<(DataReaderQos& q, SlowReader p) { return q.slow_reader = p, q; }
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,487 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dunlin/limits.hpp>
+#include <dunlin/pubsub/cdr.hpp>
+#include <dunlin/pubsub/type_support.hpp>
+#include <dunlin/table/entry_check.hpp>
+#include <dunlin/table/entry_type.hpp>
+#include <dunlin/table/layout.hpp>
+#include <dunlin/table/reflect.hpp>
+
+namespace dunlin::detail {
+
+/// Never called; std::optional's constructor, which is only looked at, wants to see it defined.
+template <class U>
+constexpr AnyMember::operator U() const noexcept {
+  __builtin_unreachable();
+}
+
+}  // namespace dunlin::detail
+
+/// A plain struct as the type of a topic, by reflection. Its members are numbers, enums, bools,
+/// std::array, std::string, std::vector, std::optional, and structs of these.
+///
+///     struct Shape {
+///       std::array<char, 16> color;
+///       std::int32_t x, y;
+///       using TopicKey = dunlin::pubsub::KeyOf<&Shape::color>;   // an instance a colour
+///     };
+///     struct Note {
+///       std::string text;
+///       static constexpr auto kExtensibility = dunlin::pubsub::Extensibility::appendable;
+///     };
+///
+/// A struct of numbers, enums, bools and arrays of these travels as it is; others as XCDR2.
+namespace dunlin::pubsub {
+
+/// The members that tell the instances of a keyed topic apart.
+template <auto... Members>
+struct KeyOf {
+  static constexpr bool kEmpty = sizeof...(Members) == 0;
+};
+
+namespace detail {
+
+using dunlin::detail::kAlwaysFalse;
+using dunlin::detail::Number;
+using dunlin::detail::tie_members;
+
+template <class T>
+struct KeyOfType {
+  using type = KeyOf<>;
+};
+template <class T>
+requires requires { typename T::TopicKey; }
+struct KeyOfType<T> {
+  using type = typename T::TopicKey;
+};
+
+template <class T>
+consteval Extensibility extensibility() {
+  if constexpr (requires { T::kExtensibility; })
+    return T::kExtensibility;
+  else
+    return Extensibility::final_;
+}
+
+template <class T>
+struct ArrayTraits : std::false_type {};
+template <class T, std::size_t N>
+struct ArrayTraits<std::array<T, N>> : std::true_type {
+  using Element = T;
+  static constexpr std::size_t kCount = N;
+};
+/// What an array of arrays is made of in the end: XTypes knows it as one array of several
+/// dimensions.
+template <class T>
+struct ArrayLeaf {
+  using type = T;
+};
+template <class T, std::size_t N>
+struct ArrayLeaf<std::array<T, N>> : ArrayLeaf<T> {};
+template <class T>
+struct SequenceTraits : std::false_type {};
+template <class T>
+struct SequenceTraits<std::vector<T>> : std::true_type {
+  using Element = T;
+};
+template <class T>
+struct OptionalTraits : std::false_type {};
+template <class T>
+struct OptionalTraits<std::optional<T>> : std::true_type {
+  using Value = T;
+};
+template <class T>
+concept Array = ArrayTraits<T>::value;
+template <class T>
+concept Sequence = SequenceTraits<T>::value;
+template <class T>
+concept Optional = OptionalTraits<T>::value;
+template <class T>
+concept Struct = std::is_class_v<T> && std::is_aggregate_v<T> && !Array<T>;
+
+/// The sentences for a type that cannot be a topic's.
+template <class T>
+consteval bool check_topic_type() {
+  if constexpr (Number<T>) {
+    static_assert(!std::is_same_v<T, long double>, "dunlin: a topic's type has no long double.");
+    return true;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return true;
+  } else if constexpr (Array<T>) {
+    return check_topic_type<typename ArrayTraits<T>::Element>();
+  } else if constexpr (Sequence<T>) {
+    static_assert(!std::is_same_v<typename SequenceTraits<T>::Element, bool>,
+                  "dunlin: std::vector<bool> has no elements; use std::vector<std::uint8_t>.");
+    return check_topic_type<typename SequenceTraits<T>::Element>();
+  } else if constexpr (Optional<T>) {
+    return check_topic_type<typename OptionalTraits<T>::Value>();
+  } else {
+    static_assert(!std::is_pointer_v<T> && !std::is_reference_v<T>,
+                  "dunlin: a topic's type holds no pointer: an address means nothing in another "
+                  "process.");
+    static_assert(Struct<T>,
+                  "dunlin: a topic's type is a plain struct of numbers, enums, std::array, "
+                  "std::string, std::vector, std::optional, and structs of these.");
+    constexpr std::size_t kCount = dunlin::detail::member_count<T>();
+    static_assert(kCount > 0, "dunlin: a topic's type has at least one member.");
+    static_assert(kCount <= kMaxColumns,
+                  "dunlin: a struct of a topic's type has at most 32 members (kMaxColumns), and no "
+                  "C arrays.");
+    static_assert(!dunlin::detail::has_base<T>(), "dunlin: a topic's type inherits nothing.");
+    using Members = decltype(tie_members(std::declval<T&>()));
+    return []<class... M>(std::tuple<M&...>*) {
+      return (check_topic_type<M>() && ...);
+    }(static_cast<Members*>(nullptr));
+  }
+}
+
+/// Whether the bytes of a T mean the same at all members: numbers and arrays and structs of them.
+template <class T>
+consteval bool is_plain() {
+  if constexpr (Number<T>) {
+    return true;
+  } else if constexpr (Array<T>) {
+    return is_plain<typename ArrayTraits<T>::Element>();
+  } else if constexpr (Struct<T>) {
+    if constexpr (extensibility<T>() != Extensibility::final_) return false;
+    using Members = decltype(tie_members(std::declval<T&>()));
+    return []<class... M>(std::tuple<M&...>*) {
+      return (is_plain<M>() && ...);
+    }(static_cast<Members*>(nullptr)) &&
+           std::is_trivially_copyable_v<T>;
+  } else {
+    return false;
+  }
+}
+
+template <class T>
+consteval bool has_bool() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return true;
+  } else if constexpr (Array<T>) {
+    return has_bool<typename ArrayTraits<T>::Element>();
+  } else if constexpr (Struct<T>) {
+    using Members = decltype(tie_members(std::declval<T&>()));
+    return []<class... M>(std::tuple<M&...>*) {
+      return (has_bool<M>() || ...);
+    }(static_cast<Members*>(nullptr));
+  } else {
+    return false;
+  }
+}
+
+/// Reads no bool before its byte is known to be one.
+template <class T>
+bool bools_are_valid(const T& value) noexcept {
+  if constexpr (std::is_same_v<T, bool>) {
+    unsigned char byte = 0;
+    std::memcpy(&byte, &value, 1);
+    return byte <= 1;
+  } else if constexpr (!has_bool<T>()) {
+    return true;
+  } else if constexpr (Array<T>) {
+    for (const auto& element : value)
+      if (!bools_are_valid(element)) return false;
+    return true;
+  } else {
+    return std::apply([](const auto&... m) { return (bools_are_valid(m) && ...); },
+                      tie_members(value));
+  }
+}
+
+// --- the text ------------------------------------------------------------------------------------
+
+template <class T>
+constexpr std::string_view type_name() {
+  constexpr std::string_view text = __PRETTY_FUNCTION__;
+  std::size_t begin = text.find("T = ") + 4;
+  const std::size_t end = text.find_first_of(";]", begin);
+  // Where it is declared in a file makes no difference: {anonymous}::, (anonymous namespace)::.
+  if (const std::size_t hidden = text.rfind("}::", end); hidden != std::string_view::npos)
+    begin = hidden + 3;
+  if (const std::size_t hidden = text.rfind(")::", end);
+      hidden != std::string_view::npos && hidden > begin)
+    begin = hidden + 3;
+  return text.substr(begin, end - begin);
+}
+
+template <class T>
+void describe_value(std::string& to, const std::string& path, const std::string& note);
+
+template <class T>
+std::string struct_note() {
+  return extensibility<T>() == Extensibility::appendable ? "appendable" : "final";
+}
+
+template <class T, auto... Keys>
+bool is_key(const T& object, const void* member, KeyOf<Keys...>) {
+  return ((static_cast<const void*>(&(object.*Keys)) == member) || ...);
+}
+
+template <class T>
+void describe_members(std::string& to, const std::string& path) {
+  const auto object = std::make_unique<T>();
+  constexpr auto names = dunlin::detail::member_names<T>();
+  std::apply(
+      [&](const auto&... member) {
+        std::size_t i = 0;
+        (
+            [&] {
+              const void* const address = &member;
+              std::string note;
+              if constexpr (is_plain<T>())
+                note = " @" + std::to_string(static_cast<const std::byte*>(address) -
+                                             reinterpret_cast<const std::byte*>(object.get()));
+              if (is_key(*object, address, typename KeyOfType<T>::type{})) note += " key";
+              describe_value<std::remove_cvref_t<decltype(member)>>(
+                  to, path + std::string(names[i++]), note);
+            }(),
+            ...);
+      },
+      tie_members(std::as_const(*object)));
+}
+
+template <class T>
+void describe_value(std::string& to, const std::string& path, const std::string& note) {
+  if constexpr (Number<T>) {
+    to += path + " " + std::string(dunlin::describe(dunlin::detail::entry_type<T>())) + note + "\n";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    to += path + " string" + note + "\n";
+  } else if constexpr (std::is_same_v<T, std::array<char, sizeof(T)>>) {
+    to += path + " char*" + std::to_string(sizeof(T)) + note + "\n";
+  } else if constexpr (Array<T>) {
+    describe_value<typename ArrayTraits<T>::Element>(
+        to, path + "[" + std::to_string(ArrayTraits<T>::kCount) + "]", note);
+  } else if constexpr (Sequence<T>) {
+    describe_value<typename SequenceTraits<T>::Element>(to, path + "[]", note);
+  } else if constexpr (Optional<T>) {
+    describe_value<typename OptionalTraits<T>::Value>(to, path + "?", note);
+  } else {
+    to += path + " " + std::string(type_name<T>()) + " " + struct_note<T>() + note + "\n";
+    describe_members<T>(to, path + ".");
+  }
+}
+
+template <class T>
+std::string describe_type() {
+  std::string text = std::string(type_name<T>()) + " " + struct_note<T>();
+  if constexpr (is_plain<T>()) text += " plain " + std::to_string(sizeof(T));
+  text += "\n";
+  describe_members<T>(text, "");
+  return text;
+}
+
+// --- keys ----------------------------------------------------------------------------------------
+
+template <class T>
+void append_key_value(const T& value, std::vector<std::byte>& to);
+
+template <class T, auto... Keys>
+void append_keys(const T& object, std::vector<std::byte>& to, KeyOf<Keys...>) {
+  (append_key_value(object.*Keys, to), ...);
+}
+
+template <class T>
+void append_key_value(const T& value, std::vector<std::byte>& to) {
+  const auto append = [&to](const void* from, std::size_t bytes) {
+    const auto* const begin = static_cast<const std::byte*>(from);
+    to.insert(to.end(), begin, begin + bytes);
+  };
+  if constexpr (Number<T>) {
+    append(&value, sizeof value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    const std::size_t length = value.size();
+    append(&length, sizeof length);
+    append(value.data(), length);
+  } else if constexpr (Array<T>) {
+    for (const auto& element : value) append_key_value(element, to);
+  } else if constexpr (Struct<T>) {
+    if constexpr (KeyOfType<T>::type::kEmpty)
+      std::apply([&](const auto&... m) { (append_key_value(m, to), ...); }, tie_members(value));
+    else
+      append_keys(value, to, typename KeyOfType<T>::type{});
+  } else {
+    static_assert(kAlwaysFalse<T>, "dunlin: a sequence or an optional cannot be part of a key.");
+  }
+}
+
+// --- XCDR2 ---------------------------------------------------------------------------------------
+
+template <class T>
+void encode(cdr::Encoder& to, const T& value);
+template <class T>
+void decode(cdr::Decoder& from, T& value);
+
+template <class T>
+void encode_elements(cdr::Encoder& to, const T& elements) {
+  for (const auto& element : elements) {
+    if constexpr (Array<T> && Array<std::remove_cvref_t<decltype(element)>>)
+      encode_elements(to, element);
+    else
+      encode(to, element);
+  }
+}
+
+/// Whether a collection of these, or their inner dimensions, is without a delimiter.
+template <class T>
+consteval bool is_bare_collection() {
+  if constexpr (Array<T>)
+    return Number<typename ArrayLeaf<T>::type>;
+  else
+    return Number<typename T::value_type>;
+}
+
+template <class T>
+void encode(cdr::Encoder& to, const T& value) {
+  if constexpr (Number<T>) {
+    to.number(value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    to.number(static_cast<std::uint32_t>(value.size() + 1));
+    to.bytes(std::as_bytes(std::span(value.c_str(), value.size() + 1)));
+  } else if constexpr (Array<T> || Sequence<T>) {
+    const auto all = [&] {
+      if constexpr (Sequence<T>) to.number(static_cast<std::uint32_t>(value.size()));
+      encode_elements(to, value);
+    };
+    if constexpr (is_bare_collection<T>()) {
+      all();
+    } else {
+      const std::size_t begin = to.begin_delimited();
+      all();
+      to.end_delimited(begin);
+    }
+  } else if constexpr (Optional<T>) {
+    to.number(value.has_value());
+    if (value) encode(to, *value);
+  } else {
+    const auto members = [&] {
+      std::apply([&](const auto&... m) { (encode(to, m), ...); }, tie_members(value));
+    };
+    if constexpr (extensibility<T>() == Extensibility::appendable) {
+      const std::size_t begin = to.begin_delimited();
+      members();
+      to.end_delimited(begin);
+    } else {
+      members();
+    }
+  }
+}
+
+template <class T>
+void decode_elements(cdr::Decoder& from, T& value) {
+  if constexpr (Sequence<T>) {
+    const std::uint32_t count = from.number<std::uint32_t>();
+    // An element takes a byte at least: a length that cannot be true allocates nothing.
+    if (count > from.left()) return from.fail();
+    value.resize(count);
+  }
+  for (auto& element : value) {
+    if (!from.good()) return;
+    if constexpr (Array<T> && Array<std::remove_cvref_t<decltype(element)>>)
+      decode_elements(from, element);
+    else
+      decode(from, element);
+  }
+}
+
+template <class T>
+void decode(cdr::Decoder& from, T& value) {
+  if constexpr (Number<T>) {
+    value = from.number<T>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    const auto bytes = from.bytes(from.number<std::uint32_t>());
+    if (bytes.empty() || bytes.back() != std::byte{}) return from.fail();
+    value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size() - 1);
+  } else if constexpr (Array<T> || Sequence<T>) {
+    if constexpr (is_bare_collection<T>()) {
+      decode_elements(from, value);
+    } else {
+      const std::size_t outer = from.begin_delimited();
+      decode_elements(from, value);
+      from.end_delimited(outer);
+    }
+  } else if constexpr (Optional<T>) {
+    value.reset();
+    if (from.number<bool>()) decode(from, value.emplace());
+  } else if constexpr (extensibility<T>() == Extensibility::appendable) {
+    const std::size_t outer = from.begin_delimited();
+    const auto member = [&from](auto& m) {
+      // A member that the sender's type does not have yet.
+      if (from.at_end())
+        m = {};
+      else
+        decode(from, m);
+    };
+    std::apply([&](auto&... m) { (member(m), ...); }, tie_members(value));
+    from.end_delimited(outer);
+  } else {
+    std::apply([&](auto&... m) { (decode(from, m), ...); }, tie_members(value));
+  }
+}
+
+template <class T>
+TypeSupport make_type_support() {
+  static_assert(check_topic_type<T>());
+  static_assert(alignof(T) <= kWordBytes,
+                "dunlin: a sample lies at a multiple of 8 bytes: its type cannot be aligned to "
+                "more.");
+  TypeSupport type{.name = std::string(type_name<T>()),
+                   .text = describe_type<T>(),
+                   .extensibility = extensibility<T>(),
+                   .plain = is_plain<T>(),
+                   .keyed = !KeyOfType<T>::type::kEmpty,
+                   .bytes = sizeof(T)};
+  type.make = []() -> void* { return new T{}; };
+  type.destroy = [](void* object) noexcept { delete static_cast<T*>(object); };
+  type.copy = [](void* to, const void* from) {
+    *static_cast<T*>(to) = *static_cast<const T*>(from);
+  };
+  if constexpr (!KeyOfType<T>::type::kEmpty)
+    type.append_key = [](const void* object, std::vector<std::byte>& to) {
+      append_keys(*static_cast<const T*>(object), to, typename KeyOfType<T>::type{});
+    };
+  if constexpr (is_plain<T>()) {
+    if constexpr (has_bool<T>())
+      type.valid = [](const void* bytes) noexcept {
+        return bools_are_valid(*static_cast<const T*>(bytes));
+      };
+  } else {
+    type.encode = [](const void* object, std::vector<std::byte>& to) {
+      constexpr bool kDelimited = extensibility<T>() == Extensibility::appendable;
+      cdr::Encoder encoder(to, kDelimited);
+      detail::encode(encoder, *static_cast<const T*>(object));
+      encoder.finish();
+    };
+    type.decode = [](std::span<const std::byte> from, void* object) {
+      cdr::Decoder decoder(from);
+      if (decoder.delimited() != (extensibility<T>() == Extensibility::appendable)) return false;
+      detail::decode(decoder, *static_cast<T*>(object));
+      return decoder.good();
+    };
+  }
+  return type;
+}
+
+}  // namespace detail
+
+template <class T>
+[[nodiscard]] std::shared_ptr<const TypeSupport> type_support() {
+  static const auto type = std::make_shared<const TypeSupport>(detail::make_type_support<T>());
+  return type;
+}
+
+}  // namespace dunlin::pubsub

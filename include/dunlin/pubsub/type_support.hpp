@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+/// What the untyped core knows of a sample's type. `type_support<T>()` (topic_type.hpp) makes it of
+/// a struct; a tool makes one that only knows bytes.
+namespace dunlin::pubsub {
+
+enum class Extensibility : std::uint8_t {
+  final_,     // all members of a topic have the same type
+  appendable  // others may have further members at its end
+};
+
+struct TypeSupport {
+  std::string name = {};
+  /// A line a member: what members of a topic must agree on, and what a refusal shows.
+  std::string text = {};
+  Extensibility extensibility = Extensibility::final_;
+  bool plain = false;     // samples travel as they are; else as XCDR2 with its header
+  bool raw = false;       // of RawSample: takes any type
+  bool keyed = false;     // a topic of instances
+  std::size_t bytes = 0;  // of an object
+
+  // Objects, for a reader's cache.
+  void* (*make)() = nullptr;
+  void (*destroy)(void* object) noexcept = nullptr;
+  void (*copy)(void* to, const void* from) = nullptr;
+
+  /// Appends the values of the key members.
+  void (*append_key)(const void* object, std::vector<std::byte>& to) = nullptr;
+  /// Plain types: whether these bytes are an object: no bool has another value than 0 and 1. Null:
+  /// any bytes are.
+  bool (*valid)(const void* bytes) noexcept = nullptr;
+
+  // Other types.
+  void (*encode)(const void* object, std::vector<std::byte>& to) = nullptr;
+  bool (*decode)(std::span<const std::byte> from, void* object) = nullptr;
+};
+
+/// What a tool writes and reads: the bytes of a sample of whatever type the topic has.
+struct RawSample {
+  bool plain = true;           // else XCDR2 with its header
+  std::uint64_t key_hash = 0;  // of keyed topics: equal for equal keys
+  std::vector<std::byte> payload = {};
+};
+/// The type of endpoints that take RawSample. They announce no type, and match any.
+[[nodiscard]] std::shared_ptr<const TypeSupport> raw_type_support();
+
+/// Of the bytes that append_key() appends.
+[[nodiscard]] std::uint64_t hash_key(std::span<const std::byte> key) noexcept;
+
+/// Whether endpoints of these types can share a topic; both are TypeSupport::text.
+[[nodiscard]] bool types_match(const std::string& one, const std::string& other);
+/// Both, and the first line that differs.
+[[nodiscard]] std::string show_both_types(const std::string& one, const std::string& other);
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/remote.hpp>
+#include <dunlin/store/batch.hpp>
+#include <dunlin/store/key.hpp>
+#include <dunlin/store/operation.hpp>
+#include <dunlin/store/scan.hpp>
+
+/// A Store is a key-value store in the memory of the members of a fabric. Each member contributes
+/// memory, a hash assigns each key to one member, and all members read and change all keys by
+/// one-sided access: the member that holds a key takes no part. One thread uses a store, the one
+/// that polls its fabric.
+///
+///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 2});
+///     dunlin::Store store(*fabric, {.memory_bytes = 64 << 20});
+///     store.put("load/rack7", "0.75").wait();
+///     auto got = store.get("load/rack7");                  // under way
+///     if (got.outcome().found()) use(got.text());          // waits
+///
+/// Invariants (docs/store.md explains and proves them):
+///  STO-1  Calls on one key are linearizable, whatever members they come from.
+///  STO-2  No key is twice in the store.
+///  STO-3  A get never returns bytes of another key, or of two versions.
+///  STO-4  A change that was cut off by its member's death has happened as a whole, or not at all,
+///         once the death is agreed; and nobody waits for its lock any more.
+///  STO-5  A call on a key whose member has failed ends with `lost`.
+///  STO-6  A location that is cached is never trusted: the entry decides.
+namespace dunlin {
+
+struct StoreOptions {
+  std::string name = "store";  // the same at all members
+  /// Members of the ranks below this hold keys, and the others are clients only; 0: all hold keys.
+  /// The same at all members.
+  std::uint32_t homes = 0;
+  /// That this member contributes, if it holds keys; may differ. What is not index holds entries.
+  std::size_t memory_bytes = 64 << 20;
+  /// Of memory_bytes, for entries of more than 32 KB.
+  std::size_t large_bytes = 16 << 20;
+  /// Keys for which the member's index has room without overflow; 0: one for each 256 bytes of
+  /// memory.
+  std::uint64_t expected_keys = 0;
+  /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
+  std::size_t cache_bytes = 1 << 20;
+};
+
+/// What a process knows without asking: of the calls of this process, and of the own memory.
+struct StoreStatistics {
+  // calls of this process
+  std::uint64_t gets = 0, changes = 0;
+  std::uint64_t cache_hits = 0, cache_misses = 0, cache_stale = 0;
+  std::uint64_t bucket_reads = 0, entry_reads = 0;
+  std::uint64_t read_again = 0;  // entries that were being written
+  std::uint64_t lock_waits = 0;  // attempts at a lock that another member had
+  // the member's own part
+  std::uint64_t keys = 0;
+  std::uint64_t value_bytes = 0;
+  std::uint64_t memory_bytes = 0, memory_used = 0;
+  std::uint64_t main_slots = 0;      // places for keys in main headers
+  std::uint64_t repaired_locks = 0;  // of members that died
+  std::uint64_t repaired_entries = 0;
+  [[nodiscard]] double occupancy() const noexcept {
+    return main_slots == 0 ? 0 : static_cast<double>(keys) / static_cast<double>(main_slots);
+  }
+};
+
+class Store {
+ public:
+  /// Stops when any member fails. Does not wait for the others' stores; operations do. Throws
+  /// Error.
+  explicit Store(Fabric& fabric, StoreOptions options = {});
+  /// Goes on as its membership does. The progress must outlive the store.
+  explicit Store(remote::Progress& progress, StoreOptions options = {});
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // --- one key; values are 0 to kMaxStoreValueBytes long, and copied by the call -----------------
+  [[nodiscard]] StoreOperation get(StoreKey key);
+  [[nodiscard]] StoreOperation put(StoreKey key, std::span<const std::byte> value,
+                                   std::uint64_t ttl_ns = kNoExpiry);
+  [[nodiscard]] StoreOperation put(StoreKey key, std::string_view value,
+                                   std::uint64_t ttl_ns = kNoExpiry);
+  /// Only if the key is absent; changed() says whether it was.
+  [[nodiscard]] StoreOperation insert(StoreKey key, std::span<const std::byte> value,
+                                      std::uint64_t ttl_ns = kNoExpiry);
+  /// Only if the key is present.
+  [[nodiscard]] StoreOperation replace(StoreKey key, std::span<const std::byte> value,
+                                       std::uint64_t ttl_ns = kNoExpiry);
+  [[nodiscard]] StoreOperation erase(StoreKey key);
+  /// Only if the key has this version; 0: if it is absent.
+  [[nodiscard]] StoreOperation compare_and_set(StoreKey key, std::uint64_t version,
+                                               std::span<const std::byte> value,
+                                               std::uint64_t ttl_ns = kNoExpiry);
+  /// Reads, decides, and writes, with no other change of the key in between.
+  [[nodiscard]] StoreOperation update(StoreKey key, StoreUpdater updater);
+  /// Changes the time to live, not the value; only if the key is present.
+  [[nodiscard]] StoreOperation expire(StoreKey key, std::uint64_t ttl_ns);
+  /// Asks all members that are left how many keys they have: keys(). A member that died in the
+  /// middle of an insert or erase may leave the count wrong by one.
+  [[nodiscard]] StoreOperation count();
+
+  // --- the same with an operation of the caller's, which is given up if it is under way ----------
+  void get(StoreOperation& operation, StoreKey key) noexcept;
+  void put(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
+           std::uint64_t ttl_ns = kNoExpiry) noexcept;
+  void insert(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
+              std::uint64_t ttl_ns = kNoExpiry) noexcept;
+  void replace(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
+               std::uint64_t ttl_ns = kNoExpiry) noexcept;
+  void erase(StoreOperation& operation, StoreKey key) noexcept;
+  void compare_and_set(StoreOperation& operation, StoreKey key, std::uint64_t version,
+                       std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry) noexcept;
+  void update(StoreOperation& operation, StoreKey key, StoreUpdater updater) noexcept;
+  void expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns) noexcept;
+
+  // --- many keys: StoreBatch (several calls at once), StoreScan (all members' entries) -----------
+  /// Calls `see` for the entries of this member's part, each of which was there at some moment of
+  /// the call. `see` must not use the store.
+  void for_each_local(const std::function<void(const StoreEntry& entry)>& see) const;
+
+  // --- progress ----------------------------------------------------------------------------------
+  std::size_t poll() { return progress().poll(); }
+  [[nodiscard]] remote::Progress& progress() const noexcept;
+  [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
+
+  // --- figures -----------------------------------------------------------------------------------
+  [[nodiscard]] Rank home_of(StoreKey key) const noexcept;
+  [[nodiscard]] StoreStatistics statistics() const;
+
+ private:
+  friend class StoreOperation;
+  friend class StoreScan;
+  std::unique_ptr<store::State> state_;
+};
+
+}  // namespace dunlin

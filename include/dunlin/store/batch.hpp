@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <dunlin/store/operation.hpp>
+
+namespace dunlin {
+
+/// A StoreBatch is several calls on a store that are under way at once: multi-get, multi-put, or a
+/// mixture. Each takes effect by itself; the batch is no transaction. It keeps its operations when
+/// it is cleared, so that a batch that is used again allocates nothing.
+///
+///     dunlin::StoreBatch batch(store);
+///     batch.get("a");
+///     batch.put("b", value);
+///     batch.wait();
+///     for (std::size_t i = 0; i < batch.size(); ++i) use(batch[i].found(), batch[i].value());
+class StoreBatch {
+ public:
+  explicit StoreBatch(Store& store) noexcept : store_(store) {}
+
+  // Each starts a further operation, the one with the number size() - 1 from then on.
+  StoreOperation& get(StoreKey key);
+  StoreOperation& put(StoreKey key, std::span<const std::byte> value,
+                      std::uint64_t ttl_ns = kNoExpiry);
+  StoreOperation& insert(StoreKey key, std::span<const std::byte> value,
+                         std::uint64_t ttl_ns = kNoExpiry);
+  StoreOperation& erase(StoreKey key);
+
+  [[nodiscard]] std::size_t size() const noexcept { return used_; }
+  [[nodiscard]] StoreOperation& operator[](std::size_t i) { return *operations_.at(i); }
+  [[nodiscard]] bool finished() const noexcept;
+  /// `ok`, or the first that is not.
+  remote::Status wait(std::uint64_t timeout_ns = remote::kForever);
+  /// Abandons what is under way.
+  void clear() noexcept;
+
+ private:
+  StoreOperation& next();
+  Store& store_;
+  std::vector<std::unique_ptr<StoreOperation>> operations_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace dunlin

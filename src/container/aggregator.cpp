@@ -1,0 +1,276 @@
+#include "container/aggregator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/fabric/memory.hpp>
+
+/// Batches of elements, from each member to each.
+namespace dunlin::container {
+
+namespace {
+
+constexpr std::uint64_t kHandledAt = 8, kRefusedAt = 0;  // in a target's line
+
+/// The word that publishes a batch: its number, and how many elements it has.
+constexpr std::uint64_t head_of(std::uint64_t number, std::uint32_t count) noexcept {
+  return (number + 1) << 16 | count;
+}
+
+AggregatorSpec checked_spec(AggregatorSpec spec) {
+  check_name("aggregator", spec.name);
+  const auto refuse = [&](const std::string& why) {
+    throw Error("aggregator '" + spec.name + "': " + why);
+  };
+  if (spec.element_bytes > kMaxElementBytes)
+    refuse("an element has more than " + std::to_string(kMaxElementBytes) +
+           " bytes (kMaxElementBytes)");
+  if (spec.elements == 0 || spec.elements > kMaxBatchElements)
+    refuse("a batch has 1 to " + std::to_string(kMaxBatchElements) +
+           " elements (kMaxBatchElements)");
+  if (spec.batches == 0 || spec.batches > kMaxBatchesUnderWay)
+    refuse("1 to " + std::to_string(kMaxBatchesUnderWay) +
+           " batches may be under way (kMaxBatchesUnderWay)");
+  return spec;
+}
+
+std::string layout_of(const AggregatorSpec& spec) {
+  return "aggregator\nelement " + std::to_string(spec.element_bytes) + "\nelements " +
+         std::to_string(spec.elements) + "\nbatches " + std::to_string(spec.batches);
+}
+
+}  // namespace
+
+AggregatorState::AggregatorState(Containers& its_containers, AggregatorSpec its_spec,
+                                 AggregatorCore::Handler its_handler)
+    : containers(its_containers),
+      hub(its_containers.hub()),
+      spec(checked_spec(std::move(its_spec))),
+      handler(std::move(its_handler)),
+      batch_bytes(kCacheLineBytes +
+                  round_up(std::size_t{spec.elements} * spec.element_bytes, kCacheLineBytes)),
+      lines_bytes(std::uint64_t{hub.progress.size()} * kCacheLineBytes),
+      targets(hub.progress.size()),
+      origins(hub.progress.size()),
+      image(batch_bytes),
+      site(hub, "aggregator", spec.name,
+           lines_bytes + hub.progress.size() * spec.batches * batch_bytes, layout_of(spec)) {
+  for (Target& target : targets) target.memory.resize(spec.batches * batch_bytes);
+  hub.add(site.id(), *this);
+  site.announce();
+}
+
+AggregatorState::~AggregatorState() {
+  for (Target& target : targets) hub.fabric.abandon(target.completion);
+  for (Origin& origin : origins) hub.fabric.abandon(origin.completion);
+  hub.remove(site.id());
+}
+
+// --- the origin ----------------------------------------------------------------------------------
+
+void AggregatorState::look_at(Rank to) noexcept {
+  Target& target = targets[to];
+  const std::byte* const line = site.memory() + std::uint64_t{to} * kCacheLineBytes;
+  const std::uint64_t handled =
+      memory::load(*reinterpret_cast<const std::uint64_t*>(line + kHandledAt));
+  if (handled <= target.handled || handled > target.open) return;  // it may write anything there
+  target.handled = handled;
+  target.refused = memory::load(*reinterpret_cast<const std::uint64_t*>(line + kRefusedAt));
+}
+
+bool AggregatorState::has_room(Rank to) noexcept {
+  Target& target = targets[to];
+  if (!target.sending && target.filled < spec.elements) {
+    if (target.open - target.handled < spec.batches) return true;
+    look_at(to);
+    return target.open - target.handled < spec.batches;
+  }
+  send_open(to);
+  return !target.sending && target.filled < spec.elements &&
+         target.open - target.handled < spec.batches;
+}
+
+std::byte* AggregatorState::push(Rank to) noexcept {
+  if (to >= targets.size() || targets[to].lost || !has_room(to)) return nullptr;
+  Target& target = targets[to];
+  return batch_of(target) + kCacheLineBytes + std::size_t{target.filled++} * spec.element_bytes;
+}
+
+void AggregatorState::finish_batch(Target& target) noexcept {
+  ++target.open;
+  target.filled = 0;
+  target.accepted = 0;
+  target.sending = false;
+}
+
+void AggregatorState::send_open(Rank to) noexcept {
+  Target& target = targets[to];
+  if (target.filled == 0 || target.lost) return;
+  std::byte* const batch = batch_of(target);
+  if (to == hub.fabric.rank()) {  // handed over here
+    if (handing_over) return;
+    handing_over = true;
+    Origin& own = origins[to];
+    const std::size_t offset = own.taken * spec.element_bytes;
+    const std::size_t left = target.filled - own.taken;
+    const Handled done =
+        handler(to, std::span(batch + kCacheLineBytes + offset, left * spec.element_bytes), left);
+    handing_over = false;
+    own.taken += std::min(done.taken, left);
+    target.refused += done.refused;
+    if (own.taken < target.filled) return hub.look_again_soon();
+    own.taken = 0;
+    finish_batch(target);
+    target.handled = target.open;
+    return;
+  }
+  if (site.fault(to) != remote::Status::ok) {
+    target.lost = true;
+    return;
+  }
+  // The batch before it has been posted as a whole, and its place was handled: nobody reads here.
+  const std::uint64_t at = ring_at(hub.fabric.rank(), target.open);
+  if (!target.sending) {
+    const std::uint64_t head = head_of(target.open, target.filled);
+    std::memcpy(batch, &head, sizeof head);
+    target.sending = true;
+  }
+  const std::array operations{
+      put(to, site.region(), at + kCacheLineBytes, batch + kCacheLineBytes,
+          std::size_t{target.filled} * spec.element_bytes),
+      write(to, site.region(), at, batch, kWordBytes).notify(target.completion)};
+  switch (site.post(to, operations, target.accepted)) {
+    case Site::Posted::all:
+      return finish_batch(target);
+    case Site::Posted::later:
+      return;
+    case Site::Posted::never:
+      target.lost = true;
+      return;
+  }
+}
+
+bool AggregatorState::taken_by(Rank to) const noexcept {
+  const Target& target = targets[to];
+  return target.filled == 0 && target.handled == target.open;
+}
+
+// --- the target ----------------------------------------------------------------------------------
+
+/// CON-B1: a batch is looked at once its head says so, and then the next number is waited for.
+std::size_t AggregatorState::take_from(Rank from) {
+  Origin& origin = origins[from];
+  std::size_t done = 0;
+  for (;;) {
+    const std::byte* const batch = site.memory() + ring_at(from, origin.next);
+    const std::uint64_t head = memory::load(*reinterpret_cast<const std::uint64_t*>(batch));
+    const std::size_t count = head & 0xffff;
+    if (head >> 16 != origin.next + 1 || count == 0 || count > spec.elements) break;
+    if (origin.taken >= count) break;  // the origin has changed what it had published
+    const std::size_t left = count - origin.taken;
+    memory::copy_unwatched(image.data(),
+                           batch + kCacheLineBytes + origin.taken * spec.element_bytes,
+                           left * spec.element_bytes);
+    const Handled now = handler(from, std::span(image).first(left * spec.element_bytes), left);
+    origin.taken += std::min(now.taken, left);
+    origin.refused += now.refused;
+    done += now.taken;
+    if (origin.taken < count) {
+      hub.look_again_soon();
+      break;
+    }
+    origin.taken = 0;
+    ++origin.next;
+  }
+  if (origin.told != origin.next) acknowledge(from);
+  return done;
+}
+
+/// What is said twice is said again later: only the last number counts.
+void AggregatorState::acknowledge(Rank from) noexcept {
+  Origin& origin = origins[from];
+  if (!origin.completion.finished() || site.fault(from) != remote::Status::ok) return;
+  origin.word = {origin.refused, origin.next};
+  const Operation tell =
+      write(from, site.region(), std::uint64_t{hub.fabric.rank()} * kCacheLineBytes,
+            origin.word.data(), sizeof origin.word)
+          .notify(origin.completion);
+  std::size_t accepted = 0;
+  if (site.post(from, std::span(&tell, 1), accepted) == Site::Posted::all)
+    origin.told = origin.next;
+}
+
+std::size_t AggregatorState::poll_part() {
+  if (handing_over) return 0;
+  handing_over = true;
+  std::size_t done = 0;
+  const Rank self = hub.fabric.rank();
+  for (Rank rank = 0; rank < origins.size(); ++rank)
+    if (rank != self) done += take_from(rank);
+  handing_over = false;
+  for (Rank rank = 0; rank < targets.size(); ++rank) {
+    Target& target = targets[rank];
+    if (target.sending || target.filled == spec.elements) send_open(rank);
+  }
+  return done;
+}
+
+void AggregatorState::members_changed() {
+  for (Rank rank = 0; rank < targets.size(); ++rank)
+    if (hub.gone(rank)) targets[rank].lost = true;
+}
+
+// --- the interface -------------------------------------------------------------------------------
+
+AggregatorCore::AggregatorCore(Containers& containers, const AggregatorSpec& spec, Handler handler)
+    : state_(std::make_unique<AggregatorState>(containers, spec, std::move(handler))) {}
+AggregatorCore::~AggregatorCore() = default;
+std::byte* AggregatorCore::push(Rank to) noexcept { return state_->push(to); }
+Containers& AggregatorCore::containers() const noexcept { return state_->containers; }
+bool AggregatorCore::lost(Rank to) const noexcept {
+  return to >= state_->targets.size() || state_->targets[to].lost;
+}
+
+std::uint64_t AggregatorCore::refused() const noexcept {
+  std::uint64_t all = 0;
+  for (const auto& target : state_->targets) all += target.refused;
+  return all;
+}
+
+AggregatorWait::AggregatorWait(AggregatorCore& core) noexcept
+    : ContainerOperation(core.state_->hub), state_(*core.state_) {}
+
+void AggregatorWait::for_room(Rank to) noexcept {
+  abandon();
+  all_ = false;
+  to_ = to;
+  start();
+}
+
+void AggregatorWait::for_all() noexcept {
+  abandon();
+  all_ = true;
+  start();
+}
+
+void AggregatorWait::advance() noexcept {
+  if (!all_) {
+    if (to_ >= state_.targets.size() || state_.targets[to_].lost) return end(remote::Status::lost);
+    if (state_.has_room(to_)) end(remote::Status::ok);
+    return;
+  }
+  bool complete = true, any_lost = false;
+  for (Rank rank = 0; rank < state_.targets.size(); ++rank) {
+    const AggregatorState::Target& target = state_.targets[rank];
+    if (!target.lost) state_.send_open(rank);
+    state_.look_at(rank);
+    const bool taken = state_.taken_by(rank);
+    any_lost = any_lost || (target.lost && !taken);
+    complete = complete && (taken || target.lost);
+  }
+  if (complete) end(any_lost ? remote::Status::lost : remote::Status::ok);
+}
+
+}  // namespace dunlin::container

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <dunlin/container/calibration.hpp>
+#include <dunlin/error.hpp>
+
+#include "container/hub.hpp"
+
+namespace dunlin {
+namespace container {
+
+using remote::Status;
+
+namespace {
+
+constexpr std::uint32_t kTripsPerBatch = 16;
+constexpr std::size_t kLargeBytes = 1024;  // for what each further byte costs
+constexpr std::size_t kLargeMessage = kMaxMessageBytes - kMessageHeader;
+constexpr std::uint64_t kSharedAt = 0;             // the word to which all add
+constexpr std::uint64_t kOwnAt = kCacheLineBytes;  // a line for each member
+constexpr std::uint64_t kRoomFor = 4096;
+
+}  // namespace
+
+/// Answers each request with as many bytes as it has.
+struct CalibrationState final : Served {
+  explicit CalibrationState(Containers& containers)
+      : hub(containers.hub()),
+        data_at(round_up(kOwnAt + hub.progress.size() * kCacheLineBytes, kRoomFor)),
+        site(hub, "calibration", "costs", data_at + hub.progress.size() * kRoomFor,
+             "calibration 1") {
+    hub.add(site.id(), *this);
+    site.announce();
+  }
+  ~CalibrationState() override {
+    hub.fabric.abandon(done);
+    hub.remove(site.id());
+  }
+  CalibrationState(const CalibrationState&) = delete;
+  CalibrationState& operator=(const CalibrationState&) = delete;
+
+  std::size_t poll_part() override { return 0; }
+  void members_changed() override {}
+  void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override {
+    if (head.kind != MessageKind::request) return;
+    hub.send(from,
+             {.container = head.container,
+              .call = head.call,
+              .kind = MessageKind::reply,
+              .status = static_cast<std::uint8_t>(Status::ok)},
+             content);
+  }
+
+  [[nodiscard]] std::uint64_t own_word() const noexcept {
+    return kOwnAt + std::uint64_t{hub.fabric.rank()} * kCacheLineBytes;
+  }
+  [[nodiscard]] std::uint64_t own_data() const noexcept {
+    return data_at + std::uint64_t{hub.fabric.rank()} * kRoomFor;
+  }
+  void demand(Rank target) const {
+    if (target != hub.fabric.rank() && site.fault(target) == Status::ok && !hub.progress.stopped())
+      return;
+    throw Error(
+        "calibration: member " + std::to_string(target) +
+        (target == hub.fabric.rank() ? " is this one, and another is to be measured" : " is lost"));
+  }
+  /// Posts, and polls until it is done.
+  void trip(Rank target, std::span<const Operation> batch) {
+    std::size_t accepted = 0;
+    while (site.post(target, batch, accepted) != Site::Posted::all) {
+      demand(target);
+      hub.progress.poll();
+    }
+    while (!done.finished()) {
+      hub.progress.poll();
+      if (hub.progress.stopped()) demand(target);
+    }
+    if (done.failed()) demand(target);
+  }
+  void trip(Rank target, const Operation& one) { trip(target, std::span(&one, 1)); }
+  template <class Once>
+  double median_ns(std::uint32_t batches, const Once& once) {
+    std::vector<double> times(std::max(batches, 1U));
+    for (double& time : times) {
+      const std::uint64_t start = hub.fabric.now_ns();
+      for (std::uint32_t i = 0; i < kTripsPerBatch; ++i) once();
+      time = static_cast<double>(hub.fabric.now_ns() - start) / kTripsPerBatch;
+    }
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, middle);
+    return *middle;
+  }
+
+  Hub& hub;
+  std::uint64_t data_at;
+  Site site;
+  Completion done;
+};
+
+namespace {
+
+/// A request and its reply.
+class Echo final : public ContainerOperation {
+ public:
+  Echo(CalibrationState& state, Rank target) noexcept
+      : ContainerOperation(state.hub), state_(state), target_(target) {}
+  ~Echo() override { abandon(); }
+  void run(std::size_t bytes) {
+    bytes_ = bytes;
+    asked_ = false;
+    start();
+    while (!finished()) {
+      state_.hub.progress.poll();
+      if (state_.hub.progress.stopped()) state_.demand(target_);
+    }
+    if (!ok()) state_.demand(target_);
+  }
+
+ private:
+  void advance() noexcept override {
+    if (const Status fault = state_.site.fault(target_); fault != Status::ok) return end(fault);
+    if (answered_ && asked_) return end(answer_);
+    if (asked_ || !state_.site.connected(target_)) return;
+    const Hub::Asked asked = hub_.ask(*this, target_, {.container = state_.site.id()},
+                                      std::span(content_).first(bytes_));
+    if (asked == Hub::Asked::never) return end(Status::lost);
+    asked_ = asked == Hub::Asked::yes;
+  }
+  void clean_up() noexcept override { hub_.forget(*this); }
+  void replied(Status status, bool, std::span<const std::byte>) noexcept override {
+    answer_ = status == Status::ok ? status : Status::lost;
+  }
+
+  CalibrationState& state_;
+  Rank target_;
+  std::size_t bytes_ = 0;
+  bool asked_ = false;
+  std::array<std::byte, kLargeMessage> content_{};
+};
+
+double of_each_byte(double large_ns, double small_ns, std::size_t bytes) {
+  return std::max(large_ns - small_ns, 0.0) / static_cast<double>(bytes - kWordBytes);
+}
+
+}  // namespace
+}  // namespace container
+
+Calibration::Calibration(Containers& containers)
+    : state_(std::make_unique<container::CalibrationState>(containers)) {}
+Calibration::~Calibration() = default;
+
+ComponentCosts Calibration::measure(Rank target, std::uint32_t batches) {
+  using namespace container;
+  CalibrationState& at = *state_;
+  at.demand(target);
+  const RegionId region = at.site.region();
+  std::vector<std::uint64_t> memory(kLargeBytes / kWordBytes);
+  std::uint64_t before = 0, expected = 0;
+  const auto reads = [&](std::size_t bytes) {
+    return [&, bytes] {
+      at.trip(target, read(target, region, at.own_data(), memory.data(), bytes).notify(at.done));
+    };
+  };
+  const auto write_of = [&](std::size_t bytes, std::uint64_t offset) {
+    return write(target, region, at.own_data() + offset, memory.data(), bytes)
+        .notify(at.done, Notify::remotely);
+  };
+  const auto writes = [&](std::size_t bytes) {
+    return [&, bytes] { at.trip(target, write_of(bytes, 0)); };
+  };
+  const auto write_pair = [&] {
+    at.trip(target, std::array{write_of(kWordBytes, 0), write_of(kWordBytes, kCacheLineBytes)});
+  };
+  const auto swap = [&] {
+    at.trip(target, compare_swap(target, region, at.own_word(), expected, expected + 1, &before)
+                        .notify(at.done));
+    expected = before == expected ? expected + 1 : before;
+  };
+  const auto add = [&] {
+    at.trip(target, fetch_add(target, region, at.own_word(), 1, &before).notify(at.done));
+  };
+  Echo echo(at, target);
+  const auto echoes = [&](std::size_t bytes) { return [&, bytes] { echo.run(bytes); }; };
+
+  ComponentCosts costs;
+  static_cast<void>(at.median_ns(batches / 4, reads(kWordBytes)));  // all is warm after that
+  costs.read_ns = at.median_ns(batches, reads(kWordBytes));
+  costs.write_ns = at.median_ns(batches, writes(kWordBytes));
+  costs.compare_swap_ns = at.median_ns(batches, swap);
+  costs.fetch_add_ns = at.median_ns(batches, add);
+  costs.message_ns = at.median_ns(batches, echoes(kWordBytes));
+  costs.byte_ns =
+      of_each_byte(at.median_ns(batches, reads(kLargeBytes)), costs.read_ns, kLargeBytes);
+  costs.message_byte_ns =
+      of_each_byte(at.median_ns(batches, echoes(kLargeMessage)), costs.message_ns, kLargeMessage);
+  costs.batched_ns = std::max(at.median_ns(batches, write_pair) - costs.write_ns, 0.0);
+  return costs;
+}
+
+double Calibration::measure_shared_word(Rank target, std::uint32_t batches) {
+  using namespace container;
+  CalibrationState& at = *state_;
+  at.demand(target);
+  std::uint64_t before = 0;
+  return at.median_ns(batches, [&] {
+    at.trip(target, fetch_add(target, at.site.region(), kSharedAt, 1, &before).notify(at.done));
+  });
+}
+
+}  // namespace dunlin

@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <poll.h>
+
+#include <dunlin/daemon.hpp>
+
+#include "daemon/attached_space.hpp"
+
+namespace dunlin {
+namespace {
+
+/// How often a daemon that is not there is looked for.
+constexpr int kLookMs = 10;
+
+}  // namespace
+
+std::unique_ptr<SegmentSpace> attach(const AttachOptions& options) {
+  const attached::Place place{options.group, options.socket, options.access_group};
+  attached::check(place);
+  const auto now_ms = [] { return read_clock_ns(CLOCK_MONOTONIC) / 1'000'000; };
+  const std::uint64_t end_ms = now_ms() + options.timeout_ms;
+  std::optional<Descriptor> socket;
+  for (;;) {
+    if (!socket) socket = attached::connect_to(place);
+    if (socket) {
+      std::optional<attached::Welcome> welcome = attached::receive(*socket, place);
+      if (welcome && welcome->hung_up) {
+        socket.reset();
+      } else if (welcome) {
+        return SegmentAccess::space_over(
+            std::make_unique<attached::AttachedSpace>(std::move(*socket), *welcome, place));
+      }
+    }
+    const std::uint64_t now = now_ms();
+    if (now >= end_ms)
+      throw Error(describe(place) + " did not " + (socket ? "answer" : "come") + " within " +
+                  std::to_string(options.timeout_ms) +
+                  " ms; is `dunlin daemon` running on this host?");
+    pollfd waiting{.fd = socket ? socket->get() : -1, .events = POLLIN, .revents = 0};
+    const std::uint64_t left_ms = end_ms - now;
+    const auto longest = socket ? left_ms : std::min<std::uint64_t>(left_ms, kLookMs);
+    static_cast<void>(
+        ::poll(&waiting, 1, static_cast<int>(std::min<std::uint64_t>(longest, 60'000))));
+  }
+}
+
+}  // namespace dunlin

@@ -1,0 +1,275 @@
+#include "daemon/attached_space.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace dunlin::attached {
+
+using remote::Status;
+using Kind = SegmentAccess::Kind;
+
+namespace {
+
+std::size_t lead_of(const void* memory) noexcept {
+  return reinterpret_cast<std::uintptr_t>(memory) % kWordBytes;
+}
+
+/// The number of an operation that waits for a reply: of its request, and the slot.
+constexpr std::uint64_t number_of(const Request& request) noexcept {
+  return request.number * kMaxAttachedOperations + request.slot;
+}
+constexpr std::uint32_t slot_of(std::uint64_t number) noexcept {
+  return static_cast<std::uint32_t>(number % kMaxAttachedOperations);
+}
+
+std::unique_ptr<AttachedBackend> make_backend(Descriptor socket, const SharedMemory& memory,
+                                              AttachedMembers& members, const std::string& daemon,
+                                              const Packet& packet) {
+  return std::make_unique<AttachedBackend>(std::move(socket), control_of(memory.memory().data()),
+                                           members, daemon, packet);
+}
+
+}  // namespace
+
+AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const Place& place)
+    : name_(welcome.packet.space.data()),
+      group_(welcome.packet.group.data()),
+      daemon_(attached::describe(place)),
+      rank_(welcome.packet.rank),
+      group_members_(welcome.packet.members),
+      layout_{welcome.packet.slots, welcome.packet.transfer_bytes},
+      memory_(welcome.memory, layout_.bytes()),
+      slots_(layout_.slots) {
+  auto backend = make_backend(std::move(socket), memory_, members_, daemon_, welcome.packet);
+  backend_ = backend.get();
+  FabricSetup setup{.kind = "attached",
+                    .description = "attached to the " + daemon_,
+                    .group = group_,
+                    .rank = 0,
+                    .names = {""},
+                    .properties = {}};
+  setup.properties.max_peers = 1;
+  setup.sleeper.emplace();
+  fabric_ = make_fabric(std::move(setup), std::move(backend));
+  progress_ = std::make_unique<remote::Progress>(*fabric_, members_);
+  free_.reserve(layout_.slots);
+  for (std::uint32_t slot = layout_.slots; slot > 0; --slot)
+    free_.push_back(static_cast<std::uint16_t>(slot - 1));
+  progress_->add(*this);
+}
+
+AttachedSpace::~AttachedSpace() { progress_->remove(*this); }
+
+std::string AttachedSpace::text_of(Rank rank) const {
+  if (rank == Placement::kInTurn) return "a member in turn";
+  if (rank == Placement::kHere || rank == rank_)
+    return "member " + std::to_string(rank_) + " (the daemon)";
+  return "member " + std::to_string(rank) + (rank < group_members_ ? "" : " (there is none)");
+}
+
+std::vector<Key> AttachedSpace::lost() const {
+  std::vector<Key> all;
+  for (const std::uint64_t key : lost_) all.push_back(Key{key});
+  return all;
+}
+
+// --- requests ------------------------------------------------------------------------------------
+
+void AttachedSpace::advance(SegmentOperation& op) noexcept {
+  if (std::uint64_t& number = SegmentAccess::number(op); number != 0) {  // and its reply has come
+    number = 0;
+    const Status status = SegmentAccess::answer(op);
+    if (status == Status::lost) lost_.insert(SegmentAccess::request(op).key.value);
+    return SegmentAccess::end(op, status);
+  }
+  if (SegmentAccess::request(op).kind == Kind::none) return SegmentAccess::end(op, Status::ok);
+  if (free_.empty()) return;
+  alignas(kCacheLineBytes) Request request{};
+  request.slot = free_.back();
+  if (!describe(op, request)) return;
+  free_.pop_back();
+  Slot& slot = slots_[request.slot];
+  post(request);
+  slot = {.operation = &op, .request = request, .taken = true};
+  SegmentAccess::number(op) = number_of(request);
+  AttachedBackend::wait_with(SegmentAccess::completion(op));
+}
+
+/// Fills in all but the number, and the slot's buffer; if there can be no such request, the
+/// operation has ended.
+bool AttachedSpace::describe(const SegmentOperation& op, Request& request) noexcept {
+  const SegmentAccess::Request& call = SegmentAccess::request(op);
+  auto& ending = const_cast<SegmentOperation&>(op);
+  request.key = call.key.value;
+  switch (call.kind) {
+    case Kind::none:
+      return false;
+    case Kind::allocate:
+      request.call = Call::allocate;
+      describe_allocation(op, request);
+      return true;
+    case Kind::find: {
+      const std::string& name = SegmentAccess::name(op);
+      if (name.size() > kMaxSegmentNameBytes) {
+        SegmentAccess::end(ending, Status::unknown);
+        return false;
+      }
+      request.call = Call::find;
+      request.bytes = static_cast<std::uint32_t>(name.size());
+      alignas(kWordBytes) std::array<char, kMaxSegmentNameBytes> text{};
+      std::copy(name.begin(), name.end(), text.begin());
+      memory::place(buffer(request.slot), text.data(), text.size());
+      return true;
+    }
+    case Kind::release:
+      request.call = Call::release;
+      return true;
+    case Kind::lock:
+      request.call = call.try_only ? Call::try_lock : Call::lock;
+      return true;
+    case Kind::unlock:
+      request.call = Call::unlock;
+      return true;
+    case Kind::get:
+    case Kind::put:
+      break;
+  }
+  const std::size_t lead = lead_of(call.memory);
+  if (call.bytes > layout_.transfer_bytes - lead || lead != call.offset % kWordBytes) {
+    const bool fits = call.bytes <= layout_.transfer_bytes - lead;
+    SegmentAccess::end(ending, fits && call.bytes > 0 ? Status::misaligned
+                               : fits                 ? Status::out_of_range
+                                                      : Status::over_quota);
+    return false;
+  }
+  request.offset = call.offset;
+  request.bytes = static_cast<std::uint32_t>(call.bytes);
+  if (call.kind == Kind::get) {
+    request.call = Call::get;
+    const bool one = call.wanted_version != UINT64_MAX;
+    request.argument = one ? call.wanted_version : call.known_version;
+    request.flags = static_cast<std::uint8_t>((one ? kOneVersion : 0) |
+                                              (lead + call.bytes <= kReplyInline ? kIsInline : 0));
+    return true;
+  }
+  request.call = Call::put;
+  if (lead + call.bytes <= kRequestInline) {
+    request.flags = kIsInline;
+    std::memcpy(request.data.data() + lead, call.memory, call.bytes);
+  } else {
+    memory::copy_unwatched(buffer(request.slot) + lead, call.memory, call.bytes);
+  }
+  return true;
+}
+
+void AttachedSpace::describe_allocation(const SegmentOperation& op,
+                                        const Request& request) noexcept {
+  const SegmentAccess::Request& call = SegmentAccess::request(op);
+  const std::string& name = SegmentAccess::name(op);
+  alignas(kWordBytes) Wish wish{};
+  wish.bytes = call.bytes;
+  wish.stale_ns = call.stale_ns;
+  wish.coherence = static_cast<std::uint32_t>(call.coherence);
+  wish.versions = call.versions;
+  wish.copies = call.copies;
+  wish.place = call.place;
+  wish.name_bytes = static_cast<std::uint32_t>(name.size());
+  std::copy(name.begin(), name.end(), wish.name.begin());
+  memory::place(buffer(request.slot), &wish, sizeof wish);
+}
+
+void AttachedSpace::post(Request& request) noexcept {
+  request.number = requests_ + 1;
+  publish(memory_.memory().data() + layout_.request_at(requests_), request);
+  ++requests_;
+  backend_->ring_if_daemon_rests();
+}
+
+/// Nobody waits for the reply any more. A lock that comes all the same is given back then.
+void AttachedSpace::clean_up(SegmentOperation& op) noexcept {
+  std::uint64_t& number = SegmentAccess::number(op);
+  if (number == 0) {
+    const bool gave_up = op.status() == Status::abandoned || op.status() == Status::timed_out;
+    if (gave_up && SegmentAccess::request(op).kind == Kind::unlock)
+      undo(Call::unlock, SegmentAccess::request(op).key);
+    return;
+  }
+  Slot& slot = slots_[slot_of(number)];
+  number = 0;
+  slot.operation = nullptr;
+  if (slot.request.call != Call::lock) return;
+  alignas(kCacheLineBytes) Request cancel{};
+  cancel.slot = slot.request.slot;
+  cancel.call = Call::cancel;
+  cancel.argument = slot.request.number;
+  post(cancel);
+}
+
+// --- replies -------------------------------------------------------------------------------------
+
+std::size_t AttachedSpace::poll_part() {
+  std::size_t done = 0;
+  alignas(kCacheLineBytes) Reply reply;
+  while (take(reply, memory_.memory().data() + layout_.reply_at(replies_), replies_ + 1)) {
+    ++replies_;
+    ++done;
+    __builtin_prefetch(memory_.memory().data() + layout_.reply_at(replies_));
+    take_reply(reply);
+  }
+  if (!undo_.empty()) send_undone();
+  return done;
+}
+
+void AttachedSpace::take_reply(const Reply& reply) {
+  if (reply.slot >= slots_.size() || !slots_[reply.slot].taken)
+    return members_.stop("the " + daemon_ + " replied to what was not asked");
+  Slot& slot = slots_[reply.slot];
+  const Request request = slot.request;
+  SegmentOperation* const op = std::exchange(slot.operation, nullptr);
+  if (op != nullptr) take_result(*op, request, reply);
+  slot.taken = false;
+  free_.push_back(reply.slot);
+  if (op != nullptr || static_cast<Status>(reply.status) != Status::ok) return;
+  if (request.call == Call::lock || request.call == Call::try_lock)
+    undo(Call::unlock, Key{request.key});
+  if (request.call == Call::allocate) undo(Call::release, Key{reply.key});
+}
+
+void AttachedSpace::take_result(SegmentOperation& op, const Request& request,
+                                const Reply& reply) noexcept {
+  const SegmentAccess::Request& call = SegmentAccess::request(op);
+  Outcome& outcome = SegmentAccess::outcome(op);
+  if (reply.key != 0) outcome.key = Key{reply.key};
+  outcome.version = reply.version;
+  outcome.unchanged = (reply.flags & kUnchanged) != 0;
+  outcome.recovered = (reply.flags & kRecovered) != 0;
+  const auto status = static_cast<Status>(reply.status);
+  if (request.call == Call::get && status == Status::ok && !outcome.unchanged) {
+    const std::size_t lead = request.offset % kWordBytes;
+    if ((request.flags & kIsInline) != 0) {
+      std::memcpy(call.memory, reply.data.data() + lead, call.bytes);
+    } else {
+      memory::copy_unwatched(call.memory, buffer(request.slot) + lead, call.bytes);
+    }
+  }
+  SegmentAccess::answer(op) = status == Status::under_way ? Status::lost : status;
+  AttachedBackend::end_wait(SegmentAccess::completion(op));
+}
+
+void AttachedSpace::undo(Call call, Key key) { undo_.push_back({call, key}); }
+
+void AttachedSpace::send_undone() noexcept {
+  while (!undo_.empty() && !free_.empty()) {
+    alignas(kCacheLineBytes) Request request{};
+    request.slot = free_.back();
+    request.call = undo_.back().call;
+    request.key = undo_.back().key.value;
+    free_.pop_back();
+    undo_.pop_back();
+    post(request);
+    slots_[request.slot] = {.operation = nullptr, .request = request, .taken = true};
+  }
+}
+
+}  // namespace dunlin::attached

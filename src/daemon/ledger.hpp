@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <dunlin/segment/spec.hpp>
+
+/// Whose segments are how large: of those that clients of a daemon have allocated. An account is a
+/// client's, for segments that go with it, or a user's, for segments with a name, which stay.
+namespace dunlin::attached {
+
+class Ledger {
+ public:
+  using Account = std::uint64_t;
+  [[nodiscard]] static constexpr Account of_user(std::uint32_t user) noexcept {
+    return std::uint64_t{1} << 63 | user;
+  }
+
+  /// False, and nothing is charged, if the account would have more than `most`.
+  [[nodiscard]] bool charge(Account account, std::uint64_t bytes, std::uint64_t most) {
+    std::uint64_t& used = used_[account];
+    if (bytes > most || used > most - bytes) return false;
+    used += bytes;
+    return true;
+  }
+  void refund(Account account, std::uint64_t bytes) noexcept {
+    const auto found = used_.find(account);
+    if (found == used_.end()) return;
+    found->second -= bytes;
+    if (found->second == 0) used_.erase(found);
+  }
+  /// A segment exists for which so much was charged.
+  void record(Key key, Account account, std::uint64_t bytes) {
+    segments_[key.value] = {account, bytes};
+  }
+  /// It exists no more.
+  void forget(Key key) noexcept {
+    const auto found = segments_.find(key.value);
+    if (found == segments_.end()) return;
+    refund(found->second.account, found->second.bytes);
+    segments_.erase(found);
+  }
+  [[nodiscard]] std::vector<Key> segments_of(Account account) const {
+    std::vector<Key> all;
+    for (const auto& [key, segment] : segments_)
+      if (segment.account == account) all.push_back(Key{key});
+    return all;
+  }
+  [[nodiscard]] std::uint64_t used(Account account) const noexcept {
+    const auto found = used_.find(account);
+    return found == used_.end() ? 0 : found->second;
+  }
+
+ private:
+  struct Segment {
+    Account account;
+    std::uint64_t bytes;
+  };
+  std::unordered_map<Account, std::uint64_t> used_;
+  std::unordered_map<std::uint64_t, Segment> segments_;
+};
+
+}  // namespace dunlin::attached

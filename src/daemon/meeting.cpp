@@ -1,0 +1,204 @@
+#include "daemon/meeting.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "fabric/names.hpp"
+
+namespace dunlin::attached {
+namespace {
+
+constexpr int kDaemonBacklog = 128;
+constexpr std::string_view kSuffix = ".daemon";
+
+Descriptor new_socket() {
+  return Descriptor(checked(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+                            "making a socket for a daemon"));
+}
+
+sockaddr_un address_in_files(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(path.begin(), path.end(), std::begin(address.sun_path));
+  return address;
+}
+
+bool is_at(const Descriptor& socket, const std::string& path) noexcept {
+  const sockaddr_un address = address_in_files(path);
+  return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+/// A daemon that was killed has left its socket behind.
+Descriptor listen_in_files(const Place& place, std::uint32_t mode) {
+  const std::string& path = place.socket;
+  if (is_at(new_socket(), path))
+    throw Error(describe(place) + ": another daemon listens there already");
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode))
+      throw Error(describe(place) + ": there is a file that is no socket; remove it");
+    unlink(path.c_str());
+  }
+  Descriptor listener = new_socket();
+  const sockaddr_un address = address_in_files(path);
+  checked(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+          ("making the socket '" + path + "'").c_str());
+  // Nobody can connect before there is a listener.
+  checked(chmod(path.c_str(), mode), "setting the mode of a daemon's socket");
+  checked(listen(listener.get(), kDaemonBacklog), "listening at a daemon's socket");
+  return listener;
+}
+
+shm::Address address_by_name(const Place& place) {
+  return shm::address_of(shm::access_for(place.access_group), place.group + std::string(kSuffix),
+                         0);
+}
+
+bool is_text(std::span<const char> text) noexcept { return text.back() == '\0'; }
+
+}  // namespace
+
+std::string describe(const Place& place) {
+  return place.socket.empty() ? "daemon of group '" + place.group + "'"
+                              : "daemon at socket '" + place.socket + "'";
+}
+
+void check(const Place& place) {
+  if (place.socket.empty()) return check_group_name(place.group);
+  if (place.socket.size() >= sizeof(sockaddr_un::sun_path))
+    throw Error(describe(place) + ": the path must have less than " +
+                std::to_string(sizeof(sockaddr_un::sun_path)) + " bytes");
+}
+
+Descriptor listen_at(const Place& place, std::uint32_t mode) {
+  if (!place.socket.empty()) return listen_in_files(place, mode);
+  std::optional<Descriptor> listener = shm::claim(address_by_name(place), shm::Holder::is_examined);
+  if (!listener) throw Error(describe(place) + ": this host has one already");
+  return std::move(*listener);
+}
+
+void remove_socket(const Place& place) noexcept { unlink(place.socket.c_str()); }
+
+std::optional<Descriptor> connect_to(const Place& place) {
+  if (place.socket.empty()) return shm::connect_to(address_by_name(place));
+  Descriptor socket = new_socket();
+  if (is_at(socket, place.socket)) return socket;
+  if (errno == EACCES)
+    throw Error(describe(place) + ": this user may not write to that socket (see its mode)");
+  return std::nullopt;
+}
+
+shm::Counterpart counterpart_of(const Descriptor& socket, const Place& place) {
+  shm::Counterpart there = shm::counterpart_of(socket, shm::access_for(place.access_group));
+  if (!place.socket.empty()) there.admitted = true;
+  return there;
+}
+
+bool send(const Descriptor& socket, const Packet& packet, int memory) noexcept {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> space{};
+  iovec content{const_cast<Packet*>(&packet), sizeof packet};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  if (memory >= 0) {
+    message.msg_control = space.data();
+    message.msg_controllen = space.size();
+    cmsghdr* const part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(part), &memory, sizeof memory);
+  }
+  return sendmsg(socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof packet);
+}
+
+std::optional<Welcome> receive(const Descriptor& socket, const Place& place) {
+  Welcome welcome;
+  Packet& packet = welcome.packet;
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> space{};
+  iovec content{&packet, sizeof packet};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  const ssize_t got = recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  if (const cmsghdr* const part = CMSG_FIRSTHDR(&message);
+      got > 0 && part != nullptr && part->cmsg_type == SCM_RIGHTS) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(part), sizeof number);
+    welcome.memory = Descriptor(number);
+  }
+  if (got <= 0) {
+    welcome.hung_up = true;
+    return welcome;
+  }
+  if (got < 8 || packet.magic != kPacketMagic)
+    throw Error(describe(place) + ": what listens there is no daemon");
+  if (packet.version != kProtocolVersion)
+    throw Error(describe(place) + " speaks version " + std::to_string(packet.version) +
+                " of the protocol, and this program version " + std::to_string(kProtocolVersion) +
+                "; build both from one release");
+  const bool whole = got == static_cast<ssize_t>(sizeof packet) && is_text(packet.group) &&
+                     is_text(packet.space) && is_text(packet.text);
+  if (whole && packet.type == PacketType::refuse)
+    throw Error(describe(place) + " refuses this process: " + packet.text.data());
+  const Layout layout{packet.slots, packet.transfer_bytes};
+  if (!whole || packet.type != PacketType::welcome || !welcome.memory || !layout.is_sound())
+    throw Error(describe(place) + " sent what is no welcome");
+  return welcome;
+}
+
+void ring(const Descriptor& socket) noexcept {
+  const std::byte ring{};
+  // A full queue holds rings already.
+  static_cast<void>(::send(socket.get(), &ring, sizeof ring, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+void hang_up(const Descriptor& socket) noexcept { shutdown(socket.get(), SHUT_RDWR); }
+
+bool take_rings(const Descriptor& socket) noexcept {
+  // So many at most: what is left is found the next time.
+  for (int i = 0; i < 16; ++i) {
+    std::byte ring{};
+    const ssize_t got = recv(socket.get(), &ring, sizeof ring, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN;
+    if (got == 0) return false;
+  }
+  return true;
+}
+
+Descriptor make_memory(std::uint64_t bytes) {
+  Descriptor file(checked(memfd_create("dunlin-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+                          "making shared memory for a client"));
+  checked(ftruncate(file.get(), static_cast<off_t>(bytes)), "making shared memory for a client");
+  // A file that shrinks would end who reads its former end.
+  checked(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+          "sealing shared memory for a client");
+  return file;
+}
+
+SharedMemory::SharedMemory(const Descriptor& file, std::uint64_t bytes) {
+  struct stat info {};
+  checked(fstat(file.get(), &info), "looking at a daemon's shared memory");
+  if (static_cast<std::uint64_t>(info.st_size) != bytes)
+    throw Error("a daemon's shared memory has " + std::to_string(info.st_size) +
+                " bytes instead of " + std::to_string(bytes));
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (at == MAP_FAILED)
+    throw Error("mapping a daemon's shared memory failed: " + error_text(errno));
+  memory_ = {static_cast<std::byte*>(at), bytes};
+}
+
+SharedMemory::~SharedMemory() { munmap(memory_.data(), memory_.size()); }
+
+}  // namespace dunlin::attached

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <sys/types.h>
+
+#include <dunlin/limits.hpp>
+
+#include "daemon/layout.hpp"
+#include "fabric/shm/address.hpp"
+#include "fabric/system.hpp"
+
+/// How a daemon and a client find each other, and the memory that they share. The daemon speaks
+/// first: it takes a connection, asks the kernel who is there, and sends one packet. From then on a
+/// packet of one byte is a ring at the door, and the end of the connection is the other's end.
+namespace dunlin::attached {
+
+inline constexpr std::uint32_t kPacketMagic = 0x444e4c44;
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+enum class PacketType : std::uint16_t {
+  welcome = 1,  // with the shared memory
+  refuse = 2    // `text` says why; the daemon hangs up
+};
+
+struct Packet {
+  std::uint32_t magic = kPacketMagic;
+  std::uint16_t version = kProtocolVersion;
+  PacketType type = PacketType::welcome;
+  std::uint16_t slots = 0;
+  std::uint16_t needs_fence = 0;  // 1: a client must fence before it reads `daemon_rests`
+  std::uint32_t rank = 0;         // of the daemon
+  std::uint64_t transfer_bytes = 0;
+  std::uint32_t members = 0;
+  std::uint32_t beat_ms = 0;  // the client must poll so often; 0: whenever it likes
+  std::array<char, 48> group{};
+  std::array<char, 48> space{};
+  std::array<char, 128> text{};  // refuse
+};
+static_assert(offsetof(Packet, type) == 6);
+static_assert(offsetof(Packet, slots) == 8);
+static_assert(offsetof(Packet, needs_fence) == 10);
+static_assert(offsetof(Packet, rank) == 12);
+static_assert(offsetof(Packet, transfer_bytes) == 16);
+static_assert(offsetof(Packet, members) == 24);
+static_assert(offsetof(Packet, beat_ms) == 28);
+static_assert(offsetof(Packet, group) == 32);
+static_assert(offsetof(Packet, space) == 80);
+static_assert(offsetof(Packet, text) == 128);
+static_assert(sizeof(Packet) == 256);
+static_assert(kMaxGroupNameBytes < sizeof(Packet::group));
+static_assert(kMaxSpaceNameBytes < sizeof(Packet::space));
+
+/// Where a daemon is found.
+struct Place {
+  std::string group;
+  std::string socket;
+  std::string access_group;
+};
+/// For messages.
+[[nodiscard]] std::string describe(const Place& place);
+/// Throws Error.
+void check(const Place& place);
+
+/// Throws Error, also if another daemon is there.
+[[nodiscard]] Descriptor listen_at(const Place& place, std::uint32_t mode);
+/// A socket in the file system goes with its daemon.
+void remove_socket(const Place& place) noexcept;
+/// None if nobody is there now.
+[[nodiscard]] std::optional<Descriptor> connect_to(const Place& place);
+
+/// Who is at the other end. At a socket in the file system its mode has decided.
+[[nodiscard]] shm::Counterpart counterpart_of(const Descriptor& socket, const Place& place);
+
+/// False if it could not be sent.
+[[nodiscard]] bool send(const Descriptor& socket, const Packet& packet, int memory) noexcept;
+struct Welcome {
+  Packet packet;
+  Descriptor memory;
+  bool hung_up = false;
+};
+/// None if nothing has come yet. Throws Error if it is no daemon's, or a refusal.
+[[nodiscard]] std::optional<Welcome> receive(const Descriptor& socket, const Place& place);
+
+/// A ring at the door. It may get lost if many are there already.
+void ring(const Descriptor& socket) noexcept;
+/// The other sees the end, also if a forked child has the descriptor open, too.
+void hang_up(const Descriptor& socket) noexcept;
+/// Takes the rings that have come; false if the other is gone.
+[[nodiscard]] bool take_rings(const Descriptor& socket) noexcept;
+
+/// Memory without a name whose size nobody can change any more.
+[[nodiscard]] Descriptor make_memory(std::uint64_t bytes);
+
+class SharedMemory {
+ public:
+  /// Throws Error if the file has another size.
+  SharedMemory(const Descriptor& file, std::uint64_t bytes);
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory();
+  [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
+
+ private:
+  std::span<std::byte> memory_;
+};
+
+}  // namespace dunlin::attached

@@ -1,0 +1,340 @@
+#include "daemon/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "fabric/shm/membarrier.hpp"
+#include "fault_injection.hpp"
+
+namespace dunlin::attached {
+
+using remote::Status;
+using Kind = SegmentAccess::Kind;
+
+namespace {
+
+/// Where the bytes of a get or put begin in a buffer or an entry, whose words lie as the segment's.
+std::size_t lead(const Request& request) noexcept { return request.offset % kWordBytes; }
+
+bool is_transfer(Call call) noexcept { return call == Call::get || call == Call::put; }
+bool is_wait(Call call) noexcept {
+  return call == Call::lock || call == Call::try_lock || call == Call::get || call == Call::find;
+}
+
+bool is_printable(std::string_view text) noexcept {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+/// What an allocation takes from the pools.
+std::uint64_t price(const SegmentSpec& spec) noexcept {
+  return spec.bytes * (std::uint64_t{spec.versions} + 1) * spec.copies;
+}
+
+}  // namespace
+
+Session::Session(SegmentSpace& space, Ledger& ledger, std::vector<std::uint32_t>& replied,
+                 Layout layout, std::span<std::byte> memory, SessionOptions options)
+    : space_(space),
+      ledger_(ledger),
+      replied_(replied),
+      layout_(layout),
+      memory_(memory),
+      options_(options) {
+  slots_.resize(layout.slots);
+  for (Slot& slot : slots_) {
+    slot.operation = std::make_unique<SegmentOperation>(space);
+    // Not touched before they are used.
+    slot.buffer = std::unique_ptr<std::byte[]>(new std::byte[layout.transfer_bytes]);
+  }
+  locks_.reserve(options.quota_locks);
+}
+
+Session::~Session() {
+  end();
+  for (Slot& slot : slots_) {
+    slot.operation->abandon();
+    if (slot.charged != 0) ledger_.refund(slot.account, slot.charged);
+  }
+  release_locks();
+}
+
+std::size_t Session::poll() {
+  if (ended_ || fault_ != nullptr) return 0;
+  if (held_back_ > 0)
+    for (Slot& slot : slots_)
+      if (slot.state == State::held_back) start_behind(slot);
+  std::size_t done = 0;
+  alignas(kCacheLineBytes) Request request;
+  // At most a ring's worth, so that no client keeps the daemon from the others.
+  while (done < layout_.entries() && fault_ == nullptr &&
+         take(request, memory_.data() + layout_.request_at(requests_), requests_ + 1)) {
+    ++requests_;
+    ++done;
+    __builtin_prefetch(memory_.data() + layout_.request_at(requests_));
+    take_request(request);
+  }
+  return done;
+}
+
+void Session::take_request(const Request& request) {
+  if (request.slot >= slots_.size()) return break_off("a request for a slot that there is not");
+  if (request.call == Call::cancel) return cancel(request);
+  if (request.call < Call::allocate || request.call > Call::unlock)
+    return break_off("a request that no version knows");
+  Slot& slot = slots_[request.slot];
+  if (slot.state != State::idle) return break_off("two requests in one slot");
+  if (is_transfer(request.call) &&
+      (request.bytes > layout_.transfer_bytes ||
+       lead(request) + request.bytes > ((request.flags & kIsInline) == 0 ? layout_.transfer_bytes
+                                        : request.call == Call::put      ? kRequestInline
+                                                                         : kReplyInline)))
+    return break_off("more bytes than there is room for");
+  slot.request = request;
+  slot.state = State::running;
+  ++running_;
+  start(slot);
+}
+
+/// The client wants neither result nor lock; what cannot be given up ends by itself.
+void Session::cancel(const Request& request) {
+  Slot& slot = slots_[request.slot];
+  if (slot.state != State::running || slot.request.number != request.argument) return;
+  if (!is_wait(slot.request.call)) return;
+  slot.operation->abandon();
+  reply(slot, Status::abandoned);
+}
+
+void Session::start(Slot& slot) {
+  const Request& request = slot.request;
+  switch (request.call) {
+    case Call::allocate:
+      return start_allocation(slot);
+    case Call::find: {
+      std::array<char, kMaxSegmentNameBytes> name;
+      const std::size_t bytes = std::min<std::size_t>(request.bytes, name.size());
+      memory::fetch(slot.buffer.get(), shared_buffer(slot), bytes);
+      std::memcpy(name.data(), slot.buffer.get(), bytes);
+      return run(slot, {.kind = Kind::find}, std::string(name.data(), bytes));
+    }
+    case Call::get:
+    case Call::put:
+      if (!start_transfer(slot)) reply(slot, Status::out_of_range);
+      return;
+    case Call::lock:
+    case Call::try_lock:
+      return start_lock(slot);
+    case Call::release:
+    case Call::unlock:
+      slot.state = State::held_back;
+      ++held_back_;
+      return start_behind(slot);
+    case Call::cancel:
+      return;
+  }
+}
+
+bool Session::start_transfer(Slot& slot) {
+  const Request& request = slot.request;
+  if (request.bytes == 0) return false;
+  std::byte* const own = slot.buffer.get() + lead(request);
+  SegmentAccess::Request call{.kind = Kind::get,
+                              .key = Key{request.key},
+                              .memory = own,
+                              .bytes = request.bytes,
+                              .offset = request.offset,
+                              .owner = options_.owner};
+  if (request.call == Call::put) {
+    call.kind = Kind::put;
+    if ((request.flags & kIsInline) != 0) {
+      std::memcpy(own, request.data.data() + lead(request), request.bytes);
+    } else if (is_injected(FaultInjection::put_uses_the_clients_bytes)) {
+      call.memory = shared_buffer(slot) + lead(request);
+    } else {
+      memory::copy_unwatched(own, shared_buffer(slot) + lead(request), request.bytes);
+    }
+  } else if ((request.flags & kOneVersion) != 0) {
+    call.wanted_version = request.argument;
+  } else {
+    call.known_version = request.argument;
+  }
+  run(slot, call);
+  return true;
+}
+
+void Session::start_allocation(Slot& slot) {
+  alignas(kWordBytes) Wish wish;
+  memory::fetch(&wish, shared_buffer(slot), sizeof wish);
+  SegmentSpec spec{
+      .bytes = wish.bytes,
+      .coherence = static_cast<Coherence>(std::min<std::uint32_t>(wish.coherence, 255)),
+      .placement = {wish.place},
+      .name =
+          std::string(wish.name.data(), std::min<std::size_t>(wish.name_bytes, wish.name.size())),
+      .stale_ns = wish.stale_ns,
+      .versions = wish.versions,
+      .copies = wish.copies};
+  SegmentPort& port = SegmentAccess::port_of(space_);
+  const Rank place = port.place_of(spec.placement);
+  const bool is_coherence = wish.coherence <= static_cast<std::uint32_t>(Coherence::delta);
+  if (!is_coherence || !fault_of(spec).empty() || place >= port.members() ||
+      !is_printable(spec.name))
+    return reply(slot, Status::not_allowed);
+  slot.account = spec.name.empty() ? options_.owner : Ledger::of_user(options_.user);
+  const bool may_overflow = spec.bytes > options_.quota_bytes;
+  if (may_overflow || !ledger_.charge(slot.account, price(spec), options_.quota_bytes))
+    return reply(slot, Status::over_quota);
+  slot.charged = price(spec);
+  run(slot, SegmentAccess::request_for(spec, place), spec.name);
+}
+
+void Session::start_lock(Slot& slot) {
+  std::size_t waiting = 0;
+  for (const Slot& other : slots_)
+    waiting += other.state == State::running && &other != &slot &&
+                       (other.request.call == Call::lock || other.request.call == Call::try_lock)
+                   ? 1
+                   : 0;
+  if (locks_.size() + waiting >= options_.quota_locks) return reply(slot, Status::over_quota);
+  run(slot, {.kind = Kind::lock,
+             .key = Key{slot.request.key},
+             .try_only = slot.request.call == Call::try_lock,
+             .owner = options_.owner});
+}
+
+/// The space relies on it that operations under a lock have ended when it is given back; a client
+/// need not keep to that.
+void Session::start_behind(Slot& slot) {
+  if (uses(slot.request.key) && !is_injected(FaultInjection::unlock_overtakes_the_puts)) return;
+  --held_back_;
+  slot.state = State::running;
+  run(slot, {.kind = slot.request.call == Call::unlock ? Kind::unlock : Kind::release,
+             .key = Key{slot.request.key},
+             .owner = options_.owner});
+}
+
+bool Session::uses(std::uint64_t key) const noexcept {
+  return std::ranges::any_of(slots_, [&](const Slot& slot) {
+    return slot.state == State::running && slot.request.key == key &&
+           is_transfer(slot.request.call);
+  });
+}
+
+void Session::run(Slot& slot, const SegmentAccess::Request& request, std::string name) {
+  SegmentAccess::start(*slot.operation, request, std::move(name));
+  if (slot.operation->finished()) return finished(slot);
+  slot.operation->then([this, &slot] { finished(slot); });
+}
+
+void Session::finished(Slot& slot) {
+  const Outcome outcome = slot.operation->result();
+  const Key key{slot.request.key};
+  switch (slot.request.call) {
+    case Call::allocate:
+      if (outcome.ok()) {
+        ledger_.record(outcome.key, slot.account, slot.charged);
+      } else {
+        ledger_.refund(slot.account, slot.charged);
+      }
+      slot.charged = 0;
+      break;
+    case Call::release:
+      std::erase(locks_, key);
+      if (outcome.ok() || outcome.status == Status::released) ledger_.forget(key);
+      break;
+    case Call::lock:
+    case Call::try_lock:
+      if (outcome.ok()) locks_.push_back(key);
+      break;
+    case Call::unlock:
+      std::erase(locks_, key);
+      break;
+    default:
+      break;
+  }
+  reply(slot, outcome.status, outcome);
+}
+
+void Session::reply(Slot& slot, Status status, const Outcome& outcome) {
+  slot.state = State::idle;
+  --running_;
+  if (ended_) {
+    if (running_ == 0) release_locks();
+    return;
+  }
+  const Request& request = slot.request;
+  alignas(kCacheLineBytes) Reply entry{};
+  entry.number = replies_ + 1;
+  entry.key = outcome.key.value;
+  entry.version = outcome.version;
+  entry.slot = request.slot;
+  entry.status = static_cast<std::uint8_t>(status);
+  entry.flags = static_cast<std::uint8_t>((outcome.unchanged ? kUnchanged : 0) |
+                                          (outcome.recovered ? kRecovered : 0));
+  if (request.call == Call::get && status == Status::ok && !outcome.unchanged) {
+    const std::byte* const own = slot.buffer.get() + lead(request);
+    if ((request.flags & kIsInline) != 0) {
+      std::memcpy(entry.data.data() + lead(request), own, request.bytes);
+    } else {
+      memory::copy_unwatched(shared_buffer(slot) + lead(request), own, request.bytes);
+    }
+  }
+  publish(memory_.data() + layout_.reply_at(replies_), entry);
+  ++replies_;
+  if (listed_) return;
+  listed_ = true;
+  replied_.push_back(options_.index);
+}
+
+// --- ringing -------------------------------------------------------------------------------------
+
+void Session::rest() noexcept {
+  rests_ = true;
+  memory::exchange(&control_of(memory_.data()).daemon_rests, 1);  // before the last poll
+}
+
+void Session::go_on() noexcept {
+  rests_ = false;
+  memory::store(control_of(memory_.data()).daemon_rests, 0);
+}
+
+bool Session::must_ring() noexcept {
+  listed_ = false;
+  shm::full_fence();  // the replies come before the look
+  return memory::load(control_of(memory_.data()).client_sleeps) != 0;
+}
+
+std::uint64_t Session::beats() const noexcept {
+  return memory::load(control_of(memory_.data()).beats);
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+void Session::end() noexcept {
+  if (ended_) return;
+  ended_ = true;
+  for (Slot& slot : slots_) {
+    const bool waits = slot.state == State::running && is_wait(slot.request.call);
+    if (slot.state == State::held_back) --held_back_;
+    if (slot.state != State::held_back && !waits) continue;
+    slot.operation->abandon();
+    slot.state = State::idle;
+    --running_;
+  }
+  if (running_ == 0) release_locks();
+}
+
+void Session::release_locks() noexcept {
+  for (const Key key : locks_) {
+    SegmentOperation& operation = *slots_.front().operation;
+    SegmentAccess::start(operation,
+                         {.kind = Kind::unlock,
+                          .key = key,
+                          .owner = options_.owner,
+                          .holder_died = !is_injected(FaultInjection::dead_client_is_not_told)});
+  }
+  locks_.clear();
+}
+
+}  // namespace dunlin::attached

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/segment.hpp>
+
+#include "daemon/layout.hpp"
+#include "daemon/ledger.hpp"
+#include "segment/port.hpp"
+
+/// The daemon's side of one client: takes its requests, makes the calls of the space, and replies.
+/// It knows no socket. One thread uses it, the one that polls the space.
+///
+/// Invariants (docs/daemon.md):
+///  DMN-1  Whatever the client writes into the shared memory: the session copies a request, checks
+///         the copy, and uses that alone. It hands the space buffers of its own only, and writes
+///         into the shared memory only the client's rings, buffers and control words.
+///  DMN-2  A put has all its bytes when it starts, so the client's end does not tear it.
+///  DMN-3  When a client has ended, its gets and waits are given up; its puts end; then its locks
+///         are released as those of a dead holder.
+namespace dunlin::attached {
+
+struct SessionOptions {
+  std::uint64_t owner = 1;  // of locks, and the ledger's account; no other session has it
+  std::uint32_t user = 0;
+  std::uint64_t quota_bytes = 0;
+  std::uint32_t quota_locks = 0;
+  std::uint32_t index = 0;  // goes into the list of those that have replied
+};
+
+class Session {
+ public:
+  /// `replied` has room for all sessions.
+  Session(SegmentSpace& space, Ledger& ledger, std::vector<std::uint32_t>& replied, Layout layout,
+          std::span<std::byte> memory, SessionOptions options);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  /// Takes what the client has asked for; returns how much was done.
+  std::size_t poll();
+  /// What the client did that no attachment does; null: nothing. Then the session is to be ended.
+  [[nodiscard]] const char* fault() const noexcept { return fault_; }
+
+  /// From now on the client rings after a request. Poll once more before you rely on it.
+  void rest() noexcept;
+  void go_on() noexcept;
+  [[nodiscard]] bool rests() const noexcept { return rests_; }
+  /// Called of those in `replied`: whether the client sleeps through its replies, unless it is
+  /// rung.
+  [[nodiscard]] bool must_ring() noexcept;
+  [[nodiscard]] std::uint64_t beats() const noexcept;
+
+  /// The client is gone: DMN-3.
+  void end() noexcept;
+  /// It was ended, and nothing of it is under way.
+  [[nodiscard]] bool over() const noexcept { return ended_ && running_ == 0; }
+
+  [[nodiscard]] std::uint64_t owner() const noexcept { return options_.owner; }
+  [[nodiscard]] std::uint64_t served() const noexcept { return replies_; }
+  [[nodiscard]] std::size_t locks_held() const noexcept { return locks_.size(); }
+
+ private:
+  enum class State : std::uint8_t { idle, running, held_back };
+  struct Slot {
+    std::unique_ptr<SegmentOperation> operation;
+    std::unique_ptr<std::byte[]> buffer;  // of words: transfer_bytes
+    Request request = {};
+    std::uint64_t charged = 0;  // allocate
+    Ledger::Account account = 0;
+    State state = State::idle;
+  };
+
+  void take_request(const Request& request);
+  void cancel(const Request& request);
+  void start(Slot& slot);
+  [[nodiscard]] bool start_transfer(Slot& slot);
+  void start_allocation(Slot& slot);
+  void start_lock(Slot& slot);
+  void start_behind(Slot& slot);
+  [[nodiscard]] bool uses(std::uint64_t key) const noexcept;
+  void run(Slot& slot, const SegmentAccess::Request& request, std::string name = {});
+  void finished(Slot& slot);
+  void reply(Slot& slot, remote::Status status, const Outcome& outcome = {});
+  void break_off(const char* why) noexcept { fault_ = why; }
+  void release_locks() noexcept;
+
+  [[nodiscard]] std::byte* shared_buffer(const Slot& slot) const noexcept {
+    return memory_.data() + layout_.buffer_at(slot.request.slot);
+  }
+
+  SegmentSpace& space_;
+  Ledger& ledger_;
+  std::vector<std::uint32_t>& replied_;
+  Layout layout_;
+  std::span<std::byte> memory_;
+  SessionOptions options_;
+  std::vector<Slot> slots_;
+  std::vector<Key> locks_;  // that the client holds
+  std::uint64_t requests_ = 0;
+  std::uint64_t replies_ = 0;
+  bool listed_ = false;  // in replied_
+  std::uint32_t running_ = 0;
+  std::uint32_t held_back_ = 0;  // unlocks that wait for operations under the lock
+  bool rests_ = false;
+  bool ended_ = false;
+  const char* fault_ = nullptr;
+};
+
+}  // namespace dunlin::attached

@@ -1,0 +1,20 @@
+#include <dunlin/error.hpp>
+#include <dunlin/fabric/mixed.hpp>
+
+/// Compiled where OpenSSL is missing.
+namespace dunlin::mixed {
+namespace {
+
+constexpr const char* kWhy =
+    "this build of Dunlin has no mixed fabric, because OpenSSL, which the rendezvous needs, was "
+    "not there when it was built: install libssl-dev, and build it again";
+
+}  // namespace
+
+std::unique_ptr<Fabric> join(const JoinOptions&) { throw Error(kWhy); }
+
+std::unique_ptr<PendingJoin> begin_join(const JoinOptions&) { throw Error(kWhy); }
+
+std::shared_ptr<Rendezvous> rendezvous(JoinOptions, std::vector<std::string>) { throw Error(kWhy); }
+
+}  // namespace dunlin::mixed

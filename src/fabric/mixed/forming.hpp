@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dunlin/fabric/network.hpp>
+#include <dunlin/fabric/pending_join.hpp>
+
+#include "fabric/core/core.hpp"
+#include "fabric/mixed/host.hpp"
+#include "fabric/shm/linking.hpp"
+#include "fabric/stream/forming_network.hpp"
+
+/// A member's way into a mixed fabric, once it knows the others: founders know each other from the
+/// rendezvous, newcomers and members from an admission. To the two ways, both are newcomers: a
+/// founder comes into a fabric that has no members yet.
+namespace dunlin::mixed {
+
+class Forming {
+ public:
+  /// `place`: what a launcher said. `host`: OwnHost's `pretended`. Throws Error.
+  Forming(NetworkJoinOptions options, std::uint32_t members, std::string place,
+          const std::string& host);
+
+  [[nodiscard]] const std::vector<std::byte>& endpoint() const noexcept { return endpoint_; }
+  [[nodiscard]] bool has_begun() const noexcept { return entry_.has_value(); }
+  /// The ranks of all others are known: begins to connect. Throws Error.
+  void begin(const dunlin::Entry& entry);
+  /// Goes on; the fabric once all are connected. Error names who is missing when the time is up.
+  [[nodiscard]] std::unique_ptr<Fabric> step();
+  [[nodiscard]] Awaited awaited() const;
+  /// "'b' (rank 1), 'c' (rank 2)".
+  [[nodiscard]] std::string missing() const;
+
+ private:
+  void judge(Rank peer, std::span<const std::byte> endpoint);
+  void ensure_links() const;
+  void begin_links();
+  void begin_streams();
+  [[nodiscard]] std::unique_ptr<Fabric> make();
+  [[nodiscard]] std::vector<Rank> ranks_here() const;
+  [[nodiscard]] std::vector<Rank> ranks_elsewhere() const;
+
+  NetworkJoinOptions options_;
+  std::string place_;
+  OwnHost own_;
+  stream::Offer offer_;
+  std::vector<std::byte> endpoint_;
+
+  std::optional<dunlin::Entry> entry_;             // from begin() on
+  FabricSetup setup_;                              // names, and ranks without a member
+  std::vector<Way> ways_;                          // by rank
+  std::vector<std::vector<std::byte>> endpoints_;  // by rank: of the network
+  std::vector<stream::Proof> our_proofs_;
+  std::vector<stream::Proof> their_proofs_;
+  std::optional<shm::Linking> linking_;  // if this member shares memory
+  std::uint64_t deadline_ns_ = UINT64_MAX;
+};
+
+}  // namespace dunlin::mixed

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/shm/address.hpp"
+
+/// With which members a process can share memory. docs/mixed.md gives MIX-H1 and MIX-H2, and
+/// docs/formats/mixed-endpoint.md the bytes.
+///  MIX-H1  Two members share memory if each of them can, both are of one boot of one kernel and in
+///      the same namespaces (network, process, user), their user is the same, and the listener of
+///      each answers the other. Each finds the same.
+///  MIX-H2  A member listens before it tells anybody of itself, and until its fabric is gone.
+namespace dunlin::mixed {
+
+/// What a member says of its host.
+struct Host {
+  std::array<std::byte, 16> boot{};  // random; the kernel's own, since it was started
+  std::uint64_t network_namespace = 0;
+  std::uint64_t process_namespace = 0;
+  std::uint64_t user_namespace = 0;
+  std::uint64_t listener = 0;  // a random number in the listener's name; 0: none
+  std::uint32_t user = 0;
+  bool shares = false;
+};
+
+/// How a network reaches a member.
+struct Reach {
+  std::string network;  // "tcp"
+  std::vector<std::byte> endpoint;
+};
+inline constexpr std::size_t kMaxNetworkNameBytes = 7;
+
+/// What a member tells the others.
+struct Endpoint {
+  Host host;
+  std::vector<Reach> networks;
+
+  /// Null if it is not reached by that network.
+  [[nodiscard]] const Reach* find(std::string_view network) const noexcept;
+};
+[[nodiscard]] std::vector<std::byte> encode(const Endpoint& endpoint);
+/// None if it is not one.
+[[nodiscard]] std::optional<Endpoint> decode(std::span<const std::byte> bytes);
+
+/// This process, and its listener.
+class OwnHost {
+ public:
+  /// `pretended` takes the place of the kernel's boot, for tests that need several hosts.
+  explicit OwnHost(std::string_view pretended = {});
+
+  [[nodiscard]] const Host& host() const noexcept { return host_; }
+  /// Why it shares memory with nobody; empty if it can.
+  [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
+  [[nodiscard]] const shm::Access& access() const noexcept { return access_; }
+  [[nodiscard]] shm::Descriptor take_listener() noexcept { return std::move(listener_); }
+  /// Of a member that is here.
+  [[nodiscard]] shm::Address address_of(const Host& other) const;
+
+ private:
+  [[nodiscard]] std::string try_to_share();
+
+  Host host_;
+  shm::Access access_;
+  shm::Descriptor listener_;
+  std::string fault_;
+};
+
+/// Whether a peer is reached through shared memory, and why, or why not.
+struct Way {
+  bool here = false;
+  std::string why;
+};
+[[nodiscard]] Way way_to(const OwnHost& own, const Host& other);
+/// The same before any socket is asked: by what the two say.
+[[nodiscard]] Way compare(const Host& own, const Host& other);
+
+}  // namespace dunlin::mixed

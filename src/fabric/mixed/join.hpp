@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <dunlin/fabric/mixed.hpp>
+
+/// For tests: members that pretend to be on different hosts, and are in one process.
+namespace dunlin::mixed {
+
+/// As begin_join(); members with the same `host` are on one host.
+[[nodiscard]] std::unique_ptr<PendingJoin> begin_join_on(const std::string& host,
+                                                         const JoinOptions& options);
+/// As Rendezvous::enter().
+[[nodiscard]] std::unique_ptr<PendingEntry> begin_entry_on(const std::string& host,
+                                                           const JoinOptions& options);
+
+}  // namespace dunlin::mixed

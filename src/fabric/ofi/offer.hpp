@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include <dunlin/fabric/network.hpp>
+
+#include "fabric/stream/forming_network.hpp"
+
+namespace dunlin::ofi {
+
+/// A network of libfabric's, for a fabric of so many members that has other ways, too. Throws
+/// Error.
+[[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
+
+}  // namespace dunlin::ofi

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include <dunlin/fabric/network.hpp>
+
+#include "fabric/stream/forming_network.hpp"
+
+namespace dunlin::tcp {
+
+/// TCP, for a fabric of so many members that has other ways, too. Throws Error.
+[[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
+
+}  // namespace dunlin::tcp

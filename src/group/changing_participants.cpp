@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "group/changing_subgroups.hpp"
+
+/// ChangingSubgroups: the participants' work, and the state that a joiner needs.
+namespace dunlin::group {
+namespace {
+
+/// While others are busy, a participant that rests is polled once in so many polls.
+constexpr std::size_t kRestsFor = 8;
+
+}  // namespace
+
+std::size_t ChangingSubgroups::poll() {
+  if (!works_) return 0;
+  std::size_t done = handle_held() + ask_for_states() + answer() + poll_participants();
+  done += local_.size();  // an upcall asked for something
+  forget_parted();
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  return done;
+}
+
+/// By index: an upcall may ask for more subgroups.
+std::size_t ChangingSubgroups::poll_participants() {
+  const bool in_turn = std::exchange(busy_, false);
+  ++polls_;
+  std::size_t done = 0;
+  bool passed_over = false;
+  for (std::size_t i = 0; i < memberships_.size(); ++i) {
+    Membership& membership = *memberships_[i];
+    if (!membership.works()) continue;
+    if (in_turn && (i + polls_) % kRestsFor != 0 && membership.participant->rests())
+      passed_over = true;
+    else
+      keep([&] { done += membership.participant->poll(); });
+  }
+  busy_ = done > 0;
+  for (std::size_t i = 0; passed_over && done == 0 && i < memberships_.size(); ++i)
+    if (memberships_[i]->works()) keep([&] { done += memberships_[i]->participant->poll(); });
+  return done;
+}
+
+// --- state ---------------------------------------------------------------------------------------
+
+/// GRP-D7: one member after the other, in each generation anew.
+std::size_t ChangingSubgroups::ask_for_states() {
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < memberships_.size(); ++i) {
+    Membership& membership = *memberships_[i];
+    if (!membership.works() || !membership.lacks_state) [[likely]]
+      continue;
+    if (membership.asked && fabric_.failed(membership.whom[membership.asks])) {
+      ++membership.asks;
+      membership.asked = false;
+    }
+    if (membership.asked) continue;
+    ++done;
+    if (membership.asks < membership.whom.size()) {
+      membership.asked = true;
+      const std::optional<Rank> place = place_of(membership.whom[membership.asks]);
+      if (place)
+        send(MemberSet(std::uint64_t{1} << *place),
+             {.kind = Kind::want, .name = membership.name, .generation = membership.generation});
+      continue;
+    }
+    // If some fail, another view comes, and they are asked again.
+    if (std::ranges::any_of(membership.whom, [&](Rank rank) { return fabric_.failed(rank); })) {
+      --done;
+      continue;
+    }
+    give_up(membership, "all who had the state of subgroup '" + membership.name +
+                            "' are gone, and this member had not been given it yet; join it anew");
+  }
+  return done;
+}
+
+std::size_t ChangingSubgroups::answer() {
+  std::size_t done = 0;
+  for (std::size_t left = requests_.size(); left > 0; --left) {
+    const Request request = std::move(requests_.front());
+    requests_.pop_front();
+    const Membership* const membership = find(request.message.name);
+    const std::uint64_t wanted = request.message.generation;
+    const bool will_have_it = membership != nullptr && membership->generation < wanted;
+    if (membership != nullptr && membership->generation > wanted) continue;  // it asks anew
+    if (will_have_it) {
+      requests_.push_back(request);
+      continue;
+    }
+    if (membership == nullptr || membership->participant == nullptr || membership->lacks_state) {
+      send_state(request.place, request.message, std::nullopt);
+      ++done;
+      continue;
+    }
+    if (membership->wedged) continue;  // likewise
+    std::optional<std::vector<std::byte>> state;
+    bool threw = true;
+    keep([&] {
+      state = membership->participant->give_state();
+      threw = false;
+    });
+    if (!state && !threw) {
+      requests_.push_back(request);
+      continue;
+    }
+    send_state(request.place, request.message, std::move(state));
+    ++done;
+  }
+  return done;
+}
+
+/// None: ask somebody else.
+void ChangingSubgroups::send_state(Rank place, const SubgroupMessage& request,
+                                   std::optional<std::vector<std::byte>> state) {
+  send(MemberSet(std::uint64_t{1} << place),
+       {.kind = Kind::state,
+        .name = request.name,
+        .generation = request.generation,
+        .good = state.has_value(),
+        .bytes = state ? std::move(*state) : std::vector<std::byte>()});
+}
+
+void ChangingSubgroups::take_state(Rank place, const SubgroupMessage& message) {
+  Membership* const membership = find(message.name);
+  if (membership == nullptr || !membership->works() || !membership->lacks_state) return;
+  if (membership->generation != message.generation || !membership->asked) return;
+  if (ranks_[place] != membership->whom[membership->asks]) return;
+  if (!message.good) {
+    ++membership->asks;
+    membership->asked = false;
+    return;
+  }
+  membership->lacks_state = false;
+  keep([&] { membership->participant->take_state(message.bytes); });
+}
+
+}  // namespace dunlin::group

@@ -1,0 +1,429 @@
+#include "group/changing_subgroups.hpp"
+
+#include <algorithm>
+
+#include <dunlin/error.hpp>
+#include <dunlin/limits.hpp>
+
+#include "fabric/names.hpp"
+
+namespace dunlin::group {
+
+ChangingSubgroups::ChangingSubgroups(ControlChannel& channel, std::size_t declared)
+    : channel_(channel), fabric_(channel.fabric()), declared_(declared) {}
+
+// --- what the user asks for ----------------------------------------------------------------------
+
+/// The one that this member is in, or asks to be in, or leaves; not one that waits for that.
+Membership* ChangingSubgroups::find(const std::string& name) noexcept {
+  for (const auto& membership : memberships_)
+    if (membership->name == name && !membership->parted && !membership->waits)
+      return membership.get();
+  return nullptr;
+}
+
+void ChangingSubgroups::join(const std::string& name, SubgroupParticipant& participant,
+                             SubgroupJoin join) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error("subgroup '" + name + "': " + why);
+  };
+  check_subgroup_name(name);
+  for (const std::string& founder : join.founders) check_member_name(founder);
+  if (join.options.size() > kMaxSubgroupTextBytes || join.label.size() > kMaxSubgroupTextBytes)
+    refuse("its options and its label may have at most " + std::to_string(kMaxSubgroupTextBytes) +
+           " bytes each (kMaxSubgroupTextBytes)");
+  std::size_t others = declared_;
+  for (const auto& membership : memberships_) {
+    if (membership->parted) continue;
+    ++others;
+    if (membership->name == name && membership->wants_in)
+      refuse("this member is in it, or has asked to be; leave it first");
+  }
+  if (others >= kMaxSubgroups)
+    refuse("it would be one too many: at most " + std::to_string(kMaxSubgroups) +
+           " (kMaxSubgroups) are allowed");
+  Membership* const earlier = find(name);
+  memberships_.push_back(std::make_unique<Membership>(Membership{.name = name,
+                                                                 .participant = &participant,
+                                                                 .join = std::move(join),
+                                                                 .attempt = ++attempts_,
+                                                                 .waits = earlier != nullptr}));
+  if (earlier == nullptr) send_to_leader_of(*memberships_.back());
+}
+
+void ChangingSubgroups::change(const std::string& name, bool sends) {
+  for (const auto& membership : memberships_) {
+    if (membership->name != name || membership->parted || !membership->wants_in) continue;
+    if (std::exchange(membership->join.sends, sends) != sends && !membership->waits)
+      send_to_leader_of(*membership);
+    return;
+  }
+  throw Error("subgroup '" + name + "': this member is not in it, and has not asked to be");
+}
+
+void ChangingSubgroups::leave(const std::string& name) {
+  for (const auto& membership : memberships_) {
+    if (membership->name != name || membership->parted || !membership->wants_in) continue;
+    membership->wants_in = false;
+    if (membership->waits)
+      part(*membership, "");
+    else
+      send_to_leader_of(*membership);
+    return;
+  }
+}
+
+void ChangingSubgroups::detach(const SubgroupParticipant& participant) noexcept {
+  for (const auto& each : memberships_) {
+    Membership& membership = *each;
+    if (membership.participant != &participant) continue;
+    membership.wedge();
+    membership.participant = nullptr;
+    const bool asked_before = !std::exchange(membership.wants_in, false);
+    if (membership.waits)
+      membership.parted = true;
+    else if (!asked_before)
+      send_to_leader_of(membership);
+    return;
+  }
+}
+
+void ChangingSubgroups::remove(const std::string& name) {
+  check_subgroup_name(name);
+  if (std::ranges::find(removals_, name) != removals_.end()) return;
+  removals_.push_back(name);
+  if (!works_) return;
+  if (!reported_) return report();
+  send_leader({.kind = Kind::request, .reports = {{.name = name, .removes = true}}});
+}
+
+std::vector<SubgroupInfo> ChangingSubgroups::infos() const {
+  std::vector<SubgroupInfo> all;
+  for (const auto& [name, info] : infos_) all.push_back(info);
+  return all;
+}
+
+// --- what the leader is told ---------------------------------------------------------------------
+
+std::optional<Rank> ChangingSubgroups::place_of(Rank rank) const {
+  const auto found = std::ranges::find(ranks_, rank);
+  if (found == ranks_.end()) return std::nullopt;
+  return static_cast<Rank>(found - ranks_.begin());
+}
+
+MemberSet ChangingSubgroups::places_of(const std::vector<Rank>& ranks) const {
+  MemberSet places;
+  for (const Rank rank : ranks)
+    if (const std::optional<Rank> place = place_of(rank)) places.add(*place);
+  return places;
+}
+
+void ChangingSubgroups::send(MemberSet to, const SubgroupMessage& message) {
+  if (to.has(view_.me)) local_.push_back(message);
+  std::vector<std::byte> bytes;
+  for (const Rank place : to) {
+    if (place == view_.me || place >= ranks_.size()) continue;
+    if (bytes.empty())
+      bytes = encode(ControlMessage{
+          .kind = ControlMessage::Kind::subgroups, .view = view_.number, .bytes = encode(message)});
+    channel_.send(ranks_[place], bytes);
+  }
+}
+
+/// What this member has and wants of one subgroup: at once, or with all others in its first report.
+void ChangingSubgroups::send_to_leader_of(Membership& membership) {
+  if (!works_) return;
+  if (!reported_) return report();
+  send_leader({.kind = Kind::request, .reports = {report_of(membership, false)}});
+}
+
+SubgroupReport ChangingSubgroups::report_of(const Membership& membership, bool whole) const {
+  SubgroupReport report{.name = membership.name,
+                        .attempt = membership.attempt,
+                        .wants_in = membership.wants_in,
+                        .sends = membership.join.sends,
+                        .options = membership.join.options,
+                        .label = membership.join.label,
+                        .founders = membership.join.founders};
+  if (!whole || membership.generation == 0) return report;
+  report.generation = membership.generation;
+  report.members = places_of(membership.subgroup.members);
+  report.received = membership.counts;
+  report.ends = membership.ends;
+  return report;
+}
+
+void ChangingSubgroups::report() {
+  reported_ = true;
+  SubgroupMessage message{.kind = Kind::report};
+  for (const auto& [name, gone] : gone_) message.reports.push_back(gone);
+  for (const auto& membership : memberships_)
+    if (!membership->parted && !membership->waits)
+      message.reports.push_back(report_of(*membership, true));
+  for (const std::string& name : removals_)
+    message.reports.push_back({.name = name, .removes = true});
+  send_leader(std::move(message));
+}
+
+// --- from view to view ---------------------------------------------------------------------------
+
+void ChangingSubgroups::enter(const View& view, const std::vector<Rank>& ranks) {
+  wedge();
+  view_ = view;
+  ranks_ = ranks;
+  reported_ = false;
+  local_.clear();
+  requests_.clear();
+  if (view.me == 0) leader_.enter(view.number, view.members, kMaxSubgroups - declared_);
+}
+
+/// GRP-D1: a member that knows of none says nothing.
+void ChangingSubgroups::start() {
+  works_ = true;
+  if (!memberships_.empty() || !removals_.empty() || !gone_.empty() || !infos_.empty()) report();
+}
+
+void ChangingSubgroups::wedge() noexcept {
+  works_ = false;
+  for (const auto& membership : memberships_)
+    if (!membership->parted) membership->wedge();
+}
+
+void ChangingSubgroups::receive(Rank from, ControlMessage message) {
+  if (message.view >= view_.number) held_.emplace_back(from, std::move(message));
+}
+
+/// Those of a later view wait for it.
+std::size_t ChangingSubgroups::handle_held() {
+  std::size_t done = 0;
+  for (std::size_t left = held_.size(); left > 0; --left) {
+    const auto [from, message] = std::move(held_.front());
+    held_.pop_front();
+    if (message.view > view_.number) {
+      held_.emplace_back(from, message);
+      continue;
+    }
+    ++done;
+    const std::optional<Rank> place = place_of(from);
+    if (message.view != view_.number || !place) continue;
+    if (const std::optional<SubgroupMessage> inner = decode_subgroup(message.bytes)) {
+      handle(*place, *inner);
+      post_from_leader();
+    }
+  }
+  while (!local_.empty()) {
+    const SubgroupMessage message = std::move(local_.front());
+    local_.pop_front();
+    handle(view_.me, message);
+    post_from_leader();
+    ++done;
+  }
+  return done;
+}
+
+void ChangingSubgroups::post_from_leader() {
+  if (view_.me != 0) return;
+  for (const SubgroupLeader::Outgoing& outgoing : leader_.take())
+    send(outgoing.to, outgoing.message);
+}
+
+void ChangingSubgroups::handle(Rank place, const SubgroupMessage& message) {
+  switch (message.kind) {
+    case Kind::report:
+    case Kind::request:
+    case Kind::wedged:
+      if (view_.me == 0) leader_.receive(place, message);
+      return;
+    case Kind::want:
+      return requests_.push_back({.place = place, .message = message});
+    case Kind::state:
+      return take_state(place, message);
+    default:
+      if (place == 0) do_as_the_leader_says(message);
+  }
+}
+
+void ChangingSubgroups::do_as_the_leader_says(const SubgroupMessage& message) {
+  if (message.kind == Kind::ask && !reported_) report();
+  if (message.kind == Kind::wedge) wedge_one(message);
+  if (message.kind == Kind::refused) refused(message);
+  if (message.kind == Kind::change) apply_all(message);
+}
+
+// --- changes -------------------------------------------------------------------------------------
+
+void ChangingSubgroups::wedge_one(const SubgroupMessage& message) {
+  Membership* const membership = find(message.name);
+  if (membership == nullptr || membership->generation != message.generation) return;
+  membership->wedge();
+  send_leader({.kind = Kind::wedged,
+               .name = message.name,
+               .generation = message.generation,
+               .received = membership->counts});
+}
+
+void ChangingSubgroups::apply_all(const SubgroupMessage& message) {
+  for (const SubgroupChange& change : message.changes) apply(change);
+  if (!message.good) return;
+  forget_those_of_earlier_views();
+  std::erase_if(gone_, [this](const auto& gone) {
+    return gone.second.generation >> Subgroup::kChangeBits < view_.number;
+  });
+  std::erase_if(removals_, [this](const std::string& name) { return !infos_.contains(name); });
+}
+
+void ChangingSubgroups::apply(const SubgroupChange& change) {
+  gone_.erase(change.name);
+  Membership* membership = find(change.name);
+  const bool in = change.members.has(view_.me);
+  if (membership != nullptr && membership->generation >= change.generation) return;
+  const bool concerned = membership != nullptr && membership->generation != 0;
+  if (concerned) end(*membership, change);
+  if (concerned && change.members.empty())
+    gone_[change.name] = {.name = change.name,
+                          .options = change.options,
+                          .label = change.label,
+                          .generation = change.generation,
+                          .ends = change.ends};
+  note(change);
+  membership = find(change.name);
+  if (in && membership == nullptr) {  // it was asked for by a membership that has ended
+    memberships_.push_back(std::make_unique<Membership>(
+        Membership{.name = change.name, .attempt = ++attempts_, .wants_in = false}));
+    membership = memberships_.back().get();
+    send_to_leader_of(*membership);
+  }
+  if (in) return begin(*membership, change);
+  if (membership != nullptr && concerned)
+    part(*membership, membership->wants_in ? "subgroup '" + change.name + "' was removed" : "");
+}
+
+/// GRP-D5: what counts is delivered.
+void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change) {
+  membership.wedge();
+  if (membership.participant == nullptr) return;
+  const auto end = std::ranges::find(change.ends, membership.generation, &SubgroupEnd::generation);
+  const bool fits = end != change.ends.end() && end->trim.size() == membership.counts.size() &&
+                    std::ranges::equal(end->trim, membership.counts, std::less_equal());
+  if (fits)
+    keep([&] { membership.participant->finish(end->trim); });
+  else
+    give_up(membership, "the leader's change of subgroup '" + membership.name +
+                            "' does not fit what this member has of it");
+}
+
+void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& change) {
+  const bool comes = membership.generation == 0;
+  Subgroup subgroup{.name = membership.name,
+                    .view = view_.number,
+                    .change = change.generation & ((std::uint64_t{1} << Subgroup::kChangeBits) - 1),
+                    .had_members = change.had_members};
+  membership.whom.clear();
+  for (const Rank place : change.members) {
+    if (place >= ranks_.size()) continue;
+    if (change.senders.has(place))
+      subgroup.senders.push_back(static_cast<std::uint32_t>(subgroup.members.size()));
+    subgroup.members.push_back(ranks_[place]);
+    if (place != view_.me) membership.whom.push_back(ranks_[place]);
+  }
+  std::ranges::stable_partition(membership.whom, [&](Rank rank) {
+    const std::optional<Rank> place = place_of(rank);
+    return place && change.stay.has(*place);
+  });
+  membership.asks = 0;
+  membership.asked = false;
+  membership.generation = change.generation;
+  membership.wedged = false;
+  membership.counts.assign(subgroup.senders.size(), 0);
+  membership.ends = change.ends;
+  if (comes)
+    membership.lacks_state = membership.participant != nullptr && !change.stay.empty() &&
+                             membership.participant->wants_state();
+  subgroup.lacks_state = membership.lacks_state;
+  membership.subgroup = std::move(subgroup);
+  if (membership.participant == nullptr) return;
+  try {
+    membership.participant->begin(fabric_, membership.subgroup);
+  } catch (const std::exception& error) {
+    keep([] { throw; });
+    SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
+    give_up(membership, "");
+    keep([&] {
+      participant->left("it could not begin subgroup '" + membership.name + "': " + error.what());
+    });
+  }
+}
+
+/// This member goes, and the others go on: its participant could do nothing that is asked of it.
+void ChangingSubgroups::give_up(Membership& membership, const std::string& why) noexcept {
+  membership.wedge();
+  SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
+  if (std::exchange(membership.wants_in, false)) send_to_leader_of(membership);
+  if (participant != nullptr) keep([&] { participant->left(why); });
+}
+
+void ChangingSubgroups::refused(const SubgroupMessage& message) {
+  if (message.attempt == 0) std::erase(removals_, message.name);
+  Membership* const membership = find(message.name);
+  if (membership == nullptr || membership->attempt != message.attempt) return;
+  if (membership->generation == 0) part(*membership, message.text);
+}
+
+void ChangingSubgroups::part(Membership& membership, const std::string& why) {
+  membership.parted = true;
+  SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
+  const bool first = !std::exchange(membership.waits, false);
+  const std::string name = membership.name;
+  if (participant != nullptr) keep([&] { participant->left(why); });
+  if (!first) return;
+  for (const auto& next : memberships_) {
+    if (next->name != name || next->parted || !next->waits) continue;
+    next->waits = false;
+    return send_to_leader_of(*next);
+  }
+}
+
+void ChangingSubgroups::show(const SubgroupInfo& info) {
+  if (const auto handler = handler_) keep([&] { (*handler)(info); });
+}
+
+void ChangingSubgroups::note(const SubgroupChange& change) {
+  SubgroupInfo info{.name = change.name,
+                    .view = view_.number,
+                    .change = change.generation & ((std::uint64_t{1} << Subgroup::kChangeBits) - 1),
+                    .options = change.options,
+                    .label = change.label};
+  for (const Rank place : change.members) {
+    if (place >= view_.members.size()) continue;
+    info.members.push_back(view_.members[place]);
+    if (change.senders.has(place)) info.senders.push_back(view_.members[place]);
+  }
+  if (info.members.empty()) {
+    infos_.erase(change.name);
+    std::erase(removals_, change.name);
+  } else {
+    infos_[change.name] = info;
+  }
+  show(info);
+}
+
+/// Their members have gone with an earlier view.
+void ChangingSubgroups::forget_those_of_earlier_views() {
+  std::vector<SubgroupInfo> gone;
+  for (const auto& [name, info] : infos_)
+    if (info.view < view_.number) gone.push_back(info);
+  for (SubgroupInfo& info : gone) {
+    infos_.erase(info.name);
+    info.view = view_.number;
+    info.change = 0;
+    info.members.clear();
+    info.senders.clear();
+    show(info);
+  }
+}
+
+void ChangingSubgroups::forget_parted() {
+  std::erase_if(memberships_, [](const auto& membership) { return membership->parted; });
+}
+
+}  // namespace dunlin::group

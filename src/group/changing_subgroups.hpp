@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/group.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
+
+#include "group/control_channel.hpp"
+#include "group/control_message.hpp"
+#include "group/subgroup_leader.hpp"
+#include "group/subgroup_membership.hpp"
+#include "group/subgroup_message.hpp"
+
+/// A member's side of the subgroups that come and go at run time: it tells the leader what this
+/// member has and wants, and does what the leader says. The leader's side is here, too, and decides
+/// if this member leads. docs/group.md gives the rules GRP-D1 to GRP-D8. One thread at a time, that
+/// of the group.
+namespace dunlin::group {
+
+class ChangingSubgroups {
+ public:
+  /// `declared`: so many subgroups were declared, and take room.
+  ChangingSubgroups(ControlChannel& channel, std::size_t declared);
+
+  // --- what the user asks for: Group has the contracts -------------------------------------------
+  void join(const std::string& name, SubgroupParticipant& participant, SubgroupJoin join);
+  void change(const std::string& name, bool sends);
+  void leave(const std::string& name);
+  void detach(const SubgroupParticipant& participant) noexcept;
+  void remove(const std::string& name);
+  [[nodiscard]] std::vector<SubgroupInfo> infos() const;
+  void on_change(Group::SubgroupHandler handler) {
+    handler_ =
+        handler ? std::make_shared<const Group::SubgroupHandler>(std::move(handler)) : nullptr;
+  }
+
+  // --- from view to view -------------------------------------------------------------------------
+  /// A view begins: everything of an earlier one is void, but what this member has and wants.
+  void enter(const View& view, const std::vector<Rank>& ranks);
+  /// The view has been announced: now it may be worked in.
+  void start();
+  /// The view will end: no subgroup sends, receives or delivers.
+  void wedge() noexcept;
+  /// A control message of the kind `subgroups`.
+  void receive(Rank from, ControlMessage message);
+  /// While the view works. Throws what participants and handlers throw.
+  std::size_t poll();
+  /// Whether poll() has anything to look after.
+  [[nodiscard]] bool active() const noexcept {
+    return !memberships_.empty() || !held_.empty() || !local_.empty() || !removals_.empty();
+  }
+
+ private:
+  using Kind = SubgroupMessage::Kind;
+
+  [[nodiscard]] Membership* find(const std::string& name) noexcept;
+  void send(MemberSet to, const SubgroupMessage& message);
+  void send_leader(SubgroupMessage message) { send(MemberSet(1), std::move(message)); }
+  void send_to_leader_of(Membership& membership);
+  void report();
+  [[nodiscard]] std::vector<SubgroupReport> reports() const;
+  [[nodiscard]] SubgroupReport report_of(const Membership& membership, bool whole) const;
+  std::size_t handle_held();
+  void handle(Rank place, const SubgroupMessage& message);
+  void do_as_the_leader_says(const SubgroupMessage& message);
+  void wedge_one(const SubgroupMessage& message);
+  void apply_all(const SubgroupMessage& message);
+  void apply(const SubgroupChange& change);
+  void note(const SubgroupChange& change);
+  void forget_those_of_earlier_views();
+  void end(Membership& membership, const SubgroupChange& change);
+  void begin(Membership& membership, const SubgroupChange& change);
+  void refused(const SubgroupMessage& message);
+  void part(Membership& membership, const std::string& why);
+  void give_up(Membership& membership, const std::string& why) noexcept;
+  std::size_t poll_participants();
+  std::size_t ask_for_states();
+  std::size_t answer();
+  void send_state(Rank place, const SubgroupMessage& request,
+                  std::optional<std::vector<std::byte>> state);
+  void take_state(Rank place, const SubgroupMessage& message);
+  void forget_parted();
+  void show(const SubgroupInfo& info);
+  void post_from_leader();
+  [[nodiscard]] MemberSet places_of(const std::vector<Rank>& ranks) const;
+  [[nodiscard]] std::optional<Rank> place_of(Rank rank) const;
+
+  template <class Call>
+  void keep(Call call) noexcept {
+    try {
+      call();
+    } catch (...) {
+      if (!thrown_) thrown_ = std::current_exception();
+    }
+  }
+
+  ControlChannel& channel_;
+  Fabric& fabric_;
+  const std::size_t declared_;
+  View view_;
+  std::vector<Rank> ranks_;  // of its members
+  bool works_ = false;
+  bool reported_ = false;  // in this view
+  SubgroupLeader leader_;  // if this member leads
+  std::vector<std::unique_ptr<Membership>> memberships_;
+  std::uint32_t attempts_ = 0;
+  std::map<std::string, SubgroupInfo> infos_;
+  std::vector<std::string> removals_;  // that this member asked for, and that it has not seen
+  std::map<std::string, SubgroupReport> gone_;  // removed, and others may not know it yet
+  std::shared_ptr<const Group::SubgroupHandler> handler_;
+  std::deque<std::pair<Rank, ControlMessage>> held_;  // by rank: of this view or a later one
+  std::deque<SubgroupMessage> local_;                 // from this member to itself
+  struct Request {
+    Rank place;
+    SubgroupMessage message;
+  };
+  std::deque<Request> requests_;  // for a state
+  std::exception_ptr thrown_;
+  bool busy_ = false;  // participants, in the last poll
+  std::size_t polls_ = 0;
+};
+
+}  // namespace dunlin::group

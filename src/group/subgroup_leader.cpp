@@ -1,0 +1,276 @@
+#include "group/subgroup_leader.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dunlin/group.hpp>
+
+namespace dunlin::group {
+namespace {
+
+using Kind = SubgroupMessage::Kind;
+
+[[nodiscard]] MemberSet only(Rank rank) noexcept {
+  MemberSet set;
+  set.add(rank);
+  return set;
+}
+[[nodiscard]] MemberSet both(MemberSet a, MemberSet b) noexcept {
+  return MemberSet(a.bits() & b.bits());
+}
+
+/// How much of each sender counts: what all have. A peer that counts other senders has nothing.
+void lower(std::optional<std::vector<std::uint64_t>>& trim,
+           const std::vector<std::uint64_t>& received) {
+  if (!trim) {
+    trim = received;
+    return;
+  }
+  for (std::size_t sender = 0; sender < trim->size(); ++sender)
+    (*trim)[sender] =
+        std::min((*trim)[sender], sender < received.size() ? received[sender] : std::uint64_t{0});
+}
+
+}  // namespace
+
+void SubgroupLeader::enter(std::uint64_t view, std::vector<std::string> members, std::size_t room) {
+  view_ = view;
+  names_ = std::move(members);
+  room_ = room;
+  changes_ = 0;
+  asked_ = false;
+  reported_ = {};
+  entries_.clear();
+  outgoing_.clear();
+}
+
+std::vector<SubgroupLeader::Outgoing> SubgroupLeader::take() {
+  return std::exchange(outgoing_, {});
+}
+
+void SubgroupLeader::receive(Rank from, const SubgroupMessage& message) {
+  if (message.kind == Kind::report) {
+    if (reported_.has(from)) return;
+    ask();
+    reported_.add(from);
+    for (const SubgroupReport& report : message.reports) take_report(from, report);
+    if (ready()) establish_all();
+  } else if (message.kind == Kind::request && reported_.has(from)) {
+    for (const SubgroupReport& report : message.reports) {
+      take_wish(from, report);
+      if (ready()) advance(report.name);
+    }
+  } else if (message.kind == Kind::wedged && ready()) {
+    take_wedged(from, message);
+    advance(message.name);
+  }
+}
+
+/// GRP-D1: the members of a view in which nothing is asked for say nothing.
+void SubgroupLeader::ask() {
+  if (std::exchange(asked_, true)) return;
+  outgoing_.push_back({.to = all(), .message = {.kind = Kind::ask}});
+}
+
+// --- what members have ---------------------------------------------------------------------------
+
+void SubgroupLeader::take_report(Rank from, const SubgroupReport& report) {
+  if (report.generation != 0 && (entries_.contains(report.name) || entries_.size() < room_)) {
+    Entry& entry = entries_[report.name];
+    entry.attempts.resize(names_.size());
+    entry.attempts[from] = report.attempt;
+    take_membership(from, entry, report);
+  }
+  take_wish(from, report);
+}
+
+/// GRP-D4: the latest generation of those reported counts, and how it says that earlier ones ended.
+void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupReport& report) {
+  entry.had.insert(report.generation);
+  if (report.generation < entry.generation) {
+    entry.behind.add(from);
+    return;
+  }
+  if (report.generation > entry.generation) {
+    entry.behind = entry.behind | entry.members;
+    entry.generation = report.generation;
+    entry.members = {};
+    entry.trim.reset();
+    entry.ends = report.ends;
+    entry.awaited = both(report.members, all());
+    entry.options = report.options;
+    entry.label = report.label;
+  }
+  if (report.members.empty()) return;  // it was removed
+  entry.members.add(from);
+  lower(entry.trim, report.received);
+}
+
+// --- what members wish ---------------------------------------------------------------------------
+
+void SubgroupLeader::take_wish(Rank from, const SubgroupReport& report) {
+  const bool asks = report.wants_in || report.generation != 0 || report.removes;
+  if (!entries_.contains(report.name) && (!asks || report.removes))
+    return refuse(from, report.name, report.attempt, "");
+  if (!entries_.contains(report.name) && entries_.size() >= room_)
+    return refuse(from, report.name, report.attempt,
+                  "subgroup '" + report.name + "' would be one too many (kMaxSubgroups)");
+  Entry& entry = entries_[report.name];
+  entry.attempts.resize(names_.size());
+  if (report.removes)
+    entry.removed = true;
+  else if (report.wants_in)
+    wish_in(from, entry, report);
+  else if (report.generation == 0 || !report.members.empty())
+    wish_out(from, entry, report);
+}
+
+/// GRP-D2: the first one's options are the subgroup's.
+void SubgroupLeader::wish_in(Rank from, Entry& entry, const SubgroupReport& report) {
+  const MemberSet known = entry.members | entry.behind;
+  if (known.empty() && entry.in.empty()) {
+    entry.options = report.options;
+    entry.label = report.label;
+    entry.founders = report.founders;
+  }
+  if (!known.has(from) && report.options != entry.options)
+    return refuse(from, report.name, report.attempt,
+                  "its options are not those of subgroup '" + report.name + "': here '" +
+                      report.options + "', there '" + entry.options + "'");
+  entry.attempts[from] = report.attempt;
+  entry.sending = entry.sending - only(from);
+  if (report.sends) entry.sending.add(from);
+  if (!known.has(from)) entry.in.add(from);
+}
+
+void SubgroupLeader::wish_out(Rank from, Entry& entry, const SubgroupReport& report) {
+  if ((entry.members | entry.behind).has(from)) {
+    entry.out.add(from);
+  } else {
+    entry.in = entry.in - only(from);
+    refuse(from, report.name, report.attempt, "");
+  }
+}
+
+void SubgroupLeader::refuse(Rank to, const std::string& name, std::uint32_t attempt,
+                            const std::string& why) {
+  outgoing_.push_back(
+      {.to = only(to),
+       .message = {.kind = Kind::refused, .name = name, .attempt = attempt, .text = why}});
+}
+
+void SubgroupLeader::refuse_all_in(const std::string& name, Entry& entry, const std::string& why) {
+  for (const Rank rank : entry.in) refuse(rank, name, entry.attempts[rank], why);
+  entry.in = {};
+}
+
+// --- changes -------------------------------------------------------------------------------------
+
+/// GRP-D4: the view begins, for all subgroups that a member has.
+void SubgroupLeader::establish_all() {
+  SubgroupMessage message{.kind = Kind::change, .good = true};
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  for (const std::string& name : names) {
+    Entry& entry = entries_.at(name);
+    const MemberSet should_have = std::exchange(entry.awaited, {});
+    const MemberSet left = entry.behind - should_have;  // by the latest change, and do not know it
+    entry.out = entry.out | left;
+    // Whom it names a member and has it not yet, has received nothing of it.
+    if (!(entry.behind - left).empty() && entry.trim) std::ranges::fill(*entry.trim, 0);
+    if ((entry.members | entry.behind).empty()) continue;
+    message.changes.push_back(change(name, entry));
+  }
+  outgoing_.push_back({.to = all(), .message = std::move(message)});
+  for (const std::string& name : names) {
+    drop_if_gone(name);
+    advance(name);
+  }
+}
+
+[[nodiscard]] bool SubgroupLeader::founders_are_here(const Entry& entry, MemberSet members) const {
+  return std::ranges::all_of(entry.founders, [&](const std::string& founder) {
+    const auto found = std::ranges::find(names_, founder);
+    return found != names_.end() && members.has(static_cast<Rank>(found - names_.begin()));
+  });
+}
+
+MemberSet SubgroupLeader::next_members(const Entry& entry) const {
+  if (entry.removed) return {};
+  const MemberSet stay = (entry.members | entry.behind) - entry.out;
+  const bool is_new = (entry.members | entry.behind).empty();
+  if (is_new && !founders_are_here(entry, entry.in)) return {};
+  return stay | entry.in;
+}
+
+/// GRP-D3: wedges a subgroup that is to change, and changes it once all of its members have said
+/// what they received.
+void SubgroupLeader::advance(const std::string& name) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  if (entry.removed) refuse_all_in(name, entry, "subgroup '" + name + "' was removed");
+  if (!entry.wedging) {
+    const MemberSet next = next_members(entry);
+    if (next == entry.members && both(entry.sending, next) == entry.senders)
+      return drop_if_gone(name);
+    entry.wedging = true;
+    entry.trim.reset();
+    entry.awaited = entry.members;
+    if (!entry.members.empty())
+      outgoing_.push_back(
+          {.to = entry.members,
+           .message = {.kind = Kind::wedge, .name = name, .generation = entry.generation}});
+  }
+  if (!entry.awaited.empty()) return;
+  SubgroupMessage message{.kind = Kind::change};
+  message.changes.push_back(change(name, entry));
+  outgoing_.push_back({.to = all(), .message = std::move(message)});
+  drop_if_gone(name);
+}
+
+void SubgroupLeader::take_wedged(Rank from, const SubgroupMessage& message) {
+  const auto found = entries_.find(message.name);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  if (!entry.wedging || message.generation != entry.generation || !entry.awaited.has(from)) return;
+  entry.awaited = entry.awaited - only(from);
+  lower(entry.trim, message.received);
+}
+
+/// The next generation, and how the one at hand ends.
+SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
+  const MemberSet had = entry.members | entry.behind;
+  SubgroupChange change{.name = name,
+                        .generation = view_ << Subgroup::kChangeBits | ++changes_,
+                        .members = next_members(entry),
+                        .had_members = entry.generation != 0,
+                        .options = entry.options,
+                        .label = entry.label};
+  change.stay = both(change.members, had);
+  change.senders = both(entry.sending, change.members);
+  if (entry.trim) change.ends.push_back({entry.generation, *entry.trim});
+  for (SubgroupEnd& end : entry.ends)
+    if (entry.had.contains(end.generation)) change.ends.push_back(std::move(end));
+  entry.ends.clear();
+  entry.had.clear();
+  entry.generation = change.generation;
+  entry.members = change.members;
+  entry.senders = change.senders;
+  entry.sending = change.senders;
+  entry.in = entry.in - change.members;
+  entry.out = entry.behind = entry.awaited = {};
+  entry.trim.reset();
+  entry.wedging = entry.removed = false;
+  return change;
+}
+
+void SubgroupLeader::drop_if_gone(const std::string& name) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return;
+  const Entry& entry = found->second;
+  if (!entry.members.empty() || !entry.in.empty() || !entry.behind.empty()) return;
+  entries_.erase(found);
+}
+
+}  // namespace dunlin::group

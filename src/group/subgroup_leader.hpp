@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "group/member_set.hpp"
+#include "group/subgroup_message.hpp"
+
+/// The leader of a view decides in which order the members' wishes change the subgroups that come
+/// and go at run time. Pure: messages go in, messages come out. docs/group.md gives the rules
+/// GRP-D1 to GRP-D8. The leader is the view's first member; a view in which it fails ends.
+namespace dunlin::group {
+
+class SubgroupLeader {
+ public:
+  /// A view begins. `room`: for so many subgroups at most.
+  void enter(std::uint64_t view, std::vector<std::string> members, std::size_t room);
+  /// A member of the view says something.
+  void receive(Rank from, const SubgroupMessage& message);
+
+  struct Outgoing {
+    MemberSet to;
+    SubgroupMessage message;
+  };
+  /// What is to be sent, in this order.
+  [[nodiscard]] std::vector<Outgoing> take();
+  /// Whether all members have reported.
+  [[nodiscard]] bool ready() const noexcept { return reported_ == all(); }
+
+ private:
+  struct Entry {
+    std::string options = {};
+    std::string label = {};
+    std::vector<std::string> founders = {};
+    // --- what the members wish
+    MemberSet in = {};                         // to be members
+    MemberSet out = {};                        // and not to be any more
+    MemberSet sending = {};                    // of the members, and of those in `in`
+    bool removed = false;                      // all are to be out
+    std::vector<std::uint32_t> attempts = {};  // by place in the view
+    // --- what they have
+    std::uint64_t generation = 0;  // the latest; 0: none
+    MemberSet members = {};        // by that
+    MemberSet senders = {};
+    std::optional<std::vector<std::uint64_t>> trim = {};  // the least received of those heard
+    MemberSet behind = {};                                // that have an earlier one,
+    std::vector<SubgroupEnd> ends = {};                   // which ends so
+    std::set<std::uint64_t> had = {};                     // generations that members have
+    // --- the change under way
+    bool wedging = false;
+    MemberSet awaited = {};  // have not said what they received
+  };
+  using Entries = std::map<std::string, Entry>;
+
+  [[nodiscard]] MemberSet all() const noexcept {
+    return MemberSet::first(static_cast<std::uint32_t>(names_.size()));
+  }
+  void ask();
+  void take_report(Rank from, const SubgroupReport& report);
+  void take_membership(Rank from, Entry& entry, const SubgroupReport& report);
+  void take_wish(Rank from, const SubgroupReport& report);
+  void wish_in(Rank from, Entry& entry, const SubgroupReport& report);
+  void wish_out(Rank from, Entry& entry, const SubgroupReport& report);
+  void take_wedged(Rank from, const SubgroupMessage& message);
+  void refuse(Rank to, const std::string& name, std::uint32_t attempt, const std::string& why);
+  void refuse_all_in(const std::string& name, Entry& entry, const std::string& why);
+  void establish_all();
+  void advance(const std::string& name);
+  [[nodiscard]] MemberSet next_members(const Entry& entry) const;
+  [[nodiscard]] bool founders_are_here(const Entry& entry, MemberSet members) const;
+  [[nodiscard]] SubgroupChange change(const std::string& name, Entry& entry);
+  void drop_if_gone(const std::string& name);
+
+  std::uint64_t view_ = 0;
+  std::vector<std::string> names_;  // of the view's members
+  std::size_t room_ = 0;
+  std::uint64_t changes_ = 0;  // in this view
+  bool asked_ = false;
+  MemberSet reported_;
+  Entries entries_;
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace dunlin::group

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <dunlin/group.hpp>
+#include <dunlin/group/subgroup_participant.hpp>
+
+#include "group/subgroup_message.hpp"
+
+namespace dunlin::group {
+
+/// One subgroup that came at run time, as this member has it and wants it.
+struct Membership {
+  std::string name;
+  SubgroupParticipant* participant = nullptr;  // null: it was detached
+  SubgroupJoin join = {};
+  std::uint32_t attempt = 0;
+  bool wants_in = true;
+  bool waits = false;   // for an earlier membership of this name to end
+  bool parted = false;  // it is over
+
+  std::uint64_t generation = 0;  // 0: not in it yet
+  Subgroup subgroup = {};        // of that generation
+  bool wedged = false;
+  std::vector<std::uint64_t> counts = {};  // received, once it is wedged
+  std::vector<SubgroupEnd> ends = {};      // that came with the generation
+
+  /// For a state, in this generation.
+  bool lacks_state = false;
+  std::vector<Rank> whom = {};
+  std::size_t asks = 0;  // an index into these
+  bool asked = false;
+
+  [[nodiscard]] bool works() const noexcept {
+    return generation != 0 && !wedged && !parted && participant != nullptr;
+  }
+  /// What has been received does not change any more.
+  void wedge() noexcept {
+    if (generation == 0 || wedged) return;
+    wedged = true;
+    if (participant == nullptr) return;
+    participant->wedge();
+    const auto received = participant->received();
+    counts.assign(received.begin(), received.end());
+  }
+};
+
+}  // namespace dunlin::group

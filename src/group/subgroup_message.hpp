@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "group/member_set.hpp"
+
+/// What members say to each other about subgroups that come and go at run time. Members are named
+/// by their places in the view of the control message that carries it.
+namespace dunlin::group {
+
+/// How a generation of a subgroup ends for those that are in it.
+struct SubgroupEnd {
+  std::uint64_t generation = 0;
+  std::vector<std::uint64_t> trim = {};  // by sender: how much of it counts
+  friend bool operator==(const SubgroupEnd&, const SubgroupEnd&) = default;
+};
+
+/// What a member has of a subgroup, and wants of it.
+struct SubgroupReport {
+  std::string name = {};
+  std::uint32_t attempt = 0;  // of this member, to be in it: an answer says which it is for
+  bool wants_in = false;      // else out
+  bool sends = false;
+  bool removes = false;  // all its members are to leave it
+  std::string options = {};
+  std::string label = {};
+  std::vector<std::string> founders = {};
+  // --- the change by which this member has it; only in a report
+  std::uint64_t generation = 0;  // 0: it is not in it
+  MemberSet members = {};        // by that change, and still in the view; empty: it was removed
+  std::vector<std::uint64_t> received = {};  // by sender
+  std::vector<SubgroupEnd> ends = {};        // that came with that change
+};
+
+/// A subgroup's members change.
+struct SubgroupChange {
+  std::string name = {};
+  std::uint64_t generation = 0;
+  MemberSet members = {};
+  MemberSet stay = {};  // of these: that have been in it before
+  MemberSet senders = {};
+  bool had_members = false;
+  std::string options = {};
+  std::string label = {};
+  std::vector<SubgroupEnd> ends = {};  // of all earlier ones that a member may have
+};
+
+struct SubgroupMessage {
+  enum class Kind : std::uint32_t {
+    ask,      // leader to members: report
+    report,   // member to leader: reports (of all its subgroups)
+    request,  // member to leader: reports (of one subgroup)
+    wedge,    // leader to the subgroup's members: name, generation
+    wedged,   // member to leader: name, generation, received
+    change,   // leader to all: changes; good: these were all of the view's beginning
+    refused,  // leader to member: name, attempt, text (empty: it is not in it, as it wanted)
+    want,     // joiner to a member of the subgroup: name, generation
+    state     // likewise back: name, generation, good, bytes
+  };
+  Kind kind;
+  std::string name = {};
+  std::uint64_t generation = 0;
+  std::uint32_t attempt = 0;
+  bool good = false;
+  std::string text = {};
+  std::vector<std::uint64_t> received = {};
+  std::vector<SubgroupReport> reports = {};
+  std::vector<SubgroupChange> changes = {};
+  std::vector<std::byte> bytes = {};
+};
+
+[[nodiscard]] std::vector<std::byte> encode(const SubgroupMessage& message);
+/// None for what is no such message.
+[[nodiscard]] std::optional<SubgroupMessage> decode_subgroup(std::span<const std::byte> bytes);
+
+}  // namespace dunlin::group

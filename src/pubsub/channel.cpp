@@ -1,0 +1,129 @@
+#include "pubsub/channel.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include <dunlin/error.hpp>
+#include <dunlin/pubsub/limits.hpp>
+
+#include "fabric/hash.hpp"
+
+namespace dunlin::pubsub {
+namespace {
+
+constexpr std::string_view kPrefix = "topic.";
+constexpr std::string_view kLevel = "level ";
+constexpr std::size_t kHashDigits = 16;
+
+[[nodiscard]] constexpr bool is_plain_character(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+[[nodiscard]] std::string hex(std::uint64_t value) {
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[(value >> shift) & 15U];
+  return text;
+}
+
+[[nodiscard]] multicast::Mode mode_of(Level level) noexcept {
+  if (level == Level::unordered) return multicast::Mode::unordered;
+  return level == Level::logged ? multicast::Mode::durable : multicast::Mode::ordered;
+}
+
+/// What all members of a topic give alike, to be read by people and by topic_of().
+[[nodiscard]] std::string describe_storage(const TopicQos& qos) {
+  return std::string(kLevel) + std::string(describe(qos.level)) + ", ring " +
+         std::to_string(qos.ring_bytes) + ", depth " + std::to_string(qos.history.depth) +
+         ", samples " + std::to_string(qos.max_samples);
+}
+
+/// The number behind a word of that text; 0: it is not there.
+[[nodiscard]] std::uint64_t number_after(std::string_view text, std::string_view word) noexcept {
+  const std::size_t at = text.find(word);
+  std::uint64_t value = 0;
+  if (at == std::string_view::npos) return value;
+  text.remove_prefix(at + word.size());
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup) {
+  if (!subgroup.name.starts_with(kPrefix)) return std::nullopt;
+  const std::size_t space = std::min(subgroup.label.find(' '), subgroup.label.size());
+  TopicInfo info{.name = subgroup.label.substr(0, space),
+                 .type_name = subgroup.label.substr(std::min(space + 1, subgroup.label.size())),
+                 .members = subgroup.members};
+  const std::size_t begin = subgroup.options.rfind(kLevel);
+  if (begin == std::string::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(subgroup.options).substr(begin);
+  info.qos.ring_bytes = number_after(rest, ", ring ");
+  info.qos.max_samples = static_cast<std::uint32_t>(number_after(rest, ", samples "));
+  const auto depth = static_cast<std::uint32_t>(number_after(rest, ", depth "));
+  info.qos.history = depth == 0 ? History::keep_all() : History::keep_last(depth);
+  const std::string_view name = rest.substr(kLevel.size(), rest.find(',') - kLevel.size());
+  for (const Level one :
+       {Level::unordered, Level::atomic, Level::volatile_storage, Level::logged}) {
+    if (name != describe(one)) continue;
+    info.qos.level = one;
+    return info;
+  }
+  return std::nullopt;
+}
+
+void check_topic_name(const std::string& name) {
+  const bool good =
+      !name.empty() && name.size() <= kMaxTopicNameBytes &&
+      std::ranges::all_of(name, [](char c) { return is_plain_character(c) || c == '/'; });
+  if (!good)
+    throw Error("topic '" + name + "': a name has 1 to " + std::to_string(kMaxTopicNameBytes) +
+                " characters of A-Z a-z 0-9 . _ - /");
+}
+
+std::string member_name_of(const Fabric& fabric, Rank rank) {
+  const std::string& name = fabric.member_name(rank);
+  return name.empty() ? std::to_string(rank) : name;
+}
+
+std::string subgroup_of(const std::string& topic) {
+  const bool fits = std::ranges::all_of(topic, is_plain_character) &&
+                    kPrefix.size() + topic.size() <= kMaxSubgroupNameBytes;
+  if (fits) return std::string(kPrefix) + topic;
+  std::string readable = topic.substr(0, kMaxSubgroupNameBytes - kPrefix.size() - kHashDigits - 1);
+  std::ranges::replace(readable, '/', '_');
+  return std::string(kPrefix) + readable + "." + hex(fnv1a(topic));
+}
+
+Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
+                 const ParticipantOptions& options, const std::string& type_name,
+                 Handlers handlers) {
+  const std::string subgroup = subgroup_of(topic);
+  MulticastOptions cast{.mode = mode_of(qos.level), .ring_bytes = qos.ring_bytes};
+  if (qos.level == Level::logged) {
+    if (options.log_directory.empty())
+      throw Error("topic '" + topic +
+                  "': its level is logged, and this participant has no directory for logs: give "
+                  "ParticipantOptions::log_directory");
+    cast.log_directory = options.log_directory + "/" + subgroup;
+    cast.log_disk = options.log_disk;
+  }
+  multicast_ = Multicast::join(
+      group, subgroup, std::move(cast),
+      {.options = describe_storage(qos),
+       .label = (topic + " " + type_name).substr(0, kMaxSubgroupTextBytes),
+       .founders = qos.level == Level::logged ? options.log_founders : std::vector<std::string>()});
+  multicast_->on_state(std::move(handlers.save), std::move(handlers.load));
+  if (qos.level == Level::logged) multicast_->on_replay(std::move(handlers.replay));
+}
+
+bool Channel::members_changed(std::uint64_t& seen) const noexcept {
+  const std::uint64_t now = multicast_->subgroup().generation();
+  if (now == seen) return false;
+  seen = now;
+  return true;
+}
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/multicast.hpp>
+#include <dunlin/pubsub/core.hpp>
+
+/// The subgroup of a topic and its multicast: the one place that knows how topics are carried.
+namespace dunlin::pubsub {
+
+class Channel {
+ public:
+  struct Handlers {
+    Multicast::Save save;
+    Multicast::Load load;
+    multicast::ReplayUpcall replay;
+  };
+  /// Asks to be in the topic's subgroup. Throws Error.
+  Channel(Group& group, const std::string& topic, const TopicQos& qos,
+          const ParticipantOptions& options, const std::string& type_name, Handlers handlers);
+
+  [[nodiscard]] std::optional<multicast::Delivery> next() { return multicast_->next(); }
+  [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept {
+    return multicast_->prepare(bytes);
+  }
+  void commit() noexcept { multicast_->commit(); }
+  [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message) {
+    return multicast_->send(message);
+  }
+  [[nodiscard]] std::size_t largest_in_place() const noexcept {
+    return multicast_->largest_in_place();
+  }
+  [[nodiscard]] const Subgroup& subgroup() const noexcept { return multicast_->subgroup(); }
+  /// Whether the members are others than those that `seen` stands for, which is set.
+  [[nodiscard]] bool members_changed(std::uint64_t& seen) const noexcept;
+  [[nodiscard]] bool joined() const noexcept { return multicast_->joined(); }
+  /// Asks to be out of it; what was sent here must have come back already.
+  void leave() { multicast_->leave(); }
+  [[nodiscard]] bool left() const noexcept { return multicast_->left(); }
+  [[nodiscard]] const std::string& why_left() const noexcept { return multicast_->why_left(); }
+
+ private:
+  std::unique_ptr<Multicast> multicast_;
+};
+
+/// Its rank, if it has no name.
+[[nodiscard]] std::string member_name_of(const Fabric& fabric, Rank rank);
+/// What the members of the group tell each other of a topic; none for another layer's subgroup.
+[[nodiscard]] std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup);
+/// The subgroup's name: readable, and different for different topics.
+[[nodiscard]] std::string subgroup_of(const std::string& topic);
+/// Throws Error that quotes the name and the rule.
+void check_topic_name(const std::string& name);
+
+}  // namespace dunlin::pubsub

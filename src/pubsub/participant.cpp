@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/fabric.hpp>
+#include <dunlin/pubsub/core.hpp>
+
+#include "pubsub/topic_core.hpp"
+
+namespace dunlin::pubsub {
+
+class ParticipantCore {
+ public:
+  ParticipantCore(Group& of, ParticipantOptions given)
+      : group(of), options(std::move(given)), clock(std::make_shared<PollClock>(of.fabric())) {}
+  ~ParticipantCore() {
+    for (const auto& topic : topics) topic->end();
+    clock->end();
+  }
+  ParticipantCore(const ParticipantCore&) = delete;
+  ParticipantCore& operator=(const ParticipantCore&) = delete;
+
+  std::size_t poll() {
+    clock->begin_poll();
+    std::size_t done = group.poll();
+    // Handlers may make topics, and put new ones in the place of old ones: by place, and held.
+    for (std::size_t i = 0; i < topics.size(); ++i) {
+      const std::shared_ptr<TopicCore> topic = topics[i];
+      done += topic->poll();
+    }
+    remove_unused();
+    std::exception_ptr failure;
+    for (std::size_t i = 0; i < topics.size(); ++i) {
+      const std::shared_ptr<TopicCore> topic = topics[i];
+      topic->flush(failure);
+    }
+    wake_in_time();
+    if (failure) std::rethrow_exception(failure);
+    return done;
+  }
+
+  Group& group;
+  ParticipantOptions options;
+  std::shared_ptr<PollClock> clock;
+  std::vector<std::shared_ptr<TopicCore>> topics;
+
+ private:
+  /// Topics of which no handle is left: out of their subgroups, then away.
+  void remove_unused() {
+    for (std::size_t i = 0; i < topics.size();) {
+      TopicCore& topic = *topics[i];
+      if (topics[i].use_count() == 1 && topic.unused() && !topic.leaving()) topic.leave();
+      if (topic.leaving() && topic.left()) {
+        topic.end();
+        topics.erase(topics.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+  }
+  void wake_in_time() {
+    std::uint64_t due_ns = kInfiniteNs;
+    for (const auto& topic : topics) due_ns = std::min(due_ns, topic->due_ns());
+    if (due_ns != kInfiniteNs) group.fabric().wake_at(due_ns);
+  }
+};
+
+DomainParticipant::DomainParticipant(Group& group, ParticipantOptions options)
+    : core_(std::make_shared<ParticipantCore>(group, std::move(options))) {}
+DomainParticipant::~DomainParticipant() = default;
+DomainParticipant::DomainParticipant(DomainParticipant&& other) noexcept = default;
+DomainParticipant& DomainParticipant::operator=(DomainParticipant&& other) noexcept = default;
+
+std::size_t DomainParticipant::poll() { return core_->poll(); }
+Waits DomainParticipant::waits() const { return core_->group.waits(); }
+void DomainParticipant::check() const { core_->group.check(); }
+Fabric& DomainParticipant::fabric() const noexcept { return core_->group.fabric(); }
+Group& DomainParticipant::group() const noexcept { return core_->group; }
+
+std::vector<TopicInfo> DomainParticipant::topics() const {
+  std::vector<TopicInfo> all;
+  for (const SubgroupInfo& subgroup : core_->group.subgroups())
+    if (auto info = topic_of(subgroup)) all.push_back(std::move(*info));
+  return all;
+}
+
+bool DomainParticipant::holds_topics() const noexcept { return !core_->topics.empty(); }
+
+void DomainParticipant::assert_liveliness() {
+  for (const auto& topic : core_->topics) topic->assert_liveliness_of_participant();
+}
+
+// --- topics
+// ----------------------------------------------------------------------------------------
+
+AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name,
+                   std::shared_ptr<const TypeSupport> type, TopicQos qos) {
+  check_topic_name(name);
+  ParticipantCore& core = *participant.core_;
+  auto found =
+      std::ranges::find_if(core.topics, [&](const auto& topic) { return topic->name() == name; });
+  if (found != core.topics.end() && ((*found)->leaving() || !(*found)->why_refused.empty())) {
+    (*found)->end();  // it is all but gone: this one begins anew
+    core.topics.erase(found);
+    found = core.topics.end();
+  }
+  if (found == core.topics.end()) {
+    core_ =
+        std::make_shared<TopicCore>(core.group, core.clock, core.options, name, qos, type->name);
+    core_->type = std::move(type);
+    core.topics.push_back(core_);
+    return;
+  }
+  core_ = *found;
+  if (!(core_->qos() == qos))
+    throw Error("topic '" + name + "': this participant has it already, with another TopicQos");
+  if (core_->type->text != type->text)
+    throw Error("topic '" + name + "': this participant has it already, with another type: " +
+                show_both_types(core_->type->text, type->text));
+}
+
+const std::string& AnyTopic::name() const noexcept { return core_->name(); }
+const TopicQos& AnyTopic::qos() const noexcept { return core_->qos(); }
+bool AnyTopic::joined() const noexcept { return core_->joined(); }
+const std::string& AnyTopic::why_refused() const noexcept { return core_->why_refused; }
+InconsistentTopicStatus AnyTopic::inconsistent_topic_status() const { return core_->inconsistent; }
+void AnyTopic::on_inconsistent_topic(std::function<void()> handler) {
+  core_->on_inconsistent = std::move(handler);
+}
+std::vector<EndpointInfo> AnyTopic::endpoints() const { return core_->endpoints(); }
+const TopicCounters& AnyTopic::counters() const noexcept { return core_->counters; }
+const std::string& AnyTopic::type_text() const noexcept { return core_->type_text(); }
+
+// --- writers
+// ---------------------------------------------------------------------------------------
+
+AnyWriter::AnyWriter(const AnyTopic& topic, const DataWriterQos& qos)
+    : core_(topic.core_->make_writer(topic.core_->type, qos)) {}
+
+WriteResult AnyWriter::put(const void* sample, Put what) {
+  switch (what) {
+    case Put::dispose:
+      return core_->put(sample, Kind::dispose);
+    case Put::unregister:
+      return core_->put(sample, Kind::unregister);
+    default:
+      return core_->put(sample, Kind::sample);
+  }
+}
+void* AnyWriter::loan() noexcept { return core_->loan(); }
+void AnyWriter::publish() noexcept { core_->publish(); }
+bool AnyWriter::ready() const noexcept { return core_->active && !core_->closed(); }
+std::string AnyWriter::why_refused() const { return core_->why_refused; }
+WriteResult AnyWriter::assert_liveliness() { return core_->assert_liveliness(); }
+const DataWriterQos& AnyWriter::qos() const noexcept { return core_->qos(); }
+MatchedStatus AnyWriter::publication_matched_status() const noexcept {
+  return core_->matched_status;
+}
+DeadlineMissedStatus AnyWriter::offered_deadline_missed_status() const noexcept {
+  return core_->deadline_status;
+}
+IncompatibleQosStatus AnyWriter::offered_incompatible_qos_status() const {
+  return core_->incompatible_status;
+}
+LivelinessLostStatus AnyWriter::liveliness_lost_status() const noexcept {
+  return core_->lost_status;
+}
+Status AnyWriter::status_changes() noexcept { return core_->take_changes(); }
+Status AnyWriter::peek_changes() const noexcept { return core_->changes(); }
+void AnyWriter::on_status(std::function<void(Status)> handler) {
+  core_->on_status = std::move(handler);
+}
+void AnyWriter::close() {
+  if (core_) core_->close();
+}
+
+// --- readers
+// ---------------------------------------------------------------------------------------
+
+AnyReader::AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter filter)
+    : core_(topic.core_->make_reader(topic.core_->type, qos, std::move(filter))) {}
+
+void AnyReader::on_sample(SampleHandler handler) { core_->on_sample = std::move(handler); }
+
+AnyReader::Loan AnyReader::lend(const Selection& selection, bool take) {
+  Loan loan;
+  loan.slots_ = std::exchange(core_->spare_slots, {});
+  loan.infos_ = std::exchange(core_->spare_infos, {});
+  core_->lend(selection, take, loan.slots_, loan.infos_, core_->topic->now_ns());
+  loan.reader_ = core_;
+  return loan;
+}
+AnyReader::Loan AnyReader::take(const Selection& selection) { return lend(selection, true); }
+AnyReader::Loan AnyReader::read(const Selection& selection) { return lend(selection, false); }
+bool AnyReader::available(const Selection& selection) const noexcept {
+  return core_->available(selection, core_->topic->now_ns());
+}
+bool AnyReader::any(const Selection& selection, const Filter& query) const {
+  return core_->any(selection, core_->topic->now_ns(), query);
+}
+InstanceHandle AnyReader::lookup_instance(const void* key_holder) const {
+  return core_->lookup(key_holder);
+}
+bool AnyReader::ready() const noexcept { return core_->active && !core_->closed(); }
+std::string AnyReader::why_refused() const { return core_->why_refused; }
+const DataReaderQos& AnyReader::qos() const noexcept { return core_->qos(); }
+MatchedStatus AnyReader::subscription_matched_status() const noexcept {
+  return core_->matched_status;
+}
+DeadlineMissedStatus AnyReader::requested_deadline_missed_status() const noexcept {
+  return core_->deadline_status;
+}
+IncompatibleQosStatus AnyReader::requested_incompatible_qos_status() const {
+  return core_->incompatible_status;
+}
+LivelinessChangedStatus AnyReader::liveliness_changed_status() const noexcept {
+  return core_->liveliness_status;
+}
+SampleRejectedStatus AnyReader::sample_rejected_status() const noexcept {
+  return core_->rejected_status;
+}
+SampleLostStatus AnyReader::sample_lost_status() const noexcept { return core_->lost_status; }
+Status AnyReader::status_changes() noexcept { return core_->take_changes(); }
+Status AnyReader::peek_changes() const noexcept { return core_->changes(); }
+void AnyReader::on_status(std::function<void(Status)> handler) {
+  core_->on_status = std::move(handler);
+}
+void AnyReader::close() {
+  if (core_) core_->close();
+}
+
+AnyReader::Loan::Loan(Loan&& other) noexcept
+    : reader_(std::move(other.reader_)),
+      slots_(std::move(other.slots_)),
+      infos_(std::move(other.infos_)) {}
+AnyReader::Loan& AnyReader::Loan::operator=(Loan&& other) noexcept {
+  if (this == &other) return *this;
+  give_back();
+  reader_ = std::move(other.reader_);
+  slots_ = std::move(other.slots_);
+  infos_ = std::move(other.infos_);
+  return *this;
+}
+AnyReader::Loan::~Loan() { give_back(); }
+
+const void* AnyReader::Loan::data(std::size_t i) const noexcept { return slots_[i]->data; }
+
+void AnyReader::Loan::give_back() noexcept {
+  if (!reader_) return;
+  reader_->give_back(slots_);
+  infos_.clear();
+  reader_->spare_slots = std::move(slots_);
+  reader_->spare_infos = std::move(infos_);
+  reader_.reset();
+}
+
+}  // namespace dunlin::pubsub

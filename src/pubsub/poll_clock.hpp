@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include <dunlin/fabric.hpp>
+
+namespace dunlin::pubsub {
+
+/// The fabric's clock, looked at once a poll at most, and only if somebody asks.
+class PollClock {
+ public:
+  explicit PollClock(const Fabric& fabric) noexcept : fabric_(&fabric) {}
+
+  [[nodiscard]] std::uint64_t now_ns() noexcept {
+    if (!fresh_ && fabric_ != nullptr) {
+      now_ns_ = fabric_->now_ns();
+      fresh_ = true;
+    }
+    return now_ns_;
+  }
+  void begin_poll() noexcept { fresh_ = false; }
+  /// The fabric may go now; the time stands still.
+  void end() noexcept { fabric_ = nullptr; }
+
+ private:
+  const Fabric* fabric_;
+  std::uint64_t now_ns_ = 0;
+  bool fresh_ = false;
+};
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,36 @@
+#include <string_view>
+
+#include <dunlin/pubsub/type_support.hpp>
+
+#include "fabric/hash.hpp"
+
+namespace dunlin::pubsub {
+
+std::uint64_t hash_key(std::span<const std::byte> key) noexcept {
+  return fnv1a(std::string_view(reinterpret_cast<const char*>(key.data()), key.size()));
+}
+
+std::shared_ptr<const TypeSupport> raw_type_support() {
+  static const auto type = std::make_shared<const TypeSupport>(
+      TypeSupport{.raw = true,
+                  .bytes = sizeof(RawSample),
+                  .make = []() -> void* { return new RawSample; },
+                  .destroy = [](void* object) noexcept { delete static_cast<RawSample*>(object); },
+                  .copy =
+                      [](void* to, const void* from) {
+                        *static_cast<RawSample*>(to) = *static_cast<const RawSample*>(from);
+                      },
+                  .encode =
+                      [](const void* object, std::vector<std::byte>& to) {
+                        const auto& payload = static_cast<const RawSample*>(object)->payload;
+                        to.insert(to.end(), payload.begin(), payload.end());
+                      },
+                  .decode =
+                      [](std::span<const std::byte> from, void* object) {
+                        static_cast<RawSample*>(object)->payload.assign(from.begin(), from.end());
+                        return true;
+                      }});
+  return type;
+}
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,422 @@
+#include "pubsub/reader_core.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <dunlin/pubsub/limits.hpp>
+
+namespace dunlin::pubsub {
+
+ReaderCore::ReaderCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const TypeSupport> type,
+                       std::uint16_t number, DataReaderQos qos, AnyReader::Filter filter)
+    : topic(std::move(of)),
+      type_(std::move(type)),
+      number_(number),
+      qos_(qos),
+      filter_(std::move(filter)),
+      holds_(qos.reliability.kind == Reliability::Kind::reliable &&
+             qos.history.kind == History::Kind::keep_all) {
+  if (!type_->plain) scratch_ = type_->make();
+}
+
+ReaderCore::~ReaderCore() {
+  for (const auto& slot : slots_) type_->destroy(slot->data);
+  for (const auto& [key, instance] : instances_) type_->destroy(instance->key_holder);
+  if (scratch_ != nullptr) type_->destroy(scratch_);
+}
+
+// --- what arrives
+// ----------------------------------------------------------------------------------
+
+/// Null if the payload is no object of the type.
+const void* ReaderCore::object_of(const Incoming& in) {
+  const bool xcdr = (in.header.flags & kXcdrFlag) != 0;
+  if (type_->plain) {
+    if (xcdr || in.payload.size() != type_->bytes) return nullptr;
+    if (type_->valid != nullptr && !type_->valid(in.payload.data())) return nullptr;
+    return in.payload.data();
+  }
+  if (!type_->raw && !xcdr) return nullptr;
+  return type_->decode(in.payload, scratch_) ? scratch_ : nullptr;
+}
+
+void ReaderCore::append_key(const void* object) const {
+  key_.clear();
+  if (type_->keyed) type_->append_key(object, key_);
+}
+
+ReaderInstance* ReaderCore::instance_of(const void* object, bool make) {
+  if (only_ != nullptr) return only_;
+  append_key(object);
+  const std::string_view key(reinterpret_cast<const char*>(key_.data()), key_.size());
+  if (const auto found = instances_.find(key); found != instances_.end())
+    return found->second.get();
+  if (!make) return nullptr;
+  if (instances_.size() >= qos_.limits.max_instances) reclaim_instance();
+  if (instances_.size() >= qos_.limits.max_instances) {
+    ++rejected_status.total_count;
+    changed(Status::sample_rejected);
+    return nullptr;
+  }
+  auto instance = std::make_unique<ReaderInstance>();
+  instance->handle = next_handle_++;
+  instance->key = std::string(key);
+  instance->key_holder = type_->make();
+  type_->copy(instance->key_holder, object);
+  ReaderInstance* const made = instance.get();
+  instances_.emplace(std::string_view(made->key), std::move(instance));
+  if (!type_->keyed) only_ = made;
+  return made;
+}
+
+InstanceHandle ReaderCore::lookup(const void* key_holder) const {
+  if (only_ != nullptr) return only_->handle;
+  append_key(key_holder);
+  const auto found =
+      instances_.find(std::string_view(reinterpret_cast<const char*>(key_.data()), key_.size()));
+  return found == instances_.end() ? 0 : found->second->handle;
+}
+
+/// Makes room for another one, if one is over and nobody will miss it.
+void ReaderCore::reclaim_instance() {
+  const auto over = std::ranges::find_if(instances_, [](const auto& entry) {
+    const ReaderInstance& instance = *entry.second;
+    return instance.cached == 0 && instance.writers.empty() &&
+           instance.state != InstanceState::alive;
+  });
+  if (over == instances_.end()) return;
+  type_->destroy(over->second->key_holder);
+  instances_.erase(over);
+}
+
+void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
+  if (closed_ || dropped_) [[unlikely]]
+    return;
+  const void* const object = object_of(in);
+  if (object == nullptr) [[unlikely]] {
+    ++lost_status.total_count;
+    changed(Status::sample_lost);
+    return;
+  }
+  ReaderInstance* const instance = instance_of(object, in.header.kind == Kind::sample);
+  if (instance == nullptr) [[unlikely]]
+    return;
+  switch (in.header.kind) {
+    case Kind::sample:
+      return sample(in, *instance, object, now_ns);
+    case Kind::dispose:
+      if (owned(*instance, *in.writer))
+        end_instance(*instance, InstanceState::disposed, *in.writer, in.header, in.received_ns);
+      return;
+    case Kind::unregister:
+      return forget_writer(*instance, *in.writer, now_ns);
+    default:
+      return;
+  }
+}
+
+/// Whether samples of that writer count for the instance, which it may take over by this.
+bool ReaderCore::owned(ReaderInstance& instance, RemoteWriter& writer) const noexcept {
+  if (qos_.ownership.kind == Ownership::Kind::shared) return true;
+  RemoteWriter*& owner = instance.owner;
+  if (owner == nullptr || (owner != &writer && (!owner->alive() || writer.owns_before(*owner))))
+    owner = &writer;
+  return owner == &writer;
+}
+
+void ReaderCore::sample(const Incoming& in, ReaderInstance& instance, const void* object,
+                        std::uint64_t now_ns) {
+  if (std::ranges::find(instance.writers, in.writer) == instance.writers.end())
+    instance.writers.push_back(in.writer);
+  if (!owned(instance, *in.writer)) return;
+  if (qos_.deadline.period_ns != kInfiniteNs) {
+    instance.deadline_ns = now_ns + qos_.deadline.period_ns;
+    due_at(instance.deadline_ns);
+  }
+  const std::uint64_t lifespan_ns = in.writer->qos.lifespan.duration_ns;
+  const std::uint64_t expires_ns =
+      lifespan_ns == kInfiniteNs ? kInfiniteNs : in.received_ns + lifespan_ns;
+  if (expires_ns <= now_ns) return;
+  if (const std::uint64_t apart_ns = qos_.time_based_filter.minimum_separation_ns; apart_ns > 0) {
+    if (instance.passed_any && now_ns - instance.passed_ns < apart_ns) return;
+  }
+  if (filter_ && !filter_(object)) return;
+  instance.passed_any = true;
+  instance.passed_ns = now_ns;
+  revive(instance);
+  SampleInfo info = info_of(in, instance);
+  if (on_sample) {
+    instance.is_new = false;
+    return on_sample(object, info);
+  }
+  ReaderSlot* const slot = store(instance, object, info);
+  if (slot == nullptr) return;
+  slot->expires_ns = expires_ns;
+}
+
+void ReaderCore::revive(ReaderInstance& instance) noexcept {
+  if (instance.state == InstanceState::alive) return;
+  if (instance.state == InstanceState::disposed)
+    ++instance.disposed_generation;
+  else
+    ++instance.no_writers_generation;
+  instance.state = InstanceState::alive;
+  instance.is_new = true;
+}
+
+SampleInfo ReaderCore::info_of(const Incoming& in, const ReaderInstance& instance) const {
+  return {.valid_data = true,
+          .sample_state = SampleState::not_read,
+          .view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view,
+          .instance_state = instance.state,
+          .instance = instance.handle,
+          .publication = in.writer->id(),
+          .sequence = in.header.sequence,
+          .source_ns = in.header.source_ns,
+          .reception_ns = in.received_ns,
+          .disposed_generation = instance.disposed_generation,
+          .no_writers_generation = instance.no_writers_generation};
+}
+
+/// The instance is disposed, or without writers: a sample without data says so.
+void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
+                              const RemoteWriter& writer, const MessageHeader& header,
+                              std::uint64_t received_ns) {
+  instance.deadline_ns = kInfiniteNs;
+  if (instance.state != InstanceState::alive) return;
+  instance.state = state;
+  const SampleInfo info{
+      .valid_data = false,
+      .view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view,
+      .instance_state = state,
+      .instance = instance.handle,
+      .publication = writer.id(),
+      .sequence = header.sequence,
+      .source_ns = header.source_ns,
+      .reception_ns = received_ns,
+      .disposed_generation = instance.disposed_generation,
+      .no_writers_generation = instance.no_writers_generation};
+  if (on_sample) return on_sample(instance.key_holder, info);
+  static_cast<void>(store(instance, instance.key_holder, info));
+}
+
+void ReaderCore::forget_writer(ReaderInstance& instance, RemoteWriter& writer,
+                               std::uint64_t now_ns) {
+  if (instance.owner == &writer) instance.owner = nullptr;
+  const auto found = std::ranges::find(instance.writers, &writer);
+  if (found == instance.writers.end()) return;
+  instance.writers.erase(found);
+  if (instance.writers.empty())
+    end_instance(instance, InstanceState::no_writers, writer, {}, now_ns);
+}
+
+// --- the cache
+// -------------------------------------------------------------------------------------
+
+ReaderSlot* ReaderCore::free_slot() {
+  if (free_.empty()) {
+    slots_.push_back(std::make_unique<ReaderSlot>());
+    slots_.back()->data = type_->make();
+    free_.reserve(slots_.size());
+    return slots_.back().get();
+  }
+  ReaderSlot* const slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+/// Null if it is full, and keeps what it has.
+ReaderSlot* ReaderCore::store(ReaderInstance& instance, const void* object,
+                              const SampleInfo& info) {
+  if (qos_.history.kind == History::Kind::keep_last) {
+    if (instance.cached >= qos_.history.depth) unlink(*instance.oldest);
+    if (cached_ >= qos_.limits.max_samples) unlink(*oldest_);
+  } else if (info.valid_data && cached_ >= qos_.limits.max_samples) {
+    ++lost_status.total_count;
+    changed(Status::sample_lost);
+    return nullptr;
+  }
+  ReaderSlot* const slot = free_slot();
+  if (object == scratch_)
+    std::swap(scratch_, slot->data);
+  else if (type_->plain)
+    std::memcpy(slot->data, object, type_->bytes);
+  else
+    type_->copy(slot->data, object);
+  slot->info = info;
+  slot->instance = &instance;
+  slot->expires_ns = kInfiniteNs;
+  slot->cached = true;
+  slot->before = newest_;
+  slot->after = nullptr;
+  (newest_ != nullptr ? newest_->after : oldest_) = slot;
+  newest_ = slot;
+  slot->instance_before = instance.newest;
+  slot->instance_after = nullptr;
+  (instance.newest != nullptr ? instance.newest->instance_after : instance.oldest) = slot;
+  instance.newest = slot;
+  ++instance.cached;
+  ++cached_;
+  changed(Status::data_available);
+  return slot;
+}
+
+/// Out of the cache, and free unless it is lent (PUB-R2).
+void ReaderCore::unlink(ReaderSlot& slot) noexcept {
+  ReaderInstance& instance = *slot.instance;
+  (slot.before != nullptr ? slot.before->after : oldest_) = slot.after;
+  (slot.after != nullptr ? slot.after->before : newest_) = slot.before;
+  (slot.instance_before != nullptr ? slot.instance_before->instance_after : instance.oldest) =
+      slot.instance_after;
+  (slot.instance_after != nullptr ? slot.instance_after->instance_before : instance.newest) =
+      slot.instance_before;
+  slot.cached = false;
+  slot.instance = nullptr;
+  --instance.cached;
+  --cached_;
+  if (slot.loans == 0) free_.push_back(&slot);
+}
+
+bool ReaderCore::selected(const Selection& selection, const ReaderSlot& slot,
+                          std::uint64_t now_ns) const noexcept {
+  const auto in = [](auto mask, auto state) {
+    return (static_cast<unsigned>(mask) & static_cast<unsigned>(state)) != 0;
+  };
+  const ReaderInstance& instance = *slot.instance;
+  return slot.expires_ns > now_ns &&
+         (selection.instance == 0 || selection.instance == instance.handle) &&
+         in(selection.sample_states, slot.info.sample_state) &&
+         in(selection.view_states,
+            instance.is_new ? ViewState::new_view : ViewState::not_new_view) &&
+         in(selection.instance_states, instance.state);
+}
+
+bool ReaderCore::available(const Selection& selection, std::uint64_t now_ns) const noexcept {
+  for (const ReaderSlot* slot = oldest_; slot != nullptr; slot = slot->after)
+    if (selected(selection, *slot, now_ns)) return true;
+  return false;
+}
+
+bool ReaderCore::any(const Selection& selection, std::uint64_t now_ns,
+                     const AnyReader::Filter& query) const {
+  for (const ReaderSlot* slot = oldest_; slot != nullptr; slot = slot->after)
+    if (slot->info.valid_data && selected(selection, *slot, now_ns) && query(slot->data))
+      return true;
+  return false;
+}
+
+std::size_t ReaderCore::lend(const Selection& selection, bool take, std::vector<ReaderSlot*>& slots,
+                             std::vector<SampleInfo>& infos, std::uint64_t now_ns) {
+  ReaderSlot* next = nullptr;
+  for (ReaderSlot* slot = oldest_; slot != nullptr && slots.size() < selection.max_samples;
+       slot = next) {
+    next = slot->after;
+    if (slot->expires_ns <= now_ns) {
+      unlink(*slot);
+      continue;
+    }
+    if (!selected(selection, *slot, now_ns)) continue;
+    const ReaderInstance& instance = *slot->instance;
+    slots.push_back(slot);
+    infos.push_back(slot->info);
+    infos.back().view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view;
+    infos.back().instance_state = instance.state;
+  }
+  // Ranks count from behind; what was returned is not new any more.
+  for (std::size_t i = slots.size(); i-- > 0;) infos[i].sample_rank = slots[i]->instance->rank++;
+  for (ReaderSlot* const slot : slots) slot->instance->rank = 0;
+  for (ReaderSlot* const slot : slots) {
+    slot->instance->is_new = false;
+    slot->info.sample_state = SampleState::read;
+    ++slot->loans;
+    if (take) unlink(*slot);
+  }
+  return slots.size();
+}
+
+void ReaderCore::give_back(std::vector<ReaderSlot*>& slots) noexcept {
+  for (ReaderSlot* const slot : slots)
+    if (--slot->loans == 0 && !slot->cached) free_.push_back(slot);
+  slots.clear();
+}
+
+// --- writers, and time
+// -----------------------------------------------------------------------------
+
+void ReaderCore::matched(bool alive) {
+  ++matched_status.current_count;
+  ++matched_status.total_count;
+  ++(alive ? liveliness_status.alive_count : liveliness_status.not_alive_count);
+  changed(Status::subscription_matched | Status::liveliness_changed);
+}
+
+void ReaderCore::unmatched(RemoteWriter& writer, std::uint64_t now_ns) {
+  --matched_status.current_count;
+  --(writer.silent ? liveliness_status.not_alive_count : liveliness_status.alive_count);
+  changed(Status::subscription_matched | Status::liveliness_changed);
+  forget(writer, now_ns);
+}
+
+void ReaderCore::went_silent(RemoteWriter& writer, std::uint64_t now_ns) {
+  --liveliness_status.alive_count;
+  ++liveliness_status.not_alive_count;
+  changed(Status::liveliness_changed);
+  forget(writer, now_ns);
+}
+
+void ReaderCore::forget(RemoteWriter& writer, std::uint64_t now_ns) {
+  for (const auto& [key, instance] : instances_) forget_writer(*instance, writer, now_ns);
+}
+
+void ReaderCore::heard_again() {
+  ++liveliness_status.alive_count;
+  --liveliness_status.not_alive_count;
+  changed(Status::liveliness_changed);
+}
+
+void ReaderCore::mismatched(std::string why) {
+  ++incompatible_status.total_count;
+  incompatible_status.last = std::move(why);
+  changed(Status::requested_incompatible_qos);
+}
+
+void ReaderCore::check_time(std::uint64_t now_ns) {
+  if (now_ns < next_due_ns_) return;
+  next_due_ns_ = kInfiniteNs;
+  for (const auto& [key, instance] : instances_) {
+    if (instance->deadline_ns <= now_ns) {
+      ++deadline_status.total_count;
+      deadline_status.last_instance = instance->handle;
+      changed(Status::requested_deadline_missed);
+      // Another writer may own it now, and the next period begins.
+      instance->owner = nullptr;
+      instance->deadline_ns += qos_.deadline.period_ns;
+      if (instance->deadline_ns <= now_ns) instance->deadline_ns = now_ns + qos_.deadline.period_ns;
+    }
+    due_at(instance->deadline_ns);
+  }
+}
+
+void ReaderCore::drop() noexcept {
+  dropped_ = true;
+  lost_status.dropped = true;
+  changed(Status::sample_lost);
+}
+
+// --- statuses
+// --------------------------------------------------------------------------------------
+
+void ReaderCore::changed(Status status) noexcept {
+  pending_ = pending_ | status;
+  changes_ = changes_ | status;
+}
+
+Status ReaderCore::take_changes() noexcept { return std::exchange(changes_, Status::none); }
+
+void ReaderCore::flush() {
+  const Status now = std::exchange(pending_, Status::none);
+  if (now != Status::none && on_status && !closed_) on_status(now);
+}
+
+}  // namespace dunlin::pubsub

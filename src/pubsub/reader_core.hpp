@@ -1,0 +1,175 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <dunlin/pubsub/core.hpp>
+
+#include "pubsub/remote_writer.hpp"
+
+/// A reader's cache and its instances. Pure: samples and the time come in; nothing else is asked.
+///
+///  PUB-R1  An instance that is known costs no allocation, and a slot is allocated at most once for
+///          each sample that is cached or lent at a time.
+///  PUB-R2  A slot that is lent is not reused before it is given back, also if it is evicted.
+namespace dunlin::pubsub {
+
+class TopicCore;
+
+struct ReaderInstance {
+  InstanceHandle handle = 0;
+  std::string key = {};
+  void* key_holder = nullptr;  // an object whose key members are this instance's
+  InstanceState state = InstanceState::alive;
+  bool is_new = true;
+  std::uint32_t disposed_generation = 0;
+  std::uint32_t no_writers_generation = 0;
+  std::vector<RemoteWriter*> writers = {};
+  RemoteWriter* owner = nullptr;  // exclusive ownership
+  std::uint32_t cached = 0;
+  ReaderSlot* oldest = nullptr;
+  ReaderSlot* newest = nullptr;
+  std::uint64_t deadline_ns = kInfiniteNs;
+  std::uint64_t passed_ns = 0;  // when a sample last passed the time-based filter
+  bool passed_any = false;
+  std::uint32_t rank = 0;  // while samples are lent: so many of it lie behind
+};
+
+struct ReaderSlot {
+  void* data = nullptr;
+  SampleInfo info = {};
+  ReaderInstance* instance = nullptr;
+  std::uint64_t expires_ns = kInfiniteNs;
+  std::uint32_t loans = 0;
+  bool cached = false;
+  // By reception, of all; and of its instance.
+  ReaderSlot* before = nullptr;
+  ReaderSlot* after = nullptr;
+  ReaderSlot* instance_before = nullptr;
+  ReaderSlot* instance_after = nullptr;
+};
+
+class ReaderCore {
+ public:
+  ReaderCore(std::shared_ptr<TopicCore> topic, std::shared_ptr<const TypeSupport> type,
+             std::uint16_t number, DataReaderQos qos, AnyReader::Filter filter);
+  ~ReaderCore();
+  ReaderCore(const ReaderCore&) = delete;
+  ReaderCore& operator=(const ReaderCore&) = delete;
+
+  // --- what arrives ------------------------------------------------------------------------------
+  void receive(const Incoming& in, std::uint64_t now_ns);
+  /// A writer is there for this reader, is silent, is heard again, or has gone for good.
+  void matched(bool alive);
+  void unmatched(RemoteWriter& writer, std::uint64_t now_ns);
+  void went_silent(RemoteWriter& writer, std::uint64_t now_ns);
+  void heard_again();
+  /// The writer writes no instance any more.
+  void forget(RemoteWriter& writer, std::uint64_t now_ns);
+  void mismatched(std::string why);
+  /// Fires what is due.
+  void check_time(std::uint64_t now_ns);
+  [[nodiscard]] std::uint64_t next_due_ns() const noexcept { return next_due_ns_; }
+  /// Whether the topic has to wait for this reader.
+  [[nodiscard]] bool is_full() const noexcept {
+    return holds_ && cached_ >= qos_.limits.max_samples && !dropped_ && !closed_;
+  }
+  /// PUB-S1: it is full for so long that it is given up.
+  void drop() noexcept;
+
+  // --- what is taken -----------------------------------------------------------------------------
+  std::size_t lend(const Selection& selection, bool take, std::vector<ReaderSlot*>& slots,
+                   std::vector<SampleInfo>& infos, std::uint64_t now_ns);
+  void give_back(std::vector<ReaderSlot*>& slots) noexcept;
+  [[nodiscard]] bool available(const Selection& selection, std::uint64_t now_ns) const noexcept;
+  [[nodiscard]] bool any(const Selection& selection, std::uint64_t now_ns,
+                         const AnyReader::Filter& query) const;
+  [[nodiscard]] InstanceHandle lookup(const void* key_holder) const;
+
+  // --- statuses ----------------------------------------------------------------------------------
+  [[nodiscard]] bool wants_flush() const noexcept { return pending_ != Status::none; }
+  /// Calls the handler with what has changed since.
+  void flush();
+  [[nodiscard]] Status take_changes() noexcept;
+  [[nodiscard]] Status changes() const noexcept { return changes_; }
+  void changed(Status status) noexcept;
+
+  std::shared_ptr<TopicCore> topic;
+  AnyReader::SampleHandler on_sample;
+  std::function<void(Status)> on_status;
+  std::string why_refused;
+  std::uint64_t announcement = 0;  // which one of this member's
+  bool active = false;             // its own announcement was delivered: it is given samples
+  std::uint64_t full_since_ns = 0;
+  MatchedStatus matched_status;
+  DeadlineMissedStatus deadline_status;
+  IncompatibleQosStatus incompatible_status;
+  LivelinessChangedStatus liveliness_status;
+  SampleRejectedStatus rejected_status;
+  SampleLostStatus lost_status;
+
+  [[nodiscard]] const DataReaderQos& qos() const noexcept { return qos_; }
+  [[nodiscard]] const TypeSupport& type() const noexcept { return *type_; }
+  [[nodiscard]] std::uint16_t number() const noexcept { return number_; }
+  [[nodiscard]] bool closed() const noexcept { return closed_; }
+  void close() noexcept { closed_ = true; }
+  [[nodiscard]] bool dropped() const noexcept { return dropped_; }
+
+  // For Loan, which reuses their memory.
+  std::vector<ReaderSlot*> spare_slots;
+  std::vector<SampleInfo> spare_infos;
+
+ private:
+  [[nodiscard]] const void* object_of(const Incoming& in);
+  [[nodiscard]] ReaderInstance* instance_of(const void* object, bool make);
+  void append_key(const void* object) const;
+  [[nodiscard]] bool owned(ReaderInstance& instance, RemoteWriter& writer) const noexcept;
+  void sample(const Incoming& in, ReaderInstance& instance, const void* object,
+              std::uint64_t now_ns);
+  void revive(ReaderInstance& instance) noexcept;
+  void end_instance(ReaderInstance& instance, InstanceState state, const RemoteWriter& writer,
+                    const MessageHeader& header, std::uint64_t received_ns);
+  void forget_writer(ReaderInstance& instance, RemoteWriter& writer, std::uint64_t now_ns);
+  [[nodiscard]] SampleInfo info_of(const Incoming& in, const ReaderInstance& instance) const;
+  ReaderSlot* store(ReaderInstance& instance, const void* object, const SampleInfo& info);
+  [[nodiscard]] ReaderSlot* free_slot();
+  void unlink(ReaderSlot& slot) noexcept;
+  void reclaim_instance();
+  [[nodiscard]] bool selected(const Selection& selection, const ReaderSlot& slot,
+                              std::uint64_t now_ns) const noexcept;
+  void due_at(std::uint64_t time_ns) noexcept {
+    if (time_ns < next_due_ns_) next_due_ns_ = time_ns;
+  }
+
+  std::shared_ptr<const TypeSupport> type_;
+  std::uint16_t number_;
+  DataReaderQos qos_;
+  AnyReader::Filter filter_;
+  bool holds_;
+  bool closed_ = false;
+  bool dropped_ = false;
+  void* scratch_ = nullptr;  // of types that are not plain: what was decoded last
+  mutable std::vector<std::byte> key_;
+
+  std::vector<std::unique_ptr<ReaderSlot>> slots_;
+  std::vector<ReaderSlot*> free_;
+  ReaderSlot* oldest_ = nullptr;
+  ReaderSlot* newest_ = nullptr;
+  std::uint32_t cached_ = 0;
+
+  std::unordered_map<std::string_view, std::unique_ptr<ReaderInstance>> instances_;
+  ReaderInstance* only_ = nullptr;  // of a topic without keys
+  InstanceHandle next_handle_ = 1;
+  std::uint64_t next_due_ns_ = kInfiniteNs;
+  Status pending_ = Status::none;
+  Status changes_ = Status::none;
+};
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dunlin/pubsub/core.hpp>
+
+#include "pubsub/wire.hpp"
+
+namespace dunlin::pubsub {
+
+/// A writer of any member, this one too, as the topic knows it. Stored samples keep it.
+struct RemoteWriter {
+  std::string_view member;  // the topic keeps the name
+  std::uint16_t number = 0;
+  DataWriterQos qos = {};
+  std::string type_text = {};
+  bool refused = false;  // it has another type than the topic: its samples are no samples
+  bool gone = false;     // withdrawn, or its member is
+  bool silent = false;   // its lease has run out
+  std::uint64_t heard_ns = 0;
+  std::vector<ReaderCore*> readers = {};  // those of this member that match
+
+  [[nodiscard]] bool alive() const noexcept { return !gone && !silent; }
+  [[nodiscard]] EndpointId id() const noexcept { return {.member = member, .number = number}; }
+  [[nodiscard]] std::string name() const {
+    return "writer " + std::to_string(number) + " of member '" + std::string(member) + "'";
+  }
+  /// Of two live ones, the owner of an instance: the stronger, and of equal ones the same for all.
+  [[nodiscard]] bool owns_before(const RemoteWriter& other) const noexcept {
+    if (qos.ownership.strength != other.qos.ownership.strength)
+      return qos.ownership.strength > other.qos.ownership.strength;
+    if (member != other.member) return member < other.member;
+    return number < other.number;
+  }
+};
+
+/// A sample, or a change of an instance, on its way to the readers.
+struct Incoming {
+  MessageHeader header;
+  std::span<const std::byte> payload;
+  RemoteWriter* writer;
+  std::uint64_t received_ns;  // the first time, for what was stored
+};
+
+}  // namespace dunlin::pubsub

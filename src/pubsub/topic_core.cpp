@@ -1,0 +1,369 @@
+#include "pubsub/topic_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/pubsub/limits.hpp>
+
+#include "pubsub/match.hpp"
+
+namespace dunlin::pubsub {
+namespace {
+
+constexpr std::size_t kMessagesAPoll = kMaxBatchMessages;
+
+/// The lowest one that none of these has. The withdrawal of its earlier owner comes before its new
+/// announcement.
+template <class Endpoints>
+[[nodiscard]] std::uint16_t free_number(const Endpoints& endpoints, const std::string& what) {
+  for (std::uint16_t number = 0; number < kMaxTopicEndpoints; ++number)
+    if (std::ranges::none_of(endpoints, [number](const auto& e) { return e->number() == number; }))
+      return number;
+  throw Error("this member has " + std::to_string(endpoints.size()) + " " + what +
+              "; more are not possible (kMaxTopicEndpoints)");
+}
+
+}  // namespace
+
+TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
+                     const ParticipantOptions& options, std::string name, TopicQos qos,
+                     const std::string& type_name)
+    : group_(group),
+      clock_(std::move(clock)),
+      me_(member_name_of(group.fabric(), group.fabric().rank())),
+      name_(std::move(name)),
+      qos_(qos) {
+  if (qos_.max_samples == 0 || qos_.max_samples > kMaxStoredSamples)
+    throw Error("topic '" + name_ + "': max_samples " + std::to_string(qos_.max_samples) +
+                "; 1 to " + std::to_string(kMaxStoredSamples) +
+                " are possible (kMaxStoredSamples)");
+  if (qos_.history.kind == History::Kind::keep_last && qos_.history.depth == 0)
+    throw Error("topic '" + name_ + "': a history of depth 0 keeps nothing; give 1 or more");
+  if (qos_.level == Level::volatile_storage || qos_.level == Level::logged)
+    storage_ = std::make_unique<Storage>(qos_);
+  channel_ = std::make_unique<Channel>(
+      group, name_, qos_, options, type_name,
+      Channel::Handlers{.save = [this] { return save(); },
+                        .load = [this](std::span<const std::byte> state) { load(state); },
+                        .replay = [this](const multicast::Logged& logged) { replay(logged); }});
+}
+
+bool TopicCore::joined() const noexcept { return channel_ != nullptr && channel_->joined(); }
+bool TopicCore::ended() const noexcept { return ended_ || group_.ended(); }
+
+std::size_t TopicCore::poll() {
+  if (!channel_) return 0;
+  if (due_ns_ != kInfiniteNs) now_ns_ = clock_->now_ns();
+  if (channel_->members_changed(members_seen_)) refresh_members();
+  close_endpoints();
+  if (channel_->left() && why_refused.empty() && !leaving_) [[unlikely]]
+    on_left();
+  std::size_t done = outbox_.empty() ? 0 : send_outbox();
+  done += drain();
+  for (const auto& reader : readers_) due_at(reader->next_due_ns());
+  if (due_ns_ != kInfiniteNs) {
+    now_ns_ = clock_->now_ns();
+    if (now_ns_ >= due_ns_) check_time();
+  }
+  return done;
+}
+
+/// This member is out of the topic's subgroup, and did not ask for it.
+void TopicCore::on_left() {
+  why_refused = channel_->why_left().empty()
+                    ? "topic '" + name_ + "': this member is out of its subgroup"
+                    : "topic '" + name_ + "': " + channel_->why_left();
+  for (const auto& writer : writers_) {
+    writer->active = false;
+    writer->why_refused = why_refused;
+  }
+  for (const auto& reader : readers_) reader->why_refused = why_refused;
+  outbox_.clear();
+}
+
+std::size_t TopicCore::send_outbox() {
+  std::size_t sent = 0;
+  while (!outbox_.empty() && channel_->send(outbox_.front()) == multicast::SendResult::sent) {
+    outbox_.pop_front();
+    ++sent;
+  }
+  return sent;
+}
+
+std::size_t TopicCore::drain() {
+  std::size_t count = 0;
+  while (count < kMessagesAPoll) {
+    if (!catching_up_.empty()) [[unlikely]]
+      give_stored();
+    if (waits_for_a_reader() || !catching_up_.empty()) break;
+    const auto delivery = channel_->next();
+    if (!delivery) break;
+    if (channel_->members_changed(members_seen_)) [[unlikely]]
+      refresh_members();
+    receive(*delivery);
+    ++count;
+  }
+  return count;
+}
+
+/// PUB-S1: a full reader that must be given everything holds the topic back, or is dropped.
+bool TopicCore::waits_for_a_reader() {
+  bool waits = false;
+  for (const auto& reader : readers_) {
+    if (!reader->is_full()) [[likely]] {
+      reader->full_since_ns = 0;
+      continue;
+    }
+    now_ns_ = clock_->now_ns();
+    if (reader->full_since_ns == 0) reader->full_since_ns = std::max<std::uint64_t>(now_ns_, 1);
+    const SlowReader& slow = reader->qos().slow_reader;
+    if (slow.kind == SlowReader::Kind::drop) {
+      if (now_ns_ - reader->full_since_ns >= slow.after_ns) {
+        reader->drop();
+        continue;
+      }
+      due_at(reader->full_since_ns + slow.after_ns);
+    }
+    waits = true;
+  }
+  return waits;
+}
+
+void TopicCore::receive(const multicast::Delivery& delivery) {
+  now_ns_ = clock_->now_ns();
+  const auto header = read_header(delivery.message);
+  if (!header || delivery.sender >= places_.size()) [[unlikely]] {
+    ++counters.malformed;
+    return;
+  }
+  Member& member = *places_[delivery.sender];
+  const auto payload = delivery.message.subspan(kHeaderBytes);
+  const bool known_writer =
+      header->endpoint < member.writers.size() && member.writers[header->endpoint] != nullptr;
+  if (is_data(header->kind)) [[likely]] {
+    if (!known_writer || member.writers[header->endpoint]->refused) [[unlikely]] {
+      ++counters.malformed;
+      return;
+    }
+    hear(member, *member.writers[header->endpoint]);
+    return data(*header, payload, member.writers[header->endpoint]);
+  }
+  Reader reader(payload);
+  switch (header->kind) {
+    case Kind::alive:
+      if (known_writer) hear(member, *member.writers[header->endpoint]);
+      return;
+    case Kind::announce_writer:
+      return add_writer(member, *header, read_announcement(reader, true));
+    case Kind::announce_reader:
+      return add_reader(member, *header, read_announcement(reader, false));
+    case Kind::withdraw_writer:
+      return remove_writer(member, header->endpoint);
+    case Kind::withdraw_reader:
+      return remove_reader(member, header->endpoint);
+    default:
+      return;
+  }
+}
+
+void TopicCore::data(const MessageHeader& header, std::span<const std::byte> payload,
+                     const std::shared_ptr<RemoteWriter>& writer) {
+  ++counters.received;
+  counters.bytes += payload.size();
+  const Incoming in{
+      .header = header, .payload = payload, .writer = writer.get(), .received_ns = now_ns_};
+  for (ReaderCore* const reader : writer->readers) {
+    try {
+      reader->receive(in, now_ns_);
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+  if (storage_) storage_->add(header, payload, writer, now_ns_);
+}
+
+/// A sign of life, of a writer whose lease runs.
+void TopicCore::hear(Member& member, RemoteWriter& writer) {
+  if (writer.qos.liveliness.lease_ns == kInfiniteNs) [[likely]]
+    return;
+  const auto heard = [this](RemoteWriter& one) {
+    one.heard_ns = now_ns_;
+    if (!std::exchange(one.silent, false)) return;
+    for (ReaderCore* const reader : one.readers) reader->heard_again();
+  };
+  heard(writer);
+  if (writer.qos.liveliness.kind != Liveliness::Kind::manual_by_participant) return;
+  for (const auto& other : member.writers)
+    if (other && other->qos.liveliness.kind == Liveliness::Kind::manual_by_participant)
+      heard(*other);
+}
+
+// --- endpoints of this member
+// ----------------------------------------------------------------------
+
+std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSupport> of,
+                                                   const DataWriterQos& qos) {
+  const std::uint16_t number = free_number(writers_, "writers of topic '" + name_ + "'");
+  const Announcement announcement{.writes = true, .type_text = of->text, .writer_qos = qos};
+  auto writer = std::make_shared<WriterCore>(shared_from_this(), std::move(of), number, qos);
+  writer->announcement = ++announced_;
+  outbox_.push_back(make_message(
+      {.kind = Kind::announce_writer, .endpoint = number, .sequence = announced_}, &announcement));
+  writers_.push_back(writer);
+  return writer;
+}
+
+std::shared_ptr<ReaderCore> TopicCore::make_reader(std::shared_ptr<const TypeSupport> of,
+                                                   const DataReaderQos& qos,
+                                                   AnyReader::Filter filter) {
+  const std::string who = "a reader of topic '" + name_ + "': ";
+  const std::uint16_t number = free_number(readers_, "readers of topic '" + name_ + "'");
+  if (qos.limits.max_samples == 0 || qos.limits.max_samples > kMaxReaderSamples ||
+      qos.limits.max_instances == 0)
+    throw Error(who + "ResourceLimits of " + std::to_string(qos.limits.max_samples) +
+                " samples and " + std::to_string(qos.limits.max_instances) +
+                " instances; give 1 to " + std::to_string(kMaxReaderSamples) +
+                " samples (kMaxReaderSamples) and 1 instance or more");
+  if (qos.history.kind == History::Kind::keep_last && qos.history.depth == 0)
+    throw Error(who + "a history of depth 0 keeps nothing; give 1 or more");
+  const Announcement announcement{.writes = false, .type_text = of->text, .reader_qos = qos};
+  auto reader = std::make_shared<ReaderCore>(shared_from_this(), std::move(of), number, qos,
+                                             std::move(filter));
+  reader->announcement = ++announced_;
+  outbox_.push_back(make_message(
+      {.kind = Kind::announce_reader, .endpoint = number, .sequence = announced_}, &announcement));
+  readers_.push_back(reader);
+  return reader;
+}
+
+/// Those that were closed, or of which no handle is left, are withdrawn.
+void TopicCore::close_endpoints() {
+  const auto over = [](const auto& endpoint) {
+    return endpoint->closed() || endpoint.use_count() == 1;
+  };
+  for (std::size_t i = 0; i < writers_.size();) {
+    if (!over(writers_[i])) {
+      ++i;
+      continue;
+    }
+    WriterCore* const writer = writers_[i].get();
+    writer->close();
+    for (auto& [name, member] : members_)
+      for (auto& [number, reader] : member.readers) std::erase(reader.writers, writer);
+    outbox_.push_back(
+        make_message({.kind = Kind::withdraw_writer, .endpoint = writer->number()}, nullptr));
+    writers_.erase(writers_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (std::size_t i = 0; i < readers_.size();) {
+    if (!over(readers_[i])) {
+      ++i;
+      continue;
+    }
+    ReaderCore* const reader = readers_[i].get();
+    reader->close();
+    std::erase_if(catching_up_, [&](const CatchingUp& one) { return one.reader == reader; });
+    for (auto& [name, member] : members_)
+      for (const auto& writer : member.writers)
+        if (writer) std::erase(writer->readers, reader);
+    outbox_.push_back(
+        make_message({.kind = Kind::withdraw_reader, .endpoint = reader->number()}, nullptr));
+    readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+bool TopicCore::unused() const noexcept {
+  if (!writers_.empty() || !readers_.empty() || !outbox_.empty()) return false;
+  const auto mine = members_.find(me_);
+  return mine == members_.end() ||
+         (mine->second.readers.empty() &&
+          std::ranges::all_of(mine->second.writers, [](const auto& one) { return !one; }));
+}
+
+void TopicCore::leave() {
+  leaving_ = true;
+  if (channel_) channel_->leave();
+}
+
+void TopicCore::end() noexcept {
+  ended_ = true;
+  channel_.reset();
+  // They hold the topic, and it holds them.
+  writers_.clear();
+  readers_.clear();
+  catching_up_.clear();
+}
+
+WriteResult TopicCore::send(std::span<const std::byte> message) {
+  switch (channel_->send(message)) {
+    case multicast::SendResult::sent:
+      return WriteResult::written;
+    case multicast::SendResult::no_room:
+      return WriteResult::no_room;
+    case multicast::SendResult::ended:
+      return WriteResult::ended;
+    default:
+      return WriteResult::not_ready;
+  }
+}
+
+void TopicCore::assert_liveliness_of_participant() {
+  for (const auto& writer : writers_)
+    if (writer->qos().liveliness.kind == Liveliness::Kind::manual_by_participant)
+      static_cast<void>(writer->assert_liveliness());
+}
+
+// --- time, and handlers
+// ----------------------------------------------------------------------------
+
+void TopicCore::check_time() {
+  for (const auto& writer : writers_) writer->check_time(now_ns_);
+  for (const auto& reader : readers_) reader->check_time(now_ns_);
+  for (auto& [name, member] : members_)
+    for (const auto& writer : member.writers) {
+      if (!writer || writer->silent || writer->qos.liveliness.lease_ns == kInfiniteNs) continue;
+      if (now_ns_ - writer->heard_ns < writer->qos.liveliness.lease_ns) continue;
+      writer->silent = true;
+      for (ReaderCore* const reader : writer->readers) {
+        try {
+          reader->went_silent(*writer, now_ns_);
+        } catch (...) {
+          if (!failure_) failure_ = std::current_exception();
+        }
+      }
+    }
+  recompute_due();
+}
+
+void TopicCore::recompute_due() {
+  due_ns_ = kInfiniteNs;
+  for (const auto& writer : writers_) due_at(writer->next_due_ns());
+  for (const auto& reader : readers_) {
+    due_at(reader->next_due_ns());
+    if (reader->full_since_ns != 0 && reader->qos().slow_reader.kind == SlowReader::Kind::drop)
+      due_at(reader->full_since_ns + reader->qos().slow_reader.after_ns);
+  }
+  for (const auto& [name, member] : members_)
+    for (const auto& writer : member.writers)
+      if (writer && !writer->silent && writer->qos.liveliness.lease_ns != kInfiniteNs)
+        due_at(writer->heard_ns + writer->qos.liveliness.lease_ns);
+}
+
+void TopicCore::flush(std::exception_ptr& failure) {
+  const auto keep = [&failure](const auto& call) {
+    try {
+      call();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  if (failure_ && !failure) failure = std::exchange(failure_, nullptr);
+  if (std::exchange(inconsistent_changed_, false) && on_inconsistent) keep(on_inconsistent);
+  // Handlers may make and close entities: by place, and each held while it is called.
+  for (std::size_t i = 0; i < writers_.size(); ++i)
+    if (writers_[i]->wants_flush()) keep([writer = writers_[i]] { writer->flush(); });
+  for (std::size_t i = 0; i < readers_.size(); ++i)
+    if (readers_[i]->wants_flush()) keep([reader = readers_[i]] { reader->flush(); });
+}
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dunlin/pubsub/core.hpp>
+
+#include "pubsub/channel.hpp"
+#include "pubsub/poll_clock.hpp"
+#include "pubsub/reader_core.hpp"
+#include "pubsub/remote_writer.hpp"
+#include "pubsub/storage.hpp"
+#include "pubsub/writer_core.hpp"
+
+/// A topic at one member: its endpoints and its stored samples, as the messages of its subgroup
+/// make them. Endpoints are announced by messages of the same subgroup, so all members see the same
+/// endpoints at the same place among the samples.
+///
+///  PUB-T1  A writer's announcement comes before its samples (MC-O1); a writer sends none before
+///          its own announcement has come back to it, and was not refused.
+///  PUB-T2  A reader begins where its own announcement lies in the order: what was stored before
+///          it is given first, then what comes behind it. So there is neither gap nor duplicate.
+///  PUB-T3  A topic has the type of its first endpoint. An endpoint of another type is refused, by
+///          the same decision at all members.
+///  PUB-T4  The endpoints of a member that has left the subgroup go, after its last sample and
+///          before the first one of the next view.
+namespace dunlin::pubsub {
+
+class TopicCore : public std::enable_shared_from_this<TopicCore> {
+ public:
+  TopicCore(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
+            std::string name, TopicQos qos, const std::string& type_name);
+
+  std::size_t poll();
+  /// Tells handlers what has changed. The first exception of a handler.
+  void flush(std::exception_ptr& failure);
+  /// No entity of it is left here, and all that was sent here has come back.
+  [[nodiscard]] bool unused() const noexcept;
+  /// Asks to be out of the topic's subgroup.
+  void leave();
+  [[nodiscard]] bool leaving() const noexcept { return leaving_; }
+  [[nodiscard]] bool left() const noexcept { return !channel_ || channel_->left(); }
+  /// Entities that are left say `ended`.
+  void end() noexcept;
+
+  std::shared_ptr<WriterCore> make_writer(std::shared_ptr<const TypeSupport> type,
+                                          const DataWriterQos& qos);
+  std::shared_ptr<ReaderCore> make_reader(std::shared_ptr<const TypeSupport> type,
+                                          const DataReaderQos& qos, AnyReader::Filter filter);
+  [[nodiscard]] std::vector<EndpointInfo> endpoints() const;
+  void assert_liveliness_of_participant();
+
+  // --- for the writers of this member ------------------------------------------------------------
+  [[nodiscard]] Channel* channel() noexcept { return channel_.get(); }
+  [[nodiscard]] WriteResult send(std::span<const std::byte> message);
+  [[nodiscard]] std::uint64_t now_ns() noexcept { return clock_->now_ns(); }
+  [[nodiscard]] bool ended() const noexcept;
+  void due_at(std::uint64_t time_ns) noexcept {
+    if (time_ns < due_ns_) due_ns_ = time_ns;
+  }
+  [[nodiscard]] std::uint64_t due_ns() const noexcept { return due_ns_; }
+
+  std::shared_ptr<const TypeSupport> type;  // of the AnyTopic that made it
+  InconsistentTopicStatus inconsistent;
+  std::function<void()> on_inconsistent;
+  TopicCounters counters;
+  std::string why_refused;
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const TopicQos& qos() const noexcept { return qos_; }
+  [[nodiscard]] const std::string& type_text() const noexcept { return type_text_; }
+  [[nodiscard]] bool joined() const noexcept;
+
+ private:
+  struct RemoteReader {
+    std::uint16_t number = 0;
+    DataReaderQos qos = {};
+    std::string type_text = {};
+    bool refused = false;
+    std::vector<WriterCore*> writers = {};  // of this member, that match
+  };
+  struct Member {
+    std::string_view name;
+    std::vector<std::shared_ptr<RemoteWriter>> writers = {};  // by number; null: none
+    std::map<std::uint16_t, RemoteReader> readers = {};
+  };
+
+  // topic_core.cpp
+  void on_left();
+  std::size_t drain();
+  std::size_t send_outbox();
+  [[nodiscard]] bool waits_for_a_reader();
+  void receive(const multicast::Delivery& delivery);
+  void data(const MessageHeader& header, std::span<const std::byte> payload,
+            const std::shared_ptr<RemoteWriter>& writer);
+  void hear(Member& member, RemoteWriter& writer);
+  void close_endpoints();
+  void check_time();
+  void recompute_due();
+
+  // topic_endpoints.cpp
+  void refresh_members();
+  void forget_member(Member& member);
+  [[nodiscard]] std::string_view interned(std::string_view name);
+  [[nodiscard]] bool takes_type(const std::string& text);
+  void refuse(std::string_view member, const char* what, std::uint16_t number,
+              const std::string& text);
+  void add_writer(Member& member, const MessageHeader& header, Announcement announcement);
+  void add_reader(Member& member, const MessageHeader& header, Announcement announcement);
+  void remove_writer(Member& member, std::uint16_t number);
+  void remove_reader(Member& member, std::uint16_t number);
+  void match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& reader);
+  void match(const Member& member, RemoteReader& remote, WriterCore& writer);
+  /// A late reader on its way through the stored samples.
+  struct CatchingUp {
+    ReaderCore* reader;
+    std::list<Storage::Stored>::const_iterator next;
+  };
+  void give_stored(CatchingUp& one);
+  void give_stored();
+  [[nodiscard]] bool is_me(const Member& member) const noexcept;
+
+  // topic_state.cpp
+  [[nodiscard]] std::vector<std::byte> save();
+  void load(std::span<const std::byte> state);
+  void replay(const multicast::Logged& logged);
+
+  Group& group_;
+  std::shared_ptr<PollClock> clock_;
+  std::string me_;
+  std::string name_;
+  TopicQos qos_;
+  std::string type_text_;
+  std::set<std::string, std::less<>> names_;  // of all members that there ever were
+  std::map<std::string_view, Member> members_;
+  std::vector<Member*> places_;  // by place in the subgroup
+  std::uint64_t members_seen_ = 0;
+  std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
+  std::unique_ptr<Storage> storage_;  // null: the level stores nothing
+  std::vector<std::shared_ptr<WriterCore>> writers_;
+  std::vector<std::shared_ptr<ReaderCore>> readers_;
+  std::vector<CatchingUp> catching_up_;
+  std::uint64_t announced_ = 0;  // endpoints of this member so far
+  std::deque<std::vector<std::byte>> outbox_;
+  std::uint64_t now_ns_ = 0;  // of the message at hand
+  std::uint64_t due_ns_ = 0;
+  std::exception_ptr failure_;  // of a handler, while messages are given to others
+  bool ended_ = false;
+  bool leaving_ = false;
+  bool inconsistent_changed_ = false;
+  std::unique_ptr<Channel> channel_;  // last: its handlers use the others
+};
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,246 @@
+#include <algorithm>
+#include <utility>
+
+#include <dunlin/pubsub/limits.hpp>
+
+#include "pubsub/match.hpp"
+#include "pubsub/topic_core.hpp"
+
+/// The endpoints of all members, as their announcements make them.
+namespace dunlin::pubsub {
+namespace {
+
+[[nodiscard]] std::string reader_name(std::string_view member, std::uint16_t number) {
+  return "reader " + std::to_string(number) + " of member '" + std::string(member) + "'";
+}
+
+}  // namespace
+
+bool TopicCore::is_me(const Member& member) const noexcept { return member.name == me_; }
+
+std::string_view TopicCore::interned(std::string_view name) {
+  const auto found = names_.find(name);
+  return found != names_.end() ? *found : *names_.emplace(name).first;
+}
+
+/// PUB-T4: those that are in the subgroup no more take their endpoints with them.
+void TopicCore::refresh_members() {
+  now_ns_ = clock_->now_ns();
+  const Subgroup& subgroup = channel_->subgroup();
+  places_.clear();
+  std::set<std::string_view> present;
+  for (const Rank rank : subgroup.members) {
+    const std::string_view name = interned(member_name_of(group_.fabric(), rank));
+    present.insert(name);
+    members_.try_emplace(name, Member{.name = name});
+  }
+  for (auto it = members_.begin(); it != members_.end();) {
+    if (present.contains(it->first)) {
+      ++it;
+    } else {
+      forget_member(it->second);
+      it = members_.erase(it);
+    }
+  }
+  for (const Rank rank : subgroup.members)
+    places_.push_back(&members_.find(member_name_of(group_.fabric(), rank))->second);
+}
+
+void TopicCore::forget_member(Member& member) {
+  for (std::size_t number = 0; number < member.writers.size(); ++number)
+    remove_writer(member, static_cast<std::uint16_t>(number));
+  while (!member.readers.empty()) remove_reader(member, member.readers.begin()->first);
+}
+
+/// PUB-T3. A text that is empty is that of a tool, which takes any type, and of an announcement
+/// that cannot be read: its samples cannot be, either.
+bool TopicCore::takes_type(const std::string& text) {
+  if (text.empty()) return true;
+  if (type_text_.empty()) type_text_ = text;
+  if (!types_match(type_text_, text)) return false;
+  if (text.size() > type_text_.size()) type_text_ = text;  // what was appended belongs to it now
+  return true;
+}
+
+void TopicCore::refuse(std::string_view member, const char* what, std::uint16_t number,
+                       const std::string& text) {
+  ++inconsistent.total_count;
+  inconsistent.last =
+      "topic '" + name_ + "': " + what + " " + std::to_string(number) + " of member '" +
+      std::string(member) +
+      "' is refused, because its type is another one: " + show_both_types(type_text_, text);
+  inconsistent_changed_ = true;
+}
+
+void TopicCore::add_writer(Member& member, const MessageHeader& header, Announcement announcement) {
+  const std::uint16_t number = header.endpoint;
+  remove_writer(member, number);
+  if (member.writers.size() <= number) member.writers.resize(std::size_t{number} + 1);
+  auto writer =
+      std::make_shared<RemoteWriter>(RemoteWriter{.member = member.name,
+                                                  .number = number,
+                                                  .qos = announcement.writer_qos,
+                                                  .type_text = announcement.type_text,
+                                                  .refused = !takes_type(announcement.type_text),
+                                                  .heard_ns = now_ns_});
+  member.writers[number] = writer;
+  if (writer->refused) refuse(member.name, "writer", number, announcement.type_text);
+  due_ns_ = 0;  // its lease may be the next one to run out
+  if (is_me(member)) {
+    const auto mine = std::ranges::find_if(writers_, [&](const auto& one) {
+      return one->number() == number && one->announcement == header.sequence;
+    });
+    if (mine != writers_.end()) {
+      if (writer->refused) {
+        (*mine)->why_refused = inconsistent.last;
+      } else {
+        (*mine)->active = true;
+        for (auto& [name, other] : members_)
+          for (auto& [n, reader] : other.readers) match(other, reader, **mine);
+      }
+    }
+  }
+  if (writer->refused) return;
+  for (const auto& reader : readers_)
+    if (reader->active) match(writer, *reader);
+}
+
+void TopicCore::add_reader(Member& member, const MessageHeader& header, Announcement announcement) {
+  const std::uint16_t number = header.endpoint;
+  remove_reader(member, number);
+  RemoteReader& remote =
+      member.readers
+          .emplace(number, RemoteReader{.number = number,
+                                        .qos = announcement.reader_qos,
+                                        .type_text = announcement.type_text,
+                                        .refused = !takes_type(announcement.type_text)})
+          .first->second;
+  if (remote.refused) refuse(member.name, "reader", number, announcement.type_text);
+  if (!remote.refused)
+    for (const auto& writer : writers_)
+      if (writer->active) match(member, remote, *writer);
+  if (!is_me(member)) return;
+  const auto mine = std::ranges::find_if(readers_, [&](const auto& one) {
+    return one->number() == number && one->announcement == header.sequence;
+  });
+  if (mine == readers_.end()) return;
+  if (remote.refused) {
+    (*mine)->why_refused = inconsistent.last;
+    return;
+  }
+  // PUB-T2: this is its place in the order.
+  ReaderCore& reader = **mine;
+  reader.active = true;
+  for (auto& [name, other] : members_)
+    for (const auto& writer : other.writers)
+      if (writer && !writer->refused) match(writer, reader);
+  if (!storage_ || reader.qos().durability.kind == Durability::Kind::volatile_) return;
+  catching_up_.push_back({.reader = &reader, .next = storage_->samples().begin()});
+  give_stored();
+}
+
+/// As far as the reader has room. Until it has all, the topic takes no further message (PUB-T2), so
+/// that the storage stays as it is.
+void TopicCore::give_stored(CatchingUp& one) {
+  ReaderCore& reader = *one.reader;
+  const auto end = storage_->samples().end();
+  for (; one.next != end && !reader.is_full(); ++one.next) {
+    const Storage::Stored& stored = *one.next;
+    if (!mismatch(stored.writer->qos, qos_.level, reader.qos()).empty()) continue;
+    const Incoming in{.header = stored.header,
+                      .payload = stored.payload,
+                      .writer = stored.writer.get(),
+                      .received_ns = stored.received_ns};
+    try {
+      reader.receive(in, now_ns_);
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+  if (one.next != end) return;
+  std::set<RemoteWriter*> gone;
+  for (const Storage::Stored& stored : storage_->samples())
+    if (!stored.writer->alive()) gone.insert(stored.writer.get());
+  for (RemoteWriter* const writer : gone) reader.forget(*writer, now_ns_);
+}
+
+void TopicCore::give_stored() {
+  now_ns_ = clock_->now_ns();
+  for (CatchingUp& one : catching_up_) give_stored(one);
+  std::erase_if(catching_up_, [this](const CatchingUp& one) {
+    return one.next == storage_->samples().end() || one.reader->closed() || one.reader->dropped();
+  });
+}
+
+void TopicCore::match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& reader) {
+  const std::string why = mismatch(writer->qos, qos_.level, reader.qos());
+  if (!why.empty()) {
+    reader.mismatched("topic '" + name_ + "': " + writer->name() + " and " +
+                      reader_name(me_, reader.number()) + " do not match: " + why);
+    return;
+  }
+  writer->readers.push_back(&reader);
+  reader.matched(!writer->silent);
+}
+
+void TopicCore::match(const Member& member, RemoteReader& remote, WriterCore& writer) {
+  if (remote.refused) return;
+  const std::string why = mismatch(writer.qos(), qos_.level, remote.qos);
+  if (!why.empty()) {
+    ++writer.incompatible_status.total_count;
+    writer.incompatible_status.last =
+        "topic '" + name_ + "': writer " + std::to_string(writer.number()) + " of member '" + me_ +
+        "' and " + reader_name(member.name, remote.number) + " do not match: " + why;
+    writer.changed(Status::offered_incompatible_qos);
+    return;
+  }
+  remote.writers.push_back(&writer);
+  ++writer.matched_status.current_count;
+  ++writer.matched_status.total_count;
+  writer.changed(Status::publication_matched);
+}
+
+void TopicCore::remove_writer(Member& member, std::uint16_t number) {
+  if (number >= member.writers.size() || !member.writers[number]) return;
+  const std::shared_ptr<RemoteWriter> writer = std::move(member.writers[number]);
+  writer->gone = true;
+  for (ReaderCore* const reader : std::exchange(writer->readers, {})) {
+    try {
+      reader->unmatched(*writer, now_ns_);
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+}
+
+void TopicCore::remove_reader(Member& member, std::uint16_t number) {
+  const auto found = member.readers.find(number);
+  if (found == member.readers.end()) return;
+  for (WriterCore* const writer : found->second.writers) {
+    --writer->matched_status.current_count;
+    writer->changed(Status::publication_matched);
+  }
+  member.readers.erase(found);
+}
+
+std::vector<EndpointInfo> TopicCore::endpoints() const {
+  std::vector<EndpointInfo> all;
+  for (const auto& [name, member] : members_) {
+    for (const auto& writer : member.writers)
+      if (writer)
+        all.push_back({.member = std::string(name),
+                       .number = writer->number,
+                       .writes = true,
+                       .refused = writer->refused,
+                       .writer_qos = writer->qos});
+    for (const auto& [number, reader] : member.readers)
+      all.push_back({.member = std::string(name),
+                     .number = number,
+                     .writes = false,
+                     .refused = reader.refused,
+                     .reader_qos = reader.qos});
+  }
+  return all;
+}
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,163 @@
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/pubsub/limits.hpp>
+
+#include "pubsub/topic_core.hpp"
+
+/// What a member that comes in is given of a topic, and what a log gives back
+/// (docs/formats/pubsub.md).
+namespace dunlin::pubsub {
+namespace {
+
+constexpr std::uint32_t kStateVersion = 1;
+
+void write_header(Writer& writer, const MessageHeader& header) {
+  writer.bytes(std::as_bytes(std::span(&header, 1)));
+}
+
+void write_writer(Writer& writer, const RemoteWriter& remote) {
+  writer.text(remote.member);
+  writer.u16(remote.number);
+  writer.u16(static_cast<std::uint16_t>((remote.refused ? 1U : 0U) | (remote.gone ? 2U : 0U)));
+  write(writer,
+        Announcement{.writes = true, .type_text = remote.type_text, .writer_qos = remote.qos});
+}
+
+}  // namespace
+
+std::vector<std::byte> TopicCore::save() {
+  if (channel_->members_changed(members_seen_)) refresh_members();
+  now_ns_ = clock_->now_ns();
+  std::vector<std::byte> state;
+  Writer writer(state);
+  writer.u32(kStateVersion);
+  writer.text(type_text_);
+  // All writers that the receiver has to know: live ones, and those of stored samples.
+  std::map<const RemoteWriter*, std::uint32_t> places;
+  std::vector<const RemoteWriter*> writers;
+  const auto add = [&](const RemoteWriter* one) {
+    if (places.try_emplace(one, static_cast<std::uint32_t>(writers.size())).second)
+      writers.push_back(one);
+  };
+  std::uint32_t readers = 0;
+  for (const auto& [name, member] : members_) {
+    for (const auto& one : member.writers)
+      if (one) add(one.get());
+    readers += static_cast<std::uint32_t>(member.readers.size());
+  }
+  if (storage_)
+    for (const Storage::Stored& stored : storage_->samples()) add(stored.writer.get());
+  writer.u32(static_cast<std::uint32_t>(writers.size()));
+  for (const RemoteWriter* const one : writers) write_writer(writer, *one);
+  writer.u32(readers);
+  for (const auto& [name, member] : members_)
+    for (const auto& [number, reader] : member.readers) {
+      writer.text(name);
+      writer.u16(number);
+      writer.u16(reader.refused ? 1 : 0);
+      write(writer,
+            Announcement{.writes = false, .type_text = reader.type_text, .reader_qos = reader.qos});
+    }
+  writer.u32(storage_ ? static_cast<std::uint32_t>(storage_->samples().size()) : 0);
+  if (storage_)
+    for (const Storage::Stored& stored : storage_->samples()) {
+      writer.u32(places.at(stored.writer.get()));
+      write_header(writer, stored.header);
+      writer.u64(now_ns_ - stored.received_ns);  // its age: the receiver has a clock of its own
+      writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
+      writer.bytes(stored.payload);
+    }
+  return state;
+}
+
+void TopicCore::load(std::span<const std::byte> state) {
+  if (channel_->members_changed(members_seen_)) refresh_members();
+  now_ns_ = clock_->now_ns();
+  Reader reader(state);
+  const auto check = [&](bool good, const char* what) {
+    if (good && reader.good()) return;
+    throw Error("topic '" + name_ + "': cannot load the state that another member sent: " + what +
+                "; do all members use the same release?");
+  };
+  check(reader.u32() == kStateVersion, "it is of another version");
+  type_text_ = reader.text();
+  check(type_text_.size() <= kMaxTypeTextBytes, "its type is too long");
+  std::vector<std::shared_ptr<RemoteWriter>> writers;
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+    auto writer = std::make_shared<RemoteWriter>();
+    writer->member = interned(reader.text());
+    writer->number = reader.u16();
+    const std::uint16_t flags = reader.u16();
+    Announcement announcement = read_announcement(reader, true);
+    check(writer->number < kMaxTopicEndpoints, "a writer's number is too large");
+    writer->qos = announcement.writer_qos;
+    writer->type_text = std::move(announcement.type_text);
+    writer->refused = (flags & 1U) != 0;
+    writer->heard_ns = now_ns_;
+    const auto member = members_.find(writer->member);
+    // A member can be gone for the receiver, and not yet for the sender.
+    writer->gone = (flags & 2U) != 0 || member == members_.end();
+    if (!writer->gone) {
+      auto& of_member = member->second.writers;
+      if (of_member.size() <= writer->number) of_member.resize(std::size_t{writer->number} + 1);
+      of_member[writer->number] = writer;
+    }
+    writers.push_back(std::move(writer));
+  }
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+    const std::string name = reader.text();
+    const std::uint16_t number = reader.u16();
+    const bool refused = reader.u16() != 0;
+    Announcement announcement = read_announcement(reader, false);
+    if (const auto member = members_.find(name); member != members_.end())
+      member->second.readers[number] = {.number = number,
+                                        .qos = announcement.reader_qos,
+                                        .type_text = std::move(announcement.type_text),
+                                        .refused = refused};
+  }
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+    const std::uint32_t place = reader.u32();
+    const auto header = read_header(reader.bytes(kHeaderBytes));
+    const std::uint64_t age_ns = reader.u64();
+    const auto payload = reader.bytes(reader.u32());
+    check(place < writers.size() && header && is_data(header->kind), "a stored sample is none");
+    if (storage_)
+      storage_->add(*header, payload, writers[place], now_ns_ - std::min(age_ns, now_ns_));
+  }
+  check(true, "it ends too early");
+  due_ns_ = 0;
+}
+
+/// A message of the log, when all members begin again: the endpoints of that time are gone, and
+/// what they wrote is stored.
+void TopicCore::replay(const multicast::Logged& logged) {
+  const auto header = read_header(logged.message);
+  if (!header) {
+    ++counters.malformed;
+    return;
+  }
+  now_ns_ = clock_->now_ns();
+  Reader reader(logged.message.subspan(kHeaderBytes));
+  if (header->kind == Kind::announce_reader) {
+    static_cast<void>(takes_type(read_announcement(reader, false).type_text));
+    return;
+  }
+  const std::pair<std::string, std::uint16_t> id{std::string(logged.sender), header->endpoint};
+  if (header->kind == Kind::announce_writer) {
+    const Announcement announcement = read_announcement(reader, true);
+    replayed_[id] =
+        std::make_shared<RemoteWriter>(RemoteWriter{.member = interned(logged.sender),
+                                                    .number = header->endpoint,
+                                                    .qos = announcement.writer_qos,
+                                                    .type_text = announcement.type_text,
+                                                    .refused = !takes_type(announcement.type_text),
+                                                    .gone = true});
+    return;
+  }
+  const auto writer = replayed_.find(id);
+  if (is_data(header->kind) && writer != replayed_.end() && !writer->second->refused && storage_)
+    storage_->add(*header, reader.rest(), writer->second, now_ns_);
+}
+
+}  // namespace dunlin::pubsub

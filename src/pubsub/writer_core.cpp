@@ -1,0 +1,165 @@
+#include "pubsub/writer_core.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "pubsub/topic_core.hpp"
+
+namespace dunlin::pubsub {
+namespace {
+
+/// An automatic writer shows that it is alive so many times a lease.
+constexpr std::uint64_t kAssertionsALease = 3;
+
+}  // namespace
+
+WriterCore::WriterCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const TypeSupport> type,
+                       std::uint16_t number, DataWriterQos qos)
+    : topic(std::move(of)), type_(std::move(type)), number_(number), qos_(qos) {}
+
+WriteResult WriterCore::why_not() const noexcept {
+  if (closed_ || topic->ended()) return WriteResult::ended;
+  if (!why_refused.empty()) return WriteResult::refused;
+  return WriteResult::not_ready;
+}
+
+MessageHeader WriterCore::header(Kind kind, const void* sample) {
+  MessageHeader made{.kind = kind,
+                     .flags = type_->plain ? std::uint8_t{0} : kXcdrFlag,
+                     .endpoint = number_,
+                     .sequence = sequence_ + 1,
+                     .source_ns = topic->now_ns()};
+  if (type_->raw) {
+    const auto& raw = *static_cast<const RawSample*>(sample);
+    made.flags = raw.plain ? std::uint8_t{0} : kXcdrFlag;
+    made.key_hash = raw.key_hash;
+  }
+  if (type_->keyed) {
+    key_.clear();
+    type_->append_key(sample, key_);
+    made.key_hash = hash_key(key_);
+  }
+  return made;
+}
+
+WriteResult WriterCore::put(const void* sample, Kind kind) {
+  if (!active || closed_ || topic->channel() == nullptr) [[unlikely]]
+    return why_not();
+  const MessageHeader made = header(kind, sample);
+  if (type_->plain) {
+    const std::size_t bytes = kHeaderBytes + type_->bytes;
+    if (const auto room = topic->channel()->prepare(bytes); room.data() != nullptr) [[likely]] {
+      std::memcpy(room.data(), &made, kHeaderBytes);
+      std::memcpy(room.data() + kHeaderBytes, sample, type_->bytes);
+      topic->channel()->commit();
+      written(made);
+      return WriteResult::written;
+    }
+    if (topic->ended()) return WriteResult::ended;
+    if (bytes <= topic->channel()->largest_in_place()) return WriteResult::no_room;
+  }
+  message_.resize(kHeaderBytes);
+  std::memcpy(message_.data(), &made, kHeaderBytes);
+  if (type_->plain) {
+    const auto* const begin = static_cast<const std::byte*>(sample);
+    message_.insert(message_.end(), begin, begin + type_->bytes);
+  } else {
+    type_->encode(sample, message_);
+  }
+  const WriteResult result = topic->send(message_);
+  if (result == WriteResult::written) written(made);
+  return result;
+}
+
+void WriterCore::written(const MessageHeader& made) {
+  sequence_ = made.sequence;
+  loaned_ = nullptr;
+  asserted_ns_ = topic->now_ns();
+  lost_ = false;
+  if (qos_.deadline.period_ns == kInfiniteNs) return;
+  if (made.kind == Kind::sample) {
+    const std::uint64_t due_ns = asserted_ns_ + qos_.deadline.period_ns;
+    deadlines_ns_[made.key_hash] = due_ns;
+    deadline_due_ns_ = std::min(deadline_due_ns_, due_ns);
+    topic->due_at(deadline_due_ns_);
+  } else {
+    deadlines_ns_.erase(made.key_hash);
+  }
+}
+
+void* WriterCore::loan() noexcept {
+  if (!active || closed_ || topic->channel() == nullptr || !type_->plain) return nullptr;
+  const auto room = topic->channel()->prepare(kHeaderBytes + type_->bytes);
+  loaned_ = room.data();
+  return loaned_ == nullptr ? nullptr : loaned_ + kHeaderBytes;
+}
+
+void WriterCore::publish() noexcept {
+  if (loaned_ == nullptr || topic->channel() == nullptr) return;
+  const MessageHeader made = header(Kind::sample, loaned_ + kHeaderBytes);
+  std::memcpy(loaned_, &made, kHeaderBytes);
+  topic->channel()->commit();
+  written(made);
+}
+
+WriteResult WriterCore::assert_liveliness() {
+  if (!active || closed_ || topic->channel() == nullptr) return why_not();
+  const WriteResult result =
+      topic->send(make_message({.kind = Kind::alive, .endpoint = number_}, nullptr));
+  if (result == WriteResult::written) {
+    asserted_ns_ = topic->now_ns();
+    lost_ = false;
+    topic->due_at(asserted_ns_);
+  }
+  return result;
+}
+
+void WriterCore::check_time(std::uint64_t now_ns) {
+  if (!active) return;
+  const std::uint64_t lease_ns = qos_.liveliness.lease_ns;
+  if (lease_ns != kInfiniteNs) {
+    if (asserted_ns_ == 0) asserted_ns_ = now_ns;
+    if (qos_.liveliness.kind == Liveliness::Kind::automatic) {
+      if (now_ns - asserted_ns_ >= lease_ns / kAssertionsALease)
+        static_cast<void>(assert_liveliness());
+    } else if (!lost_ && now_ns - asserted_ns_ >= lease_ns) {
+      lost_ = true;
+      ++lost_status.total_count;
+      changed(Status::liveliness_lost);
+    }
+  }
+  if (now_ns < deadline_due_ns_) return;
+  deadline_due_ns_ = kInfiniteNs;
+  for (auto& [key, due_ns] : deadlines_ns_) {
+    if (due_ns <= now_ns) {
+      ++deadline_status.total_count;
+      changed(Status::offered_deadline_missed);
+      due_ns += qos_.deadline.period_ns;
+      if (due_ns <= now_ns) due_ns = now_ns + qos_.deadline.period_ns;
+    }
+    deadline_due_ns_ = std::min(deadline_due_ns_, due_ns);
+  }
+}
+
+std::uint64_t WriterCore::next_due_ns() const noexcept {
+  std::uint64_t due_ns = deadline_due_ns_;
+  const std::uint64_t lease_ns = qos_.liveliness.lease_ns;
+  if (lease_ns == kInfiniteNs || lost_ || !active) return due_ns;
+  const bool automatic = qos_.liveliness.kind == Liveliness::Kind::automatic;
+  return std::min(due_ns, asserted_ns_ + (automatic ? lease_ns / kAssertionsALease : lease_ns));
+}
+
+void WriterCore::changed(Status status) noexcept {
+  pending_ = pending_ | status;
+  changes_ = changes_ | status;
+}
+
+Status WriterCore::take_changes() noexcept { return std::exchange(changes_, Status::none); }
+
+void WriterCore::flush() {
+  const Status now = std::exchange(pending_, Status::none);
+  if (now != Status::none && on_status && !closed_) on_status(now);
+}
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dunlin/pubsub/core.hpp>
+
+#include "pubsub/wire.hpp"
+
+namespace dunlin::pubsub {
+
+class TopicCore;
+
+/// A writer of this member.
+class WriterCore {
+ public:
+  WriterCore(std::shared_ptr<TopicCore> topic, std::shared_ptr<const TypeSupport> type,
+             std::uint16_t number, DataWriterQos qos);
+
+  [[nodiscard]] WriteResult put(const void* sample, Kind kind);
+  [[nodiscard]] void* loan() noexcept;
+  void publish() noexcept;
+  [[nodiscard]] WriteResult assert_liveliness();
+
+  /// Fires what is due, and sends what shows that it is alive.
+  void check_time(std::uint64_t now_ns);
+  [[nodiscard]] std::uint64_t next_due_ns() const noexcept;
+
+  void changed(Status status) noexcept;
+  [[nodiscard]] bool wants_flush() const noexcept { return pending_ != Status::none; }
+  void flush();
+  [[nodiscard]] Status take_changes() noexcept;
+  [[nodiscard]] Status changes() const noexcept { return changes_; }
+
+  std::shared_ptr<TopicCore> topic;
+  std::function<void(Status)> on_status;
+  std::string why_refused;
+  std::uint64_t announcement = 0;  // which one of this member's
+  bool active = false;             // its own announcement was delivered
+  MatchedStatus matched_status;
+  DeadlineMissedStatus deadline_status;
+  IncompatibleQosStatus incompatible_status;
+  LivelinessLostStatus lost_status;
+
+  [[nodiscard]] const DataWriterQos& qos() const noexcept { return qos_; }
+  [[nodiscard]] const TypeSupport& type() const noexcept { return *type_; }
+  [[nodiscard]] std::uint16_t number() const noexcept { return number_; }
+  [[nodiscard]] bool closed() const noexcept { return closed_; }
+  void close() noexcept { closed_ = true; }
+
+ private:
+  [[nodiscard]] WriteResult why_not() const noexcept;
+  [[nodiscard]] MessageHeader header(Kind kind, const void* sample);
+  void written(const MessageHeader& header);
+
+  std::shared_ptr<const TypeSupport> type_;
+  std::uint16_t number_;
+  DataWriterQos qos_;
+  bool closed_ = false;
+  std::uint64_t sequence_ = 0;
+  std::byte* loaned_ = nullptr;
+  std::vector<std::byte> key_;
+  std::vector<std::byte> message_;  // of samples that are not built in place
+  std::uint64_t asserted_ns_ = 0;   // when it last showed that it is alive
+  bool lost_ = false;
+  std::unordered_map<std::uint64_t, std::uint64_t> deadlines_ns_;  // by key hash
+  std::uint64_t deadline_due_ns_ = kInfiniteNs;
+  Status pending_ = Status::none;
+  Status changes_ = Status::none;
+};
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,482 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/fabric/memory.hpp>
+#include <dunlin/limits.hpp>
+#include <dunlin/remote/slab_pool.hpp>
+
+/// A region is a row of slabs, each a header and then its blocks. The header's words are changed
+/// through the fabric only, by the home, too (docs/formats/store.md has the offsets).
+///
+///     0       holder: (size class + 1) << 16 | member + 1; 0: nobody
+///     8       linked: a bit for each block
+///     8 + 8n  freed: a bit for each linked block that nobody finds any more; the slab's holder
+///             takes both bits away, and allocates the block again
+namespace dunlin::remote {
+namespace {
+
+constexpr std::uint32_t kNoClass = UINT32_MAX;
+/// Slabs that are searched for freed blocks before a new one is taken, if there may be one.
+constexpr std::uint32_t kSlabsSearched = 4;
+constexpr std::uint32_t kHoldersRead = 16;
+constexpr std::size_t kBitsPerWord = 64;
+
+[[nodiscard]] constexpr std::uint64_t holder_word(Rank rank, std::uint32_t size_class) noexcept {
+  return std::uint64_t{size_class + 1} << 16 | (rank + 1);
+}
+
+}  // namespace
+
+struct SlabPool::State {
+  struct Slab {
+    std::uint32_t index = 0;
+    std::uint32_t size_class = 0;
+    std::uint32_t free_blocks = 0;
+    std::vector<std::uint64_t> free;  // a bit for each block that this process may allocate
+  };
+  struct Orphan {
+    std::uint32_t slab;
+    std::uint64_t holder;
+    friend bool operator==(const Orphan&, const Orphan&) = default;
+  };
+  /// A member's memory, as this process uses it, and the one step that is under way there.
+  struct Home {
+    enum class Doing : std::uint8_t { nothing, look, clear, scan, try_take, take, adopt };
+    Doing doing = Doing::nothing;
+    std::uint32_t wanted = kNoClass;                    // allocate() found nothing
+    std::uint32_t searched = 0;                         // slabs, for what is wanted
+    bool no_slabs = false;                              // when it was asked last
+    std::uint64_t full = 0;                             // a bit for each class
+    std::vector<Slab> slabs;                            // that this process holds
+    std::vector<std::vector<std::uint32_t>> with_free;  // of each class, places in `slabs`
+    std::vector<std::vector<std::uint32_t>> of_class;
+    std::vector<std::size_t> turn;  // of each class: where to search next
+    std::uint32_t taking = 0;       // the slab that is tried
+    std::uint32_t place = 0;        // in `slabs`, of what is searched
+    std::uint64_t before = 0;
+    std::vector<std::uint64_t> words;  // linked, freed
+    std::vector<std::uint64_t> bits;   // to be cleared
+    std::size_t posted = 0;
+    std::array<std::uint64_t, kHoldersRead> holders{};
+    std::size_t reading = 0;
+    Completion done;
+  };
+
+  State(Progress& its_progress, SlabPoolOptions its_options);
+  [[nodiscard]] std::uint64_t stride() const noexcept { return header_bytes + options.slab_bytes; }
+  [[nodiscard]] std::size_t blocks(std::uint32_t size_class) const noexcept {
+    return options.slab_bytes / options.block_bytes[size_class];
+  }
+  [[nodiscard]] std::size_t number_of(const SlabBlock& block) const noexcept {
+    return (block.offset % stride() - header_bytes) / options.block_bytes[block.size_class];
+  }
+  [[nodiscard]] Operation add(const SlabBlock& block, bool to_freed) const noexcept {
+    const std::size_t number = number_of(block);
+    const std::uint64_t at = block.offset / stride() * stride() + kWordBytes +
+                             ((to_freed ? words : 0) + number / kBitsPerWord) * kWordBytes;
+    return fetch_add(block.home, region.id(), at, std::uint64_t{1} << number % kBitsPerWord,
+                     nullptr);
+  }
+  [[nodiscard]] std::uint64_t own_word(std::uint32_t slab, std::size_t which) const noexcept {
+    return memory::load(*reinterpret_cast<const std::uint64_t*>(
+        region.memory().data() + slab * stride() + which * kWordBytes));
+  }
+  void all_free(Slab& slab) const;
+  std::uint32_t hold(Home& home, std::uint32_t index, std::uint32_t size_class);
+  void give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits);
+  std::optional<SlabBlock> from(Rank rank, Home& home, std::uint32_t size_class) noexcept;
+  Refusal post(Home& home, const Operation& operation) noexcept;
+  bool begin_step(Rank rank, Home& home) noexcept;
+  bool begin_clear(Rank rank, Home& home) noexcept;
+  bool begin_scan(Rank rank, Home& home) noexcept;
+  void no_more_slabs(Home& home) noexcept;
+  void end_step(Home& home);
+  void adopt(Home& home);
+  void satisfied(Home& home) noexcept;
+
+  Progress& progress;
+  Fabric& fabric;
+  SlabPoolOptions options;
+  std::size_t words = 0;  // of each bit map
+  std::uint64_t header_bytes = 0;
+  std::uint32_t own_slabs = 0;
+  Region region;
+  std::vector<Home> homes;
+  std::vector<Orphan> orphans;  // own slabs
+};
+
+SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
+    : progress(its_progress),
+      fabric(its_progress.fabric()),
+      options(std::move(its_options)),
+      homes(progress.size()) {
+  const std::vector<std::size_t>& sizes = options.block_bytes;
+  bool sound = !sizes.empty() && sizes.size() <= kBitsPerWord && options.slab_bytes > 0 &&
+               options.slab_bytes % kCacheLineBytes == 0 &&
+               std::is_sorted(sizes.begin(), sizes.end()) && sizes.back() <= options.slab_bytes;
+  for (const std::size_t bytes : sizes) sound = sound && bytes > 0 && bytes % kCacheLineBytes == 0;
+  if (!sound)
+    throw Error(
+        "slab pool '" + options.name +
+        "': give 1 to 64 block sizes that ascend, are whole cache lines, and fit in a slab");
+  words = (options.slab_bytes / sizes.front() + kBitsPerWord - 1) / kBitsPerWord;
+  header_bytes = round_up((1 + 2 * words) * kWordBytes, kCacheLineBytes);
+  own_slabs = static_cast<std::uint32_t>(options.own_bytes / stride());
+  std::uint64_t layout = options.slab_bytes;
+  for (const std::size_t bytes : sizes) layout = layout * 0x9e3779b97f4a7c15ULL + bytes;
+  region = fabric.allocate({.name = "slabs:" + options.name,
+                            .bytes = std::max<std::uint64_t>(own_slabs * stride(), kCacheLineBytes),
+                            .layout_hash = layout});
+  // A line without a slab behind it is nobody's to take.
+  if (own_slabs == 0)
+    memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
+                  holder_word(fabric.rank(), 0));
+  for (Home& home : homes) {
+    home.with_free.resize(sizes.size());
+    home.of_class.resize(sizes.size());
+    home.turn.resize(sizes.size());
+    home.words.resize(2 * words);
+    home.bits.resize(words);
+  }
+  fabric.announce(region);
+}
+
+SlabPool::SlabPool(Progress& progress, SlabPoolOptions options)
+    : state_(std::make_unique<State>(progress, std::move(options))) {
+  progress.add(*this);
+}
+
+SlabPool::~SlabPool() {
+  state_->progress.remove(*this);
+  for (State::Home& home : state_->homes) state_->fabric.abandon(home.done);
+}
+
+// --- allocating in slabs that this process holds -------------------------------------------------
+
+std::optional<SlabBlock> SlabPool::State::from(Rank rank, Home& home,
+                                               std::uint32_t size_class) noexcept {
+  std::vector<std::uint32_t>& places = home.with_free[size_class];
+  if (places.empty()) return std::nullopt;
+  Slab& slab = home.slabs[places.back()];
+  std::size_t word = 0;
+  while (slab.free[word] == 0) ++word;
+  const std::size_t number =
+      word * kBitsPerWord + static_cast<std::size_t>(std::countr_zero(slab.free[word]));
+  slab.free[word] &= slab.free[word] - 1;
+  if (--slab.free_blocks == 0) places.pop_back();
+  return SlabBlock{rank, size_class,
+                   slab.index * stride() + header_bytes + number * options.block_bytes[size_class]};
+}
+
+std::optional<SlabBlock> SlabPool::allocate(Rank rank, std::size_t bytes) noexcept {
+  State& state = *state_;
+  const auto size_class = class_of(bytes);
+  if (rank >= state.homes.size() || !size_class) return std::nullopt;
+  State::Home& home = state.homes[rank];
+  if (auto block = state.from(rank, home, *size_class)) return block;
+  home.full &= ~(std::uint64_t{1} << *size_class);
+  if (home.wanted != kNoClass) return std::nullopt;  // under way
+  home.wanted = *size_class;
+  home.searched = 0;
+  home.no_slabs = false;
+  state.fabric.wake_at(state.fabric.now_ns());
+  return std::nullopt;
+}
+
+std::optional<SlabBlock> SlabPool::allocate_held(Rank rank, std::size_t bytes) noexcept {
+  State& state = *state_;
+  const auto size_class = class_of(bytes);
+  if (rank >= state.homes.size() || !size_class) return std::nullopt;
+  for (std::uint32_t i = *size_class; i < state.options.block_bytes.size(); ++i)
+    if (auto block = state.from(rank, state.homes[rank], i)) return block;
+  return std::nullopt;
+}
+
+bool SlabPool::full(Rank home, std::size_t bytes) const noexcept {
+  const auto size_class = class_of(bytes);
+  return !size_class || (state_->homes.at(home).full >> *size_class & 1) != 0;
+}
+
+void SlabPool::State::give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits) {
+  Slab& slab = home.slabs[place];
+  if (bits == 0) return;
+  if (slab.free_blocks == 0) home.with_free[slab.size_class].push_back(place);
+  slab.free[word] |= bits;
+  slab.free_blocks += static_cast<std::uint32_t>(std::popcount(bits));
+}
+
+void SlabPool::cancel(SlabBlock block) noexcept {
+  State::Home& home = state_->homes.at(block.home);
+  const std::size_t number = state_->number_of(block);
+  for (const std::uint32_t place : home.of_class[block.size_class])
+    if (home.slabs[place].index == block.offset / state_->stride())
+      return state_->give(home, place, number / kBitsPerWord,
+                          std::uint64_t{1} << number % kBitsPerWord);
+}
+
+Operation SlabPool::link(SlabBlock block) const noexcept { return state_->add(block, false); }
+Operation SlabPool::free(SlabBlock block) const noexcept { return state_->add(block, true); }
+RegionId SlabPool::region() const noexcept { return state_->region.id(); }
+std::span<std::byte> SlabPool::own_memory() const noexcept { return state_->region.memory(); }
+std::size_t SlabPool::bytes_of(std::uint32_t size_class) const noexcept {
+  return state_->options.block_bytes.at(size_class);
+}
+
+std::optional<std::uint32_t> SlabPool::class_of(std::size_t bytes) const noexcept {
+  const std::vector<std::size_t>& sizes = state_->options.block_bytes;
+  const auto found = std::lower_bound(sizes.begin(), sizes.end(), bytes);
+  if (found == sizes.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - sizes.begin());
+}
+
+bool SlabPool::is_block(std::uint64_t offset, std::uint32_t size_class) const noexcept {
+  const State& state = *state_;
+  if (size_class >= state.options.block_bytes.size()) return false;
+  const std::uint64_t within = offset % state.stride();
+  return offset / state.stride() < state.own_slabs && within >= state.header_bytes &&
+         (within - state.header_bytes) % state.options.block_bytes[size_class] == 0 &&
+         within + state.options.block_bytes[size_class] <= state.stride();
+}
+
+PoolUse SlabPool::use() const noexcept {
+  const State& state = *state_;
+  PoolUse use{.bytes = state.own_slabs * state.options.slab_bytes};
+  for (std::uint32_t i = 0; i < state.own_slabs; ++i) {
+    const std::uint64_t size_class = (state.own_word(i, 0) >> 16) - 1;
+    if (size_class >= state.options.block_bytes.size()) {
+      use.largest_free = state.options.slab_bytes;
+      continue;
+    }
+    std::size_t blocks = 0;
+    for (std::size_t word = 0; word < state.words; ++word)
+      blocks += static_cast<std::size_t>(
+          std::popcount(state.own_word(i, 1 + word) & ~state.own_word(i, 1 + state.words + word)));
+    use.blocks += blocks;
+    use.used += blocks * state.options.block_bytes[size_class];
+    if (blocks < state.blocks(static_cast<std::uint32_t>(size_class)))
+      use.largest_free = std::max(use.largest_free, state.options.block_bytes[size_class]);
+  }
+  return use;
+}
+
+// --- getting slabs -------------------------------------------------------------------------------
+
+std::size_t SlabPool::poll_part() {
+  std::size_t done = 0;
+  for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
+    State::Home& home = state_->homes[rank];
+    while (home.done.finished()) {
+      if (home.doing != State::Home::Doing::nothing) state_->end_step(home);
+      if (!state_->begin_step(rank, home)) break;
+      ++done;
+    }
+  }
+  return done;
+}
+
+Refusal SlabPool::State::post(Home& home, const Operation& operation) noexcept {
+  home.done.reset();
+  return fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
+}
+
+void SlabPool::State::satisfied(Home& home) noexcept { home.wanted = kNoClass; }
+
+/// Returns whether it posted anything.
+bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
+  using Doing = Home::Doing;
+  if (home.doing == Doing::clear) return begin_clear(rank, home);
+  if (home.doing == Doing::try_take) {
+    if (post(home, compare_swap(rank, region.id(), home.taking * stride(), 0,
+                                holder_word(fabric.rank(), home.wanted), &home.before)) !=
+        Refusal::none)
+      return false;
+    home.doing = Doing::take;
+    return true;
+  }
+  if (rank == fabric.rank() && !orphans.empty()) {
+    const Orphan& orphan = orphans.back();
+    const std::uint64_t mine = (orphan.holder & ~std::uint64_t{0xffff}) | (rank + 1);
+    if (post(home, compare_swap(rank, region.id(), orphan.slab * stride(), orphan.holder, mine,
+                                &home.before)) != Refusal::none)
+      return false;
+    home.doing = Doing::adopt;
+    return true;
+  }
+  if (home.wanted == kNoClass) return false;
+  const std::vector<std::uint32_t>& held = home.of_class[home.wanted];
+  const std::size_t most =
+      home.no_slabs ? held.size() : std::min<std::size_t>(held.size(), kSlabsSearched);
+  if (home.searched < most) {
+    home.place = held[home.turn[home.wanted] % held.size()];
+    const std::uint64_t at = home.slabs[home.place].index * stride() + kWordBytes;
+    if (post(home, read(rank, region.id(), at, home.words.data(), 2 * words * kWordBytes)) !=
+        Refusal::none)
+      return false;
+    home.doing = Doing::look;
+    return true;
+  }
+  if (!home.no_slabs) return begin_scan(rank, home);
+  home.full |= std::uint64_t{1} << home.wanted;
+  satisfied(home);
+  return false;
+}
+
+/// `linked` first: a block that is not linked is not freed.
+bool SlabPool::State::begin_clear(Rank rank, Home& home) noexcept {
+  const std::uint64_t header = home.slabs[home.place].index * stride();
+  while (home.posted < 2 * words && home.bits[home.posted % words] == 0) ++home.posted;
+  if (home.posted == 2 * words) {  // what was left has no bits
+    home.doing = Home::Doing::nothing;
+    for (std::size_t word = 0; word < words; ++word) give(home, home.place, word, home.bits[word]);
+    satisfied(home);
+    return false;
+  }
+  return post(home, fetch_add(rank, region.id(), header + (1 + home.posted) * kWordBytes,
+                              0 - home.bits[home.posted % words], nullptr)) == Refusal::none;
+}
+
+/// The holders of the next slabs; then the first that nobody holds is tried.
+bool SlabPool::State::begin_scan(Rank rank, Home& home) noexcept {
+  home.done.reset();
+  home.reading = 0;
+  Refusal refusal = Refusal::none;
+  while (home.reading < kHoldersRead) {
+    const Operation look = read(rank, region.id(), (home.taking + home.reading) * stride(),
+                                &home.holders[home.reading], kWordBytes)
+                               .notify(home.done);
+    refusal = fabric.post(look).refusal;
+    if (refusal != Refusal::none) break;
+    ++home.reading;
+  }
+  if (home.reading == 0) {
+    if (refusal == Refusal::out_of_bounds) {
+      no_more_slabs(home);
+      return begin_step(rank, home);
+    }
+    return false;
+  }
+  home.doing = Home::Doing::scan;
+  return true;
+}
+
+void SlabPool::State::no_more_slabs(Home& home) noexcept {
+  home.no_slabs = true;
+  home.searched = 0;
+  home.taking = 0;
+}
+
+void SlabPool::State::all_free(Slab& slab) const {
+  const std::size_t count = blocks(slab.size_class);
+  slab.free.assign(words, 0);
+  slab.free_blocks = static_cast<std::uint32_t>(count);
+  for (std::size_t number = 0; number < count; ++number)
+    slab.free[number / kBitsPerWord] |= std::uint64_t{1} << number % kBitsPerWord;
+}
+
+/// Holds it without free blocks; its place.
+std::uint32_t SlabPool::State::hold(Home& home, std::uint32_t index, std::uint32_t size_class) {
+  const auto place = static_cast<std::uint32_t>(home.slabs.size());
+  home.slabs.push_back({.index = index, .size_class = size_class, .free = {}});
+  home.slabs.back().free.resize(words);
+  home.of_class[size_class].push_back(place);
+  return place;
+}
+
+void SlabPool::State::end_step(Home& home) {
+  using Doing = Home::Doing;
+  const Doing doing = std::exchange(home.doing, Doing::nothing);
+  if (home.done.failed()) {
+    home.done.reset();
+    if (home.wanted != kNoClass) home.full |= std::uint64_t{1} << home.wanted;
+    return satisfied(home);
+  }
+  switch (doing) {
+    case Doing::look: {
+      std::uint64_t any = 0;
+      for (std::size_t word = 0; word < words; ++word)
+        any |= home.bits[word] = home.words[word] & home.words[words + word];
+      ++home.turn[home.wanted];
+      ++home.searched;
+      home.posted = 0;
+      if (any != 0) home.doing = Doing::clear;
+      return;
+    }
+    case Doing::clear:
+      ++home.posted;
+      home.doing = Doing::clear;
+      return;
+    case Doing::scan:
+      for (std::size_t i = 0; i < home.reading; ++i)
+        if (home.holders[i] == 0) {
+          home.taking += static_cast<std::uint32_t>(i);
+          home.doing = Doing::try_take;
+          return;
+        }
+      home.taking += static_cast<std::uint32_t>(home.reading);
+      return;
+    case Doing::take:
+      if (home.before == 0) {
+        const std::uint32_t place = hold(home, home.taking, home.wanted);
+        all_free(home.slabs[place]);
+        home.with_free[home.wanted].push_back(place);
+        satisfied(home);
+      }
+      ++home.taking;
+      return;
+    case Doing::adopt:
+      return adopt(home);
+    case Doing::try_take:  // not posted yet
+      home.doing = Doing::try_take;
+      return;
+    case Doing::nothing:
+      return;
+  }
+}
+
+void SlabPool::State::adopt(Home& home) {
+  const Orphan orphan = orphans.back();
+  orphans.pop_back();
+  const std::uint64_t size_class = (orphan.holder >> 16) - 1;
+  if (home.before != orphan.holder || size_class >= options.block_bytes.size()) return;
+  home.place = hold(home, orphan.slab, static_cast<std::uint32_t>(size_class));
+  Slab whole = home.slabs[home.place];
+  all_free(whole);
+  for (std::size_t word = 0; word < words; ++word) {
+    const std::uint64_t linked = own_word(orphan.slab, 1 + word);
+    // Its holder may have died between taking away the one bit and the other.
+    home.bits[word] = own_word(orphan.slab, 1 + words + word) & ~linked;
+    give(home, home.place, word, whole.free[word] & ~linked & ~home.bits[word]);
+  }
+  home.posted = words;
+  home.doing = Home::Doing::clear;
+}
+
+/// REM-15. Who is gone links nothing any more (REM-13), so what it has not linked by now is free.
+void SlabPool::members_changed() {
+  State& state = *state_;
+  for (Rank rank = 0; rank < state.homes.size(); ++rank) {
+    if (state.progress.contains(rank)) continue;
+    State::Home& home = state.homes[rank];
+    state.fabric.abandon(home.done);
+    home.doing = State::Home::Doing::nothing;
+    home.wanted = kNoClass;
+    home.full = UINT64_MAX;
+    home.slabs.clear();
+    for (auto& places : home.with_free) places.clear();
+    for (auto& places : home.of_class) places.clear();
+  }
+  for (std::uint32_t i = 0; i < state.own_slabs; ++i) {
+    const State::Orphan orphan{i, state.own_word(i, 0)};
+    if (orphan.holder == 0 ||
+        state.progress.contains(static_cast<Rank>((orphan.holder & 0xffff) - 1)))
+      continue;
+    if (std::find(state.orphans.begin(), state.orphans.end(), orphan) == state.orphans.end())
+      state.orphans.insert(state.orphans.begin(), orphan);
+  }
+}
+
+}  // namespace dunlin::remote

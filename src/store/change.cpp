@@ -1,0 +1,315 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include "fault_injection.hpp"
+#include "store/state.hpp"
+
+/// Changes of a chain, under its lock: one batch, whose order lets readers see a key before or
+/// after the change, and lets the home repair what a death has cut off.
+namespace dunlin::store {
+
+using remote::Status;
+
+namespace {
+
+/// A block stays with its entry while it is at most so many times as large as it need be.
+constexpr std::size_t kMostWaste = 4;
+/// A time to live that is longer is forever.
+constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
+
+}  // namespace
+
+bool State::lock(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
+  work.lock_word = lock_word::make(fabric.rank(), ++serial);
+  const bool done = post(op, work.home,
+                         std::array{compare_swap(work.home, index.id(), work.main_offset + kLockAt,
+                                                 0, work.lock_word, &work.before)
+                                        .notify(op.completion_)},
+                         Stage::locked);
+  return done;
+}
+
+bool State::locked(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (work.before == 0 || is_injected(FaultInjection::lock_is_ignored)) {
+    work.locked = true;
+    work.stage = Stage::bucket;
+    return true;
+  }
+  ++seen.lock_waits;
+  work.stage = Stage::lock;
+  look_again_soon();
+  return false;
+}
+
+/// The key is found(), or its chain has been read to the end.
+bool State::decide(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  const std::span written(work.out.data() + kEntryHeadBytes + work.key_bytes, work.value_bytes);
+  switch (work.kind) {
+    case Kind::put:
+      return change(op, written);
+    case Kind::insert:
+      return op.found_ ? leave(op, Status::ok) : change(op, written);
+    case Kind::replace:
+      return op.found_ ? change(op, written) : leave(op, Status::ok);
+    case Kind::compare_and_set:
+      return op.version_ == work.expected_version ? change(op, written) : leave(op, Status::ok);
+    case Kind::expire:
+      return op.found_ ? change(op, op.value()) : leave(op, Status::ok);
+    case Kind::erase:
+    case Kind::reap:
+      break;
+    case Kind::update: {
+      const auto current =
+          op.found_ ? std::optional<std::span<const std::byte>>(op.value()) : std::nullopt;
+      const StoreUpdate update = work.updater(current);
+      if (update.action == StoreUpdate::Action::keep) return leave(op, Status::ok);
+      if (update.action == StoreUpdate::Action::erase) break;
+      work.ttl_ns = update.ttl_ns;
+      return change(op, update.value);
+    }
+    case Kind::get:
+    case Kind::count:
+      return end(op, Status::ok);
+  }
+  if (!work.present || (work.kind == Kind::reap && op.found_)) return leave(op, Status::ok);
+  op.changed_ = op.found_;
+  op.version_ = 0;
+  build_erase(work);
+  return commit(op);
+}
+
+/// Ends with that status, once the lock is given back.
+bool State::leave(StoreOperation& op, Status status) noexcept {
+  Work& work = *op.work_;
+  op.changed_ = false;
+  work.end_status = status;
+  cancel_blocks(work);
+  build_unlock(work, false);
+  return commit(op);
+}
+
+bool State::change(StoreOperation& op, std::span<const std::byte> value) noexcept {
+  Work& work = *op.work_;
+  if (value.size() > kMaxStoreValueBytes) return leave(op, Status::out_of_range);
+  work.value_bytes = value.size();
+  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
+  if (work.kind == Kind::update || work.kind == Kind::expire) {
+    work.out.reserve(bytes);
+    std::byte* const to = work.out.data() + kEntryHeadBytes + work.key_bytes;
+    if (!value.empty()) std::memcpy(to, value.data(), value.size());
+  }
+  if (work.key_bytes > 0)
+    std::memcpy(work.out.data() + kEntryHeadBytes, work.key.data(), work.key_bytes);
+  std::uint64_t expiry = 0;
+  if (work.ttl_ns == kKeepExpiry) {
+    expiry = op.found_ ? work.head.expiry_ns : 0;
+  } else if (work.ttl_ns < kLongestTtlNs) {
+    expiry = std::max<std::uint64_t>(home_now_ns(work.home) + work.ttl_ns, 1);
+  }
+  const std::uint64_t before =
+      work.present ? std::max(work.head.version, work.chain_version) : work.chain_version;
+  EntryHead head;
+  head.version = before + (is_injected(FaultInjection::version_is_not_raised) ? 0 : 1);
+  head.expiry_ns = expiry;
+  head.key_bytes = static_cast<std::uint32_t>(work.key_bytes);
+  head.value_bytes = static_cast<std::uint32_t>(work.value_bytes);
+  std::memcpy(work.out.data(), &head, sizeof head);
+  op.changed_ = true;
+  op.version_ = head.version;
+  op.ttl_ns_ = ttl_of(work.home, expiry);
+
+  Home& home = homes[work.home];
+  const std::uint32_t records = ~home.records & ((1U << kRedoRecords) - 1);
+  const std::size_t block = work.present ? block_bytes(slot_word::location_of(work.slot.word)) : 0;
+  if (bytes <= block && bytes <= kMostInPlace &&
+      block <= kMostWaste * std::max(bytes, kCacheLineBytes) && records != 0 &&
+      fabric.rank() < home.ranks) {
+    work.redo_record = static_cast<std::size_t>(std::countr_zero(records));
+    home.records |= 1U << work.redo_record;
+    build_in_place(work);
+    return commit(op);
+  }
+  work.stage = Stage::room;
+  return true;
+}
+
+bool State::room(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
+  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
+  if (!work.has_entry_block) {
+    work.entry_is_large = bytes > kSmallBlocks.back();
+    const auto block = block_for(work, work.entry_is_large ? *large : *small, bytes);
+    if (!block) return work.out_of_room ? leave(op, Status::no_room) : false;
+    work.entry_block = *block;
+    work.has_entry_block = true;
+  }
+  if (!work.present && !work.has_vacant && !work.has_bucket_block) {
+    const auto block = block_for(work, *small, kIndirectBytes);
+    if (!block) return work.out_of_room ? leave(op, Status::full) : false;
+    work.bucket_block = *block;
+    work.has_bucket_block = true;
+  }
+  build_out_of_place(work);
+  return commit(op);
+}
+
+/// Of the home's memory. None: not yet, or never, if the home is full.
+std::optional<remote::SlabBlock> State::block_for(Work& work, remote::SlabPool& pool,
+                                                  std::size_t bytes) noexcept {
+  const bool was_asked = work.asked_for == bytes;
+  work.out_of_room = was_asked && pool.full(work.home, bytes);
+  auto block =
+      work.out_of_room ? pool.allocate_held(work.home, bytes) : pool.allocate(work.home, bytes);
+  work.asked_for = bytes;
+  return block;
+}
+
+void State::cancel_blocks(Work& work) noexcept {
+  if (work.has_entry_block) (work.entry_is_large ? *large : *small).cancel(work.entry_block);
+  if (work.has_bucket_block) small->cancel(work.bucket_block);
+  work.has_entry_block = work.has_bucket_block = false;
+}
+
+// --- the batches ---------------------------------------------------------------------------------
+
+void State::fill_head(Work& work, std::uint64_t incarnation, const Location& location) noexcept {
+  EntryHead head = head_of(work.out.data());
+  head.guard = guard_of(incarnation, EntryState::live);
+  head.checksum = checksum_of(work.out.data(), head, location);
+  std::memcpy(work.out.data(), &head, sizeof head);
+}
+
+/// The redo record first, so that an entry that is half written can be completed by its home.
+void State::build_in_place(Work& work) noexcept {
+  const Location location = slot_word::location_of(work.slot.word);
+  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
+  const std::uint64_t incarnation = incarnation_of(work.head.guard);
+  const RegionId region = pool_of(location).region();
+  fill_head(work, incarnation, location);
+  work.new_slot = {work.hash, slot_word::make(SlotType::entry, incarnation, location, bytes)};
+
+  RedoHead record{.word = work.slot.word, .bytes = bytes};
+  record.checksum = checksum_of(record, work.out.data());
+  work.redo.reserve(kRedoBytes);
+  std::memcpy(work.redo.data(), &record, sizeof record);
+  std::memcpy(work.redo.data() + sizeof record, work.out.data(), bytes);
+  const bool early = is_injected(FaultInjection::unlocked_before_write);
+  if (early) build_unlock(work, true);
+  if (!is_injected(FaultInjection::redo_is_left_out))
+    work.add(write(work.home, redo.id(), redo_at(fabric.rank(), work.redo_record), work.redo.data(),
+                   sizeof record + bytes));
+  work.add(write(work.home, region, location.offset + kWordBytes, work.out.data() + kWordBytes,
+                 bytes - kWordBytes));
+  if (work.new_slot.word != work.slot.word)
+    work.add(write(work.home, region_of(work.slot), work.slot.offset + kWordBytes,
+                   &work.new_slot.word, kWordBytes));
+  if (work.value_bytes != work.head.value_bytes)
+    work.add(fetch_add(work.home, index.id(), kValueBytesAt,
+                       work.value_bytes - work.head.value_bytes, nullptr));
+  if (!early) build_unlock(work, true);
+}
+
+/// The new entry, the former one's end, and the slot, in this order: readers of the former entry
+/// look again before any reader can see the new one.
+void State::build_out_of_place(Work& work) noexcept {
+  const Location location{work.entry_is_large, work.entry_block.size_class,
+                          work.entry_block.offset};
+  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
+  const std::uint64_t incarnation = make_incarnation(fabric.rank(), ++incarnations);
+  remote::SlabPool& pool = pool_of(location);
+  fill_head(work, incarnation, location);
+  work.new_slot = {work.hash, slot_word::make(SlotType::entry, incarnation, location, bytes)};
+  work.has_entry_block = false;
+
+  const Operation entry = put(work.home, pool.region(), location.offset, work.out.data(), bytes);
+  const bool late = is_injected(FaultInjection::entry_after_slot);
+  if (!late) work.add(entry);
+  work.add(pool.link(work.entry_block));
+  if (work.present) {
+    const Location former = slot_word::location_of(work.slot.word);
+    work.new_guard = guard_of(incarnation_of(work.head.guard), EntryState::moved);
+    if (!is_injected(FaultInjection::moved_is_not_marked))
+      work.add(
+          write(work.home, pool_of(former).region(), former.offset, &work.new_guard, kWordBytes));
+    work.add(write(work.home, region_of(work.slot), work.slot.offset + kWordBytes,
+                   &work.new_slot.word, kWordBytes));
+    work.add(pool_of(former).free({work.home, former.size_class, former.offset}));
+  } else if (work.has_vacant) {
+    work.add(
+        write(work.home, region_of(work.vacant), work.vacant.offset, &work.new_slot, kSlotBytes));
+  } else {
+    work.has_bucket_block = false;
+    work.new_bucket = {};
+    work.new_bucket.slots[0] = work.new_slot;
+    const std::uint64_t at = work.bucket_block.offset;
+    work.new_link = slot_word::make(SlotType::header, 0, {false, work.bucket_block.size_class, at},
+                                    sizeof(Bucket));
+    work.add(put(work.home, small->region(), at, &work.new_bucket, sizeof(Bucket)));
+    work.add(small->link(work.bucket_block));
+    work.add(write(work.home, region_of(work.last_link), work.last_link.offset, &work.new_link,
+                   kWordBytes));
+  }
+  if (late) work.add(entry);
+  if (!work.present) work.add(fetch_add(work.home, index.id(), kKeysAt, 1, nullptr));
+  const std::uint64_t former_bytes = work.present ? work.head.value_bytes : 0;
+  if (work.value_bytes != former_bytes)
+    work.add(
+        fetch_add(work.home, index.id(), kValueBytesAt, work.value_bytes - former_bytes, nullptr));
+  build_unlock(work, true);
+}
+
+void State::build_erase(Work& work) noexcept {
+  const Location former = slot_word::location_of(work.slot.word);
+  remote::SlabPool& pool = pool_of(former);
+  work.new_guard = guard_of(incarnation_of(work.head.guard), EntryState::dead);
+  work.new_slot = {};
+  EntryHead head;
+  head.version = std::max(work.head.version, work.chain_version) + 1;
+  work.out.reserve(kEntryHeadBytes);
+  std::memcpy(work.out.data(), &head, sizeof head);
+  if (!is_injected(FaultInjection::dead_is_not_marked))
+    work.add(write(work.home, pool.region(), former.offset, &work.new_guard, kWordBytes));
+  work.add(write(work.home, region_of(work.slot), work.slot.offset, &work.new_slot, kSlotBytes));
+  work.add(pool.free({work.home, former.size_class, former.offset}));
+  work.add(fetch_add(work.home, index.id(), kKeysAt, UINT64_MAX, nullptr));
+  if (work.head.value_bytes > 0)
+    work.add(fetch_add(work.home, index.id(), kValueBytesAt,
+                       0 - std::uint64_t{work.head.value_bytes}, nullptr));
+  build_unlock(work, true);
+}
+
+void State::build_unlock(Work& work, bool changed) noexcept {
+  work.unlock = {changed ? head_of(work.out.data()).version : 0, 0};
+  const std::uint64_t at = work.main_offset;
+  work.add(changed ? write(work.home, index.id(), at + kVersionAt, work.unlock.data(), 16)
+                   : write(work.home, index.id(), at + kLockAt, &work.unlock[1], kWordBytes));
+}
+
+/// Each source stays until it is used, also if the caller gives up; the last is told when all has
+/// been placed.
+bool State::commit(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  work.stage = Stage::commit;
+  if (work.posted == 0)
+    for (std::size_t i = 0; i < work.steps; ++i)
+      work.batch[i] = work.batch[i].notify(
+          op.completion_, i + 1 == work.steps ? Notify::remotely : Notify::locally);
+  return post(op, work.home, std::span(work.batch).first(work.steps), Stage::committed);
+}
+
+bool State::committed(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (op.changed_ && work.new_slot.word != 0) cache.insert(work.hash, work.new_slot.word);
+  if (op.changed_ && work.new_slot.word == 0) cache.erase(work.hash);
+  return end(op, work.end_status);
+}
+
+}  // namespace dunlin::store

@@ -1,0 +1,205 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <dunlin/fabric.hpp>
+#include <dunlin/limits.hpp>
+
+/// The layouts of a store's memory: docs/formats/store.md.
+namespace dunlin::store {
+
+// --- the index: a header, and then the main headers ----------------------------------------------
+
+inline constexpr std::uint64_t kMagic = 0x31726f7453'6e6c44;  // "DlnStor1"
+inline constexpr std::uint64_t kIndexHeaderBytes = 192;
+inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers follow
+inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
+inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_add
+inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
+inline constexpr std::uint64_t kClockAt = 128;      // the home's clock, as it was a moment ago
+
+inline constexpr std::size_t kSlots = 8;  // the associativity
+inline constexpr std::size_t kSlotBytes = 16;
+
+struct Slot {
+  std::uint64_t hash = 0;  // of the key
+  std::uint64_t word = 0;  // 0: unused
+};
+struct Bucket {
+  std::array<Slot, kSlots> slots;
+  std::uint64_t link = 0;  // an indirect header's word, or 0
+};
+/// A bucket with the lock of its chain.
+struct MainHeader {
+  Bucket bucket;
+  std::uint64_t unused = 0;
+  std::uint64_t version = 0;  // of the chain's last change
+  std::uint64_t lock = 0;     // 0, or the operation that changes the chain
+};
+static_assert(sizeof(Slot) == kSlotBytes);
+static_assert(sizeof(Bucket) == 136);
+static_assert(sizeof(MainHeader) == 160);
+static_assert(offsetof(Bucket, link) == 128);
+inline constexpr std::uint64_t kLinkAt = offsetof(Bucket, link);
+inline constexpr std::uint64_t kVersionAt = offsetof(MainHeader, version);
+inline constexpr std::uint64_t kLockAt = offsetof(MainHeader, lock);
+static_assert(kVersionAt % 16 == 0 && kLockAt == kVersionAt + 8,
+              "one write, in one cache line, raises the version and then unlocks");
+static_assert(sizeof(MainHeader) % 32 == 0 && kIndexHeaderBytes % kCacheLineBytes == 0);
+
+[[nodiscard]] constexpr std::uint64_t main_header_at(std::uint64_t number) noexcept {
+  return kIndexHeaderBytes + number * sizeof(MainHeader);
+}
+
+/// A lock word: which member has the lock, and which of its operations.
+namespace lock_word {
+[[nodiscard]] constexpr std::uint64_t make(Rank owner, std::uint64_t serial) noexcept {
+  return serial << 12 | (owner + 1);
+}
+[[nodiscard]] constexpr Rank owner_of(std::uint64_t word) noexcept {
+  return static_cast<Rank>((word & 0xfff) - 1);
+}
+static_assert(make(2, 5) == 0x5003);
+}  // namespace lock_word
+
+// --- slots ---------------------------------------------------------------------------------------
+
+/// A place in the memory for entries: which of the two pools, and the block in it.
+struct Location {
+  bool large = false;
+  std::uint32_t size_class = 0;
+  std::uint64_t offset = 0;  // of the pool's region
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
+enum class SlotType : std::uint8_t { unused, entry, header };
+
+/// The second word of a slot, and a link:
+///   63..62 type | 61..48 incarnation, lossy | 47 large | 46..42 size class | 41..12 offset / 64 |
+///   11..0  cache lines of the entry when the slot was written
+namespace slot_word {
+inline constexpr std::uint64_t kMostLines = 0xfff;
+inline constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 30) * kCacheLineBytes;
+
+[[nodiscard]] constexpr std::uint64_t lossy(std::uint64_t incarnation) noexcept {
+  return (incarnation ^ (incarnation >> 48) * 0x5bd) & 0x3fff;
+}
+[[nodiscard]] constexpr std::uint64_t make(SlotType type, std::uint64_t incarnation,
+                                           const Location& location, std::size_t bytes) noexcept {
+  const std::uint64_t lines = (bytes + kCacheLineBytes - 1) / kCacheLineBytes;
+  return std::uint64_t{static_cast<std::uint8_t>(type)} << 62 | lossy(incarnation) << 48 |
+         std::uint64_t{location.large ? 1U : 0U} << 47 | std::uint64_t{location.size_class} << 42 |
+         location.offset / kCacheLineBytes << 12 | (lines < kMostLines ? lines : kMostLines);
+}
+[[nodiscard]] constexpr SlotType type_of(std::uint64_t word) noexcept {
+  return static_cast<SlotType>(word >> 62);
+}
+[[nodiscard]] constexpr std::uint64_t lossy_of(std::uint64_t word) noexcept {
+  return word >> 48 & 0x3fff;
+}
+[[nodiscard]] constexpr Location location_of(std::uint64_t word) noexcept {
+  return {(word >> 47 & 1) != 0, static_cast<std::uint32_t>(word >> 42 & 31),
+          (word >> 12 & 0x3fffffff) * kCacheLineBytes};
+}
+[[nodiscard]] constexpr std::size_t bytes_of(std::uint64_t word) noexcept {
+  return (word & kMostLines) * kCacheLineBytes;
+}
+static_assert(make(SlotType::entry, 0x3000000000007, {false, 1, 704}, 112) == 0x513004000000b002 &&
+                  make(SlotType::header, 0, {false, 2, 4288}, 136) == 0x8000080000043003,
+              "docs/formats/store.md");
+}  // namespace slot_word
+
+// --- entries -------------------------------------------------------------------------------------
+
+enum class EntryState : std::uint8_t { unused, live, moved, dead };
+
+/// The beginning of an entry; key and value follow it.
+struct EntryHead {
+  std::uint64_t guard = 0;      // incarnation << 4 | state
+  std::uint64_t version = 0;    //
+  std::uint64_t expiry_ns = 0;  // by the home's clock; 0: never
+  std::uint32_t value_bytes = 0;
+  std::uint32_t key_bytes = 0;
+  std::uint64_t checksum = 0;
+};
+inline constexpr std::size_t kEntryHeadBytes = sizeof(EntryHead);
+static_assert(kEntryHeadBytes == 40);
+static_assert(offsetof(EntryHead, version) == 8 && offsetof(EntryHead, expiry_ns) == 16 &&
+              offsetof(EntryHead, value_bytes) == 24 && offsetof(EntryHead, key_bytes) == 28 &&
+              offsetof(EntryHead, checksum) == 32);
+
+[[nodiscard]] constexpr std::uint64_t guard_of(std::uint64_t incarnation,
+                                               EntryState state) noexcept {
+  return incarnation << 4 | static_cast<std::uint64_t>(state);
+}
+[[nodiscard]] constexpr EntryState state_of(std::uint64_t guard) noexcept {
+  return static_cast<EntryState>(guard & 15);
+}
+[[nodiscard]] constexpr std::uint64_t incarnation_of(std::uint64_t guard) noexcept {
+  return guard >> 4;
+}
+static_assert(guard_of(0x3000000000007, EntryState::live) == 0x0030000000000071,
+              "docs/formats/store.md");
+/// No two entries of a store ever have the same.
+[[nodiscard]] constexpr std::uint64_t make_incarnation(Rank by, std::uint64_t count) noexcept {
+  return std::uint64_t{by} << 48 | count;
+}
+
+[[nodiscard]] constexpr std::size_t entry_bytes(std::size_t key_bytes,
+                                                std::size_t value_bytes) noexcept {
+  return kEntryHeadBytes + key_bytes + value_bytes;
+}
+[[nodiscard]] inline EntryHead head_of(const std::byte* entry) noexcept {
+  EntryHead head;
+  std::memcpy(&head, entry, sizeof head);
+  return head;
+}
+/// Whether the lengths are ones that a store writes.
+[[nodiscard]] constexpr bool is_sound(const EntryHead& head) noexcept {
+  return head.key_bytes <= kMaxStoreKeyBytes && head.value_bytes <= kMaxStoreValueBytes;
+}
+[[nodiscard]] constexpr std::size_t entry_bytes(const EntryHead& head) noexcept {
+  return entry_bytes(head.key_bytes, head.value_bytes);
+}
+/// Of the image of an entry at a place: all but state and checksum, and the place (STO-3).
+[[nodiscard]] std::uint64_t checksum_of(const std::byte* entry, const EntryHead& head,
+                                        const Location& location) noexcept;
+/// Of a key, the same at all members.
+[[nodiscard]] std::uint64_t hash_of(std::span<const std::byte> key) noexcept;
+
+// --- what entries lie in -------------------------------------------------------------------------
+
+inline constexpr std::size_t kSmallSlabBytes = 64 << 10;
+inline constexpr std::array<std::size_t, 22> kSmallBlocks{
+    64,   128,  192,  256,  320,  384,  512,  640,  768,   1024,  1280,
+    1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 12288, 16384, 32768};
+inline constexpr std::size_t kLargeSlabBytes = 1088 << 10;
+inline constexpr std::array<std::size_t, 5> kLargeBlocks{69632, 139264, 278528, 557056, 1114112};
+static_assert(kLargeBlocks.back() >= entry_bytes(kMaxStoreKeyBytes, kMaxStoreValueBytes));
+static_assert(kLargeBlocks.back() <= kLargeSlabBytes && kSmallBlocks.back() <= kSmallSlabBytes);
+static_assert(kSmallBlocks.size() <= 32 && kLargeBlocks.size() <= 32);
+static_assert(kMaxRegionBytes <= slot_word::kMostOffset);
+inline constexpr std::size_t kIndirectBytes = 192;  // the block of an indirect header
+static_assert(kIndirectBytes >= sizeof(Bucket));
+
+// --- redo records: of entries that are changed in place ------------------------------------------
+
+inline constexpr std::size_t kRedoRecords = 8;  // of each member, at each home
+inline constexpr std::size_t kRedoBytes = 1024;
+struct RedoHead {
+  std::uint64_t word = 0;      // of the slot
+  std::uint64_t bytes = 0;     // of the image, which follows
+  std::uint64_t checksum = 0;  // of word, bytes, and image
+};
+static_assert(sizeof(RedoHead) == 24);
+inline constexpr std::size_t kMostInPlace = kRedoBytes - sizeof(RedoHead);
+[[nodiscard]] constexpr std::uint64_t redo_at(Rank by, std::size_t record) noexcept {
+  return (std::uint64_t{by} * kRedoRecords + record) * kRedoBytes;
+}
+[[nodiscard]] std::uint64_t checksum_of(const RedoHead& head, const std::byte* image) noexcept;
+
+}  // namespace dunlin::store

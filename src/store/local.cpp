@@ -1,0 +1,123 @@
+#include <algorithm>
+
+#include <dunlin/fabric/memory.hpp>
+
+#include "store/state.hpp"
+
+/// What a member does with its own part: looking at it, and erasing what has expired.
+namespace dunlin::store {
+
+namespace {
+
+constexpr std::uint64_t kReapedAtOnce = 256;  // main headers
+constexpr int kTries = 64;
+
+/// A word of a bucket in own memory.
+[[nodiscard]] std::uint64_t word_of(const std::byte* at) noexcept {
+  return memory::load(*reinterpret_cast<const std::uint64_t*>(at));
+}
+
+}  // namespace
+
+std::byte* State::own_entry(const Location& location) noexcept {
+  const remote::SlabPool& pool = pool_of(location);
+  if (!pool.is_block(location.offset, location.size_class)) return nullptr;
+  return pool.own_memory().data() + location.offset;
+}
+
+std::byte* State::own_bucket(std::uint64_t link) noexcept {
+  if (slot_word::type_of(link) != SlotType::header) return nullptr;
+  const Location location = slot_word::location_of(link);
+  return location.large || block_bytes(location) < sizeof(Bucket) ? nullptr : own_entry(location);
+}
+
+/// Calls with each entry of one bucket that can be read whole.
+void State::see_bucket(const std::byte* bucket,
+                       const std::function<void(const StoreEntry&)>& see_entry) {
+  Image image;
+  for (std::size_t i = 0; i < kSlots; ++i)
+    for (int tries = 0; tries < kTries; ++tries) {
+      const std::uint64_t word = word_of(bucket + i * kSlotBytes + kWordBytes);
+      if (slot_word::type_of(word) != SlotType::entry) break;
+      const Location location = slot_word::location_of(word);
+      const std::byte* const entry = own_entry(location);
+      if (entry == nullptr) break;
+      image.reserve(kEntryHeadBytes);
+      memory::fetch(image.data(), entry, kEntryHeadBytes);
+      EntryHead head = head_of(image.data());
+      if (!is_sound(head) || entry_bytes(head) > block_bytes(location)) continue;
+      const std::size_t bytes = entry_bytes(head);
+      image.reserve(bytes);
+      memory::fetch(image.data(), entry, bytes);
+      head = head_of(image.data());
+      const bool whole =
+          state_of(head.guard) == EntryState::live && is_sound(head) &&
+          entry_bytes(head) == bytes &&
+          slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(word) &&
+          checksum_of(image.data(), head, location) == head.checksum;
+      if (!whole) continue;
+      see_entry({.key = {image.data() + kEntryHeadBytes, head.key_bytes},
+                 .value = {image.data() + kEntryHeadBytes + head.key_bytes, head.value_bytes},
+                 .version = head.version,
+                 .ttl_ns = ttl_of(fabric.rank(), head.expiry_ns)});
+      break;
+    }
+}
+
+void State::for_each_local(const std::function<void(const StoreEntry& entry)>& see_entry) {
+  const auto if_alive = [&](const StoreEntry& entry) {
+    if (entry.ttl_ns != 0) see_entry(entry);
+  };
+  for (std::uint64_t number = 0; number < main_headers; ++number) {
+    const std::byte* bucket = index.memory().data() + main_header_at(number);
+    for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
+      see_bucket(bucket, if_alive);
+      bucket = own_bucket(word_of(bucket + kLinkAt));
+    }
+  }
+}
+
+StoreStatistics State::statistics() const {
+  StoreStatistics all = seen;
+  const std::byte* const header = index.memory().data();
+  all.keys = is_home ? word_of(header + kKeysAt) : 0;
+  all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;
+  const remote::PoolUse in_small = small->use(), in_large = large->use();
+  all.memory_bytes = in_small.bytes + in_large.bytes;
+  all.memory_used = in_small.used + in_large.used;
+  all.main_slots = main_headers * kSlots;
+  return all;
+}
+
+/// One after the other, in some buckets at a time; as any member would erase them.
+void State::reap() noexcept {
+  if (store == nullptr || progress.stopped()) return;
+  if (reaper != nullptr && !reaper->finished()) return;
+  const std::uint64_t end_at = reap_at + std::min(kReapedAtOnce, main_headers);
+  for (; reap_at < end_at; ++reap_at) {
+    const std::byte* bucket = index.memory().data() + main_header_at(reap_at % main_headers);
+    bool reaping = false;
+    for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
+      // Its head alone says whether an entry has expired; the erasing looks closer.
+      for (std::size_t i = 0; i < kSlots && !reaping; ++i) {
+        const std::uint64_t word = word_of(bucket + i * kSlotBytes + kWordBytes);
+        if (slot_word::type_of(word) != SlotType::entry) continue;
+        const std::byte* const entry = own_entry(slot_word::location_of(word));
+        if (entry == nullptr) continue;
+        const std::uint64_t expiry = word_of(entry + offsetof(EntryHead, expiry_ns));
+        if (expiry == 0 || ttl_of(fabric.rank(), expiry) != 0) continue;
+        see_bucket(bucket, [&](const StoreEntry& seen_entry) {
+          if (reaping || seen_entry.ttl_ns != 0) return;
+          if (reaper == nullptr) reaper = std::make_unique<StoreOperation>(*store);
+          reaping = true;
+          begin(*reaper, Kind::reap, seen_entry.key, {}, kNoExpiry, 0, nullptr);
+        });
+      }
+      if (reaping) break;
+      bucket = own_bucket(word_of(bucket + kLinkAt));
+    }
+    if (reaping && !reaper->finished()) return;  // the same header again, next time
+  }
+}
+
+}  // namespace dunlin::store

@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "fault_injection.hpp"
+#include "store/state.hpp"
+
+/// The way to a key's entry: by its cached location, or bucket by bucket.
+namespace dunlin::store {
+
+using remote::Status;
+
+namespace {
+
+[[nodiscard]] bool changes(Kind kind) noexcept { return kind != Kind::get; }
+/// Whether the call needs the value that it finds.
+[[nodiscard]] bool needs_value(Kind kind) noexcept {
+  return kind != Kind::put && kind != Kind::erase && kind != Kind::reap;
+}
+
+}  // namespace
+
+void State::begin_lookup(Work& work) noexcept {
+  const std::uint64_t headers = homes[work.home].main_headers;
+  work.main_offset = main_header_at((work.hash & 0xffffffff) * headers >> 32);
+  work.bucket = {.offset = work.main_offset};
+  work.present = work.has_vacant = work.from_cache = false;
+  work.buckets = 0;
+  work.read_bytes = 0;
+  if (changes(work.kind)) {
+    work.stage = work.locked ? Stage::bucket : Stage::lock;
+    return;
+  }
+  work.stage = Stage::bucket;
+  const std::uint64_t cached = work.tries == 0 ? cache.find(work.hash) : 0;
+  if (cached == 0) {
+    ++seen.cache_misses;
+    return;
+  }
+  work.from_cache = true;
+  work.candidates = 1;
+  work.candidate = 0;
+  work.places[0] = {.word = cached};
+  work.stage = Stage::entry;
+}
+
+bool State::read_bucket(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  const std::size_t bytes = work.bucket.indirect ? sizeof(Bucket) : sizeof(MainHeader);
+  const std::array batch{
+      read(work.home, region_of(work.bucket), work.bucket.offset, &work.header, bytes)
+          .notify(op.completion_),
+      read(work.home, index.id(), kClockAt, &work.clock, sizeof work.clock).notify(op.completion_)};
+  const bool clock = work.posted > 0 || wants_clock(work.home);
+  return post(op, work.home, std::span(batch).first(clock ? 2 : 1), Stage::bucket_read);
+}
+
+bool State::bucket_read(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  ++op.bucket_reads_;
+  ++seen.bucket_reads;
+  if (work.clock != 0) {
+    sample_clock(work.home, work.clock);
+    work.clock = 0;
+  }
+  if (++work.buckets > kMostBuckets) return end(op, Status::out_of_range);
+  if (!work.bucket.indirect) work.chain_version = work.header.version;
+  const Bucket& bucket = work.header.bucket;
+  work.candidates = 0;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const Place place{work.bucket.indirect, work.bucket.offset + i * kSlotBytes,
+                      bucket.slots[i].word};
+    if (place.word == 0) {
+      if (!work.has_vacant) work.vacant = place;
+      work.has_vacant = true;
+    } else if (bucket.slots[i].hash == work.hash) {
+      work.places[work.candidates++] = place;
+    }
+  }
+  work.last_link = {work.bucket.indirect, work.bucket.offset + kLinkAt, bucket.link};
+  work.next_link = bucket.link;
+  work.candidate = 0;
+  work.read_bytes = 0;
+  if (work.candidates == 0) return next_bucket(op);
+  work.stage = Stage::entry;
+  return true;
+}
+
+bool State::next_bucket(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (slot_word::type_of(work.next_link) != SlotType::header) return is_absent(op);
+  work.bucket = {.indirect = true, .offset = slot_word::location_of(work.next_link).offset};
+  work.stage = Stage::bucket;
+  return true;
+}
+
+bool State::next_candidate(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  work.read_bytes = 0;
+  if (work.from_cache) return look_again(op);
+  if (++work.candidate == work.candidates) return next_bucket(op);
+  work.stage = Stage::entry;
+  return true;
+}
+
+/// The cached location was stale, or the entry is being written.
+bool State::look_again(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (work.from_cache) {
+    ++seen.cache_stale;
+    cache.erase(work.hash);
+  } else {
+    ++seen.read_again;
+  }
+  ++work.tries;
+  begin_lookup(work);
+  if (work.tries % kTriesAtOnce != 0) return true;
+  look_again_soon();
+  return false;
+}
+
+bool State::read_entry(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  const std::uint64_t word = work.places[work.candidate].word;
+  const Location location = slot_word::location_of(word);
+  const std::size_t block = block_bytes(location);
+  if (slot_word::type_of(word) != SlotType::entry || block == 0) return next_candidate(op);
+  if (work.read_bytes == 0) {
+    work.read_bytes = std::max(slot_word::bytes_of(word), kCacheLineBytes);
+    if (work.locked && !needs_value(work.kind))
+      work.read_bytes = std::min(work.read_bytes, entry_bytes(work.key_bytes, 0));
+  }
+  work.read_bytes = std::min(work.read_bytes, block);
+  work.in.reserve(work.read_bytes);
+  return post(op, work.home,
+              std::array{read(work.home, pool_of(location).region(), location.offset,
+                              work.in.data(), work.read_bytes)
+                             .notify(op.completion_)},
+              Stage::entry_read);
+}
+
+/// What was read: the key's entry, another key's, or one that must be read again. Under the lock
+/// nobody else changes it, and it is whole.
+bool State::entry_read(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  ++op.entry_reads_;
+  ++seen.entry_reads;
+  const Place& place = work.places[work.candidate];
+  const Location location = slot_word::location_of(place.word);
+  const EntryHead head = head_of(work.in.data());
+  const bool same = slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(place.word);
+  const EntryState state = state_of(head.guard);
+  const bool trusted = is_injected(FaultInjection::location_is_trusted) && work.from_cache;
+  if (same && state == EntryState::dead && !work.from_cache) return next_candidate(op);
+  if (!trusted && (!same || state != EntryState::live))
+    return work.locked ? next_candidate(op) : look_again(op);
+  if (!is_sound(head) || entry_bytes(head) > block_bytes(location))
+    return work.locked ? next_candidate(op) : look_again(op);
+  if (entry_bytes(head) > work.read_bytes && (!work.locked || needs_value(work.kind))) {
+    work.read_bytes = entry_bytes(head);
+    work.stage = Stage::entry;
+    return true;
+  }
+  if (!work.locked && checksum_of(work.in.data(), head, location) != head.checksum &&
+      !is_injected(FaultInjection::checksum_is_not_checked) && !trusted)
+    return look_again(op);
+  const bool is_key =
+      head.key_bytes == work.key_bytes &&
+      std::memcmp(work.in.data() + kEntryHeadBytes, work.key.data(), work.key_bytes) == 0;
+  if (!is_key && !trusted) return next_candidate(op);
+  work.head = head;
+  work.slot = place;
+  return is_found(op);
+}
+
+bool State::is_found(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  work.present = true;
+  op.ttl_ns_ = ttl_of(work.home, work.head.expiry_ns);
+  op.found_ = op.ttl_ns_ != 0;
+  if (work.from_cache) ++seen.cache_hits;
+  if (op.found_) {
+    op.version_ = work.head.version;
+    if (needs_value(work.kind)) {
+      op.value_ = work.in.data() + kEntryHeadBytes + work.head.key_bytes;
+      op.value_bytes_ = work.head.value_bytes;
+    }
+  } else {
+    op.ttl_ns_ = kNoExpiry;
+  }
+  if (changes(work.kind)) return decide(op);
+  if (!work.from_cache || entry_bytes(work.head) > slot_word::bytes_of(work.slot.word))
+    cache.insert(work.hash,
+                 slot_word::make(SlotType::entry, incarnation_of(work.head.guard),
+                                 slot_word::location_of(work.slot.word), entry_bytes(work.head)));
+  return end(op, Status::ok);
+}
+
+bool State::is_absent(StoreOperation& op) noexcept {
+  if (changes(op.work_->kind)) return decide(op);
+  return end(op, Status::ok);
+}
+
+}  // namespace dunlin::store

@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "fault_injection.hpp"
+#include "store/state.hpp"
+
+/// A call on a store, step by step: what all kinds share.
+namespace dunlin {
+
+using remote::Status;
+
+StoreOperation::StoreOperation(Store& store) noexcept
+    : InFlight(store.progress()), store_(*store.state_) {}
+StoreOperation::~StoreOperation() {
+  abandon();
+  store_.give_back(std::move(work_));
+}
+std::span<const std::byte> StoreOperation::key() const noexcept {
+  return work_ == nullptr ? std::span<const std::byte>() : work_->key_span();
+}
+void StoreOperation::advance() noexcept { store_.advance(*this); }
+void StoreOperation::clean_up() noexcept { store_.clean_up(*this); }
+
+namespace store {
+void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
+                  std::uint64_t ttl_ns, std::uint64_t expected_version,
+                  StoreUpdater updater) noexcept {
+  op.abandon();
+  if (op.work_ == nullptr) op.work_ = take_work();
+  op.found_ = op.changed_ = false;
+  op.round_trips_ = op.bucket_reads_ = op.entry_reads_ = 0;
+  op.version_ = op.keys_ = 0;
+  op.ttl_ns_ = kNoExpiry;
+  op.value_ = nullptr;
+  op.value_bytes_ = 0;
+
+  Work& work = *op.work_;
+  const std::span<const std::byte> bytes = key.bytes();
+  work.kind = kind;
+  work.locked = false;
+  work.has_entry_block = work.has_bucket_block = false;
+  work.end_status = Status::ok;
+  work.ttl_ns = ttl_ns;
+  work.expected_version = expected_version;
+  work.updater = std::move(updater);
+  work.redo_record = Work::kNoRecord;
+  work.steps = work.posted = 0;
+  work.tries = 0;
+  work.asked_for = 0;
+  work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
+  if (work.key_bytes > 0) std::memcpy(work.key.data(), bytes.data(), work.key_bytes);
+  work.value_bytes = std::min(value.size(), kMaxStoreValueBytes);
+  if (kind != Kind::get && kind != Kind::count) {
+    work.out.reserve(entry_bytes(work.key_bytes, work.value_bytes));
+    std::byte* const to = work.out.data() + kEntryHeadBytes + work.key_bytes;
+    if (work.value_bytes > 0) std::memcpy(to, value.data(), work.value_bytes);
+  }
+  work.hash = hash_of(work.key_span());
+  work.home = kind == Kind::count ? 0 : home_of(work.hash);
+  work.stage = kind == Kind::count ? Stage::count : Stage::attach;
+  const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
+  if (too_large) work.end_status = Status::out_of_range;
+  if (kind == Kind::get) ++seen.gets;
+  if (kind != Kind::get && kind != Kind::count) ++seen.changes;
+  op.start();
+}
+
+void State::advance(StoreOperation& op) noexcept {
+  for (int steps = 0; steps < kStepsAtOnce; ++steps) {
+    if (op.completion_.failed()) {
+      end(op, Status::lost);
+      return;
+    }
+    if (!step(op)) return;
+  }
+  look_again_soon();
+}
+
+bool State::end(StoreOperation& op, Status status) noexcept {
+  op.end(status);
+  return false;
+}
+
+bool State::step(StoreOperation& op) noexcept {
+  switch (op.work_->stage) {
+    case Stage::attach:
+      return attach(op);
+    case Stage::attached:
+      return attached(op);
+    case Stage::lock:
+      return lock(op);
+    case Stage::locked:
+      return locked(op);
+    case Stage::bucket:
+      return read_bucket(op);
+    case Stage::bucket_read:
+      return bucket_read(op);
+    case Stage::entry:
+      return read_entry(op);
+    case Stage::entry_read:
+      return entry_read(op);
+    case Stage::room:
+      return room(op);
+    case Stage::commit:
+      return commit(op);
+    case Stage::committed:
+      return committed(op);
+    case Stage::count:
+      return count(op);
+    case Stage::counted:
+      return counted(op);
+    case Stage::done:
+      return false;
+  }
+  return false;
+}
+
+/// Posts what is left of a batch; whether the next step can follow at once.
+bool State::post(StoreOperation& op, Rank home, std::span<const Operation> batch,
+                 Stage next) noexcept {
+  Work& work = *op.work_;
+  const Posted posted = fabric.post(batch.subspan(work.posted));
+  work.posted += posted.accepted;
+  if (posted.all()) {
+    work.posted = 0;
+    work.stage = next;
+    ++op.round_trips_;
+    return op.completion_.finished();
+  }
+  const bool for_ever =
+      posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
+  const Status why = fault(home);
+  if (!for_ever && why == Status::ok) return false;
+  fabric.abandon(op.completion_);
+  return end(op, why != Status::ok ? why : Status::out_of_range);
+}
+
+/// The home's index has how many main headers? Asked once.
+bool State::attach(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (work.end_status != Status::ok) return end(op, work.end_status);
+  if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
+  const Home& home = homes[work.home];
+  if (home.main_headers != 0) {
+    begin_lookup(work);
+    return true;
+  }
+  work.in.reserve(kIndexHeaderBytes);
+  return post(
+      op, work.home,
+      std::array{
+          read(work.home, index.id(), 0, work.in.data(), kIndexHeaderBytes).notify(op.completion_)},
+      Stage::attached);
+}
+
+bool State::attached(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (!take_header(work.home, work.in.data())) return end(op, Status::refused);
+  work.stage = Stage::attach;
+  return true;
+}
+
+/// Whether it is the header of a store's index.
+bool State::take_header(Rank rank, const std::byte* header) noexcept {
+  const auto word = [&](std::uint64_t at) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, header + at, sizeof value);
+    return value;
+  };
+  if (word(0) != kMagic || word(kMainHeadersAt) == 0) return false;
+  homes[rank].main_headers = word(kMainHeadersAt);
+  homes[rank].ranks = word(kRanksAt);
+  if (word(kClockAt) != 0) sample_clock(rank, word(kClockAt));
+  return true;
+}
+
+/// One member after the other; those that are gone have no keys.
+bool State::count(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  while (work.home < members && fault(work.home) == Status::lost) ++work.home;
+  if (work.home >= members) return end(op, Status::ok);
+  return post(
+      op, work.home,
+      std::array{read(work.home, index.id(), kKeysAt, work.counters.data(), sizeof work.counters)
+                     .notify(op.completion_)},
+      Stage::counted);
+}
+
+bool State::counted(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (static_cast<std::int64_t>(work.counters[0]) > 0) op.keys_ += work.counters[0];
+  ++work.home;
+  work.stage = Stage::count;
+  return true;
+}
+
+/// REM-3, STO-4. A change of which something has been posted is completed; a lock is given back.
+void State::clean_up(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  const Stage stage = std::exchange(work.stage, Stage::done);
+  const bool in_commit = stage == Stage::commit || stage == Stage::committed;
+  if (op.status() == Status::ok || (work.posted == 0 && stage == Stage::committed)) {
+    release_record(work);
+    return;
+  }
+  if (fault(work.home) == Status::ok && in_commit && work.posted > 0) {
+    for (Operation& operation : std::span(work.batch).first(work.steps))
+      operation.completion = &work.done;
+    unfinished.push_back(std::move(op.work_));
+    op.value_ = nullptr;
+    op.value_bytes_ = 0;
+    return look_again_soon();
+  }
+  release_record(work);
+  cancel_blocks(work);
+  if (fault(work.home) != Status::ok || !(work.locked || stage == Stage::locked)) return;
+  if (is_injected(FaultInjection::given_up_lock_stays)) return;
+  mends.push_back({work.home, work.main_offset + kLockAt, work.lock_word});
+  look_again_soon();
+}
+
+}  // namespace store
+}  // namespace dunlin

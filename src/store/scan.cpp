@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "store/state.hpp"
+
+/// Scans: main header by main header, chain by chain, slot by slot. A key keeps its slot as long as
+/// it is there, so it is seen exactly once.
+namespace dunlin {
+
+using remote::Status;
+
+StoreScan::StoreScan(Store& store, ScanOptions options)
+    : InFlight(store.progress()),
+      store_(*store.state_),
+      options_(options),
+      work_(std::make_unique<store::ScanWork>()) {}
+StoreScan::~StoreScan() { abandon(); }
+void StoreScan::advance() noexcept { store_.advance(*this); }
+void StoreScan::clean_up() noexcept { work_->stage = store::ScanStage::done; }
+void StoreScan::step(StoreCursor from) noexcept { store_.begin(*this, from); }
+std::size_t StoreScan::size() const noexcept { return work_->found.size(); }
+
+StoreEntry StoreScan::operator[](std::size_t i) const {
+  const store::ScanWork::Found& found = work_->found.at(i);
+  const std::span bytes(work_->bytes);
+  return {.key = bytes.subspan(found.at, found.key_bytes),
+          .value = bytes.subspan(found.at + found.key_bytes, found.value_bytes),
+          .version = found.version,
+          .ttl_ns = found.ttl_ns};
+}
+
+namespace store {
+namespace {
+
+/// 16 bits for the member, 48 for its main header.
+[[nodiscard]] StoreCursor cursor_of(Rank home, std::uint64_t number) noexcept {
+  return std::uint64_t{home} << 48 | number;
+}
+
+}  // namespace
+
+void State::begin(StoreScan& scan, StoreCursor from) noexcept {
+  scan.abandon();
+  ScanWork& work = *scan.work_;
+  work.home = static_cast<Rank>(from >> 48);
+  work.number = from & 0xffffffffffff;
+  work.left = std::max(scan.options_.buckets, 1U);
+  work.tries = 0;
+  work.posted = 0;
+  work.found.clear();
+  work.bytes.clear();
+  work.stage = ScanStage::attach;
+  scan.next_ = from;
+  scan.start();
+}
+
+bool State::end(StoreScan& scan, Status status) noexcept {
+  const ScanWork& work = *scan.work_;
+  if (status == Status::lost) {  // goes on behind that member
+    scan.next_ = work.home + 1 < members ? cursor_of(work.home + 1, 0) : 0;
+  } else if (status == Status::ok) {
+    scan.next_ = work.home < members ? cursor_of(work.home, work.number) : 0;
+  }
+  scan.end(status);
+  return false;
+}
+
+void State::advance(StoreScan& scan) noexcept {
+  for (int steps = 0; steps < kStepsAtOnce; ++steps) {
+    if (scan.completion_.failed()) {
+      end(scan, Status::lost);
+      return;
+    }
+    if (!step(scan)) return;
+  }
+  look_again_soon();
+}
+
+bool State::step(StoreScan& scan) noexcept {
+  switch (scan.work_->stage) {
+    case ScanStage::attach:
+      return scan_attach(scan);
+    case ScanStage::attached:
+      return scan_attached(scan);
+    case ScanStage::bucket:
+      return scan_bucket(scan);
+    case ScanStage::bucket_read:
+      return scan_bucket_read(scan);
+    case ScanStage::entries:
+      return scan_entries(scan);
+    case ScanStage::entries_read:
+      return scan_entries_read(scan);
+    case ScanStage::done:
+      return false;
+  }
+  return false;
+}
+
+bool State::post(StoreScan& scan, std::span<const Operation> batch, ScanStage next) noexcept {
+  ScanWork& work = *scan.work_;
+  const Posted posted = fabric.post(batch.subspan(work.posted));
+  work.posted += posted.accepted;
+  if (posted.all()) {
+    work.posted = 0;
+    work.stage = next;
+    return scan.completion_.finished();
+  }
+  const bool for_ever =
+      posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
+  const Status why = fault(work.home);
+  if (!for_ever && why == Status::ok) return false;
+  fabric.abandon(scan.completion_);
+  return end(scan, why != Status::ok ? why : Status::out_of_range);
+}
+
+bool State::scan_attach(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  if (work.home >= members) return end(scan, Status::out_of_range);
+  if (const Status why = fault(work.home); why != Status::ok) return end(scan, why);
+  if (homes[work.home].main_headers == 0) {
+    work.in.reserve(kIndexHeaderBytes);
+    return post(scan,
+                std::array{read(work.home, index.id(), 0, work.in.data(), kIndexHeaderBytes)
+                               .notify(scan.completion_)},
+                ScanStage::attached);
+  }
+  if (work.number >= homes[work.home].main_headers) return end(scan, Status::out_of_range);
+  work.bucket = {.offset = main_header_at(work.number)};
+  work.pending = (1U << kSlots) - 1;
+  work.read_bytes.fill(0);
+  work.buckets = 0;
+  work.stage = ScanStage::bucket;
+  return true;
+}
+
+bool State::scan_attached(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  if (!take_header(work.home, work.in.data())) return end(scan, Status::refused);
+  work.stage = ScanStage::attach;
+  return true;
+}
+
+bool State::scan_bucket(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  return post(scan,
+              std::array{read(work.home, region_of(work.bucket), work.bucket.offset, &work.header,
+                              sizeof(Bucket))
+                             .notify(scan.completion_)},
+              ScanStage::bucket_read);
+}
+
+bool State::scan_bucket_read(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const std::uint64_t word = work.header.bucket.slots[i].word;
+    const std::size_t block = block_bytes(slot_word::location_of(word));
+    if (slot_word::type_of(word) != SlotType::entry || block == 0) {
+      work.pending &= ~(1U << i);
+      continue;
+    }
+    work.read_bytes[i] =
+        std::min(block, std::max({work.read_bytes[i], slot_word::bytes_of(word), kCacheLineBytes}));
+    if ((work.pending >> i & 1) != 0) work.entries[i].reserve(work.read_bytes[i]);
+  }
+  if (work.pending == 0) return scan_next(scan);
+  work.stage = ScanStage::entries;
+  return true;
+}
+
+bool State::scan_entries(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  std::array<Operation, kSlots> batch;
+  std::size_t steps = 0;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    if ((work.pending >> i & 1) == 0) continue;
+    const Location location = slot_word::location_of(work.header.bucket.slots[i].word);
+    batch[steps++] = read(work.home, pool_of(location).region(), location.offset,
+                          work.entries[i].data(), work.read_bytes[i])
+                         .notify(scan.completion_);
+  }
+  return post(scan, std::span(batch).first(steps), ScanStage::entries_read);
+}
+
+/// Takes those that are whole; the others are looked at again, from their slots on.
+bool State::scan_entries_read(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    if ((work.pending >> i & 1) == 0) continue;
+    const std::uint64_t word = work.header.bucket.slots[i].word;
+    const Location location = slot_word::location_of(word);
+    const std::byte* const entry = work.entries[i].data();
+    const EntryHead head = head_of(entry);
+    const bool same = slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(word);
+    if (same && state_of(head.guard) == EntryState::dead) work.pending &= ~(1U << i);
+    if (!same || state_of(head.guard) != EntryState::live || !is_sound(head)) continue;
+    if (entry_bytes(head) > work.read_bytes[i]) {
+      work.read_bytes[i] = entry_bytes(head);
+      continue;
+    }
+    if (checksum_of(entry, head, location) != head.checksum) continue;
+    work.pending &= ~(1U << i);
+    const std::uint64_t ttl = ttl_of(work.home, head.expiry_ns);
+    if (ttl == 0) continue;
+    const std::size_t value_bytes = scan.options_.values ? head.value_bytes : 0;
+    work.found.push_back({work.bytes.size(), head.key_bytes, value_bytes, head.version, ttl});
+    work.bytes.insert(work.bytes.end(), entry + kEntryHeadBytes,
+                      entry + kEntryHeadBytes + head.key_bytes + value_bytes);
+  }
+  if (work.pending == 0) return scan_next(scan);
+  ++seen.read_again;
+  work.stage = ScanStage::bucket;
+  if (++work.tries % kTriesAtOnce != 0) return true;
+  look_again_soon();
+  return false;
+}
+
+/// The next bucket of the chain, the next chain, or the next member.
+bool State::scan_next(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  const std::uint64_t link = work.header.bucket.link;
+  if (slot_word::type_of(link) == SlotType::header && ++work.buckets < kMostBuckets) {
+    work.bucket = {.indirect = true, .offset = slot_word::location_of(link).offset};
+    work.pending = (1U << kSlots) - 1;
+    work.read_bytes.fill(0);
+    work.stage = ScanStage::bucket;
+    return true;
+  }
+  if (++work.number >= homes[work.home].main_headers) {
+    ++work.home;
+    work.number = 0;
+    work.left = 1;  // a step does not go from one member to the next
+  }
+  if (--work.left == 0 || work.home >= members) return end(scan, Status::ok);
+  work.stage = ScanStage::attach;
+  return true;
+}
+
+}  // namespace store
+}  // namespace dunlin

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <dunlin/store/scan.hpp>
+
+#include "store/format.hpp"
+#include "store/work.hpp"
+
+namespace dunlin::store {
+
+enum class ScanStage : std::uint8_t {
+  attach,
+  attached,
+  bucket,
+  bucket_read,
+  entries,
+  entries_read,
+  done
+};
+
+/// What a step of a scan works with.
+struct ScanWork {
+  struct Found {
+    std::size_t at = 0;  // in `bytes`: the key, and the value behind it
+    std::size_t key_bytes = 0;
+    std::size_t value_bytes = 0;
+    std::uint64_t version = 0;
+    std::uint64_t ttl_ns = kNoExpiry;
+  };
+
+  ScanStage stage = ScanStage::done;
+  Rank home = 0;
+  std::uint64_t number = 0;  // of the main header
+  std::uint32_t left = 0;    // main headers of this step
+  std::uint32_t tries = 0;
+  std::uint32_t buckets = 0;  // of the chain
+  Place bucket;               // that is read: the offset alone
+  std::uint32_t pending = 0;  // a bit for each slot that is not done with
+  std::array<std::size_t, kSlots> read_bytes{};
+  std::array<Image, kSlots> entries;
+  std::size_t posted = 0;
+  std::vector<Found> found;
+  std::vector<std::byte> bytes;
+  alignas(kCacheLineBytes) MainHeader header;
+  Image in;
+};
+
+}  // namespace dunlin::store

@@ -1,0 +1,238 @@
+#include "store/state.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/fabric/memory.hpp>
+
+namespace dunlin::store {
+
+using remote::Status;
+
+namespace {
+
+constexpr std::uint64_t kLookAgainNs = 500;
+/// A home tells its clock, and looks for expired entries, at least this often.
+constexpr std::uint64_t kDutyNs = 10'000'000;
+/// By how much two clocks drift apart, at most.
+constexpr std::int64_t kDrift = 10'000;  // one part in so many
+/// An index and pools need so much, or a quarter goes to large entries.
+constexpr std::uint64_t kBytesPerKey = 256;
+/// Occupancy of the main headers for which the index is laid out.
+constexpr double kOccupancy = 0.75;
+constexpr int kPollsAtEnd = 200;
+
+void check(const StoreOptions& options) {
+  const bool sound =
+      !options.name.empty() && options.name.size() <= kMaxStoreNameBytes &&
+      options.name.find_first_not_of(
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == std::string::npos;
+  if (!sound)
+    throw Error("store: the name '" + options.name + "' is not 1 to " +
+                std::to_string(kMaxStoreNameBytes) + " of A-Z a-z 0-9 . _ -");
+  if (options.memory_bytes < kMinStoreBytes || options.memory_bytes > kMaxRegionBytes)
+    throw Error("store '" + options.name + "': memory_bytes is " +
+                std::to_string(options.memory_bytes) + ", and is at least kMinStoreBytes = " +
+                std::to_string(kMinStoreBytes) + " and at most kMaxRegionBytes");
+}
+
+}  // namespace
+
+State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
+             StoreOptions its_options)
+    : own_progress(std::move(own)),
+      progress(its_progress),
+      fabric(its_progress.fabric()),
+      options(std::move(its_options)),
+      members(options.homes == 0 ? its_progress.size()
+                                 : std::min(options.homes, its_progress.size())),
+      is_home(fabric.rank() < members),
+      homes(members),
+      cache(options.cache_bytes) {
+  check(options);
+  std::size_t large_bytes = 0, index_bytes = kIndexHeaderBytes, small_bytes = 0;
+  if (is_home) {
+    const std::uint64_t keys =
+        options.expected_keys != 0 ? options.expected_keys : options.memory_bytes / kBytesPerKey;
+    main_headers = static_cast<std::uint64_t>(static_cast<double>(keys) / kSlots / kOccupancy) + 1;
+    index_bytes = main_header_at(main_headers);
+    large_bytes = std::min(options.large_bytes, options.memory_bytes / 4);
+    if (main_headers > UINT32_MAX ||
+        index_bytes + large_bytes + 2 * kSmallSlabBytes > options.memory_bytes)
+      throw Error("store '" + options.name + "': the index for " + std::to_string(keys) +
+                  " keys takes " + std::to_string(index_bytes) + " of " +
+                  std::to_string(options.memory_bytes) +
+                  " bytes; give more memory, or expect fewer keys");
+    small_bytes = options.memory_bytes - index_bytes - large_bytes;
+  }
+  small = std::make_unique<remote::SlabPool>(
+      progress, remote::SlabPoolOptions{.name = options.name,
+                                        .slab_bytes = kSmallSlabBytes,
+                                        .block_bytes = {kSmallBlocks.begin(), kSmallBlocks.end()},
+                                        .own_bytes = small_bytes});
+  large = std::make_unique<remote::SlabPool>(
+      progress, remote::SlabPoolOptions{.name = options.name + "+",
+                                        .slab_bytes = kLargeSlabBytes,
+                                        .block_bytes = {kLargeBlocks.begin(), kLargeBlocks.end()},
+                                        .own_bytes = large_bytes});
+  redo = fabric.allocate({.name = "store-redo:" + options.name,
+                          .bytes = is_home ? redo_at(progress.size(), 0) : kCacheLineBytes});
+  index = fabric.allocate({.name = "store:" + options.name,
+                           .bytes = index_bytes,
+                           .layout_hash = kMagic + members,
+                           .layout_text = "store 1\nhomes " + std::to_string(members)});
+  std::byte* const header = index.memory().data();
+  const std::uint64_t ranks = progress.size(), magic = kMagic;
+  std::memcpy(header + kMainHeadersAt, &main_headers, sizeof main_headers);
+  std::memcpy(header + kRanksAt, &ranks, sizeof ranks);
+  std::memcpy(header, &magic, sizeof magic);
+  subscription = fabric.subscribe([this](const Event& event) {
+    if (event.region != index.id() || event.peer >= homes.size()) return;
+    Home& home = homes[event.peer];
+    if (event.kind == Event::Kind::region_withdrawn) home.withdrawn = true;
+    if (event.kind == Event::Kind::region_connected) home.withdrawn = false;
+    if (event.kind == Event::Kind::region_refused) home.refused = true;
+  });
+  fabric.announce(redo);
+  fabric.announce(index);
+  progress.add(*this);
+}
+
+/// What its operations had begun is completed, as far as that can be done now.
+State::~State() {
+  reaper.reset();
+  for (int polls = 0; polls < kPollsAtEnd && !(unfinished.empty() && mends.empty()); ++polls) {
+    finish();
+    if (fabric.poll() == 0 && fabric.in_handler()) break;
+  }
+  for (const auto& work : unfinished) fabric.abandon(work->done);
+  progress.remove(*this);
+}
+
+Status State::fault(Rank rank) const noexcept {
+  if (rank >= homes.size() || fabric.failed(rank) || !progress.members().contains(rank) ||
+      homes[rank].withdrawn)
+    return Status::lost;
+  return homes[rank].refused ? Status::refused : Status::ok;
+}
+
+Rank State::home_of(std::uint64_t hash) const noexcept {
+  return static_cast<Rank>((hash >> 32) * members >> 32);
+}
+
+std::size_t State::block_bytes(const Location& location) noexcept {
+  if (location.large)
+    return location.size_class < kLargeBlocks.size() ? kLargeBlocks[location.size_class] : 0;
+  return location.size_class < kSmallBlocks.size() ? kSmallBlocks[location.size_class] : 0;
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+/// The home wrote `clock` before now, so its clock is at least there. Of many samples the greatest
+/// difference is the truest, but for the clocks' drift.
+void State::sample_clock(Rank rank, std::uint64_t clock) noexcept {
+  Home& home = homes[rank];
+  const std::uint64_t now = fabric.now_ns();
+  auto offset = static_cast<std::int64_t>(clock - now);
+  if (rank == fabric.rank()) offset = 0;
+  if (home.clock_known) {
+    const auto since = static_cast<std::int64_t>(now - home.sampled_at_ns);
+    offset = std::max(offset, home.clock_offset_ns - since / kDrift);
+  }
+  home.clock_known = true;
+  home.clock_offset_ns = offset;
+  home.sampled_at_ns = now;
+}
+
+bool State::wants_clock(Rank rank) const noexcept {
+  const Home& home = homes[rank];
+  return !home.clock_known || fabric.recent_ns() - home.sampled_at_ns > kDutyNs;
+}
+
+std::uint64_t State::home_now_ns(Rank home) const noexcept {
+  return fabric.now_ns() + static_cast<std::uint64_t>(homes[home].clock_offset_ns);
+}
+
+std::uint64_t State::ttl_of(Rank home, std::uint64_t expiry_ns) const noexcept {
+  if (expiry_ns == 0) return kNoExpiry;
+  const auto left = static_cast<std::int64_t>(expiry_ns - home_now_ns(home));
+  return left > 0 ? static_cast<std::uint64_t>(left) : 0;
+}
+
+void State::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAgainNs); }
+
+// --- works ---------------------------------------------------------------------------------------
+
+std::unique_ptr<Work> State::take_work() {
+  if (spare.empty()) return std::make_unique<Work>();
+  std::unique_ptr<Work> work = std::move(spare.back());
+  spare.pop_back();
+  return work;
+}
+
+void State::give_back(std::unique_ptr<Work> work) noexcept {
+  if (work == nullptr) return;
+  work->updater = nullptr;
+  spare.push_back(std::move(work));
+}
+
+void State::release_record(Work& work) noexcept {
+  if (work.redo_record == Work::kNoRecord) return;
+  homes[work.home].records &= ~(1U << work.redo_record);
+  work.redo_record = Work::kNoRecord;
+}
+
+/// Posts what callers have left behind; returns how much.
+std::size_t State::finish() {
+  std::size_t done = 0;
+  const auto refused = [&](Rank home, Refusal refusal) {
+    return refusal == Refusal::none || fault(home) != Status::ok ||
+           (refusal != Refusal::queue_full && refusal != Refusal::not_connected);
+  };
+  for (std::size_t i = 0; i < unfinished.size();) {
+    Work& work = *unfinished[i];
+    const Posted posted = fabric.post(std::span(work.batch).first(work.steps).subspan(work.posted));
+    work.posted += posted.accepted;
+    done += posted.accepted;
+    const bool given_up = !posted.all() && refused(work.home, posted.refusal);
+    if (given_up) fabric.abandon(work.done);
+    if (!given_up && !(posted.all() && work.done.finished())) {
+      ++i;
+      continue;
+    }
+    release_record(work);
+    give_back(std::move(unfinished[i]));
+    unfinished[i] = std::move(unfinished.back());
+    unfinished.pop_back();
+  }
+  while (!mends.empty()) {
+    const Mend& mend = mends.front();
+    const Refusal refusal =
+        fabric.post(compare_swap(mend.home, index.id(), mend.offset, mend.word, 0, nullptr))
+            .refusal;
+    if (!refused(mend.home, refusal)) break;
+    mends.pop_front();
+    ++done;
+  }
+  for (const auto& [queue, pool] :
+       {std::pair{&small_to_free, small.get()}, {&large_to_free, large.get()}})
+    while (!queue->empty() && fabric.post(pool->free(queue->front())).all()) queue->pop_front();
+  return done;
+}
+
+std::size_t State::poll_part() {
+  const std::size_t done = finish();
+  if (!unfinished.empty() || !mends.empty()) look_again_soon();
+  if (!is_home) return done;
+  const std::uint64_t now = fabric.now_ns();
+  memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
+  if (now < next_duty_ns) return done;
+  next_duty_ns = now + kDutyNs;
+  fabric.wake_at(next_duty_ns);
+  reap();
+  return done;
+}
+
+}  // namespace dunlin::store

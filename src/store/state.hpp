@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/remote.hpp>
+#include <dunlin/store.hpp>
+
+#include "store/cache.hpp"
+#include "store/format.hpp"
+#include "store/scan_work.hpp"
+#include "store/work.hpp"
+
+namespace dunlin::store {
+
+struct State final : remote::Part {
+  State(std::unique_ptr<remote::Progress> own, remote::Progress& progress, StoreOptions options);
+  ~State() override;
+
+  // --- operations: operation.cpp, lookup.cpp, change.cpp -----------------------------------------
+  void begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
+             std::uint64_t ttl_ns, std::uint64_t expected_version, StoreUpdater updater) noexcept;
+  void advance(StoreOperation& op) noexcept;
+  void clean_up(StoreOperation& op) noexcept;
+  /// One step; whether the next can follow at once.
+  [[nodiscard]] bool step(StoreOperation& op) noexcept;
+  bool end(StoreOperation& op, remote::Status status) noexcept;
+  [[nodiscard]] bool post(StoreOperation& op, Rank home, std::span<const Operation> batch,
+                          Stage next) noexcept;
+  [[nodiscard]] bool attach(StoreOperation& op) noexcept;
+  [[nodiscard]] bool attached(StoreOperation& op) noexcept;
+  [[nodiscard]] bool count(StoreOperation& op) noexcept;
+  [[nodiscard]] bool counted(StoreOperation& op) noexcept;
+
+  // lookup.cpp
+  void begin_lookup(Work& work) noexcept;
+  [[nodiscard]] bool read_bucket(StoreOperation& op) noexcept;
+  [[nodiscard]] bool bucket_read(StoreOperation& op) noexcept;
+  [[nodiscard]] bool next_bucket(StoreOperation& op) noexcept;
+  [[nodiscard]] bool next_candidate(StoreOperation& op) noexcept;
+  [[nodiscard]] bool read_entry(StoreOperation& op) noexcept;
+  [[nodiscard]] bool entry_read(StoreOperation& op) noexcept;
+  [[nodiscard]] bool look_again(StoreOperation& op) noexcept;
+  [[nodiscard]] bool is_found(StoreOperation& op) noexcept;
+  [[nodiscard]] bool is_absent(StoreOperation& op) noexcept;
+
+  // change.cpp
+  [[nodiscard]] bool lock(StoreOperation& op) noexcept;
+  [[nodiscard]] bool locked(StoreOperation& op) noexcept;
+  [[nodiscard]] bool decide(StoreOperation& op) noexcept;
+  [[nodiscard]] bool change(StoreOperation& op, std::span<const std::byte> value) noexcept;
+  [[nodiscard]] static std::optional<remote::SlabBlock> block_for(Work& work,
+                                                                  remote::SlabPool& pool,
+                                                                  std::size_t bytes) noexcept;
+  [[nodiscard]] bool room(StoreOperation& op) noexcept;
+  bool leave(StoreOperation& op, remote::Status status) noexcept;
+  void build_erase(Work& work) noexcept;
+  void build_in_place(Work& work) noexcept;
+  void build_out_of_place(Work& work) noexcept;
+  void build_unlock(Work& work, bool changed) noexcept;
+  void fill_head(Work& work, std::uint64_t incarnation, const Location& location) noexcept;
+  void cancel_blocks(Work& work) noexcept;
+  [[nodiscard]] bool commit(StoreOperation& op) noexcept;
+  [[nodiscard]] bool committed(StoreOperation& op) noexcept;
+
+  // --- places ------------------------------------------------------------------------------------
+  [[nodiscard]] remote::Status fault(Rank rank) const noexcept;
+  [[nodiscard]] remote::SlabPool& pool_of(const Location& location) noexcept {
+    return location.large ? *large : *small;
+  }
+  /// Bytes of the block; 0 if there is no such size.
+  [[nodiscard]] static std::size_t block_bytes(const Location& location) noexcept;
+  [[nodiscard]] RegionId region_of(const Place& place) const noexcept {
+    return place.indirect ? small->region() : index.id();
+  }
+  [[nodiscard]] Rank home_of(std::uint64_t hash) const noexcept;
+
+  // --- time --------------------------------------------------------------------------------------
+  void sample_clock(Rank home, std::uint64_t clock) noexcept;
+  [[nodiscard]] bool wants_clock(Rank home) const noexcept;
+  [[nodiscard]] std::uint64_t home_now_ns(Rank home) const noexcept;
+  /// How long an entry with this expiry has to live; 0: it has expired.
+  [[nodiscard]] std::uint64_t ttl_of(Rank home, std::uint64_t expiry_ns) const noexcept;
+  void look_again_soon() noexcept;
+
+  // --- the own part: local.cpp, repair.cpp -------------------------------------------------------
+  std::size_t poll_part() override;
+  void members_changed() override;
+  void reap() noexcept;
+  void repair_chain(std::uint64_t main_offset) noexcept;
+  void repair_slot(Rank owner, std::byte* slot, std::uint64_t& version) noexcept;
+  /// The image of the redo record of that entry, or null.
+  [[nodiscard]] const std::byte* redo_of(Rank owner, std::uint64_t word, const EntryHead& head,
+                                         Image& image, std::size_t& bytes) noexcept;
+  void free_later(const Location& location);
+  [[nodiscard]] StoreStatistics statistics() const;
+  void for_each_local(const std::function<void(const StoreEntry& entry)>& see);
+  void see_bucket(const std::byte* bucket, const std::function<void(const StoreEntry&)>& see);
+  /// Of the own memory; null if there is none.
+  [[nodiscard]] std::byte* own_entry(const Location& location) noexcept;
+  [[nodiscard]] std::byte* own_bucket(std::uint64_t link) noexcept;
+
+  // --- scans: scan.cpp ---------------------------------------------------------------------------
+  void begin(StoreScan& scan, StoreCursor from) noexcept;
+  void advance(StoreScan& scan) noexcept;
+  [[nodiscard]] bool step(StoreScan& scan) noexcept;
+  bool end(StoreScan& scan, remote::Status status) noexcept;
+  [[nodiscard]] bool post(StoreScan& scan, std::span<const Operation> batch,
+                          ScanStage next) noexcept;
+  [[nodiscard]] bool scan_attach(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_attached(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_bucket(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_bucket_read(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_entries(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_entries_read(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_next(StoreScan& scan) noexcept;
+  [[nodiscard]] bool take_header(Rank home, const std::byte* header) noexcept;
+
+  // --- works -------------------------------------------------------------------------------------
+  [[nodiscard]] std::unique_ptr<Work> take_work();
+  void give_back(std::unique_ptr<Work> work) noexcept;
+  std::size_t finish();
+  void release_record(Work& work) noexcept;
+
+  /// What this process knows of a member that holds keys.
+  struct Home {
+    std::uint64_t main_headers = 0;  // 0: not known yet
+    std::uint64_t ranks = 0;         // that have redo records
+    bool clock_known = false;
+    std::int64_t clock_offset_ns = 0;  // the home's clock minus ours, at least
+    std::uint64_t sampled_at_ns = 0;
+    std::uint32_t records = 0;  // redo records in use, a bit for each
+    bool withdrawn = false;
+    bool refused = false;
+  };
+  /// A lock word that this process may have taken, and gives back.
+  struct Mend {
+    Rank home;
+    std::uint64_t offset;
+    std::uint64_t word;
+  };
+
+  std::unique_ptr<remote::Progress> own_progress;
+  remote::Progress& progress;
+  Fabric& fabric;
+  StoreOptions options;
+  std::uint32_t members = 0;  // that hold keys
+  bool is_home = false;
+  std::uint64_t main_headers = 0;  // of the own index
+  std::unique_ptr<remote::SlabPool> small;
+  std::unique_ptr<remote::SlabPool> large;
+  Region index;
+  Region redo;
+  std::vector<Home> homes;
+  Subscription subscription;
+  LocationCache cache;
+  StoreStatistics seen;
+  std::uint64_t serial = 0;
+  std::uint64_t incarnations = 0;
+  std::vector<std::unique_ptr<Work>> spare;
+  std::vector<std::unique_ptr<Work>> unfinished;  // changes whose caller has given them up
+  std::deque<Mend> mends;
+  std::deque<remote::SlabBlock> small_to_free;
+  std::deque<remote::SlabBlock> large_to_free;
+  std::unique_ptr<StoreOperation> reaper;
+  Store* store = nullptr;
+  std::uint64_t next_duty_ns = 0;
+  std::uint64_t reap_at = 0;  // main header
+};
+
+}  // namespace dunlin::store

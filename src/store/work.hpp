@@ -1,0 +1,155 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include <dunlin/remote.hpp>
+#include <dunlin/store/operation.hpp>
+
+#include "store/format.hpp"
+
+/// What an operation works with: the request, how far it has come, and every byte that the fabric
+/// reads or writes for it. It belongs to the store, so that a change whose caller has given it up
+/// can be completed.
+namespace dunlin::store {
+
+/// An operation whose steps end at once, as on shm, takes so many and then lets others poll.
+inline constexpr int kStepsAtOnce = 4096;
+/// Attempts at an entry that is being written before others may poll.
+inline constexpr std::uint32_t kTriesAtOnce = 32;
+/// No chain is as long; a peer could write a circle.
+inline constexpr std::uint32_t kMostBuckets = 1U << 16;
+
+enum class Kind : std::uint8_t {
+  get,
+  put,
+  insert,
+  replace,
+  erase,
+  compare_and_set,
+  update,
+  expire,
+  count,
+  reap  // erase, if it has expired
+};
+
+enum class Stage : std::uint8_t {
+  attach,    // read the home's index header
+  attached,  //
+  lock,      // compare-and-swap the chain's lock
+  locked,    //
+  bucket,    // read the next bucket of the chain
+  bucket_read,
+  entry,  // read the candidate's entry
+  entry_read,
+  room,    // allocate what the change needs
+  commit,  // post the change
+  committed,
+  count,
+  counted,
+  done
+};
+
+/// Bytes on cache lines, which grow.
+class Image {
+ public:
+  /// Requires nothing of the former content to be kept.
+  void reserve(std::size_t bytes) {
+    const std::size_t lines = (bytes + kCacheLineBytes - 1) / kCacheLineBytes;
+    if (lines <= lines_) return;
+    data_ = std::make_unique_for_overwrite<Line[]>(lines);
+    lines_ = lines;
+  }
+  [[nodiscard]] std::byte* data() noexcept { return data_[0].bytes.data(); }
+
+ private:
+  struct alignas(kCacheLineBytes) Line {
+    std::array<std::byte, kCacheLineBytes> bytes;
+  };
+  std::unique_ptr<Line[]> data_ =
+      std::make_unique<Line[]>(1);  // NOLINT(*-avoid-c-arrays): of run time
+  std::size_t lines_ = 1;
+};
+
+/// A slot or link word: in the index, or in an indirect header.
+struct Place {
+  bool indirect = false;
+  std::uint64_t offset = 0;
+  std::uint64_t word = 0;  // that was seen there
+};
+
+struct Work {
+  static constexpr std::size_t kMostSteps = 14;
+  static constexpr std::size_t kNoRecord = SIZE_MAX;
+
+  Kind kind = Kind::get;
+  Stage stage = Stage::done;
+  bool locked = false;
+  bool from_cache = false;
+  bool present = false;  // there is an entry of the key, expired or not
+  bool has_vacant = false;
+  bool has_entry_block = false;
+  bool has_bucket_block = false;
+  bool entry_is_large = false;
+  std::uint8_t candidates = 0;
+  std::uint8_t candidate = 0;
+  remote::Status end_status = remote::Status::ok;
+
+  Rank home = 0;
+  std::uint64_t hash = 0;
+  std::uint64_t ttl_ns = kNoExpiry;
+  std::uint64_t expected_version = 0;
+  std::size_t value_bytes = 0;  // that are written; in `out` already, but for an update
+  std::size_t key_bytes = 0;
+  std::array<std::byte, kMaxStoreKeyBytes> key{};
+  StoreUpdater updater;
+
+  std::uint64_t main_offset = 0;
+  Place bucket;  // that is read: the offset alone
+  std::uint64_t next_link = 0;
+  Place last_link;
+  std::uint64_t chain_version = 0;
+  std::uint32_t buckets = 0;
+  std::uint32_t tries = 0;
+  std::array<Place, kSlots> places{};
+  Place vacant;
+  Place slot;
+  std::size_t read_bytes = 0;
+  EntryHead head;  // of the key's entry
+
+  std::uint64_t lock_word = 0;
+  std::uint64_t before = 0;
+  std::size_t asked_for = 0;  // bytes of a block that was not there
+  bool out_of_room = false;
+  remote::SlabBlock entry_block;
+  remote::SlabBlock bucket_block;
+  std::size_t redo_record = kNoRecord;
+
+  alignas(kCacheLineBytes) MainHeader header;  // as it was read
+  std::uint64_t clock = 0;
+  std::array<std::uint64_t, 2> counters{};
+  Image in;
+  Image out;
+  Image redo;
+  Bucket new_bucket;
+  std::uint64_t new_link = 0;
+  std::uint64_t new_guard = 0;
+  Slot new_slot;
+  std::array<std::uint64_t, 2> unlock{};  // version, lock
+
+  std::array<Operation, kMostSteps> batch;
+  std::size_t steps = 0;
+  std::size_t posted = 0;
+  Completion done;  // of a change that was given up by its caller
+
+  [[nodiscard]] std::span<const std::byte> key_span() const noexcept {
+    return {key.data(), key_bytes};
+  }
+  void add(const Operation& operation) noexcept { batch[steps++] = operation; }
+};
+
+}  // namespace dunlin::store

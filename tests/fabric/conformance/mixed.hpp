@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <dunlin/fabric/mixed.hpp>
+
+#include "fabric/conformance/harness.hpp"
+
+/// Members of a mixed fabric that pretend to be on several hosts.
+namespace dunlin::conformance {
+
+/// The name of a rank's host.
+using HostOf = std::string (*)(Rank rank);
+/// Neighbours in rank are on different hosts: with two nodes, all goes over the network.
+[[nodiscard]] std::string in_turn(Rank rank);
+/// Ranks 0 and 1 are on one host, 2 and 3 on the next.
+[[nodiscard]] std::string in_pairs(Rank rank);
+
+/// `provider`: of ofi, which then is the network between hosts; empty: tcp is.
+[[nodiscard]] Backend on_hosts(const std::string& variant, HostOf host_of,
+                               const std::string& provider = {});
+
+}  // namespace dunlin::conformance

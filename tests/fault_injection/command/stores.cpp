@@ -1,0 +1,39 @@
+#include <array>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "fault_injection.hpp"
+
+/// The audit of the store, with a fault: `stores_with_fault FAULT`.
+namespace {
+
+using dunlin::FaultInjection;
+
+struct NamedFault {
+  std::string_view name;
+  FaultInjection fault;
+};
+
+constexpr std::array kStoreFaults{
+    NamedFault{"lock_is_ignored", FaultInjection::lock_is_ignored},
+    NamedFault{"location_is_trusted", FaultInjection::location_is_trusted},
+    NamedFault{"checksum_is_not_checked", FaultInjection::checksum_is_not_checked},
+    NamedFault{"version_is_not_raised", FaultInjection::version_is_not_raised},
+    NamedFault{"unlocked_before_write", FaultInjection::unlocked_before_write},
+    NamedFault{"entry_after_slot", FaultInjection::entry_after_slot},
+    NamedFault{"moved_is_not_marked", FaultInjection::moved_is_not_marked},
+    NamedFault{"dead_is_not_marked", FaultInjection::dead_is_not_marked},
+    NamedFault{"redo_is_left_out", FaultInjection::redo_is_left_out},
+    NamedFault{"dead_lock_stays", FaultInjection::dead_lock_stays},
+    NamedFault{"given_up_lock_stays", FaultInjection::given_up_lock_stays},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (const NamedFault& one : kStoreFaults)
+    if (argc > 1 && one.name == argv[1]) dunlin::active_fault = one.fault;
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "command.hpp"
+#include "kmers/kmer.hpp"
+#include "kmers/reads.hpp"
+#include "process/program.hpp"
+
+namespace dunlin::kmers {
+namespace {
+
+using app::Status;
+
+/// Files of one test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "dunlin-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::string file(const std::string& name, const std::string& content) const {
+    std::ofstream(path_ + "/" + name) << content;
+    return path_ + "/" + name;
+  }
+  std::string packed(const std::string& name, const std::string& content) const {
+    const gzFile out = gzopen((path_ + "/" + name).c_str(), "wb");
+    EXPECT_EQ(gzwrite(out, content.data(), static_cast<unsigned>(content.size())),
+              static_cast<int>(content.size()));
+    EXPECT_EQ(gzclose(out), Z_OK);
+    return path_ + "/" + name;
+  }
+
+ private:
+  std::string path_;
+};
+
+std::string content_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> pieces_of(const std::string& file, std::uint32_t k) {
+  ReadFile reads(file, k);
+  std::vector<std::string> all;
+  for (std::string piece; reads.next(piece);) all.push_back(piece);
+  return all;
+}
+
+/// The sentence about a file that is none.
+std::string refusal_of(const std::string& file) {
+  try {
+    static_cast<void>(pieces_of(file, 5));
+  } catch (const app::BadInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Letters that look like a genome, the same each time.
+std::string letters(std::size_t count, std::uint64_t seed) {
+  std::string text;
+  for (std::uint64_t state = seed; text.size() < count;) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    text += "ACGT"[state >> 62];
+  }
+  return text;
+}
+
+/// What dunlin prints.
+struct Ran {
+  Status status = Status::ok;
+  std::string out, error;
+};
+Ran run(std::vector<std::string> words) {
+  words.insert(words.begin(), {"dunlin", "kmers"});
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran result;
+  result.status = app::run(static_cast<int>(arguments.size()), arguments.data());
+  result.out = testing::internal::GetCapturedStdout();
+  result.error = testing::internal::GetCapturedStderr();
+  return result;
+}
+
+using Counts = std::map<std::string, std::uint64_t>;
+Counts counts_in(const std::string& dump) {
+  std::istringstream in(dump);
+  Counts counts;
+  std::string kmer;
+  for (std::uint64_t count = 0; in >> kmer >> count;) counts[kmer] = count;
+  return counts;
+}
+
+/// A count by text alone.
+std::string canonical(const std::string& kmer) {
+  std::string other(kmer.rbegin(), kmer.rend());
+  for (char& c : other) c = c == 'A' ? 'T' : c == 'C' ? 'G' : c == 'G' ? 'C' : 'A';
+  return std::min(kmer, other);
+}
+Counts counts_of(const std::vector<std::string>& reads, std::size_t k, std::uint64_t least) {
+  Counts counts;
+  for (const std::string& read : reads)
+    for (std::size_t i = 0; i + k <= read.size(); ++i)
+      if (read.find_first_not_of("ACGT", i) >= i + k) ++counts[canonical(read.substr(i, k))];
+  std::erase_if(counts, [&](const auto& each) { return each.second < least; });
+  return counts;
+}
+
+TEST(Kmers, AreCanonicalAndOfBasesOnly) {
+  std::vector<std::string> seen;
+  for_each_kmer("ACGTTNggacg", 4, [&](Kmer kmer) { seen.push_back(text_of(kmer, 4)); });
+  EXPECT_EQ(seen, (std::vector<std::string>{"ACGT", "AACG", "GGAC", "CGTC"}));
+  int count = 0;
+  for_each_kmer("ACG", 4, [&](Kmer) { ++count; });
+  EXPECT_EQ(count, 0);
+  for_each_kmer(letters(31, 3), kMaxK, [&](Kmer) { ++count; });
+  EXPECT_EQ(count, 1);
+}
+
+TEST(ReadFiles, AreFastaOrFastqPackedOrNot) {
+  const Folder folder;
+  const std::vector<std::string> expected{"ACGTAC", "GGG"};
+  const std::string fasta = ">a\nACG\r\nTAC\n\n>b\nGGG";
+  const std::string fastq = "@a\nACGTAC\n+\n@@>+II\n\n@b x\nGGG\n+b\nIII\n";
+  EXPECT_EQ(pieces_of(folder.file("a.fa", fasta), 3), expected);
+  EXPECT_EQ(pieces_of(folder.file("a.fq", fastq), 3), expected);
+  EXPECT_EQ(pieces_of(folder.packed("a.fa.gz", fasta), 3), expected);
+  EXPECT_EQ(pieces_of(folder.packed("a.fq.gz", fastq), 3), expected);
+  EXPECT_TRUE(pieces_of(folder.file("empty", ""), 3).empty());
+}
+
+TEST(ReadFiles, CutLongReadsSoThatEachKmerIsInOnePiece) {
+  const Folder folder;
+  const std::string genome = letters(100'000, 7);
+  std::string fasta = ">genome\n";
+  for (std::size_t i = 0; i < genome.size(); i += 70) fasta += genome.substr(i, 70) + "\n";
+  const auto pieces = pieces_of(folder.file("genome.fa", fasta + ">next\nACGTA\n"), 5);
+  EXPECT_GT(pieces.size(), 5U);
+  std::vector<std::string> reads{genome, "ACGTA"};
+  EXPECT_EQ(counts_of(pieces, 5, 1), counts_of(reads, 5, 1));
+}
+
+TEST(ReadFiles, NameTheLineOfWhatIsNoRead) {
+  const Folder folder;
+  const auto refusal = [&](const std::string& content) {
+    const std::string file = folder.file("bad", content), text = refusal_of(file);
+    const std::string begin = "\"" + file + "\": ";
+    return text.starts_with(begin) ? text.substr(begin.size()) : text;
+  };
+  EXPECT_EQ(refusal("ACGT\n"), "line 1: a FASTA file begins with '>', a FASTQ file with '@'");
+  EXPECT_EQ(refusal(">a\nACGT\nAC1T\n"), "line 3: '1' is no letter of a read");
+  EXPECT_EQ(refusal("@a\nACGT\n+\nIIII\nACGT\n"), "line 5: a read begins with '@'");
+  EXPECT_EQ(refusal("@a\nACGT\n+\nIII\nI I\n"), "line 5: a read of 4 letters has 6 qualities");
+  EXPECT_EQ(refusal("@a\nACGT\n"), "line 2: the file ends within a read, before its '+'");
+  EXPECT_EQ(refusal("@a\nACGT\n+\n"), "line 3: the file ends within a read, before its qualities");
+  std::string cut = content_of(folder.packed("whole.gz", ">a\n" + letters(10'000, 1)));
+  cut.resize(cut.size() / 2);
+  EXPECT_NE(refusal(cut).find("the file is damaged or cut off"), std::string::npos);
+  EXPECT_NE(refusal_of(folder / "none").find("cannot be opened"), std::string::npos);
+}
+
+struct CountsByStyle : testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Of, CountsByStyle, testing::Values("automatic", "one_sided", "message"),
+                         [](const auto& one) { return one.param; });
+
+TEST_P(CountsByStyle, AreThoseOfTheText) {
+  const Folder folder;
+  std::vector<std::string> reads;
+  const std::string genome = letters(2'000, 11);
+  std::string fastq;
+  for (std::size_t i = 0; i < 60; ++i) {
+    reads.push_back(genome.substr(i * 30, 100));
+    if (i % 10 == 0) reads.back()[50] = 'N';
+    fastq += "@r" + std::to_string(i) + "\n" + reads.back() + "\n+\n" +
+             std::string(reads.back().size(), 'I') + "\n";
+  }
+  const std::string file = folder.packed("reads.fq.gz", fastq), dump = folder / "dump",
+                    histogram = folder / "histogram", report = folder / "report.html";
+  for (const bool all : {false, true}) {
+    std::vector<std::string> words{file,     "-k",          "15",          "--style", GetParam(),
+                                   "--dump", dump,          "--processes", "3",       "--report",
+                                   report,   "--histogram", histogram};
+    if (all) words.push_back("--all");
+    const Ran result = run(words);
+    ASSERT_EQ(result.status, Status::ok) << result.error;
+    const Counts expected = counts_of(reads, 15, all ? 1 : 2);
+    EXPECT_EQ(counts_in(content_of(dump)), expected);
+    std::map<std::string, std::uint64_t> sizes;
+    for (const auto& [kmer, count] : expected) ++sizes[std::to_string(count)];
+    EXPECT_EQ(counts_in(content_of(histogram)), sizes);
+    EXPECT_NE(result.out.find("member 2: "), std::string::npos);
+    EXPECT_NE(content_of(report).find("</html>"), std::string::npos);
+  }
+}
+
+TEST(KmersCommand, SaysWhatIsWrongWithReadsAndOptions) {
+  const Folder folder;
+  const std::string bad = folder.file("bad.fa", ">a\nAC!T\n"),
+                    good = folder.file("a.fa", ">a\nACGT\n");
+  const Ran reads = run({bad});
+  EXPECT_EQ(reads.status, Status::bad_input);
+  EXPECT_NE(reads.error.find("line 2: '!' is no letter of a read"), std::string::npos)
+      << reads.error;
+  EXPECT_EQ(run({good, "-k", "32"}).status, Status::bad_input);
+  EXPECT_EQ(run({good, "-k", "0"}).status, Status::bad_input);
+  EXPECT_EQ(run({good, "--style", "loud"}).status, Status::bad_input);
+  EXPECT_EQ(run({good, "--fabric", "sim"}).status, Status::bad_input);
+  EXPECT_EQ(run({folder / "none"}).status, Status::bad_input);
+  const Ran full = run({folder.file("b.fa", ">a\n" + letters(2'000, 5)), "--all", "--slots", "20"});
+  EXPECT_EQ(full.status, Status::could_not_run);
+  EXPECT_NE(full.error.find("--slots"), std::string::npos) << full.error;
+}
+
+TEST(KmersCommand, HasTheCountsOfJellyfish) {
+  if (!process::program_exists("jellyfish")) GTEST_SKIP() << "there is no jellyfish";
+  const std::string data = "/usr/share/doc/gatb-core/test/db/reads2.fa.gz";
+  if (!std::filesystem::exists(data)) GTEST_SKIP() << "gatb-core-testdata is not installed";
+  for (const char* way : {"--all", "--style=message"}) {
+    const Ran result = run({data, "--jellyfish", "-k", "17", way});
+    EXPECT_EQ(result.status, Status::ok) << result.error;
+    EXPECT_NE(result.out.find("Jellyfish has the same"), std::string::npos) << result.out;
+  }
+}
+
+/// A jellyfish of our own, which has one k-mer too many.
+TEST(KmersCommand, EndsWithOneIfJellyfishDiffers) {
+  const Folder folder;
+  const std::string program =
+      folder.file("jellyfish",
+                  "#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+                  "echo 'ACGTA 3' > \"$out\"\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH"), ours = folder / "";
+  ASSERT_EQ(setenv("PATH", (ours + ":" + path).c_str(), 1), 0);
+  const Ran result = run({folder.file("a.fa", ">a\nCCCCC\n"), "-k", "5", "--all", "--jellyfish"});
+  ASSERT_EQ(setenv("PATH", path.c_str(), 1), 0);
+  EXPECT_EQ(result.status, Status::failed) << result.error;
+  EXPECT_NE(result.out.find("Jellyfish differs in 2 k-mers: ACGTA occurs 0 times here, and 3 times "
+                            "for Jellyfish"),
+            std::string::npos)
+      << result.out;
+}
+
+}  // namespace
+}  // namespace dunlin::kmers

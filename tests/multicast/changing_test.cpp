@@ -1,0 +1,225 @@
+#include "multicast/changing_group.hpp"
+#include "support/errors.hpp"
+
+/// Subgroups that come and go at run time, as a program sees them.
+namespace dunlin {
+namespace {
+
+using test::ChangingGroup;
+using test::ChangingMember;
+using test::contains;
+using test::what_is_thrown_by;
+
+constexpr std::uint64_t kWhileNs = 1'000'000;
+
+TEST(ChangingSubgroups, BeginWithTheFirstMemberAndTakeInOthers) {
+  ChangingGroup cluster(3);
+  ChangingMember& a = cluster[0].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->joined(); }));
+  EXPECT_EQ(a.multicast->subgroup().members, (std::vector<Rank>{0}));
+  ChangingMember& c = cluster[2].join("topic", {}, {.sends = false});
+  ASSERT_TRUE(cluster.until([&] { return c.multicast->joined(); }));
+  cluster.world.run_for(kWhileNs);
+  EXPECT_EQ(a.multicast->subgroup().members, (std::vector<Rank>{0, 2}));
+  EXPECT_EQ(a.multicast->subgroup().senders, (std::vector<std::uint32_t>{0}));
+  cluster.world.on(0, [&] { EXPECT_TRUE(a.send()); });
+  ASSERT_TRUE(cluster.until([&] { return c.history.size() == 1; }));
+  EXPECT_EQ(c.multicast->send({}), multicast::SendResult::not_a_sender);
+}
+
+TEST(ChangingSubgroups, GiveALateMemberTheStateAndThenEachMessageOnce) {
+  ChangingGroup cluster(2);
+  ChangingMember& a = cluster[0].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->joined(); }));
+  cluster.world.attach(0, [&]() -> std::size_t {
+    if (a.accepted == 500) return 0;
+    a.send();
+    return 1;
+  });
+  ASSERT_TRUE(cluster.until([&] { return a.accepted > 100; }));
+  ChangingMember& b = cluster[1].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return a.history.size() == 500 && b.history.size() == 500; }));
+  EXPECT_GE(b.loaded, 90U);
+  EXPECT_LT(b.loaded, 500U);
+  EXPECT_TRUE(b.history == a.history);
+}
+
+TEST(ChangingSubgroups, LetMembersLeaveAfterTheyDeliveredWhatCounts) {
+  ChangingGroup cluster(3);
+  std::vector<ChangingMember*> all;
+  for (Rank rank = 0; rank < 3; ++rank) all.push_back(&cluster[rank].join("topic", {}));
+  ASSERT_TRUE(cluster.until([&] {
+    return std::ranges::all_of(all, [](const ChangingMember* member) {
+      return member->multicast->joined() && member->multicast->subgroup().members.size() == 3;
+    });
+  }));
+  cluster.world.on(1, [&] {
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(all[1]->send());
+  });
+  cluster.world.on(2, [&] { all[2]->multicast->leave(); });
+  ASSERT_TRUE(cluster.until([&] { return all[2]->multicast->left(); }));
+  EXPECT_EQ(all[2]->multicast->why_left(), "");
+  EXPECT_EQ(all[2]->multicast->send({}), multicast::SendResult::ended);
+  ASSERT_TRUE(
+      cluster.until([&] { return all[0]->history.size() == 10 && all[1]->history.size() == 10; }));
+  EXPECT_EQ(all[0]->multicast->subgroup().members, (std::vector<Rank>{0, 1}));
+  EXPECT_LE(all[2]->history.size(), 10U);
+  EXPECT_EQ(cluster[0].views.size(), 1U) << "the view goes on";
+}
+
+TEST(ChangingSubgroups, AreRemovedByAnyMemberOfTheGroup) {
+  ChangingGroup cluster(3);
+  ChangingMember& a = cluster[0].join("topic", {});
+  ChangingMember& b = cluster[1].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->joined() && b.multicast->joined(); }));
+  cluster.world.on(2, [&] { cluster[2].group->remove_subgroup("topic"); });
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->left() && b.multicast->left(); }));
+  EXPECT_TRUE(contains(b.multicast->why_left(), "'topic' was removed"));
+  cluster.world.run_for(kWhileNs);
+  for (Rank rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(cluster[rank].group->subgroups().empty());
+    EXPECT_TRUE(cluster[rank].changes["topic"].back().members.empty());
+  }
+  cluster.world.on(2, [&] { cluster[2].group->remove_subgroup("nothing"); });
+  cluster.world.run_for(kWhileNs);
+  ChangingMember& again = cluster[2].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return again.multicast->joined(); }));
+  EXPECT_TRUE(again.history.empty());
+}
+
+TEST(ChangingSubgroups, RefuseAMemberWithOtherOptions) {
+  ChangingGroup cluster(2);
+  ChangingMember& a = cluster[0].join("topic", {}, {.options = "type 7", .label = "shapes"});
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->joined(); }));
+  ChangingMember& other = cluster[1].join("topic", {}, {.options = "type 8"});
+  ASSERT_TRUE(cluster.until([&] { return other.multicast->left(); }));
+  EXPECT_TRUE(contains(other.multicast->why_left(), "type 7"));
+  EXPECT_TRUE(contains(other.multicast->why_left(), "type 8"));
+  ChangingMember& mode =
+      cluster[1].join("topic", {.mode = multicast::Mode::unordered}, {.options = "type 7"});
+  ASSERT_TRUE(cluster.until([&] { return mode.multicast->left(); }));
+  EXPECT_TRUE(contains(mode.multicast->why_left(), "unordered"));
+  ChangingMember& same = cluster[1].join("topic", {}, {.options = "type 7"});
+  ASSERT_TRUE(cluster.until([&] { return same.multicast->joined(); }));
+  EXPECT_EQ(cluster[1].group->subgroups().at(0).label, "shapes");
+}
+
+TEST(ChangingSubgroups, ChangeTheirSenders) {
+  ChangingGroup cluster(2);
+  ChangingMember& a = cluster[0].join("topic", {});
+  ChangingMember& b = cluster[1].join("topic", {}, {.sends = false});
+  ASSERT_TRUE(cluster.until([&] { return b.multicast->joined() && a.multicast->joined(); }));
+  cluster.world.on(1, [&] { b.multicast->set_sends(true); });
+  ASSERT_TRUE(cluster.until([&] { return b.send(); }));
+  cluster.world.on(1, [] {});
+  ASSERT_TRUE(cluster.until([&] { return a.history.size() == 1; }));
+  cluster.world.on(1, [&] { b.multicast->set_sends(false); });
+  ASSERT_TRUE(
+      cluster.until([&] { return b.multicast->send({}) == multicast::SendResult::not_a_sender; }));
+}
+
+TEST(ChangingSubgroups, BeginOnceAllFoundersHaveCome) {
+  ChangingGroup cluster(2);
+  const SubgroupJoin join{.founders = cluster[0].group->view().members};
+  ChangingMember& a = cluster[0].join("topic", {}, join);
+  cluster.world.run_for(kWhileNs);
+  EXPECT_FALSE(a.multicast->joined());
+  ChangingMember& b = cluster[1].join("topic", {}, join);
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->joined() && b.multicast->joined(); }));
+  EXPECT_EQ(a.generations.size(), 1U);
+}
+
+TEST(ChangingSubgroups, WedgeNoOther) {
+  ChangingGroup cluster(2);
+  ChangingMember& other = cluster[0].join("other", {});
+  ChangingMember& there = cluster[1].join("other", {});
+  ASSERT_TRUE(cluster.until(
+      [&] { return there.multicast->joined() && other.generations.back().members.size() == 2; }));
+  const std::size_t before = other.generations.size();
+  for (int i = 0; i < 20; ++i) {
+    ChangingMember& topic = cluster[1].join("topic" + std::to_string(i), {});
+    ASSERT_TRUE(cluster.until([&] { return topic.multicast->joined(); }));
+  }
+  EXPECT_EQ(other.generations.size(), before);
+  EXPECT_EQ(cluster[0].views.size(), 1U);
+}
+
+TEST(ChangingSubgroups, CanBeAsManyAsTopicsOfAVehicle) {
+  ChangingGroup cluster(2);
+  const MulticastOptions options{.ring_bytes = 1024};
+  constexpr std::size_t kTopics = 400;
+  std::vector<ChangingMember*> all;
+  for (std::size_t i = 0; i < kTopics; ++i)
+    for (Rank rank = 0; rank < 2; ++rank)
+      all.push_back(&cluster[rank].join("topic" + std::to_string(i), options));
+  const auto has_two = [](const ChangingMember* member) {
+    return member->multicast->joined() && member->multicast->subgroup().members.size() == 2;
+  };
+  ASSERT_TRUE(cluster.until([&] { return std::ranges::all_of(all, has_two); }));
+  for (Rank rank = 0; rank < 2; ++rank)
+    cluster.world.on(rank, [&, rank] {
+      for (std::size_t i = rank; i < all.size(); i += 2) EXPECT_TRUE(all[i]->send());
+    });
+  ASSERT_TRUE(cluster.until([&] {
+    return std::ranges::all_of(
+        all, [](const ChangingMember* member) { return member->history.size() == 2; });
+  }));
+  cluster.world.crash(0);
+  ASSERT_TRUE(cluster.until([&] { return !cluster[1].group->why_ended().empty(); }));
+}
+
+TEST(ChangingSubgroups, GoOnWhenTheLeaderFails) {
+  ChangingGroup cluster(4);
+  std::vector<ChangingMember*> all;
+  for (Rank rank = 0; rank < 4; ++rank) all.push_back(&cluster[rank].join("topic", {}));
+  const auto of = [&](std::size_t members) {
+    return [members](const ChangingMember* member) {
+      return member->multicast->joined() && member->multicast->subgroup().members.size() == members;
+    };
+  };
+  ASSERT_TRUE(cluster.until([&] { return std::ranges::all_of(all, of(4)); }));
+  for (Rank rank = 0; rank < 4; ++rank)
+    cluster.world.on(rank, [&, rank] { EXPECT_TRUE(all[rank]->send()); });
+  cluster.world.crash(0);
+  ASSERT_TRUE(cluster.until([&] {
+    return std::ranges::all_of(all.begin() + 1, all.end(), of(3)) && all[3]->history.size() >= 3 &&
+           all[1]->history.size() == all[3]->history.size();
+  }));
+  EXPECT_EQ(all[1]->history, all[3]->history);
+  EXPECT_EQ(all[1]->history, all[2]->history);
+  EXPECT_EQ(all[1]->generations.back().view, 2U);
+}
+
+TEST(ChangingSubgroups, OutliveTheMulticastThatIsDestroyed) {
+  ChangingGroup cluster(3);
+  for (Rank rank = 0; rank < 3; ++rank) cluster[rank].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return cluster[0].in("topic")->multicast->joined(); }));
+  cluster.world.run_for(kWhileNs);
+  cluster.world.on(1, [&] { cluster[1].members.clear(); });
+  ChangingMember& a = *cluster[0].in("topic");
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->subgroup().members.size() == 2; }));
+  cluster.world.on(0, [&] { EXPECT_TRUE(a.send()); });
+  ASSERT_TRUE(cluster.until([&] { return cluster[2].in("topic")->history.size() == 1; }));
+  ChangingMember& again = cluster[1].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return again.multicast->joined(); }));
+  EXPECT_EQ(again.history, a.history);
+}
+
+TEST(ChangingSubgroups, AreRefusedWithASentence) {
+  sim::World world(sim::profile("ideal"), 1, 1);
+  Group group(world.fabric(0), {.subgroups = {{.name = "declared"}}});
+  const auto refusal = [&](const std::string& name, SubgroupJoin join = {}) {
+    return what_is_thrown_by([&] { auto refused = Multicast::join(group, name, {}, join); });
+  };
+  EXPECT_TRUE(contains(refusal("a b"), "'a b'"));
+  EXPECT_TRUE(contains(refusal("declared"), "was declared"));
+  EXPECT_TRUE(contains(refusal("a", {.label = std::string(300, 'x')}), "kMaxSubgroupTextBytes"));
+  EXPECT_TRUE(contains(refusal("a", {.founders = {"a b"}}), "'a b'"));
+  const auto first = Multicast::join(group, "twice", {}, {});
+  EXPECT_TRUE(contains(refusal("twice"), "has asked to be"));
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { group.change_subgroup("none", true); }), "not in it"));
+}
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,121 @@
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <dunlin/fabric/shm.hpp>
+#include <dunlin/pubsub.hpp>
+#include <dunlin/run.hpp>
+
+#include "support/rounds.hpp"
+
+/// Two members, as threads over shared memory.
+namespace dunlin::test {
+namespace {
+
+using namespace dunlin::pubsub;
+
+constexpr std::uint32_t kPatienceMs = 60'000;
+
+struct Numbered {
+  std::uint64_t number = 0;
+  std::array<std::uint64_t, 7> copies = {};
+};
+struct Named {
+  std::string name = {};
+  std::vector<std::uint64_t> numbers = {};
+};
+
+DataReaderQos everything() {
+  DataReaderQos qos;
+  qos << Reliability::reliable() << History::keep_all() << ResourceLimits{.max_samples = 100};
+  return qos;
+}
+
+/// One member's program: writes so many samples of both topics, and takes those of both members.
+void take_part(const std::string& group_name, const std::string& name, std::uint64_t samples,
+               std::vector<std::uint64_t>& taken, std::uint64_t& named, std::string& error) {
+  try {
+    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = name});
+    Group group(*fabric);
+    DomainParticipant participant(group);
+    const Topic<Numbered> numbers(participant, "numbers");
+    const Topic<Named> names(participant, "names");
+    DataWriter<Numbered> number_writer{Publisher(participant), numbers};
+    DataWriter<Named> name_writer{Publisher(participant), names};
+    DataReader<Numbered> number_reader{Subscriber(participant), numbers, everything()};
+    DataReader<Named> name_reader{Subscriber(participant), names, everything()};
+    const std::uint64_t base = name == "a" ? 0 : samples;
+    std::uint64_t numbers_written = 0;
+    std::uint64_t names_written = 0;
+    bool all_there = false;
+    const bool done = run_until(
+        participant,
+        [&] {
+          all_there =
+              all_there || (number_writer->publication_matched_status().current_count == 2 &&
+                            name_writer->publication_matched_status().current_count == 2);
+          if (!all_there) return false;
+          if (numbers_written < samples) {
+            if (Numbered* const place = number_writer.loan()) {
+              place->number = base + numbers_written++;
+              place->copies.fill(place->number);
+              number_writer.publish();
+            }
+          }
+          if (names_written < samples &&
+              name_writer.write({.name = name + std::to_string(names_written),
+                                 .numbers = {names_written, base}}) == WriteResult::written)
+            ++names_written;
+          for (const auto& sample : number_reader.take()) {
+            if (!sample.info().valid()) continue;
+            for (const std::uint64_t copy : sample.data().copies)
+              if (copy != sample.data().number) throw Error("a torn sample");
+            taken.push_back(sample.data().number);
+          }
+          for (const auto& sample : name_reader.take()) {
+            if (!sample.info().valid()) continue;
+            const std::string from = sample.data().numbers.at(1) == 0 ? "a" : "b";
+            if (sample.data().name != from + std::to_string(sample.data().numbers.at(0)))
+              throw Error("a sample of others' members: " + sample.data().name);
+            ++named;
+          }
+          return taken.size() == 2 * samples && named == 2 * samples;
+        },
+        kPatienceMs);
+    if (!done) error = "the time is up";
+    group.leave();
+    run_until(
+        participant, [&] { return group.ended(); }, kPatienceMs);
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+}
+
+TEST(TopicShmTest, CarriesPlainAndOtherSamplesBetweenTwoMembers) {
+  const std::uint64_t samples = rounds(2'000);
+  const std::string group = "topics-" + std::to_string(getpid());
+  std::vector<std::uint64_t> taken_a;
+  std::vector<std::uint64_t> taken_b;
+  std::uint64_t named_a = 0;
+  std::uint64_t named_b = 0;
+  std::string error_a;
+  std::string error_b;
+  {
+    const std::jthread a([&] { take_part(group, "a", samples, taken_a, named_a, error_a); });
+    const std::jthread b([&] { take_part(group, "b", samples, taken_b, named_b, error_b); });
+  }
+  EXPECT_EQ(error_a, "");
+  EXPECT_EQ(error_b, "");
+  ASSERT_EQ(taken_a.size(), 2 * samples);
+  EXPECT_EQ(taken_a, taken_b) << "one order";
+  EXPECT_EQ(named_a, 2 * samples);
+  EXPECT_EQ(named_b, 2 * samples);
+}
+
+}  // namespace
+}  // namespace dunlin::test

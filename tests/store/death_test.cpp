@@ -1,0 +1,153 @@
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/store.hpp>
+
+#include "store/stores.hpp"
+
+/// Members that die in the middle of a change, at each moment of it.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+
+class Mortals {
+ public:
+  explicit Mortals(std::uint32_t members, std::uint32_t homes = 1)
+      : world(network(), members, 1), nodes(members) {
+    StoreOptions options = test::small_store();
+    options.memory_bytes = kMinStoreBytes;
+    options.expected_keys = 8;
+    options.homes = homes;
+    for (Rank rank = 0; rank < members; ++rank) {
+      Node& node = nodes[rank];
+      node.group = std::make_unique<Group>(world.fabric(rank));
+      node.members = std::make_unique<GroupMembers>(*node.group);
+      node.progress = std::make_unique<remote::Progress>(world.fabric(rank), *node.members);
+      node.store = std::make_unique<Store>(*node.progress, options);
+      world.attach(rank, [&node] { return node.progress->poll(); });
+    }
+    world.run_for(1'000'000);
+  }
+  ~Mortals() {
+    for (Node& node : nodes) node.store.reset();
+  }
+  /// So slow that a write is under way for long.
+  static sim::Profile network() {
+    sim::Profile slow = sim::profile("ib100");
+    slow.bandwidth_bytes_per_ns = 0.1;
+    return slow;
+  }
+  Store& at(Rank rank) { return *nodes[rank].store; }
+  Status end_of(StoreOperation& operation) {
+    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000)) << "hangs";
+    return operation.status();
+  }
+  std::string get(Rank by, std::string_view key) {
+    auto op = at(by).get(key);
+    EXPECT_EQ(remote::describe(end_of(op)), "done");
+    return op.found() ? std::string(op.text()) : "-";
+  }
+  void put(Rank by, std::string_view key, std::string_view value) {
+    auto op = at(by).put(key, value);
+    EXPECT_EQ(remote::describe(end_of(op)), "done");
+  }
+
+  struct Node {
+    std::unique_ptr<Group> group;
+    std::unique_ptr<GroupMembers> members;
+    std::unique_ptr<remote::Progress> progress;
+    std::unique_ptr<Store> store;
+  };
+  sim::World world;
+  std::vector<Node> nodes;
+};
+
+struct CutOff {
+  std::string name;
+  std::string before, after;  // the value; "-": the key is absent
+};
+
+/// A change of "key" by member 2, cut off at each moment: the others see it whole, or not at all.
+void check_all_moments(const CutOff& change, std::uint64_t& completed, std::uint64_t& undone,
+                       std::uint64_t& repaired) {
+  for (std::uint64_t moment = 0; moment < 240'000; moment += 2'000) {
+    Mortals mortals(3);
+    if (change.before != "-") mortals.put(1, "key", change.before);
+    EXPECT_EQ(mortals.get(2, "key"), change.before);  // member 2 knows the home
+    {
+      auto op =
+          change.after == "-" ? mortals.at(2).erase("key") : mortals.at(2).put("key", change.after);
+      mortals.world.run_for(moment);
+      mortals.world.crash(2);
+      const std::string seen = mortals.get(1, "key");  // never waits for the dead member's lock
+      EXPECT_TRUE(seen == change.before || seen == change.after) << change.name << " " << moment;
+      mortals.put(1, "other", "value");
+      const std::string left = mortals.get(0, "key");
+      EXPECT_TRUE(left == change.before || left == change.after) << change.name << " " << moment;
+      EXPECT_TRUE(seen == change.before || left == change.after) << change.name << " " << moment;
+      ++(left == change.after ? completed : undone);
+      mortals.put(1, "key", "next");
+      EXPECT_EQ(mortals.get(0, "key"), "next");
+      repaired += mortals.at(0).statistics().repaired_entries;
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(StoreDeath, AChangeThatIsCutOffHasHappenedOrNot) {
+  const std::string small(200, 's'), other(200, 'o'), large(3'000, 'l');
+  const std::array changes{CutOff{"put in place", small, other}, CutOff{"put beyond", small, large},
+                           CutOff{"insert", "-", small}, CutOff{"erase", small, "-"}};
+  std::uint64_t repaired = 0;
+  for (const CutOff& change : changes) {
+    std::uint64_t completed = 0, undone = 0;
+    check_all_moments(change, completed, undone, repaired);
+    EXPECT_GT(completed, 0U) << change.name;
+    EXPECT_GT(undone, 0U) << change.name;
+  }
+  EXPECT_GT(repaired, 0U) << "no moment left anything to repair";
+}
+
+TEST(StoreDeath, KeysOfADeadMemberAreLostAtOnceAndTheOthersStay) {
+  Mortals mortals(3, 3);
+  std::uint64_t lost = 0, kept = 0;
+  for (std::uint64_t key = 0; key < 30; ++key) mortals.put(0, std::to_string(key), "value");
+  mortals.world.crash(2);
+  for (std::uint64_t key = 0; key < 30; ++key) {
+    const std::string name = std::to_string(key);
+    auto get = mortals.at(0).get(name), erase = mortals.at(1).erase(name);
+    mortals.end_of(get), mortals.end_of(erase);
+    const bool at_dead = mortals.at(0).home_of(name) == 2;
+    EXPECT_EQ(get.status(), at_dead ? Status::lost : Status::ok);
+    EXPECT_EQ(erase.status(), at_dead ? Status::lost : Status::ok);
+    ++(at_dead ? lost : kept);
+  }
+  EXPECT_GT(lost, 0U);
+  EXPECT_GT(kept, 0U);
+  auto count = mortals.at(0).count();
+  EXPECT_EQ(mortals.end_of(count), Status::ok);
+  EXPECT_EQ(count.keys(), 0U);
+  StoreScan scan(mortals.at(0), {.buckets = 1000});
+  StoreCursor cursor = 0;
+  int lost_steps = 0, steps = 0;
+  do {
+    scan.step(cursor);
+    mortals.world.run_until([&] { return scan.finished(); }, 1'000'000'000);
+    if (scan.status() == Status::lost) ++lost_steps;
+    cursor = scan.cursor();
+  } while (cursor != 0 && ++steps < 100);
+  EXPECT_EQ(lost_steps, 1);
+}
+
+}  // namespace
+}  // namespace dunlin

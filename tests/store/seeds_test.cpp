@@ -1,0 +1,391 @@
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/store.hpp>
+
+#include "store/key_history.hpp"
+#include "support/histories.hpp"
+#include "support/rounds.hpp"
+
+/// Random histories in the simulator: members get and change a few keys, in chains that overflow,
+/// while some crash, hang, pause, or are cut off, and some calls are abandoned.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::Histories;
+using test::KeyCall;
+using test::KeyCallRecord;
+using test::KeyCalls;
+
+constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
+/// Of the seeds, those whose histories the independent checker sees, too.
+constexpr std::uint64_t kSeedsForChecker = 200;
+constexpr std::uint32_t kKeys = 14;
+constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
+
+struct StoreSeen {
+  std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
+                repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
+                read_again = 0;
+};
+
+/// A value: its number, over and over.
+std::vector<std::byte> value_of(std::uint64_t number, std::size_t words) {
+  const std::vector<std::uint64_t> all(words, number);
+  std::vector<std::byte> bytes(words * sizeof number);
+  std::memcpy(bytes.data(), all.data(), bytes.size());
+  return bytes;
+}
+/// Its number; fails if it is not whole (STO-3).
+std::uint64_t number_of(std::span<const std::byte> value) {
+  std::vector<std::uint64_t> words(value.size() / sizeof(std::uint64_t));
+  std::memcpy(words.data(), value.data(), words.size() * sizeof(std::uint64_t));
+  if (words.empty()) {
+    ADD_FAILURE() << "STO-3: an empty value was never put";
+    return 0;
+  }
+  for (const std::uint64_t word : words) EXPECT_EQ(word, words[0]) << "STO-3: torn";
+  return words[0];
+}
+
+struct StoreAuditor;
+
+/// A call that a member has under way, again and again.
+struct AuditedCall {
+  std::unique_ptr<StoreOperation> operation;
+  bool under_way = false;
+  KeyCall call = KeyCall::get;
+  std::uint32_t key = 0;
+  std::size_t record = 0;
+  std::vector<std::byte> value;
+};
+
+class AuditedStore {
+ public:
+  AuditedStore(StoreAuditor& its_auditor, Rank rank, std::uint64_t seed);
+  std::size_t step();
+  void stop() { stopping_ = true; }
+  [[nodiscard]] bool idle() const {
+    for (const AuditedCall& call : calls_)
+      if (!call.operation->finished()) return false;
+    return true;
+  }
+  [[nodiscard]] bool is_member() const { return members->why_stopped().empty(); }
+  void close() {
+    for (AuditedCall& call : calls_) call.operation.reset();
+    store.reset();
+  }
+
+  StoreAuditor& auditor;
+  std::unique_ptr<Group> group;
+  std::unique_ptr<GroupMembers> members;
+  std::unique_ptr<remote::Progress> progress;
+  std::unique_ptr<Store> store;
+
+ private:
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  void begin(AuditedCall& call);
+  void end(AuditedCall& call);
+
+  std::mt19937_64 random_;
+  bool stopping_ = false;
+  std::array<AuditedCall, kCallsAtOnce> calls_;
+  std::uint64_t next_at_ns_ = 0;
+};
+
+std::uint64_t key_of(std::uint32_t number) { return 1'000'003 * std::uint64_t{number + 1}; }
+
+struct StoreAuditor {
+  StoreAuditor(std::uint64_t its_seed, StoreSeen& what)
+      : seed(its_seed),
+        seen(what),
+        random(its_seed),
+        count(2 + below(4)),
+        world(profile(), count, its_seed),
+        gone(count) {
+    options.memory_bytes = kMinStoreBytes;
+    options.large_bytes = 0;
+    options.expected_keys = 1 + below(16);
+    options.cache_bytes = below(3) == 0 ? 0 : 256;
+    options.homes = below(2) == 0 ? 1 : count;
+    for (Rank rank = 0; rank < count; ++rank) {
+      stores.push_back(std::make_unique<AuditedStore>(*this, rank, seed * 89 + rank));
+      AuditedStore& member = *stores.back();
+      world.attach(rank, [&member] { return member.progress->poll() + member.step(); });
+    }
+  }
+
+  void run() {
+    for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
+      world.run_for(1 + below(300'000));
+      trouble();
+    }
+    world.run_for(300'000);
+    for (Rank from = 0; from < count; ++from)
+      for (Rank to = 0; to < count; ++to) world.heal(from, to);
+    for (const auto& member : stores) member->stop();
+    const bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
+    for (Rank rank = 0; rank < count; ++rank)
+      EXPECT_TRUE(all_ended || gone[rank] || stores[rank]->idle())
+          << "STO-4, STO-5: a call of member " << rank << " hangs";
+    look_at_what_is_left();
+    for (std::uint32_t key = 0; key < kKeys; ++key)
+      EXPECT_TRUE(keys.at(key).linearizable()) << "STO-1: key " << key << "\n"
+                                               << keys.at(key).text();
+    for (const auto& member : stores) {
+      const StoreStatistics statistics = member->store->statistics();
+      seen.repaired_locks += statistics.repaired_locks;
+      seen.repaired_entries += statistics.repaired_entries;
+      seen.cache_hits += statistics.cache_hits;
+      seen.cache_stale += statistics.cache_stale;
+      seen.read_again += statistics.read_again;
+    }
+    for (const auto& member : stores) member->close();
+  }
+
+  /// STO-2, and what the last gets would return.
+  void look_at_what_is_left() {
+    for (Rank rank = 0; rank < count; ++rank) {
+      if (gone[rank] || !stores[rank]->is_member()) continue;
+      std::map<std::uint64_t, std::uint64_t> left;
+      stores[rank]->store->for_each_local([&](const StoreEntry& entry) {
+        std::uint64_t key = 0;
+        ASSERT_EQ(entry.key.size(), sizeof key);
+        std::memcpy(&key, entry.key.data(), sizeof key);
+        EXPECT_TRUE(left.emplace(key, number_of(entry.value)).second) << "STO-2: twice";
+      });
+      for (std::uint32_t key = 0; key < kKeys; ++key) {
+        if (stores[rank]->store->home_of(key_of(key)) != rank ||
+            keys.at(key).records().size() >= KeyCalls::kMost + 4)
+          continue;
+        const auto found = left.find(key_of(key));
+        const std::uint64_t begin = ++events;
+        keys.at(key).add({.saw = found == left.end() ? 0 : found->second,
+                          .found = found != left.end(),
+                          .begin = begin,
+                          .end = ++events});
+      }
+    }
+  }
+
+  bool all_idle() {
+    for (Rank rank = 0; rank < count; ++rank)
+      if (!gone[rank] && !stores[rank]->idle()) return false;
+    return true;
+  }
+
+  void trouble() {
+    const Rank rank = below(count), other = below(count);
+    switch (below(6)) {
+      case 0:
+        gone[rank] = true;
+        return world.crash(rank);
+      case 1:
+        gone[rank] = true;
+        return world.hang(rank);
+      case 2:
+        return world.pause(rank, below(3'000'000));
+      case 3:
+        if (rank != other) world.cut(rank, other);
+        return;
+      case 4:
+        if (rank == other) return;
+        world.cut(rank, other);
+        return world.cut(other, rank);
+      default:
+        return world.slow(rank, 1 + below(50));
+    }
+  }
+
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
+  sim::Profile profile() {
+    sim::Profile network = sim::profile("ib100");
+    if (below(2) == 0) {
+      network.jitter = 0.9;
+      network.ordered_placement = false;
+    }
+    network.native_atomics = below(2) == 0;
+    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;  // members die in the middle of writes
+    if (below(3) == 0) network.queue_slots = 2;
+    if (below(2) == 0) network.max_inline_bytes = 64;
+    return network;
+  }
+  /// What the independent checker understands of it: gets, and changes of whatever was there.
+  void tell(Histories& histories) const {
+    for (std::uint32_t key = 0; key < kKeys; ++key) {
+      histories.begin("seed-" + std::to_string(seed) + "-key-" + std::to_string(key),
+                      Histories::Model::map);
+      std::uint32_t client = 0;
+      for (const KeyCallRecord& record : keys.at(key).records()) {
+        const std::string name = "k";
+        const std::uint64_t end =
+            record.end == KeyCallRecord::kNoEnd ? Histories::kNever : record.end;
+        const std::string saw =
+            record.found ? std::to_string(record.saw) : std::string(Histories::kAbsent);
+        const bool reads =
+            record.call == KeyCall::get || (record.call == KeyCall::insert && record.found);
+        if (reads) {
+          if (end != Histories::kNever) histories.get(client, name, saw, record.begin, end);
+        } else if (record.call == KeyCall::erase) {
+          histories.erase(client, name, record.begin, end);
+        } else {
+          histories.put(client, name, std::to_string(record.writes), record.begin, end);
+        }
+        ++client;
+      }
+    }
+  }
+
+  std::uint64_t seed;
+  StoreSeen& seen;
+  std::mt19937_64 random;
+  std::uint32_t count;
+  sim::World world;
+  StoreOptions options;
+  std::vector<bool> gone;  // crashed or hung
+  std::uint64_t events = 0, values = 0;
+  std::array<KeyCalls, kKeys> keys;
+  std::array<std::map<std::uint64_t, std::uint64_t>, kKeys> versions;  // and their values
+  std::vector<std::unique_ptr<AuditedStore>> stores;
+};
+
+AuditedStore::AuditedStore(StoreAuditor& its_auditor, Rank rank, std::uint64_t seed)
+    : auditor(its_auditor), random_(seed) {
+  Fabric& fabric = auditor.world.fabric(rank);
+  group = std::make_unique<Group>(fabric);
+  members = std::make_unique<GroupMembers>(*group);
+  progress = std::make_unique<remote::Progress>(fabric, *members);
+  store = std::make_unique<Store>(*progress, auditor.options);
+  for (AuditedCall& call : calls_) call.operation = std::make_unique<StoreOperation>(*store);
+}
+
+std::size_t AuditedStore::step() {
+  std::size_t done = 0;
+  for (AuditedCall& call : calls_) {
+    if (call.under_way && !call.operation->finished() && below(300) == 0) call.operation->abandon();
+    if (call.under_way && call.operation->finished()) end(call), ++done;
+  }
+  if (stopping_) return done;
+  const std::uint64_t now = progress->fabric().now_ns();
+  if (now < next_at_ns_) {
+    progress->fabric().wake_at(next_at_ns_);
+    return done;
+  }
+  for (AuditedCall& call : calls_)
+    if (!call.under_way) begin(call), ++done;
+  next_at_ns_ = now + (below(2) == 0 ? 0 : below(10'000));
+  if (next_at_ns_ > now) progress->fabric().wake_at(next_at_ns_);
+  return done;
+}
+
+void AuditedStore::begin(AuditedCall& call) {
+  call.key = below(2) == 0 ? below(3) : below(kKeys);
+  KeyCalls& history = auditor.keys.at(call.key);
+  if (history.full()) return;
+  call.call = below(2) == 0 ? KeyCall::get : static_cast<KeyCall>(below(5));
+  const std::uint64_t number = ++auditor.values;
+  call.value = value_of(number, std::array<std::size_t, 5>{1, 2, 25, 30, 160}.at(below(5)));
+  call.record = history.add({.call = call.call, .writes = number, .begin = ++auditor.events});
+  call.under_way = true;
+  const std::uint64_t key = key_of(call.key);
+  switch (call.call) {
+    case KeyCall::get:
+      return store->get(*call.operation, key);
+    case KeyCall::put:
+      return store->put(*call.operation, key, call.value);
+    case KeyCall::insert:
+      return store->insert(*call.operation, key, call.value);
+    case KeyCall::erase:
+      return store->erase(*call.operation, key);
+    case KeyCall::append:
+      return store->update(*call.operation, key,
+                           [&call](std::optional<std::span<const std::byte>>) {
+                             return StoreUpdate::put(call.value);
+                           });
+  }
+}
+
+void AuditedStore::end(AuditedCall& call) {
+  call.under_way = false;
+  KeyCalls& history = auditor.keys.at(call.key);
+  switch (call.operation->status()) {
+    case Status::ok:
+      break;
+    case Status::lost:
+      ++auditor.seen.lost;
+      return;
+    case Status::stopped:
+      ++auditor.seen.stopped;
+      return;
+    case Status::abandoned:
+      ++auditor.seen.abandoned;
+      return;
+    case Status::full:
+    case Status::no_room:
+      ++auditor.seen.no_room;
+      return history.strike(call.record);
+    default:
+      ADD_FAILURE() << remote::describe(call.operation->status());
+      return;
+  }
+  ++auditor.seen.calls;
+  KeyCallRecord& record = history[call.record];
+  record.found = call.operation->found();
+  record.end = ++auditor.events;
+  if (record.found) ++auditor.seen.found;
+  const bool has_value =
+      call.call == KeyCall::get || call.call == KeyCall::insert || call.call == KeyCall::append;
+  if (record.found && has_value) record.saw = number_of(call.operation->value());
+  if (call.call == KeyCall::erase || call.operation->version() == 0) return;
+  const bool wrote = call.call != KeyCall::get && call.operation->changed();
+  const std::uint64_t holds = wrote ? record.writes : record.saw;
+  const auto [known, is_new] =
+      auditor.versions.at(call.key).emplace(call.operation->version(), holds);
+  EXPECT_TRUE(is_new || known->second == holds) << "STO-1: two values have one version";
+}
+
+TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
+  // DUNLIN_STORE_SEEDS="1 50000": other seeds than usual, the first and how many.
+  const char* const wanted = std::getenv("DUNLIN_STORE_SEEDS");
+  std::uint64_t first = 1, seeds = kStoreSeeds;
+  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  StoreSeen seen;
+  Histories histories;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    StoreAuditor auditor(seed, seen);
+    auditor.run();
+    if (seed - first < kSeedsForChecker) auditor.tell(histories);
+    ASSERT_FALSE(testing::Test::HasFailure())
+        << "replay with DUNLIN_STORE_SEEDS='" << seed << " 1'";
+  }
+  for (const std::uint64_t count :
+       {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
+        seen.repaired_entries, seen.cache_hits, seen.cache_stale, seen.read_again})
+    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+  std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
+            << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
+            << seen.no_room << " without room, " << seen.repaired_locks << " locks and "
+            << seen.repaired_entries << " entries repaired, " << seen.cache_hits << " cache hits, "
+            << seen.cache_stale << " stale, " << seen.read_again << " read again\n";
+  if (!Histories::why_not().empty()) return;
+  const Histories::Verdict verdict = histories.check();
+  EXPECT_TRUE(verdict.linearizable) << verdict.text;
+}
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,183 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/key_values.hpp"
+
+namespace dunlin::test {
+
+using app::resp::Call;
+using app::resp::Change;
+using app::resp::Ending;
+using app::resp::KeyValues;
+using app::resp::Order;
+
+/// A map in place of the store, with a clock that the test sets. Calls end at once, or, if they are
+/// delayed, some in each poll(), in an order drawn from a seed.
+class FakeValues final : public KeyValues {
+ public:
+  struct Entry {
+    std::string value;
+    std::optional<std::uint64_t> end_ns;
+  };
+
+  std::map<std::string, Entry> entries;
+  std::uint64_t now_ns = 0;
+  Ending next_ending = Ending::ok;  // of all calls from now on
+  std::size_t most_under_way = 0;
+  std::uint64_t started = 0;
+
+  void delay(std::uint64_t seed) {
+    random_.seed(seed);
+    delayed_ = true;
+  }
+
+  std::unique_ptr<Call> make_call() override { return std::make_unique<FakeCall>(*this); }
+
+  std::size_t poll() override {
+    if (under_way_.empty()) return 0;
+    const std::size_t i = random_() % under_way_.size();
+    FakeCall* const call = under_way_[i];
+    under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(i));
+    call->take_effect();
+    call->on_end(*call);
+    return 1;
+  }
+  [[nodiscard]] std::size_t under_way() const override { return under_way_.size(); }
+  void arm() override {}
+  void disarm() override {}
+  [[nodiscard]] int descriptor() const override { return -1; }
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override {
+    return {{"keys", std::to_string(entries.size())}};
+  }
+  [[nodiscard]] std::uint64_t unix_ms() const override { return now_ns / 1'000'000; }
+
+ private:
+  class FakeCall final : public Call {
+   public:
+    explicit FakeCall(FakeValues& values) : values_(values) {}
+    ~FakeCall() override { std::erase(values_.under_way_, this); }
+
+    bool start(const Order& order) override {
+      order_ = order;
+      ++values_.started;
+      if (!values_.delayed_) {
+        take_effect();
+        return true;
+      }
+      values_.under_way_.push_back(this);
+      values_.most_under_way = std::max(values_.most_under_way, values_.under_way_.size());
+      return false;
+    }
+    void release() override {
+      std::erase(values_.under_way_, this);
+      value_.clear();
+      keys_.clear();
+      found_ = changed_ = false;
+    }
+    void take_effect();
+
+    [[nodiscard]] Ending ending() const override { return ending_; }
+    [[nodiscard]] bool found() const override { return found_; }
+    [[nodiscard]] bool changed() const override { return changed_; }
+    [[nodiscard]] std::string_view value() const override { return value_; }
+    [[nodiscard]] std::uint64_t ttl_ns() const override { return ttl_ns_; }
+    [[nodiscard]] std::uint64_t keys() const override { return values_.entries.size(); }
+    [[nodiscard]] std::uint64_t cursor() const override { return cursor_; }
+    [[nodiscard]] std::size_t entries() const override { return keys_.size(); }
+    [[nodiscard]] std::string_view entry_key(std::size_t i) const override { return keys_[i]; }
+
+   private:
+    void write(const std::string& key, std::string_view value, std::uint64_t ttl_ns);
+    void scan();
+
+    FakeValues& values_;
+    Order order_;
+    Ending ending_ = Ending::ok;
+    bool found_ = false;
+    bool changed_ = false;
+    std::string value_;
+    std::uint64_t ttl_ns_ = app::resp::kForeverNs;
+    std::uint64_t cursor_ = 0;
+    std::vector<std::string> keys_;
+  };
+
+  std::mt19937_64 random_;
+  bool delayed_ = false;
+  std::vector<FakeCall*> under_way_;
+};
+
+inline void FakeValues::FakeCall::take_effect() {
+  ending_ = values_.next_ending;
+  found_ = changed_ = false;
+  if (ending_ != Ending::ok) return;
+  if (order_.kind == Order::Kind::scan) return scan();
+  if (order_.kind == Order::Kind::count) return;
+  auto& entries = values_.entries;
+  const std::string key(order_.key);
+  auto found = entries.find(key);
+  if (found != entries.end() && found->second.end_ns.value_or(UINT64_MAX) <= values_.now_ns) {
+    entries.erase(found);
+    found = entries.end();
+  }
+  found_ = found != entries.end();
+  value_ = found_ ? found->second.value : "";
+  ttl_ns_ = found_ && found->second.end_ns ? *found->second.end_ns - values_.now_ns
+                                           : app::resp::kForeverNs;
+  switch (order_.kind) {
+    case Order::Kind::insert:
+      if (found_) return;
+      return write(key, order_.value, order_.ttl_ns);
+    case Order::Kind::replace:
+      if (!found_) return;
+      return write(key, order_.value, order_.ttl_ns);
+    case Order::Kind::put:
+      return write(key, order_.value, order_.ttl_ns);
+    case Order::Kind::expire:
+      if (found_) write(key, value_, order_.ttl_ns);
+      return;
+    case Order::Kind::erase:
+      changed_ = entries.erase(key) > 0;
+      return;
+    case Order::Kind::update: {
+      const auto current = found_ ? std::optional<std::string_view>(value_) : std::nullopt;
+      static_cast<void>(order_.decide(order_.context, current));  // it may be asked twice
+      const Change change = order_.decide(order_.context, current);
+      if (change.action == Change::Action::put) write(key, change.value, change.ttl_ns);
+      if (change.action == Change::Action::erase) changed_ = entries.erase(key) > 0;
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+inline void FakeValues::FakeCall::write(const std::string& key, std::string_view value,
+                                        std::uint64_t ttl_ns) {
+  Entry& entry = values_.entries[key];
+  entry.value = std::string(value);
+  if (ttl_ns != app::resp::kKeepTtl)
+    entry.end_ns =
+        ttl_ns == app::resp::kForeverNs ? std::nullopt : std::optional(values_.now_ns + ttl_ns);
+  changed_ = true;
+}
+
+/// Three keys a step; the cursor is how many are behind it.
+inline void FakeValues::FakeCall::scan() {
+  keys_.clear();
+  std::uint64_t place = 0;
+  for (const auto& [key, entry] : values_.entries)
+    if (place++ >= order_.cursor && keys_.size() < 3) keys_.push_back(key);
+  const std::uint64_t behind = order_.cursor + keys_.size();
+  cursor_ = behind < values_.entries.size() ? behind : 0;
+}
+
+}  // namespace dunlin::test

@@ -1,0 +1,142 @@
+#include "store/request_parser.hpp"
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "store_command/parser_fuzz.hpp"
+#include "support/errors.hpp"
+#include "support/rounds.hpp"
+
+namespace {
+
+using dunlin::app::resp::RequestParser;
+using dunlin::test::contains;
+using dunlin::test::parse_all;
+using dunlin::test::ParsedAll;
+using Parsed = RequestParser::Parsed;
+using Words = std::vector<std::string>;
+
+ParsedAll parse(const std::string& bytes) { return parse_all(bytes, {bytes.size()}); }
+
+std::string mistake_of(const std::string& bytes) { return parse(bytes).mistake; }
+
+TEST(RequestParser, FindsTheWordsOfAnArray) {
+  const ParsedAll all = parse("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n");
+  ASSERT_EQ(all.requests.size(), 1U);
+  EXPECT_EQ(all.requests[0], (Words{"SET", "k", "a\r\nb"}));
+  EXPECT_EQ(all.bytes, 30U);
+}
+
+TEST(RequestParser, FindsAllRequestsOfAPipeline) {
+  const ParsedAll all =
+      parse("*1\r\n$4\r\nPING\r\nPING\r\n*0\r\n*-1\r\n\r\n*2\r\n$1\r\na\r\n$0\r\n\r\n");
+  EXPECT_EQ(all.requests, (std::vector<Words>{{"PING"}, {"PING"}, {}, {}, {}, {"a", ""}}));
+}
+
+TEST(RequestParser, WaitsForTheRest) {
+  const std::string whole = "*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n";
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    RequestParser parser;
+    EXPECT_EQ(parser.parse(std::string_view(whole).substr(0, bytes)), Parsed::part) << bytes;
+    EXPECT_GT(parser.bytes_needed(), bytes);
+    EXPECT_LE(parser.bytes_needed(), whole.size());
+    EXPECT_EQ(parser.parse(whole), Parsed::request) << bytes;
+  }
+}
+
+TEST(RequestParser, SaysHowManyBytesALongArgumentNeeds) {
+  RequestParser parser;
+  EXPECT_EQ(parser.parse("*1\r\n$1000000\r\nabc"), Parsed::part);
+  EXPECT_EQ(parser.bytes_needed(), 4U + 10U + 1000000U + 2U);
+}
+
+TEST(RequestParser, SplitsALine) {
+  EXPECT_EQ(parse("  set  key\tvalue \r\n").requests,
+            (std::vector<Words>{{"set", "key", "value"}}));
+  EXPECT_EQ(parse("get x\n").requests, (std::vector<Words>{{"get", "x"}}));
+  EXPECT_EQ(parse(R"(set k "two words\n\x41\"")"
+                  "\r\n")
+                .requests,
+            (std::vector<Words>{{"set", "k", "two words\nA\""}}));
+  EXPECT_EQ(parse("set k 'it\\'s \\n'\r\n").requests,
+            (std::vector<Words>{{"set", "k", "it's \\n"}}));
+  EXPECT_EQ(parse("set k \"\"\r\n").requests, (std::vector<Words>{{"set", "k", ""}}));
+}
+
+TEST(RequestParser, NamesTheMistake) {
+  EXPECT_EQ(mistake_of("*2\r\n:4\r\n"), "ERR Protocol error: expected '$', got ':'");
+  EXPECT_EQ(mistake_of("*1\r\n\x01"), "ERR Protocol error: expected '$', got '?'");
+  EXPECT_EQ(mistake_of("*x\r\n"), "ERR Protocol error: invalid multibulk length");
+  EXPECT_EQ(mistake_of("*65537\r\n"), "ERR Protocol error: invalid multibulk length");
+  EXPECT_EQ(mistake_of("*1\r\n$-1\r\n"), "ERR Protocol error: invalid bulk length");
+  EXPECT_EQ(mistake_of("*1\r\n$1048577\r\n"), "ERR Protocol error: invalid bulk length");
+  EXPECT_EQ(mistake_of("*1\r\n$99999999999999999999\r\n"),
+            "ERR Protocol error: invalid bulk length");
+  EXPECT_EQ(mistake_of("*1\r\n$2\r\nabcd"), "ERR Protocol error: no line end behind an argument");
+  EXPECT_EQ(mistake_of("set k \"v\r\n"), "ERR Protocol error: unbalanced quotes in request");
+  EXPECT_EQ(mistake_of("set k \"v\"w\r\n"), "ERR Protocol error: unbalanced quotes in request");
+  EXPECT_EQ(mistake_of("*" + std::string(40, '1')),
+            "ERR Protocol error: too big mbulk count string");
+  EXPECT_EQ(mistake_of("*1\r\n$" + std::string(40, '1')),
+            "ERR Protocol error: too big bulk count string");
+  EXPECT_EQ(mistake_of(std::string(70'000, 'x')), "ERR Protocol error: too big inline request");
+}
+
+TEST(RequestParser, BoundsAllArgumentsTogether) {
+  const std::string value(1'000'000, 'v');
+  std::string bytes = "*12\r\n";
+  for (int i = 0; i < 12; ++i) bytes += "$1000000\r\n" + value + "\r\n";
+  EXPECT_EQ(mistake_of(bytes), "ERR Protocol error: too big request");
+}
+
+TEST(RequestParser, TakesLittleFromStrangers) {
+  RequestParser parser;
+  parser.set_stranger(true);
+  EXPECT_EQ(parser.parse("*11\r\n"), Parsed::mistake);
+  EXPECT_TRUE(contains(parser.mistake(), "unauthenticated multibulk length"));
+  RequestParser second;
+  second.set_stranger(true);
+  EXPECT_EQ(second.parse("*1\r\n$16385\r\n"), Parsed::mistake);
+  EXPECT_TRUE(contains(second.mistake(), "unauthenticated bulk length"));
+}
+
+std::string random_bytes(std::mt19937_64& random) {
+  static const std::vector<std::string> kPieces{
+      "*2\r\n", "$3\r\n",          "abc\r\n",    "*1\r\n$4\r\nPING\r\n",
+      "\r\n",   "get \"a b\"\r\n", "$0\r\n\r\n", "*",
+      "$",      "-1\r\n",          "'",          "x",
+      "\n",     "*0\r\n"};
+  std::string bytes;
+  for (std::uint64_t i = random() % 20; i > 0; --i) {
+    bytes += kPieces[random() % kPieces.size()];
+    if (random() % 8 == 0) bytes += static_cast<char>(random());
+  }
+  return bytes;
+}
+
+/// RSP-P2.
+TEST(RequestParser, FindsTheSameHoweverTheBytesAreCut) {
+  std::mt19937_64 random(7);
+  std::size_t requests = 0;
+  std::size_t mistakes = 0;
+  for (std::uint32_t round = 0; round < dunlin::test::rounds(20'000); ++round) {
+    const std::string bytes = random_bytes(random);
+    const ParsedAll whole = parse(bytes);
+    std::vector<std::size_t> cuts;
+    for (std::size_t at = 0; at < bytes.size();) cuts.push_back(at += 1 + random() % 5);
+    const ParsedAll cut = parse_all(bytes, cuts);
+    ASSERT_EQ(cut.requests, whole.requests) << "round " << round;
+    ASSERT_EQ(cut.mistake, whole.mistake) << "round " << round;
+    ASSERT_EQ(cut.bytes, whole.bytes) << "round " << round;
+    requests += whole.requests.size();
+    mistakes += whole.mistake.empty() ? 0 : 1;
+  }
+  EXPECT_GT(requests, 1'000U);
+  EXPECT_GT(mistakes, 1'000U);
+}
+
+}  // namespace

@@ -1,0 +1,301 @@
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "store_command/conversation.hpp"
+#include "store_command/server_process.hpp"
+#include "support/own_directory.hpp"
+#include "support/rounds.hpp"
+
+/// `dunlin store serve` with the real clients of Redis.
+namespace {
+
+using dunlin::app::Status;
+using dunlin::process::program_exists;
+using dunlin::test::contains;
+using dunlin::test::kSanitized;
+using dunlin::test::redis_cli;
+using dunlin::test::request;
+using dunlin::test::run_store;
+using dunlin::test::ServerProcess;
+using dunlin::test::Words;
+
+struct StoreServe : testing::Test {
+  const std::string group = dunlin::test::fresh_group();
+};
+
+#define SKIP_WITHOUT(program) \
+  if (!program_exists(program)) GTEST_SKIP() << program << " is missing (Debian: redis-tools)"
+
+/// A plain client: sends, and reads so many bytes.
+class Socket {
+ public:
+  explicit Socket(const std::string& port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(port)));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  [[nodiscard]] bool connected() const { return connected_; }
+  bool send(const std::string& bytes) const {
+    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  void end() const { shutdown(socket_.get(), SHUT_WR); }
+  /// Up to so many bytes, or until the server closes.
+  [[nodiscard]] std::string receive(std::size_t bytes = SIZE_MAX) const {
+    std::string text;
+    std::array<char, 65536> part;
+    while (text.size() < bytes) {
+      const ssize_t count =
+          recv(socket_.get(), part.data(), std::min(part.size(), bytes - text.size()), 0);
+      if (count <= 0) break;
+      text.append(part.data(), static_cast<std::size_t>(count));
+    }
+    return text;
+  }
+
+ private:
+  dunlin::Descriptor socket_;
+  bool connected_ = false;
+};
+
+TEST_F(StoreServe, AnswersRedisCli) {
+  SKIP_WITHOUT("redis-cli");
+  ServerProcess server(group);
+  EXPECT_EQ(redis_cli(server, {"ping"}), "PONG\n");
+  EXPECT_EQ(redis_cli(server, {"set", "greeting", "hello world"}), "OK\n");
+  EXPECT_EQ(redis_cli(server, {"get", "greeting"}), "hello world\n");
+  EXPECT_EQ(redis_cli(server, {"--no-raw", "get", "none"}), "(nil)\n");
+  EXPECT_EQ(redis_cli(server, {"--no-raw", "incr", "n"}), "(integer) 1\n");
+  EXPECT_EQ(redis_cli(server, {"-3", "hset", "h", "a", "1"}), "1\n");
+  EXPECT_EQ(redis_cli(server, {"-3", "--no-raw", "hgetall", "h"}), "1# \"a\" => \"1\"\n");
+  EXPECT_EQ(redis_cli(server, {"dbsize"}), "3\n");
+  EXPECT_TRUE(contains(redis_cli(server, {"info"}), "redis_version:7"));
+  EXPECT_TRUE(contains(redis_cli(server, {"zadd", "z", "1", "a"}), "ERR unknown command 'zadd'"));
+  const std::string keys = redis_cli(server, {"--scan"});
+  for (const char* const key : {"greeting", "n", "h"}) EXPECT_TRUE(contains(keys, key));
+  server.end();
+}
+
+TEST_F(StoreServe, LoadsByThePipeOfRedisCli) {
+  SKIP_WITHOUT("redis-cli");
+  ServerProcess server(group);
+  std::string requests;
+  const int count = kSanitized ? 1'000 : 10'000;
+  for (int i = 0; i < count; ++i)
+    requests += request({"SET", "key" + std::to_string(i), std::string(100, 'v')});
+  EXPECT_TRUE(contains(redis_cli(server, {"--pipe"}, requests),
+                       "errors: 0, replies: " + std::to_string(count)));
+  EXPECT_EQ(redis_cli(server, {"dbsize"}), std::to_string(count) + "\n");
+  server.end();
+}
+
+TEST_F(StoreServe, AnswersRedisBenchmark) {
+  SKIP_WITHOUT("redis-benchmark");
+  ServerProcess server(group);
+  const std::string count = kSanitized ? "500" : "5000";
+  for (const char* const pipeline : {"1", "16"}) {
+    const auto outcome =
+        dunlin::process::run({.command = {"redis-benchmark", "-p", server.port(), "-n", count, "-P",
+                                          pipeline, "-q", "-r", "1000", "--csv", "-t",
+                                          "ping_inline,ping_mbulk,set,get,incr,mset,hset"}});
+    EXPECT_TRUE(outcome.status.well()) << outcome.output;
+    for (const char* const test :
+         {"\"PING_INLINE\"", "\"SET\"", "\"GET\"", "\"INCR\"", "\"HSET\"", "\"MSET (10 keys)\""})
+      EXPECT_TRUE(contains(outcome.output, test));
+    EXPECT_FALSE(contains(outcome.output, "rror")) << outcome.output;
+  }
+  server.end();
+}
+
+TEST_F(StoreServe, AnswersRedisPy) {
+  const std::string python = DUNLIN_VENV_PYTHON;
+  if (!dunlin::process::run({.command = {python, "-c", "import redis"}}).status.well())
+    GTEST_SKIP() << "redis-py is missing (build/venv: redis)";
+  ServerProcess server(group);
+  const auto outcome =
+      dunlin::process::run({.command = {python, DUNLIN_REDIS_PY_TEST, server.port()}});
+  EXPECT_TRUE(outcome.status.well()) << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, "all as expected"));
+  server.end();
+}
+
+TEST_F(StoreServe, ShowsTheSameKeysAtAllMembers) {
+  SKIP_WITHOUT("redis-cli");
+  ServerProcess a(group, {"--members", "a,b", "--name", "a"});
+  ServerProcess b(group, {"--members", "a,b", "--name", "b"});
+  std::string requests;
+  std::string words = "get";
+  for (int i = 0; i < 200; ++i)
+    requests += request({"SET", "key" + std::to_string(i), std::to_string(i)});
+  EXPECT_TRUE(contains(redis_cli(a, {"--pipe"}, requests), "errors: 0, replies: 200"));
+  for (int i = 0; i < 200; i += 40)
+    EXPECT_EQ(redis_cli(b, {"get", "key" + std::to_string(i)}), std::to_string(i) + "\n");
+  EXPECT_EQ(redis_cli(b, {"dbsize"}), "200\n");
+  Socket both(b.port());
+  std::string pipeline;
+  std::string replies;
+  for (int i = 0; i < 200; ++i) {
+    const std::string number = std::to_string(i);
+    pipeline += request({"GET", "key" + number});
+    replies += "$" + std::to_string(number.size()) + "\r\n" + number + "\r\n";
+  }
+  both.send(pipeline);
+  EXPECT_EQ(both.receive(replies.size()), replies);
+  b.end();
+  a.end();
+}
+
+TEST_F(StoreServe, AnswersAClientThatSendsNothingMore) {
+  ServerProcess server(group);
+  const Socket client(server.port());
+  std::string requests;
+  std::string replies;
+  for (int i = 0; i < 1'000; ++i) {
+    requests += request({"ECHO", "hello"});
+    replies += "$5\r\nhello\r\n";
+  }
+  client.send(requests);
+  client.end();
+  EXPECT_EQ(client.receive(), replies);
+  server.end();
+}
+
+TEST_F(StoreServe, KeepsServingOthersWhileOneTakesNoReplies) {
+  ServerProcess server(group);
+  const Socket other(server.port());
+  other.send(request({"SET", "k", std::string(1'000'000, 'v')}));
+  EXPECT_EQ(other.receive(5), "+OK\r\n");
+  const Socket deaf(server.port());
+  std::string requests;
+  for (int i = 0; i < 100; ++i) requests += request({"GET", "k"});
+  deaf.send(requests);
+  for (int i = 0; i < 10; ++i) {
+    other.send(request({"PING"}));
+    EXPECT_EQ(other.receive(7), "+PONG\r\n");
+  }
+  EXPECT_EQ(deaf.receive(100 * (std::size_t{1'000'000} + 12)).size(),
+            100 * (std::size_t{1'000'000} + 12));
+  server.end();
+}
+
+TEST_F(StoreServe, OutlivesWhatNoClientWouldSend) {
+  ServerProcess server(group);
+  for (const std::string bytes : {"*1\r\n:1\r\n", "\xff\xfe\r\n", "*99999999\r\n"}) {
+    const Socket client(server.port());
+    client.send(bytes);
+    EXPECT_TRUE(contains(client.receive(5), "-ERR ")) << bytes;
+  }
+  {
+    const Socket gone(server.port());
+    gone.send("*2\r\n$3\r\nGET\r\n$1000\r\nabc");
+  }
+  const Socket client(server.port());
+  client.send("PING\r\n");
+  EXPECT_EQ(client.receive(7), "+PONG\r\n");
+  server.end();
+}
+
+TEST_F(StoreServe, ServesThousandsOfClients) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  const std::size_t wanted = kSanitized ? 1'000 : 10'000;
+  if (limit.rlim_max < wanted + 100) GTEST_SKIP() << "the hard limit of descriptors is too low";
+  ServerProcess server(group);
+  std::vector<std::unique_ptr<Socket>> clients;
+  for (std::size_t i = 0; i < wanted; ++i) {
+    clients.push_back(std::make_unique<Socket>(server.port()));
+    ASSERT_TRUE(clients.back()->connected()) << i;
+  }
+  for (const auto& client : clients) client->send("INCR n\r\n");
+  for (std::size_t i = 0; i < wanted; ++i) EXPECT_EQ(clients[i]->receive(1), ":");
+  EXPECT_NE(clients[0]->receive(4), "");
+  const Socket last(server.port());
+  last.send("GET n\r\n");
+  const std::string number = std::to_string(wanted);
+  EXPECT_TRUE(contains(last.receive(6 + number.size()), number));
+  server.end();
+}
+
+TEST_F(StoreServe, AsksForThePasswordOfItsFile) {
+  SKIP_WITHOUT("redis-cli");
+  const dunlin::test::OwnDirectory directory;
+  const std::string file = directory / "password";
+  (void)dunlin::process::run(
+      {.command = {"sh", "-c", "umask 077; echo correct-horse-battery > " + file}});
+  ServerProcess server(group, {"--password-file", file});
+  EXPECT_TRUE(contains(redis_cli(server, {"get", "k"}), "NOAUTH"));
+  EXPECT_EQ(
+      redis_cli(server, {"--no-auth-warning", "-a", "correct-horse-battery", "set", "k", "v"}),
+      "OK\n");
+  server.end();
+}
+
+TEST_F(StoreServe, IsUsedByTheOtherCommands) {
+  const dunlin::test::OwnDirectory directory;
+  ServerProcess server(group);
+  const std::string resp = server.endpoint();
+  EXPECT_EQ(run_store({"put", "--resp", resp, "k", "value"}), Status::ok);
+  const Socket client(server.port());
+  client.send("HSET h a 1 b 2\r\nSET t soon PX 10000000\r\n");
+  EXPECT_EQ(client.receive(9), ":2\r\n+OK\r\n");
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_store({"get", "--resp", resp, "k"}), Status::ok);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "value\n");
+  EXPECT_EQ(run_store({"get", "--resp", resp, "none"}), Status::failed);
+  const std::string file = directory / "dump";
+  EXPECT_EQ(run_store({"dump", "--resp", resp, file}), Status::ok);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_store({"stats", "--resp", resp}), Status::ok);
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStdout(), "keys:3\n"));
+  server.end();
+
+  ServerProcess second(dunlin::test::fresh_group());
+  EXPECT_EQ(run_store({"load", "--resp", second.endpoint(), file}), Status::ok);
+  const Socket again(second.port());
+  again.send("GET k\r\nHGET h b\r\nGET t\r\nTTL k\r\n");
+  EXPECT_EQ(again.receive(39), "$5\r\nvalue\r\n$1\r\n2\r\n$4\r\nsoon\r\n:-1\r\n");
+  again.send("TTL t\r\n");
+  EXPECT_TRUE(contains(again.receive(7), ":"));
+  second.end();
+}
+
+struct Refusal {
+  Words words;
+  const char* complaint;
+};
+
+TEST(StoreCommandLine, RefusesWhatCannotWork) {
+  const Refusal refusals[] = {
+      {{"serve", "--resp", "127.0.0.1"}, "--resp \"127.0.0.1\": there is no port"},
+      {{"serve", "--resp", "127.0.0.1:http"}, "the port is none"},
+      {{"serve", "--resp", "store:6390"}, "the address is none"},
+      {{"serve", "--resp", "0.0.0.0:0"}, "give --password-file"},
+      {{"serve", "--resp", "[::]:0"}, "give --password-file"},
+      {{"serve", "--password-file", "/none"}, "--password-file"},
+      {{"serve", "--members", "a,b"}, "--name"},
+      {{"serve", "--memory", "0"}, "must be a number of megabytes"},
+      {{"serve", "--fabric", "sim"}, "--fabric sim"},
+      {{"load", "/none"}, "\"/none\": "},
+      {{"get"}, "KEY is required"},
+  };
+  for (const Refusal& refusal : refusals) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run_store(refusal.words), Status::bad_input) << refusal.complaint;
+    EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), refusal.complaint));
+  }
+}
+
+}  // namespace
