@@ -133,6 +133,8 @@ class ChangingSeed {
   void check_one(const std::string& topic, const ChangingMember& member) {
     const std::string who = topic + " at node " + std::to_string(member.node);
     ASSERT_EQ(member.oddity, "") << who;
+    const std::string& why = member.multicast->why_left();
+    ASSERT_TRUE(why.empty() || why.ends_with("was removed")) << who << ": " << why;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> next;
     for (const Said& said : member.history) {
       const auto at = next.try_emplace({said.node, said.membership}, said.index).first;
