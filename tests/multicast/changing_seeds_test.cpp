@@ -231,7 +231,7 @@ class ChangingSeed {
     }
   }
 
-  /// Unordered, of those who are gone some may have more than others.
+  /// Unordered, of those who send no more some may have more than others.
   [[nodiscard]] std::vector<Said> what_counts(const ChangingMember& member) {
     std::vector<Said> history = member.history;
     if (!unordered_) return history;
@@ -241,7 +241,11 @@ class ChangingSeed {
   }
   [[nodiscard]] bool still_sends(const ChangingMember& member, const Said& said) {
     const std::vector<Rank> members = nodes_of(member.node, member);
-    if (std::ranges::find(members, said.node) == members.end()) return false;
+    const auto sender = std::ranges::find(members, said.node);
+    const auto place = static_cast<std::uint32_t>(sender - members.begin());
+    if (std::ranges::find(member.multicast->subgroup().senders, place) ==
+        member.multicast->subgroup().senders.end())
+      return false;
     for (const auto& [topic, other] : cluster_[said.node].members)
       if (other->membership == said.membership) return true;
     return false;
