@@ -10,7 +10,7 @@ using test::Bytes;
 using test::FrameBuilder;
 using test::ScriptedPeer;
 
-constexpr std::uint32_t kBox = 256;
+constexpr std::uint32_t kBox = kMaxRegions;
 
 TEST(HostilePeer, IsHeardOnlyAfterItHasProvedWhoItIs) {
   const Hello right = ScriptedPeer::right_hello();
@@ -167,7 +167,7 @@ TEST(HostilePeer, CannotAnnounceWhatIsNoRegion) {
   };
   refused(300, 0, {.generation = 1, .name = "box"});
   refused(300, kMaxRegionBytes + 1, {.generation = 1, .name = "box"});
-  refused(255, 64, {.generation = 1, .name = "box"});
+  refused(kMaxRegions - 1, 64, {.generation = 1, .name = "box"});
   refused(300, 64, {.generation = 1, .name = "b\x01x"});
   ScriptedPeer twice;
   twice.announce_theirs();

@@ -101,7 +101,7 @@ class ScriptedPeer {
   void say(const EntryHead& head, const Bytes& payload = {}) {
     say(FrameBuilder().add(head, payload).frame());
   }
-  /// A region here that the peer knows as number 256.
+  /// A region here that the peer knows as number kMaxRegions.
   Region announce_box() {
     Region box = fabric->allocate({.name = "box", .bytes = kBytes});
     fabric->announce(box);

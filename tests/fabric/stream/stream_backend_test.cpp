@@ -85,8 +85,9 @@ TEST(StreamBackend, AnswersEvenWithoutABufferAndInOrder) {
   Pair pair;
   pair.transport->free_buffers = 0;
   for (std::uint32_t ticket = 0; ticket < 3; ++ticket)
-    pair.say({.kind = EntryKind::fetch_add, .flags = kAsks, .region = 256, .ticket = ticket},
-             Bytes(8, std::byte{1}));
+    pair.say(
+        {.kind = EntryKind::fetch_add, .flags = kAsks, .region = kMaxRegions, .ticket = ticket},
+        Bytes(8, std::byte{1}));
   const Region more = pair.fabric->allocate({.name = "more", .bytes = 64});
   pair.fabric->announce(more);
   pair.fabric->poll();
