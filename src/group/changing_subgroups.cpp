@@ -99,6 +99,7 @@ void ChangingSubgroups::remove(const std::string& name) {
 
 std::vector<SubgroupInfo> ChangingSubgroups::infos() const {
   std::vector<SubgroupInfo> all;
+  all.reserve(infos_.size());
   for (const auto& [name, info] : infos_) all.push_back(info);
   return all;
 }
