@@ -99,6 +99,7 @@ void ChangingSubgroups::remove(const std::string& name) {
 
 std::vector<SubgroupInfo> ChangingSubgroups::infos() const {
   std::vector<SubgroupInfo> all;
+  all.reserve(infos_.size());
   for (const auto& [name, info] : infos_) all.push_back(info);
   return all;
 }
@@ -332,7 +333,7 @@ void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& chan
     subgroup.members.push_back(ranks_[place]);
     if (place != view_.me) membership.whom.push_back(ranks_[place]);
   }
-  std::ranges::stable_partition(membership.whom, [&](Rank rank) {
+  std::stable_partition(membership.whom.begin(), membership.whom.end(), [&](Rank rank) {
     const std::optional<Rank> place = place_of(rank);
     return place && change.stay.has(*place);
   });

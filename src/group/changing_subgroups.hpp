@@ -64,7 +64,7 @@ class ChangingSubgroups {
 
   [[nodiscard]] Membership* find(const std::string& name) noexcept;
   void send(MemberSet to, const SubgroupMessage& message);
-  void send_leader(SubgroupMessage message) { send(MemberSet(1), std::move(message)); }
+  void send_leader(const SubgroupMessage& message) { send(MemberSet(1), message); }
   void send_to_leader_of(Membership& membership);
   void report();
   [[nodiscard]] std::vector<SubgroupReport> reports() const;
