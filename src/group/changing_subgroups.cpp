@@ -151,6 +151,7 @@ SubgroupReport ChangingSubgroups::report_of(const Membership& membership, bool w
   report.members = places_of(membership.subgroup.members);
   report.received = membership.counts;
   report.ends = membership.ends;
+  report.lacks_state = membership.lacks_state;
   return report;
 }
 
@@ -260,6 +261,7 @@ void ChangingSubgroups::wedge_one(const SubgroupMessage& message) {
   send_leader({.kind = Kind::wedged,
                .name = message.name,
                .generation = message.generation,
+               .good = !membership->lacks_state,
                .received = membership->counts});
 }
 
@@ -282,6 +284,7 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
   if (concerned) end(*membership, change);
   if (concerned && change.members.empty())
     gone_[change.name] = {.name = change.name,
+                          .lacks_state = !change.anew.empty(),
                           .options = change.options,
                           .label = change.label,
                           .generation = change.generation,
@@ -295,7 +298,10 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
     send_to_leader_of(*membership);
   }
   if (in) return begin(*membership, change);
-  if (membership != nullptr && concerned)
+  if (membership == nullptr || !concerned) return;
+  if (change.anew.has(view_.me) && membership->wants_in)
+    ask_anew(*membership);
+  else
     part(*membership, membership->wants_in ? "subgroup '" + change.name + "' was removed" : "");
 }
 
@@ -333,6 +339,7 @@ void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& chan
   });
   membership.asks = 0;
   membership.asked = false;
+  membership.refusal.clear();
   membership.generation = change.generation;
   membership.wedged = false;
   membership.counts.assign(subgroup.senders.size(), 0);
@@ -368,6 +375,21 @@ void ChangingSubgroups::refused(const SubgroupMessage& message) {
   Membership* const membership = find(message.name);
   if (membership == nullptr || membership->attempt != message.attempt) return;
   if (membership->generation == 0) part(*membership, message.text);
+}
+
+/// GRP-D7: the subgroup has ended with those that had its state, as if this member had asked later.
+void ChangingSubgroups::ask_anew(Membership& membership) {
+  if (!membership.participant->can_begin_anew())
+    return part(membership, "all who had the state of subgroup '" + membership.name +
+                                "' are gone, and this member had not been given it yet; join it "
+                                "anew");
+  membership.attempt = ++attempts_;
+  membership.generation = 0;
+  membership.subgroup = {};
+  membership.wedged = membership.lacks_state = false;
+  membership.counts.clear();
+  membership.ends.clear();
+  send_to_leader_of(membership);
 }
 
 void ChangingSubgroups::part(Membership& membership, const std::string& why) {
