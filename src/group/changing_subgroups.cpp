@@ -164,7 +164,7 @@ void ChangingSubgroups::report() {
       message.reports.push_back(report_of(*membership, true));
   for (const std::string& name : removals_)
     message.reports.push_back({.name = name, .removes = true});
-  send_leader(std::move(message));
+  send_leader(message);
 }
 
 // --- from view to view ---------------------------------------------------------------------------
