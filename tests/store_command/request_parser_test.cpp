@@ -105,14 +105,14 @@ TEST(RequestParser, TakesLittleFromStrangers) {
 }
 
 std::string random_bytes(std::mt19937_64& random) {
-  static const std::vector<std::string> kPieces{
+  static const std::vector<std::string> pieces{
       "*2\r\n", "$3\r\n",          "abc\r\n",    "*1\r\n$4\r\nPING\r\n",
       "\r\n",   "get \"a b\"\r\n", "$0\r\n\r\n", "*",
       "$",      "-1\r\n",          "'",          "x",
       "\n",     "*0\r\n"};
   std::string bytes;
   for (std::uint64_t i = random() % 20; i > 0; --i) {
-    bytes += kPieces[random() % kPieces.size()];
+    bytes += pieces[random() % pieces.size()];
     if (random() % 8 == 0) bytes += static_cast<char>(random());
   }
   return bytes;
