@@ -15,8 +15,7 @@ constexpr std::uint32_t kLetGoMs = 10'000;
 }  // namespace
 
 void leave(Group& group, const std::string& name, SignalGuard& signals) {
-  const std::uint64_t deadline_ns =
-      group.fabric().now_ns() + std::uint64_t{kLetGoMs} * 1'000'000;
+  const std::uint64_t deadline_ns = group.fabric().now_ns() + std::uint64_t{kLetGoMs} * 1'000'000;
   group.leave();
   while (!run_until(
       group, [&group] { return group.ended(); }, kLookAtSignalsMs)) {

@@ -17,9 +17,9 @@
 namespace dunlin::app::cast {
 namespace {
 
-constexpr std::uint32_t kLookMs = 10;        // at standard input and at signals
-constexpr std::uint32_t kLookAtRateMs = 1;   // at what is due
-constexpr std::uint32_t kDeliverMs = 5'000;  // for what is under way
+constexpr std::uint32_t kLookMs = 10;         // at standard input and at signals
+constexpr std::uint32_t kLookAtRateMs = 1;    // at what is due
+constexpr std::uint32_t kDeliverMs = 5'000;   // for what is under way
 constexpr std::size_t kMostSamples = 10'000;  // of latency, a report
 constexpr std::size_t kMostAtOnce = 1'000;    // messages, then it is others' turn
 constexpr std::size_t kShownColumns = 1'000;  // of a line

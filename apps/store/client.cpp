@@ -1,7 +1,6 @@
 #include "store/client.hpp"
 
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
 
 #include <dunlin/error.hpp>
 

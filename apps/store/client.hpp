@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "store/endpoint.hpp"
+#include <hiredis/hiredis.h>
 
-struct redisContext;
+#include "store/endpoint.hpp"
 
 namespace dunlin::app::resp {
 

@@ -17,11 +17,11 @@ class Session;
 /// A Job is one command of a session, or what it does to one of its keys, from its start until its
 /// reply is written.
 struct Job {
-  enum class State : std::uint8_t { new_, under_way, ended };
+  enum class State : std::uint8_t { fresh, under_way, ended };
 
   const Command* command = nullptr;
   Session* session = nullptr;
-  State state = State::new_;
+  State state = State::fresh;
   std::vector<std::string_view> arguments;  // the command's name first; in the session's input
   Call* call = nullptr;
   Order order;
@@ -37,7 +37,7 @@ struct Job {
   void reset() noexcept {
     command = nullptr;
     session = nullptr;
-    state = State::new_;
+    state = State::fresh;
     arguments.clear();
     call = nullptr;
     order = {};

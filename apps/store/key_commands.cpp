@@ -74,7 +74,8 @@ bool conclude_ttl(Job& job, Reply& reply) {
   return true;
 }
 
-enum ExpireStep : std::uint32_t { kReads = 0, kSets };
+// The steps of EXPIRE and PERSIST: 0, which reads, and this one.
+constexpr std::uint32_t kSets = 1;
 
 /// The last step of EXPIRE and PERSIST.
 void set_ttl(Job& job) noexcept {

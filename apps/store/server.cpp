@@ -151,6 +151,7 @@ bool Server::may_sleep(const Service& service) {
 void Server::wait(Service& service) {
   service.values().arm();
   const bool busy = service.poll() > 0 || service.has_runnable();
+  if (!busy) ++service.counters().sleeps;
   const int count = wait_for_events(busy ? 0 : -1);
   service.values().disarm();
   handle_events(service, count);

@@ -26,6 +26,7 @@ struct ServiceCounters {
   std::uint64_t clients = 0;      // now
   std::uint64_t commands = 0;
   std::uint64_t waits_for_calls = 0;  // a session found kMaxCalls under way
+  std::uint64_t sleeps = 0;           // the server had nothing to do
 };
 
 /// What the sessions of one server share: the store, the calls on it, and the sessions that can go

@@ -49,7 +49,8 @@ class StoreCall final : public Call {
     ending_ = nullptr;
     switch (order.kind) {
       case Order::Kind::count:
-        count_.reset(new StoreOperation(store_.count()));  // which cannot be moved
+        // NOLINTNEXTLINE(modernize-make-unique): what count() returns cannot be moved
+        count_.reset(new StoreOperation(store_.count()));
         return wait_for(*count_);
       case Order::Kind::scan:
         if (!scan_) scan_ = std::make_unique<StoreScan>(store_, ScanOptions{.values = false});

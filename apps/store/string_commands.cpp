@@ -119,10 +119,13 @@ bool conclude_one_if_changed(Job& job, Reply& reply) {
   return true;
 }
 
-enum SetStep : std::uint32_t { kAlways, kIfAbsent, kIfThere };
+// When a SET changes its key.
+constexpr std::uint32_t kAlways = 0;
+constexpr std::uint32_t kIfAbsent = 1;
+constexpr std::uint32_t kIfThere = 2;
 
 struct SetOptions {
-  SetStep when = kAlways;
+  std::uint32_t when = kAlways;
   bool get = false;
   std::uint64_t ttl_ns = kForeverNs;
 };

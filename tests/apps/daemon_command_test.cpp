@@ -57,6 +57,33 @@ TEST(DaemonCommand, ServesAtItsSocketUntilASignalComes) {
   EXPECT_FALSE(std::filesystem::exists(socket));
 }
 
+TEST(DaemonCommand, LeavesTheOthersOfItsGroup) {
+  const dunlin::test::OwnDirectory directory;
+  const std::string group = dunlin::test::fresh_group();
+  const auto words = [&](const std::string& rank) {
+    return std::vector<std::string>{"--group",
+                                    group,
+                                    "--members",
+                                    "2",
+                                    "--rank",
+                                    rank,
+                                    "--socket",
+                                    directory / ("socket" + rank),
+                                    "--silence-timeout",
+                                    "0"};
+  };
+  DaemonProcess first(words("0"));
+  DaemonProcess second(words("1"));
+  EXPECT_TRUE(contains(first.receive_line(), "member 0 of 2"));
+  EXPECT_TRUE(contains(second.receive_line(), "member 1 of 2"));
+  second.signal(SIGTERM);
+  EXPECT_TRUE(contains(second.receive_line(), "ends because of SIGTERM"));
+  EXPECT_EQ(second.exit_code(), 0);
+  first.signal(SIGTERM);
+  EXPECT_TRUE(contains(first.receive_line(), "ends because of SIGTERM"));
+  EXPECT_EQ(first.exit_code(), 0);
+}
+
 TEST(DaemonCommand, TakesTheSocketOfOneThatWasKilled) {
   const dunlin::test::OwnDirectory directory;
   const std::string socket = directory / "socket";

@@ -19,7 +19,6 @@ using dunlin::app::resp::Service;
 using dunlin::test::contains;
 using dunlin::test::Conversation;
 using dunlin::test::FakeValues;
-using dunlin::test::request;
 
 constexpr const char* kWrongTypeReply =
     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";

@@ -105,17 +105,64 @@ TEST(RequestParser, TakesLittleFromStrangers) {
 }
 
 std::string random_bytes(std::mt19937_64& random) {
-  static const std::vector<std::string> kPieces{
+  static const std::vector<std::string> pieces{
       "*2\r\n", "$3\r\n",          "abc\r\n",    "*1\r\n$4\r\nPING\r\n",
       "\r\n",   "get \"a b\"\r\n", "$0\r\n\r\n", "*",
       "$",      "-1\r\n",          "'",          "x",
       "\n",     "*0\r\n"};
   std::string bytes;
   for (std::uint64_t i = random() % 20; i > 0; --i) {
-    bytes += kPieces[random() % kPieces.size()];
+    bytes += pieces[random() % pieces.size()];
     if (random() % 8 == 0) bytes += static_cast<char>(random());
   }
   return bytes;
+}
+
+/// RSP-P2.
+TEST(RequestParser, FindsTheSameIfCutAtAnyByte) {
+  const std::string bytes =
+      "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\nget \"a b\"\r\n*0\r\n*1\r\n$0\r\n\r\n*1\r\n:";
+  const ParsedAll whole = parse(bytes);
+  ASSERT_EQ(whole.requests.size(), 4U);
+  ASSERT_NE(whole.mistake, "");
+  std::vector<std::size_t> each;
+  for (std::size_t first = 1; first < bytes.size(); ++first) {
+    each.push_back(first);
+    for (std::size_t second = first; second < bytes.size(); ++second) {
+      const ParsedAll cut = parse_all(bytes, {first, second, bytes.size()});
+      ASSERT_EQ(cut.requests, whole.requests) << first << " " << second;
+      ASSERT_EQ(cut.mistake, whole.mistake) << first << " " << second;
+    }
+  }
+  each.push_back(bytes.size());
+  EXPECT_EQ(parse_all(bytes, each).requests, whole.requests);
+}
+
+/// RSP-P1: each round's bytes are in a block of their own size, so that the address sanitizer sees
+/// a read behind them.
+TEST(RequestParser, OutlivesRandomBytesAndWhatIsTruncated) {
+  std::mt19937_64 random(11);
+  std::size_t mistakes = 0;
+  for (std::uint32_t round = 0; round < dunlin::test::rounds(20'000); ++round) {
+    std::string bytes = "*2\r\n$3\r\nGET\r\n$5\r\nhello\r\n";
+    for (std::uint64_t i = random() % 4; i > 0; --i)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    bytes.resize(random() % (bytes.size() + 1));
+    const std::vector<char> block(bytes.begin(), bytes.end());
+    RequestParser parser;
+    switch (parser.parse({block.data(), block.size()})) {
+      case Parsed::request:
+        ASSERT_LE(parser.bytes(), block.size());
+        break;
+      case Parsed::part:
+        ASSERT_GT(parser.bytes_needed(), block.size());
+        break;
+      case Parsed::mistake:
+        ASSERT_FALSE(parser.mistake().empty());
+        ++mistakes;
+    }
+  }
+  EXPECT_GT(mistakes, 1'000U);
 }
 
 /// RSP-P2.

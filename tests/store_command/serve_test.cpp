@@ -200,6 +200,28 @@ TEST_F(StoreServe, KeepsServingOthersWhileOneTakesNoReplies) {
   server.end();
 }
 
+/// What INFO says of `name`; nothing unless the reply has it.
+std::string figure_of(const Socket& client, const std::string& name) {
+  client.send("INFO\r\n");
+  const std::string head = client.receive_line();  // "$" and how many bytes
+  const std::string text = client.receive(std::stoul(head.substr(1)) + 2);
+  const std::size_t at = text.find("\r\n" + name + ":");
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + 3 + name.size();
+  return text.substr(begin, text.find('\r', begin) - begin);
+}
+
+TEST_F(StoreServe, SleepsWhileNobodyAsks) {
+  ServerProcess server(group);
+  const Socket client(server.port());
+  // Duties wake it every 10 ms. A server that never sleeps again would keep us here for ever.
+  const std::string before = figure_of(client, "sleeps");
+  ASSERT_NE(before, "");
+  while (std::stoull(figure_of(client, "sleeps")) < std::stoull(before) + 10) {
+  }
+  server.end();
+}
+
 TEST_F(StoreServe, OutlivesWhatNoClientWouldSend) {
   ServerProcess server(group);
   for (const std::string bytes : {"*1\r\n:1\r\n", "\xff\xfe\r\n", "*99999999\r\n"}) {

@@ -53,7 +53,9 @@ TEST_F(RedisSession, DoesTheCommandsOnOneKeyInOrder) {
     requests += request({"INCR", "a"}) + request({"INCR", "b"}) + request({"GET", "a"});
     const std::string n = std::to_string(i);
     const std::string length = std::to_string(n.size());
-    replies += ":" + n + "\r\n:" + n + "\r\n$" + length + "\r\n" + n + "\r\n";
+    for (const std::string_view part :
+         {":", n.c_str(), "\r\n:", n.c_str(), "\r\n$", length.c_str(), "\r\n", n.c_str(), "\r\n"})
+      replies += part;
   }
   EXPECT_EQ(client.ask(requests), replies);
 }
@@ -68,25 +70,25 @@ TEST_F(RedisSession, WaitsWithCommandsOnAllKeys) {
 
 /// The same requests, whole and with calls at once, or cut and with calls that end late.
 TEST_F(RedisSession, RepliesTheSameHoweverTheRequestsComeAndTheCallsEnd) {
-  const std::vector<std::vector<std::string>> kCommands{{"SET", "K", "V"},
-                                                        {"GET", "K"},
-                                                        {"INCR", "N"},
-                                                        {"DEL", "K", "N"},
-                                                        {"APPEND", "K", "x"},
-                                                        {"MGET", "K", "N", "K"},
-                                                        {"MSET", "K", "1", "N", "2"},
-                                                        {"PING"},
-                                                        {"EXPIRE", "K", "100", "NX"},
-                                                        {"TTL", "K"},
-                                                        {"PERSIST", "K"},
-                                                        {"HSET", "H", "f", "1"},
-                                                        {"HGETALL", "H"},
-                                                        {"NONE"}};
+  const std::vector<std::vector<std::string>> commands{{"SET", "K", "V"},
+                                                       {"GET", "K"},
+                                                       {"INCR", "N"},
+                                                       {"DEL", "K", "N"},
+                                                       {"APPEND", "K", "x"},
+                                                       {"MGET", "K", "N", "K"},
+                                                       {"MSET", "K", "1", "N", "2"},
+                                                       {"PING"},
+                                                       {"EXPIRE", "K", "100", "NX"},
+                                                       {"TTL", "K"},
+                                                       {"PERSIST", "K"},
+                                                       {"HSET", "H", "f", "1"},
+                                                       {"HGETALL", "H"},
+                                                       {"NONE"}};
   for (std::uint64_t seed = 0; seed < dunlin::test::rounds(200); ++seed) {
     std::mt19937_64 random(seed);
     std::string requests;
     for (int i = 0; i < 60; ++i) {
-      const auto& words = kCommands[random() % kCommands.size()];
+      const auto& words = commands[random() % commands.size()];
       const std::string which(1, static_cast<char>('0' + random() % 3));
       std::string text = "*" + std::to_string(words.size()) + "\r\n";
       for (std::string word : words) {
