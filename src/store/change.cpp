@@ -43,7 +43,7 @@ bool State::locked(StoreOperation& op) noexcept {
   }
   ++seen.lock_waits;
   work.stage = Stage::lock;
-  look_again_soon();
+  begin_rest(work.rest);
   return false;
 }
 

@@ -47,6 +47,7 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
   work.redo_record = Work::kNoRecord;
   work.steps = work.posted = 0;
   work.tries = 0;
+  work.rest = {};
   work.asked_for = 0;
   work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
   if (work.key_bytes > 0) std::memcpy(work.key.data(), bytes.data(), work.key_bytes);
@@ -67,6 +68,7 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
 }
 
 void State::advance(StoreOperation& op) noexcept {
+  if (rests(op.work_->rest)) return;
   for (int steps = 0; steps < kStepsAtOnce; ++steps) {
     if (op.completion_.failed()) {
       end(op, Status::lost);
