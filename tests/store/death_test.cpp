@@ -22,8 +22,9 @@ using remote::Status;
 
 class Mortals {
  public:
-  explicit Mortals(std::uint32_t members, std::uint32_t homes = 1)
-      : world(network(), members, 1), nodes(members) {
+  explicit Mortals(std::uint32_t members, std::uint32_t homes = 1,
+                   const sim::Profile& profile = network())
+      : world(profile, members, 1), nodes(members) {
     StoreOptions options = test::small_store();
     options.memory_bytes = kMinStoreBytes;
     options.expected_keys = 8;
@@ -46,6 +47,13 @@ class Mortals {
     sim::Profile slow = sim::profile("ib100");
     slow.bandwidth_bytes_per_ns = 0.1;
     return slow;
+  }
+  /// Lines arrive in any order, too.
+  static sim::Profile shuffling() {
+    sim::Profile wild = network();
+    wild.ordered_placement = false;
+    wild.jitter = 0.9;
+    return wild;
   }
   Store& at(Rank rank) { return *nodes[rank].store; }
   Status end_of(StoreOperation& operation) {
@@ -92,7 +100,7 @@ std::string seen_at_home(Mortals& mortals) {
 /// A change of "key" by member 2, looked at from the moment on: whole, or not at all, and never
 /// taken back.
 void check_under_way(const CutOff& change, std::uint64_t moment, std::uint64_t& early) {
-  Mortals mortals(3);
+  Mortals mortals(3, 1, moment % 2'000 == 0 ? Mortals::network() : Mortals::shuffling());
   if (change.before != "-") mortals.put(1, "key", change.before);
   EXPECT_EQ(mortals.get(2, "key"), change.before);
   auto op = change.after == "-" ? mortals.at(2).erase("key") : mortals.at(2).put("key", change.after);
