@@ -215,7 +215,7 @@ void State::clean_up(StoreOperation& op) noexcept {
     return look_again_soon();
   }
   release_record(work);
-  cancel_blocks(work);
+  if (!in_commit || work.posted == 0) cancel_blocks(work);
   if (fault(work.home) != Status::ok || !(work.locked || stage == Stage::locked)) return;
   if (is_injected(FaultInjection::given_up_lock_stays)) return;
   mends.push_back({work.home, work.main_offset + kLockAt, work.lock_word});

@@ -77,14 +77,17 @@ class Image {
 };
 
 /// Between attempts at what another member has locked, or is writing, longer each time: the queue
-/// to the home is not only for those that wait, but also for those that agree on a death.
+/// to the home is not only for those that wait, but also for those that agree on a death. No two
+/// are equally long, so that none falls into step with what others do now and then.
 struct Rest {
   static constexpr std::uint64_t kShortestNs = 500;
   static constexpr std::uint32_t kMostDoublings = 7;
+  static constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
   std::uint64_t until_ns = 0;
   std::uint32_t times = 0;
   [[nodiscard]] std::uint64_t next_ns() noexcept {
-    return kShortestNs << std::min(times++, kMostDoublings);
+    const std::uint64_t least = kShortestNs << std::min(times, kMostDoublings);
+    return least + (least * (++times * kGoldenRatio >> 56) >> 8);
   }
 };
 
