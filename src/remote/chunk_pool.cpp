@@ -35,7 +35,7 @@ struct ChunkPool::State {
   struct Home {
     enum class Doing : std::uint8_t { nothing, look, clear, take, adopt };
     Doing doing = Doing::nothing;
-    bool posted_step = false;  // what is being done has been posted
+    bool posted_step = false;   // what is being done has been posted
     bool wanted = false;        // allocate() found nothing
     bool full = false;          //
     std::vector<Chunk> chunks;  // that this process holds

@@ -57,7 +57,8 @@ class Mortals {
   }
   Store& at(Rank rank) { return *nodes[rank].store; }
   Status end_of(StoreOperation& operation) {
-    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000)) << "STO-4, STO-5: hangs";
+    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000))
+        << "STO-4, STO-5: hangs";
     return operation.status();
   }
   std::string get(Rank by, std::string_view key) {
@@ -103,7 +104,8 @@ void check_under_way(const CutOff& change, std::uint64_t moment, std::uint64_t& 
   Mortals mortals(3, 1, moment % 2'000 == 0 ? Mortals::network() : Mortals::shuffling());
   if (change.before != "-") mortals.put(1, "key", change.before);
   EXPECT_EQ(mortals.get(2, "key"), change.before);
-  auto op = change.after == "-" ? mortals.at(2).erase("key") : mortals.at(2).put("key", change.after);
+  auto op =
+      change.after == "-" ? mortals.at(2).erase("key") : mortals.at(2).put("key", change.after);
   mortals.world.run_for(moment);
   const std::string at_home = seen_at_home(mortals);
   EXPECT_TRUE(at_home == change.before || at_home == change.after)

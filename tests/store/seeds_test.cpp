@@ -410,8 +410,7 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
-        seen.cache_hits, seen.cache_stale, seen.read_again,
-        seen.last_gets})
+        seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
             << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
