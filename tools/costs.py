@@ -5,7 +5,7 @@ usage: costs.py BUILD-FOLDER
 
 Building: the steps that made what is in each tree, whenever that was, from ninja's log; out of ccache they take
 next to nothing. Testing: the last run of all trees, from ctest's log. Both are times that passed, not times
-of computing: on N processors, N steps and N + 1 tests pass at once.
+of computing: on N processors, N steps and 2 N tests pass at once.
 """
 import collections
 import pathlib
@@ -17,7 +17,7 @@ TREES = {"release": "", "asan": "address: ", "tsan": "thread: "}
 
 def part_of_output(output):
     """fabric, table, multicast, ...: the library's layer and its tests; apps/NAME, bench/NAME: a command's."""
-    if match := re.search(r"(?:^|/)Unity/unity_(src|apps|bench|tests)_([a-z]+)?", output):
+    if match := re.search(r"/together/\w+/(src|apps|bench|tests)_([a-z]+)?", output):
         folder, name = match[1], match[2]
     elif match := re.match(r"(?:src/CMakeFiles/dunlin\.dir)/(\w+)/", output):
         folder, name = "src", match[1]

@@ -16,6 +16,7 @@
 
 #include "cluster/cluster.hpp"
 #include "cluster/fabric_options.hpp"
+#include "multicast/leave.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
@@ -125,6 +126,7 @@ void run_daemon(const ServeOptions& options) {
   Attendant attendant(signals, daemon, progress, stop);
   Loop(*fabric, {.stop = stop.get_token()}).add(daemon).add(attendant).run();
   if (attendant.signal() == nullptr) throw Error(progress.why_stopped());
+  cast::leave(group, fmt::format("member {}", fabric->rank()), signals);
   say(fmt::format("ends because of {}; it has served {} operations\n", attendant.signal(),
                   daemon.served()));
 }

@@ -20,8 +20,7 @@ constexpr std::uint64_t kKmersPerWord = 5;  // of the Bloom filter
 }  // namespace
 
 KmerCounter::KmerCounter(Containers& containers, const CountOptions& options, std::uint32_t slots)
-    : containers_(containers),
-      slots_(slots),
+    : slots_(slots),
       map_(containers,
            {.name = "kmers",
             .slots = slots,

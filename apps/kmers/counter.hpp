@@ -46,7 +46,6 @@ class KmerCounter {
   void run_one_sided();
   void demand_room(remote::Status status) const;
 
-  Containers& containers_;
   std::uint32_t slots_;
   CountMap map_;
   std::optional<BloomFilter<Kmer>> filter_;

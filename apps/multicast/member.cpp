@@ -10,6 +10,7 @@
 
 #include <dunlin/run.hpp>
 
+#include "multicast/leave.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
 
@@ -19,7 +20,6 @@ namespace {
 constexpr std::uint32_t kLookMs = 10;        // at standard input and at signals
 constexpr std::uint32_t kLookAtRateMs = 1;   // at what is due
 constexpr std::uint32_t kDeliverMs = 5'000;  // for what is under way
-constexpr std::uint32_t kLeaveMs = 10'000;
 constexpr std::size_t kMostSamples = 10'000;  // of latency, a report
 constexpr std::size_t kMostAtOnce = 1'000;    // messages, then it is others' turn
 constexpr std::size_t kShownColumns = 1'000;  // of a line
@@ -201,11 +201,7 @@ bool Member::await(SignalGuard& signals, std::uint32_t timeout_ms, Condition con
 
 void Member::leave(SignalGuard& signals) {
   const bool all = await(signals, kDeliverMs, [this] { return under_way_ == 0; });
-  group_.leave();
-  if (!await(signals, kLeaveMs, [this] { return group_.ended(); }))
-    throw Error(
-        fmt::format("the others did not let {} go within {} s; they will count it as failed", name_,
-                    kLeaveMs / 1'000));
+  cast::leave(group_, name_, signals);
   print_replayed();
   print(fmt::format("leaves behind {} messages, digest {}", so_far_.messages, digest()));
   if (!all)

@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "fabric/private_file.hpp"
 #include "multicast/enter.hpp"
+#include "multicast/leave.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
 #include "store/server.hpp"
@@ -76,6 +77,7 @@ void serve(ServeOptions options) {
                     entered.fabric->description()));
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
+  cast::leave(*entered.group, name, signals);
   print(fmt::format("ends because of {}, after {} commands",
                     signal == nullptr ? "a signal" : signal, service.counters().commands));
 }

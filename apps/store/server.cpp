@@ -160,10 +160,12 @@ int Server::wait_for_events(int timeout_ms) {
   return epoll_wait(epoll_.get(), events().data(), kEventsAtOnce, timeout_ms);
 }
 
+/// The fabric's descriptor stays readable until the next wait arms it anew. So it is no reason to
+/// stay awake: what it tells of, the service's poll does.
 void Server::handle_events(Service& service, int count) {
-  if (count > 0) fruitless_ = 0;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events()[static_cast<std::size_t>(i)];
+    if (event.data.ptr != &fabric_descriptor_) fruitless_ = 0;
     if (event.data.ptr == &listener_) {
       accept_clients(service);
     } else if (event.data.ptr == &stop_descriptor_) {

@@ -60,6 +60,13 @@ struct Properties {
   bool expel_fences = true;  // an expelled peer cannot change our memory any more; else see fence()
 };
 
+/// Why a peer is expelled, which says how much time it has to end by itself what it could still do
+/// (Fabric::fence).
+enum class Parting : std::uint8_t {
+  failed,  // it is dead, or taken for dead
+  left     // it goes of its own will, and is alive
+};
+
 /// Whether a failed peer can still change memory that it has mapped.
 enum class Fenced : std::uint8_t {
   yes,      // it cannot, and never will
@@ -322,11 +329,12 @@ class Fabric {
   /// the next poll(). Its connection is closed, so that it learns of it, too; but where memory is
   /// shared, it can still write into regions that it has mapped. Does nothing for the own rank, nor
   /// for a peer that has failed already. Throws Error if there is no such rank.
-  void expel(Rank peer, std::string why);
+  void expel(Rank peer, std::string why, Parting how = Parting::failed);
   /// Ends what a failed peer could still do to our memory. Where properties().expel_fences, that is
   /// done already. Where memory is shared, this kills the peer's process (SIGKILL, through a
   /// descriptor of that very process), unless it has left the fabric as it should, or parts from
-  /// this member within a second after it was expelled: its next poll() does.
+  /// this member soon after it was expelled, as its next poll() does: within 10 s if it has left,
+  /// else within 0.1 s.
   [[nodiscard]] Fenced fence(Rank peer) noexcept;
 
   // --- members that come while it works (set-up; may throw Error) --------------------------------

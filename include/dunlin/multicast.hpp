@@ -95,6 +95,8 @@ class Multicast {
   /// first message of its first view. Until `load` has been called, send() returns
   /// waiting_for_state. An exception of `save` comes out of poll(), and the joiner asks another
   /// member; an exception of `load` comes out of poll(), and the joiner leaves, as it has no state.
+  /// If all that had the state are gone, a joiner leaves; of join(), it begins the subgroup anew,
+  /// without a state, or leaves if it has a log.
   using Save = std::function<std::vector<std::byte>()>;
   using Load = std::function<void(std::span<const std::byte> state)>;
   void on_state(Save save, Load load);

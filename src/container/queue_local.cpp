@@ -102,11 +102,12 @@ QueueState::Local QueueState::local_pop(std::byte* elements, std::uint32_t most)
   while (count < most) {
     memory::fetch(image.data(), site.memory() + offset_of(head + count), image.size());
     const std::uint64_t stamp = head + count + 1;
+    if (!is_whole(shape, image.data())) break;
     if (count == 0 && word_at(image.data()) == (stamp | kSkip)) {
       static_cast<void>(memory::compare_swap(&own_word(kHeadOffset), head, head + 1));
       return {.way = Local::Way::again};
     }
-    if (word_at(image.data()) != stamp || !is_whole(shape, image.data())) break;
+    if (word_at(image.data()) != stamp) break;
     decode(shape, image.data(), 0, spec.element_bytes,
            elements + std::size_t{count} * spec.element_bytes);
     ++count;

@@ -316,8 +316,9 @@ bool QueueState::got(QueueOperation& op) noexcept {
   while (op.count_ < op.asked_for_) {
     const std::byte* const slot = op.image_.data() + std::size_t{op.count_} * shape.slot_bytes;
     const std::uint64_t stamp = op.ticket_ + op.count_ + 1;
+    if (!is_whole(shape, slot)) break;  // what of a mark is under way still would spoil the next
     if (op.count_ == 0 && word_at(slot) == (stamp | kSkip)) op.skips_ = true;
-    if (word_at(slot) != stamp || !is_whole(shape, slot)) break;
+    if (word_at(slot) != stamp) break;
     ++op.count_;
   }
   op.stage_ = op.count_ > 0 || op.skips_ ? Stage::take : Stage::look;

@@ -70,6 +70,7 @@ std::string AttachedSpace::text_of(Rank rank) const {
 
 std::vector<Key> AttachedSpace::lost() const {
   std::vector<Key> all;
+  all.reserve(lost_.size());
   for (const std::uint64_t key : lost_) all.push_back(Key{key});
   return all;
 }

@@ -223,7 +223,7 @@ void DaemonState::take_newcomers() {
     if (!who.admitted) {
       refuse(socket, "its user may not attach");
     } else if (living + ending >= options.clients) {
-      refuse(socket, "it serves " + std::to_string(living) + " clients already");
+      refuse(socket, "it serves " + std::to_string(living + ending) + " clients already");
     } else {
       welcome(std::move(socket), who);
     }
@@ -356,7 +356,7 @@ Waits Daemon::waits() {
 }
 
 Fabric& Daemon::fabric() const noexcept { return state_->space.fabric(); }
-std::uint32_t Daemon::clients() const noexcept { return state_->living; }
+std::uint32_t Daemon::clients() const noexcept { return state_->living + state_->ending; }
 
 std::uint64_t Daemon::served() const noexcept {
   std::uint64_t all = state_->served_before;

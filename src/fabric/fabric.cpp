@@ -61,7 +61,9 @@ Subscription::~Subscription() {
 Fabric::Fabric() = default;
 Fabric::~Fabric() = default;
 
-void Fabric::expel(Rank peer, std::string why) { core_->expel(peer, std::move(why)); }
+void Fabric::expel(Rank peer, std::string why, Parting how) {
+  core_->expel(peer, std::move(why), how);
+}
 
 Fenced Fabric::fence(Rank peer) noexcept {
   if (!failed(peer)) return Fenced::not_yet;

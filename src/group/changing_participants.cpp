@@ -55,7 +55,10 @@ std::size_t ChangingSubgroups::ask_for_states() {
       ++membership.asks;
       membership.asked = false;
     }
-    if (membership.asked) continue;
+    // Those that have it have failed or gone, and told the leader so: another change comes.
+    if (membership.asked ||
+        (membership.asks == membership.whom.size() && membership.refusal.empty()))
+      continue;
     ++done;
     if (membership.asks < membership.whom.size()) {
       membership.asked = true;
@@ -65,13 +68,8 @@ std::size_t ChangingSubgroups::ask_for_states() {
              {.kind = Kind::want, .name = membership.name, .generation = membership.generation});
       continue;
     }
-    // If some fail, another view comes, and they are asked again.
-    if (std::ranges::any_of(membership.whom, [&](Rank rank) { return fabric_.failed(rank); })) {
-      --done;
-      continue;
-    }
-    give_up(membership, "all who had the state of subgroup '" + membership.name +
-                            "' are gone, and this member had not been given it yet; join it anew");
+    give_up(membership, "no member could give the state of subgroup '" + membership.name +
+                            "': " + membership.refusal);
   }
   return done;
 }
@@ -96,16 +94,21 @@ std::size_t ChangingSubgroups::answer() {
     }
     if (membership->wedged) continue;  // likewise
     std::optional<std::vector<std::byte>> state;
-    bool threw = true;
-    keep([&] {
+    std::string why;
+    try {
       state = membership->participant->give_state();
-      threw = false;
-    });
-    if (!state && !threw) {
-      requests_.push_back(request);
-      continue;
+      if (!state) {
+        requests_.push_back(request);
+        continue;
+      }
+    } catch (const std::exception& error) {
+      why = std::string("it cannot be saved: ") + error.what();
+      keep([] { throw; });
+    } catch (...) {
+      why = "it cannot be saved";
+      keep([] { throw; });
     }
-    send_state(request.place, request.message, std::move(state));
+    send_state(request.place, request.message, std::move(state), why);
     ++done;
   }
   return done;
@@ -113,12 +116,14 @@ std::size_t ChangingSubgroups::answer() {
 
 /// None: ask somebody else.
 void ChangingSubgroups::send_state(Rank place, const SubgroupMessage& request,
-                                   std::optional<std::vector<std::byte>> state) {
+                                   std::optional<std::vector<std::byte>> state,
+                                   const std::string& why) {
   send(MemberSet(std::uint64_t{1} << place),
        {.kind = Kind::state,
         .name = request.name,
         .generation = request.generation,
         .good = state.has_value(),
+        .text = why,
         .bytes = state ? std::move(*state) : std::vector<std::byte>()});
 }
 
@@ -130,6 +135,7 @@ void ChangingSubgroups::take_state(Rank place, const SubgroupMessage& message) {
   if (!message.good) {
     ++membership->asks;
     membership->asked = false;
+    if (!message.text.empty()) membership->refusal = message.text;
     return;
   }
   membership->lacks_state = false;

@@ -99,6 +99,7 @@ void ChangingSubgroups::remove(const std::string& name) {
 
 std::vector<SubgroupInfo> ChangingSubgroups::infos() const {
   std::vector<SubgroupInfo> all;
+  all.reserve(infos_.size());
   for (const auto& [name, info] : infos_) all.push_back(info);
   return all;
 }
@@ -150,6 +151,7 @@ SubgroupReport ChangingSubgroups::report_of(const Membership& membership, bool w
   report.members = places_of(membership.subgroup.members);
   report.received = membership.counts;
   report.ends = membership.ends;
+  report.lacks_state = membership.lacks_state;
   return report;
 }
 
@@ -162,7 +164,7 @@ void ChangingSubgroups::report() {
       message.reports.push_back(report_of(*membership, true));
   for (const std::string& name : removals_)
     message.reports.push_back({.name = name, .removes = true});
-  send_leader(std::move(message));
+  send_leader(message);
 }
 
 // --- from view to view ---------------------------------------------------------------------------
@@ -259,6 +261,7 @@ void ChangingSubgroups::wedge_one(const SubgroupMessage& message) {
   send_leader({.kind = Kind::wedged,
                .name = message.name,
                .generation = message.generation,
+               .good = !membership->lacks_state,
                .received = membership->counts});
 }
 
@@ -281,6 +284,7 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
   if (concerned) end(*membership, change);
   if (concerned && change.members.empty())
     gone_[change.name] = {.name = change.name,
+                          .lacks_state = !change.anew.empty(),
                           .options = change.options,
                           .label = change.label,
                           .generation = change.generation,
@@ -294,7 +298,10 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
     send_to_leader_of(*membership);
   }
   if (in) return begin(*membership, change);
-  if (membership != nullptr && concerned)
+  if (membership == nullptr || !concerned) return;
+  if (change.anew.has(view_.me) && membership->wants_in)
+    ask_anew(*membership);
+  else
     part(*membership, membership->wants_in ? "subgroup '" + change.name + "' was removed" : "");
 }
 
@@ -326,12 +333,13 @@ void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& chan
     subgroup.members.push_back(ranks_[place]);
     if (place != view_.me) membership.whom.push_back(ranks_[place]);
   }
-  std::ranges::stable_partition(membership.whom, [&](Rank rank) {
+  std::stable_partition(membership.whom.begin(), membership.whom.end(), [&](Rank rank) {
     const std::optional<Rank> place = place_of(rank);
     return place && change.stay.has(*place);
   });
   membership.asks = 0;
   membership.asked = false;
+  membership.refusal.clear();
   membership.generation = change.generation;
   membership.wedged = false;
   membership.counts.assign(subgroup.senders.size(), 0);
@@ -367,6 +375,21 @@ void ChangingSubgroups::refused(const SubgroupMessage& message) {
   Membership* const membership = find(message.name);
   if (membership == nullptr || membership->attempt != message.attempt) return;
   if (membership->generation == 0) part(*membership, message.text);
+}
+
+/// GRP-D7: the subgroup has ended with those that had its state, as if this member had asked later.
+void ChangingSubgroups::ask_anew(Membership& membership) {
+  if (!membership.participant->can_begin_anew())
+    return part(membership, "all who had the state of subgroup '" + membership.name +
+                                "' are gone, and this member had not been given it yet; join it "
+                                "anew");
+  membership.attempt = ++attempts_;
+  membership.generation = 0;
+  membership.subgroup = {};
+  membership.wedged = membership.lacks_state = false;
+  membership.counts.clear();
+  membership.ends.clear();
+  send_to_leader_of(membership);
 }
 
 void ChangingSubgroups::part(Membership& membership, const std::string& why) {

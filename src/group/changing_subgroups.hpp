@@ -64,7 +64,7 @@ class ChangingSubgroups {
 
   [[nodiscard]] Membership* find(const std::string& name) noexcept;
   void send(MemberSet to, const SubgroupMessage& message);
-  void send_leader(SubgroupMessage message) { send(MemberSet(1), std::move(message)); }
+  void send_leader(const SubgroupMessage& message) { send(MemberSet(1), message); }
   void send_to_leader_of(Membership& membership);
   void report();
   [[nodiscard]] std::vector<SubgroupReport> reports() const;
@@ -80,13 +80,14 @@ class ChangingSubgroups {
   void end(Membership& membership, const SubgroupChange& change);
   void begin(Membership& membership, const SubgroupChange& change);
   void refused(const SubgroupMessage& message);
+  void ask_anew(Membership& membership);
   void part(Membership& membership, const std::string& why);
   void give_up(Membership& membership, const std::string& why) noexcept;
   std::size_t poll_participants();
   std::size_t ask_for_states();
   std::size_t answer();
   void send_state(Rank place, const SubgroupMessage& request,
-                  std::optional<std::vector<std::byte>> state);
+                  std::optional<std::vector<std::byte>> state, const std::string& why = {});
   void take_state(Rank place, const SubgroupMessage& message);
   void forget_parted();
   void show(const SubgroupInfo& info);

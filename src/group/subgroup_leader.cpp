@@ -87,6 +87,7 @@ void SubgroupLeader::take_report(Rank from, const SubgroupReport& report) {
 /// GRP-D4: the latest generation of those reported counts, and how it says that earlier ones ended.
 void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupReport& report) {
   entry.had.insert(report.generation);
+  if (report.lacks_state && !report.members.empty()) entry.lacking.add(from);
   if (report.generation < entry.generation) {
     entry.behind.add(from);
     return;
@@ -97,6 +98,7 @@ void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupRepo
     entry.members = {};
     entry.trim.reset();
     entry.ends = report.ends;
+    entry.lost = report.lacks_state && report.members.empty();
     entry.awaited = both(report.members, all());
     entry.options = report.options;
     entry.label = report.label;
@@ -175,6 +177,8 @@ void SubgroupLeader::establish_all() {
     Entry& entry = entries_.at(name);
     const MemberSet should_have = std::exchange(entry.awaited, {});
     const MemberSet left = entry.behind - should_have;  // by the latest change, and do not know it
+    // Who wishes to be in it lacked the state then, unless the subgroup was removed.
+    if (!entry.members.empty() || entry.lost) entry.anew = both(left, entry.lacking) - entry.out;
     entry.out = entry.out | left;
     // Whom it names a member and has it not yet, has received nothing of it.
     if (!(entry.behind - left).empty() && entry.trim) std::ranges::fill(*entry.trim, 0);
@@ -195,12 +199,12 @@ void SubgroupLeader::establish_all() {
   });
 }
 
+/// GRP-D7: if none of them has the state, it begins anew with those that come in.
 MemberSet SubgroupLeader::next_members(const Entry& entry) const {
   if (entry.removed) return {};
   const MemberSet stay = (entry.members | entry.behind) - entry.out;
-  const bool is_new = (entry.members | entry.behind).empty();
-  if (is_new && !founders_are_here(entry, entry.in)) return {};
-  return stay | entry.in;
+  if (!(stay - entry.lacking).empty()) return stay | entry.in;
+  return founders_are_here(entry, entry.in) ? entry.in : MemberSet();
 }
 
 /// GRP-D3: wedges a subgroup that is to change, and changes it once all of its members have said
@@ -236,6 +240,7 @@ void SubgroupLeader::take_wedged(Rank from, const SubgroupMessage& message) {
   if (!entry.wedging || message.generation != entry.generation || !entry.awaited.has(from)) return;
   entry.awaited = entry.awaited - only(from);
   lower(entry.trim, message.received);
+  if (!message.good) entry.lacking.add(from);
 }
 
 /// The next generation, and how the one at hand ends.
@@ -247,7 +252,9 @@ SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
                         .had_members = entry.generation != 0,
                         .options = entry.options,
                         .label = entry.label};
-  change.stay = both(change.members, had);
+  change.stay = both(change.members, had) - entry.lacking;
+  if (!entry.removed)
+    change.anew = entry.anew | (both(had, entry.lacking) - entry.out - change.members);
   change.senders = both(entry.sending, change.members);
   if (entry.trim) change.ends.push_back({entry.generation, *entry.trim});
   for (SubgroupEnd& end : entry.ends)
@@ -259,9 +266,9 @@ SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
   entry.senders = change.senders;
   entry.sending = change.senders;
   entry.in = entry.in - change.members;
-  entry.out = entry.behind = entry.awaited = {};
+  entry.out = entry.behind = entry.awaited = entry.lacking = entry.anew = {};
   entry.trim.reset();
-  entry.wedging = entry.removed = false;
+  entry.wedging = entry.removed = entry.lost = false;
   return change;
 }
 

@@ -32,6 +32,7 @@ struct Membership {
   std::vector<Rank> whom = {};
   std::size_t asks = 0;  // an index into these
   bool asked = false;
+  std::string refusal = {};  // of one that was asked, and has it
 
   [[nodiscard]] bool works() const noexcept {
     return generation != 0 && !wedged && !parted && participant != nullptr;

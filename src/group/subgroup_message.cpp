@@ -26,6 +26,7 @@ static_assert(static_cast<std::uint32_t>(Kind::state) == 8);
 constexpr std::uint32_t kWantsIn = 1;
 constexpr std::uint32_t kSends = 2;
 constexpr std::uint32_t kRemoves = 4;
+constexpr std::uint32_t kLacksState = 8;
 
 void write_words(Writer& writer, const std::vector<std::uint64_t>& words) {
   writer.u32(static_cast<std::uint32_t>(words.size()));
@@ -58,7 +59,7 @@ void write_report(Writer& writer, const SubgroupReport& report) {
   writer.text(report.name);
   writer.u32(report.attempt);
   writer.u32((report.wants_in ? kWantsIn : 0) | (report.sends ? kSends : 0) |
-             (report.removes ? kRemoves : 0));
+             (report.removes ? kRemoves : 0) | (report.lacks_state ? kLacksState : 0));
   writer.text(report.options);
   writer.text(report.label);
   writer.u32(static_cast<std::uint32_t>(report.founders.size()));
@@ -74,6 +75,7 @@ void write_report(Writer& writer, const SubgroupReport& report) {
   report.wants_in = (bits & kWantsIn) != 0;
   report.sends = (bits & kSends) != 0;
   report.removes = (bits & kRemoves) != 0;
+  report.lacks_state = (bits & kLacksState) != 0;
   report.options = reader.text();
   report.label = reader.text();
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
@@ -91,6 +93,7 @@ void write_change(Writer& writer, const SubgroupChange& change) {
   writer.u64(change.members.bits());
   writer.u64(change.stay.bits());
   writer.u64(change.senders.bits());
+  writer.u64(change.anew.bits());
   writer.u32(change.had_members ? 1 : 0);
   writer.text(change.options);
   writer.text(change.label);
@@ -101,6 +104,7 @@ void write_change(Writer& writer, const SubgroupChange& change) {
   change.members = MemberSet(reader.u64());
   change.stay = MemberSet(reader.u64());
   change.senders = MemberSet(reader.u64());
+  change.anew = MemberSet(reader.u64());
   change.had_members = reader.u32() != 0;
   change.options = reader.text();
   change.label = reader.text();

@@ -27,6 +27,8 @@ struct SubgroupReport {
   bool wants_in = false;      // else out
   bool sends = false;
   bool removes = false;  // all its members are to leave it
+  // It has not been given the state; of one that is no more: nobody had, and it was not removed.
+  bool lacks_state = false;
   std::string options = {};
   std::string label = {};
   std::vector<std::string> founders = {};
@@ -42,8 +44,9 @@ struct SubgroupChange {
   std::string name = {};
   std::uint64_t generation = 0;
   MemberSet members = {};
-  MemberSet stay = {};  // of these: that have been in it before
+  MemberSet stay = {};  // of these: that have been in it before, and have its state
   MemberSet senders = {};
+  MemberSet anew = {};  // that nobody can give the state: they ask again, as if for the first time
   bool had_members = false;
   std::string options = {};
   std::string label = {};
@@ -56,11 +59,11 @@ struct SubgroupMessage {
     report,   // member to leader: reports (of all its subgroups)
     request,  // member to leader: reports (of one subgroup)
     wedge,    // leader to the subgroup's members: name, generation
-    wedged,   // member to leader: name, generation, received
+    wedged,   // member to leader: name, generation, received; good: it lacks no state
     change,   // leader to all: changes; good: these were all of the view's beginning
     refused,  // leader to member: name, attempt, text (empty: it is not in it, as it wanted)
     want,     // joiner to a member of the subgroup: name, generation
-    state     // likewise back: name, generation, good, bytes
+    state     // likewise back: name, generation, good, bytes; text: why it cannot give any
   };
   Kind kind;
   std::string name = {};

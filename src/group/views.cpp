@@ -240,10 +240,11 @@ void Group::State::go_on() {
   const group::Decision decision = agreement_->change().decision();
   const bool stays = view.me == 0 && is_injected(FaultInjection::number_stays);
   View next{.number = view.number + (stays ? 0 : 1)};
-  std::vector<Rank> next_ranks;
+  std::vector<Rank> next_ranks, left;
   for (std::uint32_t place = 0; place < ranks.size(); ++place) {
     if (!decision.survivors.has(place)) {
       next.departed.push_back(view.members[place]);
+      if (!agreement_->change().mine().suspects.has(place)) left.push_back(ranks[place]);
       continue;
     }
     if (place == view.me) next.me = static_cast<std::uint32_t>(next_ranks.size());
@@ -264,7 +265,7 @@ void Group::State::go_on() {
       next.members.push_back(newcomer.name);
     }
   }
-  expel_others(next_ranks, "view " + std::to_string(next.number) + " goes on without it");
+  expel_others(next_ranks, "view " + std::to_string(next.number) + " goes on without it", left);
   ranks = std::move(next_ranks);
   view = std::move(next);
   go_to(Stage::entered);
@@ -316,8 +317,10 @@ void Group::State::part_from_all() {
 
 /// A peer that is not in the view at hand must reach none of the memory that comes now, and must
 /// not be waited for.
-void Group::State::expel_others(const std::vector<Rank>& stay, const std::string& reason) {
+void Group::State::expel_others(const std::vector<Rank>& stay, const std::string& reason,
+                                const std::vector<Rank>& left) {
   if (is_injected(FaultInjection::dead_are_not_expelled)) return;
+  for (const Rank rank : left) fabric.expel(rank, reason, Parting::left);
   for (Rank rank = 0; rank < fabric.size(); ++rank)
     if (rank != fabric.rank() && std::ranges::find(stay, rank) == stay.end())
       fabric.expel(rank, reason);

@@ -86,7 +86,8 @@ struct Group::State {
   [[nodiscard]] std::string perhaps_other_subgroups() const;
   [[nodiscard]] std::vector<std::uint64_t> received();
   void part_from_all();
-  void expel_others(const std::vector<Rank>& stay, const std::string& reason);
+  void expel_others(const std::vector<Rank>& stay, const std::string& reason,
+                    const std::vector<Rank>& left = {});
   std::size_t poll_past();
   std::size_t poll_view();
   std::size_t poll_participants();

@@ -41,6 +41,7 @@ class Multicast::Participant final : public SubgroupParticipant {
     return views_.present().view->received();
   }
   void finish(std::span<const std::uint64_t> trim) override;
+  [[nodiscard]] bool can_begin_anew() const noexcept override { return log_ == nullptr; }
   [[nodiscard]] bool wants_state() const noexcept override { return state_.wanted(); }
   [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
   void take_state(std::span<const std::byte> state) override;

@@ -67,7 +67,8 @@ TEST(DaemonCommand, TakesTheSocketOfOneThatWasKilled) {
   EXPECT_TRUE(std::filesystem::exists(socket));
   DaemonProcess second(words);
   EXPECT_TRUE(contains(second.receive_line(), "member 0"));
-  EXPECT_NO_THROW(dunlin::attach({.socket = socket, .timeout_ms = dunlin::test::kPatienceMs}));
+  EXPECT_NO_THROW(static_cast<void>(
+      dunlin::attach({.socket = socket, .timeout_ms = dunlin::test::kPatienceMs})));
 }
 
 TEST(DaemonCommand, RefusesWhatCannotBe) {

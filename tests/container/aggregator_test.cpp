@@ -95,7 +95,7 @@ TEST_P(Aggregators, ALateTargetTakesWhatWasPushedBefore) {
     sum += word;
   };
   Aggregator<std::uint64_t> early((*cluster)[0], options, add);
-  for (const std::uint64_t word : {1, 2, 3}) EXPECT_TRUE(early.push(1, word));
+  for (const std::uint64_t word : {1U, 2U, 3U}) EXPECT_TRUE(early.push(1, word));
   container::AggregatorWait& flush = early.begin_flush();
   for (int i = 0; i < 100; ++i) {
     bool once = false;

@@ -254,8 +254,8 @@ TEST(Fabric, PartsFromAPeerAtOnceThatAHandlerExpelsWhileItFails) {
                                          .layout_text = "theirs"}),
                 nullptr);
     };
-    announce(256, "b");
-    announce(257, "c");
+    announce(kMaxRegions, "b");
+    announce(kMaxRegions + 1, "c");
   });
   Region b = fabric.allocate({.name = "b", .bytes = 8, .layout_text = "ours"});
   Region c = fabric.allocate({.name = "c", .bytes = 8, .layout_hash = 5, .layout_text = "theirs"});
@@ -295,14 +295,15 @@ TEST(Fabric, ConnectsRegionsWhicheverSideCameFirst) {
   fabric->poll();
   EXPECT_TRUE(fabric->connected(1, region.id()));
   fabric.poll([](FabricCore& core) {
-    EXPECT_EQ(core.on_announcement(2, {.number = 256, .bytes = 8, .generation = 1, .name = "a"}),
-              nullptr);
+    EXPECT_EQ(
+        core.on_announcement(2, {.number = kMaxRegions, .bytes = 8, .generation = 1, .name = "a"}),
+        nullptr);
   });
   EXPECT_TRUE(fabric->connected(2, region.id()));
   EXPECT_EQ(fabric.backend.connections, 2);
   fabric.poll([](FabricCore& core) { EXPECT_EQ(core.on_withdrawal(1, kMaxRegions), nullptr); });
   EXPECT_FALSE(fabric->connected(1, region.id()));
-  EXPECT_EQ(fabric.backend.let_go_of, std::vector<std::uint64_t>{256});
+  EXPECT_EQ(fabric.backend.let_go_of, std::vector<std::uint64_t>{kMaxRegions});
   using enum Event::Kind;
   EXPECT_EQ(events, (std::vector{region_connected, region_connected, region_withdrawn}));
 }

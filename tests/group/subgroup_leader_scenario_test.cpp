@@ -62,6 +62,7 @@ class LeaderScenario {
                       {.kind = Kind::wedged,
                        .name = command.at(2),
                        .generation = generation_of(command.at(3)),
+                       .good = command.back() != "lacks",
                        .received = numbers_of(command.size() > 4 ? command[4] : "")});
     } else {
       wish(command);
@@ -105,6 +106,7 @@ class LeaderScenario {
       const std::string value = word.substr(equals == std::string::npos ? 0 : equals + 1);
       if (word == "reads") report.sends = false;
       if (word == "leaves") report.wants_in = false;
+      if (word == "lacks") report.lacks_state = true;
       if (word.starts_with("options=")) report.options = value;
       if (word.starts_with("founders=")) report.founders = parts_of(value);
       if (word.starts_with("members=")) report.members = places_of(value);
@@ -133,7 +135,8 @@ class LeaderScenario {
     for (const SubgroupChange& change : message.changes) {
       text += to + change.name + " " + text_of(change.generation) + " of " +
               text_of_members(change.members) + ", senders " + text_of_members(change.senders) +
-              ", stay " + text_of_members(change.stay) + "\n";
+              ", stay " + text_of_members(change.stay) +
+              (change.anew.empty() ? "" : ", anew " + text_of_members(change.anew)) + "\n";
       for (const SubgroupEnd& end : change.ends) {
         text += "  " + text_of(end.generation) + " ends with";
         for (const std::uint64_t count : end.trim) text += " " + std::to_string(count);

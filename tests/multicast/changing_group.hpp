@@ -99,7 +99,7 @@ class ChangingNode {
       for (const multicast::Delivery& delivery : batch) raw->take(delivery);
     });
     raw->multicast->on_members([raw](const Subgroup& now) {
-      if (raw->generations.empty() && !now.lacks_state) raw->began = now.generation();
+      if (raw->began == 0 && !now.lacks_state) raw->began = now.generation();
       if (!raw->generations.empty() && raw->generations.back().generation() >= now.generation())
         raw->oddity = "was told of an older generation";
       raw->generations.push_back(now);

@@ -133,6 +133,8 @@ class ChangingSeed {
   void check_one(const std::string& topic, const ChangingMember& member) {
     const std::string who = topic + " at node " + std::to_string(member.node);
     ASSERT_EQ(member.oddity, "") << who;
+    const std::string& why = member.multicast->why_left();
+    ASSERT_TRUE(why.empty() || why.ends_with("was removed")) << who << ": " << why;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> next;
     for (const Said& said : member.history) {
       const auto at = next.try_emplace({said.node, said.membership}, said.index).first;
@@ -229,7 +231,7 @@ class ChangingSeed {
     }
   }
 
-  /// Unordered, of those who are gone some may have more than others.
+  /// Unordered, of those who send no more some may have more than others.
   [[nodiscard]] std::vector<Said> what_counts(const ChangingMember& member) {
     std::vector<Said> history = member.history;
     if (!unordered_) return history;
@@ -239,7 +241,11 @@ class ChangingSeed {
   }
   [[nodiscard]] bool still_sends(const ChangingMember& member, const Said& said) {
     const std::vector<Rank> members = nodes_of(member.node, member);
-    if (std::ranges::find(members, said.node) == members.end()) return false;
+    const auto sender = std::ranges::find(members, said.node);
+    const auto place = static_cast<std::uint32_t>(sender - members.begin());
+    if (std::ranges::find(member.multicast->subgroup().senders, place) ==
+        member.multicast->subgroup().senders.end())
+      return false;
     for (const auto& [topic, other] : cluster_[said.node].members)
       if (other->membership == said.membership) return true;
     return false;

@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "multicast/changing_group.hpp"
 #include "support/errors.hpp"
 
@@ -203,6 +205,71 @@ TEST(ChangingSubgroups, OutliveTheMulticastThatIsDestroyed) {
   ChangingMember& again = cluster[1].join("topic", {});
   ASSERT_TRUE(cluster.until([&] { return again.multicast->joined(); }));
   EXPECT_EQ(again.history, a.history);
+}
+
+/// Node 1 has come in, and `end` ends the subgroup for node 0 so long after that. Whether node 1
+/// had been given the state by then is left open, as is whether it is the state of node 0 that it
+/// has.
+void go_on_when_the_only_one_with_the_state_goes(std::uint64_t after_ns,
+                                                 const std::function<void(ChangingGroup&)>& end,
+                                                 int& anew) {
+  ChangingGroup cluster(4);
+  ChangingMember& a = cluster[0].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->joined() && a.send(); }));
+  cluster.world.on(0, [] {});
+  ASSERT_TRUE(cluster.until([&] { return a.history.size() == 1; }));
+  ChangingMember& b = cluster[1].join("topic", {});
+  ChangingMember& c = cluster[2].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return !b.generations.empty(); }));
+  cluster.world.run_for(after_ns);
+  end(cluster);
+  ASSERT_TRUE(cluster.until([&] {
+    return b.multicast->joined() && c.multicast->joined() &&
+           b.multicast->subgroup().members == std::vector<Rank>{1, 2};
+  })) << b.multicast->why_left()
+      << c.multicast->why_left();
+  cluster.world.on(1, [&] { EXPECT_TRUE(b.send()); });
+  const std::size_t before = b.history.size();
+  ASSERT_TRUE(cluster.until([&] { return b.history.size() == before + 1; }));
+  ASSERT_TRUE(cluster.until([&] { return c.history.size() == before + 1; }));
+  EXPECT_EQ(b.history, c.history);
+  EXPECT_EQ(b.began, c.began);
+  if (before == 0) ++anew;
+}
+
+TEST(ChangingSubgroups, BeginAnewForThoseThatAskedForAStateInVain) {
+  int anew = 0;
+  constexpr std::uint64_t kMoments = 40;
+  for (std::uint64_t moment = 0; moment < kMoments; ++moment)
+    go_on_when_the_only_one_with_the_state_goes(
+        moment * 1'000,
+        [](ChangingGroup& cluster) {
+          cluster.world.on(0, [&cluster] { cluster[0].members.clear(); });
+        },
+        anew);
+  EXPECT_GT(anew, 0);
+  EXPECT_LT(anew, static_cast<int>(kMoments));
+}
+
+TEST(ChangingSubgroups, BeginAnewWhenTheOneThatHadTheStateFails) {
+  int anew = 0;
+  constexpr std::uint64_t kMoments = 40;
+  for (std::uint64_t moment = 0; moment < kMoments; ++moment)
+    go_on_when_the_only_one_with_the_state_goes(
+        moment * 1'000, [](ChangingGroup& cluster) { cluster.world.crash(0); }, anew);
+  EXPECT_GT(anew, 0);
+  EXPECT_LT(anew, static_cast<int>(kMoments));
+}
+
+TEST(ChangingSubgroups, TellAJoinerWhyItCannotBeGivenTheState) {
+  ChangingGroup cluster(2);
+  ChangingMember& a = cluster[0].join("topic", {});
+  a.multicast->on_state([]() -> std::vector<std::byte> { throw Error("the disk is full"); },
+                        [](std::span<const std::byte>) {});
+  ASSERT_TRUE(cluster.until([&] { return a.multicast->joined(); }));
+  ChangingMember& b = cluster[1].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return b.multicast->left(); }));
+  EXPECT_TRUE(contains(b.multicast->why_left(), "the disk is full"));
 }
 
 TEST(ChangingSubgroups, AreRefusedWithASentence) {

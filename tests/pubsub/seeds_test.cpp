@@ -21,7 +21,7 @@ struct Said {
   std::uint32_t node = 0;
   std::uint32_t writer = 0;
   std::uint64_t number = 0;
-  friend auto operator<=>(const Said&, const Said&) = default;
+  friend bool operator==(const Said&, const Said&) = default;
 };
 
 /// What one reader was given, from its beginning on.

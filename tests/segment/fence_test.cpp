@@ -105,5 +105,35 @@ TEST_P(SegmentFence, AHolderThatWakesUpLaterChangesNothing) {
   EXPECT_EQ(next.receive_line(), "looked");
 }
 
+/// Holds a lock, leaves its group, and lives on until it is told to end.
+TEST_P(SegmentFence, AMemberThatLeavesGivesItsLockAndLivesOn) {
+  const Process home = start(kHome, serve_all);
+  Process leaver = start(kHolder, [](FencedMember& member, Parent& parent) {
+    auto made = member.space.allocate({.bytes = 64, .placement = Placement::on(kHome)});
+    const Key key = made.outcome(kFencePatienceNs).key;
+    if (!member.space.lock(key).outcome(kFencePatienceNs).ok()) return 1;
+    parent.send_line(std::to_string(key.value));
+    static_cast<void>(parent.receive_line());
+    member.group.leave();
+    if (!run_until(
+            member.group, [&] { return member.group.ended(); }, test::kPatienceMs))
+      return 2;
+    parent.send_line("left");
+    return parent.receive_line() == "end" ? 0 : 3;
+  });
+  Process next = start(kNext, [](FencedMember& member, Parent& parent) {
+    const Key key{std::stoull(parent.receive_line())};
+    auto lock = member.space.lock(key);
+    parent.send_line(lock.outcome(kFencePatienceNs).ok() ? "locked" : lock.describe());
+    return 0;
+  });
+  next.send_line(leaver.receive_line());
+  leaver.send_line("leave");
+  EXPECT_EQ(leaver.receive_line(), "left");
+  EXPECT_EQ(next.receive_line(), "locked");
+  leaver.send_line("end");
+  EXPECT_EQ(leaver.exit_code(), 0);
+}
+
 }  // namespace
 }  // namespace dunlin

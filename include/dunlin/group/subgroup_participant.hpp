@@ -46,6 +46,9 @@ class SubgroupParticipant {
   virtual void take_state(std::span<const std::byte>) {}
 
   // --- of a subgroup that came at run time -------------------------------------------------------
+  /// Whether this part, which has not been given the state, can begin the subgroup without one,
+  /// after finish(): all members that had the state are gone. Else it is told that it has left.
+  [[nodiscard]] virtual bool can_begin_anew() const noexcept { return true; }
   /// This member is in it no more: the last call. `why`: a sentence, empty if this member asked for
   /// it.
   virtual void left(const std::string& /*why*/) {}

@@ -55,6 +55,7 @@ struct Reliability {
 /// Requested by readers. A topic offers what its level stores: volatile_ for unordered and atomic,
 /// transient for volatile_storage, persistent for logged.
 struct Durability {
+  // NOLINTNEXTLINE(readability-identifier-naming): `volatile` is a keyword
   enum class Kind : std::uint8_t { volatile_, transient_local, transient, persistent };
   Kind kind = Kind::volatile_;
   friend bool operator==(const Durability&, const Durability&) = default;

@@ -12,6 +12,7 @@
 namespace dunlin::pubsub {
 
 enum class Extensibility : std::uint8_t {
+  // NOLINTNEXTLINE(readability-identifier-naming): `final` would read as the keyword
   final_,     // all members of a topic have the same type
   appendable  // others may have further members at its end
 };

@@ -136,6 +136,7 @@ class FabricCore {
   void fail_soon(Rank peer, std::string how);
   /// Nothing is taken from the peer any more; true a little before Fabric::failed() says so.
   [[nodiscard]] bool failing(Rank peer) const noexcept { return states_[peer].failing; }
+  [[nodiscard]] bool leaves(Rank peer) const noexcept { return states_[peer].leaves; }
   [[nodiscard]] bool expelled(Rank peer) const noexcept { return states_[peer].expelled; }
 
   // --- for backends: waiting ---------------------------------------------------------------------
@@ -165,6 +166,7 @@ class FabricCore {
     bool parted = false;     // its connection is closed
     bool expelled = false;   // by this member's own decision
     bool announced = false;  // its failure
+    bool leaves = false;     // was expelled because it wanted to go
     bool says_goodbye = false;
     bool touches_nothing = false;  // by its own word
     std::vector<Offer> offers;
@@ -193,7 +195,7 @@ class FabricCore {
   void leave_empty(Rank rank, std::string why);
 
   // failures.cpp
-  void expel(Rank peer, std::string why);
+  void expel(Rank peer, std::string why, Parting how);
   void part_with(Rank peer) noexcept;
   void announce_failure(Rank peer, std::string how);
   void beat() noexcept;

@@ -45,7 +45,7 @@ void FabricCore::fail_soon(Rank peer, std::string how) {
   must_attend();
 }
 
-void FabricCore::expel(Rank peer, std::string why) {
+void FabricCore::expel(Rank peer, std::string why, Parting how) {
   if (peer >= size())
     throw Error("there is no member of rank " + std::to_string(peer) + " to expel from group '" +
                 group() + "': it has ranks 0 to " + std::to_string(size() - 1));
@@ -53,6 +53,7 @@ void FabricCore::expel(Rank peer, std::string why) {
   PeerState& state = states_[peer];
   if (peer == rank() || failing.failed) return;
   failing.failed = state.expelled = true;
+  state.leaves = how == Parting::left;
   failing.failure = std::move(why);
   expelled_.push_back(peer);
   must_drain_ = true;  // what it said, and no handler has taken, is dropped

@@ -13,7 +13,8 @@
 namespace dunlin::shm {
 namespace {
 
-constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+constexpr std::uint64_t kPatienceNs = 100'000'000;
+constexpr std::uint64_t kPatienceWithLeaversNs = 10'000'000'000;
 
 }  // namespace
 
@@ -29,7 +30,8 @@ Fenced ShmBackend::fence(Rank peer) noexcept {
   const Contact& contact = contacts_[peer];
   if (contact.parting) hear_last_word(peer);
   if (core().touches_nothing(peer)) return Fenced::yes;
-  if (contact.parting && now_ns() < contact.parted_ns + kPatienceNs) return Fenced::not_yet;
+  const std::uint64_t patience = core().leaves(peer) ? kPatienceWithLeaversNs : kPatienceNs;
+  if (contact.parting && now_ns() < contact.parted_ns + patience) return Fenced::not_yet;
   const pid_t pid = contact.link.pid;
   if (!contact.process) {
     const bool seen = pid > 0 && pid != getpid();

@@ -97,11 +97,11 @@ std::unique_ptr<Ground> on_mixed(std::uint32_t founders, std::uint32_t nodes, Ho
       });
 }
 
-const bool mixed_grows_in_turn =
+const bool kMixedGrowsInTurn =
     add_grower({"MixedInTurn", [](std::uint32_t founders, std::uint32_t nodes) {
                   return on_mixed(founders, nodes, in_turn);
                 }});
-const bool mixed_grows_in_pairs =
+const bool kMixedGrowsInPairs =
     add_grower({"MixedInPairs", [](std::uint32_t founders, std::uint32_t nodes) {
                   return on_mixed(founders, nodes, in_pairs);
                 }});

@@ -235,12 +235,12 @@ TEST(ByDevice, WhatIsWithdrawnIsLetGoWhenAllThatWasAskedOfItHasCome) {
   std::uint64_t word = 0;
   ASSERT_TRUE(peer.fabric->post(read(1, peer.box.id(), 0, &word, 8)).all());
   ASSERT_TRUE(peer.fabric->post(peer.word()).all());
-  peer.say({.kind = EntryKind::withdraw, .region = 300});
+  peer.say({.kind = EntryKind::withdraw, .region = test::kTheirNumber});
   EXPECT_TRUE(peer.heard(EntryKind::let_go).empty());
   peer.reach.done[1] = 1;  // the read, and not yet the write
   peer.fabric->poll();
   ASSERT_EQ(peer.heard(EntryKind::let_go).size(), 1U);
-  EXPECT_EQ(peer.heard(EntryKind::let_go)[0].region, 300U);
+  EXPECT_EQ(peer.heard(EntryKind::let_go)[0].region, test::kTheirNumber);
 }
 
 /// A peer that beats, but does not answer, is not silent: so there is a limit.
@@ -276,10 +276,12 @@ TEST(ByDevice, APeerThatWithdrawsFasterThanIsLetGoHasALimit) {
   words.encode(said.data());
   std::uint32_t rounds = 0;
   for (; rounds < 10'000 && !peer.fabric->failed(1); ++rounds)
-    peer.say(FrameBuilder()
-                 .add({.kind = EntryKind::announce, .region = 1000 + rounds, .value = 64}, said)
-                 .add({.kind = EntryKind::withdraw, .region = 1000 + rounds})
-                 .frame());
+    peer.say(
+        FrameBuilder()
+            .add({.kind = EntryKind::announce, .region = 4 * kMaxRegions + rounds, .value = 64},
+                 said)
+            .add({.kind = EntryKind::withdraw, .region = 4 * kMaxRegions + rounds})
+            .frame());
   peer.expect_failed("withdraws more");
   EXPECT_EQ(rounds, kMaxRegions + kMaxRetiredRegions + 1);
 }

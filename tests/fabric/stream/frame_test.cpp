@@ -35,9 +35,9 @@ Bytes one(const EntryHead& head, const Bytes& payload = {}) {
 TEST(Frame, IsReadAsItWasWritten) {
   const Bytes text = bytes_of("some text");
   FrameBuilder builder;
-  builder.add({.kind = EntryKind::put, .region = 256, .value = 3}, text)
-      .add({.kind = EntryKind::write, .flags = kAsks, .region = 257, .value = 13}, text)
-      .add({.kind = EntryKind::read, .bytes = 99, .region = 256, .ticket = 7, .value = 5})
+  builder.add({.kind = EntryKind::put, .region = kMaxRegions, .value = 3}, text)
+      .add({.kind = EntryKind::write, .flags = kAsks, .region = kMaxRegions + 1, .value = 13}, text)
+      .add({.kind = EntryKind::read, .bytes = 99, .region = kMaxRegions, .ticket = 7, .value = 5})
       .add({.kind = EntryKind::message, .channel = 9}, {})
       .add({.kind = EntryKind::former, .flags = kGone, .ticket = 4})
       .add({.kind = EntryKind::beat});
@@ -79,7 +79,8 @@ TEST(Frame, HasTheBytesThatItsPageShows) {
 
 TEST(Frame, KeepsTheWordsOfAWriteWhole) {
   for (std::uint64_t offset = 0; offset < 16; ++offset) {
-    const Bytes frame = one({.kind = EntryKind::write, .region = 256, .value = offset}, Bytes(24));
+    const Bytes frame =
+        one({.kind = EntryKind::write, .region = kMaxRegions, .value = offset}, Bytes(24));
     FrameReader reader(frame);
     Entry entry;
     ASSERT_TRUE(reader.next(entry));
@@ -93,7 +94,7 @@ TEST(Frame, LeavesNothingOfWhatWasInItsBufferBefore) {
     for (const std::uint64_t offset : {0U, 3U, 7U}) {
       const EntryHead head{.kind = EntryKind::write,
                            .bytes = static_cast<std::uint32_t>(bytes),
-                           .region = 256,
+                           .region = kMaxRegions,
                            .value = offset};
       Bytes buffer(entry_bytes(head), std::byte{0xee});
       std::byte* const payload = begin_entry(buffer.data(), head);
@@ -118,8 +119,8 @@ TEST(Frame, MayNotBeEmptyNorTooLongNorEndInsideAWord) {
 
 TEST(Frame, CutAnywhereIsGarbageOrShorter) {
   FrameBuilder builder;
-  builder.add({.kind = EntryKind::put, .region = 256, .value = 3}, Bytes(50))
-      .add({.kind = EntryKind::fetch_add, .region = 256, .value = 8}, Bytes(8))
+  builder.add({.kind = EntryKind::put, .region = kMaxRegions, .value = 3}, Bytes(50))
+      .add({.kind = EntryKind::fetch_add, .region = kMaxRegions, .value = 8}, Bytes(8))
       .add({.kind = EntryKind::beat});
   const std::size_t ends[] = {80, 112, 136};
   ASSERT_EQ(builder.frame().size(), ends[2]);
@@ -153,12 +154,14 @@ TEST(Frame, KeepsToTheRulesOfEachKind) {
   EXPECT_TRUE(is_garbage(one({.kind = EntryKind::message, .channel = kMaxChannels})));
   EXPECT_TRUE(is_garbage(one({.kind = EntryKind::message}, Bytes(kMaxMessageBytes + 1))));
   EXPECT_FALSE(is_garbage(one({.kind = EntryKind::message}, Bytes(kMaxMessageBytes))));
-  EXPECT_TRUE(is_garbage(one({.kind = EntryKind::fetch_add, .region = 256}, Bytes(16))));
-  EXPECT_TRUE(is_garbage(one({.kind = EntryKind::compare_swap, .region = 256}, Bytes(8))));
-  EXPECT_TRUE(is_garbage(one({.kind = EntryKind::fetch_add, .region = 256, .ticket = 1}, Bytes(8))))
+  EXPECT_TRUE(is_garbage(one({.kind = EntryKind::fetch_add, .region = kMaxRegions}, Bytes(16))));
+  EXPECT_TRUE(is_garbage(one({.kind = EntryKind::compare_swap, .region = kMaxRegions}, Bytes(8))));
+  EXPECT_TRUE(
+      is_garbage(one({.kind = EntryKind::fetch_add, .region = kMaxRegions, .ticket = 1}, Bytes(8))))
       << "a ticket for an answer that is not asked for";
   EXPECT_TRUE(is_garbage(one({.kind = EntryKind::bytes, .flags = kGone}, Bytes(8))));
-  EXPECT_TRUE(is_garbage(one({.kind = EntryKind::put, .flags = kGone, .region = 256}, Bytes(8))));
+  EXPECT_TRUE(
+      is_garbage(one({.kind = EntryKind::put, .flags = kGone, .region = kMaxRegions}, Bytes(8))));
   EXPECT_TRUE(is_garbage(one({.kind = EntryKind::hello}, Bytes(sizeof(Hello) + 8))));
   EXPECT_FALSE(is_garbage(one({.kind = EntryKind::hello}, Bytes(sizeof(Hello)))));
 }
@@ -169,7 +172,7 @@ TEST(Frame, HoldsTheLongestAnnouncement) {
   const Announcement words{.generation = 5, .layout_hash = 6, .name = name, .layout_text = text};
   Bytes said(words.bytes());
   words.encode(said.data());
-  const Bytes frame = one({.kind = EntryKind::announce, .region = 256, .value = 64}, said);
+  const Bytes frame = one({.kind = EntryKind::announce, .region = kMaxRegions, .value = 64}, said);
   EXPECT_LE(frame.size(), kMinFrameBytes);
   const auto all = read_all(frame);
   ASSERT_EQ(all.size(), 1U);

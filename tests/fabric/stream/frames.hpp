@@ -56,7 +56,7 @@ inline void add_any(FrameBuilder& builder, std::minstd_rand& random) {
     for (std::byte& byte : made) byte = static_cast<std::byte>(random());
     return made;
   };
-  const std::uint32_t region = 256 + (below(8) == 0 ? below(3) : 0);
+  const std::uint32_t region = kMaxRegions + (below(8) == 0 ? below(3) : 0);
   const std::uint64_t offset = below(below(8) == 0 ? 300 : 180);
   const std::uint8_t asks = below(2) == 0 ? kAsks : 0;
   switch (static_cast<EntryKind>(2 + below(14))) {
@@ -105,11 +105,12 @@ inline void add_any(FrameBuilder& builder, std::minstd_rand& random) {
       const Announcement words{.generation = 1 + below(3), .layout_hash = 0, .name = "box"};
       Bytes said(words.bytes());
       words.encode(said.data());
-      builder.add({.kind = EntryKind::announce, .region = 256 + below(600), .value = 64}, said);
+      builder.add({.kind = EntryKind::announce, .region = kMaxRegions + below(600), .value = 64},
+                  said);
       break;
     }
     case EntryKind::withdraw:
-      builder.add({.kind = EntryKind::withdraw, .region = 256 + below(600)});
+      builder.add({.kind = EntryKind::withdraw, .region = kMaxRegions + below(600)});
       break;
     case EntryKind::placed:
       builder.add({.kind = EntryKind::placed, .value = below(4)});

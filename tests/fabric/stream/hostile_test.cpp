@@ -10,7 +10,7 @@ using test::Bytes;
 using test::FrameBuilder;
 using test::ScriptedPeer;
 
-constexpr std::uint32_t kBox = 256;
+constexpr std::uint32_t kBox = kMaxRegions;
 
 TEST(HostilePeer, IsHeardOnlyAfterItHasProvedWhoItIs) {
   const Hello right = ScriptedPeer::right_hello();
@@ -165,16 +165,16 @@ TEST(HostilePeer, CannotAnnounceWhatIsNoRegion) {
     peer.say({.kind = EntryKind::announce, .region = number, .value = bytes}, payload);
     peer.expect_failed("announced");
   };
-  refused(300, 0, {.generation = 1, .name = "box"});
-  refused(300, kMaxRegionBytes + 1, {.generation = 1, .name = "box"});
-  refused(255, 64, {.generation = 1, .name = "box"});
-  refused(300, 64, {.generation = 1, .name = "b\x01x"});
+  refused(test::kTheirNumber, 0, {.generation = 1, .name = "box"});
+  refused(test::kTheirNumber, kMaxRegionBytes + 1, {.generation = 1, .name = "box"});
+  refused(kMaxRegions - 1, 64, {.generation = 1, .name = "box"});
+  refused(test::kTheirNumber, 64, {.generation = 1, .name = "b\x01x"});
   ScriptedPeer twice;
   twice.announce_theirs();
   twice.announce_theirs();
   twice.expect_failed("twice");
   ScriptedPeer never;
-  never.say({.kind = EntryKind::withdraw, .region = 300});
+  never.say({.kind = EntryKind::withdraw, .region = test::kTheirNumber});
   never.expect_failed("not announced");
 }
 

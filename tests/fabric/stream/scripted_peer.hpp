@@ -16,6 +16,9 @@
 /// A fabric of rank 0 whose one peer is the test: it says what it likes, and sees every frame.
 namespace dunlin::stream::test {
 
+/// Of a region of the peer's: its first announcement at some place.
+inline constexpr std::uint32_t kTheirNumber = kMaxRegions + 44;
+
 class ScriptedTransport final : public Transport {
  public:
   std::deque<Bytes> incoming;
@@ -101,19 +104,19 @@ class ScriptedPeer {
   void say(const EntryHead& head, const Bytes& payload = {}) {
     say(FrameBuilder().add(head, payload).frame());
   }
-  /// A region here that the peer knows as number 256.
+  /// A region here that the peer knows as number kMaxRegions.
   Region announce_box() {
     Region box = fabric->allocate({.name = "box", .bytes = kBytes});
     fabric->announce(box);
     fabric->poll();
     return box;
   }
-  /// And the peer's of the same name, as its number 300 and of the same size.
+  /// And the peer's of the same name, of the same size.
   void announce_theirs() {
     const Announcement words{.generation = 1, .layout_hash = 0, .name = "box"};
     Bytes payload(words.bytes());
     words.encode(payload.data());
-    say({.kind = EntryKind::announce, .region = 300, .value = kBytes}, payload);
+    say({.kind = EntryKind::announce, .region = kTheirNumber, .value = kBytes}, payload);
   }
   /// All entries of that kind that were sent to the peer so far.
   [[nodiscard]] std::vector<EntryHead> heard(EntryKind kind) const {

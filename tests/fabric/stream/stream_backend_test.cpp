@@ -11,7 +11,7 @@ namespace {
 using test::Bytes;
 using test::ScriptedPeer;
 
-constexpr std::uint32_t kTheirs = 300;
+constexpr std::uint32_t kTheirs = test::kTheirNumber;
 
 std::vector<EntryHead> in_frame(const Bytes& frame) {
   std::vector<EntryHead> all;
@@ -85,8 +85,9 @@ TEST(StreamBackend, AnswersEvenWithoutABufferAndInOrder) {
   Pair pair;
   pair.transport->free_buffers = 0;
   for (std::uint32_t ticket = 0; ticket < 3; ++ticket)
-    pair.say({.kind = EntryKind::fetch_add, .flags = kAsks, .region = 256, .ticket = ticket},
-             Bytes(8, std::byte{1}));
+    pair.say(
+        {.kind = EntryKind::fetch_add, .flags = kAsks, .region = kMaxRegions, .ticket = ticket},
+        Bytes(8, std::byte{1}));
   const Region more = pair.fabric->allocate({.name = "more", .bytes = 64});
   pair.fabric->announce(more);
   pair.fabric->poll();
@@ -108,7 +109,7 @@ TEST(StreamBackend, AsksForNoMoreOfALongReadThanItsWindow) {
   const Announcement words{.generation = 1, .layout_hash = 0, .name = "wide"};
   Bytes said(words.bytes());
   words.encode(said.data());
-  pair.say({.kind = EntryKind::announce, .region = 301, .value = kLong}, said);
+  pair.say({.kind = EntryKind::announce, .region = test::kTheirNumber + 1, .value = kLong}, said);
   Bytes target(kLong + 8, std::byte{9});
   Completion done;
   ASSERT_TRUE(pair.fabric->post(read(1, wide.id(), 0, target.data(), kLong).notify(done)).all());
@@ -140,7 +141,7 @@ struct LongPair : Pair {
     const Announcement words{.generation = 1, .layout_hash = 0, .name = "wide"};
     Bytes said(words.bytes());
     words.encode(said.data());
-    say({.kind = EntryKind::announce, .region = 301, .value = kLong}, said);
+    say({.kind = EntryKind::announce, .region = test::kTheirNumber + 1, .value = kLong}, said);
     transport->outgoing.clear();
     transport->free_buffers = 2;
   }
