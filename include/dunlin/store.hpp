@@ -123,7 +123,7 @@ class Store {
 
   // --- many keys: StoreBatch (several calls at once), StoreScan (all members' entries) -----------
   /// Calls `see` for the entries of this member's part, each of which was there at some moment of
-  /// the call. `see` must not use the store.
+  /// the call; once for each key that stays during the call. `see` must not use the store.
   void for_each_local(const std::function<void(const StoreEntry& entry)>& see) const;
 
   // --- progress ----------------------------------------------------------------------------------

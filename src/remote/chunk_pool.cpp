@@ -35,6 +35,7 @@ struct ChunkPool::State {
   struct Home {
     enum class Doing : std::uint8_t { nothing, look, clear, take, adopt };
     Doing doing = Doing::nothing;
+    bool posted_step = false;   // what is being done has been posted
     bool wanted = false;        // allocate() found nothing
     bool full = false;          //
     std::vector<Chunk> chunks;  // that this process holds
@@ -166,7 +167,7 @@ std::size_t ChunkPool::poll_part() {
   for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
     State::Home& home = state_->homes[rank];
     while (home.done.finished()) {
-      if (home.doing != State::Home::Doing::nothing) state_->end_step(home);
+      if (std::exchange(home.posted_step, false)) state_->end_step(home);
       if (!state_->begin_step(rank, home)) break;
       ++done;
     }
@@ -176,7 +177,9 @@ std::size_t ChunkPool::poll_part() {
 
 Refusal ChunkPool::State::post(Home& home, const Operation& operation) noexcept {
   home.done.reset();
-  return fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
+  const Refusal refusal = fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
+  home.posted_step = refusal == Refusal::none;
+  return refusal;
 }
 
 /// Returns whether it posted anything.
@@ -277,6 +280,7 @@ void ChunkPool::members_changed() {
     State::Home& home = state.homes[rank];
     state.fabric.abandon(home.done);
     home.doing = State::Home::Doing::nothing;
+    home.posted_step = false;
     home.wanted = false;
     home.full = true;
     home.chunks.clear();

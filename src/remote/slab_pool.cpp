@@ -47,6 +47,7 @@ struct SlabPool::State {
   struct Home {
     enum class Doing : std::uint8_t { nothing, look, clear, scan, try_take, take, adopt };
     Doing doing = Doing::nothing;
+    bool posted_step = false;                           // what is being done has been posted
     std::uint32_t wanted = kNoClass;                    // allocate() found nothing
     std::uint32_t searched = 0;                         // slabs, for what is wanted
     bool no_slabs = false;                              // when it was asked last
@@ -270,7 +271,7 @@ std::size_t SlabPool::poll_part() {
   for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
     State::Home& home = state_->homes[rank];
     while (home.done.finished()) {
-      if (home.doing != State::Home::Doing::nothing) state_->end_step(home);
+      if (std::exchange(home.posted_step, false)) state_->end_step(home);
       if (!state_->begin_step(rank, home)) break;
       ++done;
     }
@@ -280,7 +281,9 @@ std::size_t SlabPool::poll_part() {
 
 Refusal SlabPool::State::post(Home& home, const Operation& operation) noexcept {
   home.done.reset();
-  return fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
+  const Refusal refusal = fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
+  home.posted_step = refusal == Refusal::none;
+  return refusal;
 }
 
 void SlabPool::State::satisfied(Home& home) noexcept { home.wanted = kNoClass; }
@@ -360,6 +363,7 @@ bool SlabPool::State::begin_scan(Rank rank, Home& home) noexcept {
     return false;
   }
   home.doing = Home::Doing::scan;
+  home.posted_step = true;
   return true;
 }
 
@@ -429,9 +433,7 @@ void SlabPool::State::end_step(Home& home) {
       return;
     case Doing::adopt:
       return adopt(home);
-    case Doing::try_take:  // not posted yet
-      home.doing = Doing::try_take;
-      return;
+    case Doing::try_take:
     case Doing::nothing:
       return;
   }
@@ -463,6 +465,7 @@ void SlabPool::members_changed() {
     State::Home& home = state.homes[rank];
     state.fabric.abandon(home.done);
     home.doing = State::Home::Doing::nothing;
+    home.posted_step = false;
     home.wanted = kNoClass;
     home.full = UINT64_MAX;
     home.slabs.clear();

@@ -43,7 +43,7 @@ bool State::locked(StoreOperation& op) noexcept {
   }
   ++seen.lock_waits;
   work.stage = Stage::lock;
-  look_again_soon();
+  begin_rest(work.rest);
   return false;
 }
 
@@ -227,7 +227,6 @@ void State::build_out_of_place(Work& work) noexcept {
   remote::SlabPool& pool = pool_of(location);
   fill_head(work, incarnation, location);
   work.new_slot = {work.hash, slot_word::make(SlotType::entry, incarnation, location, bytes)};
-  work.has_entry_block = false;
 
   const Operation entry = put(work.home, pool.region(), location.offset, work.out.data(), bytes);
   const bool late = is_injected(FaultInjection::entry_after_slot);
@@ -246,7 +245,6 @@ void State::build_out_of_place(Work& work) noexcept {
     work.add(
         write(work.home, region_of(work.vacant), work.vacant.offset, &work.new_slot, kSlotBytes));
   } else {
-    work.has_bucket_block = false;
     work.new_bucket = {};
     work.new_bucket.slots[0] = work.new_slot;
     const std::uint64_t at = work.bucket_block.offset;

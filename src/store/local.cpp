@@ -31,33 +31,44 @@ std::byte* State::own_bucket(std::uint64_t link) noexcept {
   return location.large || block_bytes(location) < sizeof(Bucket) ? nullptr : own_entry(location);
 }
 
-/// Calls with each entry of one bucket that can be read whole.
-void State::see_bucket(const std::byte* bucket,
+/// Calls with each entry of one bucket. What is under way there need not end for that: a former
+/// entry is whole, and the key's, until its slot is switched, and an entry that is half written
+/// will hold its redo record's content, and nothing else.
+void State::see_bucket(const std::byte* main, const std::byte* bucket,
                        const std::function<void(const StoreEntry&)>& see_entry) {
-  Image image;
+  Image image, record;
   for (std::size_t i = 0; i < kSlots; ++i)
     for (int tries = 0; tries < kTries; ++tries) {
+      const std::uint64_t lock = word_of(main + kLockAt);
       const std::uint64_t word = word_of(bucket + i * kSlotBytes + kWordBytes);
       if (slot_word::type_of(word) != SlotType::entry) break;
       const Location location = slot_word::location_of(word);
       const std::byte* const entry = own_entry(location);
       if (entry == nullptr) break;
+      const std::size_t block = block_bytes(location);
       image.reserve(kEntryHeadBytes);
       memory::fetch(image.data(), entry, kEntryHeadBytes);
       EntryHead head = head_of(image.data());
-      if (!is_sound(head) || entry_bytes(head) > block_bytes(location)) continue;
-      const std::size_t bytes = entry_bytes(head);
+      const std::size_t bytes = is_sound(head) ? std::min(entry_bytes(head), block) : block;
       image.reserve(bytes);
       memory::fetch(image.data(), entry, bytes);
       head = head_of(image.data());
-      const bool whole =
-          state_of(head.guard) == EntryState::live && is_sound(head) &&
-          entry_bytes(head) == bytes &&
-          slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(word) &&
-          checksum_of(image.data(), head, location) == head.checksum;
-      if (!whole) continue;
-      see_entry({.key = {image.data() + kEntryHeadBytes, head.key_bytes},
-                 .value = {image.data() + kEntryHeadBytes + head.key_bytes, head.value_bytes},
+      if (slot_word::lossy(incarnation_of(head.guard)) != slot_word::lossy_of(word)) continue;
+      if (state_of(head.guard) == EntryState::dead) break;
+      if (state_of(head.guard) == EntryState::unused) continue;
+      const std::byte* whole = image.data();
+      if (!is_sound(head) || entry_bytes(head) > bytes ||
+          checksum_of(image.data(), head, location) != head.checksum) {
+        std::size_t redone = 0;
+        whole = redo_of(lock_word::owner_of(lock), word, head, record, redone);
+        // With one lock from the first look to the last, the record is of what was half written.
+        if (whole == nullptr || lock == 0 || word_of(main + kLockAt) != lock) continue;
+        head = head_of(whole);
+      }
+      const std::span key(whole + kEntryHeadBytes, head.key_bytes);
+      if (hash_of(key) != word_of(bucket + i * kSlotBytes)) continue;
+      see_entry({.key = key,
+                 .value = {whole + kEntryHeadBytes + head.key_bytes, head.value_bytes},
                  .version = head.version,
                  .ttl_ns = ttl_of(fabric.rank(), head.expiry_ns)});
       break;
@@ -69,9 +80,10 @@ void State::for_each_local(const std::function<void(const StoreEntry& entry)>& s
     if (entry.ttl_ns != 0) see_entry(entry);
   };
   for (std::uint64_t number = 0; number < main_headers; ++number) {
-    const std::byte* bucket = index.memory().data() + main_header_at(number);
+    const std::byte* const main = index.memory().data() + main_header_at(number);
+    const std::byte* bucket = main;
     for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
-      see_bucket(bucket, if_alive);
+      see_bucket(main, bucket, if_alive);
       bucket = own_bucket(word_of(bucket + kLinkAt));
     }
   }
@@ -95,7 +107,8 @@ void State::reap() noexcept {
   if (reaper != nullptr && !reaper->finished()) return;
   const std::uint64_t end_at = reap_at + std::min(kReapedAtOnce, main_headers);
   for (; reap_at < end_at; ++reap_at) {
-    const std::byte* bucket = index.memory().data() + main_header_at(reap_at % main_headers);
+    const std::byte* const main = index.memory().data() + main_header_at(reap_at % main_headers);
+    const std::byte* bucket = main;
     bool reaping = false;
     for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
       // Its head alone says whether an entry has expired; the erasing looks closer.
@@ -106,7 +119,7 @@ void State::reap() noexcept {
         if (entry == nullptr) continue;
         const std::uint64_t expiry = word_of(entry + offsetof(EntryHead, expiry_ns));
         if (expiry == 0 || ttl_of(fabric.rank(), expiry) != 0) continue;
-        see_bucket(bucket, [&](const StoreEntry& seen_entry) {
+        see_bucket(main, bucket, [&](const StoreEntry& seen_entry) {
           if (reaping || seen_entry.ttl_ns != 0) return;
           if (reaper == nullptr) reaper = std::make_unique<StoreOperation>(*store);
           reaping = true;

@@ -114,8 +114,8 @@ bool State::look_again(StoreOperation& op) noexcept {
   }
   ++work.tries;
   begin_lookup(work);
-  if (work.tries % kTriesAtOnce != 0) return true;
-  look_again_soon();
+  if (work.tries < kTriesAtOnce) return true;
+  begin_rest(work.rest);
   return false;
 }
 

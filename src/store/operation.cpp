@@ -47,6 +47,7 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
   work.redo_record = Work::kNoRecord;
   work.steps = work.posted = 0;
   work.tries = 0;
+  work.rest = {};
   work.asked_for = 0;
   work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
   if (work.key_bytes > 0) std::memcpy(work.key.data(), bytes.data(), work.key_bytes);
@@ -67,6 +68,7 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
 }
 
 void State::advance(StoreOperation& op) noexcept {
+  if (rests(op.work_->rest)) return;
   for (int steps = 0; steps < kStepsAtOnce; ++steps) {
     if (op.completion_.failed()) {
       end(op, Status::lost);
@@ -213,7 +215,7 @@ void State::clean_up(StoreOperation& op) noexcept {
     return look_again_soon();
   }
   release_record(work);
-  cancel_blocks(work);
+  if (!in_commit || work.posted == 0) cancel_blocks(work);
   if (fault(work.home) != Status::ok || !(work.locked || stage == Stage::locked)) return;
   if (is_injected(FaultInjection::given_up_lock_stays)) return;
   mends.push_back({work.home, work.main_offset + kLockAt, work.lock_word});

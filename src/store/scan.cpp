@@ -48,6 +48,7 @@ void State::begin(StoreScan& scan, StoreCursor from) noexcept {
   work.number = from & 0xffffffffffff;
   work.left = std::max(scan.options_.buckets, 1U);
   work.tries = 0;
+  work.rest = {};
   work.posted = 0;
   work.found.clear();
   work.bytes.clear();
@@ -68,6 +69,7 @@ bool State::end(StoreScan& scan, Status status) noexcept {
 }
 
 void State::advance(StoreScan& scan) noexcept {
+  if (rests(scan.work_->rest)) return;
   for (int steps = 0; steps < kStepsAtOnce; ++steps) {
     if (scan.completion_.failed()) {
       end(scan, Status::lost);
@@ -211,8 +213,8 @@ bool State::scan_entries_read(StoreScan& scan) noexcept {
   if (work.pending == 0) return scan_next(scan);
   ++seen.read_again;
   work.stage = ScanStage::bucket;
-  if (++work.tries % kTriesAtOnce != 0) return true;
-  look_again_soon();
+  if (++work.tries < kTriesAtOnce) return true;
+  begin_rest(work.rest);
   return false;
 }
 

@@ -37,6 +37,7 @@ struct ScanWork {
   std::uint64_t number = 0;  // of the main header
   std::uint32_t left = 0;    // main headers of this step
   std::uint32_t tries = 0;
+  Rest rest;
   std::uint32_t buckets = 0;  // of the chain
   Place bucket;               // that is read: the offset alone
   std::uint32_t pending = 0;  // a bit for each slot that is not done with

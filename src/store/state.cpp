@@ -163,6 +163,21 @@ std::uint64_t State::ttl_of(Rank home, std::uint64_t expiry_ns) const noexcept {
 
 void State::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAgainNs); }
 
+void State::begin_rest(Rest& rest) noexcept {
+  rest.until_ns = fabric.now_ns() + rest.next_ns();
+  fabric.wake_at(rest.until_ns);
+}
+
+bool State::rests(Rest& rest) noexcept {
+  if (rest.until_ns == 0) return false;
+  if (fabric.now_ns() >= rest.until_ns) {
+    rest.until_ns = 0;
+    return false;
+  }
+  fabric.wake_at(rest.until_ns);
+  return true;
+}
+
 // --- works ---------------------------------------------------------------------------------------
 
 std::unique_ptr<Work> State::take_work() {

@@ -89,6 +89,8 @@ struct State final : remote::Part {
   /// How long an entry with this expiry has to live; 0: it has expired.
   [[nodiscard]] std::uint64_t ttl_of(Rank home, std::uint64_t expiry_ns) const noexcept;
   void look_again_soon() noexcept;
+  void begin_rest(Rest& rest) noexcept;
+  [[nodiscard]] bool rests(Rest& rest) noexcept;
 
   // --- the own part: local.cpp, repair.cpp -------------------------------------------------------
   std::size_t poll_part() override;
@@ -102,7 +104,8 @@ struct State final : remote::Part {
   void free_later(const Location& location);
   [[nodiscard]] StoreStatistics statistics() const;
   void for_each_local(const std::function<void(const StoreEntry& entry)>& see);
-  void see_bucket(const std::byte* bucket, const std::function<void(const StoreEntry&)>& see);
+  void see_bucket(const std::byte* main, const std::byte* bucket,
+                  const std::function<void(const StoreEntry&)>& see);
   /// Of the own memory; null if there is none.
   [[nodiscard]] std::byte* own_entry(const Location& location) noexcept;
   [[nodiscard]] std::byte* own_bucket(std::uint64_t link) noexcept;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace dunlin::store {
 
 /// An operation whose steps end at once, as on shm, takes so many and then lets others poll.
 inline constexpr int kStepsAtOnce = 4096;
-/// Attempts at an entry that is being written before others may poll.
+/// Attempts at an entry that is being written before the next ones rest.
 inline constexpr std::uint32_t kTriesAtOnce = 32;
 /// No chain is as long; a peer could write a circle.
 inline constexpr std::uint32_t kMostBuckets = 1U << 16;
@@ -75,6 +76,21 @@ class Image {
   std::size_t lines_ = 1;
 };
 
+/// Between attempts at what another member has locked, or is writing, longer each time: the queue
+/// to the home is not only for those that wait, but also for those that agree on a death. No two
+/// are equally long, so that none falls into step with what others do now and then.
+struct Rest {
+  static constexpr std::uint64_t kShortestNs = 500;
+  static constexpr std::uint32_t kMostDoublings = 7;
+  static constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+  std::uint64_t until_ns = 0;
+  std::uint32_t times = 0;
+  [[nodiscard]] std::uint64_t next_ns() noexcept {
+    const std::uint64_t least = kShortestNs << std::min(times, kMostDoublings);
+    return least + (least * (++times * kGoldenRatio >> 56) >> 8);
+  }
+};
+
 /// A slot or link word: in the index, or in an indirect header.
 struct Place {
   bool indirect = false;
@@ -115,6 +131,7 @@ struct Work {
   std::uint64_t chain_version = 0;
   std::uint32_t buckets = 0;
   std::uint32_t tries = 0;
+  Rest rest;
   std::array<Place, kSlots> places{};
   Place vacant;
   Place slot;

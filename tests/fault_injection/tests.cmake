@@ -49,6 +49,6 @@ if(NOT DUNLIN_SANITIZE)
                 entry_after_slot moved_is_not_marked dead_is_not_marked redo_is_left_out dead_lock_stays given_up_lock_stays)
     add_test(NAME fault_injection.store.${fault}
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreInSimulator.*:StoreDeath.AChange*)
-    set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "Failure" TIMEOUT 300)
+    set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
   endforeach()
 endif()

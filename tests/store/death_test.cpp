@@ -22,8 +22,9 @@ using remote::Status;
 
 class Mortals {
  public:
-  explicit Mortals(std::uint32_t members, std::uint32_t homes = 1)
-      : world(network(), members, 1), nodes(members) {
+  explicit Mortals(std::uint32_t members, std::uint32_t homes = 1,
+                   const sim::Profile& profile = network())
+      : world(profile, members, 1), nodes(members) {
     StoreOptions options = test::small_store();
     options.memory_bytes = kMinStoreBytes;
     options.expected_keys = 8;
@@ -47,9 +48,17 @@ class Mortals {
     slow.bandwidth_bytes_per_ns = 0.1;
     return slow;
   }
+  /// Lines arrive in any order, too.
+  static sim::Profile shuffling() {
+    sim::Profile wild = network();
+    wild.ordered_placement = false;
+    wild.jitter = 0.9;
+    return wild;
+  }
   Store& at(Rank rank) { return *nodes[rank].store; }
   Status end_of(StoreOperation& operation) {
-    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000)) << "hangs";
+    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000))
+        << "STO-4, STO-5: hangs";
     return operation.status();
   }
   std::string get(Rank by, std::string_view key) {
@@ -77,6 +86,41 @@ struct CutOff {
   std::string before, after;  // the value; "-": the key is absent
 };
 
+/// What the home sees of "key" in its own part, without waiting for anybody.
+std::string seen_at_home(Mortals& mortals) {
+  std::string seen = "-";
+  mortals.at(0).for_each_local([&](const StoreEntry& entry) {
+    const std::string_view key(reinterpret_cast<const char*>(entry.key.data()), entry.key.size());
+    if (key != "key") return;
+    EXPECT_EQ(seen, "-") << "STO-2: twice";
+    seen.assign(reinterpret_cast<const char*>(entry.value.data()), entry.value.size());
+  });
+  return seen;
+}
+
+/// A change of "key" by member 2, looked at from the moment on: whole, or not at all, and never
+/// taken back.
+void check_under_way(const CutOff& change, std::uint64_t moment, std::uint64_t& early) {
+  Mortals mortals(3, 1, moment % 2'000 == 0 ? Mortals::network() : Mortals::shuffling());
+  if (change.before != "-") mortals.put(1, "key", change.before);
+  EXPECT_EQ(mortals.get(2, "key"), change.before);
+  auto op =
+      change.after == "-" ? mortals.at(2).erase("key") : mortals.at(2).put("key", change.after);
+  mortals.world.run_for(moment);
+  const std::string at_home = seen_at_home(mortals);
+  EXPECT_TRUE(at_home == change.before || at_home == change.after)
+      << "STO-3: " << change.name << " " << moment;
+  if (at_home == change.after && !op.finished()) ++early;
+  const std::string got = mortals.get(1, "key");
+  EXPECT_TRUE(got == change.before || got == change.after)
+      << "STO-3: " << change.name << " " << moment;
+  EXPECT_TRUE(at_home == change.before || got == change.after)
+      << "STO-1: " << change.name << " " << moment;
+  mortals.end_of(op);
+  EXPECT_EQ(seen_at_home(mortals), change.after);
+  EXPECT_EQ(mortals.get(1, "key"), change.after);
+}
+
 /// A change of "key" by member 2, cut off at each moment: the others see it whole, or not at all.
 void check_all_moments(const CutOff& change, std::uint64_t& completed, std::uint64_t& undone,
                        std::uint64_t& repaired) {
@@ -89,12 +133,20 @@ void check_all_moments(const CutOff& change, std::uint64_t& completed, std::uint
           change.after == "-" ? mortals.at(2).erase("key") : mortals.at(2).put("key", change.after);
       mortals.world.run_for(moment);
       mortals.world.crash(2);
+      const std::string at_home = seen_at_home(mortals);
+      EXPECT_TRUE(at_home == change.before || at_home == change.after)
+          << "STO-3: " << change.name << " " << moment;
       const std::string seen = mortals.get(1, "key");  // never waits for the dead member's lock
-      EXPECT_TRUE(seen == change.before || seen == change.after) << change.name << " " << moment;
+      EXPECT_TRUE(seen == change.before || seen == change.after)
+          << "STO-4: " << change.name << " " << moment;
+      EXPECT_TRUE(at_home == change.before || seen == change.after)
+          << "STO-1: " << change.name << " " << moment;
       mortals.put(1, "other", "value");
       const std::string left = mortals.get(0, "key");
-      EXPECT_TRUE(left == change.before || left == change.after) << change.name << " " << moment;
-      EXPECT_TRUE(seen == change.before || left == change.after) << change.name << " " << moment;
+      EXPECT_TRUE(left == change.before || left == change.after)
+          << "STO-4: " << change.name << " " << moment;
+      EXPECT_TRUE(seen == change.before || left == change.after)
+          << "STO-1: " << change.name << " " << moment;
       ++(left == change.after ? completed : undone);
       mortals.put(1, "key", "next");
       EXPECT_EQ(mortals.get(0, "key"), "next");
@@ -104,12 +156,24 @@ void check_all_moments(const CutOff& change, std::uint64_t& completed, std::uint
   }
 }
 
-TEST(StoreDeath, AChangeThatIsCutOffHasHappenedOrNot) {
+std::vector<CutOff> all_changes() {
   const std::string small(200, 's'), other(200, 'o'), large(3'000, 'l');
-  const std::array changes{CutOff{"put in place", small, other}, CutOff{"put beyond", small, large},
-                           CutOff{"insert", "-", small}, CutOff{"erase", small, "-"}};
+  return {CutOff{"put in place", small, other}, CutOff{"put beyond", small, large},
+          CutOff{"insert", "-", small}, CutOff{"erase", small, "-"}};
+}
+
+TEST(StoreDeath, AChangeThatIsUnderWayIsSeenWholeOrNot) {
+  for (const CutOff& change : all_changes()) {
+    std::uint64_t early = 0;
+    for (std::uint64_t moment = 0; moment < 120'000; moment += 1'000)
+      if (!testing::Test::HasFailure()) check_under_way(change, moment, early);
+    EXPECT_GT(early, 0U) << change.name << ": nobody looked at the right moment";
+  }
+}
+
+TEST(StoreDeath, AChangeThatIsCutOffHasHappenedOrNot) {
   std::uint64_t repaired = 0;
-  for (const CutOff& change : changes) {
+  for (const CutOff& change : all_changes()) {
     std::uint64_t completed = 0, undone = 0;
     check_all_moments(change, completed, undone, repaired);
     EXPECT_GT(completed, 0U) << change.name;

@@ -41,7 +41,7 @@ constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
 struct StoreSeen {
   std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
-                read_again = 0;
+                read_again = 0, last_gets = 0;
 };
 
 /// A value: its number, over and over.
@@ -84,6 +84,14 @@ class AuditedStore {
     for (const AuditedCall& call : calls_)
       if (!call.operation->finished()) return false;
     return true;
+  }
+  /// Whether a change has read the former entry, which it does under the lock.
+  [[nodiscard]] bool writes() const {
+    for (const AuditedCall& call : calls_)
+      if (call.under_way && call.call != KeyCall::get && !call.operation->finished() &&
+          call.operation->entry_reads() > 0)
+        return true;
+    return false;
   }
   [[nodiscard]] bool is_member() const { return members->why_stopped().empty(); }
   void close() {
@@ -144,6 +152,7 @@ struct StoreAuditor {
       EXPECT_TRUE(all_ended || gone[rank] || stores[rank]->idle())
           << "STO-4, STO-5: a call of member " << rank << " hangs";
     look_at_what_is_left();
+    get_what_is_left();
     for (std::uint32_t key = 0; key < kKeys; ++key)
       EXPECT_TRUE(keys.at(key).linearizable()) << "STO-1: key " << key << "\n"
                                                << keys.at(key).text();
@@ -155,6 +164,7 @@ struct StoreAuditor {
       seen.cache_stale += statistics.cache_stale;
       seen.read_again += statistics.read_again;
     }
+    for (Rank rank = 0; rank < count; ++rank) world.detach_all(rank);
     for (const auto& member : stores) member->close();
   }
 
@@ -183,6 +193,27 @@ struct StoreAuditor {
     }
   }
 
+  /// What a member saw in its own part is what all get from then on.
+  void get_what_is_left() {
+    Rank by = 0;
+    while (by < count && (gone[by] || !stores[by]->is_member())) ++by;
+    if (by == count) return;
+    for (std::uint32_t key = 0; key < kKeys; ++key) {
+      if (keys.at(key).records().size() >= KeyCalls::kMost + 4) continue;
+      StoreOperation get(*stores[by]->store);
+      const std::uint64_t begin = ++events;
+      stores[by]->store->get(get, key_of(key));
+      EXPECT_TRUE(world.run_until([&] { return get.finished(); }, 1'000'000'000))
+          << "STO-5: the last get hangs";
+      if (get.status() != Status::ok) continue;
+      keys.at(key).add({.saw = get.found() ? number_of(get.value()) : 0,
+                        .found = get.found(),
+                        .begin = begin,
+                        .end = ++events});
+      ++seen.last_gets;
+    }
+  }
+
   bool all_idle() {
     for (Rank rank = 0; rank < count; ++rank)
       if (!gone[rank] && !stores[rank]->idle()) return false;
@@ -194,6 +225,9 @@ struct StoreAuditor {
     switch (below(6)) {
       case 0:
         gone[rank] = true;
+        if (below(2) == 0)  // in the middle of its writes
+          world.run_until([&] { return stores[rank]->writes(); }, 50'000);
+        world.run_for(below(20'000));
         return world.crash(rank);
       case 1:
         gone[rank] = true;
@@ -277,7 +311,8 @@ AuditedStore::AuditedStore(StoreAuditor& its_auditor, Rank rank, std::uint64_t s
 std::size_t AuditedStore::step() {
   std::size_t done = 0;
   for (AuditedCall& call : calls_) {
-    if (call.under_way && !call.operation->finished() && below(300) == 0) call.operation->abandon();
+    if (!stopping_ && call.under_way && !call.operation->finished() && below(300) == 0)
+      call.operation->abandon();
     if (call.under_way && call.operation->finished()) end(call), ++done;
   }
   if (stopping_) return done;
@@ -375,7 +410,7 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
-        seen.repaired_entries, seen.cache_hits, seen.cache_stale, seen.read_again})
+        seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
             << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "

@@ -183,23 +183,6 @@ TEST_P(Stores, AFullStoreSaysSoAndGoesOn) {
   for (std::uint64_t key = 0; key < keys / 2; ++key) EXPECT_EQ(get(1, key), value);
 }
 
-TEST_P(Stores, AnAbandonedChangeHappensAsAWholeOrNot) {
-  start(2);
-  put(0, "key", "before");
-  for (int polls = 0; polls < 12; ++polls) {
-    {
-      auto op = at(0).put("key", "after " + std::to_string(polls));
-      int left = polls;
-      cluster->until([&] { return left-- == 0; });
-    }
-    const std::string seen = get(1, "key");
-    EXPECT_TRUE(seen == "before" || contains(seen, "after ")) << seen;
-    auto insert = at(1).insert("key", bytes("x"));
-    EXPECT_TRUE(ended(insert).found());
-    put(1, "key", "before");
-  }
-}
-
 TEST_P(Stores, ABatchIsManyCallsAtOnce) {
   start(2);
   StoreBatch batch(at(0));
