@@ -124,13 +124,13 @@ class Flood {
   Flood(std::string address, std::vector<std::byte> words) {
     // A sanitizer slows the ones who are called, but not the kernel, which does most of a call: so
     // there the flood ebbs away, and elsewhere it goes on until the members have met.
-    const int most = dunlin::test::kSanitized ? 1'500 : INT_MAX;
+    static constexpr int kMost = dunlin::test::kSanitized ? 1'500 : INT_MAX;
     for (int i = 0; i < 2; ++i)
-      threads_.emplace_back([this, most, address, words] {
+      threads_.emplace_back([this, address, words] {
         std::string fault;
         const SocketAddress target = resolve(parse_address(address), fault).at(0);
         std::vector<Descriptor> kept(50);
-        for (std::size_t next = 0; !over_ && calls_ < most; next = (next + 1) % kept.size()) {
+        for (std::size_t next = 0; !over_ && calls_ < kMost; next = (next + 1) % kept.size()) {
           kept[next] = begin_to_connect(target, fault);
           if (!kept[next]) continue;
           ++calls_;
