@@ -2,18 +2,40 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/real_group.hpp"
+#include "support/rounds.hpp"
 
 /// A fabric that members come into while it works (FAB-G1 to FAB-G4). One thread does for all.
 namespace dunlin::conformance {
 namespace {
 
 constexpr std::uint32_t kChannel = 5;
+
+/// What this process holds: descriptors, and mapped segments.
+struct Held {
+  std::size_t descriptors = 0;
+  std::size_t segments = 0;
+
+  static Held now() {
+    Held all;
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    all.descriptors = static_cast<std::size_t>(std::distance(begin(open), end(open)));
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      if (line.find(" /dev/shm/") != std::string::npos) ++all.segments;
+    return all;
+  }
+  [[nodiscard]] bool no_more_than(const Held& other) const noexcept {
+    return descriptors <= other.descriptors && segments <= other.segments;
+  }
+};
 
 /// The members of one fabric, and those that come.
 class Growing : public testing::TestWithParam<Grower> {
@@ -27,6 +49,7 @@ class Growing : public testing::TestWithParam<Grower> {
     Subscription subscription;
     std::vector<Region> regions;
     std::string error;
+    std::uint32_t steps = 0;  // of its entry
 
     void start(Fabric& on) {
       fabric = &on;
@@ -40,6 +63,7 @@ class Growing : public testing::TestWithParam<Grower> {
       fabric = nullptr;
       owned.reset();
       entry.reset();
+      rendezvous.reset();
     }
     Region& share(const RegionSpec& spec) {
       regions.push_back(fabric->allocate(spec));
@@ -63,6 +87,7 @@ class Growing : public testing::TestWithParam<Grower> {
     Member& one = *members_[node];
     if (one.fabric != nullptr) return one.fabric->poll();
     if (!one.entry || !one.error.empty()) return 0;
+    ++one.steps;
     try {
       one.owned = one.entry->poll();
     } catch (const Error& error) {
@@ -258,7 +283,10 @@ TEST_P(Growing, ARegionForSomePeersIsHiddenFromNewcomers) {
 
 TEST_P(Growing, ARankIsNotGivenTwice) {
   start(2, 5);
+  const RegionId ours = member(0).share({.name = "box", .bytes = 64}).id();
   let_in(2);
+  member(2).share({.name = "box", .bytes = 64});
+  until("it is connected", [&] { return fabric(0).connected(2, ours); });
   fabric(0).expel(2, "test");
   fabric(1).expel(2, "test");
   until("it has learnt of it, or been silent", [&] {
@@ -283,6 +311,67 @@ TEST_P(Growing, ARankIsNotGivenTwice) {
   EXPECT_TRUE(fabric(4).post(write(3, box.id(), 0, &value, 8).notify(lost)).all());
   until("it has failed", [&] { return lost.finished(); });
   EXPECT_TRUE(lost.failed());
+  until("the successor is connected", [&] { return fabric(0).connected(4, ours); });
+  lost.reset();
+  EXPECT_TRUE(fabric(0).post(write(2, ours, 0, &value, 8).notify(lost)).all());
+  until("it has failed", [&] { return lost.finished(); });
+  EXPECT_TRUE(lost.failed());
+  EXPECT_EQ(word_of(box), 0u);
+  write_word(0, 4, ours, 9);
+  EXPECT_EQ(word_of(box), 9u);
+}
+
+TEST_P(Growing, RegionsMeetThoseThatAreAnnouncedAfterItCame) {
+  start(2, 3);
+  let_in(2);
+  const Rank zero[] = {0};
+  const Rank two[] = {2};
+  const RegionId late = member(2).share({.name = "all", .bytes = 64}).id();
+  member(2).regions.push_back(fabric(2).allocate({.name = "some", .bytes = 64}));
+  const RegionId late_some = member(2).regions.back().id();
+  fabric(2).announce(member(2).regions.back(), zero);
+  const RegionId some = member(1).share({.name = "some", .bytes = 64}).id();
+  member(0).regions.push_back(fabric(0).allocate({.name = "some", .bytes = 64}));
+  const RegionId early_some = member(0).regions.back().id();
+  fabric(0).announce(member(0).regions.back(), two);
+  until("each has what was announced to it", [&] {
+    return fabric(0).connected(2, early_some) && fabric(2).connected(0, late_some) &&
+           fabric(0).connected(1, early_some) && fabric(2).connected(1, late_some);
+  });
+  const RegionId early = member(0).share({.name = "all", .bytes = 64}).id();
+  until("what came last is connected",
+        [&] { return fabric(2).connected(0, late) && fabric(0).connected(2, early); });
+  EXPECT_FALSE(fabric(2).connected(1, late));
+  EXPECT_FALSE(fabric(1).connected(0, some));
+  EXPECT_FALSE(fabric(1).connected(2, some));
+}
+
+TEST_P(Growing, ANewcomerMayDieOnItsWayAtAnyStep) {
+  constexpr std::uint32_t kDeaths = 7;
+  start(2, 2 + 2 * kDeaths);
+  const RegionId box = member(0).share({.name = "box", .bytes = 64}).id();
+  member(1).share({.name = "box", .bytes = 64});
+  until("they are connected", [&] { return fabric(0).connected(1, box); });
+  for (std::uint32_t death = 0; death < kDeaths; ++death) {
+    const Rank dying = 2 + 2 * death;
+    const Admission admission = admission_of(dying, 1);
+    admit_everywhere(admission);
+    begin(admission);
+    until("it is on its way",
+          [&] { return member(dying).steps >= 1U << death || member(dying).fabric != nullptr; });
+    member(dying).leave();
+    for (Rank at = 0; at < 2; ++at) fabric(at).expel(dying, "it has not come");
+    until("the members know, and know it once", [&] {
+      return seen(0, Event::Kind::peer_failed, dying) == 1 &&
+             seen(1, Event::Kind::peer_failed, dying) == 1;
+    });
+    let_in(dying + 1);
+    EXPECT_TRUE(fabric(dying + 1).failed(dying));
+    write_word(0, 1, box, dying);
+    EXPECT_EQ(word_of(member(1).regions[0]), dying);
+  }
+  for (Rank rank = 2; rank < 2 + 2 * kDeaths; rank += 2)
+    EXPECT_EQ(seen(0, Event::Kind::peer_failed, rank), 1u);
 }
 
 TEST_P(Growing, ANewcomerThatGoesAwayFails) {
@@ -343,19 +432,25 @@ TEST_P(Growing, WhoDoesNotKnowTheKeyIsNotTaken) {
   }
 }
 
-TEST_P(Growing, ManyComeAndGo) {
-  constexpr std::uint32_t kTurns = 20;
-  start(2, 2 + kTurns);
+TEST_P(Growing, ManyComeAndGoAndNothingOfThemStays) {
+  const std::string& variant = GetParam().variant;
+  const std::uint32_t turns =
+      variant.starts_with("Sim") ? 20 : test::rounds(variant == "Shm" ? 1'000 : 100);
+  start(2, 2 + turns);
   member(0).share({.name = "box", .bytes = 64});
-  for (Rank rank = 2; rank < 2 + kTurns; ++rank) {
+  Held first;
+  for (Rank rank = 2; rank < 2 + turns; ++rank) {
     let_in(rank);
     Region& box = member(rank).share({.name = "box", .bytes = 64});
     until("it is connected", [&] { return fabric(rank).connected(0, box.id()); });
     write_word(rank, 0, box.id(), rank);
-    EXPECT_EQ(word_of(member(0).regions[0]), rank);
+    ASSERT_EQ(word_of(member(0).regions[0]), rank);
+    if (rank == 2) first = Held::now();
     member(rank).leave();
     until("the members know", [&] { return fabric(0).failed(rank) && fabric(1).failed(rank); });
   }
+  until("no more is held than with the first of them",
+        [&] { return Held::now().no_more_than(first); });
 }
 
 }  // namespace
