@@ -154,7 +154,7 @@ struct Subgroup {
   std::vector<Rank> members = {};           // ranks in the fabric, in the view's order
   std::vector<std::uint32_t> senders = {};  // places in `members`, ascending
   bool lacks_state = false;                 // nothing may be delivered here before take_state()
-  bool had_members = false;                 // in an earlier view, whoever that was
+  bool had_members = false;                 // in an earlier view; any at all
   /// Of its regions: different for each view, and each change in it.
   [[nodiscard]] std::uint64_t generation() const noexcept {
     return change == 0 ? view : view << kChangeBits | change;

@@ -15,6 +15,7 @@
 #include "kmers/kmer.hpp"
 #include "kmers/reads.hpp"
 #include "process/program.hpp"
+#include "support/own_directory.hpp"
 
 namespace dunlin::kmers {
 namespace {
@@ -22,30 +23,19 @@ namespace {
 using app::Status;
 
 /// Files of one test.
-class Folder {
+class Folder : public test::OwnDirectory {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "dunlin-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   std::string file(const std::string& name, const std::string& content) const {
-    std::ofstream(path_ + "/" + name) << content;
-    return path_ + "/" + name;
+    std::ofstream(*this / name) << content;
+    return *this / name;
   }
   std::string packed(const std::string& name, const std::string& content) const {
-    const gzFile out = gzopen((path_ + "/" + name).c_str(), "wb");
+    const gzFile out = gzopen((*this / name).c_str(), "wb");
     EXPECT_EQ(gzwrite(out, content.data(), static_cast<unsigned>(content.size())),
               static_cast<int>(content.size()));
     EXPECT_EQ(gzclose(out), Z_OK);
-    return path_ + "/" + name;
+    return *this / name;
   }
-
- private:
-  std::string path_;
 };
 
 std::string content_of(const std::string& file) {

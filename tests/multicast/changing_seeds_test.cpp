@@ -5,7 +5,7 @@
 #include "support/rounds.hpp"
 
 /// Members that create, join, change, leave, drop and remove subgroups, and that crash, hang, are
-/// cut off, leave and come, as a seed says. Whoever is in a subgroup at the end has one history.
+/// cut off, leave and come, as a seed says. All that are in a subgroup at the end have one history.
 namespace dunlin {
 namespace {
 

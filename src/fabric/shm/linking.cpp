@@ -74,7 +74,8 @@ Sent Linking::introduce(Link& link, Awaiting& peer) {
   return send_packet(link.socket.get(), packet, base_.file.get(), bell_.get(), inbox.file.get());
 }
 
-/// True once it is linked. Whoever has not admitted this newcomer yet hangs up: it is called again.
+/// True once it is linked. A member that has not admitted this newcomer yet hangs up: it is called
+/// again.
 bool Linking::hear(Awaiting& peer) {
   Link& link = links_[peer.rank];
   if (!link.socket) return false;
