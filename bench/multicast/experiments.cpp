@@ -20,6 +20,7 @@ const std::vector<Experiment>& multicast_experiments() {
     };
     add(casts_under_load());
     add({crowded_cast(), durable_cast(), view_change()});
+    add(joins());
     add(casts_over_networks());
     add({simulated_view_change()});
     add(simulated_casts());

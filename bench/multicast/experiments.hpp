@@ -20,6 +20,7 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment durable_cast();
 [[nodiscard]] std::vector<Experiment> casts_over_networks();
 [[nodiscard]] Experiment view_change();
+[[nodiscard]] std::vector<Experiment> joins();
 [[nodiscard]] Experiment simulated_view_change();
 [[nodiscard]] std::vector<Experiment> simulated_casts();
 

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/multicast.hpp>
 
 #include "bench/harness/team.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/patience.hpp"
+#include "bench/multicast/speaker.hpp"
 #include "bench/table/nodes.hpp"
 #include "bench/table/simulation.hpp"
 
@@ -37,36 +37,6 @@ struct Scene {
   [[nodiscard]] static double later(const std::array<std::atomic<double>, kMembers>& of) noexcept {
     return std::max(of[0].load(), of[1].load());
   }
-};
-
-/// A member that sends the next message when it has delivered its last one.
-class Speaker {
- public:
-  explicit Speaker(Fabric& fabric)
-      : group_(fabric, {.subgroups = {{.name = "all"}}}), multicast_(group_, "all") {
-    multicast_.on_delivery([this](std::span<const multicast::Delivery> batch) {
-      for (const multicast::Delivery& delivery : batch) {
-        ++delivered_;
-        if (multicast_.subgroup().members[delivery.sender] == group_.fabric().rank()) own_ = true;
-      }
-      if (on_delivery) on_delivery(multicast_.subgroup().view);
-    });
-  }
-  std::size_t poll() {
-    if (own_ && multicast_.send(std::array<std::byte, 8>{}) == multicast::SendResult::sent)
-      own_ = false;
-    return group_.poll();
-  }
-  [[nodiscard]] Group& group() noexcept { return group_; }
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
-
-  std::function<void(std::uint64_t view)> on_delivery;
-
- private:
-  Group group_;
-  Multicast multicast_;
-  bool own_ = true;
-  std::uint64_t delivered_ = 0;
 };
 
 enum class End : std::uint8_t { killed, leaves };
@@ -102,22 +72,6 @@ void live(Member& me, const std::string& group, End end) {
   me.record(0, Scene::later(scene.in_view_ns) - scene.ended_ns);
   me.record(1, Scene::later(scene.delivered_ns) - scene.ended_ns);
   me.record(2, Scene::later(scene.paused_ns));
-}
-
-/// The median, and as a figure of its own the 99th percentile.
-void report(std::vector<Result>& results, const Result& of, std::vector<double> values,
-            double most) {
-  Result median = of;
-  median.params.emplace_back("of", "median");
-  median.value = summarize(values);
-  results.push_back(std::move(median));
-  Result high = of;
-  high.params.emplace_back("of", "99 %");
-  std::ranges::sort(values);
-  const auto place = static_cast<std::size_t>(0.99 * static_cast<double>(values.size() - 1) + 0.5);
-  high.value = summarize(std::span(&values[place], 1));
-  high.goal = Goal{.on = Goal::On::value, .bound = most};
-  results.push_back(std::move(high));
 }
 
 std::vector<Result> after(End end, const Effort& effort) {
