@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/socket.h>
+
 #include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/fabric/tcp.hpp>
@@ -39,6 +41,12 @@ struct Case {
 };
 
 // --- where the members meet ----------------------------------------------------------------------
+
+/// Short enough for a group that others may join.
+std::string fresh_joinable_group() {
+  const std::string name = fresh_group();
+  return name.substr(name.size() - std::min<std::size_t>(name.size(), kMaxJoinableGroupNameBytes));
+}
 
 std::string address_of(const std::string& group, Rank rank) {
   return "unix:" + group + ".of." + std::to_string(rank);
@@ -71,16 +79,18 @@ std::shared_ptr<Rendezvous> place_of(const Case& of, const std::string& group, R
 
 /// Of this process, by the kernel's account.
 struct Holdings {
-  std::uint32_t sockets = 0;
+  std::uint32_t connections = 0;
   std::set<std::uint64_t> segments = {};  // inodes of those that are mapped
   std::uint64_t new_bytes = 0;            // in segments that the earlier ones did not have
 
   static Holdings now(const std::set<std::uint64_t>& earlier = {}) {
     Holdings all;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      std::error_code gone;  // the descriptor of this very directory, in the end
-      const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-      if (target.starts_with("socket:")) ++all.sockets;
+      sockaddr_storage peer;
+      socklen_t bytes = sizeof peer;
+      const int descriptor = std::stoi(entry.path().filename().string());
+      if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0)
+        ++all.connections;
     }
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -105,8 +115,8 @@ struct Scene {
   std::atomic<std::uint32_t> on{0};     // members that have delivered one in the next view
   std::atomic<std::uint32_t> seen{0};   // processes that know what they hold now
   std::array<std::atomic<double>, kMostMembers> paused_ns{};
-  std::array<std::atomic<std::uint32_t>, kMostMembers + 1> sockets{};  // that are new, by rank
-  std::array<std::atomic<std::uint64_t>, kMostMembers + 1> bytes{};    // that are mapped anew
+  std::array<std::atomic<std::uint32_t>, kMostMembers + 1> connections{};  // that are new, by rank
+  std::array<std::atomic<std::uint64_t>, kMostMembers + 1> bytes{};        // that are mapped anew
 
   static Scene& of(const Member& me) { return *reinterpret_cast<Scene*>(me.arena().data()); }
   /// The joiner and all others are in the next view.
@@ -119,7 +129,7 @@ struct Scene {
 void compare_holdings(Member& me, Speaker& speaker, const Holdings& before) {
   Scene& scene = Scene::of(me);
   const Holdings after = Holdings::now(before.segments);
-  scene.sockets.at(me.rank()) = after.sockets - before.sockets;
+  scene.connections.at(me.rank()) = after.connections - before.connections;
   scene.bytes.at(me.rank()) = after.new_bytes;
   ++scene.seen;
   for (Patience patience; scene.seen < me.size();) patience.after(speaker.poll() > 0);
@@ -171,16 +181,16 @@ void be_there(Member& me, const Case& of, const std::string& group) {
   compare_holdings(me, speaker, before);
   if (me.rank() != 0) return;
   double paused_ns = 0;
-  std::uint32_t sockets = 0;
+  std::uint32_t connections = 0;
   std::uint64_t bytes = 0;
   for (Rank rank = 0; rank < of.members; ++rank) {
     paused_ns = std::max(paused_ns, scene.paused_ns.at(rank).load());
-    sockets += scene.sockets.at(rank);
+    connections += scene.connections.at(rank);
     bytes = std::max(bytes, scene.bytes.at(rank).load());
   }
   me.record(0, scene.delivered_ns - scene.asked_ns);
   me.record(1, paused_ns);
-  me.record(2, sockets);
+  me.record(2, connections);
   me.record(3, static_cast<double>(bytes));
   me.record(4, static_cast<double>(scene.bytes.at(of.members)));
 }
@@ -194,16 +204,16 @@ void come(Member& me, const Case& of, const std::string& group) {
   GroupEntry entry("late", Speaker::options(place));
   std::unique_ptr<dunlin::Group> in;
   for (Patience patience; !(in = entry.poll());) patience.after(false);
-  const Region state = in->fabric().allocate({.name = "state", .bytes = 64});
-  in->fabric().announce(state);
   Speaker speaker(std::move(in));
+  Fabric& fabric = speaker.group().fabric();
+  const Region state = fabric.allocate({.name = "state", .bytes = 64});
+  fabric.announce(state);
   speaker.on_delivery = [&](std::uint64_t) {
     if (scene.delivered_ns == 0) scene.delivered_ns = now_ns();
   };
   const auto reaches_all = [&] {
     bool all = scene.over(of.members);
-    for (Rank rank = 0; rank < of.members; ++rank)
-      all = all && speaker.group().fabric().connected(rank, state.id());
+    for (Rank rank = 0; rank < of.members; ++rank) all = all && fabric.connected(rank, state.id());
     return all;
   };
   for (Patience patience; !reaches_all();) patience.after(speaker.poll() > 0);
@@ -213,7 +223,7 @@ void come(Member& me, const Case& of, const std::string& group) {
 std::vector<Result> measure(const Effort& effort, const Case& of) {
   std::array<std::vector<double>, 5> series;
   for (std::uint32_t i = 0; i < of.times; ++i) {
-    const std::string group = fresh_group();
+    const std::string group = fresh_joinable_group();
     Team team({.processes = of.members + 1, .timeout = effort.timeout});
     team.run([&](Member& me) {
       me.rank() < of.members ? be_there(me, of, group) : come(me, of, group);

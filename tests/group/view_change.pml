@@ -3,7 +3,12 @@
  * MISTAKES say. docs/group.md gives the rules (GRP-C1 to GRP-C8) and the promises (GRP-A1 to GRP-A3).
  *
  * A member writes only its own row. Others read their copy of it, which catches up at any time until
- * they suspect its owner: then it stands still. A value is the set of members that go on. */
+ * they suspect its owner: then it stands still. A value is the set of members that go on, and JOINER
+ * if the next view has a joiner, too.
+ *
+ * With -DPLANNER=0 that member has planned with a joiner (GRP-N2 to GRP-N4): the members link to the
+ * joiner at any time, tell the planner so, and the planner may make the plan void until it is
+ * wedged. In a view only the first member plans: the next one leads when that is suspected. */
 
 #ifndef CRASHES
 #define CRASHES 1
@@ -17,12 +22,14 @@
 #define has(set, i) (((set) & bit(i)) != 0)
 /* More than half of three. */
 #define quorum(set) ((set) == 3 || (set) >= 5)
+#define JOINER 8
+#define members_of(value) ((value) & 7)
 
 typedef Row {
   byte suspects;  /* a set */
   byte promised;  /* the leader's rank + 1 */
   byte accepted;  /* the same, of the value */
-  byte value;     /* a set */
+  byte value;     /* a set, and JOINER */
   bool ended      /* the value is decided */
 };
 typedef Table {
@@ -36,6 +43,17 @@ byte decided[N];
 byte wedged = 0;  /* the set of those who have stopped delivering in the old view */
 byte crashes = CRASHES;
 byte mistakes = MISTAKES;
+#ifdef PLANNER
+byte linked = 0;  /* the set of those that are linked to the joiner, */
+byte heard = 0;   /* and of those of which the planner knows it */
+bool is_void = false;
+/* GRP-N4 */
+#define ready(m) ((m) == PLANNER && !is_void && (7 & ~at[m].row[m].suspects & ~heard) == 0)
+#define reaches(value) (((value) & JOINER) == 0 || (members_of(value) & ~linked) == 0)
+#else
+#define ready(m) false
+#define reaches(value) true
+#endif
 
 #define undecided(m) (!crashed[m] && !stopped[m] && decided[m] == 0)
 #define my at[m].row[m]
@@ -55,7 +73,7 @@ inline catch_up(m, i) {
 inline propose(m) {
   d_step {
     best = 0;
-    new_value = 7 & ~my.suspects;
+    new_value = (ready(m) -> (7 & ~my.suspects) | JOINER : 7 & ~my.suspects);
     i = 0;
     do
     :: i < N ->
@@ -118,8 +136,21 @@ proctype member(byte m) {
        :: else -> break
        od;
        i = 0 }
+#ifdef PLANNER
+  /* GRP-N2: each member that is asked links, and the planner hears of it later. */
+  :: atomic { undecided(m) && !is_void && !has(linked, m) ->
+       linked = linked | bit(m) }
+  :: atomic { undecided(m) && m == PLANNER && !is_void && heard != linked ->
+       heard = linked }
+  /* GRP-N3 */
+  :: atomic { undecided(m) && m == PLANNER && !is_void && !has(wedged, m) ->
+       is_void = true;
+       heard = 0 }
+  :: atomic { undecided(m) && is_void && has(linked, m) ->
+       linked = linked & ~bit(m) }
+#endif
   /* GRP-C3 */
-  :: atomic { undecided(m) && my.promised < m + 1 && my.suspects != 0 &&
+  :: atomic { undecided(m) && my.promised < m + 1 && (my.suspects != 0 || ready(m)) &&
               lowest_alive(m) == m ->
        my.promised = m + 1;
        wedged = wedged | bit(m) }
@@ -182,9 +213,11 @@ proctype member(byte m) {
 /* GRP-A1  Two members never decide differently.
  * GRP-A2  Only members that have stopped delivering in the old view go on, so that its last messages
  *     are known.
- * GRP-A3  The next view has a quorum of this one. */
+ * GRP-A3  The next view has a quorum of this one.
+ * GRP-N4  If it has the joiner, each member that goes on is linked to that. */
 #define agree(x, y) (decided[x] == 0 || decided[y] == 0 || decided[x] == decided[y])
-#define sound(x) (decided[x] == 0 || ((decided[x] & ~wedged) == 0 && quorum(decided[x])))
+#define sound(x) (decided[x] == 0 || ((members_of(decided[x]) & ~wedged) == 0 && \
+                                      quorum(members_of(decided[x])) && reaches(decided[x])))
 
 active proctype monitor() {
 end:

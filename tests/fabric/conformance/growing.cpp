@@ -433,9 +433,7 @@ TEST_P(Growing, WhoDoesNotKnowTheKeyIsNotTaken) {
 }
 
 TEST_P(Growing, ManyComeAndGoAndNothingOfThemStays) {
-  const std::string& variant = GetParam().variant;
-  const std::uint32_t turns =
-      variant.starts_with("Sim") ? 20 : test::rounds(variant == "Shm" ? 1'000 : 100);
+  const std::uint32_t turns = test::rounds(GetParam().variant == "Shm" ? 200 : 80);
   start(2, 2 + turns);
   member(0).share({.name = "box", .bytes = 64});
   Held first;
