@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <dunlin/limits.hpp>
+
 #include "store/serve.hpp"
 #include "store/tools.hpp"
 
@@ -19,8 +21,8 @@ constexpr const char* kDescription =
     "serves Redis clients.";
 
 constexpr const char* kServeFooter = R"(
-Each member is one such process; all of --members must be there before the store works. Clients of
-any member see the same keys. A signal (Ctrl-C) ends a member, after what its clients have begun.
+Each member is one such process; all of --members must be there before the store works. Others can
+--join later: they hold no keys, and serve those of all. Clients of any member see the same keys. A signal (Ctrl-C) ends a member, after what its clients have begun.
 
 Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or is no member any more.
 
@@ -28,29 +30,18 @@ Examples:
   dunlin store serve                                  # alone; then: redis-cli -p 6390
   dunlin store serve --members a,b --name a --resp 127.0.0.1:6390
   dunlin store serve --members a,b --name b --resp 127.0.0.1:6391
+  dunlin store serve --join --name c --resp 127.0.0.1:6392         # at any time
   dunlin store serve --members a,b --name a --fabric tcp --secret-file secret
                      --rendezvous 10.0.0.1:7700 --resp 10.0.0.1:6390 --password-file password)";
 
 constexpr std::uint32_t kMaxMemoryMb = 1 << 16;
 
+/// A store of one member needs no names.
 void add_member_options(CLI::App& command, cast::PlaceOptions& place) {
   place.group = "store";
-  command.add_option("--group", place.group, "Its name, the same for all members")
-      ->type_name("NAME")
-      ->capture_default_str();
-  add_list(command, "--members", place.members, "name",
-           "All members, the same for all of them (default: this one alone)")
-      ->type_name("NAME,...");
-  command.add_option("--name", place.name, "That of this member (default, if it is alone: a)")
-      ->type_name("NAME");
-  command
-      .add_option("--fabric", place.fabric.fabric,
-                  "shm: processes of this host; tcp: between hosts; ofi: over libfabric's\n"
-                  "networks; verbs: over RDMA devices")
-      ->capture_default_str();
-  add_reach_options(command, place.fabric,
-                    {.join = fmt::format("{}", cast::kJoinTimeOutS),
-                     .silence = fmt::format("{}", cast::kSilenceTimeOutS)});
+  cast::add_place_options(command, place);
+  command.get_option("--group")->required(false)->capture_default_str();
+  command.get_option("--name")->required(false);
 }
 
 void add_serve(CLI::App& store) {
@@ -70,7 +61,9 @@ void add_serve(CLI::App& store) {
                    "Holds what clients AUTH with; it may be the file of --secret-file")
       ->check(not_empty())
       ->type_name("FILE");
-  command->add_option("--memory", options->memory_mb, "Megabytes that this member contributes")
+  command
+      ->add_option("--memory", options->memory_mb,
+                   "Megabytes that this member contributes; one that joins contributes none")
       ->check(number_between(1, kMaxMemoryMb, "megabytes"))
       ->type_name("MB")
       ->capture_default_str();
@@ -79,6 +72,13 @@ void add_serve(CLI::App& store) {
                    "Megabytes for the locations of keys; 16 bytes hold one")
       ->check(number_between(0, kMaxMemoryMb, "megabytes"))
       ->type_name("MB")
+      ->capture_default_str();
+  command
+      ->add_option("--most-members", options->most_members,
+                   "That ever come, founders included; the same for all members. Each takes 8 KB\n"
+                   "of memory at each founder")
+      ->check(number_between(1, kMaxMembers, "members"))
+      ->type_name("N")
       ->capture_default_str();
   command->callback([options] { resp::serve(*options); });
 }

@@ -1,6 +1,7 @@
 #include "store/serve.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -44,10 +45,15 @@ std::string read_password(const std::string& file) {
 
 /// A store of one member needs no names.
 void complete(cast::PlaceOptions& place) {
+  if (place.join) return;
   if (place.members.empty() && place.name.empty()) place.name = "a";
   if (place.members.empty()) place.members = {place.name};
-  // Nobody joins later: no member is looked for at its own address.
-  if (!place.fabric.rendezvous.empty()) place.listen = place.fabric.rendezvous;
+}
+
+/// Between hosts, members that say where they are found can be joined.
+bool may_be_joined(const cast::PlaceOptions& place) {
+  const bool is_here = place.fabric.rendezvous.empty() || place.fabric.fabric == "shm";
+  return is_here || !place.listen.empty();
 }
 
 }  // namespace
@@ -56,16 +62,21 @@ void serve(ServeOptions options) {
   const Endpoint endpoint = choose_endpoint(options);
   const ServiceOptions service_options{.password = read_password(options.password_file)};
   complete(options.place);
+  const bool joinable = may_be_joined(options.place);
+  if (!joinable) options.place.listen = options.place.fabric.rendezvous;  // looked for by nobody
   const cast::Place place(options.place);
   const std::string& name = place.name();
   const auto print = [&name](const std::string& text) { say(fmt::format("{}: {}\n", name, text)); };
   print(fmt::format("process {}", getpid()));
   SignalGuard signals;
   Server server(endpoint);  // before the group: a port that is taken is no reason to disturb it
-  const cast::Entered entered = cast::enter(place, {}, signals);
+  GroupOptions group_options;
+  if (joinable) group_options.rendezvous = place.rendezvous();
+  const cast::Entered entered = cast::enter(place, std::move(group_options), signals);
   if (!entered.group) return;
-  GroupMembers members(*entered.group);
-  remote::Progress progress(*entered.fabric, members);
+  const Fabric& fabric = entered.group->fabric();
+  GroupMembers members(*entered.group, options.most_members);
+  remote::Progress progress(entered.group->fabric(), members);
   const std::size_t memory_bytes = options.memory_mb * kMegabyte;
   Store store(progress, {.memory_bytes = memory_bytes,
                          .large_bytes = memory_bytes / kLargeShare,
@@ -73,8 +84,7 @@ void serve(ServeOptions options) {
   StoreValues values(store);
   Service service(values, {.password = service_options.password, .port = server.port()});
   print(fmt::format("serves Redis clients at {}, over {}",
-                    Endpoint{endpoint.address, server.port()}.text(),
-                    entered.fabric->description()));
+                    Endpoint{endpoint.address, server.port()}.text(), fabric.description()));
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
   cast::leave(*entered.group, name, signals);

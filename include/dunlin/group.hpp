@@ -60,6 +60,8 @@ class Group {
   [[nodiscard]] Fabric& fabric() const noexcept;
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const View& view() const noexcept;
+  /// How many members the first view had: those of the fabric's first ranks.
+  [[nodiscard]] std::uint32_t founders() const noexcept;
   /// Called from poll() with every view, the first one too: after the last delivery of the view
   /// before, and before the first of this one. Replaces an earlier handler; null: none. What it
   /// throws comes out of poll(), once the view has begun.
@@ -132,6 +134,7 @@ class Group {
 struct View {
   std::uint64_t number = 0;                // the first one is 1
   std::vector<std::string> members = {};   // by age: who was in the view before comes first
+  std::vector<Rank> ranks = {};            // theirs in the fabric
   std::uint32_t me = 0;                    // our place among them
   std::vector<std::string> departed = {};  // members of the view before that are not in this one
   std::vector<std::string> joined = {};    // members that were not in the view before

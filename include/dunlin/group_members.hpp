@@ -7,7 +7,8 @@
 #include <dunlin/remote/membership.hpp>
 
 /// The views of a Group as the membership of `remote`: what stands on one-sided memory goes on
-/// without the members that a view has left behind. It polls the group.
+/// without the members that a view has left behind, and a Store also with those that join later. It
+/// polls the group, which nothing else may do beside it.
 ///
 ///     dunlin::Group group(*fabric);
 ///     dunlin::GroupMembers members(group);
@@ -17,20 +18,24 @@ namespace dunlin {
 
 class GroupMembers final : public remote::Membership {
  public:
-  /// The group must outlive this. Once a joiner has come into it, this process is stopped here:
-  /// these layers stay with the members that the fabric had at their beginning.
-  explicit GroupMembers(Group& group);
+  /// The group must outlive this. `most` is the number of ranks that can ever be members, the
+  /// founders included, up to kMaxMembers, and the same at all members. A rank is never given
+  /// twice, so this counts all that have come and gone. 0: the founders alone; a member that joins
+  /// the group later has no part in these layers then. Throws Error if `most` cannot be, or does
+  /// not cover this process.
+  explicit GroupMembers(Group& group, std::uint32_t most = 0);
 
-  [[nodiscard]] std::uint64_t generation() const noexcept override;
+  [[nodiscard]] std::uint64_t generation() const noexcept override { return generation_; }
   [[nodiscard]] bool contains(Rank rank) const noexcept override;
-  [[nodiscard]] const std::string& why_stopped() const noexcept override;
+  [[nodiscard]] std::uint32_t founders() const noexcept override { return group_.founders(); }
+  [[nodiscard]] std::uint32_t capacity() const noexcept override;
+  [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
   std::size_t poll() override;
 
  private:
   void look();
 
   Group& group_;
-  Fabric& fabric_;
   std::uint64_t generation_ = 0;
   std::vector<bool> present_;
   std::string why_stopped_;

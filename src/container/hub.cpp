@@ -71,8 +71,9 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
       progress(its_progress),
       fabric(its_progress.fabric()),
       options(its_options),
-      channel_(fabric, checked_channel(its_options.channel),
+      channel_(progress, checked_channel(its_options.channel),
                [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
+  progress.check_is_founder("containers");
   progress.add(*this);
 }
 
@@ -176,7 +177,7 @@ Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size
       withdrawn_(hub.progress.size()),
       refused_(hub.progress.size()) {
   subscription_ = hub.fabric.subscribe([this](const Event& event) {
-    if (event.region != region_.id()) return;
+    if (event.region != region_.id() || event.peer >= withdrawn_.size()) return;
     if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;
     if (event.kind == Event::Kind::region_connected) withdrawn_[event.peer] = false;
     if (event.kind == Event::Kind::region_refused) refused_[event.peer] = true;

@@ -19,6 +19,7 @@ class AttachedMembers final : public remote::Membership {
  public:
   [[nodiscard]] std::uint64_t generation() const noexcept override { return 1; }
   [[nodiscard]] bool contains(Rank rank) const noexcept override { return rank == 0; }
+  [[nodiscard]] std::uint32_t founders() const noexcept override { return 1; }
   [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
   void stop(const std::string& why) {
     if (why_stopped_.empty()) why_stopped_ = why;

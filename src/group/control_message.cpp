@@ -67,6 +67,7 @@ std::vector<std::byte> encode(const ControlMessage& message) {
   writer.u32(message.good ? 1 : 0);
   writer.u32(static_cast<std::uint32_t>(message.ranks.size()));
   for (const Rank rank : message.ranks) writer.u32(rank);
+  writer.u32(message.founders);
   writer.bytes(message.bytes);
   return bytes;
 }
@@ -97,6 +98,7 @@ std::optional<ControlMessage> decode(std::span<const std::byte> bytes) {
   message.good = reader.u32() != 0;
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
     message.ranks.push_back(reader.u32());
+  message.founders = reader.u32();
   const auto rest = reader.rest();
   message.bytes.assign(rest.begin(), rest.end());
   if (!reader.good()) return std::nullopt;

@@ -31,7 +31,7 @@ struct ControlMessage {
     formed,     // to the leader: id; a member is linked to all joiners, or a joiner to all
     failed,     // to the leader: id, text, count (the next rank that the member can give)
     welcome,    // member to joiner: view, ranks (of its members, in order), count (of joiners),
-                // bytes (one a subgroup: whether it had members before)
+                // founders, bytes (one a subgroup: whether it had members before)
     want,       // view, count (which subgroup)
     state,      // view, count (which subgroup), good, bytes
     admitted,   // member to leader: id, bytes (its endpoint)
@@ -48,6 +48,7 @@ struct ControlMessage {
   std::uint32_t count = 0;
   bool good = false;
   std::vector<Rank> ranks = {};
+  std::uint32_t founders = 0;
   std::vector<std::byte> bytes = {};
 };
 

@@ -36,6 +36,7 @@ Group::~Group() = default;
 Fabric& Group::fabric() const noexcept { return state_->fabric; }
 const std::string& Group::name() const noexcept { return state_->name; }
 const View& Group::view() const noexcept { return state_->view; }
+std::uint32_t Group::founders() const noexcept { return state_->founders; }
 
 void Group::on_view(ViewHandler handler) {
   state_->handler = handler ? std::make_shared<const ViewHandler>(std::move(handler)) : nullptr;

@@ -174,13 +174,15 @@ std::optional<GroupJoiner::Arrival> GroupJoiner::wait_for_welcome() {
 
 bool GroupJoiner::is_welcome(const ControlMessage& message) const {
   const auto fits = [&](Rank rank) { return rank < formed_->size(); };
-  return message.count <= message.ranks.size() && std::ranges::all_of(message.ranks, fits) &&
+  return message.count <= message.ranks.size() && message.founders <= formed_->size() &&
+         std::ranges::all_of(message.ranks, fits) &&
          std::ranges::find(message.ranks, formed_->rank()) != message.ranks.end();
 }
 
 GroupJoiner::Arrival GroupJoiner::arrive() {
   Arrival arrival{.view = {.number = welcome_->view},
                   .ranks = welcome_->ranks,
+                  .founders = welcome_->founders,
                   .fabric = std::move(formed_),
                   .had_members = welcome_->bytes,
                   .channel = std::move(channel_),

@@ -27,6 +27,7 @@ class GroupJoiner {
   struct Arrival {
     View view;
     std::vector<Rank> ranks;  // of its members, in that fabric
+    std::uint32_t founders = 0;
     std::unique_ptr<Fabric> fabric;
     std::vector<std::byte> had_members;       // one a subgroup: whether it had any before
     std::unique_ptr<ControlChannel> channel;  // on the fabric,

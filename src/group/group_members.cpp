@@ -1,28 +1,33 @@
+#include <algorithm>
+
+#include <dunlin/error.hpp>
 #include <dunlin/group_members.hpp>
+#include <dunlin/limits.hpp>
 
 namespace dunlin {
-namespace {
 
-/// A member without a name goes by its rank, as in views.
-std::string name_of(const Fabric& fabric, Rank rank) {
-  const std::string& name = fabric.member_name(rank);
-  return name.empty() ? std::to_string(rank) : name;
-}
-
-}  // namespace
-
-GroupMembers::GroupMembers(Group& group)
-    : group_(group), fabric_(group.fabric()), present_(fabric_.size(), true) {
+GroupMembers::GroupMembers(Group& group, std::uint32_t most)
+    : group_(group), present_(std::max(group.founders(), most)) {
+  const std::string who = "members of group '" + group.name() + "': ";
+  const Rank rank = group.fabric().rank();
+  if (most > kMaxMembers || (most != 0 && most < group.founders()))
+    throw Error(who + "most is " + std::to_string(most) + ", and must be " +
+                std::to_string(group.founders()) + " (the founders) to " +
+                std::to_string(kMaxMembers) + " (kMaxMembers)");
+  if (rank >= capacity())
+    throw Error(who + "this process is the " + std::to_string(rank + 1) +
+                "th member that has come so far, and at most " + std::to_string(capacity()) +
+                " are expected; let all members of the group give a greater number (`most`)");
   look();
 }
 
-std::uint64_t GroupMembers::generation() const noexcept { return generation_; }
+std::uint32_t GroupMembers::capacity() const noexcept {
+  return static_cast<std::uint32_t>(present_.size());
+}
 
 bool GroupMembers::contains(Rank rank) const noexcept {
   return rank < present_.size() && present_[rank];
 }
-
-const std::string& GroupMembers::why_stopped() const noexcept { return why_stopped_; }
 
 std::size_t GroupMembers::poll() {
   const std::size_t done = group_.poll();
@@ -36,18 +41,12 @@ void GroupMembers::look() {
     why_stopped_ = group_.why_ended();
     return;
   }
-  if (fabric_.size() != present_.size()) {
-    why_stopped_ = "group '" + group_.name() +
-                   "' has taken in a joiner; segments stay with the members that made them";
-    return;
-  }
   const View& view = group_.view();
   if (view.number == generation_) return;
   generation_ = view.number;
-  present_.assign(fabric_.size(), false);
-  for (const std::string& member : view.members)
-    for (Rank rank = 0; rank < fabric_.size(); ++rank)
-      if (name_of(fabric_, rank) == member) present_[rank] = true;
+  present_.assign(present_.size(), false);
+  for (const Rank rank : view.ranks)
+    if (rank < present_.size()) present_[rank] = true;
 }
 
 }  // namespace dunlin

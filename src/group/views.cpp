@@ -53,6 +53,7 @@ Group::State::State(Fabric& on, GroupOptions options) : State(std::move(options)
     ranks.push_back(rank);
   }
   view.number = 1;
+  founders = on.size();
   open_channel(std::make_unique<group::ControlChannel>(fabric));
   declaration_.emplace(fabric, subgroups.description(rendezvous_ != nullptr));
   enter();
@@ -63,6 +64,7 @@ Group::State::State(group::GroupJoiner::Arrival arrival, GroupOptions options)
   owned = std::move(arrival.fabric);
   view = std::move(arrival.view);
   ranks = std::move(arrival.ranks);
+  founders = arrival.founders;
   open_channel(std::move(arrival.channel));
   early_ = std::move(arrival.messages);
   for (const std::byte had : arrival.had_members) had_members_.push_back(had != std::byte{0});
@@ -92,6 +94,7 @@ void Group::State::enter() {
   DUNLIN_ASSERT_ALWAYS(ranks.size() == view.members.size(), "each member of a view has a rank");
   DUNLIN_ASSERT_ALWAYS(view.me < ranks.size() && ranks[view.me] == fabric.rank(),
                        "GRP-V1: a member is in the view that it enters");
+  view.ranks = ranks;
   places_ = subgroups.in_view(view, ranks);
   had_members_.resize(places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -278,7 +281,8 @@ void Group::State::welcome() {
   group::ControlMessage message{.kind = group::ControlMessage::Kind::welcome,
                                 .view = view.number,
                                 .count = static_cast<std::uint32_t>(view.joined.size()),
-                                .ranks = ranks};
+                                .ranks = ranks,
+                                .founders = founders};
   for (const group::Subgroups::Place& place : places_)
     message.bytes.push_back(static_cast<std::byte>(place.subgroup.had_members));
   for (std::size_t i = ranks.size() - view.joined.size(); i < ranks.size(); ++i)

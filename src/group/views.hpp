@@ -51,6 +51,7 @@ struct Group::State {
   std::vector<SubgroupParticipant*> participants;  // by subgroup; null: nobody does its work here
   View view;
   std::vector<Rank> ranks;  // of the view's members, in the fabric
+  std::uint32_t founders = 0;
   std::shared_ptr<const ViewHandler> handler;
   std::unique_ptr<group::ChangingSubgroups> changing;  // subgroups that come and go at run time
   std::string why;

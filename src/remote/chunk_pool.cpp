@@ -104,6 +104,7 @@ ChunkPool::State::State(Progress& its_progress, ChunkPoolOptions its_options)
 
 ChunkPool::ChunkPool(Progress& progress, ChunkPoolOptions options)
     : state_(std::make_unique<State>(progress, std::move(options))) {
+  progress.check_is_founder("chunk pool '" + state_->options.name + "'");
   progress.add(*this);
 }
 

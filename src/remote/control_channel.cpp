@@ -5,10 +5,13 @@
 
 namespace dunlin::remote {
 
-ControlChannel::ControlChannel(Fabric& fabric, std::uint32_t channel, Handler handler)
-    : fabric_(fabric), members_(fabric.size()), channel_(channel), handler_(std::move(handler)) {
+ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler)
+    : fabric_(progress.fabric()),
+      founders_(progress.size()),
+      channel_(channel),
+      handler_(std::move(handler)) {
   fabric_.receive(channel_, [this](Rank from, std::span<const std::byte> message) {
-    if (from < members_) handler_(from, message);
+    if (from < founders_) handler_(from, message);
   });
 }
 
@@ -33,7 +36,7 @@ std::size_t ControlChannel::poll() {
   polling_ = true;
   std::size_t done = 0;
   std::deque<Waiting> kept;
-  std::vector<bool> full(members_);
+  std::vector<bool> full(founders_);
   for (std::size_t left = waiting_.size(); left > 0; --left) {
     const Waiting next = waiting_.front();
     waiting_.pop_front();

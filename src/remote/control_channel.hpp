@@ -9,10 +9,11 @@
 #include <type_traits>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/remote/in_flight.hpp>
 
 namespace dunlin::remote {
 
-/// Small messages between the members, each of which arrives, in order, unless its sender or
+/// Small messages between the founders, each of which arrives, in order, unless its sender or
 /// receiver fails: those that the fabric cannot take yet wait here. A message to this process
 /// itself is handled in the next poll().
 class ControlChannel {
@@ -20,7 +21,7 @@ class ControlChannel {
   using Handler = std::function<void(Rank from, std::span<const std::byte> message)>;
 
   /// The handler runs inside the fabric's poll(), or in poll().
-  ControlChannel(Fabric& fabric, std::uint32_t channel, Handler handler);
+  ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler);
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
@@ -40,7 +41,7 @@ class ControlChannel {
     std::array<std::byte, kMaxMessageBytes> content;
   };
   Fabric& fabric_;
-  std::uint32_t members_;  // at the beginning; to later ones, this layer does not speak
+  std::uint32_t founders_;
   std::uint32_t channel_;
   Handler handler_;
   std::deque<Waiting> waiting_;

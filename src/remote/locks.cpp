@@ -16,7 +16,7 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
           fabric.allocate({.name = "locks:" + options.name, .bytes = kMaxLockNodes * kNodeBytes})),
       nodes(kMaxLockNodes),
       withdrawn(progress.size()),
-      channel(fabric, options.channel,
+      channel(progress, options.channel,
               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
       frozen_in(progress.size()),
       reported_in(progress.size()),
@@ -25,7 +25,8 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
   for (std::uint32_t i = kMaxLockNodes; i > 0; --i) free_nodes.push_back(i - 1);
   active.reserve(kMaxLockNodes);
   subscription = fabric.subscribe([this](const Event& event) {
-    if (event.kind == Event::Kind::region_withdrawn && event.region == options.words)
+    if (event.kind == Event::Kind::region_withdrawn && event.region == options.words &&
+        event.peer < withdrawn.size())
       withdrawn[event.peer] = true;
   });
   fabric.announce(node_words);
@@ -34,6 +35,7 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
 
 Locks::Locks(Progress& progress, LocksOptions options)
     : state_(std::make_unique<State>(progress, std::move(options))) {
+  progress.check_is_founder("locks '" + state_->options.name + "'");
   progress.add(*this);
 }
 

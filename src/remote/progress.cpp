@@ -27,7 +27,9 @@ Progress::Progress(Fabric& fabric)
       members_(*fixed_),
       generation_(members_.generation()),
       told_generation_(generation_),
-      present_(fabric.size(), true) {}
+      size_(members_.founders()),
+      present_(members_.capacity(), true),
+      has_been_(present_) {}
 
 Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
     : fabric_(fabric),
@@ -35,8 +37,10 @@ Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
       options_(options),
       generation_(members.generation()),
       told_generation_(generation_),
-      present_(fabric.size()) {
-  for (Rank rank = 0; rank < fabric.size(); ++rank) present_[rank] = members.contains(rank);
+      size_(members.founders()),
+      present_(members.capacity()) {
+  for (Rank rank = 0; rank < capacity(); ++rank) present_[rank] = members.contains(rank);
+  has_been_ = present_;
 }
 
 Progress::~Progress() {
@@ -45,6 +49,14 @@ Progress::~Progress() {
 
 void Progress::add(Part& part) { parts_.push_back(&part); }
 void Progress::remove(Part& part) noexcept { std::erase(parts_, &part); }
+
+void Progress::check_is_founder(const std::string& who) const {
+  if (fabric_.rank() < size_) return;
+  throw Error(who + ": this process is member " + std::to_string(fabric_.rank()) +
+              " and came later than the " + std::to_string(size_) +
+              " founders; members that join a group can use a Store, and nothing else of these "
+              "layers");
+}
 
 void Progress::link(InFlight& operation) noexcept {
   operation.linked_ = true;
@@ -74,12 +86,14 @@ std::size_t Progress::poll() {
 /// the fabric did not take for failed has left the group by itself, and lives on.
 void Progress::follow_members() {
   generation_ = members_.generation();
-  for (Rank rank = 0; rank < size(); ++rank) {
-    if (members_.contains(rank)) continue;
-    const bool has_failed = fabric_.failed(rank);
-    if (has_failed && contains(rank) &&
-        std::find(to_fence_.begin(), to_fence_.end(), rank) == to_fence_.end())
-      to_fence_.push_back(rank);
+  for (Rank rank = 0; rank < capacity(); ++rank) {
+    if (members_.contains(rank)) {
+      has_been_[rank] = true;
+      continue;
+    }
+    if (!has_been_[rank]) continue;  // perhaps it is just coming
+    has_been_[rank] = false;         // and no rank comes twice
+    if (fabric_.failed(rank)) to_fence_.push_back(rank);
     fabric_.expel(rank, "the members have agreed that it is none of them any more");
   }
 }
@@ -100,7 +114,7 @@ std::size_t Progress::fence_members() {
     return 0;
   }
   told_generation_ = generation_;
-  for (Rank rank = 0; rank < size(); ++rank) present_[rank] = members_.contains(rank);
+  for (Rank rank = 0; rank < capacity(); ++rank) present_[rank] = members_.contains(rank);
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->members_changed();
   return 1;
 }

@@ -60,13 +60,14 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
                        .own_words = pool.memory(),
                        .channel = options.lock_channel}),
       blocks(options.pool_bytes),
-      channel(fabric, options.channel,
+      channel(progress, options.channel,
               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
       withdrawn(progress.size()),
       known_at(progress.size()),
       turn(fabric.rank()) {
   subscription = fabric.subscribe([this](const Event& event) {
-    if (event.kind == Event::Kind::region_withdrawn && event.region == pool.id())
+    if (event.kind == Event::Kind::region_withdrawn && event.region == pool.id() &&
+        event.peer < withdrawn.size())
       withdrawn[event.peer] = true;
   });
   fabric.announce(pool);

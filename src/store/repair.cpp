@@ -92,7 +92,7 @@ void State::repair_slot(Rank owner, std::byte* slot, std::uint64_t& version) noe
 /// The newest of the owner's records for that entry.
 const std::byte* State::redo_of(Rank owner, std::uint64_t word, const EntryHead& head, Image& image,
                                 std::size_t& bytes) noexcept {
-  if (owner >= progress.size()) return nullptr;
+  if (owner >= progress.capacity()) return nullptr;
   const Location location = slot_word::location_of(word);
   Image candidate;
   candidate.reserve(kRedoBytes);

@@ -78,13 +78,13 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .block_bytes = {kLargeBlocks.begin(), kLargeBlocks.end()},
                                         .own_bytes = large_bytes});
   redo = fabric.allocate({.name = "store-redo:" + options.name,
-                          .bytes = is_home ? redo_at(progress.size(), 0) : kCacheLineBytes});
+                          .bytes = is_home ? redo_at(progress.capacity(), 0) : kCacheLineBytes});
   index = fabric.allocate({.name = "store:" + options.name,
                            .bytes = index_bytes,
                            .layout_hash = kMagic + members,
                            .layout_text = "store 1\nhomes " + std::to_string(members)});
   std::byte* const header = index.memory().data();
-  const std::uint64_t ranks = progress.size(), magic = kMagic;
+  const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kMainHeadersAt, &main_headers, sizeof main_headers);
   std::memcpy(header + kRanksAt, &ranks, sizeof ranks);
   std::memcpy(header, &magic, sizeof magic);

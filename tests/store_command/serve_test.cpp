@@ -312,6 +312,31 @@ struct Refusal {
   const char* complaint;
 };
 
+TEST_F(StoreServe, IsJoinedByMembersThatComeLater) {
+  SKIP_WITHOUT("redis-cli");
+  ServerProcess a(group, {"--members", "a,b", "--name", "a", "--most-members", "4"});
+  ServerProcess b(group, {"--members", "a,b", "--name", "b", "--most-members", "4"});
+  for (const char* const key : {"1", "2", "3", "4"})
+    EXPECT_EQ(redis_cli(a, {"set", key, "before"}), "OK\n");
+  for (const char* const name : {"c", "d"}) {
+    ServerProcess late(group, {"--join", "--name", name, "--most-members", "4"});
+    for (const char* const key : {"1", "2", "3", "4"}) {
+      EXPECT_EQ(redis_cli(late, {"append", key, name}), *name == 'c' ? "7\n" : "8\n");
+      EXPECT_EQ(redis_cli(b, {"get", key}), *name == 'c' ? "beforec\n" : "beforecd\n");
+    }
+    if (*name == 'c')
+      late.kill();
+    else
+      late.end();
+  }
+  ServerProcess one_too_many(group, {"--join", "--name", "e", "--most-members", "4"});
+  one_too_many.receive_line_of("at most 4 are expected");
+  EXPECT_EQ(one_too_many.exit_code(), 3);
+  EXPECT_EQ(redis_cli(a, {"get", "1"}), "beforecd\n");
+  a.end();
+  b.end();
+}
+
 TEST(StoreCommandLine, RefusesWhatCannotWork) {
   const Refusal refusals[] = {
       {{"serve", "--resp", "127.0.0.1"}, "--resp \"127.0.0.1\": there is no port"},
@@ -321,6 +346,9 @@ TEST(StoreCommandLine, RefusesWhatCannotWork) {
       {{"serve", "--resp", "[::]:0"}, "give --password-file"},
       {{"serve", "--password-file", "/none"}, "--password-file"},
       {{"serve", "--members", "a,b"}, "--name"},
+      {{"serve", "--join"}, "--name"},
+      {{"serve", "--join", "--members", "a,b", "--name", "a"}, "a joiner is no founder"},
+      {{"serve", "--most-members", "0"}, "must be a number of members"},
       {{"serve", "--memory", "0"}, "must be a number of megabytes"},
       {{"serve", "--fabric", "sim"}, "--fabric sim"},
       {{"load", "/none"}, "\"/none\": "},

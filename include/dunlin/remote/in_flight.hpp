@@ -135,8 +135,12 @@ class Progress {
   std::size_t poll();
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
-  /// How many ranks the fabric had when this was made. Members that came later take no part.
-  [[nodiscard]] std::uint32_t size() const noexcept {
+  /// The members of the first ranks, over which a layer's memory and duties are spread: the
+  /// membership's founders. Members that came later are clients of a Store, and have no part in the
+  /// other layers.
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+  /// The number of ranks that can ever be members.
+  [[nodiscard]] std::uint32_t capacity() const noexcept {
     return static_cast<std::uint32_t>(present_.size());
   }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
@@ -151,6 +155,8 @@ class Progress {
   // --- for layers --------------------------------------------------------------------------------
   void add(Part& part);
   void remove(Part& part) noexcept;
+  /// Throws Error, which begins with `who`, if this process came later than the founders.
+  void check_is_founder(const std::string& who) const;
   /// The members in the generation that the parts have been told of. Who is gone there can change
   /// nothing any more.
   [[nodiscard]] bool contains(Rank rank) const noexcept {
@@ -176,7 +182,9 @@ class Progress {
   ProgressOptions options_;
   std::uint64_t generation_;       // those that are gone have been expelled
   std::uint64_t told_generation_;  // ... and fenced, and the parts know
-  std::vector<bool> present_;
+  std::uint32_t size_;
+  std::vector<bool> present_;  // in told_generation_
+  std::vector<bool> has_been_;
   std::vector<Rank> to_fence_;
   std::string unfenced_;
   std::vector<Part*> parts_;

@@ -22,6 +22,11 @@ class Membership {
   [[nodiscard]] virtual std::uint64_t generation() const noexcept = 0;
   /// Whether that rank of the fabric is a member in this generation.
   [[nodiscard]] virtual bool contains(Rank rank) const noexcept = 0;
+  /// The members of the first ranks, which are there from the beginning: the layers' memory and
+  /// duties are spread over these. The same at all members, and for ever.
+  [[nodiscard]] virtual std::uint32_t founders() const noexcept = 0;
+  /// The number of ranks that can ever be members, those that come later included.
+  [[nodiscard]] virtual std::uint32_t capacity() const noexcept { return founders(); }
   /// Why this process is no member any more: a sentence; empty while it is one.
   [[nodiscard]] virtual const std::string& why_stopped() const noexcept = 0;
   /// Whatever has to go on so that members can agree; Progress::poll() calls it.
@@ -36,6 +41,7 @@ class FixedMembers final : public Membership {
 
   [[nodiscard]] std::uint64_t generation() const noexcept override { return 1; }
   [[nodiscard]] bool contains(Rank rank) const noexcept override { return rank < members_; }
+  [[nodiscard]] std::uint32_t founders() const noexcept override { return members_; }
   [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
 
  private:

@@ -1,0 +1,303 @@
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/segment.hpp>
+#include <dunlin/store.hpp>
+
+#include "store/stores.hpp"
+#include "support/errors.hpp"
+#include "support/process.hpp"
+
+/// Members that join the group while its store is in use: they are clients of the founders' memory.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::contains;
+using test::kPatienceMs;
+using test::NodeBackend;
+using test::Parent;
+using test::Process;
+using test::what_is_thrown_by;
+
+constexpr std::uint32_t kFounders = 3;
+constexpr std::uint32_t kMost = 6;
+
+StoreOptions tiny_store() {
+  StoreOptions options = test::small_store();
+  options.memory_bytes = kMinStoreBytes;
+  options.expected_keys = 8;
+  return options;
+}
+
+struct Member {
+  explicit Member(std::unique_ptr<Group> its_group, std::uint32_t most = kMost)
+      : group(std::move(its_group)), members(*group, most) {}
+  std::unique_ptr<Group> group;
+  GroupMembers members;
+  remote::Progress progress{group->fabric(), members};
+  Store store{progress, tiny_store()};
+};
+
+/// Three founders with a store, and nodes that may come.
+class Growing {
+ public:
+  explicit Growing(std::uint32_t others = 1, const sim::Profile& profile = sim::profile("ib100"))
+      : world(profile, kFounders, 1), nodes(kFounders + others) {
+    for (std::uint32_t i = 0; i < others; ++i) world.add_node();
+    for (Rank rank = 0; rank < nodes.size(); ++rank) {
+      if (rank < kFounders)
+        nodes[rank].member =
+            std::make_unique<Member>(std::make_unique<Group>(world.fabric(rank), options_of(rank)));
+      world.attach(rank, [&node = nodes[rank]] { return node.poll(); });
+    }
+    world.run_for(1'000'000);
+  }
+  ~Growing() {
+    while (!nodes.empty()) nodes.pop_back();
+  }
+  GroupOptions options_of(Rank rank) { return {.rendezvous = world.rendezvous(rank, "sim")}; }
+
+  /// A node comes into the group, without a store.
+  void enter(Rank rank) {
+    Node& node = nodes[rank];
+    world.on(rank, [&, rank] {
+      node.entry = std::make_unique<GroupEntry>("late" + std::to_string(rank), options_of(rank));
+    });
+    EXPECT_TRUE(world.run_until([&] { return node.group != nullptr; }, 10'000'000'000));
+  }
+  Member& join(Rank rank) {
+    enter(rank);
+    Node& node = nodes[rank];
+    world.on(rank, [&] { node.member = std::make_unique<Member>(std::move(node.group)); });
+    EXPECT_TRUE(world.run_until([&] { return node.member != nullptr; }, 10'000'000'000));
+    return *node.member;
+  }
+  Member& at(Rank rank) { return *nodes.at(rank).member; }
+  std::string get(Rank by, std::string_view key) {
+    auto op = at(by).store.get(key);
+    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
+    return op.found() ? std::string(op.text()) : "-";
+  }
+  void put(Rank by, std::string_view key, std::string_view value) {
+    auto op = at(by).store.put(key, value);
+    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
+  }
+  Status end_of(remote::InFlight& operation) {
+    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000)) << "hangs";
+    return operation.status();
+  }
+  /// Until founder 0 has agreed with the others on it.
+  void until_gone(Rank rank) {
+    EXPECT_TRUE(world.run_until([&] { return !at(0).progress.contains(rank); }, 10'000'000'000));
+  }
+
+  struct Node {
+    std::size_t poll() {
+      if (member) return member->progress.poll();
+      if (group) return group->poll();
+      if (!entry) return 0;
+      group = entry->poll();
+      if (group) entry.reset();
+      return group ? 1 : 0;
+    }
+    std::unique_ptr<GroupEntry> entry;
+    std::unique_ptr<Group> group;
+    std::unique_ptr<Member> member;
+  };
+  sim::World world;
+  std::vector<Node> nodes;
+};
+
+TEST(StoreLaterMembers, ReadAndWriteWhatTheFoundersHold) {
+  Growing members(2);
+  for (const char* key : {"a", "b", "c", "d"}) members.put(0, key, "old");
+  members.join(kFounders);
+  members.join(kFounders + 1);
+  for (const char* key : {"a", "b", "c", "d"}) {
+    EXPECT_EQ(members.get(kFounders, key), "old");
+    members.put(kFounders + 1, key, "new");
+    EXPECT_EQ(members.get(1, key), "new");
+    EXPECT_EQ(members.get(kFounders, key), "new");
+  }
+  members.put(kFounders, "e", "inserted");
+  EXPECT_EQ(members.get(2, "e"), "inserted");
+}
+
+TEST(StoreLaterMembers, MayDieAtAnyMomentOfAChange) {
+  sim::Profile slow = sim::profile("ib100");  // so that a write is under way for long
+  slow.bandwidth_bytes_per_ns = 0.1;
+  std::uint32_t completed = 0, undone = 0;
+  for (std::uint64_t moment = 0; moment < 240'000; moment += 12'000) {
+    Growing members(1, slow);
+    const std::string before(200, 'b'), after(200, 'a');
+    members.put(0, "key", before);
+    members.join(kFounders);
+    EXPECT_EQ(members.get(kFounders, "key"), before);
+    {
+      auto op = members.at(kFounders).store.put("key", after);
+      members.world.run_for(moment);
+      members.world.crash(kFounders);
+    }
+    const std::string seen = members.get(1, "key");
+    EXPECT_TRUE(seen == before || seen == after) << "STO-4: " << moment;
+    ++(seen == after ? completed : undone);
+    members.put(2, "key", "further");  // its lock is free
+    EXPECT_EQ(members.get(0, "key"), "further");
+  }
+  EXPECT_GT(completed, 0U);
+  EXPECT_GT(undone, 0U);
+}
+
+TEST(StoreLaterMembers, HearThatAFounderIsGone) {
+  Growing members;
+  const Member& late = members.join(kFounders);
+  std::uint32_t lost = 0, kept = 0;
+  members.world.crash(2);
+  ASSERT_TRUE(members.world.run_until([&] { return !late.progress.contains(2); }, 10'000'000'000));
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    auto op = members.at(kFounders).store.put(std::to_string(i), "value");
+    const Status status = members.end_of(op);
+    EXPECT_TRUE(status == Status::ok || status == Status::lost) << remote::describe(status);
+    ++(status == Status::ok ? kept : lost);
+  }
+  EXPECT_GT(lost, 0U);
+  EXPECT_GT(kept, 0U);
+}
+
+TEST(StoreLaterMembers, ComeAndGoWithoutEnd) {
+  Growing members(kMost - kFounders);
+  members.put(0, "key", "0");
+  for (Rank rank = kFounders; rank < kMost; ++rank) {
+    members.join(rank);
+    members.put(rank, "key", std::to_string(rank));
+    if (rank % 2 == 0) {
+      members.world.crash(rank);
+    } else {
+      members.at(rank).group->leave();
+    }
+    members.until_gone(rank);
+    EXPECT_EQ(members.get(1, "key"), std::to_string(rank));
+  }
+}
+
+TEST(StoreLaterMembers, MustHaveBeenExpected) {
+  Growing members;
+  members.enter(kFounders);
+  const std::unique_ptr<Group>& late = members.nodes[kFounders].group;
+  const auto thrown_with = [&](std::uint32_t most) {
+    return what_is_thrown_by([&] { const GroupMembers alone(*late, most); });
+  };
+  EXPECT_EQ(late->founders(), kFounders);
+  EXPECT_TRUE(contains(thrown_with(0), "is the 4th member that has come"));
+  EXPECT_TRUE(contains(thrown_with(kFounders), "at most 3 are expected"));
+  EXPECT_TRUE(contains(thrown_with(kFounders - 1), "most is 2, and must be 3"));
+  EXPECT_TRUE(contains(thrown_with(kMaxMembers + 1), "kMaxMembers"));
+  GroupMembers alone(*late, kMost);
+  remote::Progress progress(late->fabric(), alone);
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { const SegmentSpace space(progress, {}); }),
+                       "came later than the 3 founders"));
+}
+
+/// Their locks are repaired among the founders, whether a later member is there or dies.
+TEST(StoreLaterMembers, LeaveTheFoundersSegmentsAlone) {
+  Growing members;
+  std::vector<std::unique_ptr<SegmentSpace>> spaces;
+  for (Rank rank = 0; rank < kFounders; ++rank)
+    spaces.push_back(std::make_unique<SegmentSpace>(members.at(rank).progress,
+                                                    SpaceOptions{.pool_bytes = 4096}));
+  auto made = spaces[0]->allocate({.bytes = 8, .coherence = Coherence::strict});
+  ASSERT_EQ(members.end_of(made), Status::ok);
+  const Key key = made.result().key;
+  const auto lock_and_unlock = [&](Rank by) {
+    auto lock = spaces[by]->lock(key);
+    EXPECT_EQ(members.end_of(lock), Status::ok);
+    auto unlock = spaces[by]->unlock(key);
+    EXPECT_EQ(members.end_of(unlock), Status::ok);
+  };
+  lock_and_unlock(1);
+  members.join(kFounders);
+  lock_and_unlock(2);
+  members.world.crash(kFounders);
+  members.until_gone(kFounders);
+  lock_and_unlock(1);
+  lock_and_unlock(0);
+  spaces.clear();
+}
+
+// --- real processes ------------------------------------------------------------------------------
+
+struct StoreJoins : testing::TestWithParam<NodeBackend> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+  [[nodiscard]] test::NodeSpec node(Rank rank) const {
+    return {.group = name, .nodes = kFounders, .rank = rank, .silence_timeout_ms = 0};
+  }
+  [[nodiscard]] GroupOptions options(Rank rank) const {
+    test::NodeSpec there = node(rank);
+    there.nodes = kFounders + 1;
+    return {.rendezvous = GetParam().rendezvous(there)};
+  }
+  /// What it does with its store until its parent ends it.
+  static int use(Parent& parent, Member& member, const std::string& own_key) {
+    std::uint64_t round = 0;
+    const auto increment = [&](std::optional<std::span<const std::byte>> current) {
+      round = 0;
+      if (current && current->size() == sizeof round)
+        std::memcpy(&round, current->data(), sizeof round);
+      ++round;
+      return StoreUpdate::put(bytes_of(round));
+    };
+    const std::uint64_t patience_ns = std::uint64_t{kPatienceMs} * 1'000'000;
+    for (bool told = false;;) {
+      auto counted = member.store.update("all", increment);
+      if (!counted.outcome(patience_ns).changed()) return 1;
+      auto own = member.store.put(own_key, std::string_view("value"));
+      if (own.wait(patience_ns) != Status::ok) return 2;
+      if (!std::exchange(told, true)) parent.send_line("works");
+    }
+  }
+  const std::string name = test::fresh_group();
+};
+
+TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
+  std::vector<Process> founders;
+  for (Rank rank = 0; rank < kFounders; ++rank)
+    founders.emplace_back([=, this](Parent& parent) {
+      const auto fabric = GetParam().join(node(rank));
+      Member member(std::make_unique<Group>(*fabric, options(rank)));
+      return use(parent, member, std::to_string(rank));
+    });
+  for (Process& founder : founders) ASSERT_EQ(founder.receive_line(), "works");
+  for (const char* as : {"first", "second"}) {  // each comes when the other is gone
+    Process late([=, this](Parent& parent) {
+      Member member(Group::join(as, options(kFounders), kPatienceMs));
+      return use(parent, member, as);
+    });
+    ASSERT_EQ(late.receive_line(), "works");
+    late.kill();
+  }
+  Process last([this](Parent& parent) {  // nothing that they had locked keeps it out
+    Member member(Group::join("last", options(kFounders), kPatienceMs));
+    return use(parent, member, "last");
+  });
+  ASSERT_EQ(last.receive_line(), "works");
+  last.kill();
+  for (Process& founder : founders) founder.kill();
+}
+
+INSTANTIATE_TEST_SUITE_P(On, StoreJoins, testing::ValuesIn(test::backends()),
+                         [](const auto& one) { return one.param.name; });
+
+}  // namespace
+}  // namespace dunlin
