@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,7 +14,8 @@ class Member {
  public:
   /// Waits until all are there. A member that is only stopped does not count as dead: on shared
   /// memory, its death must be certain before another takes its locks over.
-  Member(const std::string& group_name, std::uint32_t members, std::uint32_t rank)
+  Member(const std::string& group_name, std::uint32_t members, std::uint32_t rank,
+         std::size_t pool_bytes = 1 << 20)
       : fabric(dunlin::shm::join({.group = group_name,
                                   .members = members,
                                   .rank = rank,
@@ -22,7 +24,7 @@ class Member {
         group(*fabric),
         members_now(group),
         progress(*fabric, members_now),
-        space(progress, {.pool_bytes = 1 << 20}) {}
+        space(progress, {.pool_bytes = pool_bytes}) {}
 
   [[nodiscard]] bool alive(dunlin::Rank rank) const { return members_now.contains(rank); }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the services with real processes, some of which are stopped or killed.
 
-usage: services.py monitoring|checkpointing|reconfiguration|caching PROGRAM
+usage: services.py monitoring|checkpointing|reconfiguration|caching|selecting PROGRAM
 """
 import http.client
 import os
@@ -10,6 +10,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 
 
@@ -185,10 +186,27 @@ def check_caching(program):
     return []
 
 
+def check_selecting(program):
+    for records in (1_000, 10_000):
+        group = f"services-{os.getpid()}-{records}"
+        with tempfile.TemporaryDirectory() as directory:
+            database = os.path.join(directory, "files.db")
+            members = [Process(program, group, 3, rank, records, database) for rank in range(3)]
+            for member in members[1:]:  # each has compared all its answers with SQLite's
+                line = member.read()[0]
+                match = re.fullmatch(rf"of {records} records, (\d+) files of \d+ bytes: .*", line)
+                demand(match and 0 < int(match.group(1)) < records, line)
+                print(line)
+            for member in members:
+                member.leave()
+    return []
+
+
 def main():
     which, program = sys.argv[1:]
     check = {"monitoring": check_monitoring, "checkpointing": check_checkpointing,
-             "reconfiguration": check_reconfiguration, "caching": check_caching}[which]
+             "reconfiguration": check_reconfiguration, "caching": check_caching,
+             "selecting": check_selecting}[which]
     for process in check(program):
         process.leave()
 
