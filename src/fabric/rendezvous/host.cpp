@@ -24,6 +24,12 @@ constexpr std::size_t kMaxUnsentBytes = 65536;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
+/// Spreads numbers that follow each other.
+std::uint64_t mix(std::uint64_t number) {
+  number *= 0x9e3779b97f4a7c15;
+  return (number ^ number >> 32) * 0xd6e8feb86659fd93 >> 16;
+}
+
 Bytes shortened(const std::string& text) {
   return bytes_of(std::string_view(text).substr(0, kMaxTextBytes));
 }
@@ -87,18 +93,19 @@ std::size_t Host::strangers() const {
                     [](const auto& session) { return !session->ticket && !session->gone; }));
 }
 
-/// The oldest goes; but whoever speaks our language stays as long as others do not.
+/// Any of them goes, for if it were the oldest, a flood that is faster than this host would push
+/// each member out before it has introduced itself. Whoever speaks our language stays as long as
+/// others do not.
 void Host::make_room() {
-  const auto oldest = [this](auto&& suits) {
-    return std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
-      return !session->ticket && !session->gone && suits(*session);
-    });
-  };
-  auto found = oldest([](const Session& session) {
-    return session.leaving || !session.connection.channel().greeted();
-  });
-  if (found == sessions_.end()) found = oldest([](const Session&) { return true; });
-  drop(**found);
+  std::vector<Session*> all, without_greeting;
+  for (const auto& session : sessions_) {
+    if (session->ticket || session->gone) continue;
+    all.push_back(session.get());
+    if (session->leaving || !session->connection.channel().greeted())
+      without_greeting.push_back(session.get());
+  }
+  const std::vector<Session*>& from = without_greeting.empty() ? all : without_greeting;
+  drop(*from[mix(++pushed_out_) % from.size()]);
 }
 
 void Host::receive(Session& session) {

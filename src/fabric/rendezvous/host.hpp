@@ -77,6 +77,7 @@ class Host {
   bool news_ = false;  // that not all have heard
   std::uint64_t next_news_ns_ = 0;
   std::uint64_t next_accept_ns_ = 0;
+  std::uint64_t pushed_out_ = 0;
   // What a user wants to know when not all have come.
   std::uint64_t without_proof_ = 0;
   std::string last_without_proof_;
