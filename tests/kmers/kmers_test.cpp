@@ -107,7 +107,9 @@ Counts counts_of(const std::vector<std::string>& reads, std::size_t k, std::uint
   Counts counts;
   for (const std::string& read : reads)
     for (std::size_t i = 0; i + k <= read.size(); ++i)
-      if (read.find_first_not_of("ACGT", i) >= i + k) ++counts[canonical(read.substr(i, k))];
+      if (const std::string kmer = read.substr(i, k);
+          kmer.find_first_not_of("ACGT") == std::string::npos)
+        ++counts[canonical(kmer)];
   std::erase_if(counts, [&](const auto& each) { return each.second < least; });
   return counts;
 }
