@@ -8,7 +8,7 @@ namespace dunlin::group {
 namespace {
 
 TEST(ControlMessages, MatchTheExampleOfTheirPage) {  // docs/formats/group-control.md
-  std::vector<std::byte> expected(92);
+  std::vector<std::byte> expected(96);
   expected[0] = std::byte{8};   // want
   expected[72] = std::byte{5};  // the view
   expected[80] = std::byte{2};  // the subgroup
@@ -29,6 +29,7 @@ TEST(ControlMessages, CarryEveryField) {
                             .count = 10,
                             .good = true,
                             .ranks = {3, 2},
+                            .founders = 4,
                             .bytes = {std::byte{1}, std::byte{2}}};
   const std::vector<std::byte> bytes = encode(sent);
   const auto read = decode(bytes);
@@ -41,6 +42,7 @@ TEST(ControlMessages, CarryEveryField) {
   EXPECT_EQ(read->members[1].rank, 2u);
   EXPECT_EQ(read->members[1].name, "c");
   EXPECT_EQ(read->ranks, sent.ranks);
+  EXPECT_EQ(read->founders, sent.founders);
   EXPECT_EQ(encode(*read), bytes);
 }
 
