@@ -79,10 +79,12 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .own_bytes = large_bytes});
   redo = fabric.allocate({.name = "store-redo:" + options.name,
                           .bytes = is_home ? redo_at(progress.capacity(), 0) : kCacheLineBytes});
-  index = fabric.allocate({.name = "store:" + options.name,
-                           .bytes = index_bytes,
-                           .layout_hash = kMagic + members,
-                           .layout_text = "store 1\nhomes " + std::to_string(members)});
+  index =
+      fabric.allocate({.name = "store:" + options.name,
+                       .bytes = index_bytes,
+                       .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members,
+                       .layout_text = "store 1\nhomes " + std::to_string(members) + "\nmembers " +
+                                      std::to_string(progress.capacity())});
   std::byte* const header = index.memory().data();
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kMainHeadersAt, &main_headers, sizeof main_headers);

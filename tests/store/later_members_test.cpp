@@ -210,6 +210,20 @@ TEST(StoreLaterMembers, MustHaveBeenExpected) {
                        "came later than the 3 founders"));
 }
 
+/// A founder that does not know of a later member would give the locks away that it holds.
+TEST(StoreLaterMembers, AgreeWithTheFoundersOnHowManyMayCome) {
+  Growing members;
+  members.enter(kFounders);
+  Growing::Node& late = members.nodes[kFounders];
+  members.world.on(kFounders, [&] {
+    late.member = std::make_unique<Member>(std::move(late.group), kMost + 1);
+  });
+  ASSERT_TRUE(members.world.run_until([&] { return late.member != nullptr; }, 10'000'000'000));
+  auto op = late.member->store.put("key", "value");
+  EXPECT_EQ(members.end_of(op), Status::refused);
+  members.put(0, "key", "value");
+}
+
 /// Their locks are repaired among the founders, whether a later member is there or dies.
 TEST(StoreLaterMembers, LeaveTheFoundersSegmentsAlone) {
   Growing members;
