@@ -22,7 +22,8 @@
 #include "support/rounds.hpp"
 
 /// Random histories in the simulator: members get and change a few keys, in chains that overflow,
-/// while some crash, hang, pause, or are cut off, and some calls are abandoned.
+/// while some crash, hang, pause, or are cut off, and some calls are abandoned. In some of them a
+/// further member has joined the group, and is a client of the others.
 namespace dunlin {
 namespace {
 
@@ -37,11 +38,12 @@ constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
 constexpr std::uint64_t kSeedsForChecker = 200;
 constexpr std::uint32_t kKeys = 14;
 constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
+constexpr std::uint64_t kSeedsPerJoin = 4;
 
 struct StoreSeen {
   std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
-                read_again = 0, last_gets = 0;
+                read_again = 0, last_gets = 0, calls_of_joiners = 0;
 };
 
 /// A value: its number, over and over.
@@ -77,12 +79,20 @@ struct AuditedCall {
 
 class AuditedStore {
  public:
-  AuditedStore(StoreAuditor& its_auditor, Rank rank, std::uint64_t seed);
-  std::size_t step();
+  /// A founder, unless it joins.
+  AuditedStore(StoreAuditor& its_auditor, Rank its_rank, std::uint64_t seed, bool joins);
+  std::size_t poll() {
+    if (progress) return progress->poll() + step();
+    if (!entry_) return 0;
+    auto group_it_is_in = entry_->poll();
+    if (!group_it_is_in) return 0;
+    settle(std::move(group_it_is_in));
+    return 1;
+  }
   void stop() { stopping_ = true; }
   [[nodiscard]] bool idle() const {
     for (const AuditedCall& call : calls_)
-      if (!call.operation->finished()) return false;
+      if (call.operation && !call.operation->finished()) return false;
     return true;
   }
   /// Whether a change has read the former entry, which it does under the lock.
@@ -93,13 +103,14 @@ class AuditedStore {
         return true;
     return false;
   }
-  [[nodiscard]] bool is_member() const { return members->why_stopped().empty(); }
+  [[nodiscard]] bool is_member() const { return members && members->why_stopped().empty(); }
   void close() {
     for (AuditedCall& call : calls_) call.operation.reset();
     store.reset();
   }
 
   StoreAuditor& auditor;
+  Rank rank;
   std::unique_ptr<Group> group;
   std::unique_ptr<GroupMembers> members;
   std::unique_ptr<remote::Progress> progress;
@@ -107,10 +118,13 @@ class AuditedStore {
 
  private:
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  void settle(std::unique_ptr<Group> its_group);
+  std::size_t step();
   void begin(AuditedCall& call);
   void end(AuditedCall& call);
 
   std::mt19937_64 random_;
+  std::unique_ptr<GroupEntry> entry_;
   bool stopping_ = false;
   std::array<AuditedCall, kCallsAtOnce> calls_;
   std::uint64_t next_at_ns_ = 0;
@@ -123,19 +137,25 @@ struct StoreAuditor {
       : seed(its_seed),
         seen(what),
         random(its_seed),
-        count(2 + below(4)),
-        world(profile(), count, its_seed),
+        founders(2 + below(4)),
+        count(founders + (seed % kSeedsPerJoin == 0 ? 1 : 0)),
+        world(profile(), founders, its_seed),
         gone(count) {
+    if (count > founders) world.add_node();
     options.memory_bytes = kMinStoreBytes;
     options.large_bytes = 0;
     options.expected_keys = 1 + below(16);
     options.cache_bytes = below(3) == 0 ? 0 : 256;
-    options.homes = below(2) == 0 ? 1 : count;
+    options.homes = below(2) == 0 ? 1 : founders;
     for (Rank rank = 0; rank < count; ++rank) {
-      stores.push_back(std::make_unique<AuditedStore>(*this, rank, seed * 89 + rank));
+      stores.push_back(
+          std::make_unique<AuditedStore>(*this, rank, seed * 89 + rank, rank >= founders));
       AuditedStore& member = *stores.back();
-      world.attach(rank, [&member] { return member.progress->poll() + member.step(); });
+      world.attach(rank, [&member] { return member.poll(); });
     }
+    EXPECT_TRUE(world.run_until([&] { return stores.back()->is_member(); }, 1'000'000'000))
+        << "nobody lets the joiner in";
+    begun = true;
   }
 
   void run() {
@@ -288,7 +308,9 @@ struct StoreAuditor {
   std::uint64_t seed;
   StoreSeen& seen;
   std::mt19937_64 random;
-  std::uint32_t count;
+  std::uint32_t founders;
+  std::uint32_t count;  // with the one that joins
+  bool begun = false;   // all are there
   sim::World world;
   StoreOptions options;
   std::vector<bool> gone;  // crashed or hung
@@ -298,12 +320,22 @@ struct StoreAuditor {
   std::vector<std::unique_ptr<AuditedStore>> stores;
 };
 
-AuditedStore::AuditedStore(StoreAuditor& its_auditor, Rank rank, std::uint64_t seed)
-    : auditor(its_auditor), random_(seed) {
-  Fabric& fabric = auditor.world.fabric(rank);
-  group = std::make_unique<Group>(fabric);
-  members = std::make_unique<GroupMembers>(*group);
-  progress = std::make_unique<remote::Progress>(fabric, *members);
+AuditedStore::AuditedStore(StoreAuditor& its_auditor, Rank its_rank, std::uint64_t seed, bool joins)
+    : auditor(its_auditor), rank(its_rank), random_(seed) {
+  GroupOptions of_group;
+  if (auditor.count > auditor.founders) of_group.rendezvous = auditor.world.rendezvous(rank, "sim");
+  if (joins) {
+    auditor.world.on(rank,
+                     [this, of_group] { entry_ = std::make_unique<GroupEntry>("late", of_group); });
+  } else {
+    settle(std::make_unique<Group>(auditor.world.fabric(rank), of_group));
+  }
+}
+
+void AuditedStore::settle(std::unique_ptr<Group> its_group) {
+  group = std::move(its_group);
+  members = std::make_unique<GroupMembers>(*group, auditor.count);
+  progress = std::make_unique<remote::Progress>(group->fabric(), *members);
   store = std::make_unique<Store>(*progress, auditor.options);
   for (AuditedCall& call : calls_) call.operation = std::make_unique<StoreOperation>(*store);
 }
@@ -315,7 +347,7 @@ std::size_t AuditedStore::step() {
       call.operation->abandon();
     if (call.under_way && call.operation->finished()) end(call), ++done;
   }
-  if (stopping_) return done;
+  if (stopping_ || !auditor.begun) return done;
   const std::uint64_t now = progress->fabric().now_ns();
   if (now < next_at_ns_) {
     progress->fabric().wake_at(next_at_ns_);
@@ -379,6 +411,7 @@ void AuditedStore::end(AuditedCall& call) {
       return;
   }
   ++auditor.seen.calls;
+  if (rank >= auditor.founders) ++auditor.seen.calls_of_joiners;
   KeyCallRecord& record = history[call.record];
   record.found = call.operation->found();
   record.end = ++auditor.events;
@@ -410,13 +443,14 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
-        seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets})
+        seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
             << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
             << seen.no_room << " without room, " << seen.repaired_locks << " locks and "
             << seen.repaired_entries << " entries repaired, " << seen.cache_hits << " cache hits, "
-            << seen.cache_stale << " stale, " << seen.read_again << " read again\n";
+            << seen.cache_stale << " stale, " << seen.read_again << " read again, "
+            << seen.calls_of_joiners << " calls of members that joined\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;
