@@ -35,6 +35,7 @@ Containers::~Containers() = default;
 remote::Progress& Containers::progress() const noexcept { return hub_->progress; }
 const ComponentCosts& Containers::costs() const noexcept { return hub_->options.costs; }
 void Containers::set_costs(const ComponentCosts& costs) noexcept { hub_->options.costs = costs; }
+const std::string& Containers::broken_promise() const noexcept { return hub_->broken_promise; }
 
 ContainerOperation::ContainerOperation(container::Hub& hub) noexcept
     : InFlight(hub.progress), hub_(hub) {}

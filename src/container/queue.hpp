@@ -6,6 +6,7 @@
 
 #include <dunlin/container/queue_core.hpp>
 
+#include "container/check.hpp"
 #include "container/hub.hpp"
 
 namespace dunlin::container {
@@ -111,7 +112,8 @@ struct QueueState final : Served {
   SlotShape shape;
   bool coherent;
   Site site;
-  std::uint64_t seen_tail = 0;  // both only grow
+  std::unique_ptr<Checker> checker;  // if promises are checked
+  std::uint64_t seen_tail = 0;       // both only grow
   std::uint64_t seen_head = 0;
   mutable std::vector<std::byte> image;  // of a slot of our own
 

@@ -15,7 +15,9 @@ constexpr int kQueueStepsAtOnce = 4096;
 }  // namespace
 
 QueueOperation::QueueOperation(QueueCore& queue) noexcept
-    : ContainerOperation(queue.state_->hub), queue_(*queue.state_) {}
+    : ContainerOperation(queue.state_->hub), queue_(*queue.state_) {
+  if (queue_.checker != nullptr) check_ = queue_.checker->make_check();
+}
 
 void QueueOperation::begin_push(std::uint32_t count, Promise promise, Style style) noexcept {
   begin(true, count, promise, style);
@@ -32,11 +34,17 @@ void QueueOperation::begin(bool pushes, std::uint32_t count, Promise promise,
   promise_ = promise;
   style_ = style;
   queue_.begin(*this);
+  if (check_ != nullptr) begin_check(queue_.spec.host, pushes ? 0 : 1, promise);
   start();
 }
 
-void QueueOperation::advance() noexcept { queue_.advance(*this); }
-void QueueOperation::clean_up() noexcept { queue_.clean_up(*this); }
+void QueueOperation::advance() noexcept {
+  if (check_ == nullptr || passes_check()) queue_.advance(*this);
+}
+void QueueOperation::clean_up() noexcept {
+  queue_.clean_up(*this);
+  if (check_ != nullptr) give_up_check();
+}
 
 /// A push of more than a message holds goes on with the next message.
 void QueueOperation::replied(Status status, bool, std::span<const std::byte> content) noexcept {
@@ -71,7 +79,7 @@ void QueueState::begin(QueueOperation& op) noexcept {
 
 void QueueState::advance(QueueOperation& op) noexcept {
   for (int steps = 0; steps < kQueueStepsAtOnce; ++steps) {
-    if (op.completion_.failed()) return op.end(Status::lost);
+    if (op.completion_.failed()) return op.finish(Status::lost);
     if (!step(op)) return;
   }
   hub.look_again_soon();
@@ -109,7 +117,7 @@ bool QueueState::step(QueueOperation& op) noexcept {
       return taken(op);
     case Stage::done:
       if (op.answer_ == Status::ok && op.pushes_) op.count_ = op.wanted_;
-      op.end(op.answer_);
+      op.finish(op.answer_);
       return false;
   }
   return false;
@@ -117,7 +125,7 @@ bool QueueState::step(QueueOperation& op) noexcept {
 
 bool QueueState::fails(QueueOperation& op) noexcept {
   const Status fault = site.fault(spec.host);
-  if (fault != Status::ok) op.end(fault);
+  if (fault != Status::ok) op.finish(fault);
   return fault != Status::ok;
 }
 
@@ -125,7 +133,7 @@ bool QueueState::choose(QueueOperation& op) noexcept {
   if (!op.pushes_) op.wanted_ = std::min(op.wanted_, spec.capacity);
   if (op.wanted_ == 0 || op.wanted_ > spec.capacity ||
       op.image_.size() < std::size_t{op.wanted_} * shape.slot_bytes) {
-    op.end(op.wanted_ == 0 ? Status::ok : Status::out_of_range);
+    op.finish(op.wanted_ == 0 ? Status::ok : Status::out_of_range);
     return false;
   }
   if (works_directly(op.promise_)) {
@@ -136,7 +144,7 @@ bool QueueState::choose(QueueOperation& op) noexcept {
       return false;
     }
     op.count_ = result.count;
-    op.end(result.status);
+    op.finish(result.status);
     return false;
   }
   if (fails(op)) return false;
@@ -186,7 +194,7 @@ bool QueueState::post(QueueOperation& op, std::span<const Operation> batch, Stag
     case Site::Posted::never: {
       const Status fault = site.fault(spec.host);
       hub.fabric.abandon(op.completion_);
-      op.end(fault != Status::ok ? fault : Status::out_of_range);
+      op.finish(fault != Status::ok ? fault : Status::out_of_range);
       return false;
     }
   }
@@ -213,12 +221,12 @@ bool QueueState::looked(QueueOperation& op) noexcept {
   if (op.has_tickets_) {
     op.stage_ = Stage::room;
     if (has_room(op.ticket_ + op.wanted_ - 1)) return true;
-    op.end(Status::full);
+    op.finish(Status::full);
     return false;
   }
   if (op.pushes_) {
     if (op.known_tail_ + op.wanted_ > head + spec.capacity) {
-      op.end(Status::full);
+      op.finish(Status::full);
       return false;
     }
     op.stage_ = Stage::choose;
@@ -227,7 +235,7 @@ bool QueueState::looked(QueueOperation& op) noexcept {
   op.stage_ = Stage::get;
   if (head > op.ticket_) return true;
   if (tail == op.ticket_) {
-    op.end(Status::empty);
+    op.finish(Status::empty);
     return false;
   }
   hub.look_again_soon();  // somebody is filling the slot
@@ -249,7 +257,7 @@ bool QueueState::reserve(QueueOperation& op) noexcept {
     case Site::Posted::later:
       return false;
     case Site::Posted::never:
-      if (!fails(op)) op.end(Status::out_of_range);
+      if (!fails(op)) op.finish(Status::out_of_range);
       return false;
   }
   reservation->busy = true;
@@ -271,7 +279,7 @@ bool QueueState::reserved(QueueOperation& op) noexcept {
   reservation.busy = false;
   --reserving;
   if (reservation.completion.failed()) {
-    op.end(Status::lost);
+    op.finish(Status::lost);
     return false;
   }
   op.ticket_ = reservation.before;
@@ -343,7 +351,7 @@ bool QueueState::taken(QueueOperation& op) noexcept {
   for (std::uint32_t i = 0; i < op.count_; ++i)
     decode(shape, op.image_.data() + std::size_t{i} * shape.slot_bytes, 0, spec.element_bytes,
            op.elements_ + std::size_t{i} * spec.element_bytes);
-  op.end(Status::ok);
+  op.finish(Status::ok);
   return false;
 }
 

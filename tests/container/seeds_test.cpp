@@ -99,6 +99,7 @@ struct ContainerAuditor {
     style = std::array{Style::one_sided, Style::message, Style::automatic}.at(below(3));
     host = below(count);
     capacity = 1 + below(6);
+    checked = seed % 4 == 0;
     for (Rank rank = 0; rank < count; ++rank) {
       members.push_back(std::make_unique<AuditedMember>(*this, rank, seed * 89 + rank));
       AuditedMember& member = *members.back();
@@ -193,6 +194,7 @@ struct ContainerAuditor {
   Style style = Style::automatic;
   Rank host = 0;
   std::uint32_t capacity = 1;
+  bool checked = false;  // calls that announce themselves must end, and be right, too
   bool drained = false;
   std::uint64_t events = 0, values = 0, unknown_pops = 0;
   std::array<KeyHistory, kKeys> keys;
@@ -208,11 +210,13 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
   progress = std::make_unique<remote::Progress>(fabric, *members);
   containers = std::make_unique<Containers>(*progress);
   map = std::make_unique<AuditedMap>(
-      *containers, MapOptions{.name = "map", .slots = 12, .style = auditor.style});
+      *containers,
+      MapOptions{.name = "map", .slots = 12, .style = auditor.style, .checked = auditor.checked});
   queue = std::make_unique<AuditedQueue>(*containers, QueueOptions{.name = "queue",
                                                                    .capacity = auditor.capacity,
                                                                    .host = auditor.host,
-                                                                   .style = auditor.style});
+                                                                   .style = auditor.style,
+                                                                   .checked = auditor.checked});
   map_call_ = std::make_unique<AuditedMap::Operation>(map->core());
   queue_call_ = std::make_unique<AuditedQueue::Operation>(queue->core());
 }

@@ -24,6 +24,7 @@ struct MapOptions {
   std::string name;         // the same at all members
   std::uint32_t slots = 0;  // of each member's part; some 1.3 for each key that it will hold
   Style style = Style::automatic;
+  bool checked = false;  // find calls that break a promise: slow, for tests of programs
 };
 
 namespace container {
@@ -103,7 +104,8 @@ class HashMap {
                            .key_bytes = sizeof(K),
                            .value_bytes = container::kBytesOf<V>,
                            .slots = options.slots,
-                           .style = options.style}) {}
+                           .style = options.style,
+                           .checked = options.checked}) {}
 
   /// Changes nothing if the key is there: then it is found(), with its value.
   [[nodiscard]] Operation insert(const K& key, const V& value, Promise promise = Promise::both,

@@ -26,6 +26,7 @@ struct MapSpec {
   std::uint32_t value_bytes = 0;
   std::uint32_t slots = 0;  // of each member's part
   Style style = Style::automatic;
+  bool checked = false;  // promises
 };
 
 enum class MapCall : std::uint8_t { insert, assign, find, erase, add };

@@ -19,6 +19,7 @@ struct QueueOptions {
   std::uint32_t capacity = 0;  // elements
   Rank host = 0;               // in whose memory it is
   Style style = Style::automatic;
+  bool checked = false;  // find calls that break a promise: slow, for tests of programs
 };
 
 namespace container {
@@ -118,7 +119,8 @@ class Queue {
                            .element_bytes = sizeof(T),
                            .capacity = options.capacity,
                            .host = options.host,
-                           .style = options.style}) {}
+                           .style = options.style,
+                           .checked = options.checked}) {}
 
   /// Ends `full` if there is no room.
   [[nodiscard]] Operation push(const T& element, Promise promise = Promise::both,

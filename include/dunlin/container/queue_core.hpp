@@ -27,6 +27,7 @@ struct QueueSpec {
   std::uint32_t capacity = 0;
   Rank host = 0;
   Style style = Style::automatic;
+  bool checked = false;  // promises
 };
 
 struct QueueState;
