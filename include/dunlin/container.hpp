@@ -10,4 +10,5 @@
 #include <dunlin/container/map_buffer.hpp>
 #include <dunlin/container/promise.hpp>
 #include <dunlin/container/queue.hpp>
+#include <dunlin/container/trait.hpp>
 #include <dunlin/container/words.hpp>

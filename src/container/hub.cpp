@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include <dunlin/container/trait.hpp>
 #include <dunlin/error.hpp>
 
 #include "fabric/hash.hpp"
@@ -62,6 +63,18 @@ void check_name(const std::string& kind, const std::string& name) {
   if (name.empty() || name.size() > kMaxContainerNameBytes)
     throw Error(kind + " '" + name + "': its name must have 1 to " +
                 std::to_string(kMaxContainerNameBytes) + " bytes (kMaxContainerNameBytes)");
+}
+
+std::uint32_t checked_most(const std::string& container, const char* option, bool is_variable,
+                           std::uint32_t most) {
+  if (is_variable && (most == 0 || most > kMaxElementBytes - kLengthBytes))
+    throw Error(container + ": a type of variable size needs the option " + option +
+                ", the most bytes of one: 1 to " + std::to_string(kMaxElementBytes - kLengthBytes) +
+                " (kMaxElementBytes)");
+  if (!is_variable && most != 0)
+    throw Error(container + ": the option " + option +
+                " is for types of variable size (ContainerTrait) only");
+  return most;
 }
 
 // --- the hub -------------------------------------------------------------------------------------

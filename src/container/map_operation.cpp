@@ -30,6 +30,12 @@ void MapOperation::begin(MapCall call, Promise promise, Style style) noexcept {
   start();
 }
 
+void MapOperation::refuse(Status status) noexcept {
+  stage_ = Stage::done;
+  found_ = false;
+  end(status);
+}
+
 void MapOperation::advance() noexcept {
   if (check_ == nullptr || passes_check()) map_.advance(*this);
 }

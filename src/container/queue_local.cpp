@@ -74,6 +74,7 @@ QueueCore::QueueCore(Containers& containers, const QueueSpec& spec)
     : state_(std::make_unique<QueueState>(containers, spec)) {}
 QueueCore::~QueueCore() = default;
 Containers& QueueCore::containers() const noexcept { return state_->containers; }
+std::uint32_t QueueCore::element_bytes() const noexcept { return state_->spec.element_bytes; }
 Rank QueueCore::host() const noexcept { return state_->spec.host; }
 
 std::uint64_t QueueCore::size() const noexcept {

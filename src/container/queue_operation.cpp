@@ -38,6 +38,12 @@ void QueueOperation::begin(bool pushes, std::uint32_t count, Promise promise,
   start();
 }
 
+void QueueOperation::refuse(Status status) noexcept {
+  stage_ = Stage::done;
+  count_ = 0;
+  end(status);
+}
+
 void QueueOperation::advance() noexcept {
   if (check_ == nullptr || passes_check()) queue_.advance(*this);
 }

@@ -70,6 +70,8 @@ class MapOperation : public ContainerOperation {
     window_ = window;
   }
   void begin(MapCall call, Promise promise, Style style) noexcept;
+  /// Ends at once. Requires that it is not under way.
+  void refuse(remote::Status status) noexcept;
 
  private:
   friend struct MapState;

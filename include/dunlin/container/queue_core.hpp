@@ -44,6 +44,8 @@ class QueueOperation : public ContainerOperation {
   void begin_push(std::uint32_t count, Promise promise, Style style) noexcept;
   /// Pops up to `most`.
   void begin_pop(std::uint32_t most, Promise promise, Style style) noexcept;
+  /// Ends at once. Requires that it is not under way.
+  void refuse(remote::Status status) noexcept;
   /// `elements` are pushed from, or popped to; `image` has room for as many slots, and begins on a
   /// cache line. Both belong to the derived class.
   void use(std::byte* elements, std::span<std::byte> image) noexcept {
@@ -107,6 +109,7 @@ class QueueCore {
 
   [[nodiscard]] Containers& containers() const noexcept;
   [[nodiscard]] Rank host() const noexcept;
+  [[nodiscard]] std::uint32_t element_bytes() const noexcept;
   /// How many elements there are, at the host; elsewhere, as far as this process knows.
   [[nodiscard]] std::uint64_t size() const noexcept;
 
