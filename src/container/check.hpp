@@ -24,6 +24,7 @@ namespace dunlin::container {
 namespace record {
 inline constexpr std::uint32_t kPromises = 4;
 inline constexpr std::uint32_t kCalls = 6;
+inline constexpr std::uint32_t kScanCall = 5;  // of a map; the others as MapCall counts them
 inline constexpr std::uint32_t kFieldBits = 10;
 inline constexpr std::uint64_t kMost = (std::uint64_t{1} << kFieldBits) - 1;
 inline constexpr std::uint64_t kBytes = std::uint64_t{kPromises} * 8;

@@ -41,7 +41,7 @@ std::string layout_of(const MapSpec& spec) {
 
 constexpr CheckedCalls kMapCalls{
     .kind = "map",
-    .names = {"insert", "assign", "find", "erase", "add", ""},
+    .names = {"insert", "assign", "find", "erase", "add", "scan"},
     .writes = {true, true, false, true, true, false},
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dunlin/container/map_core.hpp>
+#include <dunlin/container/map_scan.hpp>
 #include <dunlin/container/trait.hpp>
 
 namespace dunlin {
@@ -132,6 +133,7 @@ class HashMap {
 
  public:
   using Operation = container::TypedMapOperation<K, V>;
+  using Scan = container::TypedMapScan<K, V>;
 
   /// Does not wait for the other members; throws Error.
   HashMap(Containers& containers, const MapOptions& options)
@@ -219,6 +221,22 @@ class HashMap {
       see(container::unpack<K>(key, key_bytes), container::unpack<V>(value, value_bytes));
     });
   }
+  /// A scan of the parts of all members, which is under way piece by piece.
+  [[nodiscard]] Scan scan(Promise promise = Promise::both) { return Scan(core_, promise); }
+  /// Calls `see(key, value)` for the elements of all members; waits. The first error, or ok; after
+  /// `stopped` and `broken_promise` it does not go on.
+  template <class See>
+  remote::Status for_each(const See& see, Promise promise = Promise::both) {
+    Scan all(core_, promise);
+    remote::Status status = remote::Status::ok;
+    do {
+      all.next().wait();
+      all.for_each_found(see);
+      if (status == remote::Status::ok) status = all.status();
+    } while (!all.at_end() && all.status() != remote::Status::stopped &&
+             all.status() != remote::Status::broken_promise);
+    return status;
+  }
   /// Of a key that is not too long.
   [[nodiscard]] Rank home_of(const K& key) const noexcept {
     if constexpr (VariableSize<K>) {
@@ -286,6 +304,11 @@ class Set {
   template <class See>
   void for_each_local(const See& see) const {
     map_.for_each_local([&](const K& key, container::Nothing) { see(key); });
+  }
+  /// Calls `see(key)` for the keys of all members; waits.
+  template <class See>
+  remote::Status for_each(const See& see, Promise promise = Promise::both) {
+    return map_.for_each([&](const K& key, container::Nothing) { see(key); }, promise);
   }
   [[nodiscard]] container::MapUse local_use() const noexcept { return map_.local_use(); }
   std::size_t poll() { return map_.poll(); }

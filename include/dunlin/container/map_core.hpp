@@ -138,6 +138,7 @@ class MapCore {
 
  private:
   friend class MapOperation;
+  friend class MapScan;
   std::unique_ptr<MapState> state_;
 };
 
