@@ -105,6 +105,10 @@ void ContainerOperation::begin_check(Rank home, std::uint32_t call, Promise prom
   check.stage = Check::Stage::raise;
 }
 
+bool ContainerOperation::check_not_begun() const noexcept {
+  return check_->stage == Check::Stage::raise;
+}
+
 /// CON-C3: the call ends when its retraction is placed.
 void ContainerOperation::finish_checked(Status status) noexcept {
   Check& check = *check_;

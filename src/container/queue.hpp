@@ -62,6 +62,9 @@ struct QueueState final : Served {
   [[nodiscard]] bool post(QueueOperation& op, std::span<const Operation> batch,
                           Stage next) noexcept;
   [[nodiscard]] bool fails(QueueOperation& op) noexcept;
+  /// There was no room, or no element: the call ends so, or rests and then goes on with `next`.
+  void find_none(QueueOperation& op, remote::Status status, Stage next) noexcept;
+  [[nodiscard]] bool rested(QueueOperation& op) noexcept;
   [[nodiscard]] Style style_of(const QueueOperation& op) const noexcept;
   void enlist(QueueOperation& op) noexcept;
   void delist(QueueOperation& op) noexcept;

@@ -39,8 +39,8 @@ using AuditedQueue = Queue<Value>;
 struct ContainerAuditor;
 
 struct ContainersSeen {
-  std::uint64_t map = 0, pushes = 0, pops = 0, empty = 0, full = 0, half = 0, lost = 0, stopped = 0,
-                abandoned = 0, drained = 0;
+  std::uint64_t map = 0, pushes = 0, pops = 0, empty = 0, full = 0, half = 0, timed_out = 0,
+                lost = 0, stopped = 0, abandoned = 0, drained = 0;
 };
 
 /// A member's program: one call on the map and one on the queue at a time.
@@ -298,11 +298,13 @@ void AuditedMember::begin_queue() {
   began_ = ++auditor.events;
   in_queue_ = true;
   const auto style = static_cast<Style>(below(3));
-  if (!pushes_) return queue->pop(*queue_call_, Promise::both, style);
+  // Some calls wait a while; while draining, `empty` must be said.
+  const std::uint64_t wait_ns = draining_ || began_ % 4 != 0 ? 0 : began_ * 997 % 100'000;
+  if (!pushes_) return queue->pop_wait(*queue_call_, wait_ns, Promise::both, style);
   element_ = auditor.elements.push(began_);
   Value value;
   value.words.fill(element_);
-  queue->push(*queue_call_, value, Promise::both, style);
+  queue->push_wait(*queue_call_, value, wait_ns, Promise::both, style);
 }
 
 void AuditedMember::end_queue() {
@@ -318,6 +320,11 @@ void AuditedMember::end_queue() {
     ++auditor.seen.empty;
     if (draining_) drained_ = true;
     return auditor.elements.found_empty(began_, ++auditor.events);
+  }
+  if (status == Status::timed_out) {  // and has done nothing (CON-Q5)
+    ++auditor.seen.timed_out;
+    if (pushes_) auditor.elements.not_pushed(element_);
+    return;
   }
   if (!count(status)) {
     if (!pushes_) ++auditor.unknown_pops;
@@ -343,12 +350,13 @@ TEST(ContainersInSimulator, KeepTheirPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.map, seen.pushes, seen.pops, seen.empty, seen.full, seen.half, seen.lost, seen.stopped,
-        seen.abandoned, seen.drained})
+        seen.abandoned, seen.timed_out, seen.drained})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.map << " calls on maps, " << seen.pushes << " pushes, " << seen.pops
             << " pops, " << seen.empty << " empty, " << seen.full << " full, " << seen.half
             << " half written, " << seen.lost << " lost, " << seen.stopped << " stopped, "
-            << seen.abandoned << " abandoned, " << seen.drained << " queues drained\n";
+            << seen.abandoned << " abandoned, " << seen.timed_out << " timed out, " << seen.drained
+            << " queues drained\n";
 }
 
 }  // namespace

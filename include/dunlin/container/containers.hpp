@@ -76,6 +76,8 @@ class ContainerOperation : public remote::InFlight {
   void begin_check(Rank home, std::uint32_t call, Promise promise) noexcept;
   [[nodiscard]] bool passes_check() noexcept;
   void give_up_check() noexcept;
+  /// Whether nothing of the check has been posted yet.
+  [[nodiscard]] bool check_not_begun() const noexcept;
 
   /// What another member has answered.
   virtual void replied(remote::Status status, bool flag,

@@ -69,9 +69,10 @@ class TypedQueueOperation final : public QueueOperation {
       : QueueOperation(queue), room_(queue.element_bytes()) {
     use(room_.element(), room_.image());
   }
-  TypedQueueOperation(QueueCore& queue, const T* element, Promise promise, Style style) noexcept
+  TypedQueueOperation(QueueCore& queue, const T* element, Promise promise, Style style,
+                      std::uint64_t wait_ns = 0) noexcept
       : TypedQueueOperation(queue) {
-    run(element, promise, style);
+    run(element, promise, style, wait_ns);
   }
   ~TypedQueueOperation() override { abandon(); }
 
@@ -88,11 +89,11 @@ class TypedQueueOperation final : public QueueOperation {
   TypedQueueOperation& await_resume() noexcept { return *this; }
 
   /// Pushes the element, or pops one if there is none.
-  void run(const T* element, Promise promise, Style style) noexcept {
+  void run(const T* element, Promise promise, Style style, std::uint64_t wait_ns = 0) noexcept {
     abandon();
-    if (element == nullptr) return begin_pop(1, promise, style);
+    if (element == nullptr) return begin_pop(1, promise, style, wait_ns);
     if (!pack(*element, room_.element(), room_.bytes())) return refuse(remote::Status::too_long);
-    begin_push(1, promise, style);
+    begin_push(1, promise, style, wait_ns);
   }
 
  private:
@@ -161,6 +162,18 @@ class Queue {
   [[nodiscard]] Operation pop(Promise promise = Promise::both, Style style = Style::automatic) {
     return Operation(core_, nullptr, promise, style);
   }
+  /// Waits for room so long, in flight; ends `timed_out` if there was none.
+  [[nodiscard]] Operation push_wait(const T& element, std::uint64_t wait_ns = remote::kForever,
+                                    Promise promise = Promise::both,
+                                    Style style = Style::automatic) {
+    return Operation(core_, &element, promise, style, wait_ns);
+  }
+  /// Waits for an element so long, in flight; ends `timed_out` if there was none.
+  [[nodiscard]] Operation pop_wait(std::uint64_t wait_ns = remote::kForever,
+                                   Promise promise = Promise::both,
+                                   Style style = Style::automatic) {
+    return Operation(core_, nullptr, promise, style, wait_ns);
+  }
   /// The same with an operation of the caller's, which is not under way: many times.
   [[nodiscard]] Operation operation() { return Operation(core_); }
   void push(Operation& op, const T& element, Promise promise = Promise::both,
@@ -170,6 +183,15 @@ class Queue {
   void pop(Operation& op, Promise promise = Promise::both,
            Style style = Style::automatic) noexcept {
     op.run(nullptr, promise, style);
+  }
+
+  void push_wait(Operation& op, const T& element, std::uint64_t wait_ns = remote::kForever,
+                 Promise promise = Promise::both, Style style = Style::automatic) noexcept {
+    op.run(&element, promise, style, wait_ns);
+  }
+  void pop_wait(Operation& op, std::uint64_t wait_ns = remote::kForever,
+                Promise promise = Promise::both, Style style = Style::automatic) noexcept {
+    op.run(nullptr, promise, style, wait_ns);
   }
 
   /// Pushes all, one behind the other, or none; waits.
