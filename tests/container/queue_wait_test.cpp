@@ -78,7 +78,6 @@ TEST_P(WaitingQueues, ACallWhoseTimeIsUpHasDoneNothing) {
     auto none = queues[by]->pop_wait(kSoonNs);
     EXPECT_EQ(cluster->end_of(none), Status::timed_out);
     EXPECT_FALSE(none.found());
-    EXPECT_GT(none.vain_attempts(), 0U);
     EXPECT_EQ(push(by, 1), Status::ok);
     EXPECT_EQ(push(by, 2), Status::ok);
     auto full = queues[by]->push_wait(3, kSoonNs);
@@ -89,13 +88,14 @@ TEST_P(WaitingQueues, ACallWhoseTimeIsUpHasDoneNothing) {
   }
 }
 
-TEST_P(WaitingQueues, ACallIsTriedAtLeastOnce) {
+TEST_P(WaitingQueues, ACallThatNeedNotWaitEndsAsUsual) {
   start_queues(2, 1);
   auto once = queues[0]->pop_wait(0);  // as pop()
   EXPECT_EQ(cluster->end_of(once), Status::empty);
   EXPECT_EQ(push(1, 1), Status::ok);
-  auto again = queues[0]->pop_wait(kSoonNs * 1000);
+  auto again = queues[0]->pop_wait();
   EXPECT_EQ(cluster->end_of(again), Status::ok);
+  EXPECT_EQ(again.vain_attempts(), 0U);
 }
 
 TEST_P(WaitingQueues, AHostThatIsLateIsWaitedForSoLong) {
@@ -182,8 +182,8 @@ TEST_P(WaitingQueues, ACallThatWaitsIsCheckedAllTheTime) {
 TEST_P(WaitingQueues, AMemberAloneWaitsInVain) {
   start(1);
   Fifo queue((*cluster)[0], {.name = "queue", .capacity = 1, .host = 0, .style = GetParam().style});
-  EXPECT_EQ(queue.push_wait(1, kSoonNs).outcome().status(), Status::ok);
-  EXPECT_EQ(queue.pop_wait(kSoonNs).outcome().value(), 1U);
+  EXPECT_EQ(queue.push_wait(1).outcome().status(), Status::ok);
+  EXPECT_EQ(queue.pop_wait().outcome().value(), 1U);
   auto in_vain = queue.pop_wait(kSoonNs);
   EXPECT_EQ(cluster->end_of(in_vain), Status::timed_out);
 }
