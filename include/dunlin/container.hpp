@@ -8,6 +8,8 @@
 #include <dunlin/container/hash_map.hpp>
 #include <dunlin/container/limits.hpp>
 #include <dunlin/container/map_buffer.hpp>
+#include <dunlin/container/map_scan.hpp>
 #include <dunlin/container/promise.hpp>
 #include <dunlin/container/queue.hpp>
+#include <dunlin/container/trait.hpp>
 #include <dunlin/container/words.hpp>

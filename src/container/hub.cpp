@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include <dunlin/container/trait.hpp>
 #include <dunlin/error.hpp>
 
 #include "fabric/hash.hpp"
@@ -35,6 +36,7 @@ Containers::~Containers() = default;
 remote::Progress& Containers::progress() const noexcept { return hub_->progress; }
 const ComponentCosts& Containers::costs() const noexcept { return hub_->options.costs; }
 void Containers::set_costs(const ComponentCosts& costs) noexcept { hub_->options.costs = costs; }
+const std::string& Containers::broken_promise() const noexcept { return hub_->broken_promise; }
 
 ContainerOperation::ContainerOperation(container::Hub& hub) noexcept
     : InFlight(hub.progress), hub_(hub) {}
@@ -61,6 +63,18 @@ void check_name(const std::string& kind, const std::string& name) {
   if (name.empty() || name.size() > kMaxContainerNameBytes)
     throw Error(kind + " '" + name + "': its name must have 1 to " +
                 std::to_string(kMaxContainerNameBytes) + " bytes (kMaxContainerNameBytes)");
+}
+
+std::uint32_t checked_most(const std::string& container, const char* option, bool is_variable,
+                           std::uint32_t most) {
+  if (is_variable && (most == 0 || most > kMaxElementBytes - kLengthBytes))
+    throw Error(container + ": a type of variable size needs the option " + option +
+                ", the most bytes of one: 1 to " + std::to_string(kMaxElementBytes - kLengthBytes) +
+                " (kMaxElementBytes)");
+  if (!is_variable && most != 0)
+    throw Error(container + ": the option " + option +
+                " is for types of variable size (ContainerTrait) only");
+  return most;
 }
 
 // --- the hub -------------------------------------------------------------------------------------

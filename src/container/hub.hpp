@@ -74,6 +74,7 @@ struct Hub final : remote::Part {
   Fabric& fabric;
   ContainersOptions options;
   std::map<std::uint64_t, Served*> served;
+  std::string broken_promise;  // the last
 
  private:
   struct Call {

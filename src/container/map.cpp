@@ -35,8 +35,15 @@ MapSpec checked(MapSpec spec) {
 std::string layout_of(const MapSpec& spec) {
   return "map\nkey " + std::to_string(spec.key_bytes) + "\nvalue " +
          std::to_string(spec.value_bytes) + "\nslots " + std::to_string(spec.slots) +
-         "\nmessages only " + (spec.style == Style::message ? "1" : "0");
+         "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
+         (spec.checked ? "\nchecked" : "");
 }
+
+constexpr CheckedCalls kMapCalls{
+    .kind = "map",
+    .names = {"insert", "assign", "find", "erase", "add", "scan"},
+    .writes = {true, true, false, true, true, false},
+};
 
 }  // namespace
 
@@ -47,6 +54,7 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       shape(shape_of(spec.key_bytes + spec.value_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       site(hub, "container", spec.name, offset_of(spec.slots), layout_of(spec)),
+      checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, site) : nullptr),
       image(shape.slot_bytes) {
   hub.add(site.id(), *this);
   site.announce();
@@ -80,6 +88,9 @@ Rank MapCore::home_of(const void* key) const noexcept {
 bool MapCore::applies(Promise promise) const noexcept { return state_->writes_directly(promise); }
 
 MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
+  if (state_->checker != nullptr &&
+      !state_->checker->allows_here({static_cast<std::uint32_t>(call), promise}))
+    return {.status = remote::Status::broken_promise};
   return state_->local(call, promise, payload);
 }
 
@@ -202,7 +213,7 @@ void MapState::members_changed() {
 }
 
 std::size_t MapState::poll_part() {
-  std::size_t done = 0;
+  std::size_t done = checker != nullptr ? checker->poll() : 0;
   while (!mends.empty()) {
     const Mend& mend = mends.back();
     std::size_t accepted = 0;

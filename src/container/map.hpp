@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include <dunlin/container/map_core.hpp>
 
+#include "container/check.hpp"
 #include "container/hub.hpp"
 
 namespace dunlin::container {
@@ -115,6 +117,7 @@ struct MapState final : Served {
   SlotShape shape;
   bool coherent;  // the processor's atomics and the fabric's exclude each other
   Site site;
+  std::unique_ptr<Checker> checker;  // if promises are checked
   std::vector<Mend> mends;
   mutable std::vector<std::byte> image;  // of a slot of our own
   std::uint8_t serial = 0;

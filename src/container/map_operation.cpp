@@ -16,7 +16,9 @@ constexpr int kStepsAtOnce = 4096;
 }  // namespace
 
 MapOperation::MapOperation(MapCore& map) noexcept
-    : ContainerOperation(map.state_->hub), map_(*map.state_) {}
+    : ContainerOperation(map.state_->hub), map_(*map.state_) {
+  if (map_.checker != nullptr) check_ = map_.checker->make_check();
+}
 
 void MapOperation::begin(MapCall call, Promise promise, Style style) noexcept {
   abandon();
@@ -24,11 +26,23 @@ void MapOperation::begin(MapCall call, Promise promise, Style style) noexcept {
   promise_ = promise;
   style_ = style;
   map_.begin(*this);
+  if (check_ != nullptr) begin_check(home_, static_cast<std::uint32_t>(call), promise);
   start();
 }
 
-void MapOperation::advance() noexcept { map_.advance(*this); }
-void MapOperation::clean_up() noexcept { map_.clean_up(*this); }
+void MapOperation::refuse(Status status) noexcept {
+  stage_ = Stage::done;
+  found_ = false;
+  end(status);
+}
+
+void MapOperation::advance() noexcept {
+  if (check_ == nullptr || passes_check()) map_.advance(*this);
+}
+void MapOperation::clean_up() noexcept {
+  map_.clean_up(*this);
+  if (check_ != nullptr) give_up_check();
+}
 
 void MapOperation::replied(Status status, bool flag, std::span<const std::byte> content) noexcept {
   if (status == Status::busy) {  // would have had to wait
@@ -61,7 +75,7 @@ void MapState::begin(MapOperation& op) noexcept {
 
 void MapState::advance(MapOperation& op) noexcept {
   for (int steps = 0; steps < kStepsAtOnce; ++steps) {
-    if (op.completion_.failed()) return op.end(Status::lost);
+    if (op.completion_.failed()) return op.finish(Status::lost);
     if (!step(op)) return;
   }
   hub.look_again_soon();
@@ -74,7 +88,7 @@ bool MapState::step(MapOperation& op) noexcept {
     case Stage::ask:
       return ask(op);
     case Stage::asked:
-      if (const Status fault = site.fault(op.home_); fault != Status::ok) op.end(fault);
+      if (const Status fault = site.fault(op.home_); fault != Status::ok) op.finish(fault);
       return false;
     case Stage::claim:
       return claim(op);
@@ -87,7 +101,7 @@ bool MapState::step(MapOperation& op) noexcept {
     case Stage::publish:
       return publish(op);
     case Stage::done:
-      op.end(op.answer_);
+      op.finish(op.answer_);
       return false;
   }
   return false;
@@ -103,11 +117,11 @@ bool MapState::choose(MapOperation& op) noexcept {
       return false;
     }
     op.found_ = result.found;
-    op.end(result.status);
+    op.finish(result.status);
     return false;
   }
   if (const Status fault = site.fault(op.home_); fault != Status::ok) {
-    op.end(fault);
+    op.finish(fault);
     return false;
   }
   if (op.home_ != hub.fabric.rank() && style_of(op) == Style::message) {
@@ -143,7 +157,7 @@ Style MapState::style_of(const MapOperation& op) const noexcept {
 
 bool MapState::ask(MapOperation& op) noexcept {
   if (const Status fault = site.fault(op.home_); fault != Status::ok) {
-    op.end(fault);
+    op.finish(fault);
     return false;
   }
   if (!site.connected(op.home_)) return false;
@@ -169,7 +183,7 @@ bool MapState::post(MapOperation& op, std::span<const Operation> batch, Stage ne
     case Site::Posted::never: {
       const Status fault = site.fault(op.home_);
       hub.fabric.abandon(op.completion_);
-      op.end(fault != Status::ok ? fault : Status::out_of_range);
+      op.finish(fault != Status::ok ? fault : Status::out_of_range);
       return false;
     }
   }
@@ -200,7 +214,7 @@ bool MapState::claimed(MapOperation& op) noexcept {
     return true;
   }
   if (word::state_of(op.desired_) == word::erased) {
-    op.end(Status::ok);
+    op.finish(Status::ok);
     return false;
   }
   op.ready_ = word::with_state(op.desired_, word::ready);
@@ -227,7 +241,7 @@ bool MapState::publish(MapOperation& op) noexcept {
 /// To the end of the line at first; what is searched longer than that is read in larger pieces.
 bool MapState::look(MapOperation& op) noexcept {
   if (op.probed_ >= spec.slots) {
-    op.end(takes_slot(op.call_kind_) ? Status::full : Status::ok);
+    op.finish(takes_slot(op.call_kind_) ? Status::full : Status::ok);
     return false;
   }
   std::uint32_t slots = 1;
@@ -275,7 +289,7 @@ bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcep
   }
   if (op.found_)
     decode(shape, slot, spec.key_bytes, spec.value_bytes, op.payload_ + spec.key_bytes);
-  op.end(sight == Sight::half ? Status::half_written : Status::ok);
+  op.finish(sight == Sight::half ? Status::half_written : Status::ok);
   return false;
 }
 

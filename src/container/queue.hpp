@@ -6,6 +6,7 @@
 
 #include <dunlin/container/queue_core.hpp>
 
+#include "container/check.hpp"
 #include "container/hub.hpp"
 
 namespace dunlin::container {
@@ -61,6 +62,9 @@ struct QueueState final : Served {
   [[nodiscard]] bool post(QueueOperation& op, std::span<const Operation> batch,
                           Stage next) noexcept;
   [[nodiscard]] bool fails(QueueOperation& op) noexcept;
+  /// There was no room, or no element: the call ends so, or rests and then goes on with `next`.
+  void find_none(QueueOperation& op, remote::Status status, Stage next) noexcept;
+  [[nodiscard]] bool rested(QueueOperation& op) noexcept;
   [[nodiscard]] Style style_of(const QueueOperation& op) const noexcept;
   void enlist(QueueOperation& op) noexcept;
   void delist(QueueOperation& op) noexcept;
@@ -111,7 +115,8 @@ struct QueueState final : Served {
   SlotShape shape;
   bool coherent;
   Site site;
-  std::uint64_t seen_tail = 0;  // both only grow
+  std::unique_ptr<Checker> checker;  // if promises are checked
+  std::uint64_t seen_tail = 0;       // both only grow
   std::uint64_t seen_head = 0;
   mutable std::vector<std::byte> image;  // of a slot of our own
 

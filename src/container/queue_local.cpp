@@ -34,8 +34,12 @@ QueueSpec checked(QueueSpec spec, const Fabric& fabric) {
 std::string layout_of(const QueueSpec& spec) {
   return "queue\nelement " + std::to_string(spec.element_bytes) + "\ncapacity " +
          std::to_string(spec.capacity) + "\nhost " + std::to_string(spec.host) +
-         "\nmessages only " + (spec.style == Style::message ? "1" : "0");
+         "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
+         (spec.checked ? "\nchecked" : "");
 }
+
+constexpr CheckedCalls kQueueCalls{
+    .kind = "queue", .names = {"push", "pop"}, .writes = {true, false}};
 
 std::size_t bytes_of(const QueueSpec& spec, bool at_host) {
   const std::size_t slots = at_host ? spec.capacity : 0;
@@ -51,6 +55,8 @@ QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
       shape(shape_of(spec.element_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       site(hub, "container", spec.name, bytes_of(spec, is_host()), layout_of(spec)),
+      checker(spec.checked ? std::make_unique<Checker>(hub, kQueueCalls, spec.name, site)
+                           : nullptr),
       image(shape.slot_bytes),
       orphan_image(shape.slot_bytes),
       answered(hub.progress.size()) {
@@ -68,6 +74,7 @@ QueueCore::QueueCore(Containers& containers, const QueueSpec& spec)
     : state_(std::make_unique<QueueState>(containers, spec)) {}
 QueueCore::~QueueCore() = default;
 Containers& QueueCore::containers() const noexcept { return state_->containers; }
+std::uint32_t QueueCore::element_bytes() const noexcept { return state_->spec.element_bytes; }
 Rank QueueCore::host() const noexcept { return state_->spec.host; }
 
 std::uint64_t QueueCore::size() const noexcept {

@@ -12,31 +12,71 @@ namespace {
 
 constexpr int kQueueStepsAtOnce = 4096;
 
+// CON-Q6. With tickets in hand, pops may be waiting for this call.
+constexpr std::uint64_t kFirstRestNs = 500;
+constexpr std::uint64_t kLongestRestNs = 128'000;
+constexpr std::uint64_t kLongestRestWithTicketsNs = 16'000;
+
 }  // namespace
 
 QueueOperation::QueueOperation(QueueCore& queue) noexcept
-    : ContainerOperation(queue.state_->hub), queue_(*queue.state_) {}
-
-void QueueOperation::begin_push(std::uint32_t count, Promise promise, Style style) noexcept {
-  begin(true, count, promise, style);
-}
-void QueueOperation::begin_pop(std::uint32_t most, Promise promise, Style style) noexcept {
-  begin(false, most, promise, style);
+    : ContainerOperation(queue.state_->hub), queue_(*queue.state_) {
+  if (queue_.checker != nullptr) check_ = queue_.checker->make_check();
 }
 
-void QueueOperation::begin(bool pushes, std::uint32_t count, Promise promise,
-                           Style style) noexcept {
+void QueueOperation::begin_push(std::uint32_t count, Promise promise, Style style,
+                                std::uint64_t wait_ns) noexcept {
+  begin(true, count, promise, style, wait_ns);
+}
+void QueueOperation::begin_pop(std::uint32_t most, Promise promise, Style style,
+                               std::uint64_t wait_ns) noexcept {
+  begin(false, most, promise, style, wait_ns);
+}
+
+void QueueOperation::begin(bool pushes, std::uint32_t count, Promise promise, Style style,
+                           std::uint64_t wait_ns) noexcept {
   abandon();
+  wait_until_ns_ = rest_ns_ = 0;
+  vain_attempts_ = 0;
+  if (wait_ns > 0) {
+    const std::uint64_t now = hub_.fabric.now_ns();
+    wait_until_ns_ = wait_ns < remote::kForever - now ? now + wait_ns : remote::kForever;
+  }
   pushes_ = pushes;
   wanted_ = count;
   promise_ = promise;
   style_ = style;
   queue_.begin(*this);
+  if (check_ != nullptr) begin_check(queue_.spec.host, pushes ? 0 : 1, promise);
   start();
 }
 
-void QueueOperation::advance() noexcept { queue_.advance(*this); }
-void QueueOperation::clean_up() noexcept { queue_.clean_up(*this); }
+void QueueOperation::refuse(Status status) noexcept {
+  stage_ = Stage::done;
+  count_ = 0;
+  end(status);
+}
+
+void QueueOperation::advance() noexcept {
+  if (check_ != nullptr) {
+    if (check_not_begun() && expired()) return end(Status::timed_out);
+    if (!passes_check()) return;
+  }
+  queue_.advance(*this);
+}
+
+/// Until then, the fabric polls no later.
+bool QueueOperation::expired() const noexcept {
+  if (wait_until_ns_ == 0 || wait_until_ns_ == remote::kForever) return false;
+  if (hub_.fabric.now_ns() >= wait_until_ns_) return true;
+  hub_.fabric.wake_at(wait_until_ns_);
+  return false;
+}
+
+void QueueOperation::clean_up() noexcept {
+  queue_.clean_up(*this);
+  if (check_ != nullptr) give_up_check();
+}
 
 /// A push of more than a message holds goes on with the next message.
 void QueueOperation::replied(Status status, bool, std::span<const std::byte> content) noexcept {
@@ -69,9 +109,15 @@ void QueueState::begin(QueueOperation& op) noexcept {
   op.stage_ = Stage::choose;
 }
 
+/// CON-Q5: a call that has waited long enough ends where it has done nothing, or has only tickets,
+/// which are marked then.
 void QueueState::advance(QueueOperation& op) noexcept {
+  const bool has_done_nothing = op.stage_ == Stage::choose || op.stage_ == Stage::ask ||
+                                op.stage_ == Stage::look || op.stage_ == Stage::reserve ||
+                                op.stage_ == Stage::get || op.stage_ == Stage::rest;
+  if (has_done_nothing && op.count_ == 0 && op.expired()) return op.finish(Status::timed_out);
   for (int steps = 0; steps < kQueueStepsAtOnce; ++steps) {
-    if (op.completion_.failed()) return op.end(Status::lost);
+    if (op.completion_.failed()) return op.finish(Status::lost);
     if (!step(op)) return;
   }
   hub.look_again_soon();
@@ -107,9 +153,15 @@ bool QueueState::step(QueueOperation& op) noexcept {
       return take(op);
     case Stage::taken:
       return taken(op);
+    case Stage::rest:
+      return rested(op);
     case Stage::done:
+      if (op.answer_ == Status::full || op.answer_ == Status::empty) {
+        find_none(op, op.answer_, Stage::ask);
+        return false;
+      }
       if (op.answer_ == Status::ok && op.pushes_) op.count_ = op.wanted_;
-      op.end(op.answer_);
+      op.finish(op.answer_);
       return false;
   }
   return false;
@@ -117,15 +169,36 @@ bool QueueState::step(QueueOperation& op) noexcept {
 
 bool QueueState::fails(QueueOperation& op) noexcept {
   const Status fault = site.fault(spec.host);
-  if (fault != Status::ok) op.end(fault);
+  if (fault != Status::ok) op.finish(fault);
   return fault != Status::ok;
+}
+
+void QueueState::find_none(QueueOperation& op, Status status, Stage next) noexcept {
+  if (op.wait_until_ns_ == 0) return op.finish(status);
+  const std::uint64_t longest = op.has_tickets_ ? kLongestRestWithTicketsNs : kLongestRestNs;
+  op.rest_ns_ = std::min(std::max(op.rest_ns_ * 2, kFirstRestNs), longest);
+  op.resume_at_ns_ = hub.fabric.now_ns() + op.rest_ns_;
+  op.after_rest_ = next;
+  ++op.vain_attempts_;
+  op.stage_ = Stage::rest;
+  op.count_ = 0;
+  hub.fabric.wake_at(op.resume_at_ns_);
+}
+
+bool QueueState::rested(QueueOperation& op) noexcept {
+  if (hub.fabric.now_ns() < op.resume_at_ns_) {
+    hub.fabric.wake_at(op.resume_at_ns_);
+    return false;
+  }
+  op.stage_ = op.after_rest_;
+  return true;
 }
 
 bool QueueState::choose(QueueOperation& op) noexcept {
   if (!op.pushes_) op.wanted_ = std::min(op.wanted_, spec.capacity);
   if (op.wanted_ == 0 || op.wanted_ > spec.capacity ||
       op.image_.size() < std::size_t{op.wanted_} * shape.slot_bytes) {
-    op.end(op.wanted_ == 0 ? Status::ok : Status::out_of_range);
+    op.finish(op.wanted_ == 0 ? Status::ok : Status::out_of_range);
     return false;
   }
   if (works_directly(op.promise_)) {
@@ -136,7 +209,10 @@ bool QueueState::choose(QueueOperation& op) noexcept {
       return false;
     }
     op.count_ = result.count;
-    op.end(result.status);
+    if (result.status == Status::full || result.status == Status::empty)
+      find_none(op, result.status, Stage::choose);
+    else
+      op.finish(result.status);
     return false;
   }
   if (fails(op)) return false;
@@ -186,7 +262,7 @@ bool QueueState::post(QueueOperation& op, std::span<const Operation> batch, Stag
     case Site::Posted::never: {
       const Status fault = site.fault(spec.host);
       hub.fabric.abandon(op.completion_);
-      op.end(fault != Status::ok ? fault : Status::out_of_range);
+      op.finish(fault != Status::ok ? fault : Status::out_of_range);
       return false;
     }
   }
@@ -213,12 +289,12 @@ bool QueueState::looked(QueueOperation& op) noexcept {
   if (op.has_tickets_) {
     op.stage_ = Stage::room;
     if (has_room(op.ticket_ + op.wanted_ - 1)) return true;
-    op.end(Status::full);
+    find_none(op, Status::full, Stage::look);
     return false;
   }
   if (op.pushes_) {
     if (op.known_tail_ + op.wanted_ > head + spec.capacity) {
-      op.end(Status::full);
+      find_none(op, Status::full, Stage::look);
       return false;
     }
     op.stage_ = Stage::choose;
@@ -227,7 +303,7 @@ bool QueueState::looked(QueueOperation& op) noexcept {
   op.stage_ = Stage::get;
   if (head > op.ticket_) return true;
   if (tail == op.ticket_) {
-    op.end(Status::empty);
+    find_none(op, Status::empty, Stage::get);
     return false;
   }
   hub.look_again_soon();  // somebody is filling the slot
@@ -249,7 +325,7 @@ bool QueueState::reserve(QueueOperation& op) noexcept {
     case Site::Posted::later:
       return false;
     case Site::Posted::never:
-      if (!fails(op)) op.end(Status::out_of_range);
+      if (!fails(op)) op.finish(Status::out_of_range);
       return false;
   }
   reservation->busy = true;
@@ -271,7 +347,7 @@ bool QueueState::reserved(QueueOperation& op) noexcept {
   reservation.busy = false;
   --reserving;
   if (reservation.completion.failed()) {
-    op.end(Status::lost);
+    op.finish(Status::lost);
     return false;
   }
   op.ticket_ = reservation.before;
@@ -343,7 +419,7 @@ bool QueueState::taken(QueueOperation& op) noexcept {
   for (std::uint32_t i = 0; i < op.count_; ++i)
     decode(shape, op.image_.data() + std::size_t{i} * shape.slot_bytes, 0, spec.element_bytes,
            op.elements_ + std::size_t{i} * spec.element_bytes);
-  op.end(Status::ok);
+  op.finish(Status::ok);
   return false;
 }
 

@@ -164,7 +164,7 @@ std::size_t QueueState::skip_unclaimed() {
 }
 
 std::size_t QueueState::poll_part() {
-  std::size_t done = 0;
+  std::size_t done = checker != nullptr ? checker->poll() : 0;
   if (reserving > 0) done += collect_reservations();
   if (!orphans.empty() || !orphan_done.finished()) done += skip_orphans();
   if (host_waits && own_tickets_known()) {

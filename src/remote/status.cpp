@@ -48,6 +48,11 @@ std::string_view describe(Status status) noexcept {
       return "the daemon does not allow this process so much (bytes, locks, or bytes at once)";
     case Status::not_kept:
       return "this version is not kept any more, or was not put yet";
+    case Status::broken_promise:
+      return "another member's call contradicts the promise; Containers::broken_promise() says "
+             "whose";
+    case Status::too_long:
+      return "it has more bytes than its container was made for";
   }
   return "ended in a way that has no name";
 }

@@ -39,8 +39,8 @@ using AuditedQueue = Queue<Value>;
 struct ContainerAuditor;
 
 struct ContainersSeen {
-  std::uint64_t map = 0, pushes = 0, pops = 0, empty = 0, full = 0, half = 0, lost = 0, stopped = 0,
-                abandoned = 0, drained = 0;
+  std::uint64_t map = 0, pushes = 0, pops = 0, empty = 0, full = 0, half = 0, timed_out = 0,
+                lost = 0, stopped = 0, abandoned = 0, drained = 0;
 };
 
 /// A member's program: one call on the map and one on the queue at a time.
@@ -99,6 +99,7 @@ struct ContainerAuditor {
     style = std::array{Style::one_sided, Style::message, Style::automatic}.at(below(3));
     host = below(count);
     capacity = 1 + below(6);
+    checked = seed % 4 == 0;
     for (Rank rank = 0; rank < count; ++rank) {
       members.push_back(std::make_unique<AuditedMember>(*this, rank, seed * 89 + rank));
       AuditedMember& member = *members.back();
@@ -193,6 +194,7 @@ struct ContainerAuditor {
   Style style = Style::automatic;
   Rank host = 0;
   std::uint32_t capacity = 1;
+  bool checked = false;  // calls that announce themselves must end, and be right, too
   bool drained = false;
   std::uint64_t events = 0, values = 0, unknown_pops = 0;
   std::array<KeyHistory, kKeys> keys;
@@ -208,11 +210,13 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
   progress = std::make_unique<remote::Progress>(fabric, *members);
   containers = std::make_unique<Containers>(*progress);
   map = std::make_unique<AuditedMap>(
-      *containers, MapOptions{.name = "map", .slots = 12, .style = auditor.style});
+      *containers,
+      MapOptions{.name = "map", .slots = 12, .style = auditor.style, .checked = auditor.checked});
   queue = std::make_unique<AuditedQueue>(*containers, QueueOptions{.name = "queue",
                                                                    .capacity = auditor.capacity,
                                                                    .host = auditor.host,
-                                                                   .style = auditor.style});
+                                                                   .style = auditor.style,
+                                                                   .checked = auditor.checked});
   map_call_ = std::make_unique<AuditedMap::Operation>(map->core());
   queue_call_ = std::make_unique<AuditedQueue::Operation>(queue->core());
 }
@@ -294,11 +298,13 @@ void AuditedMember::begin_queue() {
   began_ = ++auditor.events;
   in_queue_ = true;
   const auto style = static_cast<Style>(below(3));
-  if (!pushes_) return queue->pop(*queue_call_, Promise::both, style);
+  // Some calls wait a while; while draining, `empty` must be said.
+  const std::uint64_t wait_ns = draining_ || began_ % 4 != 0 ? 0 : began_ * 997 % 100'000;
+  if (!pushes_) return queue->pop_wait(*queue_call_, wait_ns, Promise::both, style);
   element_ = auditor.elements.push(began_);
   Value value;
   value.words.fill(element_);
-  queue->push(*queue_call_, value, Promise::both, style);
+  queue->push_wait(*queue_call_, value, wait_ns, Promise::both, style);
 }
 
 void AuditedMember::end_queue() {
@@ -314,6 +320,11 @@ void AuditedMember::end_queue() {
     ++auditor.seen.empty;
     if (draining_) drained_ = true;
     return auditor.elements.found_empty(began_, ++auditor.events);
+  }
+  if (status == Status::timed_out) {  // and has done nothing (CON-Q5)
+    ++auditor.seen.timed_out;
+    if (pushes_) auditor.elements.not_pushed(element_);
+    return;
   }
   if (!count(status)) {
     if (!pushes_) ++auditor.unknown_pops;
@@ -339,12 +350,13 @@ TEST(ContainersInSimulator, KeepTheirPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.map, seen.pushes, seen.pops, seen.empty, seen.full, seen.half, seen.lost, seen.stopped,
-        seen.abandoned, seen.drained})
+        seen.abandoned, seen.timed_out, seen.drained})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.map << " calls on maps, " << seen.pushes << " pushes, " << seen.pops
             << " pops, " << seen.empty << " empty, " << seen.full << " full, " << seen.half
             << " half written, " << seen.lost << " lost, " << seen.stopped << " stopped, "
-            << seen.abandoned << " abandoned, " << seen.drained << " queues drained\n";
+            << seen.abandoned << " abandoned, " << seen.timed_out << " timed out, " << seen.drained
+            << " queues drained\n";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include <dunlin/container/cost.hpp>
 #include <dunlin/container/limits.hpp>
@@ -24,7 +25,12 @@ struct ContainersOptions {
 
 namespace container {
 struct Hub;
-}
+class Checker;
+struct Check;
+struct CheckDeleter {
+  void operator()(Check* check) const noexcept;
+};
+}  // namespace container
 
 class Containers {
  public:
@@ -41,6 +47,9 @@ class Containers {
   [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
   [[nodiscard]] const ComponentCosts& costs() const noexcept;
   void set_costs(const ComponentCosts& costs) noexcept;
+  /// Which two calls have contradicted each other last, on containers that are `checked`: a
+  /// sentence, or nothing.
+  [[nodiscard]] const std::string& broken_promise() const noexcept;
 
   // --- for containers ----------------------------------------------------------------------------
   [[nodiscard]] container::Hub& hub() const noexcept { return *hub_; }
@@ -58,6 +67,18 @@ class ContainerOperation : public remote::InFlight {
  protected:
   explicit ContainerOperation(container::Hub& hub) noexcept;
 
+  /// Ends the call; of a checked container, once it is retracted.
+  void finish(remote::Status status) noexcept {
+    if (check_ != nullptr) return finish_checked(status);
+    end(status);
+  }
+  // Of a checked container; src/container/check.hpp says how.
+  void begin_check(Rank home, std::uint32_t call, Promise promise) noexcept;
+  [[nodiscard]] bool passes_check() noexcept;
+  void give_up_check() noexcept;
+  /// Whether nothing of the check has been posted yet.
+  [[nodiscard]] bool check_not_begun() const noexcept;
+
   /// What another member has answered.
   virtual void replied(remote::Status status, bool flag,
                        std::span<const std::byte> content) noexcept = 0;
@@ -67,8 +88,13 @@ class ContainerOperation : public remote::InFlight {
   std::size_t posted_ = 0;  // operations of a batch that was not taken as a whole
   bool answered_ = false;
   remote::Status answer_ = remote::Status::ok;
+  std::unique_ptr<container::Check, container::CheckDeleter> check_;  // if promises are checked
 
  private:
+  void finish_checked(remote::Status status) noexcept;
+  void count_announcement() noexcept;
+  void settle_check() noexcept;
+
   friend struct container::Hub;
 };
 

@@ -13,38 +13,78 @@
 #include <vector>
 
 #include <dunlin/container/map_core.hpp>
+#include <dunlin/container/map_scan.hpp>
+#include <dunlin/container/trait.hpp>
 
 namespace dunlin {
-
-/// Bytes that two equal values have in common: no padding, and no -0.0 beside 0.0.
-template <class K>
-concept PlainKey = std::is_trivially_copyable_v<K> && std::has_unique_object_representations_v<K>;
 
 struct MapOptions {
   std::string name;         // the same at all members
   std::uint32_t slots = 0;  // of each member's part; some 1.3 for each key that it will hold
   Style style = Style::automatic;
+  std::uint32_t key_bytes = 0;    // most bytes of a key, and of a value, if their sizes vary
+  std::uint32_t value_bytes = 0;  // (ContainerTrait): a slot has room for as many
+  bool checked = false;           // find calls that break a promise: slow, for tests of programs
 };
 
 namespace container {
 
-struct Nothing {};
 /// What calls can add to.
 template <class V>
 concept Addable = std::is_unsigned_v<V> &&(sizeof(V) == 4 || sizeof(V) == 8);
 template <class V>
-inline constexpr std::uint32_t kBytesOf = std::is_same_v<V, Nothing>
-                                              ? 0
-                                              : static_cast<std::uint32_t>(sizeof(V));
+inline constexpr std::uint32_t kBytesOf = packed_bytes<V>(0);
+
+/// Room for a key, its value, and what a search reads.
+template <class K, class V>
+class MapRoom {
+  static constexpr std::size_t kPayload = kBytesOf<K> + kBytesOf<V>;
+
+ public:
+  explicit MapRoom(const MapSpec&) noexcept {}
+  [[nodiscard]] std::byte* payload() noexcept { return payload_.data(); }
+  [[nodiscard]] const std::byte* payload() const noexcept { return payload_.data(); }
+  [[nodiscard]] std::span<std::byte> window() noexcept { return window_; }
+  [[nodiscard]] static constexpr std::uint32_t key_bytes() noexcept { return kBytesOf<K>; }
+  [[nodiscard]] static constexpr std::uint32_t value_bytes() noexcept { return kBytesOf<V>; }
+
+ private:
+  alignas(8) std::array<std::byte, kPayload> payload_;
+  alignas(kCacheLineBytes) std::array<
+      std::byte, std::max<std::size_t>(kProbeBytes, shape_of(kPayload).slot_bytes)> window_;
+};
+
+/// The same for sizes that the map's options say: on the heap.
+template <class K, class V>
+requires(VariableSize<K> || VariableSize<V>) class MapRoom<K, V> {
+ public:
+  explicit MapRoom(const MapSpec& spec)
+      : key_bytes_(spec.key_bytes),
+        value_bytes_(spec.value_bytes),
+        payload_(spec.key_bytes + spec.value_bytes),
+        window_(
+            lines_for(std::max<std::size_t>(kProbeBytes, shape_of(payload_.size()).slot_bytes))) {}
+  [[nodiscard]] std::byte* payload() noexcept { return payload_.data(); }
+  [[nodiscard]] const std::byte* payload() const noexcept { return payload_.data(); }
+  [[nodiscard]] std::span<std::byte> window() noexcept {
+    return std::as_writable_bytes(std::span(window_));
+  }
+  [[nodiscard]] std::uint32_t key_bytes() const noexcept { return key_bytes_; }
+  [[nodiscard]] std::uint32_t value_bytes() const noexcept { return value_bytes_; }
+
+ private:
+  std::uint32_t key_bytes_;
+  std::uint32_t value_bytes_;
+  std::vector<std::byte> payload_;
+  std::vector<CacheLine> window_;
+};
 
 /// A call on a map, with room for its key and value.
 template <class K, class V>
 class TypedMapOperation final : public MapOperation {
-  static constexpr std::size_t kPayload = sizeof(K) + kBytesOf<V>;
-
  public:
-  explicit TypedMapOperation(MapCore& map) noexcept : MapOperation(map) {
-    use(payload_.data(), window_);
+  explicit TypedMapOperation(MapCore& map) noexcept : MapOperation(map), room_(map.spec()) {
+    use(room_.payload(), room_.window());
   }
   TypedMapOperation(MapCore& map, MapCall call, const K& key, const V* value, Promise promise,
                     Style style) noexcept
@@ -59,10 +99,8 @@ class TypedMapOperation final : public MapOperation {
     return *this;
   }
   /// Of a find or insert that found the key.
-  [[nodiscard]] V value() const noexcept {
-    V value{};
-    if constexpr (kBytesOf < V >> 0) std::memcpy(&value, payload_.data() + sizeof(K), sizeof(V));
-    return value;
+  [[nodiscard]] V value() const noexcept(!VariableSize<V>) {
+    return unpack<V>(room_.payload() + room_.key_bytes(), room_.value_bytes());
   }
   /// An insert that found no such key.
   [[nodiscard]] bool inserted() const noexcept { return ok() && !found(); }
@@ -70,16 +108,15 @@ class TypedMapOperation final : public MapOperation {
 
   void run(MapCall call, const K& key, const V* value, Promise promise, Style style) noexcept {
     abandon();
-    std::memcpy(payload_.data(), &key, sizeof(K));
-    if constexpr (kBytesOf < V >> 0)
-      if (value != nullptr) std::memcpy(payload_.data() + sizeof(K), value, sizeof(V));
+    const bool fits = pack(key, room_.payload(), room_.key_bytes()) &&
+                      (value == nullptr ||
+                       pack(*value, room_.payload() + room_.key_bytes(), room_.value_bytes()));
+    if (!fits) return refuse(remote::Status::too_long);
     begin(call, promise, style);
   }
 
  private:
-  alignas(8) std::array<std::byte, kPayload> payload_;
-  alignas(kCacheLineBytes) std::array<
-      std::byte, std::max<std::size_t>(kProbeBytes, shape_of(kPayload).slot_bytes)> window_;
+  MapRoom<K, V> room_;
 };
 
 }  // namespace container
@@ -90,20 +127,22 @@ class TypedMapOperation final : public MapOperation {
 ///     dunlin::HashMap<std::uint64_t, double> prices(containers, {.name = "prices", .slots =
 ///     1000}); prices.insert(7, 1.5).wait(); auto found = prices.find(7);                      //
 ///     under way if (found.outcome().found()) use(found.value());  // waits
-template <PlainKey K, class V>
+template <ContainerKey K, class V>
 class HashMap {
-  static_assert(std::is_trivially_copyable_v<V>, "a map holds plain bytes");
+  static_assert(Containable<V>, "a map's values are trivially copyable, or have a ContainerTrait");
 
  public:
   using Operation = container::TypedMapOperation<K, V>;
+  using Scan = container::TypedMapScan<K, V>;
 
   /// Does not wait for the other members; throws Error.
   HashMap(Containers& containers, const MapOptions& options)
       : core_(containers, {.name = options.name,
-                           .key_bytes = sizeof(K),
-                           .value_bytes = container::kBytesOf<V>,
+                           .key_bytes = most<K>(options, "key_bytes", options.key_bytes),
+                           .value_bytes = most<V>(options, "value_bytes", options.value_bytes),
                            .slots = options.slots,
-                           .style = options.style}) {}
+                           .style = options.style,
+                           .checked = options.checked}) {}
 
   /// Changes nothing if the key is there: then it is found(), with its value.
   [[nodiscard]] Operation insert(const K& key, const V& value, Promise promise = Promise::both,
@@ -177,15 +216,37 @@ class HashMap {
   /// Calls `see(key, value)` for the elements of this member's part.
   template <class See>
   void for_each_local(const See& see) const {
+    const std::uint32_t key_bytes = core_.spec().key_bytes, value_bytes = core_.spec().value_bytes;
     core_.for_each_local([&](const std::byte* key, const std::byte* value) {
-      K k;
-      V v;
-      std::memcpy(&k, key, sizeof k);
-      std::memcpy(&v, value, container::kBytesOf<V>);
-      see(k, v);
+      see(container::unpack<K>(key, key_bytes), container::unpack<V>(value, value_bytes));
     });
   }
-  [[nodiscard]] Rank home_of(const K& key) const noexcept { return core_.home_of(&key); }
+  /// A scan of the parts of all members, which is under way piece by piece.
+  [[nodiscard]] Scan scan(Promise promise = Promise::both) { return Scan(core_, promise); }
+  /// Calls `see(key, value)` for the elements of all members; waits. The first error, or ok; after
+  /// `stopped` and `broken_promise` it does not go on.
+  template <class See>
+  remote::Status for_each(const See& see, Promise promise = Promise::both) {
+    Scan all(core_, promise);
+    remote::Status status = remote::Status::ok;
+    do {
+      all.next().wait();
+      all.for_each_found(see);
+      if (status == remote::Status::ok) status = all.status();
+    } while (!all.at_end() && all.status() != remote::Status::stopped &&
+             all.status() != remote::Status::broken_promise);
+    return status;
+  }
+  /// Of a key that is not too long.
+  [[nodiscard]] Rank home_of(const K& key) const noexcept {
+    if constexpr (VariableSize<K>) {
+      std::array<std::byte, kMaxElementBytes> packed{};
+      static_cast<void>(container::pack(key, packed.data(), core_.spec().key_bytes));
+      return core_.home_of(packed.data());
+    } else {
+      return core_.home_of(&key);
+    }
+  }
   [[nodiscard]] container::MapUse local_use() const noexcept { return core_.local_use(); }
   [[nodiscard]] container::MapCore& core() noexcept { return core_; }
   std::size_t poll() { return core_.containers().poll(); }
@@ -204,6 +265,11 @@ class HashMap {
     std::array<std::unique_ptr<Operation>, kUnderWay> operations_;
   };
 
+  template <class T>
+  static std::uint32_t most(const MapOptions& options, const char* option, std::uint32_t bytes) {
+    return container::packed_bytes<T>(
+        container::checked_most("map '" + options.name + "'", option, VariableSize<T>, bytes));
+  }
   /// Made where it stays, as it cannot be moved.
   Operation begun(container::MapCall call, const K& key, const V* value, Promise promise,
                   Style style) {
@@ -215,7 +281,7 @@ class HashMap {
 };
 
 /// A Set is a HashMap without values.
-template <PlainKey K>
+template <ContainerKey K>
 class Set {
  public:
   using Operation = container::TypedMapOperation<K, container::Nothing>;
@@ -238,6 +304,11 @@ class Set {
   template <class See>
   void for_each_local(const See& see) const {
     map_.for_each_local([&](const K& key, container::Nothing) { see(key); });
+  }
+  /// Calls `see(key)` for the keys of all members; waits.
+  template <class See>
+  remote::Status for_each(const See& see, Promise promise = Promise::both) {
+    return map_.for_each([&](const K& key, container::Nothing) { see(key); }, promise);
   }
   [[nodiscard]] container::MapUse local_use() const noexcept { return map_.local_use(); }
   std::size_t poll() { return map_.poll(); }

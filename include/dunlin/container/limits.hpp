@@ -10,12 +10,15 @@ namespace dunlin {
 inline constexpr std::uint32_t kContainerChannel = kMaxChannels - 4;  // of a Containers
 inline constexpr std::size_t kMaxContainerNameBytes = 40;             // printable ASCII
 inline constexpr std::uint32_t kMaxElementBytes = 4096;               // key and value, or element
+inline constexpr std::uint32_t kLengthBytes = 2;                      // of a variable size
 inline constexpr std::uint32_t kMaxSlots = std::uint32_t{1} << 31;    // of one member's part
 inline constexpr std::uint32_t kProbeBytes = 512;           // that a search reads at once, at most
+inline constexpr std::uint32_t kScanBytes = 65'536;         // that a scan reads at once, at most
 inline constexpr std::uint32_t kMaxBatchElements = 65'535;  // of an Aggregator
 inline constexpr std::uint32_t kMaxBatchesUnderWay = 64;    // of it, to one target
 inline constexpr std::uint32_t kMessageHeader = 32;         // of a request, a reply or a claim
 
 static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
+static_assert(kMaxElementBytes <= 0xffff, "a length has kLengthBytes bytes");
 
 }  // namespace dunlin

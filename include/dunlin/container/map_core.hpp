@@ -26,6 +26,7 @@ struct MapSpec {
   std::uint32_t value_bytes = 0;
   std::uint32_t slots = 0;  // of each member's part
   Style style = Style::automatic;
+  bool checked = false;  // promises
 };
 
 enum class MapCall : std::uint8_t { insert, assign, find, erase, add };
@@ -69,6 +70,8 @@ class MapOperation : public ContainerOperation {
     window_ = window;
   }
   void begin(MapCall call, Promise promise, Style style) noexcept;
+  /// Ends at once. Requires that it is not under way.
+  void refuse(remote::Status status) noexcept;
 
  private:
   friend struct MapState;
@@ -135,6 +138,7 @@ class MapCore {
 
  private:
   friend class MapOperation;
+  friend class MapScan;
   std::unique_ptr<MapState> state_;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dunlin/container/queue_core.hpp>
+#include <dunlin/container/trait.hpp>
 
 namespace dunlin {
 
@@ -19,20 +20,59 @@ struct QueueOptions {
   std::uint32_t capacity = 0;  // elements
   Rank host = 0;               // in whose memory it is
   Style style = Style::automatic;
+  std::uint32_t element_bytes = 0;  // most bytes of an element, if its size varies
+  bool checked = false;             // find calls that break a promise: slow, for tests of programs
 };
 
 namespace container {
+
+/// Room for an element and its slot.
+template <class T>
+class QueueRoom {
+ public:
+  explicit QueueRoom(std::uint32_t) noexcept {}
+  [[nodiscard]] std::byte* element() noexcept { return element_.data(); }
+  [[nodiscard]] const std::byte* element() const noexcept { return element_.data(); }
+  [[nodiscard]] std::span<std::byte> image() noexcept { return image_; }
+  [[nodiscard]] static constexpr std::uint32_t bytes() noexcept { return packed_bytes<T>(0); }
+
+ private:
+  alignas(8) std::array<std::byte, packed_bytes<T>(0)> element_;
+  alignas(kCacheLineBytes) std::array<std::byte, shape_of(packed_bytes<T>(0)).slot_bytes> image_;
+};
+
+/// The same for a size that the queue's options say: on the heap.
+template <VariableSize T>
+class QueueRoom<T> {
+ public:
+  explicit QueueRoom(std::uint32_t bytes)
+      : element_(bytes), image_(lines_for(shape_of(bytes).slot_bytes)) {}
+  [[nodiscard]] std::byte* element() noexcept { return element_.data(); }
+  [[nodiscard]] const std::byte* element() const noexcept { return element_.data(); }
+  [[nodiscard]] std::span<std::byte> image() noexcept {
+    return std::as_writable_bytes(std::span(image_));
+  }
+  [[nodiscard]] std::uint32_t bytes() const noexcept {
+    return static_cast<std::uint32_t>(element_.size());
+  }
+
+ private:
+  std::vector<std::byte> element_;
+  std::vector<CacheLine> image_;
+};
 
 /// A call on a queue, with room for one element.
 template <class T>
 class TypedQueueOperation final : public QueueOperation {
  public:
-  explicit TypedQueueOperation(QueueCore& queue) noexcept : QueueOperation(queue) {
-    use(element_.data(), image_);
+  explicit TypedQueueOperation(QueueCore& queue) noexcept
+      : QueueOperation(queue), room_(queue.element_bytes()) {
+    use(room_.element(), room_.image());
   }
-  TypedQueueOperation(QueueCore& queue, const T* element, Promise promise, Style style) noexcept
+  TypedQueueOperation(QueueCore& queue, const T* element, Promise promise, Style style,
+                      std::uint64_t wait_ns = 0) noexcept
       : TypedQueueOperation(queue) {
-    run(element, promise, style);
+    run(element, promise, style, wait_ns);
   }
   ~TypedQueueOperation() override { abandon(); }
 
@@ -43,24 +83,21 @@ class TypedQueueOperation final : public QueueOperation {
   }
   /// A pop that has an element.
   [[nodiscard]] bool found() const noexcept { return ok() && count() > 0; }
-  [[nodiscard]] T value() const noexcept {
-    T value;
-    std::memcpy(&value, element_.data(), sizeof(T));
-    return value;
+  [[nodiscard]] T value() const noexcept(!VariableSize<T>) {
+    return unpack<T>(room_.element(), room_.bytes());
   }
   TypedQueueOperation& await_resume() noexcept { return *this; }
 
   /// Pushes the element, or pops one if there is none.
-  void run(const T* element, Promise promise, Style style) noexcept {
+  void run(const T* element, Promise promise, Style style, std::uint64_t wait_ns = 0) noexcept {
     abandon();
-    if (element == nullptr) return begin_pop(1, promise, style);
-    std::memcpy(element_.data(), element, sizeof(T));
-    begin_push(1, promise, style);
+    if (element == nullptr) return begin_pop(1, promise, style, wait_ns);
+    if (!pack(*element, room_.element(), room_.bytes())) return refuse(remote::Status::too_long);
+    begin_push(1, promise, style, wait_ns);
   }
 
  private:
-  alignas(8) std::array<std::byte, sizeof(T)> element_;
-  alignas(kCacheLineBytes) std::array<std::byte, shape_of(sizeof(T)).slot_bytes> image_;
+  QueueRoom<T> room_;
 };
 
 /// A call on a queue, with room for many elements, which it allocates when it is made.
@@ -69,30 +106,23 @@ class BulkQueueOperation final : public QueueOperation {
   BulkQueueOperation(QueueCore& queue, std::size_t element_bytes, std::uint32_t most)
       : QueueOperation(queue),
         elements_(element_bytes * most),
-        lines_(std::max<std::size_t>(
-            (std::size_t{shape_of(element_bytes).slot_bytes} * most + kCacheLineBytes - 1) /
-                kCacheLineBytes,
-            1)) {
+        lines_(lines_for(std::size_t{shape_of(element_bytes).slot_bytes} * most)) {
     use(elements_.data(), std::as_writable_bytes(std::span(lines_)));
   }
   ~BulkQueueOperation() override { abandon(); }
 
-  void push(const void* elements, std::uint32_t count, Promise promise, Style style) noexcept {
-    abandon();
-    std::memcpy(elements_.data(), elements, elements_.size());
+  /// So many of elements().
+  void push(std::uint32_t count, Promise promise, Style style) noexcept {
     begin_push(count, promise, style);
   }
   void pop(std::uint32_t most, Promise promise, Style style) noexcept {
     begin_pop(most, promise, style);
   }
-  [[nodiscard]] const std::byte* elements() const noexcept { return elements_.data(); }
+  [[nodiscard]] std::byte* elements() noexcept { return elements_.data(); }
 
  private:
-  struct alignas(kCacheLineBytes) Line {
-    std::array<std::byte, kCacheLineBytes> bytes;
-  };
   std::vector<std::byte> elements_;
-  std::vector<Line> lines_;
+  std::vector<CacheLine> lines_;
 };
 
 }  // namespace container
@@ -106,8 +136,8 @@ class BulkQueueOperation final : public QueueOperation {
 ///     if (next.outcome().found()) work_on(next.value());
 template <class T>
 class Queue {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>,
-                "a queue holds plain bytes");
+  static_assert(Containable<T> && std::is_default_constructible_v<T>,
+                "a queue's elements are trivially copyable, or have a ContainerTrait");
 
  public:
   using Operation = container::TypedQueueOperation<T>;
@@ -115,10 +145,13 @@ class Queue {
   /// Does not wait for the other members; throws Error.
   Queue(Containers& containers, const QueueOptions& options)
       : core_(containers, {.name = options.name,
-                           .element_bytes = sizeof(T),
+                           .element_bytes = container::packed_bytes<T>(container::checked_most(
+                               "queue '" + options.name + "'", "element_bytes", VariableSize<T>,
+                               options.element_bytes)),
                            .capacity = options.capacity,
                            .host = options.host,
-                           .style = options.style}) {}
+                           .style = options.style,
+                           .checked = options.checked}) {}
 
   /// Ends `full` if there is no room.
   [[nodiscard]] Operation push(const T& element, Promise promise = Promise::both,
@@ -128,6 +161,18 @@ class Queue {
   /// Ends `empty` if there is no element.
   [[nodiscard]] Operation pop(Promise promise = Promise::both, Style style = Style::automatic) {
     return Operation(core_, nullptr, promise, style);
+  }
+  /// Waits for room so long, in flight; ends `timed_out` if there was none.
+  [[nodiscard]] Operation push_wait(const T& element, std::uint64_t wait_ns = remote::kForever,
+                                    Promise promise = Promise::both,
+                                    Style style = Style::automatic) {
+    return Operation(core_, &element, promise, style, wait_ns);
+  }
+  /// Waits for an element so long, in flight; ends `timed_out` if there was none.
+  [[nodiscard]] Operation pop_wait(std::uint64_t wait_ns = remote::kForever,
+                                   Promise promise = Promise::both,
+                                   Style style = Style::automatic) {
+    return Operation(core_, nullptr, promise, style, wait_ns);
   }
   /// The same with an operation of the caller's, which is not under way: many times.
   [[nodiscard]] Operation operation() { return Operation(core_); }
@@ -140,21 +185,36 @@ class Queue {
     op.run(nullptr, promise, style);
   }
 
+  void push_wait(Operation& op, const T& element, std::uint64_t wait_ns = remote::kForever,
+                 Promise promise = Promise::both, Style style = Style::automatic) noexcept {
+    op.run(&element, promise, style, wait_ns);
+  }
+  void pop_wait(Operation& op, std::uint64_t wait_ns = remote::kForever,
+                Promise promise = Promise::both, Style style = Style::automatic) noexcept {
+    op.run(nullptr, promise, style, wait_ns);
+  }
+
   /// Pushes all, one behind the other, or none; waits.
   remote::Status push_many(std::span<const T> elements, Promise promise = Promise::both,
                            Style style = Style::automatic) {
-    container::BulkQueueOperation op(core_, sizeof(T), static_cast<std::uint32_t>(elements.size()));
-    op.push(elements.data(), static_cast<std::uint32_t>(elements.size()), promise, style);
+    const std::uint32_t bytes = core_.element_bytes();
+    container::BulkQueueOperation op(core_, bytes, static_cast<std::uint32_t>(elements.size()));
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      if (!container::pack(elements[i], op.elements() + i * bytes, bytes))
+        return remote::Status::too_long;
+    op.push(static_cast<std::uint32_t>(elements.size()), promise, style);
     return op.wait();
   }
   /// Pops up to `to.size()`; waits. How many, says `count`.
   remote::Status pop_many(std::span<T> to, std::size_t& count, Promise promise = Promise::both,
                           Style style = Style::automatic) {
-    container::BulkQueueOperation op(core_, sizeof(T), static_cast<std::uint32_t>(to.size()));
+    const std::uint32_t bytes = core_.element_bytes();
+    container::BulkQueueOperation op(core_, bytes, static_cast<std::uint32_t>(to.size()));
     op.pop(static_cast<std::uint32_t>(to.size()), promise, style);
     const remote::Status status = op.wait();
     count = op.ok() ? op.count() : 0;
-    if (count > 0) std::memcpy(to.data(), op.elements(), count * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i)
+      to[i] = container::unpack<T>(op.elements() + i * bytes, bytes);
     return status;
   }
 

@@ -16,6 +16,9 @@
 ///  CON-Q1  Elements leave in the order of their tickets, each at most once.
 ///  CON-Q2  No slot is written before the head has passed its former ticket.
 ///  CON-Q3  Each ticket is used: by its element, or by a mark that pops skip.
+///  CON-Q5  A call that waits and ends `timed_out` has pushed or popped nothing.
+///  CON-Q6  A call that waits posts nothing between two attempts, for 0.5 us at first and then for
+///          up to 128 us.
 ///  CON-Q4  `empty` means that head and tail were equal at some moment of the call; `full` that
 ///  they
 ///          were `capacity` apart, marks included.
@@ -27,6 +30,7 @@ struct QueueSpec {
   std::uint32_t capacity = 0;
   Rank host = 0;
   Style style = Style::automatic;
+  bool checked = false;  // promises
 };
 
 struct QueueState;
@@ -37,12 +41,19 @@ class QueueOperation : public ContainerOperation {
  public:
   /// How many elements were pushed or popped.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+  /// How often a call that waits has found no room, or no element.
+  [[nodiscard]] std::uint32_t vain_attempts() const noexcept { return vain_attempts_; }
 
  protected:
   explicit QueueOperation(QueueCore& queue) noexcept;
-  void begin_push(std::uint32_t count, Promise promise, Style style) noexcept;
-  /// Pops up to `most`.
-  void begin_pop(std::uint32_t most, Promise promise, Style style) noexcept;
+  /// Waits for room so long; 0: ends `full` at once.
+  void begin_push(std::uint32_t count, Promise promise, Style style,
+                  std::uint64_t wait_ns = 0) noexcept;
+  /// Pops up to `most`. Waits for an element so long; 0: ends `empty` at once.
+  void begin_pop(std::uint32_t most, Promise promise, Style style,
+                 std::uint64_t wait_ns = 0) noexcept;
+  /// Ends at once. Requires that it is not under way.
+  void refuse(remote::Status status) noexcept;
   /// `elements` are pushed from, or popped to; `image` has room for as many slots, and begins on a
   /// cache line. Both belong to the derived class.
   void use(std::byte* elements, std::span<std::byte> image) noexcept {
@@ -66,9 +77,13 @@ class QueueOperation : public ContainerOperation {
     got,
     take,
     taken,
+    rest,  // between two attempts of a call that waits
     done
   };
-  void begin(bool pushes, std::uint32_t count, Promise promise, Style style) noexcept;
+  void begin(bool pushes, std::uint32_t count, Promise promise, Style style,
+             std::uint64_t wait_ns) noexcept;
+  /// Whether it has waited long enough.
+  [[nodiscard]] bool expired() const noexcept;
   void advance() noexcept override;
   void clean_up() noexcept override;
   void replied(remote::Status status, bool flag,
@@ -87,8 +102,13 @@ class QueueOperation : public ContainerOperation {
   std::uint32_t count_ = 0;
   std::uint64_t ticket_ = 0;  // the first
   std::uint64_t before_ = 0;
-  std::uint64_t known_tail_ = 0;  // when head and tail were looked at
-  std::uint32_t asked_for_ = 0;   // elements of the last request
+  std::uint64_t known_tail_ = 0;     // when head and tail were looked at
+  std::uint32_t asked_for_ = 0;      // elements of the last request
+  std::uint64_t wait_until_ns_ = 0;  // 0: does not wait
+  std::uint64_t rest_ns_ = 0;        // the last rest
+  std::uint32_t vain_attempts_ = 0;
+  std::uint64_t resume_at_ns_ = 0;
+  Stage after_rest_ = Stage::done;
   Reservation* reservation_ = nullptr;
   std::uint64_t ends_[kCacheLineBytes / 8 + 1] = {};  // the tail, and a line on the head
   QueueOperation* before_this_ = nullptr;  // among those that hold tickets, or are about to
@@ -106,6 +126,7 @@ class QueueCore {
 
   [[nodiscard]] Containers& containers() const noexcept;
   [[nodiscard]] Rank host() const noexcept;
+  [[nodiscard]] std::uint32_t element_bytes() const noexcept;
   /// How many elements there are, at the host; elsewhere, as far as this process knows.
   [[nodiscard]] std::uint64_t size() const noexcept;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +22,14 @@ struct SlotShape {
 
   [[nodiscard]] constexpr std::uint32_t line_bytes() const noexcept { return slot_bytes / lines; }
 };
+
+/// A line of a caller's own memory, which slots are read into.
+struct alignas(kCacheLineBytes) CacheLine {
+  std::array<std::byte, kCacheLineBytes> bytes;
+};
+[[nodiscard]] constexpr std::size_t lines_for(std::size_t bytes) noexcept {
+  return bytes == 0 ? 1 : (bytes + kCacheLineBytes - 1) / kCacheLineBytes;
+}
 
 inline constexpr std::uint32_t kStampBytes = 8;
 inline constexpr std::uint32_t kSmallSlotBytes = kCacheLineBytes / 2;

@@ -7,28 +7,30 @@
 namespace dunlin::remote {
 
 enum class Status : std::uint8_t {
-  under_way,     // has not ended yet
-  ok,            // has its result
-  abandoned,     // its caller gave it up
-  timed_out,     // its deadline passed
-  busy,          // try_lock: another member has the lock or waits for it
-  lost,          // the member that holds the memory has failed, or has destroyed its part
-  stopped,       // this process is no member any more; Membership::why_stopped() says why
-  no_room,       // a pool has no free block of that size
-  half_written,  // a writer died in the middle of its put; a put of the whole repairs it
-  out_of_range,  // past the end
-  misaligned,    // buffer and remote place differ modulo 8
-  unknown,       // there never was such a key, or there is no such name
-  released,      // there was; it has been released
-  name_taken,    // another has this name
-  not_allowed,   // this kind of memory does not take this call
-  not_held,      // unlock without lock
-  already_held,  // lock of a lock that this process holds
-  full,          // a container has no room for a further element
-  empty,         // a queue has no element
-  refused,       // the member's part has another layout
-  over_quota,    // the daemon does not give this process so much
-  not_kept,      // delta: this version was put too long ago, or not yet
+  under_way,       // has not ended yet
+  ok,              // has its result
+  abandoned,       // its caller gave it up
+  timed_out,       // its deadline passed
+  busy,            // try_lock: another member has the lock or waits for it
+  lost,            // the member that holds the memory has failed, or has destroyed its part
+  stopped,         // this process is no member any more; Membership::why_stopped() says why
+  no_room,         // a pool has no free block of that size
+  half_written,    // a writer died in the middle of its put; a put of the whole repairs it
+  out_of_range,    // past the end
+  misaligned,      // buffer and remote place differ modulo 8
+  unknown,         // there never was such a key, or there is no such name
+  released,        // there was; it has been released
+  name_taken,      // another has this name
+  not_allowed,     // this kind of memory does not take this call
+  not_held,        // unlock without lock
+  already_held,    // lock of a lock that this process holds
+  full,            // a container has no room for a further element
+  empty,           // a queue has no element
+  refused,         // the member's part has another layout
+  over_quota,      // the daemon does not give this process so much
+  not_kept,        // delta: this version was put too long ago, or not yet
+  broken_promise,  // a checked container: another member's call contradicts this one's promise
+  too_long,        // a key, value or element has more bytes than its container holds
 };
 
 /// A few words, to be part of a sentence.

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <dunlin/container/map_core.hpp>
+#include <dunlin/container/trait.hpp>
+
+/// A MapScan reads all elements of a map, the parts of all members, piece by piece, beginning with
+/// the member's own part. One thread uses it, the one that polls.
+///
+///     dunlin::container::TypedMapScan<Key, Value> scan = prices.scan();
+///     while (!scan.at_end()) {
+///       scan.next().wait();
+///       scan.for_each_found([](const Key& key, const Value& value) { ... });
+///     }
+///
+/// Invariants (docs/container.md explains them):
+///  CON-I1  A scan finds an element that is there from its beginning to its end exactly once, with
+///          a value that the element had meanwhile.
+///  CON-I2  Under Promise::reads that is kept, a scan finds what is in the map, and nothing else.
+///  CON-I3  A part that cannot be read, and a value that is half written, is left out, and the
+///          status of that piece says so.
+namespace dunlin::container {
+
+class MapScan : public ContainerOperation {
+ public:
+  /// Of the last piece.
+  [[nodiscard]] std::size_t count() const noexcept { return found_.size(); }
+  /// Whether all parts have been read.
+  [[nodiscard]] bool at_end() const noexcept { return parts_left_ == 0; }
+
+ protected:
+  MapScan(MapCore& map, Promise promise);
+  /// Reads the next piece; after the end, the first one again. After `abandoned`, `stopped` and
+  /// `broken_promise` it is the same piece again.
+  void begin_next() noexcept;
+  /// Key and value of element `i` of the piece.
+  [[nodiscard]] const std::byte* payload_of(std::size_t i) noexcept;
+  [[nodiscard]] const MapSpec& spec() const noexcept;
+
+ private:
+  enum class Stage : std::uint8_t { read, look, reread, look_again };
+  void advance() noexcept override;
+  void clean_up() noexcept override;
+  void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
+  [[nodiscard]] bool fetch(std::uint32_t slot, std::uint32_t count, Stage next) noexcept;
+  void look_at(std::uint32_t place) noexcept;
+  void next_part() noexcept;
+
+  MapState& map_;
+  Promise promise_;
+  std::vector<CacheLine> window_;
+  std::vector<std::byte> payload_;
+  std::vector<std::uint32_t> found_;    // places in the window of elements that are whole
+  std::vector<std::uint32_t> pending_;  // ... of those that are to be read again
+  std::uint32_t most_;                  // slots of a piece
+  std::uint32_t parts_left_ = 0;
+  Rank home_ = 0;
+  std::uint32_t slot_ = 0;
+  std::uint32_t count_ = 0;  // slots of this piece
+  Stage stage_ = Stage::read;
+  bool half_ = false;  // a value of this piece is half written
+};
+
+/// A scan of a HashMap.
+template <class K, class V>
+class TypedMapScan final : public MapScan {
+ public:
+  TypedMapScan(MapCore& map, Promise promise) : MapScan(map, promise) {}
+  ~TypedMapScan() override { abandon(); }
+
+  /// Begins to read the next piece. Requires that none is under way.
+  TypedMapScan& next() noexcept {
+    begin_next();
+    return *this;
+  }
+  /// Calls `see(key, value)` for the elements of the last piece.
+  template <class See>
+  void for_each_found(const See& see) {
+    for (std::size_t i = 0; i < count(); ++i) {
+      const std::byte* const payload = payload_of(i);
+      see(unpack<K>(payload, spec().key_bytes),
+          unpack<V>(payload + spec().key_bytes, spec().value_bytes));
+    }
+  }
+  TypedMapScan& await_resume() noexcept { return *this; }
+};
+
+}  // namespace dunlin::container

@@ -1,0 +1,217 @@
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+
+#include "container/clusters.hpp"
+#include "support/errors.hpp"
+
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::contains;
+
+struct CheckedContainers : test::OnContainers {
+  using Map = HashMap<std::uint64_t, std::uint64_t>;
+  using Fifo = Queue<std::uint64_t>;
+  std::vector<std::unique_ptr<Map>> maps;
+
+  void start_maps() {
+    start(3);
+    maps = make<Map>(MapOptions{.name = "map", .slots = 100, .checked = true});
+    while (maps[0]->home_of(key) != 2) ++key;
+  }
+  /// All that has been said about broken promises.
+  std::string sentences() {
+    std::string all;
+    for (Rank rank = 0; rank < cluster->size(); ++rank)
+      all += (*cluster)[rank].broken_promise() + "\n";
+    return all;
+  }
+  std::string name(Rank rank) { return (*cluster)[0].fabric().member_name(rank); }
+  std::uint64_t key = 0;  // which member 2 holds
+};
+
+INSTANTIATE_TEST_SUITE_P(On, CheckedContainers, testing::ValuesIn(test::container_cases()),
+                         test::name_of_case);
+
+TEST_P(CheckedContainers, NameBothCallersOfABrokenPromise) {
+  start_maps();
+  // By message, or a call on shared memory would have ended when the other begins.
+  auto insert = maps[0]->insert(key, 7, Promise::writes, Style::message);
+  auto find = maps[1]->find(key, Promise::both, Style::message);
+  const Status first = cluster->end_of(insert), second = cluster->end_of(find);
+  EXPECT_TRUE(first == Status::broken_promise || second == Status::broken_promise);
+  const std::string said = sentences();
+  EXPECT_TRUE(contains(said, "map 'map', part of member '" + name(2) + "': ")) << said;
+  EXPECT_TRUE(contains(said, "insert of member '" + name(0) + "' (promise 'writes')")) << said;
+  EXPECT_TRUE(contains(said, "find of member '" + name(1) + "' (promise 'both')")) << said;
+  EXPECT_TRUE(contains(said, "'writes' forbids that")) << said;
+}
+
+TEST_P(CheckedContainers, ACallThatBreaksAPromiseTouchesNothing) {
+  start_maps();
+  for (std::uint64_t round = 0; round < 10; ++round) {
+    auto erase = maps[0]->erase(key, Promise::both, Style::message);
+    auto insert = maps[1]->insert(key, round, Promise::local, Style::message);
+    const Status first = cluster->end_of(erase), second = cluster->end_of(insert);
+    EXPECT_TRUE(first == Status::broken_promise || second == Status::broken_promise);
+    auto find = maps[2]->find(key);
+    EXPECT_EQ(cluster->end_of(find), Status::ok);
+    if (second == Status::broken_promise) {
+      EXPECT_TRUE(!find.found() || find.value() != round);
+    }
+  }
+}
+
+TEST_P(CheckedContainers, AQueueNamesThemToo) {
+  start(3);
+  auto queues =
+      make<Fifo>(QueueOptions{.name = "queue", .capacity = 10, .host = 2, .checked = true});
+  auto push = queues[0]->push(7, Promise::both, Style::message);
+  auto pop = queues[1]->pop(Promise::reads, Style::message);
+  const Status first = cluster->end_of(push), second = cluster->end_of(pop);
+  EXPECT_TRUE(first == Status::broken_promise || second == Status::broken_promise);
+  const std::string said = sentences();
+  EXPECT_TRUE(contains(said, "queue 'queue', part of member '" + name(2) + "': ")) << said;
+  EXPECT_TRUE(contains(said, "push of member '" + name(0) + "' (promise 'both')")) << said;
+  EXPECT_TRUE(contains(said, "pop of member '" + name(1) + "' (promise 'reads')")) << said;
+}
+
+TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
+  start_maps();
+  const auto phase = [&](const auto& begin) {
+    std::vector<std::unique_ptr<Map::Operation>> all;
+    for (Rank by = 0; by < 3; ++by)
+      for (std::uint64_t i = 0; i < 5; ++i) {
+        all.push_back(std::make_unique<Map::Operation>(maps[by]->core()));
+        begin(*maps[by], *all.back(), i, by);
+      }
+    for (const auto& op : all) EXPECT_EQ(remote::describe(cluster->end_of(*op)), "done");
+  };
+  for (int round = 0; round < 3; ++round) {
+    phase([](Map& map, Map::Operation& op, std::uint64_t i, Rank by) {
+      map.insert(op, i + by, i, Promise::writes);
+    });
+    phase([](Map& map, Map::Operation& op, std::uint64_t i, Rank) {
+      map.find(op, i, Promise::reads);
+    });
+    phase([](Map& map, Map::Operation& op, std::uint64_t i, Rank by) {
+      if (by == 0) return map.find(op, i, Promise::both);
+      if (by == 1) return map.assign(op, i, 1, Promise::both);
+      map.erase(op, i, Promise::both);
+    });
+    auto alone = maps[1]->add(key, 1, Promise::local);
+    EXPECT_EQ(remote::describe(cluster->end_of(alone)), "done");
+  }
+  EXPECT_EQ(sentences(), "\n\n\n");
+}
+
+TEST_P(CheckedContainers, AnAbandonedCallIsRetracted) {
+  start_maps();
+  for (int polls = 0; polls < 12; ++polls) {
+    auto given_up = std::make_unique<Map::Operation>(maps[0]->core());
+    maps[0]->insert(*given_up, key, 1, Promise::writes, Style::message);
+    for (int i = 0; i < polls; ++i) {
+      bool once = false;
+      cluster->until([&] { return std::exchange(once, true); });
+    }
+    given_up.reset();
+    auto find = maps[1]->operation();
+    bool began = false;
+    EXPECT_TRUE(cluster->until([&] {
+      if (!find.finished()) return false;
+      if (std::exchange(began, true) && find.ok()) return true;
+      maps[1]->find(find, key, Promise::reads);
+      return false;
+    }));
+  }
+}
+
+TEST_P(CheckedContainers, AreRefusedBesideUncheckedOnes) {
+  start(2);
+  Map checked((*cluster)[0],
+              {.name = "map", .slots = 9, .style = GetParam().style, .checked = true});
+  const Map unchecked((*cluster)[1], {.name = "map", .slots = 9, .style = GetParam().style});
+  while (checked.home_of(key) != 1) ++key;
+  auto find = checked.find(key);
+  EXPECT_EQ(remote::describe(cluster->end_of(find)), remote::describe(Status::refused));
+}
+
+TEST_P(CheckedContainers, AHomeChecksWhatABufferBrings) {
+  start_maps();
+  auto find = maps[1]->operation();
+  std::array<std::uint64_t, 2> element{key, 3};
+  EXPECT_TRUE(cluster->until([&] {  // as a buffer's handler does
+    if (find.finished()) maps[1]->find(find, key, Promise::reads, Style::message);
+    return maps[2]
+               ->core()
+               .apply(container::MapCall::assign, Promise::local,
+                      reinterpret_cast<std::byte*>(element.data()))
+               .status == Status::broken_promise;
+  }));
+  const std::string& said = (*cluster)[2].broken_promise();
+  EXPECT_TRUE(contains(said, "assign of member '" + name(2) + "' (promise 'local')")) << said;
+  EXPECT_TRUE(contains(said, "find of member '" + name(1) + "' (promise 'reads')")) << said;
+}
+
+/// Members of a group, which goes on when one of them dies.
+struct CheckedMember {
+  explicit CheckedMember(Fabric& fabric)
+      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
+  Group group;
+  GroupMembers members;
+  remote::Progress progress;
+  Containers containers;
+  HashMap<std::uint64_t, std::uint64_t> map{containers,
+                                            {.name = "map", .slots = 9, .checked = true}};
+};
+
+TEST(CheckedContainersInSimulator, ForgetTheCallsOfADeadMember) {
+  constexpr Rank kDead = 0, kHome = 2;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    sim::World world(test::wild_profile(), 4, seed);
+    std::vector<std::unique_ptr<CheckedMember>> all;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      all.push_back(std::make_unique<CheckedMember>(world.fabric(rank)));
+      CheckedMember& member = *all.back();
+      world.attach(rank, [&member] { return member.progress.poll(); });
+    }
+    std::uint64_t key = 0;
+    while (all[0]->map.home_of(key) != kHome) ++key;
+    auto insert = all[kDead]->map.operation(), find = all[1]->map.operation();
+    bool met = false;
+    EXPECT_TRUE(world.run_until(
+        [&] {
+          if (insert.finished()) all[kDead]->map.insert(insert, key, 1, Promise::writes);
+          if (find.finished()) {
+            met = find.status() == Status::broken_promise;
+            if (!met) all[1]->map.find(find, key, Promise::both);
+          }
+          return met;
+        },
+        1'000'000'000));
+    world.crash(kDead);
+    bool began = false;
+    EXPECT_TRUE(world.run_until(
+        [&] {
+          if (!find.finished()) return false;
+          if (std::exchange(began, true) && find.ok()) return true;
+          all[1]->map.find(find, key, Promise::both);
+          return false;
+        },
+        1'000'000'000))
+        << all[1]->containers.broken_promise();
+    insert.abandon();
+    world.run_for(1000);
+  }
+}
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "container/clusters.hpp"
+#include "support/errors.hpp"
+
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::contains;
+
+constexpr std::uint64_t kSoonNs = 2'000'000;
+
+struct WaitingQueues : test::OnContainers {
+  using Fifo = Queue<std::uint64_t>;
+  std::vector<std::unique_ptr<Fifo>> queues;
+
+  void start_queues(std::uint32_t members, std::uint32_t capacity) {
+    start(members);
+    queues = make<Fifo>(QueueOptions{.name = "queue", .capacity = capacity, .host = 1});
+  }
+  Status push(Rank by, std::uint64_t element) {
+    auto op = queues[by]->push(element);
+    return cluster->end_of(op);
+  }
+  /// The element, or all bits.
+  std::uint64_t pop(Rank by) {
+    auto op = queues[by]->pop();
+    cluster->end_of(op);
+    return op.found() ? op.value() : UINT64_MAX;
+  }
+  /// Lets a call find nothing a few times.
+  void attempt_in_vain(const Fifo::Operation& op) {
+    EXPECT_TRUE(cluster->until([&] { return op.vain_attempts() >= 5 || op.finished(); }));
+    EXPECT_FALSE(op.finished());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(On, WaitingQueues, testing::ValuesIn(test::container_cases()),
+                         test::name_of_case);
+
+TEST_P(WaitingQueues, APopWaitsForAnElement) {
+  start_queues(3, 4);
+  for (const Rank by : {0U, 1U}) {  // 1 is the host
+    auto op = queues[by]->pop_wait();
+    attempt_in_vain(op);
+    EXPECT_EQ(push(2, 40 + by), Status::ok);
+    EXPECT_EQ(cluster->end_of(op), Status::ok);
+    EXPECT_TRUE(op.found());
+    EXPECT_EQ(op.value(), 40 + by);
+  }
+}
+
+TEST_P(WaitingQueues, APushWaitsForRoom) {
+  start_queues(3, 2);
+  for (const Rank by : {0U, 1U}) {
+    EXPECT_EQ(push(2, 1), Status::ok);
+    EXPECT_EQ(push(2, 2), Status::ok);
+    auto op = queues[by]->push_wait(3);
+    attempt_in_vain(op);
+    EXPECT_EQ(pop(2), 1U);
+    EXPECT_EQ(cluster->end_of(op), Status::ok);
+    EXPECT_EQ(pop(2), 2U);
+    EXPECT_EQ(pop(2), 3U);
+    EXPECT_EQ(pop(2), UINT64_MAX);
+  }
+}
+
+TEST_P(WaitingQueues, ACallWhoseTimeIsUpHasDoneNothing) {
+  start_queues(3, 2);
+  for (const Rank by : {0U, 1U}) {
+    auto none = queues[by]->pop_wait(kSoonNs);
+    EXPECT_EQ(cluster->end_of(none), Status::timed_out);
+    EXPECT_FALSE(none.found());
+    EXPECT_EQ(push(by, 1), Status::ok);
+    EXPECT_EQ(push(by, 2), Status::ok);
+    auto full = queues[by]->push_wait(3, kSoonNs);
+    EXPECT_EQ(cluster->end_of(full), Status::timed_out);
+    EXPECT_EQ(pop(2), 1U);
+    EXPECT_EQ(pop(2), 2U);
+    EXPECT_EQ(pop(2), UINT64_MAX);
+  }
+}
+
+TEST_P(WaitingQueues, ACallThatNeedNotWaitEndsAsUsual) {
+  start_queues(2, 1);
+  auto once = queues[0]->pop_wait(0);  // as pop()
+  EXPECT_EQ(cluster->end_of(once), Status::empty);
+  EXPECT_EQ(push(1, 1), Status::ok);
+  auto again = queues[0]->pop_wait();
+  EXPECT_EQ(cluster->end_of(again), Status::ok);
+  EXPECT_EQ(again.vain_attempts(), 0U);
+}
+
+TEST_P(WaitingQueues, AHostThatIsLateIsWaitedForSoLong) {
+  start(2);
+  for (const bool checked : {false, true}) {
+    const QueueOptions options{.name = checked ? "late checked" : "late",
+                               .capacity = 2,
+                               .host = 1,
+                               .style = GetParam().style,
+                               .checked = checked};
+    Fifo early((*cluster)[0], options);
+    auto none = early.pop_wait(kSoonNs);
+    EXPECT_EQ(cluster->end_of(none), Status::timed_out);
+    auto push = early.push_wait(7);
+    Fifo late((*cluster)[1], options);
+    EXPECT_EQ(cluster->end_of(push), Status::ok);
+    auto pop = late.pop_wait();
+    EXPECT_EQ(cluster->end_of(pop), Status::ok);
+    EXPECT_EQ(pop.value(), 7U);
+  }
+}
+
+TEST_P(WaitingQueues, LoseAndDoubleNothing) {
+  start_queues(3, 2);
+  constexpr std::uint64_t kEach = 50;
+  std::vector<std::unique_ptr<Fifo::Operation>> pushes, pops;
+  std::vector<std::uint64_t> pushed(3), popped;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    pushes.push_back(std::make_unique<Fifo::Operation>(queues[rank]->core()));
+    pops.push_back(std::make_unique<Fifo::Operation>(queues[rank]->core()));
+    queues[rank]->push_wait(*pushes[rank], rank * kEach);
+    queues[rank]->pop_wait(*pops[rank]);
+  }
+  EXPECT_TRUE(cluster->until([&] {
+    for (Rank rank = 0; rank < 3; ++rank) {
+      if (pushes[rank]->finished() && pushed[rank] < kEach) {
+        EXPECT_EQ(pushes[rank]->status(), Status::ok);
+        if (++pushed[rank] < kEach)
+          queues[rank]->push_wait(*pushes[rank], rank * kEach + pushed[rank]);
+      }
+      if (pops[rank]->finished()) {
+        EXPECT_EQ(pops[rank]->status(), Status::ok);
+        popped.push_back(pops[rank]->value());
+        queues[rank]->pop_wait(*pops[rank]);
+      }
+    }
+    return popped.size() >= 3 * kEach;
+  }));
+  std::sort(popped.begin(), popped.end());
+  std::vector<std::uint64_t> all(3 * kEach);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(popped, all);
+  for (const auto& op : pops) EXPECT_FALSE(op->finished());
+}
+
+TEST_P(WaitingQueues, AnAbandonedCallBlocksNobody) {
+  start_queues(3, 2);
+  EXPECT_EQ(push(2, 1), Status::ok);
+  EXPECT_EQ(push(2, 2), Status::ok);
+  auto given_up = std::make_unique<Fifo::Operation>(queues[0]->core());
+  queues[0]->push_wait(*given_up, 3);
+  attempt_in_vain(*given_up);
+  given_up.reset();
+  EXPECT_EQ(pop(1), 1U);
+  EXPECT_EQ(pop(1), 2U);
+  auto op = queues[2]->push_wait(4);
+  EXPECT_EQ(cluster->end_of(op), Status::ok);
+  auto last = queues[0]->pop_wait();
+  EXPECT_EQ(cluster->end_of(last), Status::ok);
+  EXPECT_EQ(last.value(), 4U);
+}
+
+TEST_P(WaitingQueues, ACallThatWaitsIsCheckedAllTheTime) {
+  start(3);
+  queues = make<Fifo>(QueueOptions{.name = "queue", .capacity = 2, .host = 1, .checked = true});
+  auto pop = queues[0]->pop_wait(remote::kForever, Promise::reads);
+  attempt_in_vain(pop);
+  auto push = queues[2]->push(7, Promise::both);
+  EXPECT_EQ(cluster->end_of(push), Status::broken_promise);
+  EXPECT_TRUE(contains((*cluster)[2].broken_promise(), "pop of member '"));
+  pop.abandon();
+}
+
+TEST_P(WaitingQueues, AMemberAloneWaitsInVain) {
+  start(1);
+  Fifo queue((*cluster)[0], {.name = "queue", .capacity = 1, .host = 0, .style = GetParam().style});
+  EXPECT_EQ(queue.push_wait(1).outcome().status(), Status::ok);
+  EXPECT_EQ(queue.pop_wait().outcome().value(), 1U);
+  auto in_vain = queue.pop_wait(kSoonNs);
+  EXPECT_EQ(cluster->end_of(in_vain), Status::timed_out);
+}
+
+TEST(WaitingQueuesInSimulator, RestBetweenTheirAttempts) {
+  constexpr std::uint64_t kWaitNs = 20'000'000;
+  for (const Style style : {Style::one_sided, Style::message}) {
+    test::SimContainers cluster(sim::profile("ib100"), 2);
+    const QueueOptions options{.name = "queue", .capacity = 2, .host = 1, .style = style};
+    std::vector<std::unique_ptr<Queue<int>>> queues;
+    for (Rank rank = 0; rank < 2; ++rank)
+      queues.push_back(std::make_unique<Queue<int>>(cluster[rank], options));
+    auto pop = queues[0]->pop_wait(kWaitNs);
+    EXPECT_EQ(cluster.end_of(pop), Status::timed_out);
+    EXPECT_LE(pop.vain_attempts(), kWaitNs / 128'000 + 9);  // 0.5, 1, ... 128 us
+    EXPECT_GE(pop.vain_attempts(), kWaitNs / 128'000 / 2);
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
