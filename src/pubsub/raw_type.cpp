@@ -1,4 +1,5 @@
 #include <string_view>
+#include <utility>
 
 #include <dunlin/pubsub/type_support.hpp>
 
@@ -11,8 +12,15 @@ std::uint64_t hash_key(std::span<const std::byte> key) noexcept {
 }
 
 std::shared_ptr<const TypeSupport> raw_type_support() {
-  static const auto type = std::make_shared<const TypeSupport>(
-      TypeSupport{.raw = true,
+  static const auto type = raw_type_support({}, {});
+  return type;
+}
+
+std::shared_ptr<const TypeSupport> raw_type_support(std::string text, std::string name) {
+  return std::make_shared<const TypeSupport>(
+      TypeSupport{.name = std::move(name),
+                  .text = std::move(text),
+                  .raw = true,
                   .bytes = sizeof(RawSample),
                   .make = []() -> void* { return new RawSample; },
                   .destroy = [](void* object) noexcept { delete static_cast<RawSample*>(object); },
@@ -30,7 +38,6 @@ std::shared_ptr<const TypeSupport> raw_type_support() {
                         static_cast<RawSample*>(object)->payload.assign(from.begin(), from.end());
                         return true;
                       }});
-  return type;
 }
 
 }  // namespace dunlin::pubsub
