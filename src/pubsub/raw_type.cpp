@@ -1,3 +1,4 @@
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +10,15 @@ namespace dunlin::pubsub {
 
 std::uint64_t hash_key(std::span<const std::byte> key) noexcept {
   return fnv1a(std::string_view(reinterpret_cast<const char*>(key.data()), key.size()));
+}
+
+bool decode_sample(const TypeSupport& type, bool plain, std::span<const std::byte> bytes,
+                   void* object) {
+  if (!type.plain) return (type.raw || !plain) && type.decode(bytes, object);
+  if (!plain || bytes.size() != type.bytes) return false;
+  if (type.valid != nullptr && !type.valid(bytes.data())) return false;
+  std::memcpy(object, bytes.data(), bytes.size());
+  return true;
 }
 
 std::shared_ptr<const TypeSupport> raw_type_support() {

@@ -64,6 +64,9 @@ struct ClientStamp {
   std::uint64_t number = 0;  // of the client's samples in this topic, from 1 on
 };
 
+/// Whether these bytes are a sample of the type, which is then in `object`.
+[[nodiscard]] bool decode_sample(const TypeSupport& type, bool plain,
+                                 std::span<const std::byte> bytes, void* object);
 /// Of the bytes that append_key() appends.
 [[nodiscard]] std::uint64_t hash_key(std::span<const std::byte> key) noexcept;
 
