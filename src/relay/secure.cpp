@@ -9,7 +9,7 @@ namespace dunlin::relay {
 namespace {
 
 constexpr std::string_view kSecretLabel = "dunlin relay 1";
-constexpr std::size_t kMaxWaiting = 65'536;  // encrypted
+constexpr std::size_t kMaxEncryptedWaiting = 65'536;  // encrypted
 constexpr std::size_t kRecordBytes = 16'384;
 
 class SecurePipe final : public Pipe {
@@ -26,7 +26,7 @@ class SecurePipe final : public Pipe {
   bool open() const noexcept override { return session_.established(); }
   std::size_t send(Bytes content) override {
     std::size_t taken = 0;
-    while (open() && taken < content.size() && session_.output().size() < kMaxWaiting) {
+    while (open() && taken < content.size() && session_.output().size() < kMaxEncryptedWaiting) {
       const Bytes part = content.subspan(taken, std::min(kRecordBytes, content.size() - taken));
       session_.send(part);
       taken += part.size();
