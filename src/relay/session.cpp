@@ -9,7 +9,6 @@ namespace dunlin::relay {
 namespace {
 
 constexpr std::size_t kFramesAtOnce = 64;  // then others have their turn
-constexpr std::uint32_t kSamplesAtOnce = 64;
 constexpr std::uint32_t kStoredSamplesAhead = 1024;  // in the reader of a client that catches up
 
 }  // namespace
@@ -304,12 +303,10 @@ void Session::begin(Endpoint& endpoint) {
 /// delivered meanwhile, without gap or duplicate.
 void Session::give_stored(Endpoint& endpoint) {
   const bool dropped = endpoint.stored.sample_lost_status().dropped;
-  std::size_t count = kSamplesAtOnce;
-  while (count == kSamplesAtOnce && !is_full()) {
-    const auto samples = endpoint.stored.take({.max_samples = kSamplesAtOnce});
-    count = samples.size();
-    for (std::size_t i = 0; i < count; ++i)
-      endpoint.on_sample(*static_cast<const pubsub::RawSample*>(samples.data(i)), samples.info(i));
+  while (!is_full()) {
+    const auto samples = endpoint.stored.take({.max_samples = 1});
+    if (samples.size() == 0) break;
+    endpoint.on_sample(*static_cast<const pubsub::RawSample*>(samples.data(0)), samples.info(0));
   }
   if (dropped && !endpoint.stored.available()) {
     endpoint.why_over = "topic '" + endpoint.open.topic +
