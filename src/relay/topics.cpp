@@ -158,6 +158,12 @@ std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why
   const auto info =
       std::ranges::find_if(infos, [&](const auto& one) { return one.name == open.topic; });
   if (info == infos.end() && !open.qos) return nullptr;
+  if (info == infos.end() && open.qos->ring_bytes > kMaxClientRingBytes) {
+    why = "topic '" + open.topic + "': a client asks for rings of " +
+          std::to_string(open.qos->ring_bytes) + " bytes; it can have " +
+          std::to_string(kMaxClientRingBytes) + " (kMaxClientRingBytes)";
+    return nullptr;
+  }
   if (info != infos.end() && open.qos && !same_qos(*open.qos, info->qos)) {
     why = "topic '" + open.topic + "' has " + describe_qos(info->qos) + "; this client gives " +
           describe_qos(*open.qos);
