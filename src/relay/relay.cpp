@@ -159,9 +159,10 @@ std::size_t Relay::State::look() {
   const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, 0);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
-    if (event.data.u64 == kListenerTag) {
+    const std::uint64_t number = event.data.u64;  // the struct is packed: no reference to it
+    if (number == kListenerTag) {
       accept();
-    } else if (const auto found = clients.find(event.data.u64); found != clients.end()) {
+    } else if (const auto found = clients.find(number); found != clients.end()) {
       handle(*found->second, event.events);
     }
   }
