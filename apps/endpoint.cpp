@@ -12,8 +12,7 @@
 
 namespace dunlin::app {
 
-Endpoint Endpoint::parse(const std::string& option, const std::string& text,
-                         const char* example) {
+Endpoint Endpoint::parse(const std::string& option, const std::string& text, const char* example) {
   const auto refuse = [&](const char* why) {
     return BadInput(
         fmt::format("{} {}: {}; an example: {}", option, in_quotes(text), why, example));

@@ -4,11 +4,11 @@
 //   relayed_readings 127.0.0.1:7480
 //
 // It links with dunlin::client alone. Without a relay's address it shows what happens then.
-#include <dunlin/relay.hpp>
-
 #include <cstdint>
 #include <iostream>
 #include <string>
+
+#include <dunlin/relay.hpp>
 
 struct Reading {
   std::int32_t sensor;

@@ -23,7 +23,8 @@ namespace dunlin::app {
 namespace {
 
 constexpr const char* kRelayDescription =
-    "Be a member of a group that publishes and subscribes for programs that are no members, by TCP.";
+    "Be a member of a group that publishes and subscribes for programs that are no members, by "
+    "TCP.";
 
 constexpr const char* kRelayFooter = R"(
 It joins the group, or is one of its --members, and serves clients until a signal (Ctrl-C) comes.

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "endpoint.hpp"
 #include "fabric/client_listener.hpp"
 #include "fabric/system.hpp"
-#include "endpoint.hpp"
 #include "store/service.hpp"
 #include "store/session.hpp"
 

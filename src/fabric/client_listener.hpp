@@ -12,8 +12,8 @@ namespace dunlin {
 class ClientListener {
  public:
   /// `address` is a number, of IPv4 or IPv6; port 0 lets the kernel choose. As many descriptors as
-  /// this process may have are made available: each client is one. Error says where it cannot listen
-  /// and why, and ends with `advice`.
+  /// this process may have are made available: each client is one. Error says where it cannot
+  /// listen and why, and ends with `advice`.
   ClientListener(const std::string& address, std::uint16_t port, const std::string& advice);
 
   [[nodiscard]] int descriptor() const noexcept { return listener_.get(); }

@@ -20,8 +20,8 @@ namespace dunlin::pubsub {
 
 class ClientNumbers {
  public:
-  /// Whether this sample is to be delivered. If there are kMaxTopicClients, the client that has been
-  /// silent for longest is forgotten.
+  /// Whether this sample is to be delivered. If there are kMaxTopicClients, the client that has
+  /// been silent for longest is forgotten.
   [[nodiscard]] bool note(const ClientStamp& stamp);
   [[nodiscard]] std::uint64_t delivered_of(const ClientId& client) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return by_age_.size(); }

@@ -239,11 +239,11 @@ std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSup
   const Announcement announcement{.writes = true, .type_text = of->text, .writer_qos = qos};
   auto writer = std::make_shared<WriterCore>(shared_from_this(), std::move(of), number, qos);
   writer->announcement = ++announced_;
-  outbox_.push_back(make_message(
-      {.kind = Kind::announce_writer,
-                                        .endpoint = number,
-                                        .sequence = announced_,
-                                        .source_ns = now_ns()}, &announcement));
+  outbox_.push_back(make_message({.kind = Kind::announce_writer,
+                                  .endpoint = number,
+                                  .sequence = announced_,
+                                  .source_ns = now_ns()},
+                                 &announcement));
   writers_.push_back(writer);
   return writer;
 }
@@ -265,11 +265,11 @@ std::shared_ptr<ReaderCore> TopicCore::make_reader(std::shared_ptr<const TypeSup
   auto reader = std::make_shared<ReaderCore>(shared_from_this(), std::move(of), number, qos,
                                              std::move(filter));
   reader->announcement = ++announced_;
-  outbox_.push_back(make_message(
-      {.kind = Kind::announce_reader,
-                                        .endpoint = number,
-                                        .sequence = announced_,
-                                        .source_ns = now_ns()}, &announcement));
+  outbox_.push_back(make_message({.kind = Kind::announce_reader,
+                                  .endpoint = number,
+                                  .sequence = announced_,
+                                  .source_ns = now_ns()},
+                                 &announcement));
   readers_.push_back(reader);
   return reader;
 }

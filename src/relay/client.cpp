@@ -1,5 +1,3 @@
-#include <dunlin/relay/client.hpp>
-
 #include <algorithm>
 #include <climits>
 #include <utility>
@@ -7,6 +5,7 @@
 #include <poll.h>
 
 #include <dunlin/error.hpp>
+#include <dunlin/relay/client.hpp>
 
 #include "relay/client_state.hpp"
 
@@ -54,11 +53,8 @@ AnyRelayWriter::AnyRelayWriter(const RelayClient& client, const std::string& top
                                std::optional<pubsub::TopicQos> qos)
     : state_(std::make_shared<WriterState>()) {
   state_->client = client.state_;
-  state_->open = {.writes = true,
-                  .topic = topic,
-                  .type_text = type->text,
-                  .type_name = type->name,
-                  .qos = qos};
+  state_->open = {
+      .writes = true, .topic = topic, .type_text = type->text, .type_name = type->name, .qos = qos};
   state_->type = std::move(type);
   state_->number = client.state_->add(state_);
 }

@@ -18,7 +18,8 @@
 namespace dunlin::relay {
 namespace {
 
-constexpr std::size_t kSentAhead = 262'144;  // that wait for the socket; the rest is kept by writers
+constexpr std::size_t kSentAhead =
+    262'144;  // that wait for the socket; the rest is kept by writers
 constexpr std::uint64_t kPingsASilence = 3;
 
 std::uint64_t clock_ns() noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
@@ -52,8 +53,9 @@ ClientState::ClientState(ClientOptions options)
     throw Error("a client of " + std::to_string(options_.relays.size()) + " relays; give 1 to " +
                 std::to_string(kMaxRelays) + " as HOST:PORT (kMaxRelays)");
   if (options_.window_bytes == 0 || options_.window_samples == 0 || options_.silence_ns == 0)
-    throw Error("a client with a window of 0 can write nothing, and one with a silence of 0 loses "
-                "each relay at once; give more");
+    throw Error(
+        "a client with a window of 0 can write nothing, and one with a silence of 0 loses "
+        "each relay at once; give more");
   for (const std::string& relay : options_.relays) resolve(relay);
 }
 
@@ -283,8 +285,8 @@ std::string ClientState::handle_opened(const Frame& frame, Slot& slot) {
   ReaderState& reader = *slot.reader;
   reader.type_text = opened->type_text;
   reader.open_now = true;
-  const bool goes_on = reader.open.after_beginning == opened->beginning &&
-                       opened->level != pubsub::Level::unordered;
+  const bool goes_on =
+      reader.open.after_beginning == opened->beginning && opened->level != pubsub::Level::unordered;
   if (goes_on) return {};
   const bool wants_stored = reader.open.durability.kind != pubsub::Durability::Kind::volatile_;
   reader.open.after_beginning = opened->beginning;

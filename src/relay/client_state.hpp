@@ -15,7 +15,8 @@
 
 /// The client's side of a relay's protocol.
 ///
-///  RLY-4  A sample stays in its writer's `kept` until its number, or a higher one, is acknowledged.
+///  RLY-4  A sample stays in its writer's `kept` until its number, or a higher one, is
+///  acknowledged.
 ///         At each further relay, all that is kept is sent again from the beginning.
 ///  RLY-7  A reader tells each further relay the position that it has reached.
 namespace dunlin::relay {

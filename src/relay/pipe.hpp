@@ -21,8 +21,8 @@ class Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  /// Takes what arrived, and appends its content. False if the other side is not to be spoken to any
-  /// more: fault() says why.
+  /// Takes what arrived, and appends its content. False if the other side is not to be spoken to
+  /// any more: fault() says why.
   [[nodiscard]] virtual bool receive(Bytes arrived, Buffer& content) = 0;
   /// Content can be sent.
   [[nodiscard]] virtual bool open() const noexcept = 0;

@@ -1,5 +1,3 @@
-#include <dunlin/relay/relay.hpp>
-
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -9,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <dunlin/error.hpp>
+#include <dunlin/relay/relay.hpp>
 
 #include "fabric/client_listener.hpp"
 #include "pubsub/channel.hpp"
@@ -19,27 +18,13 @@ namespace {
 
 constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptsAtOnce = 64;
-constexpr std::uint32_t kPollsPerLook = 16;             // at sockets, while they are quiet
-constexpr std::uint64_t kRetryNs = 1'000'000;           // of what no event tells of
-constexpr std::uint64_t kSweepNs = 500'000'000;         // looks at what clients do not do
+constexpr std::uint32_t kPollsPerLook = 16;                // at sockets, while they are quiet
+constexpr std::uint64_t kRetryNs = 1'000'000;              // of what no event tells of
+constexpr std::uint64_t kSweepNs = 500'000'000;            // looks at what clients do not do
 constexpr std::uint64_t kIntroductionNs = 10'000'000'000;  // until a client has said hello
 
 /// Of the epoll set: everything else is a client's number.
 constexpr std::uint64_t kListenerTag = 0;
-
-struct Client {
-  Client(Descriptor socket, std::unique_ptr<Pipe> pipe, SessionPlace& place)
-      : connection(std::move(socket), std::move(pipe)), session(place, connection) {}
-  Connection connection;
-  Session session;
-  std::uint64_t number = 0;
-  std::uint32_t interest = 0;  // events
-  bool over = false;
-  bool blocked = false;        // in State::blocked_
-  bool waits = false;          // in State::waiting_
-  std::uint64_t since_ns = 0;  // it came, or took something, or nothing waited for it
-  std::uint64_t bytes_sent = 0;
-};
 
 /// Bytes that nobody reads would make the kernel throw away the last words to the client.
 void drain(int socket) noexcept {
@@ -52,6 +37,20 @@ void drain(int socket) noexcept {
 
 class Relay::State {
  public:
+  struct Client {
+    Client(Descriptor socket, std::unique_ptr<Pipe> pipe, SessionPlace& place)
+        : connection(std::move(socket), std::move(pipe)), session(place, connection) {}
+    Connection connection;
+    Session session;
+    std::uint64_t number = 0;
+    std::uint32_t interest = 0;  // events
+    bool over = false;
+    bool blocked = false;        // in State::blocked_
+    bool waits = false;          // in State::waiting_
+    std::uint64_t since_ns = 0;  // it came, or took something, or nothing waited for it
+    std::uint64_t bytes_sent = 0;
+  };
+
   State(pubsub::DomainParticipant& participant, RelayOptions given);
   ~State() { clients.clear(); }
   State(const State&) = delete;

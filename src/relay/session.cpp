@@ -8,7 +8,7 @@
 namespace dunlin::relay {
 namespace {
 
-constexpr std::size_t kFramesAtOnce = 64;  // then others have their turn
+constexpr std::size_t kFramesAtOnce = 64;            // then others have their turn
 constexpr std::uint32_t kStoredSamplesAhead = 1024;  // in the reader of a client that catches up
 
 }  // namespace
@@ -57,8 +57,9 @@ void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub:
   position = info.position;
   if (session_.is_full()) {
     if (open.reliability.kind == pubsub::Reliability::Kind::reliable) {
-      why_over = "topic '" + open.topic + "': this reader is too slow: " +
-                 std::to_string(session_.connection_.waiting()) + " bytes wait for its client";
+      why_over = "topic '" + open.topic +
+                 "': this reader is too slow: " + std::to_string(session_.connection_.waiting()) +
+                 " bytes wait for its client";
       ++session_.place_.counters.dropped;
       return session_.mark_due();
     }
@@ -70,8 +71,8 @@ void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub:
     ++skipped;
     return;
   }
-  const auto flags = static_cast<std::uint8_t>((sample.plain ? 0U : kXcdr) |
-                                               (info.valid() ? 0U : kDisposes));
+  const auto flags =
+      static_cast<std::uint8_t>((sample.plain ? 0U : kXcdr) | (info.valid() ? 0U : kDisposes));
   add_delivered(session_.connection_.output(), number_, flags,
                 {.position = info.position,
                  .sequence = info.sequence,
@@ -288,8 +289,8 @@ void Session::begin(Endpoint& endpoint) {
       topic.add_writer(id_, endpoint);
     } else {
       // RLY-7
-      const bool goes_on = open.after_beginning == what.beginning() &&
-                           what.qos().level != pubsub::Level::unordered;
+      const bool goes_on =
+          open.after_beginning == what.beginning() && what.qos().level != pubsub::Level::unordered;
       endpoint.position = goes_on ? open.after_position : 0;
       if (!endpoint.stored) topic.add_reader(endpoint);
     }
@@ -309,8 +310,8 @@ void Session::give_stored(Endpoint& endpoint) {
     endpoint.on_sample(*static_cast<const pubsub::RawSample*>(samples.data(0)), samples.info(0));
   }
   if (dropped && !endpoint.stored.available()) {
-    endpoint.why_over = "topic '" + endpoint.open.topic +
-                        "': this reader was too slow in taking what is stored";
+    endpoint.why_over =
+        "topic '" + endpoint.open.topic + "': this reader was too slow in taking what is stored";
     ++place_.counters.dropped;
     return;
   }

@@ -54,9 +54,7 @@ class Session {
   [[nodiscard]] bool blocked() const noexcept { return blocked_; }
   /// Once what waits is sent, the connection is to be closed.
   [[nodiscard]] bool closing() const noexcept { return closing_; }
-  [[nodiscard]] bool wants_input() const noexcept {
-    return !closing_ && !blocked_ && !is_full();
-  }
+  [[nodiscard]] bool wants_input() const noexcept { return !closing_ && !blocked_ && !is_full(); }
   void mark_due();
 
   bool is_due = false;  // it is in SessionPlace::due

@@ -42,8 +42,7 @@ std::optional<SampleShape> shape_of(const std::string& type_text) {
   if (at == std::string_view::npos) return SampleShape{};
   SampleShape shape{.plain = true};
   const char* const past = line.data() + line.size();
-  const auto [end, failure] =
-      std::from_chars(line.data() + at + kPlain.size(), past, shape.bytes);
+  const auto [end, failure] = std::from_chars(line.data() + at + kPlain.size(), past, shape.bytes);
   if (failure != std::errc{} || end != past) return std::nullopt;
   return shape;
 }

@@ -82,8 +82,8 @@ TEST(RelayDeath, LosesAndRepeatsNoSampleWhenTheClientGoesOnAtAnotherRelay) {
   ASSERT_NE(third->receive_line(), "");
   RelayClient client({.relays = {"127.0.0.1:" + first_port, "127.0.0.1:" + second_port}});
   RelayWriter<Counted> writer(client, "counts");
-  RelayReader<Counted> reader(
-      client, "counts", {.durability = {.kind = pubsub::Durability::Kind::transient_local}});
+  RelayReader<Counted> reader(client, "counts",
+                              {.durability = {.kind = pubsub::Durability::Kind::transient_local}});
   ASSERT_TRUE(client.run_until([&] { return writer.ready() && reader.ready(); }, kPatienceMs))
       << client.why_disconnected();
   std::vector<std::uint32_t> taken;

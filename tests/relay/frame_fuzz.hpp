@@ -9,8 +9,8 @@
 
 namespace dunlin::test {
 
-/// Reads frames, and what is in them, until they end or one breaks the protocol. Each lies in memory
-/// of its own. Returns how many could be understood.
+/// Reads frames, and what is in them, until they end or one breaks the protocol. Each lies in
+/// memory of its own. Returns how many could be understood.
 inline std::size_t read_all_frames(relay::Bytes rest, relay::Side from) {
   using namespace dunlin::relay;
   FrameParser parser(from);

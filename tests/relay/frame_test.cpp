@@ -33,16 +33,15 @@ TEST(RelayFrame, HasTheBytesOfTheFormatsExample) {
   for (std::size_t i = 0; i < hello.id.size(); ++i) hello.id[i] = static_cast<std::byte>(i + 1);
   Buffer sent;
   add_hello(sent, hello);
-  EXPECT_EQ(sent, bytes_of({0x20, 0,    0,    0,    1,    0,    0,    0,    0x44, 0x55,
-                            0x4e, 0x4c, 0x49, 0x4e, 0x52, 0x4c, 1,    0,    0,    0,
-                            0,    0,    0,    0,    1,    2,    3,    4,    5,    6,
-                            7,    8,    9,    10,   11,   12,   13,   14,   15,   16}));
+  EXPECT_EQ(sent, bytes_of({0x20, 0,    0, 0, 1, 0,  0,  0,  0x44, 0x55, 0x4e, 0x4c, 0x49, 0x4e,
+                            0x52, 0x4c, 1, 0, 0, 0,  0,  0,  0,    0,    1,    2,    3,    4,
+                            5,    6,    7, 8, 9, 10, 11, 12, 13,   14,   15,   16}));
   const Buffer payload = bytes_of({7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x35, 0x40});
   Buffer sample;
   add_sample(sample, 3, 0, {.number = 1, .payload = payload});
-  EXPECT_EQ(sample, bytes_of({0x20, 0, 0, 0, 5, 0, 3, 0, 1, 0, 0, 0, 0, 0, 0,    0,   0,    0, 0, 0,
-                              0,    0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x0, 0x00, 0x80,
-                              0x35, 0x40}));
+  EXPECT_EQ(sample, bytes_of({0x20, 0, 0, 0, 5, 0, 3,    0,   1,    0,    0,    0,   0, 0,
+                              0,    0, 0, 0, 0, 0, 0,    0,   0,    0,    7,    0,   0, 0,
+                              0,    0, 0, 0, 0, 0, 0x00, 0x0, 0x00, 0x80, 0x35, 0x40}));
 }
 
 TEST(RelayFrame, CarriesAnOpeningWithAllItsFields) {
@@ -81,8 +80,7 @@ TEST(RelayFrame, SaysWhatIsWrongBeforeTheBodyHasCome) {
   EXPECT_FALSE(parse(bytes_of({0, 0, 0, 0, 66, 0, 0, 0}), Side::client, &mistake));
   EXPECT_EQ(mistake, "a frame of kind 66, which this side does not send");
   EXPECT_FALSE(parse(bytes_of({255, 255, 255, 255, 5, 0, 0, 0}), Side::client, &mistake));
-  EXPECT_EQ(mistake,
-            "a frame of kind 5 with a body of 4294967295 bytes; it has 16 to 1048592");
+  EXPECT_EQ(mistake, "a frame of kind 5 with a body of 4294967295 bytes; it has 16 to 1048592");
   EXPECT_FALSE(parse(bytes_of({0, 0, 0, 0, 6, 1, 0, 0}), Side::client, &mistake));
   EXPECT_EQ(mistake, "a frame of kind 6 with the flags 1");
   EXPECT_FALSE(parse(bytes_of({0, 0, 0, 0, 6, 0, 0, 1}), Side::client, &mistake));
@@ -91,8 +89,8 @@ TEST(RelayFrame, SaysWhatIsWrongBeforeTheBodyHasCome) {
   EXPECT_EQ(mistake, "") << "it is not all there";
 }
 
-/// Frames of both sides, damaged at random, each in memory of its own, so that the address sanitizer
-/// sees a look beyond its end.
+/// Frames of both sides, damaged at random, each in memory of its own, so that the address
+/// sanitizer sees a look beyond its end.
 TEST(RelayFrame, SurvivesDamagedFrames) {
   std::mt19937_64 random(7);
   Buffer good;

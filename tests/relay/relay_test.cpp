@@ -13,9 +13,7 @@ namespace {
 using namespace dunlin::relay;
 using pubsub::WriteResult;
 
-ReaderQos stored() {
-  return {.durability = {.kind = pubsub::Durability::Kind::transient_local}};
-}
+ReaderQos stored() { return {.durability = {.kind = pubsub::Durability::Kind::transient_local}}; }
 pubsub::TopicQos storage() {
   pubsub::TopicQos qos;
   qos.level = pubsub::Level::volatile_storage;
@@ -92,8 +90,8 @@ TEST(Relay, SharesATopicWithEndpointsOfItsOwnMember) {
   house.polled = {client.get()};
   RelayWriter<Keyed> writer(*client, "keyed");
   RelayReader<Keyed> reader(*client, "keyed");
-  ASSERT_TRUE(house.until(
-      [&] { return writer.ready() && reader.ready() && member_writer->ready(); }));
+  ASSERT_TRUE(
+      house.until([&] { return writer.ready() && reader.ready() && member_writer->ready(); }));
   ASSERT_EQ(writer.write({5, 50}), WriteResult::written);
   ASSERT_EQ(member_writer.write({6, 60}), WriteResult::written);
   ASSERT_EQ(writer.dispose_instance({5, 0}), WriteResult::written);
@@ -170,7 +168,8 @@ TEST(Relay, GivesALateReaderWhatIsStoredAndThenWhatComes) {
     if (taken > before / 4) static_cast<void>(write_up_to(std::min(all, written + 10)));
     for (const auto& sample : reader.take()) EXPECT_EQ(sample.data.number, taken++);
     return taken == all;
-  })) << taken << reader.why_refused();
+  })) << taken
+      << reader.why_refused();
   EXPECT_EQ(reader.lost(), 0U);
 }
 
@@ -212,8 +211,7 @@ TEST(Relay, EndsAReliableReaderThatIsSlowAndSkipsForOthers) {
   RelayReader<Heavy> quick_reader(*quick, "heavy");
   RelayReader<Heavy> slow_reader(*reliable, "heavy", {.max_samples = 2});
   RelayReader<Heavy> skipping_reader(
-      *patient, "heavy",
-      {.reliability = pubsub::Reliability::best_effort(), .max_samples = 2});
+      *patient, "heavy", {.reliability = pubsub::Reliability::best_effort(), .max_samples = 2});
   ASSERT_TRUE(house.until([&] {
     return quick_reader.ready() && slow_reader.ready() && skipping_reader.ready() &&
            writer->ready();
@@ -343,7 +341,8 @@ TEST(Relay, SurvivesWhatStrangersSay) {
     add_hello(bytes, {.id = id});
     const Buffer payload(random() % 16);
     add_open(bytes, 1, {.writes = true, .topic = "counts"});
-    add_open(bytes, 2, {.topic = "counts", .after_beginning = random(), .after_position = random()});
+    add_open(bytes, 2,
+             {.topic = "counts", .after_beginning = random(), .after_position = random()});
     add_sample(bytes, 1, static_cast<std::uint8_t>(random() % 4),
                {.number = random() % 3, .payload = payload});
     add_empty(bytes, FrameKind::ping);
@@ -388,7 +387,8 @@ TEST(Relay, ServesOnlyClientsThatKnowItsSecret) {
 
 TEST(Relay, NeedsASecretWhereOthersReachIt) {
   const auto make = [] { const House house({.address = "0.0.0.0"}); };
-  EXPECT_TRUE(contains(what_is_thrown_by(make), "needs the group's secret")) << what_is_thrown_by(make);
+  EXPECT_TRUE(contains(what_is_thrown_by(make), "needs the group's secret"))
+      << what_is_thrown_by(make);
 }
 
 TEST(Relay, GoesOnWithTheNewConnectionOfAClient) {

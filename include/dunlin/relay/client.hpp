@@ -18,8 +18,8 @@
 namespace dunlin::relay {
 
 struct ClientOptions {
-  /// "HOST:PORT", "[v6]:PORT": the client goes to the first one, and on to the next one when it does
-  /// not reach a relay, or loses it. Names are looked up once, by the constructor.
+  /// "HOST:PORT", "[v6]:PORT": the client goes to the first one, and on to the next one when it
+  /// does not reach a relay, or loses it. Names are looked up once, by the constructor.
   std::vector<std::string> relays = {};
   std::string secret = {};  // the group's, if the relays have it
   /// Samples that no relay has acknowledged yet, of each writer.
@@ -34,8 +34,8 @@ struct ClientOptions {
 struct ReaderQos {
   pubsub::Reliability reliability = pubsub::Reliability::reliable();
   pubsub::Durability durability = {};
-  /// That the client holds. When they are there, it reads nothing more from its relay until some are
-  /// taken.
+  /// That the client holds. When they are there, it reads nothing more from its relay until some
+  /// are taken.
   std::uint32_t max_samples = 4096;
 };
 
@@ -103,8 +103,8 @@ class RelayClient {
 class AnyRelayWriter {
  public:
   AnyRelayWriter() = default;
-  /// A client has one writer of a topic. With policies, the relay creates the topic if there is none.
-  /// Throws Error.
+  /// A client has one writer of a topic. With policies, the relay creates the topic if there is
+  /// none. Throws Error.
   AnyRelayWriter(const RelayClient& client, const std::string& topic,
                  std::shared_ptr<const pubsub::TypeSupport> type,
                  std::optional<pubsub::TopicQos> qos = {});

@@ -33,8 +33,8 @@ struct RelayCounters {
   std::uint64_t skipped = 0;    // samples that slow subscriptions were not given
 };
 
-/// A member's service for programs that are no members (docs/relay.md): they publish and subscribe by
-/// RelayClient. One thread, that of the participant.
+/// A member's service for programs that are no members (docs/relay.md): they publish and subscribe
+/// by RelayClient. One thread, that of the participant.
 ///
 ///     Relay relay(participant, {.port = 7480});
 ///     Loop(participant.fabric()).add(participant).add(relay).run();
