@@ -70,8 +70,8 @@ TEST(RelayCommand, ServesClientsAndTheTopicCommandUntilASignalComes) {
   EXPECT_EQ(echo.receive_line(), "celsius: 1.5");
 
   relay::RelayReader<Measure> reader(client, "measures");
-  ASSERT_TRUE(client.run_until(
-      [&] { return reader.ready() && writer.all_acknowledged(); }, 60'000));
+  ASSERT_TRUE(
+      client.run_until([&] { return reader.ready() && writer.all_acknowledged(); }, 60'000));
   Process publish = start({"topic", "publish", "measures", R"({"sensor": 9})", "--count", "1",
                            "--relay", "127.0.0.1:1," + place});
   bool seen = false;
@@ -92,18 +92,18 @@ TEST(RelayCommand, ServesClientsAndTheTopicCommandUntilASignalComes) {
 }
 
 TEST(RelayCommand, NeedsASecretWhereOthersReachIt) {
-  const std::string why = refusal_of(
-      {"relay", "--group", "g", "--members", "r", "--name", "r", "--serve", "0.0.0.0:0"},
-      app::Status::bad_input);
+  const std::string why =
+      refusal_of({"relay", "--group", "g", "--members", "r", "--name", "r", "--serve", "0.0.0.0:0"},
+                 app::Status::bad_input);
   EXPECT_TRUE(contains(why, "clients need a secret"));
 }
 
 TEST(RelayCommand, TopicNeedsAGroupOrARelay) {
   EXPECT_TRUE(contains(refusal_of({"topic", "echo", "square"}, app::Status::bad_input),
                        "--group and --name are missing: give them, or --relay"));
-  EXPECT_TRUE(contains(refusal_of({"topic", "echo", "square", "--relay", "here"},
-                                  app::Status::could_not_run),
-                       "give HOST:PORT"));
+  EXPECT_TRUE(contains(
+      refusal_of({"topic", "echo", "square", "--relay", "here"}, app::Status::could_not_run),
+      "give HOST:PORT"));
 }
 
 }  // namespace
