@@ -61,6 +61,7 @@ void add_kmers(CLI::App& program);
 void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);
+void add_relay(CLI::App& program);
 void add_store(CLI::App& program);
 void add_top(CLI::App& program);
 void add_topic(CLI::App& program);

@@ -3,10 +3,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Dunlin)
-set_target_properties(dunlin PROPERTIES
+set_target_properties(dunlin dunlin_client PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
-install(TARGETS dunlin EXPORT DunlinTargets)
+install(TARGETS dunlin dunlin_client EXPORT DunlinTargets)
 install(DIRECTORY include/dunlin TYPE INCLUDE)
 if(DUNLIN_APPS)
   install(TARGETS dunlin_command)

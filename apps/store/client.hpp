@@ -11,7 +11,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "store/endpoint.hpp"
+#include "endpoint.hpp"
 
 namespace dunlin::app::resp {
 

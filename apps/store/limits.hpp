@@ -6,6 +6,7 @@
 /// The limits of `dunlin store serve`, which no client can exceed.
 namespace dunlin::app::resp {
 
+inline constexpr const char* kDefaultEndpoint = "127.0.0.1:6390";
 inline constexpr std::size_t kMaxArguments = std::size_t{1} << 16;      // of one request
 inline constexpr std::size_t kMaxArgumentBytes = std::size_t{1} << 20;  // a value, or a key
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{8} << 20;   // all arguments together

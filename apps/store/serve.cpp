@@ -11,6 +11,7 @@
 #include <dunlin/store.hpp>
 
 #include "command.hpp"
+#include "endpoint.hpp"
 #include "fabric/private_file.hpp"
 #include "multicast/enter.hpp"
 #include "multicast/leave.hpp"
@@ -26,7 +27,7 @@ constexpr std::size_t kMegabyte = std::size_t{1} << 20;
 constexpr std::size_t kLargeShare = 4;  // of the memory, for entries of more than 32 KB
 
 Endpoint choose_endpoint(const ServeOptions& options) {
-  const Endpoint endpoint = Endpoint::parse("--resp", options.endpoint);
+  const Endpoint endpoint = Endpoint::parse("--resp", options.endpoint, kDefaultEndpoint);
   if (!endpoint.is_loopback() && options.password_file.empty())
     throw BadInput(fmt::format(
         "--resp {}: other hosts can reach it, so clients need a password; give --password-file",

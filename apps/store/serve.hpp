@@ -5,7 +5,7 @@
 #include <string>
 
 #include "multicast/place.hpp"
-#include "store/endpoint.hpp"
+#include "store/limits.hpp"
 
 namespace dunlin::app::resp {
 

@@ -4,14 +4,9 @@
 #include <array>
 #include <cstring>
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "command.hpp"
@@ -22,7 +17,6 @@ namespace {
 constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptsAtOnce = 64;
 constexpr int kReadsAtOnce = 4;
-constexpr int kQueuedClients = 4096;
 // A sleep arms the fabric's doorbell and a timer, which costs two system calls: a busy server looks
 // so often again before it sleeps.
 constexpr std::uint32_t kTurnsBeforeSleep = 32;
@@ -30,49 +24,6 @@ constexpr std::uint32_t kTurnsBeforeSleep = 32;
 constexpr std::uint32_t kTurnsOfCalls = 4096;
 constexpr std::uint64_t kFinishNs = 2'000'000'000;
 constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
-
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t bytes = 0;
-};
-
-Address address_of(const Endpoint& endpoint) {
-  Address address;
-  auto& v4 = reinterpret_cast<sockaddr_in&>(address.storage);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(address.storage);
-  if (inet_pton(AF_INET, endpoint.address.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(endpoint.port);
-    address.bytes = sizeof v4;
-  } else if (inet_pton(AF_INET6, endpoint.address.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(endpoint.port);
-    address.bytes = sizeof v6;
-  } else {
-    throw BadInput(fmt::format("--resp {}: not an address", endpoint.address));
-  }
-  return address;
-}
-
-std::uint16_t port_of(int socket) {
-  Address address;
-  address.bytes = sizeof address.storage;
-  checked(getsockname(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.bytes),
-          "getsockname");
-  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
-  return ntohs(address.storage.ss_family == AF_INET ? v4.sin_port : v6.sin6_port);
-}
-
-/// As many as this process may have: each client is one.
-void raise_descriptor_limit() noexcept {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // if it is refused, there are fewer clients
-}
-
-Descriptor open_spare() noexcept { return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 bool has_several_processors() noexcept {
   cpu_set_t set;
@@ -94,23 +45,9 @@ std::array<epoll_event, kEventsAtOnce>& events() {
 
 }  // namespace
 
-Server::Server(const Endpoint& endpoint) {
-  raise_descriptor_limit();
-  const Address address = address_of(endpoint);
-  const std::string place = fmt::format("{} port {}", endpoint.address, endpoint.port);
-  const int family = address.storage.ss_family;
-  listener_ =
-      Descriptor(checked(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket"));
-  const int yes = 1;
-  setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const auto* const raw = reinterpret_cast<const sockaddr*>(&address.storage);
-  if (bind(listener_.get(), raw, address.bytes) != 0 ||
-      listen(listener_.get(), kQueuedClients) != 0)
-    throw Error(fmt::format("store serve: cannot listen at {}: {}; choose another place by --resp",
-                            place, error_text(errno)));
-  port_ = port_of(listener_.get());
+Server::Server(const Endpoint& endpoint)
+    : listener_(endpoint.address, endpoint.port, "choose another place by --resp") {
   epoll_ = Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
-  spare_ = open_spare();
 }
 
 Server::~Server() = default;
@@ -120,7 +57,7 @@ Server::~Server() = default;
 void Server::run(Service& service, int stop_descriptor) {
   stop_descriptor_ = stop_descriptor;
   fabric_descriptor_ = service.values().descriptor();
-  add_to(epoll_.get(), listener_.get(), EPOLLIN, &listener_);
+  add_to(epoll_.get(), listener_.descriptor(), EPOLLIN, &listener_);
   add_to(epoll_.get(), stop_descriptor, EPOLLIN, &stop_descriptor_);
   if (fabric_descriptor_ >= 0)
     add_to(epoll_.get(), fabric_descriptor_, EPOLLIN, &fabric_descriptor_);
@@ -197,21 +134,14 @@ bool Server::attend_runnable(Service& service) {
 
 void Server::accept_clients(Service& service) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    const int socket = accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket < 0 && (errno == EMFILE || errno == ENFILE)) {
-      spare_.close();
-      turn_away(accept(listener_.get(), nullptr, nullptr));
-      spare_ = open_spare();
+    auto arrival = listener_.accept();
+    if (!arrival) return;
+    if (arrival->excess || connections_.size() >= kMaxClients) {
+      turn_away(arrival->socket.get());
       continue;
     }
-    if (socket < 0) return;
-    if (connections_.size() >= kMaxClients) {
-      turn_away(socket);
-      continue;
-    }
-    const int yes = 1;
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    auto connection = std::make_unique<Connection>(socket, service, next_id_++);
+    const int socket = arrival->socket.get();
+    auto connection = std::make_unique<Connection>(std::move(arrival->socket), service, next_id_++);
     connection->interest = EPOLLIN;
     add_to(epoll_.get(), socket, EPOLLIN, connection.get());
     const Session* const session = &connection->session;
@@ -220,8 +150,6 @@ void Server::accept_clients(Service& service) {
 }
 
 void Server::turn_away(int socket) noexcept {
-  if (socket < 0) return;
-  const Descriptor client(socket);
   // If it does not arrive, the end of the connection does.
   static_cast<void>(send(socket, kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
 }

@@ -5,10 +5,12 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "endpoint.hpp"
+#include "fabric/client_listener.hpp"
 #include "fabric/system.hpp"
-#include "store/endpoint.hpp"
 #include "store/service.hpp"
 #include "store/session.hpp"
 
@@ -24,15 +26,15 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] std::uint16_t port() const noexcept { return listener_.port(); }
   /// Serves until the descriptor is readable; then it finishes what clients have begun. Lets out
   /// what the store throws.
   void run(Service& service, int stop_descriptor);
 
  private:
   struct Connection {
-    Connection(int number, Service& service, std::uint64_t id)
-        : socket(number), session(service, id) {}
+    Connection(Descriptor arrived, Service& service, std::uint64_t id)
+        : socket(std::move(arrived)), session(service, id) {}
     Descriptor socket;
     Session session;
     std::uint32_t interest = 0;  // events
@@ -56,10 +58,8 @@ class Server {
   void sweep();
   void finish(Service& service);
 
-  Descriptor listener_;
+  ClientListener listener_;
   Descriptor epoll_;
-  Descriptor spare_;  // given up to turn a client away when there are no more descriptors
-  std::uint16_t port_ = 0;
   std::uint64_t next_id_ = 1;
   int fabric_descriptor_ = -1;
   int stop_descriptor_ = -1;

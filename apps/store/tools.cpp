@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "endpoint.hpp"
 #include "fabric/private_file.hpp"
 #include "standard_output.hpp"
 #include "store/client.hpp"
@@ -34,7 +35,7 @@ Client connect(const ToolOptions& options) {
       throw BadInput(error.what());
     }
   }
-  return {Endpoint::parse("--resp", options.endpoint), password};
+  return {Endpoint::parse("--resp", options.endpoint, kDefaultEndpoint), password};
 }
 
 struct CloseFile {

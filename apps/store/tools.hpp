@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "store/endpoint.hpp"
+#include "store/limits.hpp"
 
 /// What people do with a store that `dunlin store serve` serves. All throw Error.
 namespace dunlin::app::resp {

@@ -29,6 +29,7 @@ Exit status: 0 it is done, or a signal came; 2 wrong input; 3 it could not run.
 Examples:
   dunlin topic list --group g --join --name tool
   dunlin topic echo square --group g --join --name tool --count 10
+  dunlin topic echo square --relay 10.0.0.9:7480 --secret-file secret
   dunlin topic publish square '{"x": 3, "color": "RED"}' --rate 10 --group g --join --name tool)";
 
 }  // namespace
@@ -62,6 +63,13 @@ void add_topic(CLI::App& program) {
           ->check(seconds())
           ->type_name("S");
     cast::add_place_options(*one, options->place);
+    if (work == topic::Work::echo || work == topic::Work::publish) {
+      add_list(*one, "--relay", options->relays, "relay",
+               "Be no member, but a client of these relays, the first one that is there")
+          ->type_name("HOST:PORT,...");
+      one->get_option("--group")->required(false);
+      one->get_option("--name")->required(false);
+    }
     one->callback([options] { topic::run(*options); });
   };
   add("list", "The topics of the group", topic::Work::list);

@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "multicast/enter.hpp"
 #include "standard_output.hpp"
+#include "topic/relayed.hpp"
 #include "topic/sample_json.hpp"
 #include "topic/sample_text.hpp"
 
@@ -223,6 +224,9 @@ class Tool {
 }  // namespace
 
 void run(const Options& options) {
+  if (!options.relays.empty()) return run_relayed(options);
+  if (options.place.group.empty() || options.place.name.empty())
+    throw BadInput("--group and --name are missing: give them, or --relay");
   const cast::Place place(options.place);
   SignalGuard signals;
   const cast::Entered entered =

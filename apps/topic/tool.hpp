@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "multicast/place.hpp"
 
@@ -16,6 +17,7 @@ struct Options {
   cast::PlaceOptions place = {};
   std::string topic = {};
   std::string sample = {};
+  std::vector<std::string> relays = {};  // echo, publish: no member, but a client of these
   double rate = 1;
   std::optional<std::uint64_t> count = {};
   std::optional<double> seconds = {};

@@ -108,14 +108,18 @@ AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name
   if (found == core.topics.end()) {
     core_ =
         std::make_shared<TopicCore>(core.group, core.clock, core.options, name, qos, type->name);
-    core_->type = std::move(type);
+    core_->type = type;
+    type_ = std::move(type);
     core.topics.push_back(core_);
     return;
   }
   core_ = *found;
+  type_ = type;
   if (!(core_->qos() == qos))
     throw Error("topic '" + name + "': this participant has it already, with another TopicQos");
-  if (core_->type->text != type->text)
+  // A tool takes the type that there is.
+  if (core_->type->raw) core_->type = type;
+  if (!type->raw && core_->type->text != type->text)
     throw Error("topic '" + name + "': this participant has it already, with another type: " +
                 show_both_types(core_->type->text, type->text));
 }
@@ -131,12 +135,23 @@ void AnyTopic::on_inconsistent_topic(std::function<void()> handler) {
 std::vector<EndpointInfo> AnyTopic::endpoints() const { return core_->endpoints(); }
 const TopicCounters& AnyTopic::counters() const noexcept { return core_->counters; }
 const std::string& AnyTopic::type_text() const noexcept { return core_->type_text(); }
+std::uint64_t AnyTopic::position() const noexcept { return core_->position(); }
+std::uint64_t AnyTopic::beginning() const noexcept { return core_->beginning(); }
+std::uint64_t AnyTopic::delivered_of(const ClientId& client) const noexcept {
+  return core_->clients().delivered_of(client);
+}
+void AnyTopic::on_client(std::function<void(const ClientStamp&)> handler) {
+  core_->on_client = std::move(handler);
+}
 
 // --- writers
 // ---------------------------------------------------------------------------------------
 
 AnyWriter::AnyWriter(const AnyTopic& topic, const DataWriterQos& qos)
-    : core_(topic.core_->make_writer(topic.core_->type, qos)) {}
+    : AnyWriter(topic, qos, topic.type_) {}
+AnyWriter::AnyWriter(const AnyTopic& topic, const DataWriterQos& qos,
+                     std::shared_ptr<const TypeSupport> type)
+    : core_(topic.core_->make_writer(std::move(type), qos)) {}
 
 WriteResult AnyWriter::put(const void* sample, Put what) {
   switch (what) {
@@ -147,6 +162,12 @@ WriteResult AnyWriter::put(const void* sample, Put what) {
     default:
       return core_->put(sample, Kind::sample);
   }
+}
+WriteResult AnyWriter::write(const void* sample, const ClientStamp& from) {
+  return core_->put(sample, Kind::sample, &from);
+}
+WriteResult AnyWriter::dispose(const void* key_holder, const ClientStamp& from) {
+  return core_->put(key_holder, Kind::dispose, &from);
 }
 void* AnyWriter::loan() noexcept { return core_->loan(); }
 void AnyWriter::publish() noexcept { core_->publish(); }
@@ -179,7 +200,7 @@ void AnyWriter::close() {
 // ---------------------------------------------------------------------------------------
 
 AnyReader::AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter filter)
-    : core_(topic.core_->make_reader(topic.core_->type, qos, std::move(filter))) {}
+    : core_(topic.core_->make_reader(topic.type_, qos, std::move(filter))) {}
 
 void AnyReader::on_sample(SampleHandler handler) { core_->on_sample = std::move(handler); }
 

@@ -1,4 +1,6 @@
+#include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <dunlin/pubsub/type_support.hpp>
 
@@ -10,9 +12,25 @@ std::uint64_t hash_key(std::span<const std::byte> key) noexcept {
   return fnv1a(std::string_view(reinterpret_cast<const char*>(key.data()), key.size()));
 }
 
+bool decode_sample(const TypeSupport& type, bool plain, std::span<const std::byte> bytes,
+                   void* object) {
+  if (!type.plain) return (type.raw || !plain) && type.decode(bytes, object);
+  if (!plain || bytes.size() != type.bytes) return false;
+  if (type.valid != nullptr && !type.valid(bytes.data())) return false;
+  std::memcpy(object, bytes.data(), bytes.size());
+  return true;
+}
+
 std::shared_ptr<const TypeSupport> raw_type_support() {
-  static const auto type = std::make_shared<const TypeSupport>(
-      TypeSupport{.raw = true,
+  static const auto type = raw_type_support({}, {});
+  return type;
+}
+
+std::shared_ptr<const TypeSupport> raw_type_support(std::string text, std::string name) {
+  return std::make_shared<const TypeSupport>(
+      TypeSupport{.name = std::move(name),
+                  .text = std::move(text),
+                  .raw = true,
                   .bytes = sizeof(RawSample),
                   .make = []() -> void* { return new RawSample; },
                   .destroy = [](void* object) noexcept { delete static_cast<RawSample*>(object); },
@@ -30,7 +48,6 @@ std::shared_ptr<const TypeSupport> raw_type_support() {
                         static_cast<RawSample*>(object)->payload.assign(from.begin(), from.end());
                         return true;
                       }});
-  return type;
 }
 
 }  // namespace dunlin::pubsub

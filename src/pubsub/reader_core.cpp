@@ -38,7 +38,13 @@ const void* ReaderCore::object_of(const Incoming& in) {
     return in.payload.data();
   }
   if (!type_->raw && !xcdr) return nullptr;
-  return type_->decode(in.payload, scratch_) ? scratch_ : nullptr;
+  if (!type_->decode(in.payload, scratch_)) return nullptr;
+  if (type_->raw) {
+    auto& raw = *static_cast<RawSample*>(scratch_);
+    raw.plain = !xcdr;
+    raw.key_hash = in.header.key_hash;
+  }
+  return scratch_;
 }
 
 void ReaderCore::append_key(const void* object) const {
@@ -99,13 +105,15 @@ void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
     changed(Status::sample_lost);
     return;
   }
-  ReaderInstance* const instance = instance_of(object, in.header.kind == Kind::sample);
+  ReaderInstance* const instance =
+      instance_of(object, in.header.kind == Kind::sample || type_->raw);
   if (instance == nullptr) [[unlikely]]
     return;
   switch (in.header.kind) {
     case Kind::sample:
       return sample(in, *instance, object, now_ns);
     case Kind::dispose:
+      if (type_->raw) return key_only(in, *instance, object);
       if (owned(*instance, *in.writer))
         end_instance(*instance, InstanceState::disposed, *in.writer, in.header, in.received_ns);
       return;
@@ -175,8 +183,18 @@ SampleInfo ReaderCore::info_of(const Incoming& in, const ReaderInstance& instanc
           .sequence = in.header.sequence,
           .source_ns = in.header.source_ns,
           .reception_ns = in.received_ns,
+          .position = in.position,
           .disposed_generation = instance.disposed_generation,
           .no_writers_generation = instance.no_writers_generation};
+}
+
+/// A tool knows no keys: each dispose is told, as it is.
+void ReaderCore::key_only(const Incoming& in, ReaderInstance& instance, const void* object) {
+  SampleInfo info = info_of(in, instance);
+  info.valid_data = false;
+  info.instance_state = InstanceState::disposed;
+  if (on_sample) return on_sample(object, info);
+  static_cast<void>(store(instance, object, info));
 }
 
 /// The instance is disposed, or without writers: a sample without data says so.

@@ -133,6 +133,7 @@ class ReaderCore {
   [[nodiscard]] bool owned(ReaderInstance& instance, RemoteWriter& writer) const noexcept;
   void sample(const Incoming& in, ReaderInstance& instance, const void* object,
               std::uint64_t now_ns);
+  void key_only(const Incoming& in, ReaderInstance& instance, const void* object);
   void revive(ReaderInstance& instance) noexcept;
   void end_instance(ReaderInstance& instance, InstanceState state, const RemoteWriter& writer,
                     const MessageHeader& header, std::uint64_t received_ns);

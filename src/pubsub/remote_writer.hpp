@@ -44,6 +44,7 @@ struct Incoming {
   std::span<const std::byte> payload;
   RemoteWriter* writer;
   std::uint64_t received_ns;  // the first time, for what was stored
+  std::uint64_t position;
 };
 
 }  // namespace dunlin::pubsub

@@ -30,11 +30,13 @@ Storage::Place Storage::make_place(std::uint64_t key_hash) {
 }
 
 void Storage::add(const MessageHeader& header, std::span<const std::byte> payload,
-                  const std::shared_ptr<RemoteWriter>& writer, std::uint64_t received_ns) {
+                  const std::shared_ptr<RemoteWriter>& writer, std::uint64_t received_ns,
+                  std::uint64_t position) {
   Stored& stored = *make_place(header.key_hash);
   stored.header = header;
   stored.writer = writer;
   stored.received_ns = received_ns;
+  stored.position = position;
   stored.payload.assign(payload.begin(), payload.end());
 }
 

@@ -24,13 +24,15 @@ class Storage {
     MessageHeader header;
     std::shared_ptr<RemoteWriter> writer;
     std::uint64_t received_ns = 0;
+    std::uint64_t position = 0;
     std::vector<std::byte> payload;
   };
 
   explicit Storage(const TopicQos& qos) : history_(qos.history), max_samples_(qos.max_samples) {}
 
   void add(const MessageHeader& header, std::span<const std::byte> payload,
-           const std::shared_ptr<RemoteWriter>& writer, std::uint64_t received_ns);
+           const std::shared_ptr<RemoteWriter>& writer, std::uint64_t received_ns,
+           std::uint64_t position);
   [[nodiscard]] const std::list<Stored>& samples() const noexcept { return samples_; }
 
  private:

@@ -132,13 +132,13 @@ bool TopicCore::waits_for_a_reader() {
 
 void TopicCore::receive(const multicast::Delivery& delivery) {
   now_ns_ = clock_->now_ns();
-  const auto header = read_header(delivery.message);
+  auto header = read_header(delivery.message);
   if (!header || delivery.sender >= places_.size()) [[unlikely]] {
     ++counters.malformed;
     return;
   }
   Member& member = *places_[delivery.sender];
-  const auto payload = delivery.message.subspan(kHeaderBytes);
+  auto payload = delivery.message.subspan(kHeaderBytes);
   const bool known_writer =
       header->endpoint < member.writers.size() && member.writers[header->endpoint] != nullptr;
   if (is_data(header->kind)) [[likely]] {
@@ -147,7 +147,8 @@ void TopicCore::receive(const multicast::Delivery& delivery) {
       return;
     }
     hear(member, *member.writers[header->endpoint]);
-    return data(*header, payload, member.writers[header->endpoint]);
+    if (is_new(*header, payload)) data(*header, payload, member.writers[header->endpoint]);
+    return;
   }
   Reader reader(payload);
   switch (header->kind) {
@@ -155,8 +156,10 @@ void TopicCore::receive(const multicast::Delivery& delivery) {
       if (known_writer) hear(member, *member.writers[header->endpoint]);
       return;
     case Kind::announce_writer:
+      begin(member.name, *header);
       return add_writer(member, *header, read_announcement(reader, true));
     case Kind::announce_reader:
+      begin(member.name, *header);
       return add_reader(member, *header, read_announcement(reader, false));
     case Kind::withdraw_writer:
       return remove_writer(member, header->endpoint);
@@ -171,8 +174,12 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
                      const std::shared_ptr<RemoteWriter>& writer) {
   ++counters.received;
   counters.bytes += payload.size();
-  const Incoming in{
-      .header = header, .payload = payload, .writer = writer.get(), .received_ns = now_ns_};
+  if (header.kind != Kind::unregister) ++position_;
+  const Incoming in{.header = header,
+                    .payload = payload,
+                    .writer = writer.get(),
+                    .received_ns = now_ns_,
+                    .position = position_};
   for (ReaderCore* const reader : writer->readers) {
     try {
       reader->receive(in, now_ns_);
@@ -180,7 +187,31 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
       if (!failure_) failure_ = std::current_exception();
     }
   }
-  if (storage_) storage_->add(header, payload, writer, now_ns_);
+  if (storage_) storage_->add(header, payload, writer, now_ns_, position_);
+}
+
+/// RLY-1: whether this is no sample of a client that was delivered before. Takes the client's stamp
+/// off it.
+bool TopicCore::is_new(MessageHeader& header, std::span<const std::byte>& payload) {
+  if ((header.flags & kClientFlag) == 0) [[likely]]
+    return true;
+  const auto stamp = read_stamp(payload);
+  if (!stamp) {
+    ++counters.malformed;
+    return false;
+  }
+  header.flags &= static_cast<std::uint8_t>(~kClientFlag);
+  payload = payload.subspan(kStampBytes);
+  const bool is_new = clients_.note(*stamp);
+  if (!is_new) ++counters.repeated;
+  if (on_client) {
+    try {
+      on_client({.client = stamp->client, .number = clients_.delivered_of(stamp->client)});
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+  return is_new;
 }
 
 /// A sign of life, of a writer whose lease runs.
@@ -208,8 +239,11 @@ std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSup
   const Announcement announcement{.writes = true, .type_text = of->text, .writer_qos = qos};
   auto writer = std::make_shared<WriterCore>(shared_from_this(), std::move(of), number, qos);
   writer->announcement = ++announced_;
-  outbox_.push_back(make_message(
-      {.kind = Kind::announce_writer, .endpoint = number, .sequence = announced_}, &announcement));
+  outbox_.push_back(make_message({.kind = Kind::announce_writer,
+                                  .endpoint = number,
+                                  .sequence = announced_,
+                                  .source_ns = now_ns()},
+                                 &announcement));
   writers_.push_back(writer);
   return writer;
 }
@@ -231,8 +265,11 @@ std::shared_ptr<ReaderCore> TopicCore::make_reader(std::shared_ptr<const TypeSup
   auto reader = std::make_shared<ReaderCore>(shared_from_this(), std::move(of), number, qos,
                                              std::move(filter));
   reader->announcement = ++announced_;
-  outbox_.push_back(make_message(
-      {.kind = Kind::announce_reader, .endpoint = number, .sequence = announced_}, &announcement));
+  outbox_.push_back(make_message({.kind = Kind::announce_reader,
+                                  .endpoint = number,
+                                  .sequence = announced_,
+                                  .source_ns = now_ns()},
+                                 &announcement));
   readers_.push_back(reader);
   return reader;
 }

@@ -15,6 +15,7 @@
 #include <dunlin/pubsub/core.hpp>
 
 #include "pubsub/channel.hpp"
+#include "pubsub/client_numbers.hpp"
 #include "pubsub/poll_clock.hpp"
 #include "pubsub/reader_core.hpp"
 #include "pubsub/remote_writer.hpp"
@@ -72,6 +73,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::shared_ptr<const TypeSupport> type;  // of the AnyTopic that made it
   InconsistentTopicStatus inconsistent;
   std::function<void()> on_inconsistent;
+  std::function<void(const ClientStamp&)> on_client;
   TopicCounters counters;
   std::string why_refused;
 
@@ -79,6 +81,9 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   [[nodiscard]] const TopicQos& qos() const noexcept { return qos_; }
   [[nodiscard]] const std::string& type_text() const noexcept { return type_text_; }
   [[nodiscard]] bool joined() const noexcept;
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  [[nodiscard]] std::uint64_t beginning() const noexcept { return beginning_; }
+  [[nodiscard]] const ClientNumbers& clients() const noexcept { return clients_; }
 
  private:
   struct RemoteReader {
@@ -102,6 +107,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void receive(const multicast::Delivery& delivery);
   void data(const MessageHeader& header, std::span<const std::byte> payload,
             const std::shared_ptr<RemoteWriter>& writer);
+  [[nodiscard]] bool is_new(MessageHeader& header, std::span<const std::byte>& payload);
   void hear(Member& member, RemoteWriter& writer);
   void close_endpoints();
   void check_time();
@@ -112,6 +118,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void forget_member(Member& member);
   [[nodiscard]] std::string_view interned(std::string_view name);
   [[nodiscard]] bool takes_type(const std::string& text);
+  void begin(std::string_view member, const MessageHeader& header) noexcept;
   void refuse(std::string_view member, const char* what, std::uint16_t number,
               const std::string& text);
   void add_writer(Member& member, const MessageHeader& header, Announcement announcement);
@@ -146,6 +153,9 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::uint64_t members_seen_ = 0;
   std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
   std::unique_ptr<Storage> storage_;  // null: the level stores nothing
+  ClientNumbers clients_;
+  std::uint64_t position_ = 0;   // of the last sample
+  std::uint64_t beginning_ = 0;  // which one of the topic: of its first announcement
   std::vector<std::shared_ptr<WriterCore>> writers_;
   std::vector<std::shared_ptr<ReaderCore>> readers_;
   std::vector<CatchingUp> catching_up_;

@@ -3,6 +3,7 @@
 
 #include <dunlin/pubsub/limits.hpp>
 
+#include "fabric/hash.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
 
@@ -60,6 +61,14 @@ bool TopicCore::takes_type(const std::string& text) {
   if (!types_match(type_text_, text)) return false;
   if (text.size() > type_text_.size()) type_text_ = text;  // what was appended belongs to it now
   return true;
+}
+
+/// A topic that all had left, and that begins anew, is another one.
+void TopicCore::begin(std::string_view member, const MessageHeader& header) noexcept {
+  if (beginning_ != 0) [[likely]]
+    return;
+  constexpr std::uint64_t kOddMultiplier = 0x9e3779b97f4a7c15;
+  beginning_ = (fnv1a(member) ^ (header.source_ns * kOddMultiplier)) | 1U;
 }
 
 void TopicCore::refuse(std::string_view member, const char* what, std::uint16_t number,
@@ -150,7 +159,8 @@ void TopicCore::give_stored(CatchingUp& one) {
     const Incoming in{.header = stored.header,
                       .payload = stored.payload,
                       .writer = stored.writer.get(),
-                      .received_ns = stored.received_ns};
+                      .received_ns = stored.received_ns,
+                      .position = stored.position};
     try {
       reader.receive(in, now_ns_);
     } catch (...) {

@@ -10,7 +10,7 @@
 namespace dunlin::pubsub {
 namespace {
 
-constexpr std::uint32_t kStateVersion = 1;
+constexpr std::uint32_t kStateVersion = 2;
 
 void write_header(Writer& writer, const MessageHeader& header) {
   writer.bytes(std::as_bytes(std::span(&header, 1)));
@@ -33,6 +33,8 @@ std::vector<std::byte> TopicCore::save() {
   Writer writer(state);
   writer.u32(kStateVersion);
   writer.text(type_text_);
+  writer.u64(beginning_);
+  writer.u64(position_);
   // All writers that the receiver has to know: live ones, and those of stored samples.
   std::map<const RemoteWriter*, std::uint32_t> places;
   std::vector<const RemoteWriter*> writers;
@@ -65,9 +67,11 @@ std::vector<std::byte> TopicCore::save() {
       writer.u32(places.at(stored.writer.get()));
       write_header(writer, stored.header);
       writer.u64(now_ns_ - stored.received_ns);  // its age: the receiver has a clock of its own
+      writer.u64(stored.position);
       writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
       writer.bytes(stored.payload);
     }
+  clients_.save(writer);
   return state;
 }
 
@@ -83,6 +87,8 @@ void TopicCore::load(std::span<const std::byte> state) {
   check(reader.u32() == kStateVersion, "it is of another version");
   type_text_ = reader.text();
   check(type_text_.size() <= kMaxTypeTextBytes, "its type is too long");
+  beginning_ = reader.u64();
+  position_ = reader.u64();
   std::vector<std::shared_ptr<RemoteWriter>> writers;
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
     auto writer = std::make_shared<RemoteWriter>();
@@ -120,11 +126,14 @@ void TopicCore::load(std::span<const std::byte> state) {
     const std::uint32_t place = reader.u32();
     const auto header = read_header(reader.bytes(kHeaderBytes));
     const std::uint64_t age_ns = reader.u64();
+    const std::uint64_t position = reader.u64();
     const auto payload = reader.bytes(reader.u32());
     check(place < writers.size() && header && is_data(header->kind), "a stored sample is none");
     if (storage_)
-      storage_->add(*header, payload, writers[place], now_ns_ - std::min(age_ns, now_ns_));
+      storage_->add(*header, payload, writers[place], now_ns_ - std::min(age_ns, now_ns_),
+                    position);
   }
+  check(clients_.load(reader), "its clients are too many");
   check(true, "it ends too early");
   due_ns_ = 0;
 }
@@ -132,13 +141,16 @@ void TopicCore::load(std::span<const std::byte> state) {
 /// A message of the log, when all members begin again: the endpoints of that time are gone, and
 /// what they wrote is stored.
 void TopicCore::replay(const multicast::Logged& logged) {
-  const auto header = read_header(logged.message);
+  auto header = read_header(logged.message);
   if (!header) {
     ++counters.malformed;
     return;
   }
   now_ns_ = clock_->now_ns();
-  Reader reader(logged.message.subspan(kHeaderBytes));
+  auto payload = logged.message.subspan(kHeaderBytes);
+  Reader reader(payload);
+  if (header->kind == Kind::announce_reader || header->kind == Kind::announce_writer)
+    begin(logged.sender, *header);
   if (header->kind == Kind::announce_reader) {
     static_cast<void>(takes_type(read_announcement(reader, false).type_text));
     return;
@@ -156,8 +168,10 @@ void TopicCore::replay(const multicast::Logged& logged) {
     return;
   }
   const auto writer = replayed_.find(id);
-  if (is_data(header->kind) && writer != replayed_.end() && !writer->second->refused && storage_)
-    storage_->add(*header, reader.rest(), writer->second, now_ns_);
+  const bool known = writer != replayed_.end() && !writer->second->refused;
+  if (!is_data(header->kind) || !known || !is_new(*header, payload)) return;
+  if (header->kind != Kind::unregister) ++position_;
+  if (storage_) storage_->add(*header, payload, writer->second, now_ns_, position_);
 }
 
 }  // namespace dunlin::pubsub

@@ -30,9 +30,18 @@ std::optional<MessageHeader> read_header(std::span<const std::byte> message) noe
                       kind <= static_cast<std::uint8_t>(Kind::alive)) ||
                      (kind >= static_cast<std::uint8_t>(Kind::announce_writer) &&
                       kind <= static_cast<std::uint8_t>(Kind::withdraw_reader));
-  if (!known || header.flags > kXcdrFlag || header.endpoint >= kMaxTopicEndpoints)
+  const unsigned flags = is_data(header.kind) ? kXcdrFlag | kClientFlag : kXcdrFlag;
+  if (!known || (header.flags & ~flags) != 0 || header.endpoint >= kMaxTopicEndpoints)
     return std::nullopt;
   return header;
+}
+
+std::optional<ClientStamp> read_stamp(std::span<const std::byte> payload) noexcept {
+  if (payload.size() < kStampBytes) return std::nullopt;
+  ClientStamp stamp;
+  std::memcpy(&stamp, payload.data(), kStampBytes);
+  if (stamp.number == 0) return std::nullopt;
+  return stamp;
 }
 
 void write(Writer& writer, const Announcement& announcement) {

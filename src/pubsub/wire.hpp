@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <dunlin/limits.hpp>
 #include <dunlin/pubsub/core.hpp>
 
 #include "fabric/bytes.hpp"
@@ -29,7 +30,8 @@ enum class Kind : std::uint8_t {
   return kind >= Kind::sample && kind <= Kind::unregister;
 }
 
-inline constexpr std::uint8_t kXcdrFlag = 1;  // the payload is XCDR, and not plain
+inline constexpr std::uint8_t kXcdrFlag = 1;    // the payload is XCDR, and not plain
+inline constexpr std::uint8_t kClientFlag = 2;  // samples: a ClientStamp stands before the payload
 
 struct MessageHeader {
   Kind kind = Kind::sample;
@@ -46,6 +48,12 @@ static_assert(offsetof(MessageHeader, sequence) == 8);
 static_assert(offsetof(MessageHeader, source_ns) == 16);
 static_assert(offsetof(MessageHeader, key_hash) == 24);
 inline constexpr std::size_t kHeaderBytes = sizeof(MessageHeader);
+
+inline constexpr std::size_t kStampBytes = sizeof(ClientStamp);
+static_assert(kStampBytes == 24 && offsetof(ClientStamp, number) == 16);
+static_assert(kStampBytes % kWordBytes == 0, "a payload behind it is aligned, too");
+/// None if the payload is too short, or the number 0.
+[[nodiscard]] std::optional<ClientStamp> read_stamp(std::span<const std::byte> payload) noexcept;
 
 /// None if these bytes are no message of this release.
 [[nodiscard]] std::optional<MessageHeader> read_header(std::span<const std::byte> message) noexcept;

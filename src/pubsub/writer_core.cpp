@@ -43,11 +43,11 @@ MessageHeader WriterCore::header(Kind kind, const void* sample) {
   return made;
 }
 
-WriteResult WriterCore::put(const void* sample, Kind kind) {
+WriteResult WriterCore::put(const void* sample, Kind kind, const ClientStamp* from) {
   if (!active || closed_ || topic->channel() == nullptr) [[unlikely]]
     return why_not();
-  const MessageHeader made = header(kind, sample);
-  if (type_->plain) {
+  MessageHeader made = header(kind, sample);
+  if (type_->plain && from == nullptr) {
     const std::size_t bytes = kHeaderBytes + type_->bytes;
     if (const auto room = topic->channel()->prepare(bytes); room.data() != nullptr) [[likely]] {
       std::memcpy(room.data(), &made, kHeaderBytes);
@@ -59,8 +59,10 @@ WriteResult WriterCore::put(const void* sample, Kind kind) {
     if (topic->ended()) return WriteResult::ended;
     if (bytes <= topic->channel()->largest_in_place()) return WriteResult::no_room;
   }
+  if (from != nullptr) made.flags |= kClientFlag;
   message_.resize(kHeaderBytes);
   std::memcpy(message_.data(), &made, kHeaderBytes);
+  if (from != nullptr) Writer(message_).bytes(std::as_bytes(std::span(from, 1)));
   if (type_->plain) {
     const auto* const begin = static_cast<const std::byte*>(sample);
     message_.insert(message_.end(), begin, begin + type_->bytes);

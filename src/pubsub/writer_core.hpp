@@ -21,7 +21,7 @@ class WriterCore {
   WriterCore(std::shared_ptr<TopicCore> topic, std::shared_ptr<const TypeSupport> type,
              std::uint16_t number, DataWriterQos qos);
 
-  [[nodiscard]] WriteResult put(const void* sample, Kind kind);
+  [[nodiscard]] WriteResult put(const void* sample, Kind kind, const ClientStamp* from = nullptr);
   [[nodiscard]] void* loan() noexcept;
   void publish() noexcept;
   [[nodiscard]] WriteResult assert_liveliness();

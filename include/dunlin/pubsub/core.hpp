@@ -57,6 +57,7 @@ struct TopicCounters {
   std::uint64_t received = 0;   // samples, those of this member too
   std::uint64_t bytes = 0;      // of their payloads
   std::uint64_t malformed = 0;  // messages that no member of this release sends
+  std::uint64_t repeated = 0;   // samples of clients, passed over as delivered before (RLY-1)
 };
 
 /// All topics of one member of a group. Must be destroyed before the group; entities that are left
@@ -110,18 +111,30 @@ class AnyTopic {
   [[nodiscard]] const TopicCounters& counters() const noexcept;
   /// What the topic's first endpoint gave as its type; empty before there is one.
   [[nodiscard]] const std::string& type_text() const noexcept;
+  /// So many samples were delivered since the topic began (SampleInfo::position), and which
+  /// beginning that was: another one if all members had left it. 0: it has not begun.
+  [[nodiscard]] std::uint64_t position() const noexcept;
+  [[nodiscard]] std::uint64_t beginning() const noexcept;
+  /// The highest number of that client's samples that was delivered here; 0: none.
+  [[nodiscard]] std::uint64_t delivered_of(const ClientId& client) const noexcept;
+  /// Called from poll() when delivered_of() a client has come to be this, or has been it already.
+  void on_client(std::function<void(const ClientStamp&)> handler);
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
  private:
   friend class AnyWriter;
   friend class AnyReader;
   std::shared_ptr<TopicCore> core_;
+  std::shared_ptr<const TypeSupport> type_;
 };
 
 class AnyWriter {
  public:
   AnyWriter() = default;
   AnyWriter(const AnyTopic& topic, const DataWriterQos& qos);
+  /// Of a type of its own; as a tool that has come to know it.
+  AnyWriter(const AnyTopic& topic, const DataWriterQos& qos,
+            std::shared_ptr<const TypeSupport> type);
 
   [[nodiscard]] WriteResult write(const void* sample) { return put(sample, Put::sample); }
   [[nodiscard]] WriteResult dispose(const void* key_holder) {
@@ -130,6 +143,9 @@ class AnyWriter {
   [[nodiscard]] WriteResult unregister(const void* key_holder) {
     return put(key_holder, Put::unregister);
   }
+  /// For a client. Only one sample of each number is delivered (RLY-1).
+  [[nodiscard]] WriteResult write(const void* sample, const ClientStamp& from);
+  [[nodiscard]] WriteResult dispose(const void* key_holder, const ClientStamp& from);
   /// Where to build a plain sample in place; null if there is no room now, and for other types. A
   /// later call takes it back: publish() before the next poll().
   [[nodiscard]] void* loan() noexcept;

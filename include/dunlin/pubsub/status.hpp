@@ -47,6 +47,7 @@ struct SampleInfo {
   std::uint64_t sequence = 0;      // of the writer, from 1 on
   std::uint64_t source_ns = 0;     // by the writer's clock
   std::uint64_t reception_ns = 0;  // by this member's clock
+  std::uint64_t position = 0;  // in the topic, from 1 on: the same at all members, with one order
   std::uint32_t disposed_generation = 0;
   std::uint32_t no_writers_generation = 0;
   std::uint32_t sample_rank = 0;  // how many samples of the instance follow in what was returned

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,7 @@ struct TypeSupport {
 };
 
 /// What a tool writes and reads: the bytes of a sample of whatever type the topic has.
+/// With a text, endpoints of raw_type_support(text) announce that type.
 struct RawSample {
   bool plain = true;           // else XCDR2 with its header
   std::uint64_t key_hash = 0;  // of keyed topics: equal for equal keys
@@ -51,7 +53,20 @@ struct RawSample {
 };
 /// The type of endpoints that take RawSample. They announce no type, and match any.
 [[nodiscard]] std::shared_ptr<const TypeSupport> raw_type_support();
+/// Likewise, for a tool that speaks for an endpoint of this type (TypeSupport::text, name).
+[[nodiscard]] std::shared_ptr<const TypeSupport> raw_type_support(std::string text,
+                                                                  std::string name);
 
+/// What marks a sample that a member writes for a program that is no member (docs/relay.md).
+using ClientId = std::array<std::byte, 16>;
+struct ClientStamp {
+  ClientId client = {};
+  std::uint64_t number = 0;  // of the client's samples in this topic, from 1 on
+};
+
+/// Whether these bytes are a sample of the type, which is then in `object`.
+[[nodiscard]] bool decode_sample(const TypeSupport& type, bool plain,
+                                 std::span<const std::byte> bytes, void* object);
 /// Of the bytes that append_key() appends.
 [[nodiscard]] std::uint64_t hash_key(std::span<const std::byte> key) noexcept;
 

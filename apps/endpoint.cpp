@@ -1,4 +1,4 @@
-#include "store/endpoint.hpp"
+#include "endpoint.hpp"
 
 #include <charconv>
 
@@ -7,14 +7,15 @@
 #include <netinet/in.h>
 
 #include "command.hpp"
+#include "fabric/client_listener.hpp"
 #include "text.hpp"
 
-namespace dunlin::app::resp {
+namespace dunlin::app {
 
-Endpoint Endpoint::parse(const std::string& option, const std::string& text) {
+Endpoint Endpoint::parse(const std::string& option, const std::string& text, const char* example) {
   const auto refuse = [&](const char* why) {
     return BadInput(
-        fmt::format("{} {}: {}; an example: {}", option, in_quotes(text), why, kDefaultEndpoint));
+        fmt::format("{} {}: {}; an example: {}", option, in_quotes(text), why, example));
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) throw refuse("there is no port");
@@ -35,13 +36,11 @@ Endpoint Endpoint::parse(const std::string& option, const std::string& text) {
   return endpoint;
 }
 
-bool Endpoint::is_loopback() const noexcept {
-  return address.starts_with("127.") || address == "::1";
-}
+bool Endpoint::is_loopback() const noexcept { return is_loopback_address(address); }
 
 std::string Endpoint::text() const {
   return address.find(':') == std::string::npos ? fmt::format("{}:{}", address, port)
                                                 : fmt::format("[{}]:{}", address, port);
 }
 
-}  // namespace dunlin::app::resp
+}  // namespace dunlin::app

@@ -1,0 +1,182 @@
+#include "command.hpp"
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dunlin/pubsub.hpp>
+#include <dunlin/relay/relay.hpp>
+#include <dunlin/run.hpp>
+
+#include "endpoint.hpp"
+#include "fabric/private_file.hpp"
+#include "multicast/enter.hpp"
+#include "multicast/leave.hpp"
+#include "signals.hpp"
+#include "standard_output.hpp"
+
+namespace dunlin::app {
+namespace {
+
+constexpr const char* kRelayDescription =
+    "Be a member of a group that publishes and subscribes for programs that are no members, by "
+    "TCP.";
+
+constexpr const char* kRelayFooter = R"(
+It joins the group, or is one of its --members, and serves clients until a signal (Ctrl-C) comes.
+Clients use <dunlin/relay.hpp>, or dunlin topic echo|publish --relay. An address that other hosts can
+reach needs a secret, which clients must know: everything is then encrypted by TLS 1.3.
+
+Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or is no member any more.
+
+Examples:
+  dunlin relay --group plant --members a,b,r --name r --serve 127.0.0.1:7480
+  dunlin relay --group plant --join --name r2 --fabric tcp --contacts 10.0.0.1 --listen 10.0.0.9
+               --secret-file secret --serve 10.0.0.9:7480)";
+
+constexpr const char* kRelayEndpoint = "127.0.0.1:7480";
+
+struct RelayCommandOptions {
+  cast::PlaceOptions place = {};
+  std::string endpoint = kRelayEndpoint;
+  std::string secret_file = {};
+  std::size_t queue_kb = 1'024;
+  std::uint64_t slow_ms = 1'000;
+  std::uint64_t stall_ms = 10'000;
+  std::size_t clients = relay::kMaxClients;
+};
+
+/// Ends the loop when a signal comes, or the group has ended; tells of clients that were cut off.
+class RelayAttendant {
+ public:
+  RelayAttendant(SignalGuard& signals, const Group& group, const relay::Relay& relay,
+                 std::stop_source& stop)
+      : signals_(signals), group_(group), relay_(relay), stop_(stop) {}
+
+  std::size_t poll() {
+    if (++polls_ % kPollsPerLook != 0) return 0;
+    if (relay_.last_parting() != told_) {
+      told_ = relay_.last_parting();
+      say(told_ + "\n");
+    }
+    signal_ = signals_.caught();
+    if (signal_ == nullptr && !group_.ended()) return 0;
+    stop_.request_stop();
+    return 1;
+  }
+  [[nodiscard]] Waits waits() {
+    polls_ = kPollsPerLook - 1;  // the poll before the sleep, and the one after it, look
+    return {.descriptors = {signals_.descriptor()}};
+  }
+  [[nodiscard]] const char* signal() const noexcept { return signal_; }
+
+ private:
+  static constexpr std::uint32_t kPollsPerLook = 1'024;
+
+  SignalGuard& signals_;
+  const Group& group_;
+  const relay::Relay& relay_;
+  std::stop_source& stop_;
+  std::string told_;
+  const char* signal_ = nullptr;
+  std::uint32_t polls_ = 0;
+};
+
+relay::RelayOptions relay_options_of(const RelayCommandOptions& options) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  const Endpoint endpoint = Endpoint::parse("--serve", options.endpoint, kRelayEndpoint);
+  const std::string& file =
+      options.secret_file.empty() ? options.place.fabric.secret_file : options.secret_file;
+  relay::RelayOptions made{.address = endpoint.address,
+                           .port = endpoint.port,
+                           .clients = options.clients,
+                           .queue_bytes = options.queue_kb * 1'024,
+                           .slow_ns = options.slow_ms * kMs,
+                           .stall_ns = options.stall_ms * kMs};
+  if (!endpoint.is_loopback() && file.empty())
+    throw BadInput(
+        fmt::format("--serve {}: other hosts can reach it, so clients need a secret; give "
+                    "--secret-file or --client-secret-file",
+                    endpoint.text()));
+  try {
+    if (!file.empty()) made.secret = read_secret(file, "the secret of clients");
+  } catch (const Error& error) {
+    throw BadInput(error.what());
+  }
+  return made;
+}
+
+void run_relay(const RelayCommandOptions& options) {
+  const relay::RelayOptions relay_options = relay_options_of(options);
+  const cast::Place place(options.place);
+  const std::string& name = place.name();
+  say(fmt::format("{}: process {}\n", name, getpid()));
+  SignalGuard signals;
+  const cast::Entered entered =
+      cast::enter(place, GroupOptions{.rendezvous = place.rendezvous()}, signals);
+  if (!entered.group) return;
+  Group& group = *entered.group;
+  const char* signal = nullptr;
+  {
+    pubsub::DomainParticipant participant(group);
+    relay::Relay relay(participant, relay_options);
+    say(fmt::format("{}: relays for clients at {}{}, over {}\n", name,
+                    Endpoint{relay_options.address, relay.port()}.text(),
+                    relay_options.secret.empty() ? "" : ", encrypted",
+                    group.fabric().description()));
+    std::stop_source stop;
+    RelayAttendant attendant(signals, group, relay, stop);
+    Loop(group.fabric(), {.stop = stop.get_token()})
+        .add(participant)
+        .add(relay)
+        .add(attendant)
+        .run();
+    signal = attendant.signal();
+    if (signal == nullptr) throw Error(group.why_ended());
+    relay.close();
+    const relay::RelayCounters& counters = relay.counters();
+    say(fmt::format(
+        "{}: ends because of {}, after {} connections, {} samples published, {} delivered\n", name,
+        signal, counters.accepted, counters.published, counters.delivered));
+  }
+  cast::leave(group, name, signals);
+}
+
+}  // namespace
+
+void add_relay(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand("relay", kRelayDescription);
+  command->footer(kRelayFooter);
+  const auto options = std::make_shared<RelayCommandOptions>();
+  cast::add_place_options(*command, options->place);
+  command
+      ->add_option("--serve", options->endpoint,
+                   "Where clients connect; port 0: one that is free, which is printed")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  command
+      ->add_option("--client-secret-file", options->secret_file,
+                   "Holds the secret that clients must know (default: that of --secret-file)")
+      ->type_name("FILE");
+  const auto add_number = [&](const char* option, auto& number, double least, double most,
+                              const char* unit, const char* about) {
+    command->add_option(option, number, about)
+        ->check(number_between(least, most, unit))
+        ->type_name("N")
+        ->capture_default_str();
+  };
+  add_number("--clients", options->clients, 1, static_cast<double>(relay::kMaxClients), "clients",
+             "So many at a time");
+  add_number("--queue-kb", options->queue_kb, 1, 1 << 20, "KB", "That wait for one client");
+  add_number("--slow-ms", options->slow_ms, 0, 3.6e6, "ms",
+             "A client that is late with stored samples holds its topic back for so long");
+  add_number("--stall-ms", options->stall_ms, 1, 3.6e6, "ms",
+             "A client that takes nothing of what waits for it is cut off after so long");
+  command->callback([options] { run_relay(*options); });
+}
+
+}  // namespace dunlin::app

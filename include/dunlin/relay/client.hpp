@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/pubsub/qos.hpp>
+#include <dunlin/pubsub/status.hpp>
+#include <dunlin/pubsub/type_support.hpp>
+#include <dunlin/relay/limits.hpp>
+
+/// The untyped client of relays, for tools and for the typed endpoints (<dunlin/relay.hpp>).
+namespace dunlin::relay {
+
+struct ClientOptions {
+  /// "HOST:PORT", "[v6]:PORT": the client goes to the first one, and on to the next one when it
+  /// does not reach a relay, or loses it. Names are looked up once, by the constructor.
+  std::vector<std::string> relays = {};
+  std::string secret = {};  // the group's, if the relays have it
+  /// Samples that no relay has acknowledged yet, of each writer.
+  std::size_t window_bytes = std::size_t{1} << 20;
+  std::uint32_t window_samples = 65'536;
+  std::uint64_t connect_ns = 2'000'000'000;  // until a relay has said welcome
+  std::uint64_t retry_ns = 100'000'000;      // before it tries all of them again
+  std::uint64_t silence_ns = 5'000'000'000;  // a relay that does not answer for so long is given up
+};
+
+/// What a client requests of a topic.
+struct ReaderQos {
+  pubsub::Reliability reliability = pubsub::Reliability::reliable();
+  pubsub::Durability durability = {};
+  /// That the client holds. When they are there, it reads nothing more from its relay until some
+  /// are taken.
+  std::uint32_t max_samples = 4096;
+};
+
+struct ClientCounters {
+  std::uint64_t connections = 0;   // to relays, that have said welcome
+  std::uint64_t written = 0;       // samples
+  std::uint64_t sent_again = 0;    // of them, to a further relay
+  std::uint64_t acknowledged = 0;  // of them
+  std::uint64_t received = 0;      // samples
+};
+
+/// A sample as its bytes: plain, or XCDR2 with its header.
+struct ReceivedSample {
+  bool valid = true;  // false: it disposes an instance, and only the key members count
+  bool plain = true;
+  std::uint64_t key_hash = 0;
+  std::uint64_t position = 0;   // in the topic, from 1 on
+  std::uint64_t sequence = 0;   // of its writer
+  std::uint64_t source_ns = 0;  // by its writer's clock
+  std::vector<std::byte> payload = {};
+};
+
+class ClientState;
+struct WriterState;
+struct ReaderState;
+
+/// A program's connection to the topics of a group in which it is no member, through one relay at a
+/// time (docs/relay.md). One thread.
+class RelayClient {
+ public:
+  /// Does not wait for a relay. Throws Error.
+  explicit RelayClient(ClientOptions options);
+  ~RelayClient();
+  RelayClient(const RelayClient&) = delete;
+  RelayClient& operator=(const RelayClient&) = delete;
+
+  /// All progress is made here; it never waits. Returns a number of things done.
+  std::size_t poll();
+  /// Waits for the relay, or for a time at which poll() has something to do; so long at most.
+  void wait(std::uint32_t timeout_ms);
+  /// Polls and waits until the condition holds, so long at most; returns whether it does.
+  bool run_until(const std::function<bool()>& condition, std::uint32_t timeout_ms);
+
+  // For an event loop of the program's own: poll() when the descriptor has one of these events of
+  // poll(2), or after so long. They change with every poll(); -1: no descriptor now.
+  [[nodiscard]] int descriptor() const noexcept;
+  [[nodiscard]] short events() const noexcept;
+  [[nodiscard]] std::uint32_t timeout_ms() const noexcept;
+
+  [[nodiscard]] bool connected() const noexcept;
+  /// The relay's address, as the options give it; empty if there is none now.
+  [[nodiscard]] std::string relay() const;
+  /// Why there is no connection, or why the last one ended; empty: there was none.
+  [[nodiscard]] const std::string& why_disconnected() const noexcept;
+  [[nodiscard]] const ClientCounters& counters() const noexcept;
+
+ private:
+  friend class AnyRelayWriter;
+  friend class AnyRelayReader;
+  std::shared_ptr<ClientState> state_;
+};
+
+/// Handles: copies are the same writer, which goes with its last handle. After the client has gone,
+/// write() says `ended`.
+class AnyRelayWriter {
+ public:
+  AnyRelayWriter() = default;
+  /// A client has one writer of a topic. With policies, the relay creates the topic if there is
+  /// none. Throws Error.
+  AnyRelayWriter(const RelayClient& client, const std::string& topic,
+                 std::shared_ptr<const pubsub::TypeSupport> type,
+                 std::optional<pubsub::TopicQos> qos = {});
+
+  /// `written`: the client keeps the sample, and sends it until it is acknowledged.
+  [[nodiscard]] pubsub::WriteResult write(const void* sample) { return put(sample, false); }
+  [[nodiscard]] pubsub::WriteResult dispose(const void* key_holder) {
+    return put(key_holder, true);
+  }
+  /// A relay has let it in, once.
+  [[nodiscard]] bool ready() const noexcept;
+  [[nodiscard]] const std::string& why_refused() const noexcept;
+  /// The number of the last sample that was written, and of the last one that is delivered.
+  [[nodiscard]] std::uint64_t written() const noexcept;
+  [[nodiscard]] std::uint64_t acknowledged() const noexcept;
+  [[nodiscard]] bool all_acknowledged() const noexcept { return acknowledged() == written(); }
+  /// TypeSupport::text, as the relay says; empty before it is ready.
+  [[nodiscard]] const std::string& type_text() const noexcept;
+
+ protected:
+  [[nodiscard]] pubsub::WriteResult put(const void* sample, bool disposes);
+
+ private:
+  std::shared_ptr<WriterState> state_;
+};
+
+/// Likewise.
+class AnyRelayReader {
+ public:
+  AnyRelayReader() = default;
+  AnyRelayReader(const RelayClient& client, const std::string& topic,
+                 std::shared_ptr<const pubsub::TypeSupport> type, const ReaderQos& qos = {},
+                 std::optional<pubsub::TopicQos> topic_qos = {});
+
+  [[nodiscard]] bool available() const noexcept;
+  /// The oldest one that was not taken yet.
+  [[nodiscard]] std::optional<ReceivedSample> take_one();
+  /// A relay has let it in, and it is with a relay now.
+  [[nodiscard]] bool ready() const noexcept;
+  /// Also why it was ended, as one that was too slow.
+  [[nodiscard]] const std::string& why_refused() const noexcept;
+  /// Samples that it was not given: it was slow, or with no relay when they came. RLY-7
+  [[nodiscard]] std::uint64_t lost() const noexcept;
+  [[nodiscard]] const std::string& type_text() const noexcept;
+
+ protected:
+  [[nodiscard]] const pubsub::TypeSupport& type() const noexcept;
+  void count_lost() noexcept;
+
+ private:
+  std::shared_ptr<ReaderState> state_;
+};
+
+}  // namespace dunlin::relay

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <dunlin/pubsub/core.hpp>
+#include <dunlin/relay/limits.hpp>
+
+namespace dunlin::relay {
+
+struct RelayOptions {
+  std::string address = "127.0.0.1";  // of this host, as a number
+  std::uint16_t port = 0;             // 0: the kernel chooses
+  /// The group's: clients must know it. Empty: anyone who reaches the address is a client, so that
+  /// must be a loopback address.
+  std::string secret = {};
+  std::size_t clients = kMaxClients;
+  std::size_t queue_bytes = std::size_t{1} << 20;  // that wait for a client, and one sample more
+  std::uint64_t slow_ns = 1'000'000'000;           // RLY-6
+  std::uint64_t stall_ns = 10'000'000'000;
+};
+
+struct RelayCounters {
+  std::uint64_t accepted = 0;   // connections
+  std::uint64_t rejected = 0;   // of them, those that never said a good hello
+  std::uint64_t damaged = 0;    // connections that broke the protocol
+  std::uint64_t dropped = 0;    // clients and subscriptions that were too slow
+  std::uint64_t published = 0;  // samples of clients, written to topics
+  std::uint64_t repeated = 0;   // samples that had been delivered before, and were not written
+  std::uint64_t delivered = 0;  // samples given to subscriptions
+  std::uint64_t skipped = 0;    // samples that slow subscriptions were not given
+};
+
+/// A member's service for programs that are no members (docs/relay.md): they publish and subscribe
+/// by RelayClient. One thread, that of the participant.
+///
+///     Relay relay(participant, {.port = 7480});
+///     Loop(participant.fabric()).add(participant).add(relay).run();
+class Relay {
+ public:
+  /// Listens. The participant must outlive it. Throws Error.
+  explicit Relay(pubsub::DomainParticipant& participant, RelayOptions options = {});
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  /// Call it after the participant's poll(). Returns a number of things done.
+  std::size_t poll();
+  [[nodiscard]] Waits waits();
+
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  [[nodiscard]] std::size_t clients() const noexcept;
+  [[nodiscard]] const RelayCounters& counters() const noexcept;
+  /// Why the last connection that did not end by its client's wish has ended; empty: there is none.
+  [[nodiscard]] const std::string& last_parting() const noexcept;
+  /// Ends all connections, after what their sockets take at once.
+  void close();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dunlin::relay

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include <dunlin/relay/client.hpp>
+
+#include "relay/connection.hpp"
+
+/// The client's side of a relay's protocol.
+///
+///  RLY-4  A sample stays in its writer's `kept` until its number, or a higher one, is
+///  acknowledged.
+///         At each further relay, all that is kept is sent again from the beginning.
+///  RLY-7  A reader tells each further relay the position that it has reached.
+namespace dunlin::relay {
+
+struct WriterState {
+  std::weak_ptr<ClientState> client;
+  std::uint16_t number = 0;
+  Open open;
+  std::shared_ptr<const pubsub::TypeSupport> type;
+  std::string type_text;  // of the topic
+  std::string why_refused;
+  bool was_opened = false;
+  bool open_now = false;  // at the relay that there is
+
+  struct Kept {
+    std::uint8_t flags = 0;
+    ClientSample sample;
+    Buffer payload = {};
+    bool was_sent = false;  // to any relay
+  };
+  std::deque<Kept> kept;
+  std::size_t kept_bytes = 0;
+  std::size_t next = 0;  // in `kept`: the first one that this relay was not sent
+  std::uint64_t written = 0;
+  std::uint64_t acknowledged = 0;
+};
+
+struct ReaderState {
+  std::weak_ptr<ClientState> client;
+  std::uint16_t number = 0;
+  Open open;  // its `after_...` are where it is
+  std::shared_ptr<const pubsub::TypeSupport> type;
+  std::uint32_t max_samples = 0;
+  std::string type_text;
+  std::string why_refused;
+  bool open_now = false;
+  std::deque<ReceivedSample> samples;
+  std::uint64_t lost = 0;
+};
+
+class ClientState {
+ public:
+  explicit ClientState(ClientOptions options);
+  ~ClientState();
+  ClientState(const ClientState&) = delete;
+  ClientState& operator=(const ClientState&) = delete;
+
+  std::size_t poll();
+  [[nodiscard]] int descriptor() const noexcept;
+  [[nodiscard]] short events() const noexcept;
+  [[nodiscard]] std::uint32_t timeout_ms() const noexcept;
+  [[nodiscard]] bool connected() const noexcept { return welcomed_; }
+  [[nodiscard]] std::string relay() const { return welcomed_ ? places_[place_].text : ""; }
+
+  std::uint16_t add(const std::shared_ptr<WriterState>& writer);
+  std::uint16_t add(const std::shared_ptr<ReaderState>& reader);
+  [[nodiscard]] pubsub::WriteResult put(WriterState& writer, const void* sample, bool disposes);
+
+  ClientCounters counters;
+  std::string why_disconnected;
+
+ private:
+  struct Place {
+    std::string text;
+    sockaddr_storage address{};
+    socklen_t bytes = 0;
+  };
+  struct Slot {
+    std::shared_ptr<WriterState> writer = {};
+    std::shared_ptr<ReaderState> reader = {};
+    bool is_sent = false;  // its open is, to this relay
+    bool closing = false;  // its close is, and the relay has not answered
+    [[nodiscard]] bool is_free() const noexcept { return !writer && !reader && !closing; }
+  };
+
+  void resolve(const std::string& relay);
+  void connect();
+  [[nodiscard]] bool finish_connecting();
+  void disconnect(const std::string& why);
+  [[nodiscard]] std::uint16_t free_number() const;
+  void close_unused();
+  std::size_t take_frames();
+  [[nodiscard]] std::string handle(const Frame& frame);
+  [[nodiscard]] std::string handle_welcome(const Frame& frame);
+  [[nodiscard]] std::string handle_opened(const Frame& frame, Slot& slot);
+  [[nodiscard]] std::string handle_refused(const Frame& frame, Slot& slot);
+  [[nodiscard]] std::string handle_acknowledged(const Frame& frame, Slot& slot);
+  [[nodiscard]] std::string handle_delivered(const Frame& frame, Slot& slot);
+  [[nodiscard]] bool settle(WriterState& writer, std::uint64_t number);
+  void open_endpoints();
+  std::size_t send_samples();
+  void check_silence(std::uint64_t now_ns);
+  [[nodiscard]] bool is_full() const noexcept;
+
+  ClientOptions options_;
+  std::unique_ptr<Secrets> secrets_;
+  ClientId id_ = {};
+  std::vector<Place> places_;
+  std::size_t place_ = 0;
+  std::size_t failures_ = 0;  // in a row
+  std::vector<Slot> slots_;   // by number
+
+  std::unique_ptr<Connection> connection_;
+  FrameParser parser_{Side::relay};
+  bool connecting_ = false;
+  bool welcomed_ = false;
+  std::uint64_t due_ns_ = 0;  // the next connection, or the end of this attempt
+  std::uint64_t heard_ns_ = 0;
+  std::uint64_t pinged_ns_ = 0;  // 0: no answer is awaited
+  std::uint64_t heard_bytes_ = 0;
+};
+
+}  // namespace dunlin::relay

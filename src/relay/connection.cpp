@@ -1,0 +1,63 @@
+#include "relay/connection.hpp"
+
+#include <array>
+#include <cerrno>
+
+#include <sys/socket.h>
+
+namespace dunlin::relay {
+namespace {
+
+constexpr std::size_t kReadBytes = 65'536;
+constexpr std::size_t kWorthMoving = 65'536;
+
+bool try_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+/// Away with what is done with, once that is much or all.
+void forget(Buffer& buffer, std::size_t& done) {
+  if (done < buffer.size() && done < kWorthMoving) return;
+  buffer.erase(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(done));
+  done = 0;
+}
+
+}  // namespace
+
+bool Connection::read() {
+  forget(input_, begin_);
+  static thread_local std::array<std::byte, kReadBytes> arrived;
+  const ssize_t got = recv(socket_.get(), arrived.data(), arrived.size(), 0);
+  if (got < 0 && try_later(errno)) return true;
+  if (got <= 0) {
+    why_ = got == 0 ? "it has closed the connection"
+                    : "the connection is broken: " + error_text(errno);
+    return false;
+  }
+  bytes_received_ += static_cast<std::uint64_t>(got);
+  if (pipe_->receive(Bytes(arrived).first(static_cast<std::size_t>(got)), input_)) return true;
+  why_ = pipe_->fault();
+  return false;
+}
+
+void Connection::encrypt() {
+  if (sent_ == output_.size() || !pipe_->open()) return;
+  sent_ += pipe_->send(Bytes(output_).subspan(sent_));
+  forget(output_, sent_);
+}
+
+bool Connection::write() {
+  for (;;) {
+    encrypt();
+    const Bytes bytes = pipe_->output();
+    if (bytes.empty()) return true;
+    const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && try_later(errno)) return true;
+    if (sent < 0) {
+      why_ = "the connection is broken: " + error_text(errno);
+      return false;
+    }
+    bytes_sent_ += static_cast<std::uint64_t>(sent);
+    pipe_->was_sent(static_cast<std::size_t>(sent));
+  }
+}
+
+}  // namespace dunlin::relay

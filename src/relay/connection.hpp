@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/system.hpp"
+#include "relay/pipe.hpp"
+
+/// A socket that never blocks, its pipe, and the bytes that wait on both sides of it.
+namespace dunlin::relay {
+
+class Connection {
+ public:
+  Connection(Descriptor socket, std::unique_ptr<Pipe> pipe)
+      : socket_(std::move(socket)), pipe_(std::move(pipe)) {}
+
+  [[nodiscard]] int socket() const noexcept { return socket_.get(); }
+  /// Takes some of what has arrived. False if it is over: why() says why.
+  [[nodiscard]] bool read();
+  /// Gives the socket what it takes. False if it is over.
+  [[nodiscard]] bool write();
+
+  /// What arrived, and was not consumed.
+  [[nodiscard]] Bytes input() const noexcept { return Bytes(input_).subspan(begin_); }
+  void consume(std::size_t bytes) noexcept { begin_ += bytes; }
+  /// To be appended to.
+  [[nodiscard]] Buffer& output() noexcept { return output_; }
+  [[nodiscard]] std::size_t waiting() const noexcept {
+    return output_.size() - sent_ + pipe_->output().size();
+  }
+  /// The socket is to be written when it can be.
+  [[nodiscard]] bool wants_to_write() const noexcept {
+    return !pipe_->output().empty() || (pipe_->open() && sent_ < output_.size());
+  }
+  [[nodiscard]] bool open() const noexcept { return pipe_->open(); }
+  [[nodiscard]] const std::string& why() const noexcept { return why_; }
+  /// What was taken from the output since the beginning.
+  [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
+  [[nodiscard]] std::uint64_t bytes_received() const noexcept { return bytes_received_; }
+
+ private:
+  void encrypt();
+
+  Descriptor socket_;
+  std::unique_ptr<Pipe> pipe_;
+  Buffer input_;
+  std::size_t begin_ = 0;
+  Buffer output_;
+  std::size_t sent_ = 0;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_received_ = 0;
+  std::string why_;
+};
+
+}  // namespace dunlin::relay

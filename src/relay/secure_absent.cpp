@@ -1,0 +1,14 @@
+#include <dunlin/error.hpp>
+
+#include "relay/pipe.hpp"
+
+namespace dunlin::relay {
+
+std::unique_ptr<Secrets> make_secrets(const std::string& secret) {
+  if (secret.empty()) return nullptr;
+  throw Error(
+      "a relay's secret needs TLS, and this build of Dunlin has none: build it with OpenSSL 3 "
+      "(libssl-dev)");
+}
+
+}  // namespace dunlin::relay
