@@ -13,6 +13,7 @@
 #include <dunlin/store/key.hpp>
 #include <dunlin/store/operation.hpp>
 #include <dunlin/store/scan.hpp>
+#include <dunlin/store/transaction.hpp>
 
 /// A Store is a key-value store in the memory of the members of a fabric. Each member contributes
 /// memory, a hash assigns each key to one member, and all members read and change all keys by
@@ -138,6 +139,7 @@ class Store {
  private:
   friend class StoreOperation;
   friend class StoreScan;
+  friend class StoreTransaction;
   std::unique_ptr<store::State> state_;
 };
 

@@ -48,6 +48,8 @@ std::string_view describe(Status status) noexcept {
       return "the daemon does not allow this process so much (bytes, locks, or bytes at once)";
     case Status::not_kept:
       return "this version is not kept any more, or was not put yet";
+    case Status::conflict:
+      return "another has changed what the transaction has read; try again";
   }
   return "ended in a way that has no name";
 }

@@ -29,6 +29,7 @@ enum class Status : std::uint8_t {
   refused,       // the member's part has another layout
   over_quota,    // the daemon does not give this process so much
   not_kept,      // delta: this version was put too long ago, or not yet
+  conflict,      // a transaction has read what another one has changed since: try again
 };
 
 /// A few words, to be part of a sentence.
