@@ -38,7 +38,7 @@ struct TransactionWork;
 /// `full` (one has no room); `out_of_range` (over kMaxTransactionWrites, kMaxTransactionReads, or a
 /// limit of keys and values); `not_allowed` (a member that came later has no records, and cannot
 /// change keys by transactions); `stopped`, `timed_out`, `abandoned`. With `ok` all is changed; with
-/// `stopped`, `timed_out` or `abandoned` all or nothing; else nothing.
+/// `lost`, `stopped`, `timed_out` or `abandoned` all or nothing (STO-8); else nothing.
 class StoreTransaction final : public remote::InFlight {
  public:
   explicit StoreTransaction(Store& store);
