@@ -36,8 +36,7 @@ void StoreTransaction::clear() noexcept {
 
 StoreTransaction& StoreTransaction::commit() noexcept {
   abandon();
-  work_->end_status = work_->too_much ? Status::out_of_range : Status::ok;
-  work_->stage = TransactionStage::gets;
+  work_->begin();
   start();
   return *this;
 }
@@ -231,13 +230,18 @@ bool State::step(TransactionWork& work) noexcept {
   return false;
 }
 
+void TransactionWork::begin() noexcept {
+  end_status = too_much ? Status::out_of_range : Status::ok;
+  stage = TransactionStage::gets;
+  order.clear();
+  chains.clear();
+  buckets.clear();
+  used_shares = posted = 0;
+  record = kNoRecord;
+  done.reset();
+}
+
 bool State::gets_ended(TransactionWork& work) noexcept {
-  work.chains.clear();
-  work.buckets.clear();
-  work.used_shares = work.posted = 0;
-  work.record = TransactionWork::kNoRecord;
-  work.done.reset();
-  work.order.clear();
   if (work.end_status != Status::ok) return fail(work, work.end_status);
   for (std::size_t i = 0; i < work.used_reads; ++i) {
     const StoreOperation& read = *work.reads[i]->operation;

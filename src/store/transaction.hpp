@@ -137,6 +137,9 @@ struct TransactionWork {
   std::size_t record = kNoRecord;
   std::size_t posted = 0;
   Completion done;
+
+  /// A commit, of which nothing has been done yet.
+  void begin() noexcept;
 };
 
 /// A home's question to the other homes of a transaction whose writer is gone: is it committed?
