@@ -70,7 +70,7 @@ enum class FaultInjection : std::uint8_t {
   given_up_lock_stays,
   transaction_is_not_validated,
   transaction_record_is_left_out,
-  transaction_decides_too_early
+  transaction_asks_nobody
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

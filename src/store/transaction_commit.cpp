@@ -306,9 +306,7 @@ bool State::prepared(TransactionWork& work) noexcept {
   if (is_lost) return fail(work, Status::lost);
   for (std::size_t i = 0; i < work.used_shares; ++i) work.shares[i]->posted = 0;
   work.done.reset();
-  work.stage = is_injected(FaultInjection::transaction_decides_too_early)
-                   ? TransactionStage::apply
-                   : TransactionStage::decide;
+  work.stage = TransactionStage::decide;
   return true;
 }
 
