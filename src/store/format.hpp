@@ -21,7 +21,8 @@ inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo 
 inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_add
 inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
 inline constexpr std::uint64_t kClockAt = 128;      // the home's clock, as it was a moment ago
-inline constexpr std::uint64_t kGenerationAt = 136;  // of the members that the home has been told of
+inline constexpr std::uint64_t kGenerationAt =
+    136;  // of the members that the home has been told of
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;

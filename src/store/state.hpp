@@ -30,8 +30,7 @@ struct State final : remote::Part {
              std::uint64_t ttl_ns, std::uint64_t expected_version, StoreUpdater updater) noexcept;
   /// The same without the start.
   void prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
-               std::uint64_t ttl_ns, std::uint64_t expected_version,
-               StoreUpdater updater) noexcept;
+               std::uint64_t ttl_ns, std::uint64_t expected_version, StoreUpdater updater) noexcept;
   void advance(StoreOperation& op) noexcept;
   void clean_up(StoreOperation& op) noexcept;
   /// One step; whether the next can follow at once.
@@ -151,8 +150,7 @@ struct State final : remote::Part {
   // transaction_repair.cpp
   enum class Fate : std::uint8_t { not_done, done, unknown };
   [[nodiscard]] Fate fate_of(std::uint64_t lock);
-  [[nodiscard]] std::optional<std::size_t> record_of(std::uint64_t lock,
-                                                     Image& record) noexcept;
+  [[nodiscard]] std::optional<std::size_t> record_of(std::uint64_t lock, Image& record) noexcept;
   void redo_transaction(std::uint64_t lock, std::uint64_t main_offset) noexcept;
   void redo_item(const TransactionItem& item) noexcept;
   std::size_t inquire();

@@ -41,9 +41,7 @@ StoreTransaction& StoreTransaction::commit() noexcept {
   return *this;
 }
 
-StoreOperation& StoreTransaction::get(StoreKey key) {
-  return store_.get(*work_, key);
-}
+StoreOperation& StoreTransaction::get(StoreKey key) { return store_.get(*work_, key); }
 void StoreTransaction::put(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns) {
   store_.add(*work_, Kind::put, key, value, ttl_ns);
 }
@@ -51,9 +49,7 @@ void StoreTransaction::insert(StoreKey key, std::span<const std::byte> value,
                               std::uint64_t ttl_ns) {
   store_.add(*work_, Kind::insert, key, value, ttl_ns);
 }
-void StoreTransaction::erase(StoreKey key) {
-  store_.add(*work_, Kind::erase, key, {}, kNoExpiry);
-}
+void StoreTransaction::erase(StoreKey key) { store_.add(*work_, Kind::erase, key, {}, kNoExpiry); }
 
 remote::Status run_transaction(
     Store& store, const std::function<TransactionAction(StoreTransaction& transaction)>& function,

@@ -56,7 +56,7 @@ struct TransactionWrite {
   bool is_large = false;
   std::size_t asked_for = 0;
   remote::SlabBlock block;
-  Place slot;             // that it has, or gets
+  Place slot;                     // that it has, or gets
   std::size_t bucket = SIZE_MAX;  // or the new bucket
   std::size_t bucket_slot = 0;
   std::uint64_t new_guard = 0;  // of the former entry
@@ -82,8 +82,8 @@ struct TransactionChain {
 /// An indirect header that a chain gets.
 struct TransactionBucket {
   std::size_t chain = 0;
-  Place link;                        // that will lead to it, unless `before` does
-  std::size_t before = SIZE_MAX;     // the new bucket whose link leads to it
+  Place link;                     // that will lead to it, unless `before` does
+  std::size_t before = SIZE_MAX;  // the new bucket whose link leads to it
   bool has_block = false;
   bool is_linked = false;
   std::size_t asked_for = 0;

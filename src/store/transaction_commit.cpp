@@ -37,8 +37,11 @@ bool State::plan(TransactionWork& work) noexcept {
     }
     if (chain.last_bucket == SIZE_MAX || work.buckets[chain.last_bucket].used == kSlots) {
       const std::size_t before = std::exchange(chain.last_bucket, work.buckets.size());
-      work.buckets.push_back({.chain = write->chain, .link = held.last_link, .before = before,
-                              .block = {}, .image = {}});
+      work.buckets.push_back({.chain = write->chain,
+                              .link = held.last_link,
+                              .before = before,
+                              .block = {},
+                              .image = {}});
     }
     write->bucket = chain.last_bucket;
     write->bucket_slot = work.buckets[chain.last_bucket].used++;
@@ -48,8 +51,8 @@ bool State::plan(TransactionWork& work) noexcept {
 }
 
 /// A block of the home's memory: whether it is there. It never will be if the status is set.
-bool State::find_block(Rank home, remote::SlabPool& pool, std::size_t bytes,
-                       std::size_t& asked_for, remote::SlabBlock& block, Status& why) noexcept {
+bool State::find_block(Rank home, remote::SlabPool& pool, std::size_t bytes, std::size_t& asked_for,
+                       remote::SlabBlock& block, Status& why) noexcept {
   const bool is_full = asked_for == bytes && pool.full(home, bytes);
   const auto found = is_full ? pool.allocate_held(home, bytes) : pool.allocate(home, bytes);
   asked_for = bytes;
@@ -102,9 +105,8 @@ void State::build(TransactionWork& work) noexcept {
   for (std::size_t i = work.buckets.size(); i-- > 0;) {
     TransactionBucket& bucket = work.buckets[i];
     TransactionShare& share = share_of(work, work.chains[bucket.chain].home);
-    bucket.word = slot_word::make(SlotType::header, 0,
-                                  {false, bucket.block.size_class, bucket.block.offset},
-                                  sizeof(Bucket));
+    bucket.word = slot_word::make(
+        SlotType::header, 0, {false, bucket.block.size_class, bucket.block.offset}, sizeof(Bucket));
     if (bucket.before != SIZE_MAX) work.buckets[bucket.before].image.link = bucket.word;
     share.prepare.push_back(dunlin::put(share.home, small->region(), bucket.block.offset,
                                         &bucket.image, sizeof(Bucket)));
@@ -182,8 +184,8 @@ void State::build_share(TransactionWork& work, TransactionShare& share, std::siz
   for (TransactionBucket& bucket : work.buckets) {
     const TransactionChain& chain = work.chains[bucket.chain];
     if (chain.home != share.home || bucket.before != SIZE_MAX) continue;
-    share.apply.push_back(write(share.home, region_of(bucket.link), bucket.link.offset,
-                                &bucket.word, kWordBytes));
+    share.apply.push_back(
+        write(share.home, region_of(bucket.link), bucket.link.offset, &bucket.word, kWordBytes));
   }
   if (share.keys_added != 0)
     share.apply.push_back(fetch_add(share.home, index.id(), kKeysAt, share.keys_added, nullptr));
@@ -266,8 +268,8 @@ bool State::post_shares(TransactionWork& work) noexcept {
     if (share.is_lost || share.posted == batch.size()) continue;
     if (share.posted == 0)
       for (std::size_t j = 0; j < batch.size(); ++j)
-        batch[j] = batch[j].notify(share.done,
-                                   j + 1 == batch.size() ? Notify::remotely : Notify::locally);
+        batch[j] =
+            batch[j].notify(share.done, j + 1 == batch.size() ? Notify::remotely : Notify::locally);
     const Posted posted = fabric.post(std::span(batch).subspan(share.posted));
     share.posted += posted.accepted;
     if (posted.all()) continue;
@@ -294,9 +296,9 @@ bool State::shares_ended(TransactionWork& work) noexcept {
 
 bool State::prepared(TransactionWork& work) noexcept {
   if (!shares_ended(work)) return false;
-  const bool is_lost = std::any_of(work.shares.begin(),
-                                   work.shares.begin() + static_cast<std::ptrdiff_t>(work.used_shares),
-                                   [](const auto& share) { return share->is_lost; });
+  const bool is_lost = std::any_of(
+      work.shares.begin(), work.shares.begin() + static_cast<std::ptrdiff_t>(work.used_shares),
+      [](const auto& share) { return share->is_lost; });
   for (TransactionWrite* const one : work.order) one->is_linked = one->has_block;
   for (TransactionBucket& bucket : work.buckets) bucket.is_linked = true;
   if (work.used_shares == 1) {
@@ -390,8 +392,8 @@ bool State::rolled_back(TransactionWork& work) noexcept {
   };
   for (TransactionWrite* const write : work.order) {
     if (write->has_block)
-      give_back(write->is_large ? *large : *small,
-                write->is_large ? large_to_free : small_to_free, write->block, write->is_linked);
+      give_back(write->is_large ? *large : *small, write->is_large ? large_to_free : small_to_free,
+                write->block, write->is_linked);
     write->has_block = false;
   }
   for (TransactionBucket& bucket : work.buckets) {

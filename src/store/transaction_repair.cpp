@@ -89,8 +89,8 @@ void State::redo_item(const TransactionItem& item) noexcept {
   if (item.former_word != 0) {
     const Location location = slot_word::location_of(item.former_word);
     std::byte* const entry = own_entry(location);
-    if (entry != nullptr && incarnation_of(memory::load(word_at(entry))) ==
-                                incarnation_of(item.former_guard))
+    if (entry != nullptr &&
+        incarnation_of(memory::load(word_at(entry))) == incarnation_of(item.former_guard))
       memory::store(word_at(entry), item.former_guard);
     // Its block is free once the slot has been switched. If the writer has done that, it may have
     // freed it, too.

@@ -18,9 +18,10 @@
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
 
-/// SmallBank in the simulator: tellers move money between a few accounts by transactions, while some
-/// of them die, and sometimes a home with them. An auditor looks at all accounts by transactions,
-/// too: what the accounts of the homes that are left hold is what the transfers say, whole ones.
+/// SmallBank in the simulator: tellers move money between a few accounts by transactions, while
+/// some of them die, and sometimes a home with them. An auditor looks at all accounts by
+/// transactions, too: what the accounts of the homes that are left hold is what the transfers say,
+/// whole ones.
 namespace dunlin {
 namespace {
 
@@ -151,8 +152,7 @@ struct Bank {
     if (gone[rank]) return;
     gone[rank] = true;
     ++seen.deaths;
-    if (below(2) == 0)
-      world.run_until([&] { return tellers[rank]->under_way; }, 50'000);
+    if (below(2) == 0) world.run_until([&] { return tellers[rank]->under_way; }, 50'000);
     world.run_for(below(30'000));
     world.crash(rank);
     if (below(4) == 0 && below(2) == 0) {  // a home at the same moment
@@ -215,8 +215,7 @@ struct Bank {
     if (has_all) {
       EXPECT_EQ(sum, kBankAccounts * kBankStart) << "STO-7, STO-8";
     }
-    if (!left.empty())
-      histories.transaction(99, reads, "", begin, ++events);
+    if (!left.empty()) histories.transaction(99, reads, "", begin, ++events);
   }
 
   static bool all_finished(const std::vector<StoreOperation*>& gets) {
