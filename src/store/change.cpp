@@ -17,8 +17,6 @@ namespace {
 
 /// A block stays with its entry while it is at most so many times as large as it need be.
 constexpr std::size_t kMostWaste = 4;
-/// A time to live that is longer is forever.
-constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
 
 }  // namespace
 

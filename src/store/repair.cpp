@@ -11,14 +11,6 @@
 /// which is given back last.
 namespace dunlin::store {
 
-namespace {
-
-[[nodiscard]] std::uint64_t& word_at(std::byte* at) noexcept {
-  return *reinterpret_cast<std::uint64_t*>(at);
-}
-
-}  // namespace
-
 void State::members_changed() {
   memory::store(word_at(index.memory().data() + kGenerationAt), progress.generation());
   for (std::uint64_t number = 0; number < main_headers; ++number) {

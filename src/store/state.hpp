@@ -21,6 +21,11 @@
 
 namespace dunlin::store {
 
+/// A word of the own memory, for dunlin/fabric/memory.hpp.
+[[nodiscard]] inline std::uint64_t& word_at(std::byte* at) noexcept {
+  return *reinterpret_cast<std::uint64_t*>(at);
+}
+
 struct State final : remote::Part {
   State(std::unique_ptr<remote::Progress> own, remote::Progress& progress, StoreOptions options);
   ~State() override;

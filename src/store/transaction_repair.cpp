@@ -11,14 +11,6 @@
 /// say; else none has done anything yet, and the locks are given back.
 namespace dunlin::store {
 
-namespace {
-
-[[nodiscard]] std::uint64_t& word_at(std::byte* at) noexcept {
-  return *reinterpret_cast<std::uint64_t*>(at);
-}
-
-}  // namespace
-
 /// The record for that lock word, whole.
 std::optional<std::size_t> State::record_of(std::uint64_t lock, Image& record) noexcept {
   const Rank owner = lock_word::owner_of(lock);

@@ -22,6 +22,8 @@ namespace dunlin::store {
 inline constexpr int kStepsAtOnce = 4096;
 /// Attempts at an entry that is being written before the next ones rest.
 inline constexpr std::uint32_t kTriesAtOnce = 32;
+/// A time to live that is longer is forever.
+inline constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
 /// No chain is as long; a peer could write a circle.
 inline constexpr std::uint32_t kMostBuckets = 1U << 16;
 
