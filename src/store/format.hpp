@@ -246,5 +246,10 @@ inline constexpr std::size_t kRecordBytesOfRank =
 [[nodiscard]] constexpr std::uint64_t transaction_at(Rank by, std::size_t record) noexcept {
   return redo_at(by, kRedoRecords) + record * kTransactionBytes;
 }
+static_assert(kTransactionBytes == 832 && kRecordBytesOfRank == 11520 &&
+                  transaction_at(2, 1) == 32064 &&
+                  state_word(5, TransactionState::prepared) == 0x15 &&
+                  state_word(5, TransactionState::committed) == 0x16,
+              "docs/formats/store.md");
 
 }  // namespace dunlin::store
