@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "store/mortals.hpp"
+#include "support/rounds.hpp"
 
 /// Transactions whose writer dies, at each moment of the commit.
 namespace dunlin {
@@ -11,6 +12,9 @@ namespace {
 
 using remote::Status;
 using test::Mortals;
+
+/// Between the moments; a sanitizer sees fewer of them.
+constexpr std::uint64_t kStep = 4'000 / test::rounds(4);
 
 struct CutOffCounts {
   std::uint64_t completed = 0, undone = 0, repaired = 0;
@@ -78,7 +82,7 @@ void check_all_moments(std::uint32_t homes, bool with_home) {
   CutOffCounts counts;
   for (const sim::Profile& profile : {Mortals::network(), Mortals::shuffling()})
     for (std::uint64_t moment = 0; moment < 160'000 && !testing::Test::HasFailure();
-         moment += 1'000)
+         moment += kStep)
       check_cut_off(profile, homes, moment, with_home, counts);
   EXPECT_GT(counts.completed, 0U);
   EXPECT_GT(counts.undone, 0U);
