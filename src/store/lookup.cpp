@@ -76,7 +76,8 @@ bool State::bucket_read(StoreOperation& op) noexcept {
     if (place.word == 0) {
       if (!work.has_vacant) work.vacant = place;
       work.has_vacant = true;
-      if (work.vacant_count < work.vacants.size()) work.vacants[work.vacant_count++] = place;
+      if (work.kind == Kind::hold && work.vacant_count < work.vacants.size())
+        work.vacants[work.vacant_count++] = place;
     } else if (bucket.slots[i].hash == work.hash) {
       work.places[work.candidates++] = place;
     }
