@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -179,6 +180,21 @@ TEST_P(Transactions, ThatAreGivenUpHappenAsAWholeOrNot) {
     put(2, "one", value);
     put(2, "two", value);
   }
+}
+
+TEST_P(Transactions, MoreThanAMemberHasRecordsWaitForOneAnother) {
+  start(2);
+  constexpr std::uint64_t kMany = 12;
+  std::vector<std::unique_ptr<StoreTransaction>> all;
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    all.push_back(std::make_unique<StoreTransaction>(at(0)));
+    all.back()->put("shared", std::to_string(i));
+    for (std::uint64_t key = 0; key < 4; ++key) all.back()->put(i * 10 + key, std::to_string(i));
+    all.back()->commit();
+  }
+  for (const auto& transaction : all)
+    EXPECT_EQ(remote::describe(cluster->end_of(*transaction)), "done");
+  EXPECT_EQ(count(1), 4 * kMany + 1);
 }
 
 /// All members move money, at once, between accounts that are here and there.
