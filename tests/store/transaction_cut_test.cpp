@@ -14,7 +14,7 @@ using remote::Status;
 using test::Mortals;
 
 /// Between the moments; a sanitizer sees fewer of them.
-constexpr std::uint64_t kStep = 4'000 / test::rounds(4);
+constexpr std::uint64_t kStep = test::kSanitized ? 4'000 : 1'000;
 
 struct CutOffCounts {
   std::uint64_t completed = 0, undone = 0, repaired = 0;
@@ -80,10 +80,12 @@ void check_cut_off(const sim::Profile& profile, std::uint32_t homes, std::uint64
 
 void check_all_moments(std::uint32_t homes, bool with_home) {
   CutOffCounts counts;
-  for (const sim::Profile& profile : {Mortals::network(), Mortals::shuffling()})
+  for (const sim::Profile& profile : {Mortals::shuffling(), Mortals::network()}) {
+    if (test::kSanitized && counts.undone > 0) break;  // one network is enough for it
     for (std::uint64_t moment = 0; moment < 160'000 && !testing::Test::HasFailure();
          moment += kStep)
       check_cut_off(profile, homes, moment, with_home, counts);
+  }
   EXPECT_GT(counts.completed, 0U);
   EXPECT_GT(counts.undone, 0U);
   EXPECT_GT(counts.repaired, 0U);
