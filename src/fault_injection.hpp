@@ -67,7 +67,10 @@ enum class FaultInjection : std::uint8_t {
   dead_is_not_marked,
   redo_is_left_out,
   dead_lock_stays,
-  given_up_lock_stays
+  given_up_lock_stays,
+  transaction_is_not_validated,
+  transaction_record_is_left_out,
+  transaction_asks_nobody
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

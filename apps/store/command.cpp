@@ -75,7 +75,7 @@ void add_serve(CLI::App& store) {
       ->capture_default_str();
   command
       ->add_option("--most-members", options->most_members,
-                   "That ever come, founders included; the same for all members. Each takes 8 KB\n"
+                   "That ever come, founders included; the same for all members. Each takes 12 KB\n"
                    "of memory at each founder")
       ->check(number_between(1, kMaxMembers, "members"))
       ->type_name("N")

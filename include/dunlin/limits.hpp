@@ -80,6 +80,8 @@ inline constexpr std::size_t kMaxAttachedTransferBytes = std::size_t{1} << 24;
 inline constexpr std::size_t kMaxStoreKeyBytes = 255;
 inline constexpr std::size_t kMaxStoreValueBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxStoreNameBytes = 40;                // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxTransactionWrites = 16;             // keys that one changes
+inline constexpr std::size_t kMaxTransactionReads = 64;              // gets of one
 inline constexpr std::size_t kMinStoreBytes = std::size_t{1} << 20;  // of a member that holds keys
 
 static_assert(kMaxMembers <= kMaxRanks);

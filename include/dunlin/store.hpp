@@ -13,6 +13,7 @@
 #include <dunlin/store/key.hpp>
 #include <dunlin/store/operation.hpp>
 #include <dunlin/store/scan.hpp>
+#include <dunlin/store/transaction.hpp>
 
 /// A Store is a key-value store in the memory of the members of a fabric. Each member contributes
 /// memory, a hash assigns each key to one member, and all members read and change all keys by
@@ -33,6 +34,10 @@
 ///         once the death is agreed; and nobody waits for its lock any more.
 ///  STO-5  A call on a key whose member has failed ends with `lost`.
 ///  STO-6  A location that is cached is never trusted: the entry decides.
+///  STO-7  Transactions over several keys, and the calls that change one, are strictly serializable.
+///  STO-8  A transaction that was cut off by its member's death has happened at all homes that are
+///         left, or at none, once they have asked each other.
+///  STO-9  A commit that its caller has given up is completed, or has happened not at all.
 namespace dunlin {
 
 struct StoreOptions {
@@ -138,6 +143,7 @@ class Store {
  private:
   friend class StoreOperation;
   friend class StoreScan;
+  friend class StoreTransaction;
   std::unique_ptr<store::State> state_;
 };
 

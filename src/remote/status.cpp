@@ -53,6 +53,8 @@ std::string_view describe(Status status) noexcept {
              "whose";
     case Status::too_long:
       return "it has more bytes than its container was made for";
+    case Status::conflict:
+      return "another has changed what the transaction has read; try again";
   }
   return "ended in a way that has no name";
 }

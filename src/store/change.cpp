@@ -17,15 +17,13 @@ namespace {
 
 /// A block stays with its entry while it is at most so many times as large as it need be.
 constexpr std::size_t kMostWaste = 4;
-/// A time to live that is longer is forever.
-constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
 
 }  // namespace
 
 bool State::lock(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  work.lock_word = lock_word::make(fabric.rank(), ++serial);
+  if (work.kind != Kind::hold) work.lock_word = lock_word::make(fabric.rank(), ++serial);
   const bool done = post(op, work.home,
                          std::array{compare_swap(work.home, index.id(), work.main_offset + kLockAt,
                                                  0, work.lock_word, &work.before)
@@ -75,6 +73,8 @@ bool State::decide(StoreOperation& op) noexcept {
       return change(op, update.value);
     }
     case Kind::get:
+    case Kind::read:
+    case Kind::hold:
     case Kind::count:
       return end(op, Status::ok);
   }

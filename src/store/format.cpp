@@ -22,4 +22,9 @@ std::uint64_t checksum_of(const RedoHead& head, const std::byte* image) noexcept
   return XXH3_64bits_withSeed(image, head.bytes, head.word ^ head.bytes * 0x9e3779b97f4a7c15ULL);
 }
 
+std::uint64_t checksum_of(const TransactionHead& head, const std::byte* record) noexcept {
+  constexpr std::size_t kBegin = offsetof(TransactionHead, lock);
+  return XXH3_64bits(record + kBegin, sizeof head + head.items * sizeof(TransactionItem) - kBegin);
+}
+
 }  // namespace dunlin::store

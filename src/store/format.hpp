@@ -14,13 +14,15 @@ namespace dunlin::store {
 
 // --- the index: a header, and then the main headers ----------------------------------------------
 
-inline constexpr std::uint64_t kMagic = 0x31726f7453'6e6c44;  // "DlnStor1"
+inline constexpr std::uint64_t kMagic = 0x32726f7453'6e6c44;  // "DlnStor2"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
 inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers follow
 inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
 inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_add
 inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
 inline constexpr std::uint64_t kClockAt = 128;      // the home's clock, as it was a moment ago
+inline constexpr std::uint64_t kGenerationAt =
+    136;  // of the members that the home has been told of
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;
@@ -63,6 +65,7 @@ namespace lock_word {
 [[nodiscard]] constexpr Rank owner_of(std::uint64_t word) noexcept {
   return static_cast<Rank>((word & 0xfff) - 1);
 }
+[[nodiscard]] constexpr std::uint64_t serial_of(std::uint64_t word) noexcept { return word >> 12; }
 static_assert(make(2, 5) == 0x5003);
 }  // namespace lock_word
 
@@ -197,9 +200,56 @@ struct RedoHead {
 };
 static_assert(sizeof(RedoHead) == 24);
 inline constexpr std::size_t kMostInPlace = kRedoBytes - sizeof(RedoHead);
-[[nodiscard]] constexpr std::uint64_t redo_at(Rank by, std::size_t record) noexcept {
-  return (std::uint64_t{by} * kRedoRecords + record) * kRedoBytes;
-}
 [[nodiscard]] std::uint64_t checksum_of(const RedoHead& head, const std::byte* image) noexcept;
+
+// --- records of transactions: which slots one is to change ---------------------------------------
+
+enum class TransactionState : std::uint8_t { none, prepared, committed };
+
+struct TransactionHead {
+  std::uint64_t state = 0;     // serial << 2 | state; written after all the rest
+  std::uint64_t checksum = 0;  // of the rest
+  std::uint64_t lock = 0;      // the word in its chains
+  std::uint32_t items = 0;
+  std::uint32_t homes = 0;
+  std::array<std::uint16_t, kMaxTransactionWrites> ranks{};  // of the homes
+};
+/// A slot, or a link, that is to change.
+struct TransactionItem {
+  std::uint64_t chain = 0;  // its main header's offset
+  std::uint64_t at = 0;     // offset << 1, and 1: of an indirect header; 0: nothing changes
+  std::uint64_t hash = 0;
+  std::uint64_t word = 0;  // of the slot then; 0: the key is erased. Or the link's
+  std::uint64_t former_word = 0;
+  std::uint64_t former_guard = 0;  // that the former entry gets
+};
+static_assert(sizeof(TransactionHead) == 64 && sizeof(TransactionItem) == 48);
+inline constexpr std::size_t kTransactionRecords = 4;  // of each member, at each home
+inline constexpr std::size_t kTransactionBytes =
+    sizeof(TransactionHead) + kMaxTransactionWrites * sizeof(TransactionItem);
+static_assert(kTransactionBytes % kCacheLineBytes == 0);
+[[nodiscard]] constexpr std::uint64_t state_word(std::uint64_t serial,
+                                                 TransactionState state) noexcept {
+  return serial << 2 | static_cast<std::uint64_t>(state);
+}
+/// Of `record`, which begins with its head.
+[[nodiscard]] std::uint64_t checksum_of(const TransactionHead& head,
+                                        const std::byte* record) noexcept;
+
+// --- where the records of both kinds are ---------------------------------------------------------
+
+inline constexpr std::size_t kRecordBytesOfRank =
+    kRedoRecords * kRedoBytes + kTransactionRecords * kTransactionBytes;
+[[nodiscard]] constexpr std::uint64_t redo_at(Rank by, std::size_t record) noexcept {
+  return std::uint64_t{by} * kRecordBytesOfRank + record * kRedoBytes;
+}
+[[nodiscard]] constexpr std::uint64_t transaction_at(Rank by, std::size_t record) noexcept {
+  return redo_at(by, kRedoRecords) + record * kTransactionBytes;
+}
+static_assert(kTransactionBytes == 832 && kRecordBytesOfRank == 11520 &&
+                  transaction_at(2, 1) == 32064 &&
+                  state_word(5, TransactionState::prepared) == 0x15 &&
+                  state_word(5, TransactionState::committed) == 0x16,
+              "docs/formats/store.md");
 
 }  // namespace dunlin::store

@@ -12,10 +12,10 @@ using remote::Status;
 
 namespace {
 
-[[nodiscard]] bool changes(Kind kind) noexcept { return kind != Kind::get; }
+[[nodiscard]] bool changes(Kind kind) noexcept { return kind != Kind::get && kind != Kind::read; }
 /// Whether the call needs the value that it finds.
 [[nodiscard]] bool needs_value(Kind kind) noexcept {
-  return kind != Kind::put && kind != Kind::erase && kind != Kind::reap;
+  return kind != Kind::put && kind != Kind::erase && kind != Kind::reap && kind != Kind::hold;
 }
 
 }  // namespace
@@ -26,12 +26,15 @@ void State::begin_lookup(Work& work) noexcept {
   work.bucket = {.offset = work.main_offset};
   work.present = work.has_vacant = work.from_cache = false;
   work.buckets = 0;
+  work.vacant_count = 0;
+  work.former_version = work.chain_version;
   work.read_bytes = 0;
   if (changes(work.kind)) {
     work.stage = work.locked ? Stage::bucket : Stage::lock;
     return;
   }
   work.stage = Stage::bucket;
+  if (work.kind == Kind::read) return;
   const std::uint64_t cached = work.tries == 0 ? cache.find(work.hash) : 0;
   if (cached == 0) {
     ++seen.cache_misses;
@@ -73,6 +76,8 @@ bool State::bucket_read(StoreOperation& op) noexcept {
     if (place.word == 0) {
       if (!work.has_vacant) work.vacant = place;
       work.has_vacant = true;
+      if (work.kind == Kind::hold && work.vacant_count < work.vacants.size())
+        work.vacants[work.vacant_count++] = place;
     } else if (bucket.slots[i].hash == work.hash) {
       work.places[work.candidates++] = place;
     }
@@ -197,7 +202,11 @@ bool State::is_found(StoreOperation& op) noexcept {
 }
 
 bool State::is_absent(StoreOperation& op) noexcept {
-  if (changes(op.work_->kind)) return decide(op);
+  Work& work = *op.work_;
+  if (changes(work.kind)) return decide(op);
+  // A slot may have been looked at before the version of its chain was: absent is what is absent
+  // from all slots after a version that has not changed since (STO-7).
+  if (work.kind == Kind::read && work.former_version != work.chain_version) return look_again(op);
   return end(op, Status::ok);
 }
 

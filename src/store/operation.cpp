@@ -26,6 +26,13 @@ namespace store {
 void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
                   std::uint64_t ttl_ns, std::uint64_t expected_version,
                   StoreUpdater updater) noexcept {
+  prepare(op, kind, key, value, ttl_ns, expected_version, std::move(updater));
+  op.start();
+}
+
+void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
+                    std::uint64_t ttl_ns, std::uint64_t expected_version,
+                    StoreUpdater updater) noexcept {
   op.abandon();
   if (op.work_ == nullptr) op.work_ = take_work();
   op.found_ = op.changed_ = false;
@@ -49,10 +56,11 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
   work.tries = 0;
   work.rest = {};
   work.asked_for = 0;
+  work.chain_version = UINT64_MAX;  // none has been seen
   work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
   if (work.key_bytes > 0) std::memcpy(work.key.data(), bytes.data(), work.key_bytes);
   work.value_bytes = std::min(value.size(), kMaxStoreValueBytes);
-  if (kind != Kind::get && kind != Kind::count) {
+  if (kind != Kind::get && kind != Kind::read && kind != Kind::count) {
     work.out.reserve(entry_bytes(work.key_bytes, work.value_bytes));
     std::byte* const to = work.out.data() + kEntryHeadBytes + work.key_bytes;
     if (work.value_bytes > 0) std::memcpy(to, value.data(), work.value_bytes);
@@ -62,9 +70,8 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
   work.stage = kind == Kind::count ? Stage::count : Stage::attach;
   const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (too_large) work.end_status = Status::out_of_range;
-  if (kind == Kind::get) ++seen.gets;
-  if (kind != Kind::get && kind != Kind::count) ++seen.changes;
-  op.start();
+  if (kind == Kind::get || kind == Kind::read) ++seen.gets;
+  if (kind != Kind::get && kind != Kind::read && kind != Kind::count) ++seen.changes;
 }
 
 void State::advance(StoreOperation& op) noexcept {

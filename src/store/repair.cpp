@@ -11,20 +11,17 @@
 /// which is given back last.
 namespace dunlin::store {
 
-namespace {
-
-[[nodiscard]] std::uint64_t& word_at(std::byte* at) noexcept {
-  return *reinterpret_cast<std::uint64_t*>(at);
-}
-
-}  // namespace
-
 void State::members_changed() {
+  memory::store(word_at(index.memory().data() + kGenerationAt), progress.generation());
   for (std::uint64_t number = 0; number < main_headers; ++number) {
     const std::uint64_t at = main_header_at(number);
     const std::uint64_t lock = memory::load(word_at(index.memory().data() + at + kLockAt));
     if (lock == 0 || progress.contains(lock_word::owner_of(lock))) continue;
-    if (!is_injected(FaultInjection::dead_lock_stays)) repair_chain(at);
+    if (is_injected(FaultInjection::dead_lock_stays)) continue;
+    const Fate fate = fate_of(lock);
+    if (fate == Fate::unknown) continue;  // for now
+    if (fate == Fate::done) redo_transaction(lock, at);
+    repair_chain(at);
   }
 }
 

@@ -83,12 +83,14 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       fabric.allocate({.name = "store:" + options.name,
                        .bytes = index_bytes,
                        .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members,
-                       .layout_text = "store 1\nhomes " + std::to_string(members) + "\nmembers " +
+                       .layout_text = "store 2\nhomes " + std::to_string(members) + "\nmembers " +
                                       std::to_string(progress.capacity())});
   std::byte* const header = index.memory().data();
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kMainHeadersAt, &main_headers, sizeof main_headers);
   std::memcpy(header + kRanksAt, &ranks, sizeof ranks);
+  const std::uint64_t generation = progress.generation();
+  std::memcpy(header + kGenerationAt, &generation, sizeof generation);
   std::memcpy(header, &magic, sizeof magic);
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.region != index.id() || event.peer >= homes.size()) return;
@@ -105,10 +107,17 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
 /// What its operations had begun is completed, as far as that can be done now.
 State::~State() {
   reaper.reset();
-  for (int polls = 0; polls < kPollsAtEnd && !(unfinished.empty() && mends.empty()); ++polls) {
+  const auto all_done = [&] {
+    return unfinished.empty() && unfinished_transactions.empty() && mends.empty();
+  };
+  for (int polls = 0; polls < kPollsAtEnd && !all_done(); ++polls) {
     finish();
     if (fabric.poll() == 0 && fabric.in_handler()) break;
   }
+  for (const auto& work : unfinished_transactions) drop(*work);
+  for (const auto& inquiry : inquiries) fabric.abandon(inquiry->done);
+  unfinished_transactions.clear();
+  spare_transactions.clear();
   for (const auto& work : unfinished) fabric.abandon(work->done);
   progress.remove(*this);
 }
@@ -203,7 +212,7 @@ void State::release_record(Work& work) noexcept {
 
 /// Posts what callers have left behind; returns how much.
 std::size_t State::finish() {
-  std::size_t done = 0;
+  std::size_t done = finish_transactions();
   const auto refused = [&](Rank home, Refusal refusal) {
     return refusal == Refusal::none || fault(home) != Status::ok ||
            (refusal != Refusal::queue_full && refusal != Refusal::not_connected);
@@ -235,14 +244,17 @@ std::size_t State::finish() {
   }
   for (const auto& [queue, pool] :
        {std::pair{&small_to_free, small.get()}, {&large_to_free, large.get()}})
-    while (!queue->empty() && fabric.post(pool->free(queue->front())).all()) queue->pop_front();
+    while (!queue->empty() &&
+           refused(queue->front().home, fabric.post(pool->free(queue->front())).refusal))
+      queue->pop_front();
   return done;
 }
 
 std::size_t State::poll_part() {
-  const std::size_t done = finish();
-  if (!unfinished.empty() || !mends.empty()) look_again_soon();
+  std::size_t done = finish();
+  if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
   if (!is_home) return done;
+  done += inquire();
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now < next_duty_ns) return done;

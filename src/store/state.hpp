@@ -16,9 +16,15 @@
 #include "store/cache.hpp"
 #include "store/format.hpp"
 #include "store/scan_work.hpp"
+#include "store/transaction.hpp"
 #include "store/work.hpp"
 
 namespace dunlin::store {
+
+/// A word of the own memory, for dunlin/fabric/memory.hpp.
+[[nodiscard]] inline std::uint64_t& word_at(std::byte* at) noexcept {
+  return *reinterpret_cast<std::uint64_t*>(at);
+}
 
 struct State final : remote::Part {
   State(std::unique_ptr<remote::Progress> own, remote::Progress& progress, StoreOptions options);
@@ -27,6 +33,9 @@ struct State final : remote::Part {
   // --- operations: operation.cpp, lookup.cpp, change.cpp -----------------------------------------
   void begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
              std::uint64_t ttl_ns, std::uint64_t expected_version, StoreUpdater updater) noexcept;
+  /// The same without the start.
+  void prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
+               std::uint64_t ttl_ns, std::uint64_t expected_version, StoreUpdater updater) noexcept;
   void advance(StoreOperation& op) noexcept;
   void clean_up(StoreOperation& op) noexcept;
   /// One step; whether the next can follow at once.
@@ -70,6 +79,47 @@ struct State final : remote::Part {
   [[nodiscard]] bool commit(StoreOperation& op) noexcept;
   [[nodiscard]] bool committed(StoreOperation& op) noexcept;
 
+  // --- transactions: transaction.cpp, transaction_commit.cpp -------------------------------------
+  [[nodiscard]] std::unique_ptr<TransactionWork> take_transaction();
+  void give_back(std::unique_ptr<TransactionWork> work) noexcept;
+  void clear(TransactionWork& work) noexcept;
+  [[nodiscard]] StoreOperation& get(TransactionWork& work, StoreKey key);
+  [[nodiscard]] static TransactionWrite* find(TransactionWork& work, StoreKey key) noexcept;
+  void add(TransactionWork& work, Kind kind, StoreKey key, std::span<const std::byte> value,
+           std::uint64_t ttl_ns);
+  void advance(StoreTransaction& transaction) noexcept;
+  void clean_up(StoreTransaction& transaction) noexcept;
+  [[nodiscard]] bool step(TransactionWork& work) noexcept;
+  [[nodiscard]] bool gets_ended(TransactionWork& work) noexcept;
+  [[nodiscard]] bool take_record(TransactionWork& work) noexcept;
+  [[nodiscard]] bool hold(TransactionWork& work) noexcept;
+  [[nodiscard]] bool validate(TransactionWork& work) noexcept;
+  [[nodiscard]] bool validated(TransactionWork& work) noexcept;
+  [[nodiscard]] static bool plan(TransactionWork& work) noexcept;
+  [[nodiscard]] bool room(TransactionWork& work) noexcept;
+  [[nodiscard]] static bool find_block(Rank home, remote::SlabPool& pool, std::size_t bytes,
+                                       std::size_t& asked_for, remote::SlabBlock& block,
+                                       remote::Status& why) noexcept;
+  void build(TransactionWork& work) noexcept;
+  static TransactionShare& share_of(TransactionWork& work, Rank home);
+  void build_entry(TransactionWork& work, TransactionWrite& write, TransactionShare& share);
+  void build_share(TransactionWork& work, TransactionShare& share, std::size_t number);
+  [[nodiscard]] TransactionItem build_change(TransactionWork& work, TransactionWrite& one,
+                                             TransactionShare& share);
+  [[nodiscard]] bool post_shares(TransactionWork& work) noexcept;
+  [[nodiscard]] static bool shares_ended(TransactionWork& work) noexcept;
+  [[nodiscard]] bool prepared(TransactionWork& work) noexcept;
+  [[nodiscard]] bool decide(TransactionWork& work) noexcept;
+  [[nodiscard]] static bool decided(TransactionWork& work) noexcept;
+  [[nodiscard]] bool in_doubt(TransactionWork& work) noexcept;
+  [[nodiscard]] bool applied(TransactionWork& work) noexcept;
+  bool fail(TransactionWork& work, remote::Status status) noexcept;
+  void undo(TransactionWork& work) noexcept;
+  bool rolled_back(TransactionWork& work) noexcept;
+  void release_record(TransactionWork& work) noexcept;
+  void drop(TransactionWork& work) noexcept;
+  std::size_t finish_transactions();
+
   // --- places ------------------------------------------------------------------------------------
   [[nodiscard]] remote::Status fault(Rank rank) const noexcept;
   [[nodiscard]] remote::SlabPool& pool_of(const Location& location) noexcept {
@@ -102,6 +152,14 @@ struct State final : remote::Part {
   [[nodiscard]] const std::byte* redo_of(Rank owner, std::uint64_t word, const EntryHead& head,
                                          Image& image, std::size_t& bytes) noexcept;
   void free_later(const Location& location);
+  // transaction_repair.cpp
+  enum class Fate : std::uint8_t { not_done, done, unknown };
+  [[nodiscard]] Fate fate_of(std::uint64_t lock);
+  [[nodiscard]] std::optional<std::size_t> record_of(std::uint64_t lock, Image& record) noexcept;
+  void redo_transaction(std::uint64_t lock, std::uint64_t main_offset) noexcept;
+  void redo_item(const TransactionItem& item) noexcept;
+  std::size_t inquire();
+  void ask(TransactionInquiry& inquiry) noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
   void for_each_local(const std::function<void(const StoreEntry& entry)>& see);
   void see_bucket(const std::byte* main, const std::byte* bucket,
@@ -172,6 +230,10 @@ struct State final : remote::Part {
   std::deque<Mend> mends;
   std::deque<remote::SlabBlock> small_to_free;
   std::deque<remote::SlabBlock> large_to_free;
+  std::uint32_t transaction_records = 0;  // in use, a bit for each
+  std::vector<std::unique_ptr<TransactionWork>> spare_transactions;
+  std::vector<std::unique_ptr<TransactionWork>> unfinished_transactions;
+  std::vector<std::unique_ptr<TransactionInquiry>> inquiries;
   std::unique_ptr<StoreOperation> reaper;
   Store* store = nullptr;
   std::uint64_t next_duty_ns = 0;

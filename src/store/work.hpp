@@ -22,6 +22,8 @@ namespace dunlin::store {
 inline constexpr int kStepsAtOnce = 4096;
 /// Attempts at an entry that is being written before the next ones rest.
 inline constexpr std::uint32_t kTriesAtOnce = 32;
+/// A time to live that is longer is forever.
+inline constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
 /// No chain is as long; a peer could write a circle.
 inline constexpr std::uint32_t kMostBuckets = 1U << 16;
 
@@ -35,7 +37,9 @@ enum class Kind : std::uint8_t {
   update,
   expire,
   count,
-  reap  // erase, if it has expired
+  reap,  // erase, if it has expired
+  read,  // get, for a transaction: with the version of the chain
+  hold   // for a transaction: locks the chain, and finds the key and a vacant slot
 };
 
 enum class Stage : std::uint8_t {
@@ -129,11 +133,14 @@ struct Work {
   std::uint64_t next_link = 0;
   Place last_link;
   std::uint64_t chain_version = 0;
+  std::uint64_t former_version = 0;  // of the chain, when it was gone through before
   std::uint32_t buckets = 0;
   std::uint32_t tries = 0;
   Rest rest;
   std::array<Place, kSlots> places{};
   Place vacant;
+  std::array<Place, kMaxTransactionWrites> vacants{};  // hold: of the chain
+  std::uint8_t vacant_count = 0;
   Place slot;
   std::size_t read_bytes = 0;
   EntryHead head;  // of the key's entry

@@ -38,9 +38,10 @@ if(NOT DUNLIN_SANITIZE)
   target_link_libraries(segments_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
   set_target_properties(segments_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
 
-  # Those of the store (tests/store/seeds_test.cpp and death_test.cpp): each is found.
+  # Those of the store (tests/store/seeds_test.cpp, death_test.cpp and transaction_death_test.cpp): each is found.
   file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp)
-  add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp ${of_store})
+  add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp
+                 store/transaction_death_test.cpp store/transaction_cut_test.cpp ${of_store})
   target_compile_definitions(stores_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(stores_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(stores_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
@@ -49,6 +50,10 @@ if(NOT DUNLIN_SANITIZE)
                 entry_after_slot moved_is_not_marked dead_is_not_marked redo_is_left_out dead_lock_stays given_up_lock_stays)
     add_test(NAME fault_injection.store.${fault}
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreInSimulator.*:StoreDeath.AChange*)
+    set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
+  endforeach()
+  foreach(fault transaction_is_not_validated transaction_record_is_left_out transaction_asks_nobody)
+    add_test(NAME fault_injection.store.${fault} COMMAND stores_with_fault ${fault} --gtest_filter=StoreBank.*:StoreTransactionDeath.*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
   endforeach()
 endif()

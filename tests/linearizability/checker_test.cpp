@@ -107,11 +107,42 @@ TEST_F(Checker, LooksAtEachKeyOfAMapAlone) {
   EXPECT_EQ(verdict.text.find(" b "), std::string::npos) << verdict.text;
 }
 
+TEST_F(Checker, LooksAtAllKeysOfATransactionAtOnce) {
+  histories.begin("good", Model::transactions);
+  histories.transaction(0, "", "a=1,b=1", 1, 2);
+  histories.transaction(0, "a=1", "b=2", 3, 8);
+  histories.transaction(1, "a=1,b=1,c=-", "", 4, 5);
+  histories.transaction(1, "a=1,b=2", "", 6, 7);
+  histories.begin("never", Model::transactions);
+  histories.transaction(0, "a=5", "a=6", 1, Histories::kNever);
+  histories.transaction(1, "a=-", "a=1", 2, 3);
+  histories.begin("late", Model::transactions);
+  histories.transaction(0, "a=1", "a=6,b=6", 1, Histories::kNever);
+  histories.transaction(1, "a=-", "a=1", 2, 3);
+  histories.transaction(1, "b=6", "", 4, 5);
+  const auto verdict = histories.check();
+  EXPECT_TRUE(verdict.linearizable) << verdict.text;
+  for (const bool of_one_key : {false, true}) {
+    Histories skewed;  // each has read what the other has written
+    skewed.begin("skew", Model::transactions);
+    skewed.transaction(0, "a=-", "b=1", 1, 4);
+    skewed.transaction(1, of_one_key ? "a=-" : "b=-", of_one_key ? "b=2" : "a=1", 2, 3);
+    EXPECT_EQ(skewed.check().linearizable, of_one_key);
+  }
+  Histories torn;
+  torn.begin("torn", Model::transactions);
+  torn.transaction(0, "", "a=1,b=1", 1, Histories::kNever);
+  torn.transaction(1, "a=1,b=-", "", 2, 3);
+  EXPECT_FALSE(torn.check().linearizable);
+}
+
 TEST_F(Checker, RefusesWhatIsNoHistory) {
   for (const char* const wrong :
        {"0 put x 1 1 2\n", "history one\n", "history one list\n", "history one map\n0 put x 1 2\n",
         "history one map\n0 get x 1 2 -\n", "history one map\n0 put x 1 2 1\n",
-        "history one map\n0 swap x 1 2 3\n", "history one map\nzero put x 1 2 3\n"}) {
+        "history one map\n0 swap x 1 2 3\n", "history one map\nzero put x 1 2 3\n",
+        "history one map\n0 transaction - x=1 2 3\n", "history one transactions\n0 put x 1 2 3\n",
+        "history one transactions\n0 transaction x y=1 2 3\n"}) {
     Histories some;
     some.append(wrong);
     EXPECT_THROW(static_cast<void>(some.check()), Error) << wrong;

@@ -12,74 +12,14 @@
 #include <dunlin/group_members.hpp>
 #include <dunlin/store.hpp>
 
-#include "store/stores.hpp"
+#include "store/mortals.hpp"
 
 /// Members that die in the middle of a change, at each moment of it.
 namespace dunlin {
 namespace {
 
 using remote::Status;
-
-class Mortals {
- public:
-  explicit Mortals(std::uint32_t members, std::uint32_t homes = 1,
-                   const sim::Profile& profile = network())
-      : world(profile, members, 1), nodes(members) {
-    StoreOptions options = test::small_store();
-    options.memory_bytes = kMinStoreBytes;
-    options.expected_keys = 8;
-    options.homes = homes;
-    for (Rank rank = 0; rank < members; ++rank) {
-      Node& node = nodes[rank];
-      node.group = std::make_unique<Group>(world.fabric(rank));
-      node.members = std::make_unique<GroupMembers>(*node.group);
-      node.progress = std::make_unique<remote::Progress>(world.fabric(rank), *node.members);
-      node.store = std::make_unique<Store>(*node.progress, options);
-      world.attach(rank, [&node] { return node.progress->poll(); });
-    }
-    world.run_for(1'000'000);
-  }
-  ~Mortals() {
-    for (Node& node : nodes) node.store.reset();
-  }
-  /// So slow that a write is under way for long.
-  static sim::Profile network() {
-    sim::Profile slow = sim::profile("ib100");
-    slow.bandwidth_bytes_per_ns = 0.1;
-    return slow;
-  }
-  /// Lines arrive in any order, too.
-  static sim::Profile shuffling() {
-    sim::Profile wild = network();
-    wild.ordered_placement = false;
-    wild.jitter = 0.9;
-    return wild;
-  }
-  Store& at(Rank rank) { return *nodes[rank].store; }
-  Status end_of(StoreOperation& operation) {
-    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000))
-        << "STO-4, STO-5: hangs";
-    return operation.status();
-  }
-  std::string get(Rank by, std::string_view key) {
-    auto op = at(by).get(key);
-    EXPECT_EQ(remote::describe(end_of(op)), "done");
-    return op.found() ? std::string(op.text()) : "-";
-  }
-  void put(Rank by, std::string_view key, std::string_view value) {
-    auto op = at(by).put(key, value);
-    EXPECT_EQ(remote::describe(end_of(op)), "done");
-  }
-
-  struct Node {
-    std::unique_ptr<Group> group;
-    std::unique_ptr<GroupMembers> members;
-    std::unique_ptr<remote::Progress> progress;
-    std::unique_ptr<Store> store;
-  };
-  sim::World world;
-  std::vector<Node> nodes;
-};
+using test::Mortals;
 
 struct CutOff {
   std::string name;

@@ -24,7 +24,24 @@ std::string Histories::why_not() {
 }
 
 void Histories::begin(std::string_view name, Model model) {
-  text_.append("history ").append(name).append(model == Model::map ? " map\n" : " register\n");
+  text_.append("history ").append(name);
+  switch (model) {
+    case Model::one_register:
+      text_.append(" register\n");
+      break;
+    case Model::map:
+      text_.append(" map\n");
+      break;
+    case Model::transactions:
+      text_.append(" transactions\n");
+      break;
+  }
+}
+
+void Histories::transaction(std::uint32_t client, std::string_view reads, std::string_view writes,
+                            std::uint64_t call, std::uint64_t end) {
+  add(client, " transaction ", reads.empty() ? "-" : reads, writes.empty() ? "-" : writes, call,
+      end);
 }
 
 void Histories::put(std::uint32_t client, std::string_view key, std::string_view value,

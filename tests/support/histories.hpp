@@ -26,7 +26,8 @@ class Histories {
   static constexpr std::string_view kAbsent = "-";  // what a map holds for other keys
   enum class Model {
     one_register,  // keys hold "0" at first
-    map            // keys are absent at first
+    map,           // keys are absent at first
+    transactions   // likewise; each operation reads and writes several keys at one moment
   };
   struct Verdict {
     bool linearizable = false;
@@ -46,6 +47,10 @@ class Histories {
   /// A get without an answer says nothing: leave it out.
   void get(std::uint32_t client, std::string_view key, std::string_view value, std::uint64_t call,
            std::uint64_t end);
+  /// KEY=VALUE,KEY=VALUE: what it has read, and what it has written after that. Without an end it
+  /// may have happened, now or later, if it has read what was there.
+  void transaction(std::uint32_t client, std::string_view reads, std::string_view writes,
+                   std::uint64_t call, std::uint64_t end);
   /// Lines in the checker's format, which another process has written.
   void append(std::string_view lines) { text_ += lines; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }

@@ -27,6 +27,9 @@ constexpr std::array kStoreFaults{
     NamedFault{"redo_is_left_out", FaultInjection::redo_is_left_out},
     NamedFault{"dead_lock_stays", FaultInjection::dead_lock_stays},
     NamedFault{"given_up_lock_stays", FaultInjection::given_up_lock_stays},
+    NamedFault{"transaction_is_not_validated", FaultInjection::transaction_is_not_validated},
+    NamedFault{"transaction_record_is_left_out", FaultInjection::transaction_record_is_left_out},
+    NamedFault{"transaction_asks_nobody", FaultInjection::transaction_asks_nobody},
 };
 
 }  // namespace

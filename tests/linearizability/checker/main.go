@@ -36,9 +36,17 @@ type input struct {
 
 // A history is a name, a model, and what its clients did.
 type history struct {
-	name       string
-	initial    string
-	operations []porcupine.Operation
+	name         string
+	initial      string
+	transactions bool
+	operations   []porcupine.Operation
+}
+
+func (h *history) model() porcupine.Model {
+	if h.transactions {
+		return modelOfTransactions()
+	}
+	return model(h.initial)
 }
 
 // The model of one key: its state is its value. A put (or an erase) sets it, a get returns it.
@@ -91,7 +99,7 @@ func withoutUnseen(part []porcupine.Operation) []porcupine.Operation {
 
 // check reports what is wrong with the history, and nothing if nothing is.
 func check(h *history) string {
-	switch porcupine.CheckOperationsTimeout(model(h.initial), h.operations, timeLimit) {
+	switch porcupine.CheckOperationsTimeout(h.model(), h.operations, timeLimit) {
 	case porcupine.Ok:
 		return ""
 	case porcupine.Illegal:
@@ -104,6 +112,9 @@ func check(h *history) string {
 // text lists the keys that are not linearizable alone, by the time at which each operation began.
 func text(h *history) string {
 	var b strings.Builder
+	if h.transactions {
+		return textOfTransactions(h)
+	}
 	for _, part := range byKey(h.operations) {
 		if porcupine.CheckOperationsTimeout(model(h.initial), part, timeLimit) == porcupine.Ok {
 			continue
@@ -133,14 +144,19 @@ func begin(fields []string) (*history, error) {
 		return &history{name: fields[1], initial: initialOfRegister}, nil
 	case "map":
 		return &history{name: fields[1], initial: absent}, nil
+	case "transactions":
+		return &history{name: fields[1], initial: absent, transactions: true}, nil
 	}
-	return nil, fmt.Errorf("there is no model %q: register or map", fields[2])
+	return nil, fmt.Errorf("there is no model %q: register, map or transactions", fields[2])
 }
 
-func operation(fields []string) (porcupine.Operation, error) {
+func operation(h *history, fields []string) (porcupine.Operation, error) {
 	none := porcupine.Operation{}
 	if len(fields) != 6 {
 		return none, fmt.Errorf("wanted: CLIENT put|get KEY VALUE CALL RETURN")
+	}
+	if h.transactions != (fields[1] == "transaction") {
+		return none, fmt.Errorf("%q does not go with the model of the history", fields[1])
 	}
 	client, err := strconv.Atoi(fields[0])
 	if err != nil {
@@ -155,6 +171,10 @@ func operation(fields []string) (porcupine.Operation, error) {
 		if end, err = strconv.ParseInt(fields[5], 10, 64); err != nil || end < call {
 			return none, fmt.Errorf("stamp %q is no number from %d on", fields[5], call)
 		}
+	}
+	if h.transactions {
+		in, err := transactionOf(fields[2], fields[3], end != math.MaxInt64)
+		return porcupine.Operation{ClientId: client, Input: in, Call: call, Output: "", Return: end}, err
 	}
 	in := input{put: fields[1] == "put", key: fields[2]}
 	if in.put {
@@ -198,7 +218,7 @@ func run(from io.Reader) (totals, error) {
 			err = fmt.Errorf("an operation before the first history")
 		} else {
 			var next porcupine.Operation
-			next, err = operation(fields)
+			next, err = operation(current, fields)
 			current.operations = append(current.operations, next)
 		}
 		if err != nil {
