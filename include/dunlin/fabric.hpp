@@ -314,7 +314,8 @@ class Fabric {
   [[nodiscard]] const std::string& group() const noexcept { return group_; }
   [[nodiscard]] const std::string& member_name(Rank r) const { return peers_.at(r).name; }
   [[nodiscard]] const Properties& properties() const noexcept { return properties_; }
-  /// The backend's name, for people: "shm", "ofi", "verbs", "sim". Layers ask properties() instead.
+  /// The backend's name, for people: "shm", "tcp", "auto" (mixed), "ofi", "verbs", "sim". Layers
+  /// ask properties() instead.
   [[nodiscard]] const std::string& kind() const noexcept { return kind_; }
   /// The network that the backend chose, and why, in one line.
   [[nodiscard]] const std::string& description() const noexcept { return description_; }

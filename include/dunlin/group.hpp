@@ -168,14 +168,14 @@ struct Subgroup {
 /// How a member takes part in a subgroup that comes and goes at run time.
 struct SubgroupJoin {
   bool sends = true;  // this member is one of its senders
-  /// What all its members must have in common, to be read by people; at most kMaxSubgroupTextBytes.
-  /// The first member's are the subgroup's: a member with others is refused.
+  /// A text that is the same for all members of the subgroup; at most kMaxSubgroupTextBytes. The
+  /// first member's text counts: a member with another one is refused.
   std::string options = {};
-  /// What others may want to know of it, such as the type of its messages; likewise, but the label
-  /// of a later member is not looked at.
+  /// A description for other members, such as the type of the messages; at most
+  /// kMaxSubgroupTextBytes. The first member's label counts, and later ones are ignored.
   std::string label = {};
-  /// The subgroup begins once all of these have asked for it: a durable one that is restarted needs
-  /// the members that have its log. Of the first member that asks for it; empty: at once.
+  /// The subgroup begins once all of these members have asked for it: a durable one that is
+  /// restarted needs the members that have its log. The first member's list counts; empty: at once.
   std::vector<std::string> founders = {};
 };
 

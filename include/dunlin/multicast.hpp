@@ -174,22 +174,22 @@ struct Logged {
   std::span<const std::byte> message;
 };
 
-/// Counts since the beginning.
+/// Counts of one member in all views so far.
 struct Counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t messages_delivered = 0;
   std::uint64_t bytes_delivered = 0;
   std::uint64_t records_delivered = 0;
-  std::uint64_t nulls = 0;            // slots passed over here
-  std::uint64_t slots_received = 0;   // of others, nulls included,
-  std::uint64_t receive_batches = 0;  // in so many polls
+  std::uint64_t nulls = 0;            // own slots used without a message
+  std::uint64_t slots_received = 0;   // of others, nulls included
+  std::uint64_t receive_batches = 0;  // polls that found new slots
   std::uint64_t records_announced = 0;
   std::uint64_t send_batches = 0;
   std::uint64_t deliver_batches = 0;
-  std::uint64_t puts = 0;         // writes of messages posted, one a run and peer,
-  std::uint64_t pushes = 0;       // and of the line, one a peer
-  std::uint64_t log_commits = 0;  // durable: so many syncs have been begun
+  std::uint64_t puts = 0;         // of messages: one for each peer and block of bytes
+  std::uint64_t pushes = 0;       // of the hot line: one for each peer
+  std::uint64_t log_commits = 0;  // durable: syncs that have been begun
   std::uint64_t no_room = 0;      // how often prepare() and send() had none
   std::uint64_t posting_ns = 0;
 

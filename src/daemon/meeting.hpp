@@ -15,9 +15,9 @@
 #include "fabric/shm/address.hpp"
 #include "fabric/system.hpp"
 
-/// How a daemon and a client find each other, and the memory that they share. The daemon speaks
-/// first: it takes a connection, asks the kernel who is there, and sends one packet. From then on a
-/// packet of one byte is a ring at the door, and the end of the connection is the other's end.
+/// How a daemon and a client find each other, and the memory that they share. The daemon accepts a
+/// connection, asks the kernel for the client's user and groups, and sends one packet. From then on
+/// a packet of one byte rings the other side, and the end of the connection is its end.
 namespace dunlin::attached {
 
 inline constexpr std::uint32_t kPacketMagic = 0x444e4c44;
@@ -87,7 +87,7 @@ struct Welcome {
 /// None if nothing has come yet. Throws Error if it is no daemon's, or a refusal.
 [[nodiscard]] std::optional<Welcome> receive(const Descriptor& socket, const Place& place);
 
-/// A ring at the door. It may get lost if many are there already.
+/// Wakes the other side. The packet may get lost if many are under way already.
 void ring(const Descriptor& socket) noexcept;
 /// The other sees the end, also if a forked child has the descriptor open, too.
 void hang_up(const Descriptor& socket) noexcept;

@@ -11,11 +11,11 @@
 /// pushes by themselves.
 namespace dunlin::multicast::row {
 
-// Ordered: the last few words that the line carried of the sender's ring, in place of a put.
+// Ordered: the last few words of the sender's ring that the line inlined, in place of a put.
 inline constexpr std::size_t kInlined = 0;  // [kMaxInlinedWords]
 inline constexpr std::size_t kMaxInlinedWords = 3;
 inline constexpr std::size_t kInlinedAt = 24;  // which: their position, a multiple of 8, + how many
-inline constexpr std::size_t kPersisted = 24;  // durable, which carries nothing
+inline constexpr std::size_t kPersisted = 24;  // durable, which inlines nothing
 inline constexpr std::size_t kReal = 32;
 inline constexpr std::size_t kSent = 40;
 inline constexpr std::size_t kReceived = 48;

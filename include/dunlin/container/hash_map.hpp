@@ -124,9 +124,11 @@ class TypedMapOperation final : public MapOperation {
 /// A HashMap is a map that is spread over the members by the hash of its keys; each uses all of it.
 /// One thread uses it, the one that polls.
 ///
-///     dunlin::HashMap<std::uint64_t, double> prices(containers, {.name = "prices", .slots =
-///     1000}); prices.insert(7, 1.5).wait(); auto found = prices.find(7);                      //
-///     under way if (found.outcome().found()) use(found.value());  // waits
+///     dunlin::HashMap<std::uint64_t, double> prices(
+///         containers, {.name = "prices", .slots = 1000});
+///     prices.insert(7, 1.5).wait();
+///     auto found = prices.find(7);                             // under way
+///     if (found.outcome().found()) use(found.value());         // outcome() waits
 template <ContainerKey K, class V>
 class HashMap {
   static_assert(Containable<V>, "a map's values are trivially copyable, or have a ContainerTrait");

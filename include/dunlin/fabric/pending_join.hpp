@@ -11,9 +11,9 @@ namespace dunlin {
 /// A fabric that is being formed step by step, beside whatever else its thread does. It has no
 /// thread of its own: one thread at a time calls it, and all progress is made in poll().
 ///
-///     auto pending join = dunlin::shm::begin_join({.group = "rack7", .members = 4});
+///     auto pending = dunlin::shm::begin_join({.group = "rack7", .members = 4});
 ///     std::unique_ptr<dunlin::Fabric> next;
-///     while (!(next = pending join->poll())) fabric->poll();  // the one that we have
+///     while (!(next = pending->poll())) fabric->poll();  // the fabric that this member has
 class PendingJoin {
  public:
   PendingJoin() = default;
@@ -22,9 +22,9 @@ class PendingJoin {
   /// Gives up, unless the fabric is formed; the others learn of it as of a member that has died.
   virtual ~PendingJoin() = default;
 
-  /// Goes on, and does not wait. Returns the fabric once all members are there and this one can
-  /// reach them; null before. Throws Error where join() does. After a fabric or an Error it is
-  /// over, and may not be polled again.
+  /// Makes progress, and does not wait. Returns the fabric once all members are there and this one
+  /// can reach them; null before. Throws Error where join() does. After it has returned a fabric or
+  /// thrown an Error, it must not be called again.
   [[nodiscard]] virtual std::unique_ptr<Fabric> poll() = 0;
   /// The members that have not come yet, as a list to read: "'b', 'c'". Empty if all have come, or
   /// if the backend does not know.
@@ -34,7 +34,7 @@ class PendingJoin {
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
 };
 
-/// A fabric that works, as a newcomer must know it. docs/fabric.md gives FAB-G1 to FAB-G4.
+/// What a newcomer must know of the fabric that it enters. docs/fabric.md gives FAB-G1 to FAB-G4.
 struct Entry {
   struct Member {
     Rank rank = 0;
@@ -43,8 +43,8 @@ struct Entry {
   };
   std::string group;            // its name
   std::vector<Member> members;  // that are in it, in order of rank
-  Admission admission;          // what these are given
-  std::uint32_t place = 0;      // of the newcomer in that
+  Admission admission;          // the one that these members were given
+  std::uint32_t place = 0;      // of the newcomer in admission.newcomers
 
   [[nodiscard]] Rank rank() const noexcept { return admission.first + place; }
 };

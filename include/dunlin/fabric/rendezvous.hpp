@@ -11,9 +11,10 @@
 
 namespace dunlin {
 
-/// Where newcomers meet a group that works. A member accepts; a newcomer connects, which gives the
-/// two a fabric of their own, to speak about its admission into the group's. Made by a fabric's own
-/// function, such as shm::rendezvous(). One thread at a time; what it returns must not outlive it.
+/// Where newcomers meet a running group. A member accepts and a newcomer connects: the two form a
+/// fabric of their own, over which they exchange the admission into the group's fabric. A backend's
+/// function makes it, such as shm::rendezvous(). One thread at a time; what it returns must not
+/// outlive it.
 class Rendezvous {
  public:
   Rendezvous() = default;
@@ -23,15 +24,15 @@ class Rendezvous {
 
   /// Of the group that meets here.
   [[nodiscard]] virtual const std::string& group() const noexcept = 0;
-  /// A fabric of two, with whoever connects next; the own rank is 0. Waits as long as it takes. One
-  /// at a time.
+  /// A fabric of two, with the next newcomer that connects; the own rank is 0. It has no time-out.
+  /// One at a time.
   [[nodiscard]] virtual std::unique_ptr<PendingJoin> accept() = 0;
-  /// A fabric of two, with whoever accepts; the own rank is 1. Error, from poll(), if nobody has
-  /// for some time: then connect again.
+  /// A fabric of two, with the member that accepts; the own rank is 1. Error, from poll(), if no
+  /// member has accepted for some time: then connect again.
   [[nodiscard]] virtual std::unique_ptr<PendingJoin> connect() = 0;
 
-  /// The way of a newcomer into a fabric whose members have learnt of it by connect(). Throws
-  /// Error.
+  /// The newcomer's pending join of the group's fabric, whose members have learnt of it through
+  /// connect(). Throws Error.
   [[nodiscard]] virtual std::unique_ptr<PendingEntry> enter() = 0;
   /// For an admission: 32 bytes that nobody can guess (on a simulated node: that are not used
   /// twice). Throws Error.

@@ -4,9 +4,10 @@
 
 namespace dunlin {
 
-/// Certificates for the rendezvous of a group, by files in PEM: all three, or none. The meeting is
-/// encrypted either way (TLS 1.3, by the group's secret). With these files each member also shows a
-/// certificate, and accepts those that `ca` has signed: so `ca` should sign for this group alone.
+/// Certificates for the rendezvous of a group, by files in PEM: all three, or none. The rendezvous
+/// is encrypted either way (TLS 1.3, by the group's secret). With these files each member also
+/// shows a certificate, and accepts those that `ca` has signed: so `ca` should sign for this group
+/// alone.
 struct TlsFiles {
   /// This member's, good for servers and clients alike, and behind it what leads to `ca`.
   std::string certificate = {};

@@ -89,8 +89,8 @@ class FabricCore {
   void watch();
 
   // --- for backends: operations and messages -----------------------------------------------------
-  /// Why a backend finds no memory for an operation. If the peer has failed, the operation
-  /// completes so, and is not refused.
+  /// Why a backend finds no memory for an operation. If the peer has failed, completes the
+  /// operation with an error, and returns Refusal::none.
   [[nodiscard]] Refusal refuse(const Operation& operation) const noexcept;
   /// Hands a message to the channel's handler; false if it has none yet, then the message must
   /// wait. A message of an expelled peer goes nowhere.

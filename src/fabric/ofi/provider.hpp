@@ -18,9 +18,9 @@ struct Provider {
   /// The address of this host for those who meet there, in the form that fi_getinfo takes; empty:
   /// leave it to libfabric.
   rendezvous::LocalAddress (*local_address)(const std::string& rendezvous);
-  /// Whether two cards (fi_getname) are of the same host.
+  /// Whether two endpoint addresses (of fi_getname) are of the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
-  /// A card as people write it: "10.0.0.7:40112".
+  /// An endpoint address as text: "10.0.0.7:40112".
   std::string (*text_of)(std::span<const std::byte> endpoint_address);
   /// Fills receive buffers from the front, and only while we read a completion queue: so they may
   /// be watched, and need no completions.
@@ -45,11 +45,11 @@ struct Network {
 /// Error if there is no such network; it lists what there is.
 [[nodiscard]] Network choose_network(const Choice& choice);
 
-/// A member's card as people write it; empty if the provider's cards cannot be read.
+/// A member's endpoint address as text; empty if the provider has no form for it.
 [[nodiscard]] std::string endpoint_address_text(const std::string& provider,
                                                 std::span<const std::byte> endpoint_address);
 
-/// How many of the cards are of the same host as ours; 1 if that cannot be told.
+/// How many of the endpoint addresses are of the same host as ours; 1 if that cannot be known.
 [[nodiscard]] std::uint32_t count_on_this_host(
     const std::string& provider, std::span<const std::vector<std::byte>> endpoint_addresses,
     std::size_t ours);

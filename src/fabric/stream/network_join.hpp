@@ -17,7 +17,7 @@ using Describe = std::function<void(Attachment&, const rendezvous::PeerEndpoints
 
 /// Forms a fabric over streams: its members meet, and then connect.
 ///
-/// `Network` is a Transport that besides has card(), connect(), connected() and awaited().
+/// `Network` is a Transport that also has endpoint_address(), connect(), connected() and awaited().
 template <class Network>
 class NetworkJoin final : public SteppedJoin {
  public:

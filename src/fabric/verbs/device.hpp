@@ -33,7 +33,7 @@ struct Network {
 /// Error if there is no such device; it lists what there is.
 [[nodiscard]] Network choose_network(const Choice& choice);
 
-/// Whether two cards (socket addresses) are of the same host: they differ in the port only.
+/// Whether two endpoint addresses (of sockets) are of the same host: they differ in the port only.
 [[nodiscard]] bool same_host(std::span<const std::byte> one, std::span<const std::byte> other);
 
 /// What differs between devices, as far as it matters here.
