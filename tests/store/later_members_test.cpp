@@ -215,9 +215,8 @@ TEST(StoreLaterMembers, AgreeWithTheFoundersOnHowManyMayCome) {
   Growing members;
   members.enter(kFounders);
   Growing::Node& late = members.nodes[kFounders];
-  members.world.on(kFounders, [&] {
-    late.member = std::make_unique<Member>(std::move(late.group), kMost + 1);
-  });
+  members.world.on(
+      kFounders, [&] { late.member = std::make_unique<Member>(std::move(late.group), kMost + 1); });
   ASSERT_TRUE(members.world.run_until([&] { return late.member != nullptr; }, 10'000'000'000));
   auto op = late.member->store.put("key", "value");
   EXPECT_EQ(members.end_of(op), Status::refused);
