@@ -67,7 +67,28 @@ enum class FaultInjection : std::uint8_t {
   dead_is_not_marked,
   redo_is_left_out,
   dead_lock_stays,
-  given_up_lock_stays
+  given_up_lock_stays,
+  // container
+  torn_value_is_taken,
+  lost_claim_is_used,
+  erased_slot_is_vacant,
+  dead_claim_stays,
+  given_up_claim_stays,
+  word_before_payload,
+  torn_scan_is_taken,
+  slot_without_room_is_filled,
+  torn_mark_is_believed,
+  lost_pop_is_used,
+  empty_without_a_look,
+  dead_tickets_stay,
+  held_ticket_is_not_claimed,
+  coming_ticket_is_not_claimed,
+  given_up_tickets_stay,
+  old_reply_is_taken,
+  taken_comes_again,
+  untaken_counts_as_handled,
+  unhandled_place_is_reused,
+  retraction_is_not_awaited
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

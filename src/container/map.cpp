@@ -7,6 +7,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "fault_injection.hpp"
+
 /// A map's part, and what searches in it mean.
 namespace dunlin::container {
 
@@ -131,13 +133,17 @@ Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* 
   const word::State state = word::state_of(seen);
   if (state == word::empty) return Sight::vacant;
   if (state == word::voided || word::fingerprint_of(seen) != fingerprint) return Sight::other;
+  if (state == word::erased && is_injected(FaultInjection::erased_slot_is_vacant))
+    return Sight::vacant;
   if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
   // A line that has been written once holds its part of the key for ever (CON-M1).
   if (!is_written(shape, slot)) return Sight::wait;
   if (!begins_with(shape, slot, key, spec.key_bytes)) return Sight::other;
   switch (state) {
     case word::ready:
-      return is_whole(shape, slot) ? Sight::present : Sight::wait;
+      return is_whole(shape, slot) || is_injected(FaultInjection::torn_value_is_taken)
+                 ? Sight::present
+                 : Sight::wait;
     case word::erased:
       return Sight::erased;
     case word::half:
@@ -196,6 +202,7 @@ void MapState::members_changed() {
     if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) continue;
     switch (word::state_of(seen)) {
       case word::reserved:
+        if (is_injected(FaultInjection::dead_claim_stays)) break;
         mends.push_back({self, slot, seen, word::with_state(seen, word::voided)});
         break;
       case word::changing:

@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/queue.hpp"
+#include "fault_injection.hpp"
 
 /// Tickets that will never have an element: of members that have died, and of abandoned calls.
 namespace dunlin::container {
@@ -86,7 +87,8 @@ void QueueState::answer_claim_request() {
   host_waits = false;
   std::vector<Tickets> mine = orphans;
   for (const QueueOperation* op = first; op != nullptr; op = op->after_this_)
-    mine.push_back({op->ticket_, op->wanted_});
+    if (!is_injected(FaultInjection::held_ticket_is_not_claimed))
+      mine.push_back({op->ticket_, op->wanted_});
   if (is_host()) {
     claimed.insert(claimed.end(), mine.begin(), mine.end());
     answered[spec.host] = true;
@@ -145,7 +147,7 @@ void QueueState::find_unclaimed() {
     if (stamp > ticket + 1 || (stamp == ticket + 1 && is_whole(shape, image.data()))) continue;
     const bool is_claimed = std::any_of(claimed.begin(), claimed.end(),
                                         [&](const Tickets& some) { return some.contains(ticket); });
-    if (!is_claimed) unclaimed.push_back(ticket);
+    if (!is_claimed && !is_injected(FaultInjection::dead_tickets_stay)) unclaimed.push_back(ticket);
   }
 }
 
@@ -167,12 +169,14 @@ std::size_t QueueState::poll_part() {
   std::size_t done = checker != nullptr ? checker->poll() : 0;
   if (reserving > 0) done += collect_reservations();
   if (!orphans.empty() || !orphan_done.finished()) done += skip_orphans();
-  if (host_waits && own_tickets_known()) {
+  const bool all_known =
+      own_tickets_known() || is_injected(FaultInjection::coming_ticket_is_not_claimed);
+  if (host_waits && all_known) {
     answer_claim_request();
     ++done;
   }
   if (collecting) {
-    if (!answered[spec.host] && own_tickets_known()) answer_claim_request();
+    if (!answered[spec.host] && all_known) answer_claim_request();
     for (Rank rank = 0; rank < answered.size(); ++rank)
       if (hub.gone(rank)) answered[rank] = true;
     if (std::all_of(answered.begin(), answered.end(), [](bool one) { return one; })) {

@@ -119,10 +119,11 @@ struct ContainerAuditor {
     const bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
     for (Rank rank = 0; rank < count; ++rank)
       EXPECT_TRUE(all_ended || gone[rank] || members[rank]->idle())
-          << "a call of member " << rank << " hangs, " << name_of(style);
+          << "CON-P4, CON-P5: a call of member " << rank << " hangs, " << name_of(style);
     drain();
     for (std::uint32_t key = 0; key < kKeys; ++key)
-      EXPECT_TRUE(keys.at(key).linearizable()) << name_of(style) << "\n" << keys.at(key).text();
+      EXPECT_TRUE(keys.at(key).linearizable()) << "CON-P1: " << name_of(style) << "\n"
+                                               << keys.at(key).text();
     for (const auto& member : members) unknown_pops += member->is_popping() ? 1 : 0;
     EXPECT_EQ(elements.fault(unknown_pops, drained), "") << name_of(style);
     for (const auto& member : members) member->close();
@@ -139,7 +140,7 @@ struct ContainerAuditor {
     drained =
         world.run_until([&] { return last.found_empty() || !last.is_member(); }, 1'000'000'000) &&
         last.is_member();
-    EXPECT_TRUE(drained || !last.is_member()) << "the queue does not become empty";
+    EXPECT_TRUE(drained || !last.is_member()) << "CON-Q3: the queue does not become empty";
     seen.drained += drained ? 1 : 0;
   }
 
@@ -289,7 +290,7 @@ void AuditedMember::end_map() {
   const bool has_value = event.found && (call_ == MapCall::find || call_ == MapCall::insert);
   if (!has_value) return;
   const Value value = map_call_->value();
-  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "torn";
+  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "CON-S1: torn";
   event.value = value.words[0];
 }
 
@@ -333,7 +334,7 @@ void AuditedMember::end_queue() {
   ++(pushes_ ? auditor.seen.pushes : auditor.seen.pops);
   if (pushes_) return auditor.elements.pushed(element_, ++auditor.events);
   const Value value = queue_call_->value();
-  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "torn";
+  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "CON-S1: torn";
   EXPECT_EQ(auditor.elements.popped(value.words[0], began_, ++auditor.events), "");
 }
 

@@ -51,4 +51,13 @@ if(NOT DUNLIN_SANITIZE)
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreInSimulator.*:StoreDeath.AChange*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
   endforeach()
+
+  # Those of containers (tests/container/*seeds_test.cpp, scan_test.cpp and check_test.cpp): each is found.
+  file(GLOB of_containers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/container/*.cpp)
+  add_executable(containers_with_fault fault_injection/command/containers.cpp container/seeds_test.cpp
+                 container/aggregator_seeds_test.cpp container/scan_test.cpp container/check_test.cpp ${of_containers})
+  target_compile_definitions(containers_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
+  target_include_directories(containers_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(containers_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
+  set_target_properties(containers_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
 endif()
