@@ -133,8 +133,6 @@ Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* 
   const word::State state = word::state_of(seen);
   if (state == word::empty) return Sight::vacant;
   if (state == word::voided || word::fingerprint_of(seen) != fingerprint) return Sight::other;
-  if (state == word::erased && is_injected(FaultInjection::erased_slot_is_vacant))
-    return Sight::vacant;
   if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
   // A line that has been written once holds its part of the key for ever (CON-M1).
   if (!is_written(shape, slot)) return Sight::wait;
@@ -200,9 +198,9 @@ void MapState::members_changed() {
     const std::uint64_t seen = memory::load(*at);
     const std::uint64_t owner = word::owner_plus_1(seen);
     if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) continue;
+    if (is_injected(FaultInjection::dead_claim_stays)) continue;
     switch (word::state_of(seen)) {
       case word::reserved:
-        if (is_injected(FaultInjection::dead_claim_stays)) break;
         mends.push_back({self, slot, seen, word::with_state(seen, word::voided)});
         break;
       case word::changing:

@@ -87,8 +87,7 @@ void QueueState::answer_claim_request() {
   host_waits = false;
   std::vector<Tickets> mine = orphans;
   for (const QueueOperation* op = first; op != nullptr; op = op->after_this_)
-    if (!is_injected(FaultInjection::held_ticket_is_not_claimed))
-      mine.push_back({op->ticket_, op->wanted_});
+    mine.push_back({op->ticket_, op->wanted_});
   if (is_host()) {
     claimed.insert(claimed.end(), mine.begin(), mine.end());
     answered[spec.host] = true;
@@ -169,14 +168,12 @@ std::size_t QueueState::poll_part() {
   std::size_t done = checker != nullptr ? checker->poll() : 0;
   if (reserving > 0) done += collect_reservations();
   if (!orphans.empty() || !orphan_done.finished()) done += skip_orphans();
-  const bool all_known =
-      own_tickets_known() || is_injected(FaultInjection::coming_ticket_is_not_claimed);
-  if (host_waits && all_known) {
+  if (host_waits && own_tickets_known()) {
     answer_claim_request();
     ++done;
   }
   if (collecting) {
-    if (!answered[spec.host] && all_known) answer_claim_request();
+    if (!answered[spec.host] && own_tickets_known()) answer_claim_request();
     for (Rank rank = 0; rank < answered.size(); ++rank)
       if (hub.gone(rank)) answered[rank] = true;
     if (std::all_of(answered.begin(), answered.end(), [](bool one) { return one; })) {
