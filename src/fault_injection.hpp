@@ -70,7 +70,24 @@ enum class FaultInjection : std::uint8_t {
   given_up_lock_stays,
   transaction_is_not_validated,
   transaction_record_is_left_out,
-  transaction_asks_nobody
+  transaction_asks_nobody,
+  // container
+  torn_value_is_taken,
+  lost_claim_is_used,
+  dead_claim_stays,
+  given_up_claim_stays,
+  word_before_payload,
+  torn_scan_is_taken,
+  slot_without_room_is_filled,
+  lost_pop_is_used,
+  empty_without_a_look,
+  dead_tickets_stay,
+  given_up_tickets_stay,
+  old_reply_is_taken,
+  taken_comes_again,
+  untaken_counts_as_handled,
+  unhandled_place_is_reused,
+  retraction_is_not_awaited
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

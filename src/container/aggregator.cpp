@@ -7,6 +7,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "fault_injection.hpp"
+
 /// Batches of elements, from each member to each.
 namespace dunlin::container {
 
@@ -83,7 +85,9 @@ void AggregatorState::look_at(Rank to) noexcept {
 bool AggregatorState::has_room(Rank to) noexcept {
   Target& target = targets[to];
   if (!target.sending && target.filled < spec.elements) {
-    if (target.open - target.handled < spec.batches) return true;
+    if (target.open - target.handled < spec.batches ||
+        is_injected(FaultInjection::unhandled_place_is_reused))
+      return true;
     look_at(to);
     return target.open - target.handled < spec.batches;
   }
@@ -177,7 +181,8 @@ std::size_t AggregatorState::take_from(Rank from) {
     origin.taken += std::min(now.taken, left);
     origin.refused += now.refused;
     done += now.taken;
-    if (origin.taken < count) {
+    if (origin.taken < count && !is_injected(FaultInjection::untaken_counts_as_handled)) {
+      if (is_injected(FaultInjection::taken_comes_again)) origin.taken = 0;
       hub.look_again_soon();
       break;
     }

@@ -4,6 +4,8 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "fault_injection.hpp"
+
 namespace dunlin {
 
 using container::Check;
@@ -114,7 +116,7 @@ void ContainerOperation::finish_checked(Status status) noexcept {
   Check& check = *check_;
   const bool can_retract = check.stage == Check::Stage::allowed && !completion_.failed() &&
                            check.checker.site_.fault(check.home) == Status::ok;
-  if (!can_retract) return end(status);
+  if (!can_retract || is_injected(FaultInjection::retraction_is_not_awaited)) return end(status);
   check.result = status;
   check.stage = Check::Stage::lower;
   static_cast<void>(passes_check());

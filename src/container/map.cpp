@@ -7,6 +7,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "fault_injection.hpp"
+
 /// A map's part, and what searches in it mean.
 namespace dunlin::container {
 
@@ -137,7 +139,9 @@ Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* 
   if (!begins_with(shape, slot, key, spec.key_bytes)) return Sight::other;
   switch (state) {
     case word::ready:
-      return is_whole(shape, slot) ? Sight::present : Sight::wait;
+      return is_whole(shape, slot) || is_injected(FaultInjection::torn_value_is_taken)
+                 ? Sight::present
+                 : Sight::wait;
     case word::erased:
       return Sight::erased;
     case word::half:
@@ -194,6 +198,7 @@ void MapState::members_changed() {
     const std::uint64_t seen = memory::load(*at);
     const std::uint64_t owner = word::owner_plus_1(seen);
     if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) continue;
+    if (is_injected(FaultInjection::dead_claim_stays)) continue;
     switch (word::state_of(seen)) {
       case word::reserved:
         mends.push_back({self, slot, seen, word::with_state(seen, word::voided)});

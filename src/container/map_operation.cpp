@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "container/map.hpp"
+#include "fault_injection.hpp"
 
 /// A call on another member's part of a map, step by step.
 namespace dunlin::container {
@@ -205,7 +206,7 @@ bool MapState::claim(MapOperation& op) noexcept {
 }
 
 bool MapState::claimed(MapOperation& op) noexcept {
-  if (op.before_ != op.expected_) {
+  if (op.before_ != op.expected_ && !is_injected(FaultInjection::lost_claim_is_used)) {
     // The answer says whose the slot is; only a fingerprint like ours needs a look at the key.
     const bool others = word::state_of(op.before_) == word::voided ||
                         word::fingerprint_of(op.before_) != op.fingerprint_;
@@ -233,6 +234,8 @@ bool MapState::publish(MapOperation& op) noexcept {
                              .notify(op.completion_, Notify::remotely),
                          write(op.home_, site.region(), at, &op.ready_, kStampBytes)
                              .notify(op.completion_, Notify::remotely)};
+  if (is_injected(FaultInjection::word_before_payload) && !has_word)
+    return post(op, std::array{batch[1], batch[0]}, Stage::done);
   return post(op, std::span(batch).first(has_word ? 1 : 2), Stage::done);
 }
 
@@ -302,7 +305,7 @@ void MapState::clean_up(MapOperation& op) noexcept {
   const bool may_be_claimed = op.stage_ == Stage::claimed || op.stage_ == Stage::publish;
   if (!may_be_claimed || op.status() == Status::ok || site.fault(op.home_) != Status::ok) return;
   const word::State state = word::state_of(op.desired_);
-  if (state == word::erased) return;
+  if (state == word::erased || is_injected(FaultInjection::given_up_claim_stays)) return;
   const word::State left = state == word::changing ? word::half : word::voided;
   mends.push_back({op.home_, op.slot_, op.desired_, word::with_state(op.desired_, left)});
   hub.look_again_soon();

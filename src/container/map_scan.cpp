@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/map.hpp"
+#include "fault_injection.hpp"
 
 /// A scan of all parts of a map, piece by piece.
 namespace dunlin::container {
@@ -70,7 +71,7 @@ void MapScan::look_at(std::uint32_t place) noexcept {
       std::as_bytes(std::span(window_)).data() + std::size_t{place} * map_.shape.slot_bytes;
   switch (word::state_of(word_at(slot))) {
     case word::ready:
-      if (is_whole(map_.shape, slot)) {
+      if (is_whole(map_.shape, slot) || is_injected(FaultInjection::torn_scan_is_taken)) {
         found_.push_back(place);
       } else if (is_written(map_.shape, slot)) {  // else its first insert has not ended
         pending_.push_back(place);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "container/queue.hpp"
+#include "fault_injection.hpp"
 
 /// A push or pop, step by step.
 namespace dunlin::container {
@@ -141,7 +142,10 @@ bool QueueState::step(QueueOperation& op) noexcept {
     case Stage::reserved:
       return reserved(op);
     case Stage::room:
-      op.stage_ = has_room(op.ticket_ + op.wanted_ - 1) ? Stage::fill : Stage::look;
+      op.stage_ = has_room(op.ticket_ + op.wanted_ - 1) ||
+                          is_injected(FaultInjection::slot_without_room_is_filled)
+                      ? Stage::fill
+                      : Stage::look;
       return true;
     case Stage::fill:
       return fill(op);
@@ -220,6 +224,10 @@ bool QueueState::choose(QueueOperation& op) noexcept {
     op.stage_ = Stage::ask;
   } else if (!op.pushes_) {
     op.stage_ = Stage::get;
+    if (seen_size() == 0 && is_injected(FaultInjection::empty_without_a_look)) {
+      find_none(op, Status::empty, Stage::get);
+      return false;
+    }
   } else if (has_room(seen_tail + op.wanted_ - 1)) {
     op.stage_ = Stage::reserve;
   } else {
@@ -410,7 +418,8 @@ bool QueueState::take(QueueOperation& op) noexcept {
 }
 
 bool QueueState::taken(QueueOperation& op) noexcept {
-  if (op.before_ != op.ticket_ || op.skips_) {
+  const bool is_late = op.before_ != op.ticket_ && !is_injected(FaultInjection::lost_pop_is_used);
+  if (is_late || op.skips_) {
     saw(0, op.before_ != op.ticket_ ? op.before_ : op.ticket_ + 1);
     op.stage_ = Stage::get;
     return true;
@@ -446,7 +455,8 @@ void QueueState::clean_up(QueueOperation& op) noexcept {
   delist(op);
   if (op.reservation_ != nullptr) op.reservation_->op = nullptr;
   op.reservation_ = nullptr;
-  const bool filled = op.stage_ == Stage::done;
+  const bool filled =
+      op.stage_ == Stage::done || is_injected(FaultInjection::given_up_tickets_stay);
   if (op.has_tickets_ && !filled && site.fault(spec.host) == Status::ok) {
     const auto at = static_cast<std::uint32_t>(op.ticket_ % spec.capacity);
     const std::uint32_t posted = op.posted_ == 0 ? 0 : std::min(op.wanted_, spec.capacity - at);

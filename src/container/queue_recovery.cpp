@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/queue.hpp"
+#include "fault_injection.hpp"
 
 /// Tickets that will never have an element: of members that have died, and of abandoned calls.
 namespace dunlin::container {
@@ -145,7 +146,7 @@ void QueueState::find_unclaimed() {
     if (stamp > ticket + 1 || (stamp == ticket + 1 && is_whole(shape, image.data()))) continue;
     const bool is_claimed = std::any_of(claimed.begin(), claimed.end(),
                                         [&](const Tickets& some) { return some.contains(ticket); });
-    if (!is_claimed) unclaimed.push_back(ticket);
+    if (!is_claimed && !is_injected(FaultInjection::dead_tickets_stay)) unclaimed.push_back(ticket);
   }
 }
 

@@ -126,10 +126,10 @@ class QueueHistory {
   void not_pushed(std::uint64_t element) { elements_[element - 1].push_begin = kNoEnd; }
   std::string popped(std::uint64_t element, std::uint64_t begin, std::uint64_t end) {
     if (element == 0 || element > elements_.size())
-      return "popped " + std::to_string(element) + ", which nobody pushed";
+      return "CON-S1: popped " + std::to_string(element) + ", which nobody pushed";
     ElementHistory& history = elements_[element - 1];
-    if (history.push_begin == kNoEnd) return "popped an element whose push ended full";
-    if (++history.pops > 1) return "popped " + std::to_string(element) + " twice";
+    if (history.push_begin == kNoEnd) return "CON-Q4: popped an element whose push ended full";
+    if (++history.pops > 1) return "CON-Q1: popped " + std::to_string(element) + " twice";
     history.pop_begin = begin;
     history.pop_end = end;
     return "";
@@ -144,14 +144,14 @@ class QueueHistory {
       if (a.pops == 0) ++missing;
       for (const ElementHistory& b : elements_)
         if (a.push_end < b.push_begin && b.pops == 1 && a.pops == 1 && b.pop_end < a.pop_begin)
-          return "a later element left first";
+          return "CON-Q1: a later element left first";
       if (a.pops == 0) continue;
       for (const EmptyEvent& empty : empty_)
         if (a.push_end < empty.begin && empty.end < a.pop_begin)
-          return "empty, though an element was there all the time";
+          return "CON-Q4: empty, though an element was there all the time";
     }
     if (drained && missing > unknown_pops)
-      return std::to_string(missing) + " elements are lost, and only " +
+      return "CON-Q3: " + std::to_string(missing) + " elements are lost, and only " +
              std::to_string(unknown_pops) + " pops did not end";
     return "";
   }

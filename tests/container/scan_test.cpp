@@ -133,7 +133,8 @@ TEST_P(Scans, FindWhatIsThereAllTheTimeOnceAndWhole) {
       scan.for_each_found([&](std::uint64_t key, const Value& value) {
         ++times[key];
         EXPECT_EQ(value.words[0] % 1000, key % 1000);
-        for (const std::uint64_t word : value.words) EXPECT_EQ(word, value.words[0]) << "torn";
+        for (const std::uint64_t word : value.words)
+          EXPECT_EQ(word, value.words[0]) << "CON-I1: torn";
       });
       if (scan.at_end()) {
         for (std::uint64_t key = 0; key < kStays; ++key) EXPECT_EQ(times[key], 1) << key;

@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,6 +51,8 @@ class AuditedMember {
   std::size_t step();
   void stop() { stopping_ = true; }
   void drain() { draining_ = true; }
+  void assign_each_key() { last_key_ = 0; }
+  [[nodiscard]] bool has_assigned() const { return last_key_ == kKeys && !in_map_; }
   void close() {
     map_call_.reset();
     queue_call_.reset();
@@ -76,6 +79,7 @@ class AuditedMember {
  private:
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
   void begin_map();
+  void call_map(MapCall call, std::uint32_t key);
   void end_map();
   void begin_queue();
   void end_queue();
@@ -88,6 +92,7 @@ class AuditedMember {
   bool in_map_ = false, in_queue_ = false;
   MapCall call_ = MapCall::find;
   std::uint32_t key_ = 0;
+  std::uint32_t last_key_ = kKeys;  // the next for assign_each_key()
   std::size_t event_ = 0;
   bool pushes_ = false;
   std::uint64_t element_ = 0, began_ = 0, next_at_ns_ = 0;
@@ -100,6 +105,8 @@ struct ContainerAuditor {
     host = below(count);
     capacity = 1 + below(6);
     checked = seed % 4 == 0;
+    patience = below(4) == 0 ? 20 : 300;
+    if (below(2) == 0) first_trouble_ns = 6'000;  // amid the first inserts
     for (Rank rank = 0; rank < count; ++rank) {
       members.push_back(std::make_unique<AuditedMember>(*this, rank, seed * 89 + rank));
       AuditedMember& member = *members.back();
@@ -109,7 +116,7 @@ struct ContainerAuditor {
 
   void run() {
     for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
-      world.run_for(1 + below(300'000));
+      world.run_for(1 + below(std::exchange(first_trouble_ns, 300'000)));
       trouble();
     }
     world.run_for(300'000);
@@ -119,10 +126,12 @@ struct ContainerAuditor {
     const bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
     for (Rank rank = 0; rank < count; ++rank)
       EXPECT_TRUE(all_ended || gone[rank] || members[rank]->idle())
-          << "a call of member " << rank << " hangs, " << name_of(style);
+          << "CON-P4, CON-P5: a call of member " << rank << " hangs, " << name_of(style);
     drain();
+    assign_each_key();
     for (std::uint32_t key = 0; key < kKeys; ++key)
-      EXPECT_TRUE(keys.at(key).linearizable()) << name_of(style) << "\n" << keys.at(key).text();
+      EXPECT_TRUE(keys.at(key).linearizable()) << "CON-P1: " << name_of(style) << "\n"
+                                               << keys.at(key).text();
     for (const auto& member : members) unknown_pops += member->is_popping() ? 1 : 0;
     EXPECT_EQ(elements.fault(unknown_pops, drained), "") << name_of(style);
     for (const auto& member : members) member->close();
@@ -139,8 +148,23 @@ struct ContainerAuditor {
     drained =
         world.run_until([&] { return last.found_empty() || !last.is_member(); }, 1'000'000'000) &&
         last.is_member();
-    EXPECT_TRUE(drained || !last.is_member()) << "the queue does not become empty";
+    EXPECT_TRUE(drained || !last.is_member()) << "CON-Q3: the queue does not become empty";
     seen.drained += drained ? 1 : 0;
+  }
+
+  /// By a member that is left: no key may wait for a call that has been given up.
+  void assign_each_key() {
+    for (Rank rank = 0; rank < count; ++rank) {
+      if (gone[rank] || !members[rank]->is_member()) continue;
+      AuditedMember& last = *members[rank];
+      world.on(rank, [&last] {
+        last.assign_each_key();
+        last.step();
+      });
+      const auto ended = [&] { return last.has_assigned() || !last.is_member(); };
+      EXPECT_TRUE(world.run_until(ended, 1'000'000'000)) << "CON-P4, CON-P5: the last call hangs";
+      return;
+    }
   }
 
   bool all_idle() {
@@ -194,6 +218,8 @@ struct ContainerAuditor {
   Style style = Style::automatic;
   Rank host = 0;
   std::uint32_t capacity = 1;
+  std::uint32_t patience = 300;              // polls of a call on the map, until it is abandoned
+  std::uint32_t first_trouble_ns = 300'000;  // it comes before that
   bool checked = false;  // calls that announce themselves must end, and be right, too
   bool drained = false;
   std::uint64_t events = 0, values = 0, unknown_pops = 0;
@@ -223,11 +249,14 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
 
 std::size_t AuditedMember::step() {
   std::size_t done = 0;
-  if (in_map_ && !map_call_->finished() && below(300) == 0) map_call_->abandon();
-  if (in_queue_ && !queue_call_->finished() && below(300) == 0) queue_call_->abandon();
+  if (!stopping_) {  // from then on, each call must end by itself
+    if (in_map_ && !map_call_->finished() && below(auditor.patience) == 0) map_call_->abandon();
+    if (in_queue_ && !queue_call_->finished() && below(300) == 0) queue_call_->abandon();
+  }
   if (in_map_ && map_call_->finished()) end_map(), ++done;
   if (in_queue_ && queue_call_->finished()) end_queue(), ++done;
   if (draining_ && !in_queue_ && !drained_) begin_queue(), ++done;
+  if (last_key_ < kKeys && !in_map_) call_map(MapCall::assign, last_key_++), ++done;
   if (stopping_) return done;
   const std::uint64_t now = progress->fabric().now_ns();
   if (now < next_at_ns_) {
@@ -242,10 +271,15 @@ std::size_t AuditedMember::step() {
 }
 
 void AuditedMember::begin_map() {
-  key_ = below(kKeys);
-  KeyHistory& history = auditor.keys.at(key_);
-  if (history.full()) return;
-  call_ = static_cast<MapCall>(below(4));
+  const std::uint32_t key = below(kKeys);
+  if (auditor.keys.at(key).full()) return;
+  call_map(static_cast<MapCall>(below(4)), key);
+}
+
+void AuditedMember::call_map(MapCall call, std::uint32_t key) {
+  call_ = call;
+  key_ = key;
+  KeyHistory& history = auditor.keys.at(key);
   Value value;
   value.words.fill(++auditor.values);
   event_ = history.add({.call = call_, .value = auditor.values, .begin = ++auditor.events});
@@ -289,7 +323,7 @@ void AuditedMember::end_map() {
   const bool has_value = event.found && (call_ == MapCall::find || call_ == MapCall::insert);
   if (!has_value) return;
   const Value value = map_call_->value();
-  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "torn";
+  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "CON-S1: torn";
   event.value = value.words[0];
 }
 
@@ -333,7 +367,7 @@ void AuditedMember::end_queue() {
   ++(pushes_ ? auditor.seen.pushes : auditor.seen.pops);
   if (pushes_) return auditor.elements.pushed(element_, ++auditor.events);
   const Value value = queue_call_->value();
-  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "torn";
+  for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "CON-S1: torn";
   EXPECT_EQ(auditor.elements.popped(value.words[0], began_, ++auditor.events), "");
 }
 

@@ -56,4 +56,30 @@ if(NOT DUNLIN_SANITIZE)
     add_test(NAME fault_injection.store.${fault} COMMAND stores_with_fault ${fault} --gtest_filter=StoreBank.*:StoreTransactionDeath.*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
   endforeach()
+
+  # Those of containers (tests/container/*seeds_test.cpp, scan_test.cpp and check_test.cpp): each is found.
+  file(GLOB of_containers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/container/*.cpp)
+  add_executable(containers_with_fault fault_injection/command/containers.cpp container/seeds_test.cpp
+                 container/aggregator_seeds_test.cpp container/scan_test.cpp container/check_test.cpp ${of_containers})
+  target_compile_definitions(containers_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
+  target_include_directories(containers_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(containers_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
+  set_target_properties(containers_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+  set(container_tests_of_seeds ContainersInSimulator.*)
+  set(container_tests_of_aggregators AggregatorsInSimulator.*)
+  set(container_tests_of_scans On/Scans.*Sim*)
+  set(container_tests_of_checks On/CheckedContainers.*Sim*)
+  set(seeds_faults torn_value_is_taken lost_claim_is_used dead_claim_stays given_up_claim_stays word_before_payload
+                slot_without_room_is_filled lost_pop_is_used empty_without_a_look dead_tickets_stay
+                given_up_tickets_stay old_reply_is_taken)
+  set(aggregators_faults taken_comes_again untaken_counts_as_handled unhandled_place_is_reused)
+  set(scans_faults torn_scan_is_taken)
+  set(checks_faults retraction_is_not_awaited)
+  foreach(by seeds aggregators scans checks)
+    foreach(fault IN LISTS ${by}_faults)
+      add_test(NAME fault_injection.container.${fault}
+        COMMAND containers_with_fault ${fault} --gtest_filter=${container_tests_of_${by}})
+      set_tests_properties(fault_injection.container.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "CON-[A-Z][0-9]" TIMEOUT 300)
+    endforeach()
+  endforeach()
 endif()

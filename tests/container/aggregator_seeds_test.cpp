@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/container.hpp>
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+
+#include "support/rounds.hpp"
+
+/// Members of random groups in the simulator push to each other and flush, with handlers that take
+/// a part of a batch at a time, while some members crash, pause, or are cut off.
+namespace dunlin {
+namespace {
+
+using container::Handled;
+using remote::Status;
+
+constexpr std::uint64_t kAggregatorSeeds = test::rounds(200);
+
+struct AggregatorAuditor;
+
+struct AggregatorsSeen {
+  std::uint64_t pushed = 0, taken = 0, in_parts = 0, flushed = 0, lost = 0, complete = 0;
+};
+
+struct Element {  // of some lines, so that a batch takes a while
+  std::array<std::uint64_t, 10> words;
+};
+
+/// A member: its element number n for a target has n in all words.
+class AuditedOrigin {
+ public:
+  AuditedOrigin(AggregatorAuditor& its_auditor, Rank its_rank, std::uint64_t seed);
+  std::size_t step();
+  void will_flush() {
+    flushing_ = true;
+    flush_ = nullptr;
+  }
+  void stop() { stopping_ = true; }
+  [[nodiscard]] bool idle() const { return !flushing_; }
+  [[nodiscard]] bool has_flushed() const { return flush_->status() == Status::ok; }
+  [[nodiscard]] bool is_member() const { return members_->why_stopped().empty(); }
+  [[nodiscard]] bool sees(Rank other) const {
+    return progress->members().contains(other) && !progress->fabric().failed(other);
+  }
+  [[nodiscard]] bool sees_all() const;
+
+ private:
+  Handled take(Rank from, std::span<const Element> elements);
+  void begin_flush();
+  void end_flush();
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+
+  AggregatorAuditor& auditor_;
+  Rank rank_;
+  std::mt19937_64 random_;
+  std::unique_ptr<Group> group_;
+  std::unique_ptr<GroupMembers> members_;
+  container::AggregatorWait* flush_ = nullptr;
+  std::vector<std::uint64_t> pushed_;  // to each member
+  std::vector<std::uint64_t> before_flush_;
+  std::vector<std::uint64_t> taken_;  // from each member
+  bool stopping_ = false, flushing_ = false;
+
+ public:
+  std::unique_ptr<remote::Progress> progress;
+  std::unique_ptr<Containers> containers;
+  std::unique_ptr<Aggregator<Element>> aggregator;
+  std::uint64_t refused = 0;  // of all elements that this member has taken
+};
+
+struct AggregatorAuditor {
+  AggregatorAuditor(std::uint64_t seed, AggregatorsSeen& what)
+      : seen(what), random(seed), count(2 + below(3)), world(profile(), count, seed), gone(count) {
+    options = {.name = "elements", .elements = 1 + below(6), .batches = 1 + below(3)};
+    for (Rank rank = 0; rank < count; ++rank) {
+      members.push_back(std::make_unique<AuditedOrigin>(*this, rank, seed * 89 + rank));
+      AuditedOrigin& member = *members.back();
+      world.attach(rank, [&member] { return member.progress->poll() + member.step(); });
+    }
+  }
+
+  void run() {
+    for (std::uint32_t troubles = below(3); troubles > 0; --troubles) {
+      world.run_for(1 + below(100'000));
+      trouble();
+    }
+    world.run_for(100'000);
+    for (Rank from = 0; from < count; ++from)
+      for (Rank to = 0; to < count; ++to) world.heal(from, to);
+    for (const auto& member : members) member->stop();
+    EXPECT_TRUE(world.run_until([&] { return all_idle(); }, 1'000'000'000))
+        << "CON-P4: a flush hangs";
+    for (Rank rank = 0; rank < count; ++rank) {
+      if (gone[rank]) continue;
+      members[rank]->will_flush();
+      world.on(rank, [this, rank] { members[rank]->step(); });
+    }
+    EXPECT_TRUE(world.run_until([&] { return all_idle(); }, 1'000'000'000))
+        << "CON-P4: the last flush hangs";
+    const bool none_is_gone = std::ranges::none_of(gone, [](bool one) { return one; });
+    if (none_is_gone && std::ranges::all_of(members, [](const auto& member) {
+          return member->sees_all() && member->has_flushed();
+        }))
+      check_refused();
+  }
+
+  void check_refused() {
+    ++seen.complete;
+    std::uint64_t told = 0, refused = 0;
+    for (const auto& member : members) {
+      told += member->aggregator->refused();
+      refused += member->refused;
+    }
+    EXPECT_EQ(told, refused) << "CON-B2: refused elements";
+  }
+
+  bool all_idle() {
+    for (Rank rank = 0; rank < count; ++rank)
+      if (!gone[rank] && members[rank]->is_member() && !members[rank]->idle()) return false;
+    return true;
+  }
+
+  void trouble() {
+    const Rank rank = below(count), other = below(count);
+    switch (below(5)) {
+      case 0:
+        gone[rank] = true;
+        return world.crash(rank);
+      case 1:
+        gone[rank] = true;
+        return world.hang(rank);
+      case 2:
+        return world.pause(rank, below(1'000'000));
+      case 3:
+        if (rank != other) world.cut(rank, other);
+        return;
+      default:
+        return world.slow(rank, 1 + below(50));
+    }
+  }
+
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
+  sim::Profile profile() {
+    sim::Profile network = sim::profile("ib100");
+    if (below(2) == 0) {
+      network.jitter = 0.9;
+      network.ordered_placement = false;
+    }
+    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;
+    if (below(3) == 0) network.queue_slots = 2;
+    return network;
+  }
+
+  AggregatorsSeen& seen;
+  std::mt19937_64 random;
+  std::uint32_t count;
+  sim::World world;
+  std::vector<bool> gone;  // crashed or hung
+  AggregatorOptions options;
+  std::vector<std::unique_ptr<AuditedOrigin>> members;
+};
+
+AuditedOrigin::AuditedOrigin(AggregatorAuditor& its_auditor, Rank its_rank, std::uint64_t seed)
+    : auditor_(its_auditor),
+      rank_(its_rank),
+      random_(seed),
+      pushed_(auditor_.count),
+      taken_(auditor_.count) {
+  Fabric& fabric = auditor_.world.fabric(rank_);
+  group_ = std::make_unique<Group>(fabric);
+  members_ = std::make_unique<GroupMembers>(*group_);
+  progress = std::make_unique<remote::Progress>(fabric, *members_);
+  containers = std::make_unique<Containers>(*progress);
+  aggregator = std::make_unique<Aggregator<Element>>(
+      *containers, auditor_.options,
+      [this](Rank from, std::span<const Element> elements) { return take(from, elements); });
+}
+
+bool AuditedOrigin::sees_all() const {
+  for (Rank other = 0; other < auditor_.count; ++other)
+    if (!is_member() || !sees(other)) return false;
+  return true;
+}
+
+std::size_t AuditedOrigin::step() {
+  if (flushing_ && flush_ == nullptr) begin_flush();
+  if (flushing_ && flush_->finished()) end_flush();
+  if (stopping_) return 0;
+  std::size_t done = 0;
+  for (std::uint32_t pushes = below(4); pushes > 0; --pushes) {
+    const Rank to = below(auditor_.count);
+    Element element;
+    element.words.fill(pushed_[to] + 1);
+    if (!aggregator->push(to, element)) continue;
+    ++pushed_[to];
+    ++auditor_.seen.pushed;
+    ++done;
+  }
+  if (!flushing_ && below(20) == 0) begin_flush();
+  progress->fabric().wake_at(progress->fabric().now_ns() + 1 + below(4'000));
+  return done;
+}
+
+/// Some of the elements, or none; and some of these are refused.
+Handled AuditedOrigin::take(Rank from, std::span<const Element> elements) {
+  const std::size_t most = elements.size();
+  const std::size_t takes = below(2) == 0 ? most : below(static_cast<std::uint32_t>(most) + 1);
+  Handled handled{.taken = takes};
+  for (const Element& element : elements.first(takes)) {
+    ++taken_[from];
+    for (const std::uint64_t word : element.words)
+      EXPECT_EQ(word, taken_[from]) << "CON-B1: another element than the next";
+    handled.refused += below(8) == 0 ? 1 : 0;
+  }
+  refused += handled.refused;
+  auditor_.seen.taken += takes;
+  auditor_.seen.in_parts += takes < most ? 1 : 0;
+  return handled;
+}
+
+void AuditedOrigin::begin_flush() {
+  before_flush_ = pushed_;
+  flush_ = &aggregator->begin_flush();
+  flushing_ = true;
+}
+
+void AuditedOrigin::end_flush() {
+  flushing_ = false;
+  if (flush_->status() != Status::ok) {
+    EXPECT_TRUE(flush_->status() == Status::lost || flush_->status() == Status::stopped)
+        << remote::describe(flush_->status());
+    ++auditor_.seen.lost;
+    return;
+  }
+  ++auditor_.seen.flushed;
+  for (Rank to = 0; to < auditor_.count; ++to)
+    EXPECT_TRUE(!sees(to) || auditor_.members[to]->taken_[rank_] >= before_flush_[to])
+        << "CON-B2: a flush ended, and not all that was pushed before it is taken";
+}
+
+TEST(AggregatorsInSimulator, LoseAndDoubleNothingWhateverHappens) {
+  // DUNLIN_AGGREGATOR_SEEDS="1 50000": other seeds than usual, the first and how many.
+  const char* const wanted = std::getenv("DUNLIN_AGGREGATOR_SEEDS");
+  std::uint64_t first = 1, seeds = kAggregatorSeeds;
+  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  AggregatorsSeen seen;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    AggregatorAuditor auditor(seed, seen);
+    auditor.run();
+    ASSERT_FALSE(HasFailure()) << "replay with DUNLIN_AGGREGATOR_SEEDS='" << seed << " 1'";
+  }
+  for (const std::uint64_t count :
+       {seen.taken, seen.in_parts, seen.flushed, seen.lost, seen.complete})
+    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+  std::cout << seen.pushed << " pushed, " << seen.taken << " taken, " << seen.in_parts
+            << " batches in parts, " << seen.flushed << " flushes, " << seen.lost << " lost, "
+            << seen.complete << " groups complete\n";
+}
+
+}  // namespace
+}  // namespace dunlin
