@@ -28,7 +28,7 @@
 namespace dunlin::bench {
 namespace {
 
-constexpr std::uint64_t kWarmUp = 300;  // messages
+constexpr std::uint64_t kWarmUp = 300;      // messages
 constexpr double kMostPauseNs = 2e6;        // of three members on shared memory, in 99 of 100 cases
 constexpr std::uint32_t kMostMembers = 16;  // members that are there
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
