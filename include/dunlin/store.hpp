@@ -34,8 +34,9 @@
 ///         once the death is agreed; and nobody waits for its lock any more.
 ///  STO-5  A call on a key whose member has failed ends with `lost`.
 ///  STO-6  A location that is cached is never trusted: the entry decides.
-///  STO-7  Transactions over several keys, and the calls that change one, are strictly serializable.
-///  STO-8  A transaction that was cut off by its member's death has happened at all homes that are
+///  STO-7  Transactions over several keys, and the calls that change one, are strictly
+///  serializable. STO-8  A transaction that was cut off by its member's death has happened at all
+///  homes that are
 ///         left, or at none, once they have asked each other.
 ///  STO-9  A commit that its caller has given up is completed, or has happened not at all.
 namespace dunlin {
