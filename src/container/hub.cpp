@@ -42,6 +42,22 @@ const std::string& Containers::broken_promise() const noexcept { return hub_->br
 ContainerOperation::ContainerOperation(container::Hub& hub) noexcept
     : InFlight(hub.progress), hub_(hub) {}
 
+void ContainerOperation::begin_rest(std::uint64_t longest_ns) noexcept {
+  rest_ns_ = std::min(std::max(rest_ns_ * 2, container::kShortestRestNs), longest_ns);
+  resume_at_ns_ = hub_.fabric.now_ns() + rest_ns_;
+  hub_.fabric.wake_at(resume_at_ns_);
+}
+
+bool ContainerOperation::rests() noexcept {
+  if (resume_at_ns_ == 0) return false;
+  if (hub_.fabric.now_ns() >= resume_at_ns_) {
+    resume_at_ns_ = 0;
+    return false;
+  }
+  hub_.fabric.wake_at(resume_at_ns_);
+  return true;
+}
+
 namespace container {
 
 using remote::Status;

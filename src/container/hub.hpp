@@ -47,6 +47,12 @@ class Served {
   virtual void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) = 0;
 };
 
+/// CON-Q6, and of what waits for another member's step.
+inline constexpr std::uint64_t kShortestRestNs = 500;
+inline constexpr std::uint64_t kLongestRestNs = 128'000;
+/// Of who has what others wait for, or waits for what comes soon.
+inline constexpr std::uint64_t kShortRestNs = 16'000;
+
 struct Hub final : remote::Part {
   Hub(std::unique_ptr<remote::Progress> own, remote::Progress& progress, ContainersOptions options);
   ~Hub() override;

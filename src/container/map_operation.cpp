@@ -67,6 +67,7 @@ void MapState::begin(MapOperation& op) noexcept {
   op.serial_ = serial++;
   op.probed_ = op.round_trips_ = 0;
   op.posted_ = 0;
+  op.forget_rests();
   op.answered_ = false;
   op.answer_ = Status::ok;
   op.found_ = false;
@@ -243,6 +244,7 @@ bool MapState::publish(MapOperation& op) noexcept {
 
 /// To the end of the line at first; what is searched longer than that is read in larger pieces.
 bool MapState::look(MapOperation& op) noexcept {
+  if (op.rests()) return false;
   if (op.probed_ >= spec.slots) {
     op.finish(takes_slot(op.call_kind_) ? Status::full : Status::ok);
     return false;
@@ -265,7 +267,7 @@ bool MapState::looked(MapOperation& op) noexcept {
     next_slot(op, i);
     if (sight != Sight::wait) return act(op, sight, slot);
     op.stage_ = Stage::look;
-    hub.look_again_soon();
+    op.begin_rest(kShortRestNs);
     return false;
   }
   next_slot(op, op.looking_);

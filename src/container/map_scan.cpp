@@ -32,6 +32,7 @@ void MapScan::begin_next() noexcept {
   abandon();
   if (parts_left_ == 0) parts_left_ = hub_.progress.size();
   posted_ = 0;
+  forget_rests();
   found_.clear();
   pending_.clear();
   half_ = false;
@@ -103,7 +104,7 @@ void MapScan::advance() noexcept {
         break;
       case Stage::reread:
         if (pending_.empty()) return finish(half_ ? Status::half_written : Status::ok);
-        if (!fetch(slot_ + pending_.back(), 1, Stage::look_again)) return;
+        if (rests() || !fetch(slot_ + pending_.back(), 1, Stage::look_again)) return;
         break;
       case Stage::look_again: {
         const std::uint32_t place = pending_.back();
@@ -111,7 +112,7 @@ void MapScan::advance() noexcept {
         look_at(place);
         stage_ = Stage::reread;
         if (pending_.empty() || pending_.back() != place) break;
-        hub_.look_again_soon();
+        begin_rest(kShortRestNs);
         return;
       }
     }

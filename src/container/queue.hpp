@@ -64,6 +64,7 @@ struct QueueState final : Served {
   [[nodiscard]] bool fails(QueueOperation& op) noexcept;
   /// There was no room, or no element: the call ends so, or rests and then goes on with `next`.
   void find_none(QueueOperation& op, remote::Status status, Stage next) noexcept;
+  void rest(QueueOperation& op, std::uint64_t longest_ns, Stage next) noexcept;
   [[nodiscard]] bool rested(QueueOperation& op) noexcept;
   [[nodiscard]] Style style_of(const QueueOperation& op) const noexcept;
   void enlist(QueueOperation& op) noexcept;
@@ -130,6 +131,7 @@ struct QueueState final : Served {
   Completion orphan_done;        // of what is posted for them
   std::uint64_t orphan_ends[kEndsBytes / 8] = {};
   bool orphan_looks = false;
+  std::uint64_t orphan_rest_ns = 0, orphan_look_at_ns = 0;  // 0: at once
   std::vector<std::byte> orphan_image;
 
   // At the host, after a death.

@@ -13,11 +13,6 @@ namespace {
 
 constexpr int kQueueStepsAtOnce = 4096;
 
-// CON-Q6. With tickets in hand, pops may be waiting for this call.
-constexpr std::uint64_t kFirstRestNs = 500;
-constexpr std::uint64_t kLongestRestNs = 128'000;
-constexpr std::uint64_t kLongestRestWithTicketsNs = 16'000;
-
 }  // namespace
 
 QueueOperation::QueueOperation(QueueCore& queue) noexcept
@@ -37,7 +32,8 @@ void QueueOperation::begin_pop(std::uint32_t most, Promise promise, Style style,
 void QueueOperation::begin(bool pushes, std::uint32_t count, Promise promise, Style style,
                            std::uint64_t wait_ns) noexcept {
   abandon();
-  wait_until_ns_ = rest_ns_ = 0;
+  wait_until_ns_ = 0;
+  forget_rests();
   vain_attempts_ = 0;
   if (wait_ns > 0) {
     const std::uint64_t now = hub_.fabric.now_ns();
@@ -179,21 +175,20 @@ bool QueueState::fails(QueueOperation& op) noexcept {
 
 void QueueState::find_none(QueueOperation& op, Status status, Stage next) noexcept {
   if (op.wait_until_ns_ == 0) return op.finish(status);
-  const std::uint64_t longest = op.has_tickets_ ? kLongestRestWithTicketsNs : kLongestRestNs;
-  op.rest_ns_ = std::min(std::max(op.rest_ns_ * 2, kFirstRestNs), longest);
-  op.resume_at_ns_ = hub.fabric.now_ns() + op.rest_ns_;
-  op.after_rest_ = next;
   ++op.vain_attempts_;
-  op.stage_ = Stage::rest;
   op.count_ = 0;
-  hub.fabric.wake_at(op.resume_at_ns_);
+  // With tickets in hand, pops may be waiting for this call.
+  rest(op, op.has_tickets_ ? kShortRestNs : kLongestRestNs, next);
+}
+
+void QueueState::rest(QueueOperation& op, std::uint64_t longest_ns, Stage next) noexcept {
+  op.begin_rest(longest_ns);
+  op.after_rest_ = next;
+  op.stage_ = Stage::rest;
 }
 
 bool QueueState::rested(QueueOperation& op) noexcept {
-  if (hub.fabric.now_ns() < op.resume_at_ns_) {
-    hub.fabric.wake_at(op.resume_at_ns_);
-    return false;
-  }
+  if (op.rests()) return false;
   op.stage_ = op.after_rest_;
   return true;
 }
@@ -314,7 +309,7 @@ bool QueueState::looked(QueueOperation& op) noexcept {
     find_none(op, Status::empty, Stage::get);
     return false;
   }
-  hub.look_again_soon();  // somebody is filling the slot
+  rest(op, kShortRestNs, Stage::get);  // somebody is filling the slot
   return false;
 }
 

@@ -62,6 +62,13 @@ std::size_t QueueState::skip_orphans() {
                         [](const Tickets& a, const Tickets& b) { return a.first < b.first; });
   std::size_t accepted = 0;
   if (!has_room(tickets.first)) {
+    const std::uint64_t now = hub.fabric.now_ns();
+    if (now < orphan_look_at_ns) {
+      hub.fabric.wake_at(orphan_look_at_ns);
+      return 0;
+    }
+    orphan_rest_ns = std::min(std::max(orphan_rest_ns * 2, kShortestRestNs), kShortRestNs);
+    orphan_look_at_ns = now + orphan_rest_ns;
     const Operation ends =
         read(spec.host, site.region(), kTailOffset, orphan_ends, kEndsBytes).notify(orphan_done);
     orphan_looks = site.post(spec.host, std::span(&ends, 1), accepted) == Site::Posted::all;
@@ -74,6 +81,7 @@ std::size_t QueueState::skip_orphans() {
                                orphan_image.data(), orphan_image.size())
                              .notify(orphan_done);
   if (site.post(spec.host, std::span(&mark, 1), accepted) != Site::Posted::all) return 0;
+  orphan_rest_ns = orphan_look_at_ns = 0;
   ++tickets.first;
   --tickets.count;
   return 1;

@@ -144,7 +144,7 @@ TEST_P(Scans, FindWhatIsThereAllTheTimeOnceAndWhole) {
     }
     reading = true;
     scan.next();
-    return scans >= 20;
+    return scans >= 60;
   }));
 }
 

@@ -105,9 +105,7 @@ class QueueOperation : public ContainerOperation {
   std::uint64_t known_tail_ = 0;     // when head and tail were looked at
   std::uint32_t asked_for_ = 0;      // elements of the last request
   std::uint64_t wait_until_ns_ = 0;  // 0: does not wait
-  std::uint64_t rest_ns_ = 0;        // the last rest
   std::uint32_t vain_attempts_ = 0;
-  std::uint64_t resume_at_ns_ = 0;
   Stage after_rest_ = Stage::done;
   Reservation* reservation_ = nullptr;
   std::uint64_t ends_[kCacheLineBytes / 8 + 1] = {};  // the tail, and a line on the head
