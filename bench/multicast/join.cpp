@@ -243,7 +243,7 @@ std::vector<Result> measure(const Effort& effort, const Case& of) {
   report(results, about("until the joiner has delivered", "ns"), series[0], 0);
   report(results, about("others without a delivery", "ns"), series[1], aimed_at ? kMostPauseNs : 0);
   const auto add = [&](const char* what, std::uint32_t j, double most) {
-    Result result = about(what, j == 2 ? "" : "B");
+    Result result = about(what, j == 2 ? "connections" : "B");
     result.value = summarize(series.at(j));
     if (most > 0) result.goal = Goal{.on = Goal::On::value, .bound = most};
     results.push_back(std::move(result));
@@ -351,7 +351,7 @@ std::vector<Result> simulated(const Effort& effort) {
     };
     report(results, about("until the joiner has delivered", "ns"), until, 0);
     report(results, about("others without a delivery", "ns"), paused, 0);
-    Result connections = about("connections that the members gain", "");
+    Result connections = about("connections that the members gain", "connections");
     connections.value = summarize(linked);
     connections.goal = Goal{.on = Goal::On::value, .bound = double(members)};
     results.push_back(std::move(connections));
