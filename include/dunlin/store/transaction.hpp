@@ -36,8 +36,8 @@ struct TransactionWork;
 /// How commit() ends: `ok`; `conflict` (call clear(), read again, and try again); `name_taken` (the
 /// key of an insert is there); `lost` (a member that holds one of the keys has failed); `no_room`,
 /// `full` (one has no room); `out_of_range` (over kMaxTransactionWrites, kMaxTransactionReads, or a
-/// limit of keys and values); `not_allowed` (a member that came later has no records, and cannot
-/// change keys by transactions); `stopped`, `timed_out`, `abandoned`. With `ok` all is changed;
+/// limit of keys and values); `not_allowed` (the home has no record for this member, as it expects
+/// fewer ranks); `stopped`, `timed_out`, `abandoned`. With `ok` all is changed;
 /// with `lost`, `stopped`, `timed_out` or `abandoned` all or nothing (STO-8); else nothing.
 class StoreTransaction final : public remote::InFlight {
  public:

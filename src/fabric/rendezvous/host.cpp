@@ -93,9 +93,9 @@ std::size_t Host::strangers() const {
                     [](const auto& session) { return !session->ticket && !session->gone; }));
 }
 
-/// Any of them goes, for if it were the oldest, a flood that is faster than this host would push
-/// each member out before it has introduced itself. Whoever speaks our language stays as long as
-/// others do not.
+/// Drops any one of the strangers: if the oldest went, a flood that is faster than this host would
+/// push each member out before it has introduced itself. Strangers that have greeted stay as long
+/// as there are others.
 void Host::make_room() {
   std::vector<Session*> all, without_greeting;
   for (const auto& session : sessions_) {
