@@ -1,10 +1,10 @@
-"""Which tests of Google Test tools/skipped.py finds in ctest's log."""
+"""Which tests tools/outcome.py finds skipped and failed in ctest's log."""
 import pathlib
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
-import skipped  # noqa: E402
+import outcome  # noqa: E402
 
 LOG = """1/3 Test: address: fabric.Frame
 Output:
@@ -40,7 +40,7 @@ ask for one
 class Skipped(unittest.TestCase):
     def test_are_listed_once_with_their_reasons_also_in_a_suite_that_passed(self):
         self.assertEqual(
-            dict(skipped.skipped(LOG)),
+            dict(outcome.skipped(LOG)),
             {
                 ("address: fabric", "no device here: ask for one"): [
                     "Frame.NeedsADevice",
@@ -48,6 +48,34 @@ class Skipped(unittest.TestCase):
                 ],
                 ("table", "no reason was given"): ["Late.Death"],
             },
+        )
+
+
+FAILING_LOG = """1/3 Testing: address: fabric.Frame
+1/3 Test: address: fabric.Frame
+Command: "fabric_tests"
+Output:
+----------------------------------------------------------
+2/7 Test: a line that a test printed
+<end of output>
+Test time =   0.01 sec
+----------------------------------------------------------
+Test Failed.
+2/3 Testing: table.Cell
+2/3 Test: table.Cell
+Output:
+----------------------------------------------------------
+good
+<end of output>
+Test Passed.
+"""
+
+
+class Failed(unittest.TestCase):
+    def test_are_listed_with_what_they_printed_and_without_where_they_never_ran(self):
+        self.assertEqual(
+            list(outcome.failed(FAILING_LOG, ["table.Gone", "address: fabric.Frame"]).items()),
+            [("address: fabric.Frame", ["2/7 Test: a line that a test printed"]), ("table.Gone", [])],
         )
 
 
