@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <dunlin/fabric/pending_join.hpp>
+
 /// The key-value store as the Redis commands see it: calls that are under way until they end. The
 /// command has dunlin::Store behind it (store_values.hpp), the tests a map of their own.
 namespace dunlin::app::resp {
@@ -101,10 +103,12 @@ class KeyValues {
   virtual std::size_t poll() = 0;
   /// How many calls are under way.
   [[nodiscard]] virtual std::size_t under_way() const = 0;
-  // To sleep: arm(); poll once more; wait until the descriptor is readable, too; disarm().
+  // To sleep: arm(); poll once more; wait until the descriptor is readable, or one of waits(), too;
+  // disarm().
   virtual void arm() = 0;
   virtual void disarm() = 0;
   [[nodiscard]] virtual int descriptor() const = 0;
+  [[nodiscard]] virtual Waits waits() const { return {}; }
   /// For INFO: names and values.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> figures() const = 0;
   /// Milliseconds since 1970.

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "command.hpp"
+#include "fabric/sleeping.hpp"
 
 namespace dunlin::app::resp {
 namespace {
@@ -73,7 +74,7 @@ void Server::turn(Service& service) {
   if (may_sleep(service)) {
     wait(service);
   } else {
-    handle_events(service, wait_for_events(0));
+    handle_events(service, look_at_events());
   }
   sweep();
 }
@@ -86,17 +87,24 @@ bool Server::may_sleep(const Service& service) {
 }
 
 void Server::wait(Service& service) {
-  service.values().arm();
-  const bool busy = service.poll() > 0 || service.has_runnable();
-  if (!busy) ++service.counters().sleeps;
-  const int count = wait_for_events(busy ? 0 : -1);
-  service.values().disarm();
-  handle_events(service, count);
+  KeyValues& values = service.values();
+  const auto is_busy = [&] {
+    const bool busy = service.poll() > 0 || service.has_runnable();
+    if (!busy) ++service.counters().sleeps;
+    return busy;
+  };
+  const auto waits = [&] {
+    Waits all = values.waits();
+    all.descriptors.push_back(epoll_.get());
+    return all;
+  };
+  values.arm();
+  sleep_unless(is_busy, waits, UINT64_MAX);
+  values.disarm();
+  handle_events(service, look_at_events());
 }
 
-int Server::wait_for_events(int timeout_ms) {
-  return epoll_wait(epoll_.get(), events().data(), kEventsAtOnce, timeout_ms);
-}
+int Server::look_at_events() { return epoll_wait(epoll_.get(), events().data(), kEventsAtOnce, 0); }
 
 /// The fabric's descriptor stays readable until the next wait arms it anew. So it is no reason to
 /// stay awake: what it tells of, the service's poll does.

@@ -45,7 +45,7 @@ class Server {
   void turn(Service& service);
   void wait(Service& service);
   [[nodiscard]] bool may_sleep(const Service& service);
-  int wait_for_events(int timeout_ms);
+  int look_at_events();
   void handle_events(Service& service, int count);
   bool attend_runnable(Service& service);
   void accept_clients(Service& service);

@@ -24,6 +24,7 @@ class StoreValues final : public KeyValues {
   void arm() override { store_.fabric().prepare_sleep(); }
   void disarm() override { store_.fabric().cancel_sleep(); }
   [[nodiscard]] int descriptor() const override { return store_.fabric().wait_descriptor(); }
+  [[nodiscard]] Waits waits() const override { return store_.waits(); }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override;
   [[nodiscard]] std::uint64_t unix_ms() const override;
 

@@ -31,6 +31,7 @@ class GroupMembers final : public remote::Membership {
   [[nodiscard]] std::uint32_t capacity() const noexcept override;
   [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
   std::size_t poll() override;
+  [[nodiscard]] Waits waits() const override { return group_.waits(); }
 
  private:
   void look();

@@ -134,6 +134,7 @@ class Store {
 
   // --- progress ----------------------------------------------------------------------------------
   std::size_t poll() { return progress().poll(); }
+  [[nodiscard]] Waits waits() const { return progress().waits(); }
   [[nodiscard]] remote::Progress& progress() const noexcept;
   [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
 

@@ -67,6 +67,8 @@ void Progress::link(InFlight& operation) noexcept {
   ++in_flight_;
 }
 
+Waits Progress::waits() const { return members_.waits(); }
+
 std::size_t Progress::poll() {
   if (polling_) return 0;
   struct Polling {

@@ -2,6 +2,8 @@
 #include <csignal>
 #include <random>
 
+#include <poll.h>
+
 #include "daemon/serving.hpp"
 #include "support/errors.hpp"
 #include "support/rounds.hpp"
@@ -57,10 +59,16 @@ TEST(DaemonDeath, TheLockOfAKilledClientGoesToTheNextWhichIsTold) {
 }
 
 TEST(DaemonDeath, AStoppedClientIsCutOffAndChangesNothingWhenItWakesUp) {
-  const Serving daemon(test::fresh_group(), {.silence_timeout_ms = 200});
+  const Serving daemon(test::fresh_group(), {.silence_timeout_ms = 1'000});
   const auto client = daemon.attach();
   const Key key = make(*client, {.bytes = 4096});
   Process holder([&](Parent& parent) { return hold(daemon.group(), key, parent); });
+  // Who waits without polling would be cut off, too.
+  const auto await_holder = [&] {
+    pollfd news{.fd = holder.descriptor(), .events = POLLIN, .revents = 0};
+    while (::poll(&news, 1, 1) == 0) client->poll();
+  };
+  await_holder();
   ASSERT_EQ(holder.receive_line(), "held");
   holder.signal(SIGSTOP);
   const Outcome outcome = client->lock(key).outcome(kPatienceNs);
@@ -69,6 +77,7 @@ TEST(DaemonDeath, AStoppedClientIsCutOffAndChangesNothingWhenItWakesUp) {
   words.fill(UINT64_MAX);
   EXPECT_TRUE(client->put(key, bytes_of(words)).outcome(kPatienceNs).ok());
   holder.signal(SIGCONT);
+  await_holder();                    // the end of its line
   EXPECT_EQ(holder.exit_code(), 2);  // its put ended with `stopped`
   EXPECT_TRUE(client->get(key, bytes_of(words)).outcome(kPatienceNs).ok());
   for (const std::uint64_t word : words) EXPECT_EQ(word, UINT64_MAX);

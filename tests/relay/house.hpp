@@ -60,19 +60,21 @@ class House {
   }
   std::string place() { return "127.0.0.1:" + std::to_string(relay.port()); }
 
-  void poll() {
-    participant.poll();
-    relay.poll();
-    for (relay::RelayClient* const one : polled) one->poll();
+  std::size_t poll() {
+    std::size_t done = participant.poll() + relay.poll();
+    for (relay::RelayClient* const one : polled) done += one->poll();
+    return done;
   }
   bool until(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < end) {
+      // A busy host gives the processor back after a while only: not without a reason.
+      std::size_t done = 0;
       for (int i = 0; i < 20; ++i) {
-        poll();
+        done += poll();
         if (condition()) return true;
       }
-      sched_yield();
+      if (done == 0) sched_yield();
     }
     return false;
   }

@@ -35,6 +35,8 @@ using test::what_is_thrown_by;
 
 constexpr std::uint32_t kFounders = 3;
 constexpr std::uint32_t kMost = 6;
+/// Of real processes: a plan that meets the death of an earlier one uses its ranks up (GRP-N3).
+constexpr std::uint32_t kMostThatJoin = 32;
 
 StoreOptions tiny_store() {
   StoreOptions options = test::small_store();
@@ -329,20 +331,20 @@ TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
   for (Rank rank = 0; rank < kFounders; ++rank)
     founders.emplace_back([=, this](Parent& parent) {
       const auto fabric = GetParam().join(node(rank));
-      Member member(std::make_unique<Group>(*fabric, options(rank)));
+      Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin);
       return use(parent, member, std::to_string(rank));
     });
   for (Process& founder : founders) ASSERT_EQ(founder.receive_line(), "works");
   for (const char* as : {"first", "second"}) {  // each comes when the other is gone
     Process late([=, this](Parent& parent) {
-      Member member(Group::join(as, options(kFounders), kPatienceMs));
+      Member member(Group::join(as, options(kFounders), kPatienceMs), kMostThatJoin);
       return use(parent, member, as);
     });
     ASSERT_EQ(late.receive_line(), "works");
     late.kill();
   }
   Process last([this](Parent& parent) {  // nothing that they had locked keeps it out
-    Member member(Group::join("last", options(kFounders), kPatienceMs));
+    Member member(Group::join("last", options(kFounders), kPatienceMs), kMostThatJoin);
     return use(parent, member, "last");
   });
   ASSERT_EQ(last.receive_line(), "works");

@@ -43,6 +43,7 @@ class Containers {
   Containers& operator=(const Containers&) = delete;
 
   std::size_t poll() { return progress().poll(); }
+  [[nodiscard]] Waits waits() const { return progress().waits(); }
   [[nodiscard]] remote::Progress& progress() const noexcept;
   [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
   [[nodiscard]] const ComponentCosts& costs() const noexcept;

@@ -133,6 +133,8 @@ class Progress {
   /// Polls membership, fabric and parts, and advances what is under way; returns how much was done.
   /// Lets out what Membership::poll() throws.
   std::size_t poll();
+  /// For Loop: those of the membership.
+  [[nodiscard]] Waits waits() const;
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
   /// The members of the first ranks, over which a layer's memory and duties are spread: the

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/pending_join.hpp>
 
 /// Who is a member, as all members agree. Whatever is taken over from a dead member (a lock, a
 /// second copy, a reserved slot) is taken over when this says that it is gone, never on one
@@ -31,6 +32,8 @@ class Membership {
   [[nodiscard]] virtual const std::string& why_stopped() const noexcept = 0;
   /// Whatever has to go on so that members can agree; Progress::poll() calls it.
   virtual std::size_t poll() { return 0; }
+  /// What a sleep must end for beside the fabric, so that this poll() is called in time.
+  [[nodiscard]] virtual Waits waits() const { return {}; }
 };
 
 /// All members of a fabric, for programs that stop when any of them dies. Nothing is ever taken
