@@ -117,7 +117,10 @@ std::size_t Joins::serve_joiners() {
         on_joiner_message(*joiner, *message);
     });
     const bool over = joiner->until_ns != UINT64_MAX && fabric().now_ns() >= joiner->until_ns;
-    if (!over && !joiner->fabric->failed(1)) continue;
+    if (!over && !joiner->fabric->failed(1)) {
+      if (joiner->until_ns != UINT64_MAX) fabric().wake_at(joiner->until_ns);
+      continue;
+    }
     joiner->gone = true;
     ++done;
     if (joiner->planned && plan_.id != kNoPlan) drop_plan("'" + joiner->name + "' went away");
@@ -156,7 +159,6 @@ void Joins::refuse(PendingJoiner& joiner, const std::string& why) {
   joiner.channel->send(1, encode({.kind = ControlMessage::Kind::refused, .text = why}));
   joiner.name.clear();
   joiner.until_ns = fabric().now_ns() + kFarewellNs;
-  fabric().wake_at(joiner.until_ns);
 }
 
 void Joins::send_news(PendingJoiner& joiner, const std::string& news) {

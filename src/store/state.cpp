@@ -257,10 +257,11 @@ std::size_t State::poll_part() {
   done += inquire();
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
-  if (now < next_duty_ns) return done;
-  next_duty_ns = now + kDutyNs;
-  fabric.wake_at(next_duty_ns);
-  reap();
+  if (now >= next_duty_ns) {
+    next_duty_ns = now + kDutyNs;
+    reap();
+  }
+  fabric.wake_at(next_duty_ns);  // each time: an earlier wake has made it forget this one
   return done;
 }
 
