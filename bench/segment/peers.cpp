@@ -2,8 +2,8 @@
 #include <span>
 
 #include "bench/harness/mpi.hpp"
+#include "bench/harness/neighbour.hpp"
 #include "bench/segment/experiments.hpp"
-#include "bench/segment/redis.hpp"
 #include "bench/segment/segment_node.hpp"
 
 namespace dunlin::bench {
@@ -71,8 +71,9 @@ std::vector<Result> compare_with_all(const Effort& effort, std::size_t bytes) {
                               {"get, write", write_get, "Redis GET"},
                               {"put, write", write_put, "Redis SET"}};
   const MpiOneSided mpi;
-  std::unique_ptr<Redis> redis;
-  if (Redis::missing().empty()) redis = std::make_unique<Redis>();
+  constexpr auto kRedis = Neighbour::Kind::redis;
+  std::unique_ptr<Neighbour> redis;
+  if (Neighbour::missing(kRedis).empty()) redis = std::make_unique<Neighbour>(kRedis);
   Team team({.processes = 2, .timeout = effort.timeout});
   for (std::uint32_t round = 0; round < effort.rounds; ++round) {
     our_round(team, effort, plan, bytes);
@@ -97,7 +98,7 @@ std::vector<Result> compare_with_all(const Effort& effort, std::size_t bytes) {
                   .params = {{"operation", each.operation}, {"bytes", double(bytes)}},
                   .unit = "ns",
                   .goal = Goal{.on = Goal::On::ratio, .bound = 1},
-                  .note = of_redis ? Redis::missing() : mpi.missing()};
+                  .note = of_redis ? Neighbour::missing(kRedis) : mpi.missing()};
     result.value = summarize(team.series(each.ours));
     if (!each.times.empty()) compare(result, team.series(each.ours), each.theirs, each.times);
     results.push_back(std::move(result));

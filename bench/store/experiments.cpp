@@ -13,6 +13,8 @@ namespace {
 std::vector<Experiment> find_store_experiments() {
   std::vector<Experiment> found{lookup_cost()};
   for (const RealNetwork& network : real_networks()) found.push_back(store_gets(network));
+  for (const RealNetwork& network : real_networks()) found.push_back(store_puts(network));
+  found.push_back(store_ycsb());
   return found;
 }
 
@@ -26,8 +28,8 @@ const std::vector<Experiment>& store_experiments() {
 void add_store_suite(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "store",
-      "The key-value store: reads per lookup beside cuckoo and hopscotch tables, and gets beside "
-      "bare random reads");
+      "The key-value store: lookups beside cuckoo and hopscotch tables, gets and puts beside their "
+      "bare operations, and YCSB beside Redis and memcached");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
   command->callback([options] { run_suite(store_experiments(), *options, app::say); });

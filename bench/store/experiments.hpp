@@ -16,6 +16,10 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment lookup_cost();
 /// Gets beside bare random reads of the same bytes.
 [[nodiscard]] Experiment store_gets(const RealNetwork& network);
+/// Puts in place beside the operations that they consist of.
+[[nodiscard]] Experiment store_puts(const RealNetwork& network);
+/// The workloads of YCSB beside Redis and memcached.
+[[nodiscard]] Experiment store_ycsb();
 
 [[nodiscard]] const std::vector<Experiment>& store_experiments();
 

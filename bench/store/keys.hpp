@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include <dunlin/store.hpp>
+
 /// Which keys a benchmark asks for.
 namespace dunlin::bench {
 
@@ -31,10 +33,11 @@ class SkewedNumbers {
     }
     std::shuffle(numbers_.begin(), numbers_.end(), random_);
   }
-  std::uint32_t next() {
+  std::uint32_t next() { return numbers_[next_rank()]; }
+  std::uint32_t next_rank() {
     const double at = std::uniform_real_distribution<double>(0, until_.back())(random_);
     const auto found = std::upper_bound(until_.begin(), until_.end() - 1, at);
-    return numbers_[static_cast<std::size_t>(found - until_.begin())];
+    return static_cast<std::uint32_t>(found - until_.begin());
   }
 
  private:
@@ -42,5 +45,14 @@ class SkewedNumbers {
   std::vector<std::uint32_t> numbers_;
   std::vector<double> until_;  // the sum of the probabilities up to a rank
 };
+
+/// So many keys that the member holds.
+[[nodiscard]] inline std::vector<std::uint64_t> keys_of(const Store& store, Rank home,
+                                                        std::size_t count) {
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t i = 0; keys.size() < count; ++i)
+    if (store.home_of(mixed(i)) == home) keys.push_back(mixed(i));
+  return keys;
+}
 
 }  // namespace dunlin::bench
