@@ -110,7 +110,7 @@ class Relayed {
       if (source.reader.lost() > 0)
         say(fmt::format("topic '{}': {} samples were lost, because this client was slow\n",
                         source.writer.described.topic, source.reader.lost()));
-    say(recording.summary(signals_.caught()));
+    say(recording.summary(signal()));
   }
 
   void replay() {
@@ -127,7 +127,7 @@ class Relayed {
     };
     until([&] { return player.play(read_clock_ns(CLOCK_MONOTONIC), publish); });
     await_acknowledgements(writers);
-    say(player.summary(signals_.caught()));
+    say(player.summary(signal()));
   }
 
  private:
@@ -173,17 +173,22 @@ class Relayed {
 
   void await_acknowledgements(const std::vector<relay::AnyRelayWriter>& writers) {
     for (const relay::AnyRelayWriter& writer : writers)
-      if (!until([&] { return writer.all_acknowledged(); }, kAcknowledgeMs) &&
-          signals_.caught() == nullptr)
+      if (!until([&] { return writer.all_acknowledged(); }, kAcknowledgeMs) && signal() == nullptr)
         throw Error(fmt::format("{} of {} samples are acknowledged; {}", writer.acknowledged(),
                                 writer.written(), client_.why_disconnected()));
+  }
+
+  /// The name of the first signal that has come; null: none has.
+  [[nodiscard]] const char* signal() noexcept {
+    if (signal_ == nullptr) signal_ = signals_.caught();
+    return signal_;
   }
 
   /// Until the condition holds, a signal comes, or the time is up.
   template <class Condition>
   bool until(const Condition& condition, std::uint64_t limit_ms = UINT64_MAX) {
     const std::uint64_t begin_ns = read_clock_ns(CLOCK_MONOTONIC);
-    while (signals_.caught() == nullptr) {
+    while (signal() == nullptr) {
       if (client_.run_until(condition, kRelaySliceMs)) return true;
       if ((read_clock_ns(CLOCK_MONOTONIC) - begin_ns) / 1'000'000 >= limit_ms) return false;
     }
@@ -200,7 +205,7 @@ class Relayed {
         },
         kBeginMs);
     if (!endpoint.why_refused().empty()) throw Error(endpoint.why_refused());
-    if (begun || signals_.caught() != nullptr) return begun;
+    if (begun || signal() != nullptr) return begun;
     throw Error(client_.connected()
                     ? fmt::format("topic '{}': no member of the group of relay {} has it, or it "
                                   "has no type yet",
@@ -210,6 +215,7 @@ class Relayed {
 
   const Options& options_;
   SignalGuard signals_;
+  const char* signal_ = nullptr;
   relay::RelayClient client_;
 };
 

@@ -12,7 +12,7 @@ constexpr std::uint32_t kLeaveMs = 5'000;
 
 bool Session::until(const std::function<bool()>& condition, std::uint64_t limit_ms) {
   const std::uint64_t begin_ns = now_ns();
-  while (signals_.caught() == nullptr) {
+  while (signal() == nullptr) {
     if (run_until(participant_, condition, kSliceMs)) return true;
     if ((now_ns() - begin_ns) / 1'000'000 >= limit_ms) return false;
   }

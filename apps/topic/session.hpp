@@ -25,12 +25,17 @@ class Session {
   [[nodiscard]] const pubsub::TopicInfo* find(const std::string& name);
 
   [[nodiscard]] pubsub::DomainParticipant& participant() noexcept { return participant_; }
-  [[nodiscard]] const char* signal() noexcept { return signals_.caught(); }
+  /// The name of the first signal that has come; null: none has.
+  [[nodiscard]] const char* signal() noexcept {
+    if (signal_ == nullptr) signal_ = signals_.caught();
+    return signal_;
+  }
   [[nodiscard]] std::uint64_t now_ns() const { return participant_.fabric().now_ns(); }
 
  private:
   Group& group_;
   SignalGuard& signals_;
+  const char* signal_ = nullptr;
   pubsub::DomainParticipant participant_;
   std::vector<pubsub::TopicInfo> infos_;
 };

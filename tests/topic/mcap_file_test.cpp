@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "command.hpp"
 #include "mcap/file_reader.hpp"
@@ -78,8 +80,13 @@ std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
+/// In place: a file system may wait for its disk when a file is replaced.
 void put_content(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0);
+  EXPECT_EQ(pwrite(file, content.data(), content.size(), 0), static_cast<ssize_t>(content.size()));
+  EXPECT_EQ(ftruncate(file, static_cast<off_t>(content.size())), 0);
+  close(file);
 }
 
 TEST(McapFile, GivesBackWhatWasWritten) {
