@@ -162,6 +162,7 @@ TEST(TopicRecord, RecordsAndReplaysTheSameSamples) {
 
   DataReader<Position> position_reader{Subscriber(home.participant), positions, everything()};
   DataReader<Entry> entry_reader{Subscriber(home.participant), entries, everything()};
+  ASSERT_TRUE(home.until([&] { return position_reader->ready() && entry_reader->ready(); }));
   std::uint32_t next_position = 0;
   std::uint32_t next_entry = 0;
   std::uint32_t disposed = 0;
@@ -182,7 +183,8 @@ TEST(TopicRecord, RecordsAndReplaysTheSameSamples) {
       EXPECT_EQ(sample.data().text, "entry " + std::to_string(next_entry++ % 20));
     }
     return next_position == 40 && next_entry == 40 && disposed > 0;
-  })) << home.hear(player, "");
+  })) << next_position
+      << ", " << next_entry << ", " << disposed << ": " << home.hear(player, "");
   EXPECT_EQ(home.await(player), 0);
   EXPECT_TRUE(contains(home.hear(player, ""), "41 samples of 2 topics"));
   EXPECT_TRUE(contains(home.hear(player, ""), "82 samples replayed in "));
