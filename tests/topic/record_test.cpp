@@ -179,6 +179,7 @@ TEST(TopicRecord, RecordsAndReplaysTheSameSamples) {
       EXPECT_EQ(sample.data().ship, next_position++ % 20 % 3);
     }
     for (const auto& sample : entry_reader.take()) {
+      if (!sample.info().valid()) continue;  // its writers have gone
       EXPECT_EQ(sample.data().number, next_entry % 20);
       EXPECT_EQ(sample.data().text, "entry " + std::to_string(next_entry++ % 20));
     }
