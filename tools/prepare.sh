@@ -6,7 +6,7 @@
 pypi_packages=(python3-venv ca-certificates)
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
-  libxxhash-dev zlib1g-dev libhiredis-dev libcpp-httplib-dev libsqlite3-dev
+  libxxhash-dev zlib1g-dev libzstd-dev liblz4-dev libhiredis-dev libcpp-httplib-dev libsqlite3-dev
   libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
 # `dunlin routing` alone, for groups on this host.
 demo_packages=(g++ cmake ninja-build ccache pkgconf python3 libcli11-dev nlohmann-json3-dev libfmt-dev
@@ -17,6 +17,7 @@ data_packages=("${pypi_packages[@]}" topohub@pypi)
 hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
 redis_packages=(redis-tools "${pypi_packages[@]}" redis@pypi) # clients of `dunlin store serve`
+bag_packages=("${pypi_packages[@]}" mcap@pypi) # another reader and writer of MCAP files
 count_packages=(jellyfish gatb-core-testdata) # another counter of k-mers, and reads
 model_packages=(spin) # explores models of protocols
 checker_packages=(golang-go ca-certificates) # builds the checker of linearizability
@@ -46,6 +47,7 @@ missing_packages() { # PACKAGE...
 
 is_installed_from_pypi() { # NAME
   case $1 in
+    mcap) compgen -G "build/venv/lib/python3*/site-packages/mcap/__init__.py" >/dev/null ;;
     redis) compgen -G "build/venv/lib/python3*/site-packages/redis/__init__.py" >/dev/null ;;
     topohub) [[ -e $topohub_data/topozoo/Abilene.json ]] ;;
     *) [[ -e build/venv/bin/$1 ]] ;;
@@ -96,7 +98,7 @@ install_packages() { # PACKAGE...
 }
 
 pinned() { # NAME
-  cut -d' ' -f1 "tools/$1.txt"
+  cut -d' ' -f1 "tools/$1.txt" | paste -sd' '
 }
 
 install_from_pypi() { # NAME
@@ -109,8 +111,8 @@ install_from_pypi() { # NAME
       install_packages clang-tidy
       return
     fi
-    if [[ $1 == redis ]]; then # one test asks for it
-      echo "Without $(pinned "$1") from PyPI: the test that needs it is skipped."
+    if [[ $1 == redis || $1 == mcap ]]; then # a few tests ask for it
+      echo "Without $(pinned "$1") from PyPI: the tests that need it are skipped."
       return
     fi
     die "pip could not fetch $(pinned "$1") from PyPI"

@@ -12,7 +12,7 @@ namespace dunlin::app {
 namespace {
 
 constexpr const char* kDescription =
-    "Look at the topics of a group, read samples of one, and write some.";
+    "Look at the topics of a group, read samples of one, write some, record them, and replay them.";
 
 constexpr const char* kFooter = R"(
 The command is a member of the group while it runs: it joins it, or is one of its --members.
@@ -23,6 +23,9 @@ The command is a member of the group while it runs: it joins it, or is one of it
   publish TOPIC JSON   writes a sample of the topic's type: members that JSON leaves out are zero
   hz TOPIC             how many samples a second, each second
   bw TOPIC             how many bytes a second, each second
+  record TOPIC...      writes the samples of these topics, or of all, to an MCAP file
+  replay FILE          publishes the samples of an MCAP file, with the original timing
+  info FILE            without --group: what an MCAP file has
 
 Exit status: 0 it is done, or a signal came; 2 wrong input; 3 it could not run.
 
@@ -30,7 +33,53 @@ Examples:
   dunlin topic list --group g --join --name tool
   dunlin topic echo square --group g --join --name tool --count 10
   dunlin topic echo square --relay 10.0.0.9:7480 --secret-file secret
-  dunlin topic publish square '{"x": 3, "color": "RED"}' --rate 10 --group g --join --name tool)";
+  dunlin topic publish square '{"x": 3, "color": "RED"}' --rate 10 --group g --join --name tool
+  dunlin topic record square --output squares.mcap --group g --join --name recorder
+  dunlin topic replay squares.mcap --rate 2 --group g --join --name player)";
+
+void add_record_options(CLI::App& one, topic::Options& options) {
+  one.add_option("topics", options.topics, "Their names (default: all, also those that come later)")
+      ->type_name("TOPIC...");
+  one.add_option("--output", options.file, "The file, which must not be there yet")
+      ->type_name("FILE");
+  one.add_option("--info", options.file, "Say what this file has, and record nothing")
+      ->each([&options](const std::string&) { options.about_file = true; })
+      ->excludes("--output")
+      ->type_name("FILE");
+  one.add_option("--duration", options.seconds, "End after so long")
+      ->check(seconds())
+      ->type_name("S");
+  one.add_option("--samples", options.count, "End after so many samples of all topics")
+      ->check(whole_number())
+      ->type_name("N");
+  one.add_flag("--stored", options.stored, "Begin with the samples that the topics have stored");
+  one.add_option("--compression", options.compression, "Of the chunks: zstd or none")
+      ->check(CLI::IsMember({"zstd", "none"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  one.add_option("--chunk-kb", options.chunk_kb, "So large is a chunk, before it is compressed")
+      ->check(number_between(1, 65536, "KB"))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_replay_options(CLI::App& one, topic::Options& options) {
+  one.add_option("file", options.file, "An MCAP file")->required()->type_name("FILE");
+  add_list(one, "--topics", options.topics, "topic", "Only these (default: all)")
+      ->type_name("TOPIC,...");
+  one.add_option("--rate", options.rate, "So many times as fast as it was recorded")
+      ->check(number_between(0.001, 1e6, "times"))
+      ->type_name("X")
+      ->capture_default_str();
+  one.add_option("--loop", options.loops, "So many times; 0: until a signal comes")
+      ->check(whole_number())
+      ->type_name("N")
+      ->capture_default_str();
+  one.add_option("--start-offset", options.start_offset, "Begin so long after the file's beginning")
+      ->check(number_between(0, 1e9, "seconds"))
+      ->type_name("S")
+      ->capture_default_str();
+}
 
 }  // namespace
 
@@ -42,9 +91,12 @@ void add_topic(CLI::App& program) {
     CLI::App* const one = command->add_subcommand(name, about);
     const auto options = std::make_shared<topic::Options>();
     options->work = work;
-    const bool takes_topic = work != topic::Work::list;
+    const bool takes_topic =
+        work != topic::Work::list && work != topic::Work::record && work != topic::Work::replay;
     if (takes_topic)
       one->add_option("topic", options->topic, "Its name")->required()->type_name("TOPIC");
+    if (work == topic::Work::record) add_record_options(*one, *options);
+    if (work == topic::Work::replay) add_replay_options(*one, *options);
     if (work == topic::Work::publish) {
       one->add_option("sample", options->sample, "The sample, as a JSON object")
           ->required()
@@ -63,10 +115,14 @@ void add_topic(CLI::App& program) {
           ->check(seconds())
           ->type_name("S");
     cast::add_place_options(*one, options->place);
-    if (work == topic::Work::echo || work == topic::Work::publish) {
+    const bool relayed = work == topic::Work::echo || work == topic::Work::publish ||
+                         work == topic::Work::record || work == topic::Work::replay;
+    if (relayed) {
       add_list(*one, "--relay", options->relays, "relay",
                "Be no member, but a client of these relays, the first one that is there")
           ->type_name("HOST:PORT,...");
+    }
+    if (relayed || work == topic::Work::info) {
       one->get_option("--group")->required(false);
       one->get_option("--name")->required(false);
     }
@@ -78,6 +134,8 @@ void add_topic(CLI::App& program) {
   add("publish", "Write samples to a topic", topic::Work::publish);
   add("hz", "Samples a second", topic::Work::hz);
   add("bw", "Bytes a second", topic::Work::bw);
+  add("record", "Write samples to an MCAP file", topic::Work::record);
+  add("replay", "Publish the samples of an MCAP file", topic::Work::replay);
 }
 
 }  // namespace dunlin::app

@@ -7,46 +7,38 @@
 #include <fmt/format.h>
 
 #include <dunlin/pubsub.hpp>
-#include <dunlin/run.hpp>
 
 #include "command.hpp"
 #include "multicast/enter.hpp"
 #include "standard_output.hpp"
+#include "topic/bag.hpp"
 #include "topic/relayed.hpp"
 #include "topic/sample_json.hpp"
 #include "topic/sample_text.hpp"
+#include "topic/session.hpp"
 
 namespace dunlin::app::topic {
 namespace {
 
-constexpr std::uint32_t kSliceMs = 20;      // then it looks at signals
 constexpr std::uint64_t kTopicsMs = 2'000;  // in which the members tell of their topics
-constexpr std::uint64_t kLeaveMs = 5'000;
 
 using pubsub::RawSample;
 
 class Tool {
  public:
-  Tool(const Options& options, Group& group, SignalGuard& signals)
-      : options_(options), group_(group), signals_(signals), participant_(group) {}
+  Tool(const Options& options, Session& session)
+      : options_(options), session_(session), participant_(session.participant()) {}
 
   void run() {
     if (options_.work == Work::list)
       list();
     else if (find())
       work();
-    leave();
   }
 
  private:
-  /// Until the condition holds, a signal comes, or the time is up.
   bool until(const std::function<bool()>& condition, std::uint64_t limit_ms = UINT64_MAX) {
-    const std::uint64_t begin_ns = participant_.fabric().now_ns();
-    while (signals_.caught() == nullptr) {
-      if (run_until(participant_, condition, kSliceMs)) return true;
-      if ((participant_.fabric().now_ns() - begin_ns) / 1'000'000 >= limit_ms) return false;
-    }
-    return false;
+    return session_.until(condition, limit_ms);
   }
 
   void list() {
@@ -56,17 +48,12 @@ class Tool {
                       info.members.size(), info.members.size() == 1 ? "member" : "members"));
   }
 
-  [[nodiscard]] const pubsub::TopicInfo* info() {
-    infos_ = participant_.topics();
-    for (const pubsub::TopicInfo& one : infos_)
-      if (one.name == options_.topic) return &one;
-    return nullptr;
-  }
+  [[nodiscard]] const pubsub::TopicInfo* info() { return session_.find(options_.topic); }
 
   /// Comes into the topic, with what its members have agreed on. False if a signal came.
   bool find() {
     const bool found = until([this] { return info() != nullptr; }, kTopicsMs);
-    if (!found && signals_.caught() != nullptr) return false;
+    if (!found && session_.signal() != nullptr) return false;
     if (!found)
       throw BadInput(
           fmt::format("topic '{}': no member of group {} has it; `dunlin topic list` "
@@ -200,38 +187,38 @@ class Tool {
         limit_ms());
   }
 
-  /// Entities first, so that what was written arrives; then the member.
-  void leave() {
-    topic_ = {};
-    run_until(
-        participant_, [this] { return !participant_.holds_topics(); },
-        static_cast<std::uint32_t>(kLeaveMs));
-    group_.leave();
-    run_until(
-        participant_, [this] { return group_.ended(); }, static_cast<std::uint32_t>(kLeaveMs));
-  }
-
   const Options& options_;
-  Group& group_;
-  SignalGuard& signals_;
-  pubsub::DomainParticipant participant_;
+  Session& session_;
+  pubsub::DomainParticipant& participant_;
   pubsub::AnyTopic topic_;
-  std::vector<pubsub::TopicInfo> infos_;
   std::string type_of_;
   std::unique_ptr<TypeTree> type_;
 };
 
+void run_as_member(const Options& options, Session& session) {
+  if (options.work == Work::record) return record(options, session);
+  if (options.work == Work::replay) return replay(options, session);
+  Tool(options, session).run();
+}
+
 }  // namespace
 
 void run(const Options& options) {
-  if (!options.relays.empty()) return run_relayed(options);
-  if (options.place.group.empty() || options.place.name.empty())
+  const bool no_group = options.place.group.empty();
+  if (options.work == Work::info && no_group) return print_file_info(options.topic);
+  if (options.work == Work::record && options.about_file) return print_file_info(options.file);
+  if (options.relays.empty() && (no_group || options.place.name.empty()))
     throw BadInput("--group and --name are missing: give them, or --relay");
+  check_bag_options(options);
+  if (!options.relays.empty()) return run_relayed(options);
   const cast::Place place(options.place);
   SignalGuard signals;
   const cast::Entered entered =
       cast::enter(place, GroupOptions{.rendezvous = place.rendezvous()}, signals);
-  if (entered.group) Tool(options, *entered.group, signals).run();
+  if (!entered.group) return;
+  Session session(*entered.group, signals);
+  run_as_member(options, session);
+  session.leave();
 }
 
 }  // namespace dunlin::app::topic

@@ -10,17 +10,26 @@
 /// `dunlin topic`: one of its works, as a member of the group.
 namespace dunlin::app::topic {
 
-enum class Work : std::uint8_t { list, info, echo, publish, hz, bw };
+enum class Work : std::uint8_t { list, info, echo, publish, hz, bw, record, replay };
 
 struct Options {
   Work work = Work::list;
   cast::PlaceOptions place = {};
   std::string topic = {};
   std::string sample = {};
-  std::vector<std::string> relays = {};  // echo, publish: no member, but a client of these
+  std::vector<std::string> relays = {};  // echo, publish, record, replay: a client of these
   double rate = 1;
   std::optional<std::uint64_t> count = {};
   std::optional<double> seconds = {};
+  // record, replay
+  std::string file = {};
+  std::vector<std::string> topics = {};  // empty: all
+  bool stored = false;
+  bool about_file = false;
+  std::string compression = "zstd";
+  std::size_t chunk_kb = 1'024;
+  std::uint64_t loops = 1;  // 0: no end
+  double start_offset = 0;  // seconds
 };
 
 /// Returns when it is done, or a signal has come. Throws BadInput and Error.
