@@ -176,7 +176,9 @@ Style MapState::style_of(const MapOperation& op) const noexcept {
   if (wanted != Style::automatic) return wanted;
   static constexpr std::array kCalls{Call::insert, Call::assign, Call::find, Call::erase,
                                      Call::assign};
-  const Situation situation{.promise = op.promise_, .bytes = static_cast<double>(shape.slot_bytes)};
+  const Situation situation{.promise = op.promise_,
+                            .tables = static_cast<double>(known[op.home_]),
+                            .bytes = static_cast<double>(shape.slot_bytes)};
   return cheaper_style(hub.options.costs, kCalls[static_cast<std::size_t>(op.call_kind_)],
                        situation);
 }

@@ -192,7 +192,7 @@ TEST_P(GrowingMaps, GrowUnderBuffersAndChecks) {
   for (auto& map : maps_of)
     buffers.push_back(std::make_unique<MapBuffer<std::uint64_t, std::uint64_t>>(
         *map, MapBufferOptions{
-                  .name = "buffer", .call = MapCall::add, .promise = Promise::local, .elements = 16}));
+                  .name = "buffer", .call = container::MapCall::add, .promise = Promise::local, .elements = 16}));
   for (std::uint64_t i = 0; i < 400; ++i)
     EXPECT_TRUE(cluster->until([&] { return buffers[i % 2]->try_add(i % 100, 1); }));
   for (const Rank by : {0U, 1U}) {
