@@ -98,8 +98,7 @@ void run_explain(const Options& options) {
                   : options.tables > 1 ? fmt::format(", {} tables, load of the last {}",
                                                      options.tables, options.load)
                                        : fmt::format(", load {}", options.load),
-                  options.clients,
-                  options.clients == 1 ? "" : "s", situation.bytes, source));
+                  options.clients, options.clients == 1 ? "" : "s", situation.bytes, source));
   show(costs, call, Style::one_sided, situation);
   show(costs, call, Style::message, situation);
   const Style cheaper = cheaper_style(costs, call, situation);
@@ -136,7 +135,8 @@ void add_explain(CLI::App& program) {
       ->type_name("A")
       ->capture_default_str();
   command
-      ->add_option("--tables", options->tables, "Of a part of a map that grows; all but one are full")
+      ->add_option("--tables", options->tables,
+                   "Of a part of a map that grows; all but one are full")
       ->check(number_between(1, kMaxMapTables, "tables"))
       ->type_name("N")
       ->capture_default_str();

@@ -79,12 +79,14 @@ MapTable::MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::u
 MapState::MapState(Containers& its_containers, MapSpec its_spec)
     : containers(its_containers),
       hub(its_containers.hub()),
+      self(hub.fabric.rank()),
+      members(hub.progress.size()),
       spec(checked(std::move(its_spec))),
       shape(shape_of(spec.key_bytes + spec.value_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       first(hub, spec, shape, 0),
       sizes(table_sizes(spec)),
-      known(hub.progress.size(), 1),
+      known(members, 1),
       checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, first.site)
                            : nullptr),
       image(shape.slot_bytes) {
@@ -117,7 +119,7 @@ void check_buffer(const MapCore& map, MapCall call, Promise promise) {
 
 Rank MapCore::home_of(const void* key) const noexcept {
   const std::uint64_t hash = hash_of(key, state_->spec.key_bytes);
-  return scale(static_cast<std::uint32_t>(hash >> 32), state_->hub.progress.size());
+  return scale(static_cast<std::uint32_t>(hash >> 32), state_->members);
 }
 
 bool MapCore::applies(Promise promise) const noexcept { return state_->writes_directly(promise); }
@@ -195,7 +197,6 @@ std::optional<std::uint64_t> MapState::claim_word(MapCall call, Sight sight, Pro
                                                   std::uint64_t seen, std::uint8_t by,
                                                   std::uint16_t fingerprint) const noexcept {
   const bool phasal = promise == Promise::writes || promise == Promise::local;
-  const Rank self = hub.fabric.rank();
   const auto next = [&](word::State state) {
     return word::make(word::version_of(seen) + 1, by, self, fingerprint, state);
   };
@@ -245,7 +246,7 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
   if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) return;
   if (is_injected(FaultInjection::dead_claim_stays)) return;
   const auto mend = [&](word::State to) {
-    mends.push_back({&of, hub.fabric.rank(), slot, seen, word::with_state(seen, to)});
+    mends.push_back({&of, self, slot, seen, word::with_state(seen, to)});
   };
   switch (word::state_of(seen)) {
     case word::reserved:
@@ -267,9 +268,8 @@ std::size_t MapState::poll_part() {
   while (!mends.empty()) {
     const Mend& mend = mends.back();
     std::size_t accepted = 0;
-    const Operation swap =
-        compare_swap(mend.home, mend.table->site.region(), offset_of(mend.slot), mend.from, mend.to,
-                     nullptr);
+    const Operation swap = compare_swap(mend.home, mend.table->site.region(), offset_of(mend.slot),
+                                        mend.from, mend.to, nullptr);
     if (mend.table->site.post(mend.home, std::span(&swap, 1), accepted) == Site::Posted::later)
       break;
     mends.pop_back();

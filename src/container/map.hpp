@@ -160,6 +160,8 @@ struct MapState final : Served {
 
   Containers& containers;
   Hub& hub;
+  const Rank self;
+  const std::uint32_t members;
   MapSpec spec;
   SlotShape shape;
   bool coherent;  // the processor's atomics and the fabric's exclude each other

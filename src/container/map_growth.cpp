@@ -29,7 +29,7 @@ void MapState::grow() {
     why_not_grown = error.what();
     return;
   }
-  known[hub.fabric.rank()] = tables();
+  known[self] = tables();
   memory::store(*reinterpret_cast<std::uint64_t*>(first.site.memory()), tables());
 }
 
@@ -82,13 +82,13 @@ bool MapState::next_table(MapOperation& op) noexcept {
 
 /// CON-G2: the count is read after the windows.
 bool MapState::count_tables(MapOperation& op) noexcept {
-  if (op.home_ == hub.fabric.rank()) {
+  if (op.home_ == self) {
     op.before_ = tables();
     op.stage_ = Stage::counted;
     return true;
   }
-  const Operation get = read(op.home_, first.site.region(), 0, &op.before_, sizeof op.before_)
-                            .notify(op.completion_);
+  const Operation get =
+      read(op.home_, first.site.region(), 0, &op.before_, sizeof op.before_).notify(op.completion_);
   return post(op, first.site, std::span(&get, 1), Stage::counted);
 }
 
@@ -108,7 +108,7 @@ bool MapState::counted_tables(MapOperation& op) noexcept {
 }
 
 bool MapState::ask_room(MapOperation& op) noexcept {
-  if (op.home_ == hub.fabric.rank()) {
+  if (op.home_ == self) {
     const Status status = room_behind(op.level_ + 1U);
     if (status == Status::full) op.finish(status);
     if (status == Status::ok) op.stage_ = Stage::count;

@@ -66,8 +66,7 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
   }
   const std::uint64_t ready = word::with_state(*claim, word::ready);
   encode(shape, payload, ready, image.data());
-  memory::place(slot + kStampBytes, image.data() + kStampBytes,
-                shape.slot_bytes - kStampBytes);
+  memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
   memory::store(word, ready);
   return {.found = found};
 }

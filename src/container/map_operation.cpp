@@ -68,7 +68,7 @@ void MapOperation::replied(Status status, bool flag, std::span<const std::byte> 
 
 void MapState::begin(MapOperation& op) noexcept {
   const std::uint64_t hash = hash_of(op.payload_, spec.key_bytes);
-  op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), hub.progress.size());
+  op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), members);
   op.table_ = &first;
   op.slot_ = first.first_slot(hash);
   op.fingerprint_ = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
@@ -129,8 +129,7 @@ bool MapState::step(MapOperation& op) noexcept {
 
 /// Directly in own memory, by message, or one-sided.
 bool MapState::choose(MapOperation& op) noexcept {
-  if (op.home_ == hub.fabric.rank() &&
-      (op.call_kind_ == MapCall::find || writes_directly(op.promise_))) {
+  if (op.home_ == self && (op.call_kind_ == MapCall::find || writes_directly(op.promise_))) {
     const MapApplied result = local(op.call_kind_, op.promise_, op.payload_);
     if (result.again) {
       hub.look_again_soon();
@@ -144,7 +143,7 @@ bool MapState::choose(MapOperation& op) noexcept {
     op.finish(fault);
     return false;
   }
-  if (op.home_ != hub.fabric.rank() && style_of(op) == Style::message) {
+  if (op.home_ != self && style_of(op) == Style::message) {
     op.stage_ = Stage::ask;
     return true;
   }
@@ -342,7 +341,8 @@ void MapState::clean_up(MapOperation& op) noexcept {
   const word::State state = word::state_of(op.desired_);
   if (state == word::erased || is_injected(FaultInjection::given_up_claim_stays)) return;
   const word::State left = state == word::changing ? word::half : word::voided;
-  mends.push_back({op.table_, op.home_, op.slot_, op.desired_, word::with_state(op.desired_, left)});
+  mends.push_back(
+      {op.table_, op.home_, op.slot_, op.desired_, word::with_state(op.desired_, left)});
   hub.look_again_soon();
 }
 

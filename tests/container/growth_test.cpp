@@ -191,8 +191,10 @@ TEST_P(GrowingMaps, GrowUnderBuffersAndChecks) {
   std::vector<std::unique_ptr<MapBuffer<std::uint64_t, std::uint64_t>>> buffers;
   for (auto& map : maps_of)
     buffers.push_back(std::make_unique<MapBuffer<std::uint64_t, std::uint64_t>>(
-        *map, MapBufferOptions{
-                  .name = "buffer", .call = container::MapCall::add, .promise = Promise::local, .elements = 16}));
+        *map, MapBufferOptions{.name = "buffer",
+                               .call = container::MapCall::add,
+                               .promise = Promise::local,
+                               .elements = 16}));
   for (std::uint64_t i = 0; i < 400; ++i)
     EXPECT_TRUE(cluster->until([&] { return buffers[i % 2]->try_add(i % 100, 1); }));
   for (const Rank by : {0U, 1U}) {
@@ -211,9 +213,9 @@ TEST(GrowingMapErrors, NameWhatIsWrong) {
   sim::World world(sim::profile("ideal"), 1, 1);
   Containers containers(world.fabric(0));
   using Map = HashMap<int, int>;
-  EXPECT_TRUE(contains(
-      what_is_thrown_by([&] { Map(containers, {.name = "m", .slots = 8, .grow_to = 7}); }),
-      "grow_to must be 0, or the option slots or more"));
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { Map(containers, {.name = "m", .slots = 8, .grow_to = 7}); }),
+               "grow_to must be 0, or the option slots or more"));
   EXPECT_TRUE(contains(
       what_is_thrown_by([&] { Map(containers, {.name = "m", .slots = 1, .grow_to = 1U << 20}); }),
       "kMaxMapTables"));
@@ -228,6 +230,7 @@ TEST(GrowingMapErrors, APartThatCannotGrowIsFullAndSaysWhy) {
     const auto next = [&] {
       others.push_back(
           world.fabric(0).allocate({.name = "other:" + std::to_string(i), .bytes = 64}));
+      world.fabric(0).announce(others.back());
     };
     if (!what_is_thrown_by(next).empty()) break;
   }
@@ -263,8 +266,8 @@ TEST(GrowingMapsInSimulator, LoseOnlyTheKeysOfAMemberThatDiesWhileTheyGrow) {
     std::vector<std::unique_ptr<HashMap<std::uint64_t, std::uint64_t>::Operation>> ops;
     std::vector<std::uint64_t> keys(4, 200);
     for (Rank rank = 0; rank < 4; ++rank)
-      ops.push_back(
-          std::make_unique<HashMap<std::uint64_t, std::uint64_t>::Operation>(all[rank]->map.core()));
+      ops.push_back(std::make_unique<HashMap<std::uint64_t, std::uint64_t>::Operation>(
+          all[rank]->map.core()));
     std::set<std::uint64_t> stay;
     std::uint64_t next = 0;
     const auto step = [&](std::uint64_t most) {

@@ -239,13 +239,11 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
   members = std::make_unique<GroupMembers>(*group);
   progress = std::make_unique<remote::Progress>(fabric, *members);
   containers = std::make_unique<Containers>(*progress);
-  map = std::make_unique<AuditedMap>(
-      *containers,
-      MapOptions{.name = "map",
-                 .slots = auditor.grows ? 1U : 12U,
-                 .style = auditor.style,
-                 .checked = auditor.checked,
-                 .grow_to = auditor.grows ? 16U : 0U});
+  map = std::make_unique<AuditedMap>(*containers, MapOptions{.name = "map",
+                                                             .slots = auditor.grows ? 1U : 12U,
+                                                             .style = auditor.style,
+                                                             .checked = auditor.checked,
+                                                             .grow_to = auditor.grows ? 16U : 0U});
   queue = std::make_unique<AuditedQueue>(*containers, QueueOptions{.name = "queue",
                                                                    .capacity = auditor.capacity,
                                                                    .host = auditor.host,

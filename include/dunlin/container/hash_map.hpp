@@ -253,9 +253,7 @@ class HashMap {
   }
   [[nodiscard]] container::MapUse local_use() const noexcept { return core_.local_use(); }
   /// Why this member's part grows no more although it may, or nothing.
-  [[nodiscard]] const std::string& why_not_grown() const noexcept {
-    return core_.why_not_grown();
-  }
+  [[nodiscard]] const std::string& why_not_grown() const noexcept { return core_.why_not_grown(); }
   [[nodiscard]] container::MapCore& core() noexcept { return core_; }
   std::size_t poll() { return core_.containers().poll(); }
 

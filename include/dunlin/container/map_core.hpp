@@ -18,7 +18,8 @@
 ///  CON-M2  No key has two slots.
 ///  CON-M3  A word that is reserved or changing is changed only by its owner; after the owner's
 ///          agreed death only by the member that holds it.
-///  CON-G1  A key's sequence is the windows of its part's tables, table by table; its slot is in the
+///  CON-G1  A key's sequence is the windows of its part's tables, table by table; its slot is in
+///  the
 ///          first window that had a vacant slot.
 ///  CON-G2  A call ends without its key only after it has looked at the windows of all tables that
 ///          the home had at some moment of the call, or up to a vacant slot.
@@ -30,8 +31,8 @@ struct MapSpec {
   std::uint32_t value_bytes = 0;
   std::uint32_t slots = 0;  // of each member's part
   Style style = Style::automatic;
-  bool checked = false;        // promises
-  std::uint32_t grow_to = 0;   // slots of a part whose tables are all made; 0: there is only one
+  bool checked = false;       // promises
+  std::uint32_t grow_to = 0;  // slots of a part whose tables are all made; 0: there is only one
 };
 
 enum class MapCall : std::uint8_t { insert, assign, find, erase, add };

@@ -62,7 +62,7 @@ class MapScan : public ContainerOperation {
   Rank home_ = 0;
   std::uint32_t level_ = 0;  // of the table
   std::uint32_t slot_ = 0;
-  std::uint32_t count_ = 0;  // slots of this piece
+  std::uint32_t count_ = 0;   // slots of this piece
   std::uint64_t tables_ = 0;  // of the part
   Stage stage_ = Stage::read;
   bool half_ = false;  // a value of this piece is half written
