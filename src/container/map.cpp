@@ -69,12 +69,14 @@ std::vector<std::uint32_t> table_sizes(const MapSpec& spec) {
   return sizes;
 }
 
-MapTable::MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level)
+MapTable::MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level,
+                   std::uint64_t generation)
     : slots(table_sizes(spec).at(level)),
       window(window_of(spec, level)),
       site(hub, level == 0 ? "container" : "grown",
            level == 0 ? spec.name : spec.name + "." + std::to_string(level),
-           kCacheLineBytes + std::uint64_t{slots} * shape.slot_bytes, layout_of(spec)) {}
+           kCacheLineBytes + std::uint64_t{slots} * shape.slot_bytes, layout_of(spec), generation) {
+}
 
 MapState::MapState(Containers& its_containers, MapSpec its_spec)
     : containers(its_containers),
@@ -84,7 +86,7 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       spec(checked(std::move(its_spec))),
       shape(shape_of(spec.key_bytes + spec.value_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
-      first(hub, spec, shape, 0),
+      first(hub, spec, shape, 0, 0),
       sizes(table_sizes(spec)),
       known(members, 1),
       checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, first.site)

@@ -51,7 +51,9 @@ enum class Sight : std::uint8_t {
 
 /// Slots of each member's part, in a region of their own: the first ones, or some that were added.
 struct MapTable {
-  MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level);
+  /// Further tables have the generation of the first one: members add unequal numbers of them.
+  MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level,
+           std::uint64_t generation);
 
   [[nodiscard]] std::uint32_t first_slot(std::uint64_t hash) const noexcept {
     return scale(static_cast<std::uint32_t>(hash), slots);

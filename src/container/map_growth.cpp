@@ -22,7 +22,7 @@ void MapState::want_tables(std::uint32_t count) noexcept {
 /// The table comes first, and then the count that sends others there.
 void MapState::grow() {
   try {
-    auto table = std::make_unique<MapTable>(hub, spec, shape, tables());
+    auto table = std::make_unique<MapTable>(hub, spec, shape, tables(), first.site.generation());
     table->site.announce();
     later.push_back(std::move(table));
   } catch (const std::exception& error) {
