@@ -1,7 +1,7 @@
 # The sources of a folder as one translation unit, up to twelve at a time: most of what the compiler
 # does with a source is to read the headers that its neighbours include, too. Only those below the folders that
-# DUNLIN_TOGETHER names; elsewhere, and for clang-tidy, each source stands alone, and needs its own
-# #includes. Sources that declare one name are kept apart (together.py), and so are those that have compile options or
+# DUNLIN_TOGETHER names; elsewhere each source stands alone, and needs its own #includes. tools/tidy.py does the same
+# for clang-tidy. Sources that declare one name are kept apart (together.py), and so are those that have compile options or
 # definitions of their own. EXCEPT: regular expressions of those that stay alone for another reason.
 #
 # Not CMake's UNITY_BUILD: its units name their sources by absolute paths, so that a clone in another folder finds none

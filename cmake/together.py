@@ -31,12 +31,12 @@ def names_of(path):
     return declared, used, directives
 
 
-def main():
-    most, paths = int(sys.argv[1]), sys.argv[2:]
-    units = []  # (numbers, declared, used, directives)
+def units(most, paths):
+    """Lists of numbers of `paths`: a list for each unit."""
+    found = []  # (numbers, declared, used, directives)
     for number, path in enumerate(paths):
         declared, used, directives = names_of(path)
-        for numbers, others_declared, others_used, others_directives in units:
+        for numbers, others_declared, others_used, others_directives in found:
             if (len(numbers) < most and directives == others_directives
                     and not declared & (others_declared | others_used) and not used & others_declared):
                 numbers.append(number)
@@ -44,8 +44,12 @@ def main():
                 others_used |= used
                 break
         else:
-            units.append(([number], declared, used, directives))
-    for numbers, *_ in units:
+            found.append(([number], declared, used, directives))
+    return [numbers for numbers, *_ in found]
+
+
+def main():
+    for numbers in units(int(sys.argv[1]), sys.argv[2:]):
         print(*numbers)
 
 

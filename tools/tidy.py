@@ -3,9 +3,13 @@
 
 usage: tidy.py --build-dir TREE [--clang-tidy PROGRAM] [--jobs N] SOURCE...
 
-Each source is analysed alone, with all its headers. What was found clean is remembered (tools/unchanged.py)
-by the content of the source and of all its headers, the compiler's options, the .clang-tidy files that
-apply, and clang-tidy's version. A source with findings is analysed again each time.
+What was found clean is remembered (tools/unchanged.py) by the content of the source and of all its headers,
+the compiler's options, the .clang-tidy files that apply, and clang-tidy's version. A source with findings is
+analysed again each time.
+
+Where several sources of a folder are to be analysed, they are one text, up to twelve at a time: reading the same
+headers again is the longer part of the work. The text has all of them in its main file, where every check looks. If
+anything is found in it, or it is no valid text, each of its sources is analysed alone, and only that counts.
 """
 import argparse
 import concurrent.futures
@@ -13,12 +17,18 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
 import unchanged
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
+import together  # noqa: E402
+
+MOST_TOGETHER = 12
 
 
 def program(given):
@@ -36,7 +46,7 @@ def commands(build_dir):
     for entry in entries:
         words = entry.get("arguments") or shlex.split(entry["command"])
         # One source may be compiled for several targets: all of them count.
-        result.setdefault(entry["file"], []).append(" ".join(
+        result.setdefault(entry["file"], []).append(shlex.join(
             word for word in words if not word.endswith((".o", ".cpp"))))
     return result
 
@@ -47,16 +57,50 @@ def rules(source, root):
     return [file for file in files if file.exists()]
 
 
-def analyse(tidy, build_dir, source):
-    """(output, or None if the source is clean; the headers that were read; when it began)"""
+def run(tidy, source, *arguments):
+    """(output, or None if the source is clean; the headers that were read)"""
     with tempfile.NamedTemporaryFile(prefix="dunlin-tidy.") as headers:
         extra = [f"--extra-arg={word}" for flag in (["-sys-header-deps"],
                  ["-header-include-file"], [headers.name]) for word in ("-Xclang", *flag)]
-        began = time.time()
-        result = subprocess.run([tidy, "--quiet", "-p", str(build_dir), *extra, str(source)],
+        result = subprocess.run([tidy, "--quiet", *extra, str(source), *arguments],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         read = headers.read().decode().splitlines()
-    return (result.stdout if result.returncode else None), read, began
+    return (result.stdout if result.returncode else None), read
+
+
+def analyse(tidy, build_dir, source):
+    return run(tidy, source, "-p", str(build_dir))
+
+
+def analyse_together(tidy, sources, flags, root):
+    """As analyse(), of one text made of all sources."""
+    with tempfile.TemporaryDirectory(prefix="dunlin-tidy.") as folder:
+        # The rules of a source are those of the folders above it.
+        place = pathlib.Path(folder) / sources[0].parent.relative_to(root)
+        place.mkdir(parents=True, exist_ok=True)
+        for file in rules(sources[0], root):
+            shutil.copy(file, pathlib.Path(folder) / file.relative_to(root))
+        text = place / "together.cpp"
+        text.write_text("\n".join(source.read_text(encoding="utf-8") for source in sources),
+                        encoding="utf-8")
+        output, read = run(tidy, text, "--", f"-I{sources[0].parent}", *flags)
+    return output, [file for file in read if not file.startswith(folder)]
+
+
+def options_of(command):
+    return [word for word in shlex.split(command)[1:] if word not in ("-c", "-o")]
+
+
+def groups(stale, flags):
+    """Lists of sources that can be one text: of one folder, with the same options."""
+    alike = {}
+    for source in stale:
+        alike.setdefault((source.parent, tuple(flags.get(str(source), ()))), []).append(source)
+    result = []
+    for (_, texts), sources in alike.items():
+        most = MOST_TOGETHER if len(texts) == 1 else 1  # each command of a source counts
+        result += [[sources[number] for number in unit] for unit in together.units(most, sources)]
+    return result
 
 
 def main():
@@ -82,22 +126,33 @@ def main():
         if not passed.has_passed(keys[source]):
             stale.append(source)
     # The longest ones first, so that none of them is alone in the end: those with rules of their own.
-    stale.sort(key=lambda source: (-len(rules(source, passed.root)), -source.stat().st_size))
+    work = groups(stale, flags)
+    work.sort(key=lambda sources: (-len(rules(sources[0], passed.root)),
+                                   -sum(source.stat().st_size for source in sources)))
 
-    failed = []
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        running = {pool.submit(analyse, tidy, options.build_dir, source): source for source in stale}
-        for number, done in enumerate(concurrent.futures.as_completed(running), 1):
-            source = running[done]
-            name = source.relative_to(passed.root)
-            output, headers, began = done.result()
-            print(f"[{number}/{len(stale)}] clang-tidy {name}", flush=True)
+    def check(sources):
+        """[(source, its findings or None, the headers that were read, when it began)]"""
+        began = time.time()
+        if len(sources) > 1:
+            command = flags[str(sources[0])][0]
+            output, read = analyse_together(tidy, sources, options_of(command), passed.root)
             if output is None:
-                files = [source, *headers, *rules(source, passed.root)]
-                passed.remember(keys[source], files, began)
-            else:
-                failed.append(name)
-                print(output, flush=True)
+                return [(source, None, read, began) for source in sources]
+        return [(source, *analyse(tidy, options.build_dir, source), began) for source in sources]
+
+    failed, number = [], 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(check, sources) for sources in work]):
+            for source, output, headers, began in done.result():
+                number += 1
+                name = source.relative_to(passed.root)
+                print(f"[{number}/{len(stale)}] clang-tidy {name}", flush=True)
+                if output is None:
+                    files = [source, *headers, *rules(source, passed.root)]
+                    passed.remember(keys[source], files, began)
+                else:
+                    failed.append(name)
+                    print(output, flush=True)
     passed.forget_old()
     print(f"clang-tidy: {len(options.sources)} sources, "
           f"{len(options.sources) - len(stale)} of them clean before and unchanged")

@@ -12,16 +12,17 @@ TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import unchanged  # noqa: E402
 
-# Finds fault with "bad"; reads the source and header.hpp beside it, and says so as clang does.
+# Finds fault with "bad"; reads the source and src/header.hpp, and says so as clang does.
 TIDY = r"""#!/usr/bin/env python3
 import pathlib, sys
 if "--version" in sys.argv:
     sys.exit(print("version 1"))
-source = pathlib.Path(sys.argv[-1])
-header = source.parent / "header.hpp"
+source = pathlib.Path([a for a in sys.argv if a.endswith(".cpp")][0])
+folder = pathlib.Path(__file__).parent.parent / "src"
+header = folder / "header.hpp"
 listed = [a for a in sys.argv if "dunlin-tidy." in a][0].split("=", 1)[1]
 pathlib.Path(listed).write_text(f"{header}\n")
-with open(source.parent / "analysed", "a") as log:
+with open(folder / "analysed", "a") as log:
     print(source.name, file=log)
 if "bad" in source.read_text() + header.read_text():
     sys.exit("a finding")
@@ -87,17 +88,18 @@ class Passed(InFolder):
 class Tidy(InFolder):
     def setUp(self):
         super().setUp()
-        for tool in ("tidy.py", "unchanged.py"):
-            self.write(f"tools/{tool}", (TOOLS / tool).read_text(encoding="utf-8"))
+        for tool in ("tools/tidy.py", "tools/unchanged.py", "cmake/together.py"):
+            self.write(tool, (TOOLS.parent / tool).read_text(encoding="utf-8"))
         self.write("bin/clang-tidy", TIDY).chmod(0o755)
         self.write(".clang-tidy", "Checks: all")
         self.write("src/header.hpp", "")
-        self.sources = [self.write(f"src/{name}.cpp", "good") for name in ("one", "two")]
+        self.sources = [self.write(f"src/{name}.cpp", "// good") for name in ("one", "two")]
         self.configure("-O1")
 
-    def configure(self, flag):
+    def configure(self, *flags):
+        """The sources' flags, or those of all of them."""
         entries = [{"file": str(source), "command": f"c++ {flag} {source}", "directory": "."}
-                   for source in self.sources]
+                   for source, flag in zip(self.sources, flags * 2)]
         self.write("build/compile_commands.json", json.dumps(entries))
 
     def tidy(self):
@@ -112,34 +114,42 @@ class Tidy(InFolder):
         return result.returncode, analysed, result.stdout + result.stderr
 
     def test_analyses_what_is_new_and_nothing_twice(self):
-        self.assertEqual(self.tidy()[:2], (0, ["one.cpp", "two.cpp"]))
+        self.assertEqual(self.tidy()[:2], (0, ["together.cpp"]))
         self.assertEqual(self.tidy()[:2], (0, []))
 
     def test_analyses_what_has_changed_or_whose_header_rules_or_options_have(self):
         self.tidy()
-        self.write("src/one.cpp", "better")
+        self.write("src/one.cpp", "// better")
         self.assertEqual(self.tidy()[:2], (0, ["one.cpp"]))
         self.write("src/header.hpp", "// more")
-        self.assertEqual(self.tidy()[:2], (0, ["one.cpp", "two.cpp"]))
+        self.assertEqual(self.tidy()[:2], (0, ["together.cpp"]))
         self.write(".clang-tidy", "Checks: some")
-        self.assertEqual(self.tidy()[:2], (0, ["one.cpp", "two.cpp"]))
+        self.assertEqual(self.tidy()[:2], (0, ["together.cpp"]))
         self.write("src/.clang-tidy", "Checks: more")
-        self.assertEqual(self.tidy()[:2], (0, ["one.cpp", "two.cpp"]))
+        self.assertEqual(self.tidy()[:2], (0, ["together.cpp"]))
         self.configure("-O2")
-        self.assertEqual(self.tidy()[:2], (0, ["one.cpp", "two.cpp"]))
+        self.assertEqual(self.tidy()[:2], (0, ["together.cpp"]))
         self.write("bin/clang-tidy", TIDY.replace("version 1", "version 2"))
         (self.root / "bin/clang-tidy").chmod(0o755)
+        self.assertEqual(self.tidy()[:2], (0, ["together.cpp"]))
+
+    def test_analyses_alone_what_has_other_options_or_declares_the_same_names(self):
+        self.configure("-O1", "-O2")
+        self.assertEqual(self.tidy()[:2], (0, ["one.cpp", "two.cpp"]))
+        self.configure("-O1")
+        for source in self.sources:
+            self.write(f"src/{source.name}", "void same() {}\n")
         self.assertEqual(self.tidy()[:2], (0, ["one.cpp", "two.cpp"]))
 
     def test_analyses_what_has_findings_until_it_has_none(self):
-        self.write("src/two.cpp", "bad")
+        self.write("src/two.cpp", "// bad")
         status, analysed, output = self.tidy()
-        self.assertEqual((status, analysed), (1, ["one.cpp", "two.cpp"]))
+        self.assertEqual((status, analysed), (1, ["one.cpp", "together.cpp", "two.cpp"]))
         self.assertIn("a finding", output)
         self.assertIn("findings in src/two.cpp", output)
         self.assertEqual(self.tidy()[:2], (1, ["two.cpp"]))
         self.write("src/header.hpp", "bad")
-        self.assertEqual(self.tidy()[:2], (1, ["one.cpp", "two.cpp"]))
+        self.assertEqual(self.tidy()[:2], (1, ["one.cpp", "together.cpp", "two.cpp"]))
 
 
 if __name__ == "__main__":
