@@ -87,7 +87,10 @@ enum class FaultInjection : std::uint8_t {
   taken_comes_again,
   untaken_counts_as_handled,
   unhandled_place_is_reused,
-  retraction_is_not_awaited
+  retraction_is_not_awaited,
+  added_table_is_not_searched,
+  full_table_is_passed_over,
+  dead_claim_in_added_table_stays
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

@@ -27,6 +27,7 @@ struct Options {
   std::string call;
   std::string promise = "both";
   double load = 0.5;
+  double tables = 1;
   double clients = 1;
   std::uint64_t bytes = 16;
   double wait_us = 0;
@@ -73,6 +74,7 @@ void run_explain(const Options& options) {
   const Situation situation{
       .promise = promise_of(options.promise),
       .load = options.load,
+      .tables = options.tables,
       .clients = options.clients,
       .bytes = static_cast<double>(container::shape_of(options.bytes).slot_bytes),
       .wait_ns = options.wait_us * 1000};
@@ -92,8 +94,11 @@ void run_explain(const Options& options) {
   const bool is_queue = options.container == "queue";
   say(fmt::format("{} {}, promise {}{}, {} client{}, slots of {} bytes\ncosts: {}\n\n",
                   options.container, options.call, options.promise,
-                  is_queue ? "" : fmt::format(", load {}", options.load), options.clients,
-                  options.clients == 1 ? "" : "s", situation.bytes, source));
+                  is_queue             ? ""
+                  : options.tables > 1 ? fmt::format(", {} tables, load of the last {}",
+                                                     options.tables, options.load)
+                                       : fmt::format(", load {}", options.load),
+                  options.clients, options.clients == 1 ? "" : "s", situation.bytes, source));
   show(costs, call, Style::one_sided, situation);
   show(costs, call, Style::message, situation);
   const Style cheaper = cheaper_style(costs, call, situation);
@@ -128,6 +133,12 @@ void add_explain(CLI::App& program) {
   command->add_option("--load", options->load, "Of a map: keys for each slot")
       ->check(number_between(0, 1, "keys for each slot"))
       ->type_name("A")
+      ->capture_default_str();
+  command
+      ->add_option("--tables", options->tables,
+                   "Of a part of a map that grows; all but one are full")
+      ->check(number_between(1, kMaxMapTables, "tables"))
+      ->type_name("N")
       ->capture_default_str();
   command->add_option("--clients", options->clients, "That make such calls at the same time")
       ->check(number_between(1, 4096, "clients"))

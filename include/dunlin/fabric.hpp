@@ -355,6 +355,8 @@ class Fabric {
   void announce(const Region& region, std::span<const Rank> to);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
+  /// Which of its name: as its spec said, or the how-many-th allocation it was.
+  [[nodiscard]] std::uint64_t generation(const Region& region) const noexcept;
   /// Whether operations on the peer's region of this name and generation are possible.
   [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept {
     return peer < peers_.size() && region.index < kMaxRegions &&

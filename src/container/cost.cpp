@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <dunlin/container/cost.hpp>
+#include <dunlin/container/limits.hpp>
 #include <dunlin/error.hpp>
 
 namespace dunlin {
@@ -27,6 +28,17 @@ double more_reads(double load, double slot_bytes, bool is_there) {
   return probes <= 1 ? 0 : std::pow(1 - 1 / probes, first);
 }
 
+/// What reads of the window of a full table cost, and how many they are.
+struct WindowReads {
+  double count;
+  double bytes;  // of each
+};
+WindowReads window_reads(double slot_bytes) {
+  const double slots = std::max(std::floor(kProbeBytes / std::max(slot_bytes, 1.0)), 1.0);
+  const double count = std::ceil(kTableWindow / slots);
+  return {count, kTableWindow / count * slot_bytes};
+}
+
 /// Adds (component, count, nanoseconds each) of one call.
 template <class Add>
 void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, const Add& add) {
@@ -35,6 +47,12 @@ void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, 
   const double shared = (at.clients - 1) * costs.shared_word_ns;
   const double taken = std::clamp(at.load, 0.0, kMostLoad);
   const bool phasal = at.promise == Promise::writes || at.promise == Promise::local;
+  if (at.tables > 1 && call != Call::push && call != Call::pop) {
+    const WindowReads window = window_reads(at.bytes);
+    add("reads of full tables", (at.tables - 1) * window.count,
+        costs.read_ns + (window.bytes - 8) * costs.byte_ns);
+    if (call == Call::insert) call = Call::assign;  // which begins with a look, too
+  }
   switch (call) {
     case Call::insert:
       add("compare-and-swap", 1 + taken, costs.compare_swap_ns);

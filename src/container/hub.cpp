@@ -200,11 +200,12 @@ void Hub::members_changed() {
 // --- a container's region ------------------------------------------------------------------------
 
 Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,
-           const std::string& layout)
+           const std::string& layout, std::uint64_t generation)
     : hub_(hub),
       id_(fnv1a(kind + ":" + name)),
       region_(hub.fabric.allocate({.name = kind + ":" + name,
                                    .bytes = bytes,
+                                   .generation = generation,
                                    .layout_hash = fnv1a(layout),
                                    .layout_text = layout})),
       withdrawn_(hub.progress.size()),

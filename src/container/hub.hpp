@@ -99,11 +99,14 @@ struct Hub final : remote::Part {
 class Site {
  public:
   Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,
-       const std::string& layout);
+       const std::string& layout, std::uint64_t generation = 0);
   void announce() { hub_.fabric.announce(region_); }
 
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] RegionId region() const noexcept { return region_.id(); }
+  [[nodiscard]] std::uint64_t generation() const noexcept {
+    return hub_.fabric.generation(region_);
+  }
   [[nodiscard]] std::byte* memory() const noexcept { return region_.memory().data(); }
   [[nodiscard]] std::span<std::byte> own() const noexcept { return region_.memory(); }
   /// Why operations on that member's part will never be possible again; ok if they may be.

@@ -28,6 +28,13 @@ MapSpec checked(MapSpec spec) {
            " bytes (kMaxElementBytes)");
   if (spec.slots == 0 || spec.slots > kMaxSlots)
     refuse("a part has 1 to " + std::to_string(kMaxSlots) + " slots (kMaxSlots)");
+  if (spec.grow_to != 0 && (spec.grow_to < spec.slots || spec.grow_to > kMaxSlots))
+    refuse("the option grow_to must be 0, or the option slots or more, and at most " +
+           std::to_string(kMaxSlots) + " (kMaxSlots)");
+  if (table_sizes(spec).size() > kMaxMapTables)
+    refuse("it would take more than " + std::to_string(kMaxMapTables) +
+           " tables (kMaxMapTables) to grow to " + std::to_string(spec.grow_to) +
+           " slots: begin with more slots");
   // What no message holds goes one-sided, at every member.
   if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
     spec.style = Style::one_sided;
@@ -38,7 +45,13 @@ std::string layout_of(const MapSpec& spec) {
   return "map\nkey " + std::to_string(spec.key_bytes) + "\nvalue " +
          std::to_string(spec.value_bytes) + "\nslots " + std::to_string(spec.slots) +
          "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
-         (spec.checked ? "\nchecked" : "");
+         (spec.checked ? "\nchecked" : "") +
+         (spec.grow_to != 0 ? "\ngrows to " + std::to_string(spec.grow_to) : "");
+}
+
+std::uint32_t window_of(const MapSpec& spec, std::uint32_t level) {
+  const std::vector<std::uint32_t> sizes = table_sizes(spec);
+  return level + 1 == sizes.size() ? sizes[level] : std::min(sizes[level], kTableWindow);
 }
 
 constexpr CheckedCalls kMapCalls{
@@ -49,20 +62,44 @@ constexpr CheckedCalls kMapCalls{
 
 }  // namespace
 
+std::vector<std::uint32_t> table_sizes(const MapSpec& spec) {
+  std::vector<std::uint32_t> sizes{spec.slots};
+  for (std::uint32_t all = spec.slots; all != 0 && all < spec.grow_to; all += sizes.back())
+    sizes.push_back(std::min(all, spec.grow_to - all));
+  return sizes;
+}
+
+MapTable::MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level,
+                   std::uint64_t generation)
+    : slots(table_sizes(spec).at(level)),
+      window(window_of(spec, level)),
+      site(hub, level == 0 ? "container" : "grown",
+           level == 0 ? spec.name : spec.name + "." + std::to_string(level),
+           kCacheLineBytes + std::uint64_t{slots} * shape.slot_bytes, layout_of(spec), generation) {
+}
+
 MapState::MapState(Containers& its_containers, MapSpec its_spec)
     : containers(its_containers),
       hub(its_containers.hub()),
+      self(hub.fabric.rank()),
+      members(hub.progress.size()),
       spec(checked(std::move(its_spec))),
       shape(shape_of(spec.key_bytes + spec.value_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
-      site(hub, "container", spec.name, offset_of(spec.slots), layout_of(spec)),
-      checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, site) : nullptr),
+      first(hub, spec, shape, 0, 0),
+      sizes(table_sizes(spec)),
+      known(members, 1),
+      checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, first.site)
+                           : nullptr),
       image(shape.slot_bytes) {
-  hub.add(site.id(), *this);
-  site.announce();
+  later.reserve(sizes.size() - 1);
+  hub.add(first.site.id(), *this);
+  if (sizes.size() > 1)
+    memory::store(*reinterpret_cast<std::uint64_t*>(first.site.memory()), tables());
+  first.site.announce();
 }
 
-MapState::~MapState() { hub.remove(site.id()); }
+MapState::~MapState() { hub.remove(first.site.id()); }
 
 MapCore::MapCore(Containers& containers, const MapSpec& spec)
     : state_(std::make_unique<MapState>(containers, spec)) {}
@@ -84,7 +121,7 @@ void check_buffer(const MapCore& map, MapCall call, Promise promise) {
 
 Rank MapCore::home_of(const void* key) const noexcept {
   const std::uint64_t hash = hash_of(key, state_->spec.key_bytes);
-  return scale(static_cast<std::uint32_t>(hash >> 32), state_->hub.progress.size());
+  return scale(static_cast<std::uint32_t>(hash >> 32), state_->members);
 }
 
 bool MapCore::applies(Promise promise) const noexcept { return state_->writes_directly(promise); }
@@ -97,32 +134,39 @@ MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noe
 }
 
 MapUse MapCore::local_use() const noexcept {
-  MapUse use{.slots = state_->spec.slots};
-  for (std::uint32_t slot = 0; slot < state_->spec.slots; ++slot) {
-    const auto* at = reinterpret_cast<const std::uint64_t*>(state_->own(slot));
-    const auto state = word::state_of(memory::load(*at));
-    if (state == word::ready) ++use.ready;
-    if (state == word::erased) ++use.erased;
-    if (state != word::ready && state != word::erased && state != word::empty) ++use.other;
+  MapUse use{.tables = state_->tables()};
+  for (std::uint32_t level = 0; level < use.tables; ++level) {
+    const MapTable& table = state_->table(level);
+    use.slots += table.slots;
+    for (std::uint32_t slot = 0; slot < table.slots; ++slot) {
+      const auto* at = reinterpret_cast<const std::uint64_t*>(state_->own(table, slot));
+      const auto state = word::state_of(memory::load(*at));
+      if (state == word::ready) ++use.ready;
+      if (state == word::erased) ++use.erased;
+      if (state != word::ready && state != word::erased && state != word::empty) ++use.other;
+    }
   }
   return use;
 }
+
+const std::string& MapCore::why_not_grown() const noexcept { return state_->why_not_grown; }
 
 void MapCore::for_each_local(
     const std::function<void(const std::byte* key, const std::byte* value)>& see) const {
   const MapState& map = *state_;
   std::vector<std::byte> image(map.shape.slot_bytes), payload(map.shape.payload_bytes + 1);
-  for (std::uint32_t slot = 0; slot < map.spec.slots; ++slot) {
-    bool whole = false;
-    for (int attempts = 0; attempts < kLocalAttempts && !whole; ++attempts) {
-      memory::fetch(image.data(), map.own(slot), image.size());
-      if (word::state_of(word_at(image.data())) != word::ready) break;
-      whole = is_whole(map.shape, image.data());
+  for (std::uint32_t level = 0; level < map.tables(); ++level)
+    for (std::uint32_t slot = 0; slot < map.table(level).slots; ++slot) {
+      bool whole = false;
+      for (int attempts = 0; attempts < kLocalAttempts && !whole; ++attempts) {
+        memory::fetch(image.data(), map.own(map.table(level), slot), image.size());
+        if (word::state_of(word_at(image.data())) != word::ready) break;
+        whole = is_whole(map.shape, image.data());
+      }
+      if (!whole) continue;
+      decode(map.shape, image.data(), 0, map.shape.payload_bytes, payload.data());
+      see(payload.data(), payload.data() + map.spec.key_bytes);
     }
-    if (!whole) continue;
-    decode(map.shape, image.data(), 0, map.shape.payload_bytes, payload.data());
-    see(payload.data(), payload.data() + map.spec.key_bytes);
-  }
 }
 
 // --- what a slot means ---------------------------------------------------------------------------
@@ -155,7 +199,6 @@ std::optional<std::uint64_t> MapState::claim_word(MapCall call, Sight sight, Pro
                                                   std::uint64_t seen, std::uint8_t by,
                                                   std::uint16_t fingerprint) const noexcept {
   const bool phasal = promise == Promise::writes || promise == Promise::local;
-  const Rank self = hub.fabric.rank();
   const auto next = [&](word::State state) {
     return word::make(word::version_of(seen) + 1, by, self, fingerprint, state);
   };
@@ -192,39 +235,45 @@ void MapState::add_to(std::byte* payload, std::uint64_t operand) const noexcept 
 
 /// CON-M3: this process has parted from who is gone, so nothing of theirs comes any more.
 void MapState::members_changed() {
-  const Rank self = hub.fabric.rank();
-  for (std::uint32_t slot = 0; slot < spec.slots; ++slot) {
-    const auto* at = reinterpret_cast<const std::uint64_t*>(own(slot));
-    const std::uint64_t seen = memory::load(*at);
-    const std::uint64_t owner = word::owner_plus_1(seen);
-    if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) continue;
-    if (is_injected(FaultInjection::dead_claim_stays)) continue;
-    switch (word::state_of(seen)) {
-      case word::reserved:
-        mends.push_back({self, slot, seen, word::with_state(seen, word::voided)});
-        break;
-      case word::changing:
-        mends.push_back({self, slot, seen, word::with_state(seen, word::half)});
-        break;
-      case word::ready:  // taken as ready, and never written
-        memory::fetch(image.data(), own(slot), image.size());
-        if (!is_whole(shape, image.data()))
-          mends.push_back({self, slot, seen, word::with_state(seen, word::voided)});
-        break;
-      default:
-        break;
-    }
+  const std::uint32_t count =
+      is_injected(FaultInjection::dead_claim_in_added_table_stays) ? 1 : tables();
+  for (std::uint32_t level = 0; level < count; ++level)
+    for (std::uint32_t slot = 0; slot < table(level).slots; ++slot) mend_of_the_dead(level, slot);
+}
+
+void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
+  MapTable& of = table(level);
+  const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(own(of, slot)));
+  const std::uint64_t owner = word::owner_plus_1(seen);
+  if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) return;
+  if (is_injected(FaultInjection::dead_claim_stays)) return;
+  const auto mend = [&](word::State to) {
+    mends.push_back({&of, self, slot, seen, word::with_state(seen, to)});
+  };
+  switch (word::state_of(seen)) {
+    case word::reserved:
+      return mend(word::voided);
+    case word::changing:
+      return mend(word::half);
+    case word::ready:  // taken as ready, and never written
+      memory::fetch(image.data(), own(of, slot), image.size());
+      if (!is_whole(shape, image.data())) mend(word::voided);
+      return;
+    default:
+      return;
   }
 }
 
 std::size_t MapState::poll_part() {
   std::size_t done = checker != nullptr ? checker->poll() : 0;
+  for (; tables() < wanted_tables && why_not_grown.empty(); ++done) grow();
   while (!mends.empty()) {
     const Mend& mend = mends.back();
     std::size_t accepted = 0;
-    const Operation swap =
-        compare_swap(mend.home, site.region(), offset_of(mend.slot), mend.from, mend.to, nullptr);
-    if (site.post(mend.home, std::span(&swap, 1), accepted) == Site::Posted::later) break;
+    const Operation swap = compare_swap(mend.home, mend.table->site.region(), offset_of(mend.slot),
+                                        mend.from, mend.to, nullptr);
+    if (mend.table->site.post(mend.home, std::span(&swap, 1), accepted) == Site::Posted::later)
+      break;
     mends.pop_back();
     ++done;
   }

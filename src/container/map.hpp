@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <dunlin/container/map_core.hpp>
@@ -48,6 +49,27 @@ enum class Sight : std::uint8_t {
   half      // the key; its value is half written
 };
 
+/// Slots of each member's part, in a region of their own: the first ones, or some that were added.
+struct MapTable {
+  /// Further tables have the generation of the first one: members add unequal numbers of them.
+  MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level,
+           std::uint64_t generation);
+
+  [[nodiscard]] std::uint32_t first_slot(std::uint64_t hash) const noexcept {
+    return scale(static_cast<std::uint32_t>(hash), slots);
+  }
+  std::uint32_t slots;
+  std::uint32_t window;  // slots that may hold a key, from its first one on
+  Site site;
+};
+
+/// How many slots each table has that a part may come to; together `grow_to`.
+[[nodiscard]] std::vector<std::uint32_t> table_sizes(const MapSpec& spec);
+
+/// A request beside those of MapCall: the caller has found no room in `word` tables.
+inline constexpr std::uint8_t kAskRoom = 5;
+static_assert(kAskRoom == static_cast<std::uint8_t>(MapCall::add) + 1);
+
 struct MapState final : Served {
   MapState(Containers& containers, MapSpec its_spec);
   ~MapState() override;
@@ -68,9 +90,34 @@ struct MapState final : Served {
   [[nodiscard]] bool publish(MapOperation& op) noexcept;
   /// What the call does about a slot of its key, or a vacant one.
   [[nodiscard]] bool act(MapOperation& op, Sight sight, const std::byte* image) noexcept;
-  [[nodiscard]] bool post(MapOperation& op, std::span<const Operation> batch, Stage next) noexcept;
+  [[nodiscard]] bool post(MapOperation& op, Site& at, std::span<const Operation> batch,
+                          Stage next) noexcept;
   void next_slot(MapOperation& op, std::uint32_t by = 1) const noexcept;
   [[nodiscard]] Style style_of(const MapOperation& op) const noexcept;
+
+  // --- growth: map_growth.cpp --------------------------------------------------------------------
+  [[nodiscard]] bool next_table(MapOperation& op) noexcept;
+  [[nodiscard]] bool count_tables(MapOperation& op) noexcept;
+  [[nodiscard]] bool counted_tables(MapOperation& op) noexcept;
+  [[nodiscard]] bool ask_room(MapOperation& op) noexcept;
+  /// The status of the answer to a member that has found no room in so many tables.
+  [[nodiscard]] remote::Status room_behind(std::uint64_t tables_seen) noexcept;
+  /// Of a call on the own part that has passed the windows of all tables.
+  [[nodiscard]] MapApplied passed_all(MapCall call) noexcept;
+  [[nodiscard]] std::uint32_t tables() const noexcept {
+    return 1 + static_cast<std::uint32_t>(later.size());
+  }
+  [[nodiscard]] MapTable& table(std::uint32_t level) noexcept {
+    return level == 0 ? first : *later[level - 1];
+  }
+  [[nodiscard]] const MapTable& table(std::uint32_t level) const noexcept {
+    return level == 0 ? first : *later[level - 1];
+  }
+  /// poll_part() makes tables until there are so many, or this process can make no more.
+  void want_tables(std::uint32_t count) noexcept;
+  void grow();
+  /// What a member's count of its tables says: a peer has written it.
+  void learn_tables(Rank home, std::uint64_t count) noexcept;
 
   // --- what both ways share ----------------------------------------------------------------------
   [[nodiscard]] Sight judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
@@ -83,13 +130,14 @@ struct MapState final : Served {
   // --- in own memory: map_local.cpp --------------------------------------------------------------
   /// The whole call; `payload` is key and value.
   [[nodiscard]] MapApplied local(MapCall call, Promise promise, std::byte* payload) noexcept;
-  [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
-                                     std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
+                                     std::uint16_t fingerprint, std::byte* payload) noexcept;
   [[nodiscard]] bool writes_directly(Promise promise) const noexcept;
 
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   std::size_t poll_part() override;
   void members_changed() override;
+  void mend_of_the_dead(std::uint32_t level, std::uint32_t slot);
 
   /// Adds to the value of a payload: a word of 4 or 8 bytes, as adds() demands.
   void add_to(std::byte* payload, std::uint64_t operand) const noexcept;
@@ -101,11 +149,12 @@ struct MapState final : Served {
   [[nodiscard]] std::uint64_t offset_of(std::uint32_t slot) const noexcept {
     return kCacheLineBytes + std::uint64_t{slot} * shape.slot_bytes;
   }
-  [[nodiscard]] std::byte* own(std::uint32_t slot) const noexcept {
-    return site.memory() + offset_of(slot);
+  [[nodiscard]] std::byte* own(const MapTable& of, std::uint32_t slot) const noexcept {
+    return of.site.memory() + offset_of(slot);
   }
   /// The word `from` at that place becomes `to`, when the fabric takes it.
   struct Mend {
+    MapTable* table;
     Rank home;
     std::uint32_t slot;
     std::uint64_t from, to;
@@ -113,10 +162,17 @@ struct MapState final : Served {
 
   Containers& containers;
   Hub& hub;
+  const Rank self;
+  const std::uint32_t members;
   MapSpec spec;
   SlotShape shape;
   bool coherent;  // the processor's atomics and the fabric's exclude each other
-  Site site;
+  MapTable first;
+  std::vector<std::unique_ptr<MapTable>> later;
+  std::vector<std::uint32_t> sizes;  // of all tables that there may ever be
+  std::vector<std::uint32_t> known;  // how many tables each member has, as this one knows
+  std::uint32_t wanted_tables = 1;
+  std::string why_not_grown;
   std::unique_ptr<Checker> checker;  // if promises are checked
   std::vector<Mend> mends;
   mutable std::vector<std::byte> image;  // of a slot of our own

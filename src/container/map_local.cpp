@@ -18,29 +18,32 @@ bool MapState::writes_directly(Promise promise) const noexcept {
 MapApplied MapState::local(MapCall call, Promise promise, std::byte* payload) noexcept {
   const std::uint64_t hash = hash_of(payload, spec.key_bytes);
   const auto fingerprint = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
-  std::uint32_t slot = scale(static_cast<std::uint32_t>(hash), spec.slots);
-  for (std::uint32_t probed = 0; probed < spec.slots; ++probed) {
-    // Most slots are others', and one word says so.
-    const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(own(slot)));
-    const bool others = seen != 0 && (word::fingerprint_of(seen) != fingerprint ||
-                                      word::state_of(seen) == word::voided);
-    if (!others) {
-      std::memcpy(image.data(), &seen, sizeof seen);
-      if (seen != 0) memory::fetch(image.data(), own(slot), image.size());
-      const Sight sight = judge(call, fingerprint, payload, image.data());
-      if (sight == Sight::wait) return {.again = true};
-      if (sight != Sight::other) return local_act(call, promise, sight, slot, payload);
+  const MapTable* of = &first;
+  for (std::uint32_t level = 1;; ++level) {
+    std::uint32_t slot = of->first_slot(hash);
+    for (std::uint32_t probed = 0; probed < of->window; ++probed) {
+      // Most slots are others', and one word says so.
+      std::byte* const at = own(*of, slot);
+      const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(at));
+      const bool others = seen != 0 && (word::fingerprint_of(seen) != fingerprint ||
+                                        word::state_of(seen) == word::voided);
+      if (!others) {
+        std::memcpy(image.data(), &seen, sizeof seen);
+        if (seen != 0) memory::fetch(image.data(), at, image.size());
+        const Sight sight = judge(call, fingerprint, payload, image.data());
+        if (sight == Sight::wait) return {.again = true};
+        if (sight != Sight::other) return local_act(call, promise, sight, at, fingerprint, payload);
+      }
+      slot = slot + 1 < of->slots ? slot + 1 : 0;
     }
-    slot = slot + 1 < spec.slots ? slot + 1 : 0;
+    if (level == tables()) return passed_all(call);
+    of = &table(level);
   }
-  return {.status = takes_slot(call) ? Status::full : Status::ok};
 }
 
-MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::uint32_t slot,
-                               std::byte* payload) noexcept {
+MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
+                               std::uint16_t fingerprint, std::byte* payload) noexcept {
   const std::uint64_t seen = word_at(image.data());
-  const std::uint64_t hash = hash_of(payload, spec.key_bytes);
-  const auto fingerprint = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
   const auto claim = claim_word(call, sight, promise == Promise::local ? Promise::both : promise,
                                 seen, serial++, fingerprint);
   const bool found = sight == Sight::present;
@@ -49,7 +52,7 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
       decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
     return {.status = sight == Sight::half ? Status::half_written : Status::ok, .found = found};
   }
-  auto& word = *reinterpret_cast<std::uint64_t*>(own(slot));
+  auto& word = *reinterpret_cast<std::uint64_t*>(slot);
   if (promise == Promise::local) {
     memory::store(word, *claim);
   } else if (memory::compare_swap(&word, seen, *claim) != seen) {
@@ -63,8 +66,7 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
   }
   const std::uint64_t ready = word::with_state(*claim, word::ready);
   encode(shape, payload, ready, image.data());
-  memory::place(own(slot) + kStampBytes, image.data() + kStampBytes,
-                shape.slot_bytes - kStampBytes);
+  memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
   memory::store(word, ready);
   return {.found = found};
 }
@@ -72,6 +74,13 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.
 void MapState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
   if (head.kind != MessageKind::request) return;
+  if (head.operation == kAskRoom)
+    return hub.send(from,
+                    {.container = head.container,
+                     .call = head.call,
+                     .kind = MessageKind::reply,
+                     .status = static_cast<std::uint8_t>(room_behind(head.word))},
+                    {});
   const auto call = static_cast<MapCall>(head.operation);
   const bool takes = takes_slot(call);
   const std::size_t wanted = spec.key_bytes + (takes ? spec.value_bytes : 0);

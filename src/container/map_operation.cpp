@@ -46,6 +46,13 @@ void MapOperation::clean_up() noexcept {
 }
 
 void MapOperation::replied(Status status, bool flag, std::span<const std::byte> content) noexcept {
+  if (stage_ == Stage::room_asked) {
+    stage_ = status == Status::busy ? Stage::ask_room
+             : status == Status::ok ? Stage::count
+                                    : Stage::done;
+    answer_ = stage_ == Stage::done ? status : Status::ok;
+    return hub_.look_again_soon();
+  }
   if (status == Status::busy) {  // would have had to wait
     stage_ = Stage::ask;
     hub_.look_again_soon();
@@ -61,11 +68,13 @@ void MapOperation::replied(Status status, bool flag, std::span<const std::byte> 
 
 void MapState::begin(MapOperation& op) noexcept {
   const std::uint64_t hash = hash_of(op.payload_, spec.key_bytes);
-  op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), hub.progress.size());
-  op.slot_ = scale(static_cast<std::uint32_t>(hash), spec.slots);
+  op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), members);
+  op.table_ = &first;
+  op.slot_ = first.first_slot(hash);
   op.fingerprint_ = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
   op.serial_ = serial++;
   op.probed_ = op.round_trips_ = 0;
+  op.level_ = 0;
   op.posted_ = 0;
   op.forget_rests();
   op.answered_ = false;
@@ -90,7 +99,8 @@ bool MapState::step(MapOperation& op) noexcept {
     case Stage::ask:
       return ask(op);
     case Stage::asked:
-      if (const Status fault = site.fault(op.home_); fault != Status::ok) op.finish(fault);
+    case Stage::room_asked:
+      if (const Status fault = first.site.fault(op.home_); fault != Status::ok) op.finish(fault);
       return false;
     case Stage::claim:
       return claim(op);
@@ -102,6 +112,14 @@ bool MapState::step(MapOperation& op) noexcept {
       return looked(op);
     case Stage::publish:
       return publish(op);
+    case Stage::next_table:
+      return next_table(op);
+    case Stage::count:
+      return count_tables(op);
+    case Stage::counted:
+      return counted_tables(op);
+    case Stage::ask_room:
+      return ask_room(op);
     case Stage::done:
       op.finish(op.answer_);
       return false;
@@ -111,8 +129,7 @@ bool MapState::step(MapOperation& op) noexcept {
 
 /// Directly in own memory, by message, or one-sided.
 bool MapState::choose(MapOperation& op) noexcept {
-  if (op.home_ == hub.fabric.rank() &&
-      (op.call_kind_ == MapCall::find || writes_directly(op.promise_))) {
+  if (op.home_ == self && (op.call_kind_ == MapCall::find || writes_directly(op.promise_))) {
     const MapApplied result = local(op.call_kind_, op.promise_, op.payload_);
     if (result.again) {
       hub.look_again_soon();
@@ -122,15 +139,21 @@ bool MapState::choose(MapOperation& op) noexcept {
     op.finish(result.status);
     return false;
   }
-  if (const Status fault = site.fault(op.home_); fault != Status::ok) {
+  if (const Status fault = first.site.fault(op.home_); fault != Status::ok) {
     op.finish(fault);
     return false;
   }
-  if (op.home_ != hub.fabric.rank() && style_of(op) == Style::message) {
+  if (op.home_ != self && style_of(op) == Style::message) {
     op.stage_ = Stage::ask;
     return true;
   }
-  if (op.call_kind_ == MapCall::insert) {  // most find a vacant slot at once
+  if (is_injected(FaultInjection::full_table_is_passed_over)) {
+    op.level_ = static_cast<std::uint8_t>(std::min(known[op.home_], tables()) - 1);
+    op.table_ = &table(op.level_);
+    op.slot_ = op.table_->first_slot(hash_of(op.payload_, spec.key_bytes));
+  }
+  const bool may_be_vacant = known[op.home_] == 1;  // else the first table is full, or nearly so
+  if (op.call_kind_ == MapCall::insert && may_be_vacant) {  // most find a vacant slot at once
     op.expected_ = 0;
     op.desired_ =
         *claim_word(MapCall::insert, Sight::vacant, op.promise_, 0, op.serial_, op.fingerprint_);
@@ -152,18 +175,20 @@ Style MapState::style_of(const MapOperation& op) const noexcept {
   if (wanted != Style::automatic) return wanted;
   static constexpr std::array kCalls{Call::insert, Call::assign, Call::find, Call::erase,
                                      Call::assign};
-  const Situation situation{.promise = op.promise_, .bytes = static_cast<double>(shape.slot_bytes)};
+  const Situation situation{.promise = op.promise_,
+                            .tables = static_cast<double>(known[op.home_]),
+                            .bytes = static_cast<double>(shape.slot_bytes)};
   return cheaper_style(hub.options.costs, kCalls[static_cast<std::size_t>(op.call_kind_)],
                        situation);
 }
 
 bool MapState::ask(MapOperation& op) noexcept {
-  if (const Status fault = site.fault(op.home_); fault != Status::ok) {
+  if (const Status fault = first.site.fault(op.home_); fault != Status::ok) {
     op.finish(fault);
     return false;
   }
-  if (!site.connected(op.home_)) return false;
-  MessageHead head{.container = site.id()};
+  if (!first.site.connected(op.home_)) return false;
+  MessageHead head{.container = first.site.id()};
   head.operation = static_cast<std::uint8_t>(op.call_kind_);
   head.flag = static_cast<std::uint8_t>(op.promise_);
   const std::size_t bytes = spec.key_bytes + (takes_slot(op.call_kind_) ? spec.value_bytes : 0);
@@ -174,8 +199,9 @@ bool MapState::ask(MapOperation& op) noexcept {
   return false;
 }
 
-bool MapState::post(MapOperation& op, std::span<const Operation> batch, Stage next) noexcept {
-  switch (site.post(op.home_, batch, op.posted_)) {
+bool MapState::post(MapOperation& op, Site& at, std::span<const Operation> batch,
+                    Stage next) noexcept {
+  switch (at.post(op.home_, batch, op.posted_)) {
     case Site::Posted::all:
       op.stage_ = next;
       ++op.round_trips_;
@@ -183,7 +209,7 @@ bool MapState::post(MapOperation& op, std::span<const Operation> batch, Stage ne
     case Site::Posted::later:
       return false;
     case Site::Posted::never: {
-      const Status fault = site.fault(op.home_);
+      const Status fault = at.fault(op.home_);
       hub.fabric.abandon(op.completion_);
       op.finish(fault != Status::ok ? fault : Status::out_of_range);
       return false;
@@ -194,16 +220,18 @@ bool MapState::post(MapOperation& op, std::span<const Operation> batch, Stage ne
 
 void MapState::next_slot(MapOperation& op, std::uint32_t by) const noexcept {
   op.probed_ += by;
-  op.slot_ = op.slot_ + by < spec.slots ? op.slot_ + by : op.slot_ + by - spec.slots;
+  const std::uint32_t slots = op.table_->slots;
+  op.slot_ = op.slot_ + by < slots ? op.slot_ + by : op.slot_ + by - slots;
 }
 
 // --- claiming a slot -----------------------------------------------------------------------------
 
 bool MapState::claim(MapOperation& op) noexcept {
-  const Operation swap = compare_swap(op.home_, site.region(), offset_of(op.slot_), op.expected_,
+  Site& at = op.table_->site;
+  const Operation swap = compare_swap(op.home_, at.region(), offset_of(op.slot_), op.expected_,
                                       op.desired_, &op.before_)
                              .notify(op.completion_);
-  return post(op, std::span(&swap, 1), Stage::claimed);
+  return post(op, at, std::span(&swap, 1), Stage::claimed);
 }
 
 bool MapState::claimed(MapOperation& op) noexcept {
@@ -229,6 +257,7 @@ bool MapState::claimed(MapOperation& op) noexcept {
 /// A slot that was claimed as ready has its word already.
 bool MapState::publish(MapOperation& op) noexcept {
   const bool has_word = op.desired_ == op.ready_;
+  Site& site = op.table_->site;
   const std::uint64_t at = offset_of(op.slot_);
   const std::array batch{write(op.home_, site.region(), at + kStampBytes,
                                op.window_.data() + kStampBytes, shape.slot_bytes - kStampBytes)
@@ -236,8 +265,8 @@ bool MapState::publish(MapOperation& op) noexcept {
                          write(op.home_, site.region(), at, &op.ready_, kStampBytes)
                              .notify(op.completion_, Notify::remotely)};
   if (is_injected(FaultInjection::word_before_payload) && !has_word)
-    return post(op, std::array{batch[1], batch[0]}, Stage::done);
-  return post(op, std::span(batch).first(has_word ? 1 : 2), Stage::done);
+    return post(op, site, std::array{batch[1], batch[0]}, Stage::done);
+  return post(op, site, std::span(batch).first(has_word ? 1 : 2), Stage::done);
 }
 
 // --- looking for the key -------------------------------------------------------------------------
@@ -245,18 +274,20 @@ bool MapState::publish(MapOperation& op) noexcept {
 /// To the end of the line at first; what is searched longer than that is read in larger pieces.
 bool MapState::look(MapOperation& op) noexcept {
   if (op.rests()) return false;
-  if (op.probed_ >= spec.slots) {
-    op.finish(takes_slot(op.call_kind_) ? Status::full : Status::ok);
-    return false;
+  MapTable& of = *op.table_;
+  if (op.probed_ >= of.window) {
+    op.stage_ = Stage::next_table;
+    return true;
   }
   std::uint32_t slots = 1;
   if (shape.slot_bytes < kCacheLineBytes && (op.slot_ & 1) == 0) slots = 2;
-  if (op.probed_ > 1) slots = std::max(kProbeBytes / shape.slot_bytes, 1U);
-  op.looking_ = std::min({slots, spec.slots - op.slot_, spec.slots - op.probed_});
-  const Operation get = read(op.home_, site.region(), offset_of(op.slot_), op.window_.data(),
+  const bool is_long = op.probed_ > 1 || op.level_ + 1U < known[op.home_];
+  if (is_long) slots = std::max(kProbeBytes / shape.slot_bytes, 1U);
+  op.looking_ = std::min({slots, of.slots - op.slot_, of.window - op.probed_});
+  const Operation get = read(op.home_, of.site.region(), offset_of(op.slot_), op.window_.data(),
                              std::size_t{op.looking_} * shape.slot_bytes)
                             .notify(op.completion_);
-  return post(op, std::span(&get, 1), Stage::looked);
+  return post(op, of.site, std::span(&get, 1), Stage::looked);
 }
 
 bool MapState::looked(MapOperation& op) noexcept {
@@ -305,11 +336,13 @@ bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcep
 void MapState::clean_up(MapOperation& op) noexcept {
   hub.forget(op);
   const bool may_be_claimed = op.stage_ == Stage::claimed || op.stage_ == Stage::publish;
-  if (!may_be_claimed || op.status() == Status::ok || site.fault(op.home_) != Status::ok) return;
+  if (!may_be_claimed || op.status() == Status::ok || first.site.fault(op.home_) != Status::ok)
+    return;
   const word::State state = word::state_of(op.desired_);
   if (state == word::erased || is_injected(FaultInjection::given_up_claim_stays)) return;
   const word::State left = state == word::changing ? word::half : word::voided;
-  mends.push_back({op.home_, op.slot_, op.desired_, word::with_state(op.desired_, left)});
+  mends.push_back(
+      {op.table_, op.home_, op.slot_, op.desired_, word::with_state(op.desired_, left)});
   hub.look_again_soon();
 }
 

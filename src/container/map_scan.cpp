@@ -16,7 +16,8 @@ MapScan::MapScan(MapCore& map, Promise promise)
       map_(*map.state_),
       promise_(promise),
       payload_(map_.shape.payload_bytes + 1),
-      most_(std::min(kScanBytes / map_.shape.slot_bytes, map_.spec.slots)),
+      most_(std::min(kScanBytes / map_.shape.slot_bytes,
+                     *std::max_element(map_.sizes.begin(), map_.sizes.end()))),
       parts_left_(hub_.progress.size()),
       home_(hub_.fabric.rank()) {
   static_assert(kScanBytes >= shape_of(kMaxElementBytes).slot_bytes);
@@ -36,7 +37,7 @@ void MapScan::begin_next() noexcept {
   found_.clear();
   pending_.clear();
   half_ = false;
-  count_ = std::min(most_, map_.spec.slots - slot_);
+  count_ = std::min(most_, map_.sizes[level_] - slot_);
   stage_ = Stage::read;
   if (check_ != nullptr) begin_check(home_, record::kScanCall, promise_);
   start();
@@ -45,7 +46,23 @@ void MapScan::begin_next() noexcept {
 void MapScan::next_part() noexcept {
   --parts_left_;
   home_ = (home_ + 1) % hub_.progress.size();
-  slot_ = 0;
+  level_ = slot_ = 0;
+}
+
+/// Whether this piece is the last one of the part's tables, as far as this member knows.
+bool MapScan::must_count() const noexcept {
+  const bool ends_table = slot_ + count_ == map_.sizes[level_];
+  return ends_table && level_ + 1 == map_.known[home_] && level_ + 1 < map_.sizes.size() &&
+         home_ != hub_.fabric.rank();
+}
+
+bool MapScan::count_tables() noexcept {
+  const Operation get =
+      read(home_, map_.first.site.region(), 0, &tables_, sizeof tables_).notify(completion_);
+  const Site::Posted posted = map_.first.site.post(home_, std::span(&get, 1), posted_);
+  if (posted == Site::Posted::never) finish(Status::lost);
+  if (posted == Site::Posted::all) stage_ = Stage::counted;
+  return posted == Site::Posted::all && completion_.finished();
 }
 
 /// Reads slots of the part into their places; whether they are there. `next` follows that.
@@ -53,14 +70,20 @@ bool MapScan::fetch(std::uint32_t slot, std::uint32_t count, Stage next) noexcep
   std::byte* const to = std::as_writable_bytes(std::span(window_)).data() +
                         std::size_t{slot - slot_} * map_.shape.slot_bytes;
   const std::size_t bytes = std::size_t{count} * map_.shape.slot_bytes;
+  if (level_ >= map_.tables()) {  // the way to the home's table is a table of our own
+    map_.want_tables(level_ + 1);
+    if (!map_.why_not_grown.empty()) finish(Status::no_room);
+    return false;
+  }
+  MapTable& of = map_.table(level_);
   if (home_ == hub_.fabric.rank()) {
-    memory::fetch(to, map_.own(slot), bytes);
+    memory::fetch(to, map_.own(of, slot), bytes);
     stage_ = next;
     return true;
   }
   const Operation get =
-      read(home_, map_.site.region(), map_.offset_of(slot), to, bytes).notify(completion_);
-  const Site::Posted posted = map_.site.post(home_, std::span(&get, 1), posted_);
+      read(home_, of.site.region(), map_.offset_of(slot), to, bytes).notify(completion_);
+  const Site::Posted posted = of.site.post(home_, std::span(&get, 1), posted_);
   if (posted == Site::Posted::never) finish(Status::lost);
   if (posted != Site::Posted::all) return false;
   stage_ = next;
@@ -92,7 +115,7 @@ void MapScan::look_at(std::uint32_t place) noexcept {
 void MapScan::advance() noexcept {
   if (check_ != nullptr && !passes_check()) return;
   if (completion_.failed()) return finish(Status::lost);
-  if (const Status fault = map_.site.fault(home_); fault != Status::ok) return finish(fault);
+  if (const Status fault = map_.first.site.fault(home_); fault != Status::ok) return finish(fault);
   for (;;) {
     switch (stage_) {
       case Stage::read:
@@ -103,7 +126,10 @@ void MapScan::advance() noexcept {
         stage_ = Stage::reread;
         break;
       case Stage::reread:
-        if (pending_.empty()) return finish(half_ ? Status::half_written : Status::ok);
+        if (pending_.empty()) {
+          stage_ = Stage::count;
+          break;
+        }
         if (rests() || !fetch(slot_ + pending_.back(), 1, Stage::look_again)) return;
         break;
       case Stage::look_again: {
@@ -115,6 +141,15 @@ void MapScan::advance() noexcept {
         begin_rest(kShortRestNs);
         return;
       }
+      case Stage::counted:
+        map_.learn_tables(home_, tables_);
+        [[fallthrough]];
+      case Stage::count:
+        if (stage_ == Stage::count && must_count()) {
+          if (!count_tables()) return;
+          break;
+        }
+        return finish(half_ ? Status::half_written : Status::ok);
     }
   }
 }
@@ -125,10 +160,13 @@ void MapScan::clean_up() noexcept {
     case Status::ok:
     case Status::half_written:
       slot_ += count_;
-      if (slot_ == map_.spec.slots) next_part();
+      if (slot_ != map_.sizes[level_]) break;
+      slot_ = 0;
+      if (++level_ == map_.known[home_]) next_part();
       break;
     case Status::lost:
     case Status::refused:
+    case Status::no_room:
       found_.clear();
       next_part();
       break;

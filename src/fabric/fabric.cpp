@@ -74,6 +74,10 @@ bool Fabric::in_handler() const noexcept { return core_->polling(); }
 
 Region Fabric::allocate(const RegionSpec& spec) { return core_->make_region(spec, false); }
 
+std::uint64_t Fabric::generation(const Region& region) const noexcept {
+  return core_->region(region.id()).spec.generation;
+}
+
 Region Fabric::publish(const RegionSpec& spec) { return core_->make_region(spec, true); }
 
 void Fabric::announce(const Region& region) { core_->announce(region, nullptr); }

@@ -76,6 +76,12 @@ TEST(Explain, ShowsTheSumOfTheTermsAndTheCheaperStyle) {
   EXPECT_NE(push.out.find("automatic: message; one_sided takes 1.15 times as long"),
             std::string::npos)
       << push.out;
+  const Ran grown =
+      run({"explain", "hashmap", "find", "--load", "0", "--tables", "3", "--costs", file});
+  EXPECT_NE(grown.out.find("3 tables, load of the last 0"), std::string::npos) << grown.out;
+  EXPECT_NE(grown.out.find("2.00 x    3.70 us  =    7.40 us   reads of full tables"),
+            std::string::npos)
+      << grown.out;
   std::filesystem::remove(file);
   EXPECT_EQ(run({"explain", "hashmap", "insert", "--costs", file}).status, Status::bad_input);
   EXPECT_EQ(run({"explain", "hashmap", "push"}).status, Status::bad_input);

@@ -41,7 +41,7 @@ struct ContainerAuditor;
 
 struct ContainersSeen {
   std::uint64_t map = 0, pushes = 0, pops = 0, empty = 0, full = 0, half = 0, timed_out = 0,
-                lost = 0, stopped = 0, abandoned = 0, drained = 0;
+                lost = 0, stopped = 0, abandoned = 0, drained = 0, grown = 0;
 };
 
 /// A member's program: one call on the map and one on the queue at a time.
@@ -105,6 +105,7 @@ struct ContainerAuditor {
     host = below(count);
     capacity = 1 + below(6);
     checked = seed % 4 == 0;
+    grows = seed % 3 == 0;
     patience = below(4) == 0 ? 20 : 300;
     if (below(2) == 0) first_trouble_ns = 6'000;  // amid the first inserts
     for (Rank rank = 0; rank < count; ++rank) {
@@ -132,6 +133,8 @@ struct ContainerAuditor {
     for (std::uint32_t key = 0; key < kKeys; ++key)
       EXPECT_TRUE(keys.at(key).linearizable()) << "CON-P1: " << name_of(style) << "\n"
                                                << keys.at(key).text();
+    for (Rank rank = 0; rank < count; ++rank)
+      seen.grown += gone[rank] ? 0 : members[rank]->map->local_use().tables - 1;
     for (const auto& member : members) unknown_pops += member->is_popping() ? 1 : 0;
     EXPECT_EQ(elements.fault(unknown_pops, drained), "") << name_of(style);
     for (const auto& member : members) member->close();
@@ -221,6 +224,7 @@ struct ContainerAuditor {
   std::uint32_t patience = 300;              // polls of a call on the map, until it is abandoned
   std::uint32_t first_trouble_ns = 300'000;  // it comes before that
   bool checked = false;  // calls that announce themselves must end, and be right, too
+  bool grows = false;    // the map, from one slot a part
   bool drained = false;
   std::uint64_t events = 0, values = 0, unknown_pops = 0;
   std::array<KeyHistory, kKeys> keys;
@@ -235,9 +239,11 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
   members = std::make_unique<GroupMembers>(*group);
   progress = std::make_unique<remote::Progress>(fabric, *members);
   containers = std::make_unique<Containers>(*progress);
-  map = std::make_unique<AuditedMap>(
-      *containers,
-      MapOptions{.name = "map", .slots = 12, .style = auditor.style, .checked = auditor.checked});
+  map = std::make_unique<AuditedMap>(*containers, MapOptions{.name = "map",
+                                                             .slots = auditor.grows ? 1U : 12U,
+                                                             .style = auditor.style,
+                                                             .checked = auditor.checked,
+                                                             .grow_to = auditor.grows ? 16U : 0U});
   queue = std::make_unique<AuditedQueue>(*containers, QueueOptions{.name = "queue",
                                                                    .capacity = auditor.capacity,
                                                                    .host = auditor.host,
@@ -384,13 +390,13 @@ TEST(ContainersInSimulator, KeepTheirPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.map, seen.pushes, seen.pops, seen.empty, seen.full, seen.half, seen.lost, seen.stopped,
-        seen.abandoned, seen.timed_out, seen.drained})
+        seen.abandoned, seen.timed_out, seen.drained, seen.grown})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.map << " calls on maps, " << seen.pushes << " pushes, " << seen.pops
             << " pops, " << seen.empty << " empty, " << seen.full << " full, " << seen.half
             << " half written, " << seen.lost << " lost, " << seen.stopped << " stopped, "
             << seen.abandoned << " abandoned, " << seen.timed_out << " timed out, " << seen.drained
-            << " queues drained\n";
+            << " queues drained, " << seen.grown << " tables added\n";
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ if(NOT DUNLIN_SANITIZE)
   set(container_tests_of_checks On/CheckedContainers.*Sim*)
   set(seeds_faults torn_value_is_taken lost_claim_is_used dead_claim_stays given_up_claim_stays word_before_payload
                 slot_without_room_is_filled lost_pop_is_used empty_without_a_look dead_tickets_stay
-                given_up_tickets_stay old_reply_is_taken)
+                given_up_tickets_stay old_reply_is_taken added_table_is_not_searched full_table_is_passed_over
+                dead_claim_in_added_table_stays)
   set(aggregators_faults taken_comes_again untaken_counts_as_handled unhandled_place_is_reused)
   set(scans_faults torn_scan_is_taken)
   set(checks_faults retraction_is_not_awaited)

@@ -40,7 +40,8 @@ enum class Call : std::uint8_t { insert, assign, find, erase, push, pop };
 /// What a call meets.
 struct Situation {
   Promise promise = Promise::both;
-  double load = 0.5;   // of a map: keys for each slot
+  double load = 0.5;   // of a map: keys for each slot; of a part that has grown, of its last table
+  double tables = 1;   // of a part: those before the last are full
   double clients = 1;  // that make such calls on this container at the same time
   double bytes = 32;   // of the slot, or of all slots that are pushed or popped
   double count = 1;    // elements of the call

@@ -25,6 +25,7 @@ struct MapOptions {
   std::uint32_t key_bytes = 0;    // most bytes of a key, and of a value, if their sizes vary
   std::uint32_t value_bytes = 0;  // (ContainerTrait): a slot has room for as many
   bool checked = false;           // find calls that break a promise: slow, for tests of programs
+  std::uint32_t grow_to = 0;      // most slots of a part, which grows up to that; 0: it does not
 };
 
 namespace container {
@@ -144,7 +145,8 @@ class HashMap {
                            .value_bytes = most<V>(options, "value_bytes", options.value_bytes),
                            .slots = options.slots,
                            .style = options.style,
-                           .checked = options.checked}) {}
+                           .checked = options.checked,
+                           .grow_to = options.grow_to}) {}
 
   /// Changes nothing if the key is there: then it is found(), with its value.
   [[nodiscard]] Operation insert(const K& key, const V& value, Promise promise = Promise::both,
@@ -250,6 +252,8 @@ class HashMap {
     }
   }
   [[nodiscard]] container::MapUse local_use() const noexcept { return core_.local_use(); }
+  /// Why this member's part grows no more although it may, or nothing.
+  [[nodiscard]] const std::string& why_not_grown() const noexcept { return core_.why_not_grown(); }
   [[nodiscard]] container::MapCore& core() noexcept { return core_; }
   std::size_t poll() { return core_.containers().poll(); }
 

@@ -18,6 +18,11 @@
 ///  CON-M2  No key has two slots.
 ///  CON-M3  A word that is reserved or changing is changed only by its owner; after the owner's
 ///          agreed death only by the member that holds it.
+///  CON-G1  A key's sequence is the windows of its part's tables, table by table; its slot is in
+///  the
+///          first window that had a vacant slot.
+///  CON-G2  A call ends without its key only after it has looked at the windows of all tables that
+///          the home had at some moment of the call, or up to a vacant slot.
 namespace dunlin::container {
 
 struct MapSpec {
@@ -26,7 +31,8 @@ struct MapSpec {
   std::uint32_t value_bytes = 0;
   std::uint32_t slots = 0;  // of each member's part
   Style style = Style::automatic;
-  bool checked = false;  // promises
+  bool checked = false;       // promises
+  std::uint32_t grow_to = 0;  // slots of a part whose tables are all made; 0: there is only one
 };
 
 enum class MapCall : std::uint8_t { insert, assign, find, erase, add };
@@ -49,9 +55,11 @@ struct MapUse {
   std::uint64_t ready = 0;
   std::uint64_t erased = 0;
   std::uint64_t other = 0;  // reserved, changing, void or half
+  std::uint32_t tables = 1;
 };
 
 struct MapState;
+struct MapTable;
 class MapCore;
 
 class MapOperation : public ContainerOperation {
@@ -84,6 +92,11 @@ class MapOperation : public ContainerOperation {
     look,
     looked,
     publish,
+    next_table,
+    count,
+    counted,
+    ask_room,
+    room_asked,
     done
   };
   void advance() noexcept override;
@@ -101,6 +114,7 @@ class MapOperation : public ContainerOperation {
   bool found_ = false;
   std::uint8_t serial_ = 0;
   std::uint16_t fingerprint_ = 0;
+  std::uint8_t level_ = 0;  // of the table
   Rank home_ = 0;
   std::uint32_t round_trips_ = 0;
   std::uint32_t slot_ = 0;      // that is looked at, or claimed
@@ -111,6 +125,7 @@ class MapOperation : public ContainerOperation {
   std::uint64_t before_ = 0;
   std::uint64_t ready_ = 0;    // the word of what is published
   std::uint64_t operand_ = 0;  // of an add
+  MapTable* table_ = nullptr;  // that is searched
 };
 
 class MapCore {
@@ -126,6 +141,8 @@ class MapCore {
   /// The member that holds a key.
   [[nodiscard]] Rank home_of(const void* key) const noexcept;
   [[nodiscard]] MapUse local_use() const noexcept;
+  /// Why this member's part grows no more although it may: empty if nothing has kept it.
+  [[nodiscard]] const std::string& why_not_grown() const noexcept;
   /// Whether apply() is possible: calls of others on this part may be under way, as `promise` says.
   [[nodiscard]] bool applies(Promise promise) const noexcept;
   /// The whole call on the own part, at once; `payload` is key and value, as of the operation.

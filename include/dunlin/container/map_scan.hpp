@@ -41,13 +41,15 @@ class MapScan : public ContainerOperation {
   [[nodiscard]] const MapSpec& spec() const noexcept;
 
  private:
-  enum class Stage : std::uint8_t { read, look, reread, look_again };
+  enum class Stage : std::uint8_t { read, look, reread, look_again, count, counted };
   void advance() noexcept override;
   void clean_up() noexcept override;
   void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
   [[nodiscard]] bool fetch(std::uint32_t slot, std::uint32_t count, Stage next) noexcept;
   void look_at(std::uint32_t place) noexcept;
   void next_part() noexcept;
+  [[nodiscard]] bool must_count() const noexcept;
+  [[nodiscard]] bool count_tables() noexcept;
 
   MapState& map_;
   Promise promise_;
@@ -58,8 +60,10 @@ class MapScan : public ContainerOperation {
   std::uint32_t most_;                  // slots of a piece
   std::uint32_t parts_left_ = 0;
   Rank home_ = 0;
+  std::uint32_t level_ = 0;  // of the table
   std::uint32_t slot_ = 0;
-  std::uint32_t count_ = 0;  // slots of this piece
+  std::uint32_t count_ = 0;   // slots of this piece
+  std::uint64_t tables_ = 0;  // of the part
   Stage stage_ = Stage::read;
   bool half_ = false;  // a value of this piece is half written
 };

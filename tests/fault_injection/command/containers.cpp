@@ -32,6 +32,10 @@ constexpr std::array kContainerFaults{
     ContainerFault{"untaken_counts_as_handled", FaultInjection::untaken_counts_as_handled},
     ContainerFault{"unhandled_place_is_reused", FaultInjection::unhandled_place_is_reused},
     ContainerFault{"retraction_is_not_awaited", FaultInjection::retraction_is_not_awaited},
+    ContainerFault{"added_table_is_not_searched", FaultInjection::added_table_is_not_searched},
+    ContainerFault{"full_table_is_passed_over", FaultInjection::full_table_is_passed_over},
+    ContainerFault{"dead_claim_in_added_table_stays",
+                   FaultInjection::dead_claim_in_added_table_stays},
 };
 
 }  // namespace
