@@ -22,10 +22,11 @@ namespace {
 
 const Effort kTiny{.rounds = 2, .quick = true};
 
+/// What a call takes more than another can be less than nothing on a busy machine.
 bool plausible(const Summary& summary) {
-  return std::isfinite(summary.min) && summary.min >= 0 && summary.min <= summary.p10 &&
+  return std::isfinite(summary.min) && summary.min <= summary.p10 &&
          summary.p10 <= summary.median && summary.median <= summary.p90 &&
-         summary.p90 <= summary.max && summary.rounds > 0;
+         summary.p90 <= summary.max && std::isfinite(summary.max) && summary.rounds > 0;
 }
 
 class EveryFigure : public testing::TestWithParam<Experiment> {};
