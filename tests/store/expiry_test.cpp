@@ -1,7 +1,12 @@
 #include <cstdint>
 #include <string>
 
+#include <poll.h>
+
+#include <dunlin/fabric/shm.hpp>
+
 #include "store/stores.hpp"
+#include "support/fresh_group.hpp"
 
 /// Keys that live for a while only, by simulated clocks.
 namespace dunlin {
@@ -80,6 +85,25 @@ TEST_F(Expiry, TheTimeCanBeChangedAndKept) {
   auto absent = stores[0].expire("nothing", kMs);
   stores.end_of(absent);
   EXPECT_FALSE(absent.changed());
+}
+
+// Without heartbeats nothing else wakes a process that serves nobody.
+TEST(ExpiryOnShm, AHomeThatSleepsIsWokenForItsDutyThoughItHasAskedForAnEarlierTime) {
+  const auto fabric =
+      shm::join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  Store store(*fabric, test::small_store());
+  store.poll();
+  const std::uint64_t soon = fabric->now_ns() + 1'000;
+  fabric->wake_at(soon);
+  while (fabric->recent_ns() < soon) store.poll();
+  while (true) {
+    fabric->prepare_sleep();
+    if (store.poll() == 0) break;
+    fabric->cancel_sleep();
+  }
+  pollfd readable{.fd = fabric->wait_descriptor(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&readable, 1, 60'000), 1);
+  fabric->cancel_sleep();
 }
 
 }  // namespace
