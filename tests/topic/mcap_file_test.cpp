@@ -116,7 +116,7 @@ TEST(McapFile, GivesMessagesOfChunksThatOverlapByTheirTimes) {
   const std::string path = directory / "file";
   FileWriter writer(path, {.chunk_bytes = 1});  // each message is a chunk
   const std::uint16_t channel = writer.add(Channel{.topic = "t", .encoding = "x"});
-  for (const std::uint64_t time_ns : {50, 10, 40, 20, 30, 10})
+  for (const std::uint64_t time_ns : {50U, 10U, 40U, 20U, 30U, 10U})
     writer.write({.channel = channel, .log_ns = time_ns});
   writer.finish();
   FileReader reader(path);
