@@ -48,7 +48,7 @@ missing_packages() { # PACKAGE...
 is_installed_from_pypi() { # NAME
   case $1 in
     mcap) compgen -G "build/venv/lib/python3*/site-packages/mcap/__init__.py" >/dev/null ;;
-    redis) compgen -G "build/venv/lib/python3*/site-packages/redis/__init__.py" >/dev/null ;;
+    redis) compgen -G "build/venv/lib/python3*/site-packages/async_timeout/__init__.py" >/dev/null ;;
     topohub) [[ -e $topohub_data/topozoo/Abilene.json ]] ;;
     *) [[ -e build/venv/bin/$1 ]] ;;
   esac

@@ -403,6 +403,8 @@ class Fabric {
   /// may call (to stop a runner, say).
   void wake() noexcept;
   /// "Poll me no later than this": bounds the next sleep(), and makes a simulated node poll then.
+  /// A poll at or after the earliest of these times forgets all of them, so a layer asks in each
+  /// poll for the time that it waits for.
   void wake_at(std::uint64_t time_ns) noexcept;
   /// For a foreign event loop, instead of sleep(): readable when there is something to poll() for,
   /// the fabric's own duties, wake_at() and wake() included; -1 if there is none. Works between
