@@ -103,12 +103,8 @@ class KeyValues {
   virtual std::size_t poll() = 0;
   /// How many calls are under way.
   [[nodiscard]] virtual std::size_t under_way() const = 0;
-  // To sleep: arm(); poll once more; wait until the descriptor is readable, or one of waits(), too;
-  // disarm().
-  virtual void arm() = 0;
-  virtual void disarm() = 0;
-  [[nodiscard]] virtual int descriptor() const = 0;
-  [[nodiscard]] virtual Waits waits() const { return {}; }
+  /// What a sleep must end for: all that poll() looks at.
+  [[nodiscard]] virtual Waits waits() const = 0;
   /// For INFO: names and values.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> figures() const = 0;
   /// Milliseconds since 1970.

@@ -57,11 +57,8 @@ Server::~Server() = default;
 
 void Server::run(Service& service, int stop_descriptor) {
   stop_descriptor_ = stop_descriptor;
-  fabric_descriptor_ = service.values().descriptor();
   add_to(epoll_.get(), listener_.descriptor(), EPOLLIN, &listener_);
   add_to(epoll_.get(), stop_descriptor, EPOLLIN, &stop_descriptor_);
-  if (fabric_descriptor_ >= 0)
-    add_to(epoll_.get(), fabric_descriptor_, EPOLLIN, &fabric_descriptor_);
   while (!stop_) turn(service);
   finish(service);
   connections_.clear();
@@ -87,36 +84,31 @@ bool Server::may_sleep(const Service& service) {
 }
 
 void Server::wait(Service& service) {
-  KeyValues& values = service.values();
   const auto is_busy = [&] {
     const bool busy = service.poll() > 0 || service.has_runnable();
     if (!busy) ++service.counters().sleeps;
     return busy;
   };
   const auto waits = [&] {
-    Waits all = values.waits();
+    Waits all = service.values().waits();
     all.descriptors.push_back(epoll_.get());
     return all;
   };
-  values.arm();
   sleep_unless(is_busy, waits, UINT64_MAX);
-  values.disarm();
   handle_events(service, look_at_events());
 }
 
 int Server::look_at_events() { return epoll_wait(epoll_.get(), events().data(), kEventsAtOnce, 0); }
 
-/// The fabric's descriptor stays readable until the next wait arms it anew. So it is no reason to
-/// stay awake: what it tells of, the service's poll does.
 void Server::handle_events(Service& service, int count) {
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events()[static_cast<std::size_t>(i)];
-    if (event.data.ptr != &fabric_descriptor_) fruitless_ = 0;
+    fruitless_ = 0;
     if (event.data.ptr == &listener_) {
       accept_clients(service);
     } else if (event.data.ptr == &stop_descriptor_) {
       stop_ = true;
-    } else if (event.data.ptr != &fabric_descriptor_) {
+    } else {
       auto& connection = *static_cast<Connection*>(event.data.ptr);
       if ((event.events & EPOLLIN) != 0) {
         read_from(connection);

@@ -61,7 +61,6 @@ class Server {
   ClientListener listener_;
   Descriptor epoll_;
   std::uint64_t next_id_ = 1;
-  int fabric_descriptor_ = -1;
   int stop_descriptor_ = -1;
   bool stop_ = false;
   std::uint32_t fruitless_ = 0;  // turns in a row

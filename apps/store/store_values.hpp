@@ -21,10 +21,11 @@ class StoreValues final : public KeyValues {
   [[nodiscard]] std::unique_ptr<Call> make_call() override;
   std::size_t poll() override;
   [[nodiscard]] std::size_t under_way() const override;
-  void arm() override { store_.fabric().prepare_sleep(); }
-  void disarm() override { store_.fabric().cancel_sleep(); }
-  [[nodiscard]] int descriptor() const override { return store_.fabric().wait_descriptor(); }
-  [[nodiscard]] Waits waits() const override { return store_.waits(); }
+  [[nodiscard]] Waits waits() const override {
+    Waits all = store_.waits();
+    all.fabrics.push_back(&store_.fabric());
+    return all;
+  }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override;
   [[nodiscard]] std::uint64_t unix_ms() const override;
 

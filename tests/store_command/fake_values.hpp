@@ -52,9 +52,7 @@ class FakeValues final : public KeyValues {
     return 1;
   }
   [[nodiscard]] std::size_t under_way() const override { return under_way_.size(); }
-  void arm() override {}
-  void disarm() override {}
-  [[nodiscard]] int descriptor() const override { return -1; }
+  [[nodiscard]] Waits waits() const override { return {}; }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override {
     return {{"keys", std::to_string(entries.size())}};
   }
