@@ -22,6 +22,7 @@ void add_commands(CLI::App& program) {
   add_multicast(program);
   add_topic(program);
   add_relay(program);
+  add_gateway(program);
   add_daemon(program);
   add_store(program);
   add_kmers(program);

@@ -57,6 +57,7 @@ void add_calibrate(CLI::App& program);
 void add_daemon(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_explain(CLI::App& program);
+void add_gateway(CLI::App& program);
 void add_kmers(CLI::App& program);
 void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);

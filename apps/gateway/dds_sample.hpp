@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <dunlin/pubsub/type_support.hpp>
+
+#include "gateway/dds_type.hpp"
+
+namespace dunlin::app::gateway {
+
+/// A sample in memory that Cyclone DDS writes. One thread.
+class DdsSample {
+ public:
+  /// The type must outlive it.
+  explicit DdsSample(const DdsType& type);
+  DdsSample(const DdsSample&) = delete;
+  DdsSample& operator=(const DdsSample&) = delete;
+  ~DdsSample();
+
+  /// Becomes the sample that these bytes are, plain or XCDR2 as the topic has them. Throws Error
+  /// that names the member, if they are none, or are one that DDS cannot carry.
+  void load(std::span<const std::byte> payload);
+  [[nodiscard]] const void* data() const noexcept { return memory_; }
+
+ private:
+  void clear() noexcept;
+
+  const DdsType& type_;
+  void* memory_;
+};
+
+/// The sample in memory, as the topic carries it. What lies outside of the key members of a
+/// disposed instance is zero or empty.
+[[nodiscard]] pubsub::RawSample raw_sample_of(const DdsType& type, const void* memory);
+
+}  // namespace dunlin::app::gateway
