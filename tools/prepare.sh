@@ -18,6 +18,8 @@ hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
 redis_packages=(redis-tools "${pypi_packages[@]}" redis@pypi) # clients of `dunlin store serve`
 bag_packages=("${pypi_packages[@]}" mcap@pypi) # another reader and writer of MCAP files
+# Of `dunlin gateway`, and applications of DDS that it is tested with.
+gateway_packages=(cyclonedds-dev cyclonedds-tools "${pypi_packages[@]}" cyclonedds@pypi)
 count_packages=(jellyfish gatb-core-testdata) # another counter of k-mers, and reads
 model_packages=(spin) # explores models of protocols
 checker_packages=(golang-go ca-certificates) # builds the checker of linearizability
@@ -48,6 +50,7 @@ missing_packages() { # PACKAGE...
 is_installed_from_pypi() { # NAME
   case $1 in
     mcap) compgen -G "build/venv/lib/python3*/site-packages/mcap/__init__.py" >/dev/null ;;
+    cyclonedds) compgen -G "build/venv/lib/python3*/site-packages/cyclonedds/__init__.py" >/dev/null ;;
     redis) compgen -G "build/venv/lib/python3*/site-packages/async_timeout/__init__.py" >/dev/null ;;
     topohub) [[ -e $topohub_data/topozoo/Abilene.json ]] ;;
     *) [[ -e build/venv/bin/$1 ]] ;;
@@ -111,7 +114,7 @@ install_from_pypi() { # NAME
       install_packages clang-tidy
       return
     fi
-    if [[ $1 == redis || $1 == mcap ]]; then # a few tests ask for it
+    if [[ $1 == redis || $1 == mcap || $1 == cyclonedds ]]; then # a few tests ask for it
       echo "Without $(pinned "$1") from PyPI: the tests that need it are skipped."
       return
     fi
