@@ -72,10 +72,10 @@ TEST_F(Gateway, CarriesSamplesAndTheEndsOfInstancesFromDds) {
   Process peer = start_peer({"ships", "Ship", "reliable", "keep_all", "no_dispose"});
   begin(peer, {"writer"});
   peer.send_line(R"(write {"name": "Ada", "x": 3, "y": -4})");
-  ASSERT_TRUE(until([&] { return reader.available(); }));
+  ASSERT_TRUE(until([&] { return reader->available(); }));
   {
     const auto samples = reader.take();
-    ASSERT_EQ(samples.size(), 1U);
+    ASSERT_EQ(samples.length(), 1U);
     EXPECT_EQ(samples[0].data().name, "Ada");
     EXPECT_EQ(samples[0].data().x, 3);
     EXPECT_EQ(samples[0].data().y, -4);
@@ -140,7 +140,7 @@ TEST_F(Gateway, CarriesMembersOfEveryKindBothWays) {
       R"("rows": [[1], [], [2, 3]], "two": [{"id": 3, "tags": []}, {"id": 4, "tags": ["z"]}], )"
       R"("words": ["", "abc"]})";
   mixed_peer.send_line("write " + mixed_json);
-  ASSERT_TRUE(until([&] { return mixed_reader.available(); }));
+  ASSERT_TRUE(until([&] { return mixed_reader->available(); }));
   const Mixed got = mixed_reader.take()[0].data();
   EXPECT_EQ(got.a, 7);
   EXPECT_EQ(got.id, -8);
@@ -160,13 +160,13 @@ TEST_F(Gateway, CarriesMembersOfEveryKindBothWays) {
        {R"({"id": 1, "numbers": [4, 5], "page": 6, "text": "seven"})",
         R"({"id": 2, "numbers": null, "page": null, "text": null})"}) {
     note_peer.send_line("write " + json);
-    ASSERT_TRUE(until([&] { return note_reader.available(); }));
+    ASSERT_TRUE(until([&] { return note_reader->available(); }));
     write(note_writer, Note(note_reader.take()[0].data()));
     for (int i = 0; i < 2; ++i) EXPECT_EQ(next_line(note_peer), "sample " + json);
   }
 
   position_peer.send_line(R"(write {"number": 1, "ship": 4000000000})");
-  ASSERT_TRUE(until([&] { return position_reader.available(); }));
+  ASSERT_TRUE(until([&] { return position_reader->available(); }));
   write(position_writer, Position(position_reader.take()[0].data()));
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(next_line(position_peer), R"(sample {"number": 1, "ship": 4000000000})");
@@ -342,7 +342,7 @@ TEST_F(Gateway, NamesThePolicyOrTypeThatKeepsAnApplicationOut) {
   Process peer = start_peer({"ships", "Ship", "reliable"});
   begin(peer, {"writer"});
   peer.send_line(R"(write {"name": "Ada"})");
-  ASSERT_TRUE(until([&] { return reader.available(); }));
+  ASSERT_TRUE(until([&] { return reader->available(); }));
   EXPECT_EQ(reader.take()[0].data().name, "Ada");
   end(gateway);
 }
