@@ -47,6 +47,7 @@ inline app::Status run_command(const Words& words) {
 class GatewayHouse : public testing::Test {
  protected:
   static constexpr std::uint32_t kPatienceMs = 60'000;
+  static constexpr std::uint64_t kLookNs = 2'000'000;
 
   GatewayHouse() {
     // No other test's participants have the tag; each takes a free port.
@@ -67,7 +68,13 @@ class GatewayHouse : public testing::Test {
   }
 
   bool until(const std::function<bool()>& condition) {
-    return run_until(participant, condition, kPatienceMs);
+    return run_until(
+        participant,
+        [&] {
+          fabric->wake_at(fabric->now_ns() + kLookNs);  // at what other processes print
+          return condition();
+        },
+        kPatienceMs);
   }
   template <class T>
   void write(DataWriter<T>& writer, const T& sample) {
