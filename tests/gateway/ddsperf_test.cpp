@@ -21,7 +21,7 @@ class GatewayWithDdsperf : public GatewayHouse {
 
   Process start() {
     return start_gateway("dds", {"--config", write_config(R"({"topics": [
-      {"topic": "DDSPerfRDataKS", "partition": ["DDSPerf"], "max_samples": 100000}]})")});
+      {"topic": "DDSPerfRDataKS", "dds_type": "KeyedSeq", "partition": ["DDSPerf"], "max_samples": 100000}]})")});
   }
 };
 

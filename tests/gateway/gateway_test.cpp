@@ -68,7 +68,7 @@ TEST_F(Gateway, CarriesSamplesAndTheEndsOfInstancesFromDds) {
   const Topic<Ship> topic(participant, "ships");
   DataReader<Ship> reader{Subscriber(participant), topic, everything()};
   Log<Ship> log(reader, [](const Ship& ship) { return ship.name; });
-  Process gateway = start_gateway("dds", {"--topics", "ships"});
+  Process gateway = start_gateway("dds", ships());
   Process peer = start_peer({"ships", "Ship", "reliable", "keep_all", "no_dispose"});
   begin(peer, {"writer"});
   peer.send_line(R"(write {"name": "Ada", "x": 3, "y": -4})");
@@ -95,7 +95,7 @@ TEST_F(Gateway, CarriesSamplesAndTheEndsOfInstancesFromDds) {
 TEST_F(Gateway, CarriesSamplesAndTheEndsOfInstancesToDds) {
   const Topic<Ship> topic(participant, "ships");
   DataWriter<Ship> writer{Publisher(participant), topic};
-  Process gateway = start_gateway("dds", {"--topics", "ships"});
+  Process gateway = start_gateway("dds", ships());
   Process peer = start_peer({"ships", "Ship", "reliable", "keep_all"});
   begin(peer, {"read"});
   write(writer, {.name = "Ada", .x = 3, .y = -4});
@@ -124,7 +124,8 @@ TEST_F(Gateway, CarriesMembersOfEveryKindBothWays) {
   DataWriter<Note> note_writer{Publisher(participant), notes};
   DataWriter<Position> position_writer{Publisher(participant), positions};
   const std::string config = write_config(
-      R"({"topics": [{"topic": "mixed"}, {"topic": "notes", "dds_topic": "rt/notes"},
+      R"({"topics": [{"topic": "mixed", "dds_type": "Mixed"},
+                     {"topic": "notes", "dds_topic": "rt/notes", "dds_type": "Note"},
                      {"topic": "positions", "dds_type": "fleet::Position"}]})");
   Process gateway = start_gateway("dds", {"--config", config}, 3);
   Process mixed_peer = start_peer({"mixed", "Mixed", "reliable", "keep_all"});
@@ -234,7 +235,7 @@ TEST_F(Gateway, CarriesNothingAgainAfterItWasKilledAndStartedAgain) {
   DataReader<Ship> reader{Subscriber(participant), topic, everything()};
   DataWriter<Ship> writer{Publisher(participant), topic};
   Log<Ship> log(reader, [](const Ship& ship) { return ship.name; });
-  Process killed = start_gateway("dds", {"--topics", "ships"});
+  Process killed = start_gateway("dds", ships());
   Process peer = start_peer({"ships", "Ship", "reliable", "keep_all", "transient_local"});
   begin(peer, {"writer"});
   write(writer, {.name = "ours"});
@@ -244,7 +245,7 @@ TEST_F(Gateway, CarriesNothingAgainAfterItWasKilledAndStartedAgain) {
   // The group sees it fail, and its instances have no writers any more.
   ASSERT_TRUE(until([&] { return log.has("no_writers theirs"); }));
 
-  Process gateway = start_gateway("dds", {"--topics", "ships"});
+  Process gateway = start_gateway("dds", ships());
   begin(peer, {"read"});
   peer.send_line(R"(write {"name": "theirs", "x": 2})");
   ASSERT_TRUE(until([&] { return std::ranges::count(log.lines, "sample theirs") == 2 ||
@@ -267,7 +268,7 @@ TEST_F(Gateway, CarriesNothingAgainAfterItWasKilledAndStartedAgain) {
 TEST_F(Gateway, GivesLateReadersWhatATransientLocalTopicHasStored) {
   const std::string config = write_config(
       R"({"topics": [{"topic": "ships", "durability": "transient_local", "depth": 2,
-                      "type": "Ship final\nname string key\nx i32\ny i32\n"}]})");
+                      "dds_type": "Ship", "type": "dunlin::test::Ship final\nname string key\nx i32\ny i32\n"}]})");
   Process gateway = start_gateway("dds", {"--config", config});
   Process peer = start_peer({"ships", "Ship", "reliable", "keep_all", "transient_local"});
   begin(peer, {"writer"});
@@ -307,7 +308,7 @@ TEST_F(Gateway, CarriesOnlyTheTopicsPartitions) {
   DataReader<Ship> reader{Subscriber(participant), topic, everything()};
   Log<Ship> log(reader, [](const Ship& ship) { return ship.name; });
   const std::string config = write_config(
-      R"({"topics": [{"topic": "ships", "partition": ["north", "east"], "direction": "from_dds"}]})");
+      R"({"topics": [{"topic": "ships", "dds_type": "Ship", "partition": ["north", "east"], "direction": "from_dds"}]})");
   Process gateway = start_gateway("dds", {"--config", config});
   Process elsewhere = start_peer({"ships", "Ship", "reliable", "partition=south"});
   elsewhere.send_line(R"(write {"name": "south"})");
@@ -322,7 +323,7 @@ TEST_F(Gateway, CarriesOnlyTheTopicsPartitions) {
 TEST_F(Gateway, NamesThePolicyOrTypeThatKeepsAnApplicationOut) {
   const Topic<Ship> topic(participant, "ships");
   DataReader<Ship> reader{Subscriber(participant), topic, everything()};
-  Process gateway = start_gateway("dds", {"--topics", "ships"});
+  Process gateway = start_gateway("dds", ships());
   Process best_effort = start_peer({"ships", "Ship", "best_effort"});
   best_effort.send_line("writer");
   hear(gateway, "topic 'ships': a DDS writer offers less reliability");

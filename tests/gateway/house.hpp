@@ -156,6 +156,10 @@ class GatewayHouse : public testing::Test {
     }));
     EXPECT_EQ(gateway.exit_code(), 0);
   }
+  /// Topic "ships", with the policies that the group has.
+  Words ships() {
+    return {"--config", write_config(R"({"topics": [{"topic": "ships", "dds_type": "Ship"}]})")};
+  }
   std::string write_config(const std::string& json) {
     std::ofstream(directory / "topics.json") << json;
     return directory / "topics.json";

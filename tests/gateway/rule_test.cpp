@@ -127,8 +127,8 @@ TEST(DdsType, TellsKeysOfNestedStructsByTheirInstructions) {
 
 TEST(DdsType, LaysASampleOutInMemoryAndTakesItBack) {
   const app::topic::TypeTree tree = app::topic::parse_type(
-      "T appendable\nb bool\ns string key\nd? f64\nt? string\nps[] P appendable\nps.x i16\n"
-      "ps.names[2] string\ncs[] char*3\ngrid[2][3] u16\nrows[][] i64\nop? P2 final\nop?.v[] u8\n");
+      "T appendable\nb bool\ns string key\nd? f64\nt? string\nps[] P appendable\nps[].x i16\n"
+      "ps[].names[2] string\ncs[] char*3\ngrid[2][3] u16\nrows[][] i64\nop? P2 final\nop?.v[] u8\n");
   const DdsType type(tree, "T");
   app::gateway::DdsSample memory(type);
   for (const std::string json :
