@@ -87,10 +87,8 @@ class GatewayHouse : public testing::Test {
     Words words{"gateway", "--group", group_name, "--join", "--name",
                 name,      "--domain", domain,    "--network", "dds"};
     words.insert(words.end(), more.begin(), more.end());
-    Process gateway([words](Parent& parent) {
-      for (const int number : {STDOUT_FILENO, STDERR_FILENO}) dup2(parent.descriptor(), number);
-      return static_cast<int>(run_command(words));
-    });
+    words.insert(words.begin(), DUNLIN_PROGRAM);
+    Process gateway = start_program(words);
     for (std::size_t i = 0; i < topics; ++i) hear(gateway, "carries topic");
     return gateway;
   }
