@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 20'000'000;  // for a topic that the group lacks
 constexpr std::size_t kAtATime = 128;
-constexpr dds_duration_t kAcknowledge = DDS_SECS(2);
 
 using pubsub::RawSample;
 using pubsub::WriteResult;
@@ -142,11 +141,10 @@ void Bridge::on_endpoint(const RemoteEndpoint& endpoint) {
         fmt::format("topic '{}': a DDS {} is not heard: {}\n", rule_.topic, what, endpoint.policy));
 }
 
-void Bridge::close() {
-  if (dds_ && rule_.to_dds && rule_.reliability.kind == pubsub::Reliability::Kind::reliable &&
-      dds_wait_for_acks(dds_->writer(), kAcknowledge) == DDS_RETCODE_TIMEOUT)
-    notify_(fmt::format("topic '{}': readers in the domain have not acknowledged all samples\n",
-                        rule_.topic));
+bool Bridge::acknowledged() const {
+  if (!dds_ || !rule_.to_dds || rule_.reliability.kind != pubsub::Reliability::Kind::reliable)
+    return true;
+  return dds_wait_for_acks(dds_->writer(), 0) != DDS_RETCODE_TIMEOUT;
 }
 
 // --- from the group to the domain

@@ -48,8 +48,8 @@ class Bridge {
   [[nodiscard]] bool awaits_dds() const noexcept { return next_ < loan_.size(); }
   /// All that was taken is written.
   [[nodiscard]] bool settled() const noexcept { return !awaits_dds() && arrived_.empty(); }
-  /// Waits until the readers in the domain have acknowledged all, for a while; takes nothing more.
-  void close();
+  /// The readers in the domain have acknowledged all that reliable ones need not lose.
+  [[nodiscard]] bool acknowledged() const;
 
   void on_endpoint(const RemoteEndpoint& endpoint);
   void forget(dds_instance_handle_t publication) { numbers_.erase(publication); }

@@ -15,6 +15,8 @@ namespace dunlin::app::gateway {
 namespace {
 
 constexpr std::size_t kEndpointsATake = 32;
+// The ends of their instances come after they have gone, whenever Cyclone's collector gets to it.
+constexpr std::size_t kGoneEndpoints = 1'024;
 
 struct DeleteListener {
   void operator()(dds_listener_t* listener) const noexcept { dds_delete_listener(listener); }
@@ -84,13 +86,11 @@ bool Domain::look(bool forget) {
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = ::read(event_.get(), &count, sizeof count);
   woken_.store(false);
-  for (auto one = endpoints_.begin(); forget && one != endpoints_.end();) {
-    if (!one->second.gone) {
-      ++one;
-      continue;
-    }
-    if (on_forgotten) on_forgotten(one->first);
-    one = endpoints_.erase(one);
+  for (; forget && gone_.size() > kGoneEndpoints; gone_.pop_front()) {
+    const auto oldest = endpoints_.find(gone_.front());
+    if (oldest == endpoints_.end() || !oldest->second.gone) continue;
+    if (on_forgotten) on_forgotten(oldest->first);
+    endpoints_.erase(oldest);
   }
   take_endpoints(publications_.get(), true);
   take_endpoints(subscriptions_.get(), false);
@@ -119,8 +119,9 @@ void Domain::take_endpoints(dds_entity_t reader, bool writes) {
         if (on_endpoint) on_endpoint(known);
       }
       if (infos[i].instance_state != DDS_ALIVE_INSTANCE_STATE)
-        if (const auto found = endpoints_.find(infos[i].instance_handle); found != endpoints_.end())
-          found->second.gone = true;
+        if (const auto found = endpoints_.find(infos[i].instance_handle);
+            found != endpoints_.end() && !std::exchange(found->second.gone, true))
+          gone_.push_back(found->first);
     }
     dds_return_loan(reader, samples.data(), count);
   }

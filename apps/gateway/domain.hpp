@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -64,8 +65,8 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
 
   /// Whether anything has happened since; then discovery is up to date. What a reader takes after
-  /// this comes from writers that find() knows: a writer is discovered before it is matched. One
-  /// that has ended is forgotten by the next look() with `forget`.
+  /// this comes from writers that find() knows: a writer is discovered before it is matched. Those
+  /// that have ended are remembered, the last thousand of them or, without `forget`, all.
   bool look(bool forget);
   /// By the publication_handle of a sample; null: not known.
   [[nodiscard]] const RemoteEndpoint* find(dds_instance_handle_t publication) const;
@@ -93,6 +94,7 @@ class Domain {
   Descriptor event_;
   std::atomic<bool> woken_ = true;
   std::unordered_map<dds_instance_handle_t, RemoteEndpoint> endpoints_;
+  std::deque<dds_instance_handle_t> gone_;  // the oldest first
   Entity participant_;  // with all others; its threads end before what is above goes
   Entity publications_;
   Entity subscriptions_;

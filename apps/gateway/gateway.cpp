@@ -21,7 +21,7 @@
 namespace dunlin::app::gateway {
 namespace {
 
-constexpr std::uint64_t kRetryNs = 1'000'000;  // Cyclone does not tell when a writer has room
+constexpr std::uint64_t kRetryNs = 1'000'000;  // Cyclone does not tell of room and acknowledgements
 constexpr std::uint32_t kSettleMs = 2'000;     // at the end
 constexpr std::uint32_t kLeaveMs = 5'000;
 
@@ -30,7 +30,7 @@ class Gateway {
  public:
   Gateway(pubsub::DomainParticipant& participant, Domain& domain, SignalGuard& signals,
           const std::string& name, const std::string& network, const std::vector<Rule>& rules)
-      : participant_(participant), domain_(domain), signals_(signals) {
+      : participant_(participant), domain_(domain), signals_(signals), name_(name) {
     for (const Rule& rule : rules)
       bridges_.emplace_back(
           participant, domain, rule, name, network,
@@ -73,8 +73,11 @@ class Gateway {
     Loop(participant_.fabric())
         .add(participant_)
         .add(*this)
-        .run_until([this] { return settled(); }, kSettleMs);
-    for (Bridge& bridge : bridges_) bridge.close();
+        .run_until([this] { return settled() && acknowledged(); }, kSettleMs);
+    for (const Bridge& bridge : bridges_)
+      if (!bridge.settled() || !bridge.acknowledged())
+        say(fmt::format("{}: topic '{}': not all samples have arrived on the other side\n", name_,
+                        bridge.rule().topic));
   }
   [[nodiscard]] std::string summary() const {
     BridgeCounters all;
@@ -91,10 +94,16 @@ class Gateway {
   static constexpr std::uint32_t kPollsPerLook = 1'024;
 
   [[nodiscard]] bool settled() const { return std::ranges::all_of(bridges_, &Bridge::settled); }
+  [[nodiscard]] bool acknowledged() const {
+    const bool all = std::ranges::all_of(bridges_, &Bridge::acknowledged);
+    if (!all) participant_.fabric().wake_at(participant_.fabric().now_ns() + kRetryNs);
+    return all;
+  }
 
   pubsub::DomainParticipant& participant_;
   Domain& domain_;
   SignalGuard& signals_;
+  std::string name_;
   std::list<Bridge> bridges_;
   std::stop_source stop_;
   const char* signal_ = nullptr;

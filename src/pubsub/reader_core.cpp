@@ -113,7 +113,7 @@ void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
     case Kind::sample:
       return sample(in, *instance, object, now_ns);
     case Kind::dispose:
-      if (type_->raw) return key_only(in, *instance, object);
+      if (type_->raw && !type_->keyed) return key_only(in, *instance, object);
       if (owned(*instance, *in.writer))
         end_instance(*instance, InstanceState::disposed, *in.writer, in.header, in.received_ns);
       return;
@@ -188,7 +188,7 @@ SampleInfo ReaderCore::info_of(const Incoming& in, const ReaderInstance& instanc
           .no_writers_generation = instance.no_writers_generation};
 }
 
-/// A tool knows no keys: each dispose is told, as it is.
+/// A tool knows no keys, and takes all instances for one: each dispose is told, as it is.
 void ReaderCore::key_only(const Incoming& in, ReaderInstance& instance, const void* object) {
   SampleInfo info = info_of(in, instance);
   info.valid_data = false;
@@ -339,7 +339,7 @@ std::size_t ReaderCore::lend(const Selection& selection, bool take, std::vector<
     slots.push_back(slot);
     infos.push_back(slot->info);
     infos.back().view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view;
-    infos.back().instance_state = instance.state;
+    if (type_->keyed || !type_->raw) infos.back().instance_state = instance.state;
   }
   // Ranks count from behind; what was returned is not new any more.
   for (std::size_t i = slots.size(); i-- > 0;) infos[i].sample_rank = slots[i]->instance->rank++;

@@ -47,7 +47,7 @@ inline app::Status run_command(const Words& words) {
 class GatewayHouse : public testing::Test {
  protected:
   static constexpr std::uint32_t kSliceMs = 2;
-  static constexpr std::uint64_t kPatienceNs = 60'000'000'000;
+  static constexpr std::uint64_t kPatienceNs = 20'000'000'000;
 
   GatewayHouse() {
     // No other test's participants have the tag; each takes a free port.
@@ -148,9 +148,11 @@ class GatewayHouse : public testing::Test {
     hear(gateway, "ends because of SIGTERM");
     ASSERT_TRUE(until([&] {
       std::array<char, 512> part;
-      return recv(gateway.descriptor(), part.data(), part.size(), MSG_DONTWAIT) == 0;
+      const ssize_t got = recv(gateway.descriptor(), part.data(), part.size(), MSG_DONTWAIT);
+      if (got > 0) heard_[gateway.pid()].append(part.data(), static_cast<std::size_t>(got));
+      return got == 0;
     }));
-    EXPECT_EQ(gateway.exit_code(), 0);
+    EXPECT_EQ(gateway.exit_code(), 0) << heard_[gateway.pid()];
   }
   /// Topic "ships", with the policies that the group has.
   Words ships() {
