@@ -156,7 +156,7 @@ bool Bridge::is_gateway(std::string_view member) const {
          (member.size() == network_.size() || member[network_.size()] == '-');
 }
 
-/// Of the topic's members that are such gateways: this one is the one that writes to the domain.
+/// Of the topic's members that are such gateways: this one is the oldest, the one that carries.
 bool Bridge::is_first() const {
   const auto topics = participant_.topics();
   const auto found = std::ranges::find(topics, rule_.topic, &pubsub::TopicInfo::name);
@@ -213,8 +213,11 @@ bool Bridge::write_to_dds(const RawSample& sample, const pubsub::SampleInfo& inf
 
 std::size_t Bridge::carry_from_dds() {
   if (!writer_) return 0;
-  std::size_t done = arrived_.empty() && more_ ? take_from_dds() : 0;
-  while (!arrived_.empty()) {
+  std::size_t done = (arrived_.empty() || !first_) && more_ ? take_from_dds() : 0;
+  if (arrived_.empty()) return done;
+  first_ = is_first();
+  while (!first_ && arrived_.size() > rule_.max_samples) arrived_.pop_front();
+  while (first_ && !arrived_.empty()) {
     const Arrived& next = arrived_.front();
     const WriteResult result =
         next.change == Change::sample    ? writer_.write(&next.sample, next.stamp)

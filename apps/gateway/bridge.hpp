@@ -33,7 +33,8 @@ struct BridgeCounters {
 ///  GWY-2  What a reliable reader of the gateway has taken is carried once, and in order for each
 ///         writer and instance: it waits here until the other side has room. A sample from the
 ///         domain is stamped with its writer, instance and source time, and RLY-1 passes over what
-///         another gateway, or this one before it was started again, has carried.
+///         another gateway, or this one before it was started again, has carried: when the oldest
+///         gateway goes, the next one writes the last samples that it has taken meanwhile.
 class Bridge {
  public:
   using Notify = std::function<void(const std::string&)>;
@@ -47,7 +48,7 @@ class Bridge {
   /// A sample waits for room in the domain, which does not tell when there is some.
   [[nodiscard]] bool awaits_dds() const noexcept { return next_ < loan_.size(); }
   /// All that was taken is written.
-  [[nodiscard]] bool settled() const noexcept { return !awaits_dds() && arrived_.empty(); }
+  [[nodiscard]] bool settled() const noexcept { return !awaits_dds() && (arrived_.empty() || !first_); }
   /// The readers in the domain have acknowledged all that reliable ones need not lose.
   [[nodiscard]] bool acknowledged() const;
 
@@ -95,6 +96,7 @@ class Bridge {
   pubsub::AnyReader::Loan loan_;  // on its way to the domain
   std::size_t next_ = 0;
   std::deque<Arrived> arrived_;  // on its way to the group
+  bool first_ = true;            // or this is what another gateway may fail to carry
   bool more_ = true;             // the DDS reader may have some
   // Of a publication and key: the last number of its samples.
   std::unordered_map<dds_instance_handle_t, std::unordered_map<std::uint64_t, std::uint64_t>>

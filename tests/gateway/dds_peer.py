@@ -3,8 +3,8 @@
 dds_peer.py DOMAIN TOPIC TYPE [POLICY...]
 
 Each line of standard input is a command: `write JSON`, `dispose JSON`, `unregister JSON` of the writer, which is made by
-the first of them; `read`, which makes the reader; `matched`, which is answered when each of these has an equal in
-another participant; `end`. What the reader takes is printed: `sample JSON`, `disposed KEY`, `no_writers KEY`.
+the first of them; `read`, which makes the reader; `matched N`, which is answered when each of these has an equal
+in N other participants; `end`. What the reader takes is printed: `sample JSON`, `disposed KEY`, `no_writers KEY`.
 """
 
 import dataclasses
@@ -113,7 +113,7 @@ def main(domain, topic_name, kind_name, *names):
         policies.append(Policy.Partition(partitions))
     topic = Topic(participant, topic_name, kind)
     writer = reader = None
-    awaited = False
+    awaited = 0
     pending = b""
     say("ready")
     while True:
@@ -129,7 +129,7 @@ def main(domain, topic_name, kind_name, *names):
             if verb == "end":
                 return
             if verb == "matched":
-                awaited = True
+                awaited = int(rest)
             elif verb == "read":
                 reader = DataReader(participant, topic, qos=Qos(*policies))
             else:
@@ -143,9 +143,9 @@ def main(domain, topic_name, kind_name, *names):
                     writer.unregister_instance(made(kind, json.loads(rest)))
                 elif verb != "writer":
                     raise SystemExit(f"{verb} is no command")
-        if awaited and (writer is None or writer.get_matched_subscriptions()) and (
-                reader is None or reader.get_matched_publications()):
-            awaited = False
+        if awaited and (writer is None or len(writer.get_matched_subscriptions()) >= awaited) and (
+                reader is None or len(reader.get_matched_publications()) >= awaited):
+            awaited = 0
             say("matched")
         for sample in reader.take(N=100) if reader else []:
             if sample.sample_info.valid_data:

@@ -232,6 +232,11 @@ TEST_F(Gateway, CarriesEachSampleOnceAlsoBesideAnotherGateway) {
   end(one);
   write(writer, {.ship = 5, .number = 1});
   hear(peer, R"(sample {"number": 1, "ship": 5})");  // behind the ends of the older one's instances
+  peer.send_line(R"(write {"ship": 6, "number": 2})");
+  ASSERT_TRUE(until([&] { return log.has("sample 6 2"); }));
+  log.take();
+  std::erase_if(log.lines, [](const std::string& line) { return line.starts_with("no_writers"); });
+  EXPECT_EQ(log.lines.size(), expected.size() + 4);
   end(other);
 }
 
@@ -270,6 +275,33 @@ TEST_F(Gateway, CarriesNothingAgainAfterItWasKilledAndStartedAgain) {
                                                  "no_writers theirs", "sample theirs",
                                                  "sample last"}));
   end(gateway);
+}
+
+/// GWY-2: the other gateway has what the killed one did not carry.
+TEST_F(Gateway, LosesNothingOfTheDomainWhenTheOldestOneIsKilled) {
+  constexpr std::uint32_t kSamples = 400;
+  const Topic<Position> topic(participant, "positions");
+  DataReader<Position> reader{Subscriber(participant), topic, everything()};
+  const std::string config =
+      write_config(R"({"topics": [{"topic": "positions", "dds_type": "fleet::Position"}]})");
+  Process oldest = start_gateway("dds", {"--config", config});
+  Process other = start_gateway("dds-b", {"--config", config});
+  Process peer = start_peer({"positions", "Position", "reliable", "keep_all"});
+  begin(peer, {"writer"}, 2);
+  Log<Position> log(reader, [](const Position& at) { return std::to_string(at.number); });
+  for (std::uint32_t i = 0; i < kSamples; ++i) {
+    peer.send_line("write {\"ship\": 1, \"number\": " + std::to_string(i) + "}");
+    if (i == kSamples / 2) {
+      ASSERT_TRUE(until([&] { return log.has("sample 20"); }));
+      oldest.kill();
+    }
+  }
+  ASSERT_TRUE(until([&] { return log.has("sample " + std::to_string(kSamples - 1)); }));
+  std::erase_if(log.lines, [](const std::string& line) { return line.starts_with("no_writers"); });
+  std::vector<std::string> expected;
+  for (std::uint32_t i = 0; i < kSamples; ++i) expected.push_back("sample " + std::to_string(i));
+  EXPECT_EQ(log.lines, expected);
+  end(other);
 }
 
 TEST_F(Gateway, GivesLateReadersWhatATransientLocalTopicHasStored) {

@@ -47,7 +47,7 @@ inline app::Status run_command(const Words& words) {
 class GatewayHouse : public testing::Test {
  protected:
   static constexpr std::uint32_t kSliceMs = 2;
-  static constexpr std::uint64_t kPatienceNs = 20'000'000'000;
+  static constexpr std::uint64_t kPatienceNs = 60'000'000'000;
 
   GatewayHouse() {
     // No other test's participants have the tag; each takes a free port.
@@ -109,10 +109,10 @@ class GatewayHouse : public testing::Test {
     hear(peer, "ready");
     return peer;
   }
-  /// Tells it to read or to write, and returns when it has found the gateway's equal.
-  void begin(Process& peer, const Words& commands) {
+  /// Tells it to read or to write, and returns when it has found the equal of each gateway.
+  void begin(Process& peer, const Words& commands, int gateways = 1) {
     for (const std::string& command : commands) peer.send_line(command);
-    peer.send_line("matched");
+    peer.send_line("matched " + std::to_string(gateways));
     hear(peer, "matched");
   }
 
