@@ -48,7 +48,9 @@ class Bridge {
   /// A sample waits for room in the domain, which does not tell when there is some.
   [[nodiscard]] bool awaits_dds() const noexcept { return next_ < loan_.size(); }
   /// All that was taken is written.
-  [[nodiscard]] bool settled() const noexcept { return !awaits_dds() && (arrived_.empty() || !first_); }
+  [[nodiscard]] bool settled() const noexcept {
+    return !awaits_dds() && (arrived_.empty() || !first_);
+  }
   /// The readers in the domain have acknowledged all that reliable ones need not lose.
   [[nodiscard]] bool acknowledged() const;
 

@@ -3,8 +3,8 @@
 dds_peer.py DOMAIN TOPIC TYPE [POLICY...]
 
 Each line of standard input is a command: `write JSON`, `dispose JSON`, `unregister JSON` of the writer, which is made by
-the first of them; `read`, which makes the reader; `matched N`, which is answered when each of these has an equal
-in N other participants; `end`. What the reader takes is printed: `sample JSON`, `disposed KEY`, `no_writers KEY`.
+the first of them; `read`, which makes the reader; `matched N`, which is answered when each of these has an
+equal in N other participants; `end`. What the reader takes is printed: `sample JSON`, `disposed KEY`, `no_writers KEY`.
 """
 
 import dataclasses

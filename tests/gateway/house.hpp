@@ -54,7 +54,8 @@ class GatewayHouse : public testing::Test {
     const std::string uri =
         "<CycloneDDS><Domain Id=\"any\"><General><Interfaces><NetworkInterface name=\"lo\"/>"
         "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><Tag>" +
-        group_name + "</Tag><ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>40"
+        group_name +
+        "</Tag><ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>40"
         "</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>"
         "</Domain></CycloneDDS>";
     setenv("CYCLONEDDS_URI", uri.c_str(), 1);
@@ -82,8 +83,8 @@ class GatewayHouse : public testing::Test {
   /// The command, as a member of the group that others know by that name; ready to carry so many
   /// topics.
   Process start_gateway(const std::string& name, Words more, std::size_t topics = 1) {
-    Words words{"gateway", "--group", group_name, "--join", "--name",
-                name,      "--domain", domain,    "--network", "dds"};
+    Words words{"gateway", "--group",  group_name, "--join",    "--name",
+                name,      "--domain", domain,     "--network", "dds"};
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.begin(), DUNLIN_PROGRAM);
     Process gateway = start_program(words);
@@ -126,7 +127,8 @@ class GatewayHouse : public testing::Test {
       const ssize_t got = recv(process.descriptor(), part.data(), part.size(), MSG_DONTWAIT);
       if (got > 0) heard.append(part.data(), static_cast<std::size_t>(got));
       return got == 0;
-    })) << "it has printed " << heard;
+    })) << "it has printed "
+        << heard;
     if (end == std::string::npos) return std::exchange(heard, {});
     std::string line = heard.substr(0, end);
     heard.erase(0, end + 1);
@@ -166,8 +168,7 @@ class GatewayHouse : public testing::Test {
   std::string group_name = fresh_group();
   std::string domain = std::to_string(getpid() % 200 + 20);
   OwnDirectory directory;
-  std::unique_ptr<Fabric> fabric =
-      shm::join({.group = group_name, .names = {"a"}, .name = "a"});
+  std::unique_ptr<Fabric> fabric = shm::join({.group = group_name, .names = {"a"}, .name = "a"});
   Group group = Group(*fabric, {.rendezvous = shm::rendezvous({.group = group_name})});
   DomainParticipant participant = DomainParticipant(group);
 

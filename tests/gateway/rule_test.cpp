@@ -16,7 +16,8 @@ using app::gateway::Rule;
 std::string why_refused(const std::string& entry) {
   const OwnDirectory directory;
   std::ofstream(directory / "topics.json") << "{\"topics\": [" << entry << "]}";
-  return what_is_thrown_by([&] { static_cast<void>(app::gateway::read_rules(directory / "topics.json")); });
+  return what_is_thrown_by(
+      [&] { static_cast<void>(app::gateway::read_rules(directory / "topics.json")); });
 }
 
 TEST(GatewayRules, SayWhatIsCarriedAndHow) {
@@ -55,7 +56,8 @@ TEST(GatewayRules, NameWhatCannotBeCarried) {
       {R"("liveliness": "manual_by_topic")", R"(liveliness "manual_by_topic" cannot be carried)"},
       {R"("presentation": "group")", R"(presentation "group" cannot be carried: changes)"},
       {R"("destination_order": "by_source")", R"(destination_order "by_source" cannot be carried)"},
-      {R"("time_based_filter": 5)", "time_based_filter 5 cannot be carried: give it to the readers"},
+      {R"("time_based_filter": 5)",
+       "time_based_filter 5 cannot be carried: give it to the readers"},
       {R"("latency_budget": 5)", "latency_budget 5 cannot be carried"},
       {R"("transport_priority": 5)", "transport_priority 5 cannot be carried"},
       {R"("resource_limits": {})", "resource_limits {} cannot be carried"},
@@ -64,7 +66,8 @@ TEST(GatewayRules, NameWhatCannotBeCarried) {
       {R"("reader_data_lifecycle": 1)", "reader_data_lifecycle 1 cannot be carried"},
       {R"("user_data": "x")", R"(user_data "x" cannot be carried)"},
       {R"("durability": "persistent")", R"(durability "persistent" cannot be carried; one of)"},
-      {R"("direction": "up")", R"(direction "up" cannot be carried; one of both, to_dds, from_dds)"},
+      {R"("direction": "up")",
+       R"(direction "up" cannot be carried; one of both, to_dds, from_dds)"},
       {R"("depth": 0)", "depth is 0, and not a number from 1 to"},
       {R"("deadline_ms": "x")", "deadline_ms is \"x\", and not a number"},
       {R"("partition": [1])", "partition has 1, which is no text"},
@@ -75,10 +78,14 @@ TEST(GatewayRules, NameWhatCannotBeCarried) {
   }
   EXPECT_TRUE(contains(why_refused("{}"), "has no \"topic\""));
   Rule stores{.topic = "ships", .transient_local = true};
-  EXPECT_TRUE(contains(what_is_thrown_by([&] { static_cast<void>(app::gateway::is_transient_local(stores, {})); }),
-                       "durability 'transient_local' cannot be carried: the topic is of level"));
   EXPECT_TRUE(contains(
-      what_is_thrown_by([&] { static_cast<void>(app::gateway::is_transient_local({}, {.level = Level::logged})); }), "logged"));
+      what_is_thrown_by([&] { static_cast<void>(app::gateway::is_transient_local(stores, {})); }),
+      "durability 'transient_local' cannot be carried: the topic is of level"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] {
+                         static_cast<void>(
+                             app::gateway::is_transient_local({}, {.level = Level::logged}));
+                       }),
+                       "logged"));
 }
 
 TEST(GatewayRules, AreReadBeforeAnythingIsEntered) {
@@ -99,17 +106,18 @@ TEST(DdsType, NamesTheMemberThatDdsCannotHave) {
       {"T final\nk P appendable key\nk.x i32\n", "key member 'k' is an appendable struct"},
       {"T final\nxs[]? i32\n", "member 'xs' has optional elements"},
       {"T final\nx i128\n", "member 'x' is a 'i128', which DDS does not have"}};
-  for (const auto& [text, why] : refused) {
+  for (const auto& one : refused) {
     const std::string told =
-        what_is_thrown_by([&] { DdsType(app::topic::parse_type(text), "T"); });
-    EXPECT_TRUE(contains(told, why)) << told;
+        what_is_thrown_by([&] { DdsType(app::topic::parse_type(one.first), "T"); });
+    EXPECT_TRUE(contains(told, one.second)) << told;
   }
 }
 
 /// As `idlc` of Cyclone DDS 0.10.2 compiles them.
 TEST(DdsType, TellsKeysOfNestedStructsByTheirInstructions) {
   const DdsType type(
-      app::topic::parse_type("T final\nx i64\np P final key\np.a i32\np.b char*3\nk u8 key\n"), "T");
+      app::topic::parse_type("T final\nx i64\np P final key\np.a i32\np.b char*3\nk u8 key\n"),
+      "T");
   const auto& descriptor = type.descriptor();
   ASSERT_EQ(descriptor.m_nkeys, 3U);
   EXPECT_STREQ(descriptor.m_keys[0].m_name, "p.a");
@@ -128,11 +136,13 @@ TEST(DdsType, TellsKeysOfNestedStructsByTheirInstructions) {
 TEST(DdsType, LaysASampleOutInMemoryAndTakesItBack) {
   const app::topic::TypeTree tree = app::topic::parse_type(
       "T appendable\nb bool\ns string key\nd? f64\nt? string\nps[] P appendable\nps[].x i16\n"
-      "ps[].names[2] string\ncs[] char*3\ngrid[2][3] u16\nrows[][] i64\nop? P2 final\nop?.v[] u8\n");
+      "ps[].names[2] string\ncs[] char*3\ngrid[2][3] u16\nrows[][] i64\nop? P2 final\nop?.v[] "
+      "u8\n");
   const DdsType type(tree, "T");
   app::gateway::DdsSample memory(type);
   for (const std::string json :
-       {R"({})", R"({"b": true, "s": "key", "d": 2.5, "t": "", "ps": [{"x": -1, "names": ["a", ""]}],
+       {R"({})",
+        R"({"b": true, "s": "key", "d": 2.5, "t": "", "ps": [{"x": -1, "names": ["a", ""]}],
             "cs": ["abc", "d"], "grid": [[1, 2, 3], [4, 5, 6]], "rows": [[1], [], [2, 3]],
             "op": {"v": [9, 8]}})"}) {
     const RawSample sample = app::topic::read_sample(tree, json);
