@@ -29,16 +29,25 @@ if(NOT DUNLIN_SANITIZE)
     set_tests_properties(fault_injection.views.${name} PROPERTIES PASS_REGULAR_EXPRESSION "Expected.*\n${broken}\n")
   endforeach()
 
-  # The auditor of segments (tests/segment/seeds_test.cpp) is to find these: `segments_with_fault FAULT`. Not built or
-  # run by default until each fault has been seen to be found.
+  # Those of segments (tests/segment/seeds_test.cpp): each of these is found. The others of `segments_with_fault FAULT`
+  # are not found by 12,000 seeds, so they are no tests yet.
   file(GLOB of_segments CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/src/remote/*.cpp ${PROJECT_SOURCE_DIR}/src/segment/*.cpp)
-  add_executable(segments_with_fault EXCLUDE_FROM_ALL fault_injection/command/segments.cpp segment/seeds_test.cpp ${of_segments})
+  add_executable(segments_with_fault fault_injection/command/segments.cpp segment/seeds_test.cpp ${of_segments})
   target_compile_definitions(segments_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(segments_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(segments_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
   dunlin_together(segments_with_fault ALSO src)
   set_target_properties(segments_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+  foreach(fault frozen_locks_go_on torn_get_is_taken reused_slot_is_taken second_copy_is_left_out second_copy_is_empty
+                death_is_not_told)
+    add_test(NAME fault_injection.segment.${fault}
+      COMMAND segments_with_fault ${fault} --gtest_filter=SegmentInSimulator.*)
+    set_tests_properties(fault_injection.segment.${fault} PROPERTIES
+      PASS_REGULAR_EXPRESSION "hangs|torn under|is not what it was|linearizable" TIMEOUT 300)
+  endforeach()
+  set_tests_properties(fault_injection.segment.death_is_not_told PROPERTIES
+    ENVIRONMENT "DUNLIN_SEGMENT_SEEDS=2602 1")  # rare
 
   # Those of the store (tests/store/seeds_test.cpp, death_test.cpp and transaction_death_test.cpp): each is found.
   file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp)
