@@ -7,6 +7,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "store/room.hpp"
+
 namespace dunlin::store {
 
 using remote::Status;
@@ -71,20 +73,25 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       progress, remote::SlabPoolOptions{.name = options.name,
                                         .slab_bytes = kSmallSlabBytes,
                                         .block_bytes = {kSmallBlocks.begin(), kSmallBlocks.end()},
-                                        .own_bytes = small_bytes});
+                                        .own_bytes = small_bytes,
+                                        .makes_room = options.eviction != Eviction::none});
   large = std::make_unique<remote::SlabPool>(
       progress, remote::SlabPoolOptions{.name = options.name + "+",
                                         .slab_bytes = kLargeSlabBytes,
                                         .block_bytes = {kLargeBlocks.begin(), kLargeBlocks.end()},
-                                        .own_bytes = large_bytes});
+                                        .own_bytes = large_bytes,
+                                        .makes_room = options.eviction != Eviction::none});
+  limit_memory(options.limit_bytes);
   redo = fabric.allocate({.name = "store-redo:" + options.name,
                           .bytes = is_home ? redo_at(progress.capacity(), 0) : kCacheLineBytes});
-  index =
-      fabric.allocate({.name = "store:" + options.name,
-                       .bytes = index_bytes,
-                       .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members,
-                       .layout_text = "store 2\nhomes " + std::to_string(members) + "\nmembers " +
-                                      std::to_string(progress.capacity())});
+  index = fabric.allocate(
+      {.name = "store:" + options.name,
+       .bytes = index_bytes,
+       .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
+                      (options.eviction == Eviction::none ? 0 : 1ULL << 63),
+       .layout_text = "store 3\nhomes " + std::to_string(members) + "\nmembers " +
+                      std::to_string(progress.capacity()) + "\neviction " +
+                      (options.eviction == Eviction::none ? "none" : "lru")});
   std::byte* const header = index.memory().data();
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kMainHeadersAt, &main_headers, sizeof main_headers);
@@ -99,6 +106,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     if (event.kind == Event::Kind::region_connected) home.withdrawn = false;
     if (event.kind == Event::Kind::region_refused) home.refused = true;
   });
+  open_room();
   fabric.announce(redo);
   fabric.announce(index);
   progress.add(*this);
@@ -107,6 +115,10 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
 /// What its operations had begun is completed, as far as that can be done now.
 State::~State() {
   reaper.reset();
+  if (room != nullptr) {
+    room->small = nullptr;
+    room->large = nullptr;
+  }
   const auto all_done = [&] {
     return unfinished.empty() && unfinished_transactions.empty() && mends.empty();
   };
@@ -137,6 +149,18 @@ std::size_t State::block_bytes(const Location& location) noexcept {
   if (location.large)
     return location.size_class < kLargeBlocks.size() ? kLargeBlocks[location.size_class] : 0;
   return location.size_class < kSmallBlocks.size() ? kSmallBlocks[location.size_class] : 0;
+}
+
+/// Each pool has its share.
+void State::limit_memory(std::size_t bytes) noexcept {
+  options.limit_bytes = bytes;
+  const std::size_t in_small = small->slabs() * small->slab_bytes();
+  const std::size_t in_large = large->slabs() * large->slab_bytes();
+  const std::size_t all = std::max<std::size_t>(in_small + in_large, 1);
+  const double part =
+      bytes == 0 || bytes > all ? 1 : static_cast<double>(bytes) / static_cast<double>(all);
+  small->limit(static_cast<std::size_t>(part * static_cast<double>(in_small)));
+  large->limit(static_cast<std::size_t>(part * static_cast<double>(in_large)));
 }
 
 // --- time ----------------------------------------------------------------------------------------
@@ -252,6 +276,11 @@ std::size_t State::finish() {
 
 std::size_t State::poll_part() {
   std::size_t done = finish();
+  if (room != nullptr) {
+    done += room->channel.poll();
+    for (Evictor* const evictor : {room->small.get(), room->large.get()})
+      if (evictor != nullptr) done += evictor->poll();
+  }
   if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
   if (!is_home) return done;
   done += inquire();
