@@ -31,6 +31,7 @@ class FakeValues final : public KeyValues {
 
   std::map<std::string, Entry> entries;
   std::uint64_t now_ns = 0;
+  MemoryLimit limit;
   Ending next_ending = Ending::ok;  // of all calls from now on
   std::size_t most_under_way = 0;
   std::uint64_t started = 0;
@@ -56,6 +57,8 @@ class FakeValues final : public KeyValues {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override {
     return {{"keys", std::to_string(entries.size())}};
   }
+  [[nodiscard]] MemoryLimit memory_limit() const override { return limit; }
+  void limit_memory(std::uint64_t bytes) override { limit.bytes = bytes; }
   [[nodiscard]] std::uint64_t unix_ms() const override { return now_ns / 1'000'000; }
 
  private:
