@@ -188,10 +188,9 @@ bool SlabPool::take_mark(std::uint32_t slab, std::size_t number) noexcept {
 
 /// Before anybody else can see the region.
 void SlabPool::State::withhold_now() noexcept {
-  if (options.limit_bytes == 0) return;
-  const std::uint32_t most =
-      std::max<std::uint32_t>(1, static_cast<std::uint32_t>(std::min<std::size_t>(
-                                     options.limit_bytes / options.slab_bytes, own_slabs)));
+  if (options.limit_bytes == SIZE_MAX) return;
+  const std::uint32_t most = static_cast<std::uint32_t>(
+      std::min<std::size_t>(options.limit_bytes / options.slab_bytes, own_slabs));
   for (std::uint32_t slab = most; slab < own_slabs; ++slab) {
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data() + slab * stride()),
                   withheld_word(fabric.rank()));
@@ -204,7 +203,7 @@ void SlabPool::limit(std::size_t bytes) noexcept {
   State& state = *state_;
   if (state.own_slabs == 0) return;
   const auto most = static_cast<std::uint32_t>(
-      std::clamp<std::size_t>(bytes / state.options.slab_bytes, 1, state.own_slabs));
+      std::min<std::size_t>(bytes / state.options.slab_bytes, state.own_slabs));
   state.to_withhold = state.own_slabs - most;
   settle_limit();
 }

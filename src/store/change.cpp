@@ -333,6 +333,10 @@ bool State::committed(StoreOperation& op) noexcept {
   if (work.waits_for_room) {  // the lock is given back
     work.waits_for_room = work.locked = false;
     work.steps = 0;
+    op.found_ = false;
+    op.version_ = 0;
+    op.value_ = nullptr;
+    op.value_bytes_ = 0;
     work.stage = Stage::await_room;
     return true;
   }

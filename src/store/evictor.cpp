@@ -74,6 +74,7 @@ Evictor::Survey Evictor::survey(const std::optional<Want>& want) {
     const remote::SlabHolder holder = pool_.holder(slab);
     if (holder.is_free && gives) freed.push_back({slab, 0});
     if (!holder.is_held) continue;
+    if (is_pinned(holder)) continue;
     ++found.held;
     const std::size_t live = live_blocks(slab) * pool_.bytes_of(holder.size_class);
     found.free_bytes += pool_.slab_bytes() - std::min(live, pool_.slab_bytes());
@@ -84,7 +85,7 @@ Evictor::Survey Evictor::survey(const std::optional<Want>& want) {
       for (std::size_t word = 0; word < pool_.bit_words(); ++word)
         blocks += static_cast<std::size_t>(std::popcount(pool_.freed_bits(slab, word)));
       if (blocks > 0 && !is_victim) freed.push_back({slab, blocks});
-    } else if (!is_pinned(holder) && spared_until_[slab] <= moves_ && live < least) {
+    } else if (spared_until_[slab] <= moves_ && live < least) {
       least = live;
       found.emptiest = slab;
     }
@@ -105,7 +106,7 @@ std::size_t Evictor::serve() {
   const std::size_t bytes = now.held * pool_.slab_bytes();
   if (now.free_bytes < bytes / kRefillPart / 2 || now.hints.empty()) {
     if (!is_refilling_) refilled_bytes_ = 0;
-    is_refilling_ = now.free_bytes < bytes / kMostFreePart;
+    is_refilling_ = now.free_bytes < bytes / kMostFreePart || !now.emptiest;
   }
   if (!now.hints.empty()) {
     answer(want, now.hints);

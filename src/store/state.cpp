@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t kLookAgainNs = 500;
 /// A home tells its clock, and looks for expired entries, at least this often.
 constexpr std::uint64_t kDutyNs = 10'000'000;
+/// A member that marks what it uses learns where a hand is at least this often.
+constexpr std::uint64_t kHandNs = 1'000'000;
 /// By how much two clocks drift apart, at most.
 constexpr std::int64_t kDrift = 10'000;  // one part in so many
 /// An index and pools need so much, or a quarter goes to large entries.
@@ -38,6 +40,17 @@ void check(const StoreOptions& options) {
     throw Error("store '" + options.name + "': memory_bytes is " +
                 std::to_string(options.memory_bytes) + ", and is at least kMinStoreBytes = " +
                 std::to_string(kMinStoreBytes) + " and at most kMaxRegionBytes");
+}
+
+/// Of each pool: its share, in whole slabs. A limit may leave none for large entries; small ones
+/// have at least one slab.
+std::pair<std::size_t, std::size_t> limits(std::size_t bytes, std::size_t in_small,
+                                           std::size_t in_large) {
+  if (bytes == 0 || bytes >= in_small + in_large) return {SIZE_MAX, SIZE_MAX};
+  const double part = static_cast<double>(in_large) / static_cast<double>(in_small + in_large);
+  const auto share = static_cast<std::size_t>(part * static_cast<double>(bytes));
+  const std::size_t of_large = share / kLargeSlabBytes * kLargeSlabBytes;
+  return {std::max(bytes - of_large, kSmallSlabBytes), of_large};
 }
 
 }  // namespace
@@ -69,19 +82,21 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                   " bytes; give more memory, or expect fewer keys");
     small_bytes = options.memory_bytes - index_bytes - large_bytes;
   }
+  const auto [of_small, of_large] = limits(options.limit_bytes, small_bytes, large_bytes);
   small = std::make_unique<remote::SlabPool>(
       progress, remote::SlabPoolOptions{.name = options.name,
                                         .slab_bytes = kSmallSlabBytes,
                                         .block_bytes = {kSmallBlocks.begin(), kSmallBlocks.end()},
                                         .own_bytes = small_bytes,
-                                        .makes_room = options.eviction != Eviction::none});
+                                        .makes_room = options.eviction != Eviction::none,
+                                        .limit_bytes = of_small});
   large = std::make_unique<remote::SlabPool>(
       progress, remote::SlabPoolOptions{.name = options.name + "+",
                                         .slab_bytes = kLargeSlabBytes,
                                         .block_bytes = {kLargeBlocks.begin(), kLargeBlocks.end()},
                                         .own_bytes = large_bytes,
-                                        .makes_room = options.eviction != Eviction::none});
-  limit_memory(options.limit_bytes);
+                                        .makes_room = options.eviction != Eviction::none,
+                                        .limit_bytes = of_large});
   redo = fabric.allocate({.name = "store-redo:" + options.name,
                           .bytes = is_home ? redo_at(progress.capacity(), 0) : kCacheLineBytes});
   index = fabric.allocate(
@@ -151,16 +166,12 @@ std::size_t State::block_bytes(const Location& location) noexcept {
   return location.size_class < kSmallBlocks.size() ? kSmallBlocks[location.size_class] : 0;
 }
 
-/// Each pool has its share.
 void State::limit_memory(std::size_t bytes) noexcept {
   options.limit_bytes = bytes;
-  const std::size_t in_small = small->slabs() * small->slab_bytes();
-  const std::size_t in_large = large->slabs() * large->slab_bytes();
-  const std::size_t all = std::max<std::size_t>(in_small + in_large, 1);
-  const double part =
-      bytes == 0 || bytes > all ? 1 : static_cast<double>(bytes) / static_cast<double>(all);
-  small->limit(static_cast<std::size_t>(part * static_cast<double>(in_small)));
-  large->limit(static_cast<std::size_t>(part * static_cast<double>(in_large)));
+  const auto [of_small, of_large] =
+      limits(bytes, small->slabs() * kSmallSlabBytes, large->slabs() * kLargeSlabBytes);
+  small->limit(of_small);
+  large->limit(of_large);
 }
 
 // --- time ----------------------------------------------------------------------------------------
@@ -183,7 +194,8 @@ void State::sample_clock(Rank rank, std::uint64_t clock) noexcept {
 
 bool State::wants_clock(Rank rank) const noexcept {
   const Home& home = homes[rank];
-  return !home.clock_known || fabric.recent_ns() - home.sampled_at_ns > kDutyNs;
+  const std::uint64_t period = room != nullptr ? kHandNs : kDutyNs;  // the hands come with it
+  return !home.clock_known || fabric.recent_ns() - home.sampled_at_ns > period;
 }
 
 std::uint64_t State::home_now_ns(Rank home) const noexcept {

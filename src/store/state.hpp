@@ -147,6 +147,7 @@ struct State final : remote::Part {
 
   // --- time --------------------------------------------------------------------------------------
   void sample_clock(Rank home, std::uint64_t clock) noexcept;
+  void take_clock(Work& work) noexcept;
   [[nodiscard]] bool wants_clock(Rank home) const noexcept;
   [[nodiscard]] std::uint64_t home_now_ns(Rank home) const noexcept;
   /// How long an entry with this expiry has to live; 0: it has expired.

@@ -34,7 +34,7 @@ struct SlabPoolOptions {
   /// Slabs have marks, and a member that has tried all of a home's slabs searches no more: it is
   /// full() until a hint() comes.
   bool makes_room = false;
-  std::size_t limit_bytes = 0;  // of own_bytes, in slabs; 0: all
+  std::size_t limit_bytes = SIZE_MAX;  // of blocks, in whole slabs
 };
 
 /// A block of a SlabPool: in the memory of `home`, at `offset` of the pool's region.
@@ -116,7 +116,7 @@ class SlabPool final : public Part {
                                 std::size_t number) const noexcept;
   /// Whether the block was marked since this was asked last.
   [[nodiscard]] bool take_mark(std::uint32_t slab, std::size_t number) noexcept;
-  /// Keeps slabs empty beyond so many bytes (at least one slab is left). Slabs that are held stay
+  /// Keeps slabs empty beyond so many bytes. Slabs that are held stay
   /// until they are given back: then settle_limit().
   void limit(std::size_t bytes) noexcept;
   void settle_limit() noexcept;
