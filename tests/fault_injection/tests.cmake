@@ -39,7 +39,8 @@ if(NOT DUNLIN_SANITIZE)
   set_target_properties(segments_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
 
   # Those of the store (tests/store/seeds_test.cpp, death_test.cpp and transaction_death_test.cpp): each is found.
-  file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp)
+  file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp
+       ${PROJECT_SOURCE_DIR}/src/remote/slab_*.cpp)
   add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp
                  store/transaction_death_test.cpp store/transaction_cut_test.cpp ${of_store})
   target_compile_definitions(stores_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
