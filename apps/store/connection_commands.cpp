@@ -208,9 +208,9 @@ static_assert(kMaxClients == 65536 && kMaxArgumentBytes == 1048576, "as kSetting
 constexpr std::string_view kMaxMemory = "maxmemory";
 constexpr std::string_view kPolicy = "maxmemory-policy";
 /// Of Redis; this store has none of them.
-constexpr std::array<std::string_view, 6> kOtherPolicies{
-    "allkeys-lfu",  "allkeys-random",  "volatile-lru",
-    "volatile-lfu", "volatile-random", "volatile-ttl"};
+constexpr std::array<std::string_view, 6> kOtherPolicies{"allkeys-lfu",     "allkeys-random",
+                                                         "volatile-lru",    "volatile-lfu",
+                                                         "volatile-random", "volatile-ttl"};
 
 [[nodiscard]] std::string_view policy_of(const MemoryLimit& limit) noexcept {
   return limit.evicts ? "allkeys-lru" : "noeviction";
@@ -218,14 +218,13 @@ constexpr std::array<std::string_view, 6> kOtherPolicies{
 
 /// Bytes, as Redis reads them: 100mb is 100 * 2^20, 100m is 100 * 10^6.
 [[nodiscard]] bool parse_bytes(std::string_view text, std::uint64_t& bytes) {
-  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> kUnits{
-      {{"kb", 1 << 10},
-       {"mb", 1 << 20},
-       {"gb", 1 << 30},
-       {"k", 1'000},
-       {"m", 1'000'000},
-       {"g", 1'000'000'000},
-       {"b", 1}}};
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> kUnits{{{"kb", 1 << 10},
+                                                                              {"mb", 1 << 20},
+                                                                              {"gb", 1 << 30},
+                                                                              {"k", 1'000},
+                                                                              {"m", 1'000'000},
+                                                                              {"g", 1'000'000'000},
+                                                                              {"b", 1}}};
   std::uint64_t unit = 1;
   for (const auto& [name, size] : kUnits) {
     if (text.size() <= name.size() || !is_word(text.substr(text.size() - name.size()), name))

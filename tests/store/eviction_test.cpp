@@ -68,8 +68,7 @@ TEST_P(EvictionOnStores, MemoryFollowsValuesThatChangeTheirSize) {
   fill(0, 5'300, 3'000, 100);
   fill(1, 8'300, 40, 30'000);
   std::size_t found = 0;
-  for (std::uint64_t key = 8'324; key < 8'340; ++key)
-    found += get(0, key).size() == 30'000 ? 1 : 0;
+  for (std::uint64_t key = 8'324; key < 8'340; ++key) found += get(0, key).size() == 30'000 ? 1 : 0;
   EXPECT_GT(found, 0U) << "of the newest 16 keys, for 12 of which each home has room";
 }
 
