@@ -48,8 +48,7 @@ if(NOT DUNLIN_SANITIZE)
   target_link_libraries(stores_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
   set_target_properties(stores_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   foreach(fault lock_is_ignored location_is_trusted checksum_is_not_checked version_is_not_raised unlocked_before_write
-                entry_after_slot moved_is_not_marked dead_is_not_marked redo_is_left_out dead_lock_stays given_up_lock_stays
-                slab_is_given_back_too_early)
+                entry_after_slot moved_is_not_marked dead_is_not_marked redo_is_left_out dead_lock_stays given_up_lock_stays)
     add_test(NAME fault_injection.store.${fault}
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreInSimulator.*:StoreDeath.AChange*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
