@@ -1,8 +1,9 @@
 # The sources of a folder as one translation unit, up to twelve at a time: most of what the compiler
 # does with a source is to read the headers that its neighbours include, too. Only those below the folders that
 # DUNLIN_TOGETHER names; elsewhere each source stands alone, and needs its own #includes. tools/tidy.py does the same
-# for clang-tidy. Sources that declare one name are kept apart (together.py), and so are those that have compile options or
-# definitions of their own. EXCEPT: regular expressions of those that stay alone for another reason.
+# for clang-tidy. Sources that declare one name are kept apart (together.py), and so are those that have definitions of
+# their own, or compile options that their neighbours do not have. EXCEPT: regular expressions of those that stay alone
+# for another reason. ALSO: folders besides those of DUNLIN_TOGETHER, for a target that nobody measures.
 #
 # Not CMake's UNITY_BUILD: its units name their sources by absolute paths, so that a clone in another folder finds none
 # of them in ccache.
@@ -15,9 +16,10 @@ endfunction()
 
 function(dunlin_put_together target)
   find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
-  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
+  cmake_parse_arguments(arg "" "" "EXCEPT;ALSO" ${ARGN})
   get_target_property(sources ${target} SOURCES)
-  list(JOIN DUNLIN_TOGETHER "|" folders)
+  set(folders ${DUNLIN_TOGETHER} ${arg_ALSO})
+  list(JOIN folders "|" folders)
   set(in_folders)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
@@ -26,11 +28,15 @@ function(dunlin_put_together target)
     get_source_file_property(options ${source} COMPILE_OPTIONS)
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
     if(NOT folder MATCHES "^(${folders})(/|$)" OR NOT path MATCHES "\\.cpp$" OR NOT EXISTS ${path}
-       OR options OR definitions)
+       OR definitions)
       continue()
     endif()
-    string(MAKE_C_IDENTIFIER "${folder}" group)
+    if(NOT options)
+      set(options "")
+    endif()
+    string(MAKE_C_IDENTIFIER "${folder}${options}" group)
     list(APPEND in_folders ${group})
+    set(options_${group} "${options}")
     list(APPEND in_${group} ${source})
   endforeach()
   list(REMOVE_DUPLICATES in_folders)
@@ -59,6 +65,7 @@ function(dunlin_put_together target)
           string(APPEND text "#include \"${source}\"\n")
         endforeach()
         file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options_${group}}")
         list(APPEND sources ${file})
         math(EXPR number "${number} + 1")
       endif()

@@ -42,18 +42,25 @@ void Batch::keep(std::uint32_t records) noexcept {
 }
 
 Log::Log(std::unique_ptr<Directory> directory, LogOptions options)
-    : directory_(std::move(directory)),
-      options_(std::move(options)),
-      name_sum_(checksum(options_.name)),
-      chain_(name_sum_) {
+    : directory_(std::move(directory)), options_(std::move(options)), name_sum_(0), chain_(0) {
+  if (options_.read_only && options_.name.empty()) take_name_of_first_segment();
   if (options_.name.empty() || options_.name.size() > kMaxNameBytes)
     refuse("a log's name has 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+  name_sum_ = chain_ = checksum(options_.name);
   open();
 }
 Log::~Log() = default;
 
+std::vector<SegmentInfo> Log::segments() const {
+  std::vector<SegmentInfo> segments;
+  segments.reserve(segments_.size());
+  for (const Segment& segment : segments_)
+    segments.push_back({.first = segment.first, .bytes = segment.bytes});
+  return segments;
+}
+
 void Log::refuse(const std::string& what) const {
-  throw Error("log '" + options_.name + "': " + what);
+  throw Error(options_.name.empty() ? what : "log '" + options_.name + "': " + what);
 }
 
 std::string Log::place(const Segment& segment, std::uint64_t offset) const {

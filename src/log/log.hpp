@@ -56,6 +56,18 @@ struct LogOptions {
   std::uint64_t segment_bytes = std::uint64_t{64} << 20;  // a longer commit has one for itself
   /// Hears of each record that is there at opening, with the chain before it: it is read anyway.
   std::function<void(const Record&, std::uint64_t chain_before)> on_record = {};
+  /// Segments all of whose records are below this number are not read at opening, but for their
+  /// headers: LogReader checks them when they are needed (LOG-D8). The last segment always is.
+  std::uint64_t trust_below = 0;
+  /// Looks, and changes nothing: the directory needs no lock, and another process may have it open.
+  /// The name may be empty: it is what the first segment says.
+  bool read_only = false;
+};
+
+/// One file of a log.
+struct SegmentInfo {
+  std::uint64_t first = 0;  // number of its first record
+  std::uint64_t bytes = 0;
 };
 
 class Log {
@@ -80,6 +92,9 @@ class Log {
   [[nodiscard]] std::uint64_t chain() const noexcept { return chain_; }
   /// Likewise of the records below this number, which must be from first() to next(). Reads.
   [[nodiscard]] std::uint64_t chain_before(std::uint64_t number);
+  /// Its files, oldest first.
+  [[nodiscard]] std::vector<SegmentInfo> segments() const;
+  [[nodiscard]] const Mark& mark() const noexcept { return mark_; }
 
   /// Numbers them from next() on, writes and syncs. Throws Error; then none of them is on the disk
   /// for certain, nothing can be committed any more, and every call says why.
@@ -104,6 +119,7 @@ class Log {
   [[nodiscard]] std::vector<std::uint64_t> find_segments();
   void clear_away();
   [[nodiscard]] std::string what_to_do() const;
+  void take_name_of_first_segment();
   void make_log();
   void make_segment();
   void make_mark();
@@ -113,6 +129,7 @@ class Log {
   void read_header(std::uint64_t first);
   void check_against_before(std::uint64_t first, const SegmentHeader& header) const;
   void scan(bool last);
+  void pass_over(std::uint64_t next_first);
   void judge(SegmentCursor& cursor, bool last);
   void expect_marked_end(const Segment& last) const;
   void secure_tail();
@@ -137,6 +154,7 @@ class Log {
   Mark mark_;
   std::uint64_t next_ = 1;
   std::uint64_t chain_;
+  bool passed_over_ = false;  // at opening: the segment before was not read
   std::string failure_;
 };
 

@@ -96,15 +96,15 @@ TEST_P(Scans, OfPartsOfManyPieces) {
 
 TEST_P(Scans, FindWhatIsThereAllTheTimeOnceAndWhole) {
   start(3);
-  struct Value {
+  struct Words {
     std::array<std::uint64_t, 20> words;
   };
   const auto value_of = [](std::uint64_t x) {
-    Value value;
+    Words value;
     value.words.fill(x);
     return value;
   };
-  const auto wide = make<HashMap<std::uint64_t, Value>>(MapOptions{.name = "wide", .slots = 40});
+  const auto wide = make<HashMap<std::uint64_t, Words>>(MapOptions{.name = "wide", .slots = 40});
   constexpr std::uint64_t kStays = 30;
   for (std::uint64_t key = 0; key < kStays; ++key) {
     auto op = wide[0]->insert(key, value_of(key));
@@ -130,7 +130,7 @@ TEST_P(Scans, FindWhatIsThereAllTheTimeOnceAndWhole) {
     if (!scan.finished()) return false;
     if (reading) {
       EXPECT_EQ(remote::describe(scan.status()), "done");
-      scan.for_each_found([&](std::uint64_t key, const Value& value) {
+      scan.for_each_found([&](std::uint64_t key, const Words& value) {
         ++times[key];
         EXPECT_EQ(value.words[0] % 1000, key % 1000);
         for (const std::uint64_t word : value.words)
