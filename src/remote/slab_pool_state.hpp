@@ -105,6 +105,10 @@ struct SlabPool::State {
     return memory::load(*reinterpret_cast<const std::uint64_t*>(
         region.memory().data() + slab * stride() + which * kWordBytes));
   }
+  [[nodiscard]] std::uint8_t& own_mark(std::uint32_t slab, std::size_t number) const noexcept {
+    return *reinterpret_cast<std::uint8_t*>(region.memory().data() + slab * stride() +
+                                            (1 + 2 * words) * kWordBytes + number);
+  }
   void all_free(Slab& slab) const;
   std::uint32_t hold(Home& home, std::uint32_t index, std::uint32_t size_class);
   void give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits);

@@ -175,10 +175,11 @@ Operation SlabPool::mark(SlabBlock block) const noexcept {
   return write(block.home, state_->region.id(), at, &kMarks[at % kWordBytes], 1);
 }
 
+bool SlabPool::is_marked(std::uint32_t slab, std::size_t number) const noexcept {
+  return memory::load(state_->own_mark(slab, number)) != 0;
+}
 bool SlabPool::take_mark(std::uint32_t slab, std::size_t number) noexcept {
-  auto& mark =
-      *reinterpret_cast<std::uint8_t*>(state_->region.memory().data() + slab * state_->stride() +
-                                       (1 + 2 * state_->words) * kWordBytes + number);
+  std::uint8_t& mark = state_->own_mark(slab, number);
   if (memory::load(mark) == 0) return false;
   memory::store(mark, 0);
   return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -20,7 +21,7 @@ constexpr std::size_t kMostEvictions = 64;
 /// The hand stops when so large a part of the pool has been freed; and while one who wants room
 /// gets nothing of it, when so much is free. Then slabs move.
 constexpr std::size_t kRefillPart = 32;
-constexpr std::size_t kMostFreePart = 8;
+constexpr std::size_t kMostFreePart = 4;
 /// A slab that has moved is spared while this part of the slabs moves.
 constexpr std::size_t kSparedPart = 4;
 constexpr std::uint64_t kAskAgainNs = 20'000;
@@ -65,10 +66,19 @@ std::size_t Evictor::live_blocks(std::uint32_t slab) const noexcept {
   return live;
 }
 
-Evictor::Survey Evictor::survey(const std::optional<Want>& want) {
+std::size_t Evictor::marked_blocks(std::uint32_t slab) const noexcept {
+  std::size_t marked = 0;
+  for (std::size_t word = 0; word < pool_.bit_words(); ++word)
+    for (std::uint64_t live = pool_.live_bits(slab, word); live != 0; live &= live - 1)
+      if (pool_.is_marked(slab,
+                          word * kBitsPerWord + static_cast<std::size_t>(std::countr_zero(live))))
+        ++marked;
+  return marked;
+}
+
+Evictor::Survey Evictor::survey(const Want& want) {
   Survey found;
   std::vector<Freed> freed;
-  std::size_t least = SIZE_MAX;
   const bool gives = pool_.slabs_over_limit() == 0;
   for (std::uint32_t slab = 0; slab < pool_.slabs(); ++slab) {
     const remote::SlabHolder holder = pool_.holder(slab);
@@ -79,15 +89,14 @@ Evictor::Survey Evictor::survey(const std::optional<Want>& want) {
     const std::size_t live = live_blocks(slab) * pool_.bytes_of(holder.size_class);
     found.free_bytes += pool_.slab_bytes() - std::min(live, pool_.slab_bytes());
     const bool is_victim = victim_ && victim_->slab == slab;
-    if (want && holder.rank == want->rank && holder.size_class == want->size_class) {
+    if (holder.rank == want.rank && holder.size_class == want.size_class) {
       ++found.held_by_it;
       std::size_t blocks = 0;
       for (std::size_t word = 0; word < pool_.bit_words(); ++word)
         blocks += static_cast<std::size_t>(std::popcount(pool_.freed_bits(slab, word)));
       if (blocks > 0 && !is_victim) freed.push_back({slab, blocks});
-    } else if (spared_until_[slab] <= moves_ && live < least) {
-      least = live;
-      found.emptiest = slab;
+    } else if (spared_until_[slab] <= moves_) {
+      found.may_move = true;
     }
   }
   const std::size_t most = std::min(freed.size(), kMostHints);
@@ -106,7 +115,7 @@ std::size_t Evictor::serve() {
   const std::size_t bytes = now.held * pool_.slab_bytes();
   if (now.free_bytes < bytes / kRefillPart / 2 || now.hints.empty()) {
     if (!is_refilling_) refilled_bytes_ = 0;
-    is_refilling_ = now.free_bytes < bytes / kMostFreePart || !now.emptiest;
+    is_refilling_ = now.free_bytes < bytes / kMostFreePart || !now.may_move;
   }
   if (!now.hints.empty()) {
     answer(want, now.hints);
@@ -115,7 +124,7 @@ std::size_t Evictor::serve() {
   wants_.push_back(want);
   const bool is_starved = now.held_by_it == 0 && now.free_bytes >= bytes / kRefillPart;
   const bool is_swept = !is_refilling_ || fruitless_slabs_ > 2 * std::size_t{pool_.slabs()};
-  if (!victim_ && (is_starved || is_swept)) choose(now);
+  if (!victim_ && (is_starved || is_swept)) choose(want);
   return 0;
 }
 
@@ -134,22 +143,33 @@ std::size_t Evictor::shrink() {
   if (victim_) return 0;
   for (std::uint32_t slab = 0; slab < pool_.slabs(); ++slab)
     if (pool_.holder(slab).is_free) return 0;
-  choose(survey(std::nullopt));
+  choose(std::nullopt);
   return 1;
 }
 
 // --- slabs that move -----------------------------------------------------------------------------
 
-void Evictor::choose(const Survey& survey) {
-  if (!survey.emptiest) {
+/// The slab with the fewest bytes that are used, and of those the one with the fewest bytes at all.
+void Evictor::choose(const std::optional<Want>& want) {
+  std::optional<std::uint32_t> chosen;
+  std::pair<std::size_t, std::size_t> least;
+  for (std::uint32_t slab = 0; slab < pool_.slabs(); ++slab) {
+    const remote::SlabHolder holder = pool_.holder(slab);
+    const bool is_wanted =
+        want && holder.rank == want->rank && holder.size_class == want->size_class;
+    if (!holder.is_held || is_pinned(holder) || is_wanted || spared_until_[slab] > moves_) continue;
+    const std::size_t bytes = pool_.bytes_of(holder.size_class);
+    const std::pair held{marked_blocks(slab) * bytes, live_blocks(slab) * bytes};
+    if (chosen && held >= least) continue;
+    chosen = slab;
+    least = held;
+  }
+  if (!chosen) {
     ++moves_;  // those that are spared come nearer
     return;
   }
   const std::uint64_t now = state_.fabric.now_ns();
-  victim_ = {.slab = *survey.emptiest,
-             .holder = pool_.holder(*survey.emptiest),
-             .since_ns = now,
-             .ask_at_ns = now};
+  victim_ = {.slab = *chosen, .holder = pool_.holder(*chosen), .since_ns = now, .ask_at_ns = now};
 }
 
 /// First its holder allocates nothing there any more; then all that is there goes; then the holder
@@ -194,7 +214,7 @@ std::size_t Evictor::empty_victim() {
 
 void Evictor::next_slab() noexcept {
   block_ = 0;
-  ++fruitless_slabs_;
+  if (under_way_ == 0) ++fruitless_slabs_;
   if (++slab_ >= pool_.slabs()) {
     slab_ = 0;
     ++sweep_;

@@ -49,7 +49,7 @@ class Evictor {
     std::size_t free_bytes = 0;        // in slabs that are held
     std::size_t held = 0;              // slabs
     std::size_t held_by_it = 0;        // likewise, of that size
-    std::optional<std::uint32_t> emptiest;
+    bool may_move = false;             // one of the others
   };
   /// A slab that is to be given back.
   struct Victim {
@@ -67,11 +67,12 @@ class Evictor {
 
   [[nodiscard]] bool is_pinned(const remote::SlabHolder& holder) const noexcept;
   [[nodiscard]] std::size_t live_blocks(std::uint32_t slab) const noexcept;
-  [[nodiscard]] Survey survey(const std::optional<Want>& want);
+  [[nodiscard]] std::size_t marked_blocks(std::uint32_t slab) const noexcept;
+  [[nodiscard]] Survey survey(const Want& want);
   std::size_t serve();
   void answer(const Want& want, const std::vector<std::uint32_t>& hints);
   std::size_t shrink();
-  void choose(const Survey& survey);
+  void choose(const std::optional<Want>& want);
   std::size_t empty_victim();
   std::size_t move_hand();
   void next_slab() noexcept;

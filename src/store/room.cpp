@@ -39,8 +39,9 @@ void State::take_message(Rank from, std::span<const std::byte> bytes) {
       std::span(message.slabs).first(std::min<std::size_t>(message.count, kMostHints));
   switch (message.request) {
     case RoomRequest::ask:
-      if (is_home)
-        (message.is_large != 0 ? room->large : room->small)->want(from, message.size_class);
+      // Of a home, until its store ends.
+      if (Evictor* const evictor = (message.is_large != 0 ? room->large : room->small).get())
+        evictor->want(from, message.size_class);
       return look_again_soon();
     case RoomRequest::look: {
       if (from >= room->of_homes.size()) return;

@@ -18,6 +18,7 @@ using app::resp::Call;
 using app::resp::Change;
 using app::resp::Ending;
 using app::resp::KeyValues;
+using app::resp::MemoryLimit;
 using app::resp::Order;
 
 /// A map in place of the store, with a clock that the test sets. Calls end at once, or, if they are

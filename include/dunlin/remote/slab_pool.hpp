@@ -114,7 +114,8 @@ class SlabPool final : public Part {
   [[nodiscard]] std::uint64_t freed_bits(std::uint32_t slab, std::size_t word) const noexcept;
   [[nodiscard]] SlabBlock block(std::uint32_t slab, std::uint32_t size_class,
                                 std::size_t number) const noexcept;
-  /// Whether the block was marked since this was asked last.
+  [[nodiscard]] bool is_marked(std::uint32_t slab, std::size_t number) const noexcept;
+  /// Likewise; the mark is gone then.
   [[nodiscard]] bool take_mark(std::uint32_t slab, std::size_t number) noexcept;
   /// Keeps slabs empty beyond so many bytes. Slabs that are held stay
   /// until they are given back: then settle_limit().
