@@ -73,7 +73,7 @@ TEST_P(EvictionOnStores, MemoryFollowsValuesThatChangeTheirSize) {
 
 TEST_P(EvictionOnStores, WhatIsUsedStaysAndWhatIsNotGoes) {
   // The size of the others; and one of its own, whose only slab may move where requests are slow.
-  for (const std::size_t value_bytes : {200, 300}) {
+  for (const std::size_t value_bytes : {std::size_t{200}, std::size_t{300}}) {
     if (value_bytes != 200 && GetParam().name == "SimNarrow") break;
     start(2, cache(kLimit));
     const std::string used(value_bytes, 'u');
@@ -99,6 +99,7 @@ TEST_P(EvictionOnStores, AnUpdateAndATransactionMakeRoom) {
         key, [&](std::optional<std::span<const std::byte>>) { return StoreUpdate::put(large); });
     ended(update);
   }
+  EXPECT_EQ(get(0, std::uint64_t{10'099}), large) << "the newest key";
   for (std::uint64_t key = 20'000; key < 20'100; ++key) {
     StoreTransaction both(at(1));
     Status status = Status::conflict;
@@ -110,7 +111,6 @@ TEST_P(EvictionOnStores, AnUpdateAndATransactionMakeRoom) {
     }
     ASSERT_EQ(remote::describe(status), "done");
   }
-  EXPECT_EQ(get(0, std::uint64_t{10'099}), large);
   EXPECT_EQ(get(0, std::uint64_t{21'099}), large);
 }
 
