@@ -25,6 +25,8 @@ constexpr std::size_t kMostFreePart = 4;
 /// A slab that has moved is spared while this part of the slabs moves.
 constexpr std::size_t kSparedPart = 4;
 constexpr std::uint64_t kAskAgainNs = 20'000;
+/// A member that still waits asks again within 20 ms.
+constexpr std::uint64_t kWantNs = 100'000'000;
 constexpr std::uint64_t kVictimPatienceNs = 20'000'000;
 
 }  // namespace
@@ -35,8 +37,13 @@ Evictor::Evictor(State& state, remote::SlabPool& pool, bool is_large)
 }
 
 void Evictor::want(Rank rank, std::uint32_t size_class) {
-  const Want want{rank, size_class};
-  if (std::find(wants_.begin(), wants_.end(), want) == wants_.end()) wants_.push_back(want);
+  const std::uint64_t now = state_.fabric.now_ns();
+  for (Want& known : wants_)
+    if (known.rank == rank && known.size_class == size_class) {
+      known.asked_at_ns = now;
+      return;
+    }
+  wants_.push_back({rank, size_class, now});
 }
 
 std::size_t Evictor::poll() {
@@ -110,7 +117,8 @@ Evictor::Survey Evictor::survey(const Want& want) {
 std::size_t Evictor::serve() {
   const Want want = wants_.front();
   wants_.pop_front();
-  if (!state_.progress.contains(want.rank)) return 1;
+  const bool is_over = state_.fabric.now_ns() - want.asked_at_ns > kWantNs;
+  if (is_over || !state_.progress.contains(want.rank)) return 1;
   const Survey now = survey(want);
   const std::size_t bytes = now.held * pool_.slab_bytes();
   if (now.free_bytes < bytes / kRefillPart / 2 || now.hints.empty()) {
@@ -214,7 +222,7 @@ std::size_t Evictor::empty_victim() {
 
 void Evictor::next_slab() noexcept {
   block_ = 0;
-  if (under_way_ == 0) ++fruitless_slabs_;
+  ++fruitless_slabs_;
   if (++slab_ >= pool_.slabs()) {
     slab_ = 0;
     ++sweep_;

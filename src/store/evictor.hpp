@@ -37,7 +37,7 @@ class Evictor {
   struct Want {
     Rank rank = 0;
     std::uint32_t size_class = 0;
-    friend bool operator==(const Want&, const Want&) = default;
+    std::uint64_t asked_at_ns = 0;
   };
   struct Freed {
     std::uint32_t slab = 0;
