@@ -32,7 +32,8 @@ class Evictor {
   [[nodiscard]] std::uint64_t evicted() const noexcept { return evicted_; }
 
  private:
-  static constexpr std::size_t kOperations = 16;
+  static constexpr std::size_t kOperations =
+      1;  // more would take all places of a narrow queue from others
 
   struct Want {
     Rank rank = 0;
