@@ -222,7 +222,7 @@ std::size_t Evictor::empty_victim() {
 
 void Evictor::next_slab() noexcept {
   block_ = 0;
-  ++fruitless_slabs_;
+  if (under_way_ == 0) ++fruitless_slabs_;
   if (++slab_ >= pool_.slabs()) {
     slab_ = 0;
     ++sweep_;

@@ -33,7 +33,7 @@ class Evictor {
 
  private:
   static constexpr std::size_t kOperations =
-      1;  // more would take all places of a narrow queue from others
+      1;  // sixteen took all places of a narrow queue from others
 
   struct Want {
     Rank rank = 0;
