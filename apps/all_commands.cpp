@@ -19,6 +19,7 @@ void add_commands(CLI::App& program) {
   add_top(program);
   add_doctor(program);
   add_sim(program);
+  add_log(program);
   add_multicast(program);
   add_topic(program);
   add_relay(program);

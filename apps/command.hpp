@@ -58,6 +58,7 @@ void add_daemon(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_explain(CLI::App& program);
 void add_kmers(CLI::App& program);
+void add_log(CLI::App& program);
 void add_multicast(CLI::App& program);
 void add_routing(CLI::App& program);
 void add_sim(CLI::App& program);

@@ -42,18 +42,25 @@ void Batch::keep(std::uint32_t records) noexcept {
 }
 
 Log::Log(std::unique_ptr<Directory> directory, LogOptions options)
-    : directory_(std::move(directory)),
-      options_(std::move(options)),
-      name_sum_(checksum(options_.name)),
-      chain_(name_sum_) {
+    : directory_(std::move(directory)), options_(std::move(options)), name_sum_(0), chain_(0) {
+  if (options_.read_only && options_.name.empty()) take_name_of_first_segment();
   if (options_.name.empty() || options_.name.size() > kMaxNameBytes)
     refuse("a log's name has 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+  name_sum_ = chain_ = checksum(options_.name);
   open();
 }
 Log::~Log() = default;
 
+std::vector<SegmentInfo> Log::segments() const {
+  std::vector<SegmentInfo> segments;
+  segments.reserve(segments_.size());
+  for (const Segment& segment : segments_)
+    segments.push_back({.first = segment.first, .bytes = segment.bytes});
+  return segments;
+}
+
 void Log::refuse(const std::string& what) const {
-  throw Error("log '" + options_.name + "': " + what);
+  throw Error(options_.name.empty() ? what : "log '" + options_.name + "': " + what);
 }
 
 std::string Log::place(const Segment& segment, std::uint64_t offset) const {
@@ -81,6 +88,11 @@ void Log::seal(Batch& batch) noexcept {
     header.number = number++;
     header.previous = chain;
     header.chain = chain = header.chain_over({bytes + RecordHeader::kBytes, padded});
+    if (options_.on_record)
+      options_.on_record({.number = header.number,
+                          .kind = header.kind,
+                          .payload = {bytes + RecordHeader::kBytes, header.bytes}},
+                         header.previous);
     header.check = header.check_over(name_sum_);
     header.write(bytes);
     at += RecordHeader::kBytes + padded;
@@ -142,6 +154,9 @@ void Log::truncate_from(std::uint64_t number) {
   if (number < first() || number > next_)
     refuse("it cannot be cut off before record " + std::to_string(number) + ": it has " +
            std::to_string(first()) + " to " + std::to_string(next_ - 1));
+  if (snapshot_ && number < snapshot_->number)
+    refuse("it cannot be cut off before record " + std::to_string(number) +
+           ": its snapshot stands for those below " + std::to_string(snapshot_->number));
   if (number == next_) return;
   try {
     cut_off(number);
@@ -175,7 +190,8 @@ void Log::cut_off(std::uint64_t number) {
 
 void Log::trim_before(std::uint64_t number) {
   if (!failure_.empty()) throw Error(failure_);
-  const Segment& kept = segment_of(std::min(number, next_));
+  const std::uint64_t needed = snapshot_ ? snapshot_->from : 1;
+  const Segment& kept = segment_of(std::min({number, next_, needed}));
   if (kept.first == segments_.front().first) return;
   try {
     forget(kept.first);

@@ -25,21 +25,34 @@ std::string Log::what_to_do() const {
 
 void Log::open() {
   const bool marked = read_mark();
+  if (options_.read_only && !marked && find_segments().empty())
+    refuse("'" + directory_->path() + "' has neither a mark nor segments: it is no log");
   const std::vector<std::uint64_t> firsts = find_segments();
   if (!marked && !firsts.empty())
     refuse("'" + directory_->path() + "/" + kMarkName +
            "' is missing, which says how many records were synced" + what_to_do());
   if (!marked) return make_log();
-  if (firsts.empty() && mark_.first == 1 && mark_.synced == 1) return make_segment();
+  find_snapshot();
+  if (mark_.copying > 0 && !options_.read_only && !continues_copy(firsts)) return begin_anew();
+  const bool begun = firsts.empty() && mark_.first == 1 && mark_.synced == 1;
+  if (begun && !options_.read_only) return make_segment();
   const std::uint64_t lowest = firsts.empty() ? mark_.synced : firsts.front();
   if (firsts.empty() || lowest > mark_.first)
     refuse("'" + directory_->path() + "/" + segment_name(mark_.first) + "' is missing, with " +
            range(mark_.first, std::max(lowest, mark_.first + 1)) + what_to_do());
   next_ = lowest;
-  for (const std::uint64_t first : firsts) {
-    read_header(first);
-    scan(first == firsts.back());
+  for (std::size_t i = 0; i < firsts.size(); ++i) {
+    read_header(firsts[i]);
+    const bool last = i + 1 == firsts.size();
+    const std::uint64_t trusted =
+        std::max(options_.trust_below, snapshot_ ? snapshot_->from : std::uint64_t{0});
+    if (!last && firsts[i + 1] <= trusted)
+      pass_over(firsts[i + 1]);
+    else
+      scan(last);
   }
+  check_snapshot();
+  if (options_.read_only) return;
   clear_away();
   secure_tail();
 }
@@ -49,10 +62,13 @@ void Log::clear_away() {
   for (const std::string& name : directory_->names()) {
     const std::optional<std::uint64_t> first = first_of_segment(name);
     const bool trimmed = first && *first < mark_.first;
-    const bool begun = name.ends_with(kNewSuffix) &&  // a crash came before it had its name
-                       first_of_segment(name.substr(0, name.size() - kNewSuffix.size()));
+    const std::string whole_name =
+        name.ends_with(kNewSuffix) ? name.substr(0, name.size() - kNewSuffix.size()) : "";
+    const bool begun =  // a crash came before it had its name
+        first_of_segment(whole_name) || number_of_snapshot(whole_name);
     if (trimmed || begun) directory_->remove(name);
   }
+  remove_snapshots_but(snapshot_ ? snapshot_->number : 0);
 }
 
 /// But for those that were trimmed, and may still be there.
@@ -121,6 +137,24 @@ bool Log::read_mark() {
   return true;
 }
 
+/// Before anything else is known of it.
+void Log::take_name_of_first_segment() {
+  std::vector<std::string> names = directory_->names();
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    if (!first_of_segment(name)) continue;
+    std::array<std::byte, SegmentHeader::kBytes> bytes{};
+    std::string fault = "is cut off within its header";
+    std::optional<SegmentHeader> header;
+    if (directory_->open(name)->read(0, bytes) == bytes.size())
+      header = SegmentHeader::read(bytes, fault);
+    if (!header) refuse("'" + directory_->path() + "/" + name + "' " + fault);
+    options_.name = header->name;
+    return;
+  }
+  refuse("'" + directory_->path() + "' has no segments: it is no log, or an empty one");
+}
+
 /// Somebody's good log must not be taken for a damaged one of ours.
 void Log::refuse_anothers() {
   for (const std::string& name : directory_->names()) {
@@ -154,6 +188,7 @@ void Log::read_header(std::uint64_t first) {
     refuse(file + "begins with record " + std::to_string(header->first) +
            ": files of this log have been renamed" + what_to_do());
   check_against_before(first, *header);
+  passed_over_ = false;
   segments_.push_back({.first = first, .chain = header->chain});
   chain_ = header->chain;
 }
@@ -164,10 +199,18 @@ void Log::check_against_before(std::uint64_t first, const SegmentHeader& header)
     refuse(place(segments_.back(), segments_.back().bytes) + ": the file ends there, with " +
            range(next_, first) + " missing, with the end of it or with '" + segment_name(next_) +
            "'" + what_to_do());
+  if (passed_over_) return;
   if (first < next_ || header.chain != chain_)
     refuse("'" + directory_->path() + "/" + segment_name(first) +
            "' does not continue the segment before it: it is of another history of this log" +
            what_to_do());
+}
+
+/// Its records end where the next file says that its own begin.
+void Log::pass_over(std::uint64_t next_first) {
+  segments_.back().bytes = last_->bytes();
+  next_ = next_first;
+  passed_over_ = true;
 }
 
 void Log::scan(bool last) {
@@ -196,9 +239,16 @@ void Log::judge(SegmentCursor& cursor, bool last) {
     refuse(where + record + " is damaged, though it had been synced" +
            (later ? ": the record at offset " + std::to_string(*later) + " came after it" : "") +
            what_to_do());
+  const std::string rest = std::to_string(cursor.file_bytes() - cursor.offset()) + " bytes ";
+  if (options_.read_only) {
+    notices_.push_back(where + record +
+                       " is not complete: a commit is under way, or a crash came; " + rest +
+                       "do not count");
+    return;
+  }
   notices_.push_back(where + record +
-                     " was not complete when a crash came, and had not been synced; " +
-                     std::to_string(cursor.file_bytes() - cursor.offset()) + " bytes are cut off");
+                     " was not complete when a crash came, and had not been synced; " + rest +
+                     "are cut off");
   last_->truncate(cursor.offset());
 }
 

@@ -100,6 +100,11 @@ class PosixFile final : public File {
 
 class PosixDirectory final : public Directory {
  public:
+  struct ReadOnly {};
+  PosixDirectory(std::string path, ReadOnly) : path_(std::move(path)), access_(O_RDONLY) {
+    directory_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_) fail(path_, "opening this directory", errno);
+  }
   explicit PosixDirectory(std::string path) : path_(std::move(path)) {
     const bool made = mkdir(path_.c_str(), 0777) == 0;
     if (!made && errno != EEXIST) fail(path_, "making this directory", errno);
@@ -146,9 +151,11 @@ class PosixDirectory final : public Directory {
  private:
   std::unique_ptr<File> open(const std::string& name, int flags) {
     Descriptor file(
-        openat(directory_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666));
+        openat(directory_.get(), name.c_str(), access_ | O_CLOEXEC | O_NOFOLLOW | flags, 0666));
     const std::string path = path_ + "/" + name;
-    if (!file) fail(path, flags == 0 ? "opening it for reading and writing" : "making it", errno);
+    const char* const opening =
+        access_ == O_RDONLY ? "opening it for reading" : "opening it for reading and writing";
+    if (!file) fail(path, flags == 0 ? opening : "making it", errno);
     return std::make_unique<PosixFile>(path, std::move(file));
   }
   /// A directory that another user made: this process may not be allowed to read its parent. Then
@@ -166,6 +173,7 @@ class PosixDirectory final : public Directory {
   std::string path_;
   Descriptor directory_;
   Descriptor lock_;
+  int access_ = O_RDWR;
 };
 
 class ThreadWorker final : public Worker {
@@ -247,5 +255,9 @@ class PosixDisk final : public Disk {
 }  // namespace
 
 std::shared_ptr<Disk> posix_disk() { return std::make_shared<PosixDisk>(); }
+
+std::unique_ptr<Directory> look_into(const std::string& path) {
+  return std::make_unique<PosixDirectory>(path, PosixDirectory::ReadOnly{});
+}
 
 }  // namespace dunlin::log

@@ -1,0 +1,124 @@
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "log/log.hpp"
+#include "log/posix_disk.hpp"
+#include "support/errors.hpp"
+#include "support/own_directory.hpp"
+
+/// `dunlin log`, of logs that somebody has open, and of damaged ones.
+namespace dunlin::app {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contains;
+
+struct Outcome {
+  Status status;
+  std::string output;
+  std::string error;
+};
+
+Outcome run_log(std::vector<std::string> words) {
+  words.insert(words.begin(), {"dunlin", "log"});
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const Status status = run(static_cast<int>(arguments.size()), arguments.data());
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+struct LogCommand : testing::Test {
+  void SetUp() override { open(); }
+  void open() {
+    log = std::make_unique<log::Log>(disk->open(path),
+                                     log::LogOptions{.name = "rack7/orders", .segment_bytes = 400});
+  }
+  void commit(int records) {
+    for (; records > 0; --records) {
+      log::Batch batch;
+      batch.append(2, {},
+                   std::as_bytes(std::span(std::string_view("a record of twenty-nine bytes"))));
+      log->commit(batch);
+    }
+  }
+  std::string spoil(const std::string& file, std::uint64_t offset) const {
+    std::fstream bytes(path + "/" + file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(static_cast<std::streamoff>(offset));
+    bytes.put('?');
+    return file;
+  }
+
+  const test::OwnDirectory own;
+  const std::string path = own / "log";
+  const std::shared_ptr<log::Disk> disk = log::posix_disk();
+  std::unique_ptr<log::Log> log;
+};
+
+TEST_F(LogCommand, InspectsALogThatIsInUse) {
+  commit(5);
+  const Outcome text = run_log({"inspect", path});
+  EXPECT_EQ(text.status, Status::ok) << text.error;
+  EXPECT_TRUE(contains(text.output, "log \"rack7/orders\" in " + path)) << text.output;
+  EXPECT_TRUE(contains(text.output, "records  1 to 5\n")) << text.output;
+  EXPECT_TRUE(contains(text.output, "0000000000000001.log  from record 1, ")) << text.output;
+  const auto json = nlohmann::json::parse(run_log({"inspect", path, "--json"}).output);
+  EXPECT_EQ(json["name"], "rack7/orders");
+  EXPECT_EQ(json["first"], 1);
+  EXPECT_EQ(json["next"], 6);
+  EXPECT_EQ(json["synced_below"], 6);
+  EXPECT_EQ(json["segments"].size(), log->segments().size());
+  EXPECT_EQ(json["segments"][1]["first"], log->segments()[1].first);
+  commit(1);
+  EXPECT_TRUE(contains(run_log({"inspect", path}).output, "records  1 to 6\n"));
+}
+
+TEST_F(LogCommand, ChangesNothingOfALogWithATornTail) {
+  commit(2);
+  log.reset();
+  const std::string file = path + "/" + log::segment_name(1);
+  std::ofstream(file, std::ios::app | std::ios::binary) << "torn";
+  const std::uintmax_t bytes = fs::file_size(file);
+  for (const char* const part : {"inspect", "verify"}) {
+    const Outcome outcome = run_log({part, path});
+    EXPECT_EQ(outcome.status, Status::ok) << outcome.error;
+    EXPECT_TRUE(contains(outcome.output, "record 3 is not complete")) << outcome.output;
+    EXPECT_TRUE(contains(outcome.output, "4 bytes do not count")) << outcome.output;
+  }
+  EXPECT_EQ(fs::file_size(file), bytes);
+}
+
+TEST_F(LogCommand, VerifiesEveryRecord) {
+  commit(9);
+  const Outcome whole = run_log({"verify", path});
+  EXPECT_EQ(whole.status, Status::ok) << whole.error;
+  EXPECT_TRUE(contains(whole.output, "whole: all 9 records were read")) << whole.output;
+  spoil(log::segment_name(1), 180);
+  EXPECT_EQ(run_log({"inspect", path}).status, Status::ok) << "it reads the last file only";
+  const Outcome damaged = run_log({"verify", path});
+  EXPECT_EQ(damaged.status, Status::failed);
+  EXPECT_TRUE(contains(damaged.error, "/0000000000000001.log' at offset 128: record 1 is damaged"))
+      << damaged.error;
+  const Outcome json = run_log({"verify", path, "--json"});
+  EXPECT_EQ(json.status, Status::failed);
+  EXPECT_EQ(nlohmann::json::parse(json.output)["whole"], false);
+}
+
+TEST_F(LogCommand, SaysWhatIsNoLog) {
+  EXPECT_EQ(run_log({"inspect", own / "none"}).status, Status::bad_input);
+  fs::create_directory(own / "empty");
+  const Outcome outcome = run_log({"verify", own / "empty"});
+  EXPECT_EQ(outcome.status, Status::failed);
+  EXPECT_TRUE(contains(outcome.error, "has no segments: it is no log")) << outcome.error;
+}
+
+}  // namespace
+}  // namespace dunlin::app
