@@ -73,7 +73,7 @@ TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
       "dunlin: there is no command \"fly\"; there are routing, bench, calibrate, explain, top, "
-      "doctor, sim, multicast, topic, relay, daemon, store, kmers\n"
+      "doctor, sim, log, multicast, topic, relay, gateway, daemon, store, kmers\n"
       "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, topic, "
       "segment, container, store, routing\n");
 }

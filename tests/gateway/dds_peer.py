@@ -101,7 +101,9 @@ def made(kind, values):
 
 
 def say(*words):
-    print(*words, flush=True)
+    # In one piece, also where Python buffers nothing: who listens may do so late.
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
 
 
 def main(domain, topic_name, kind_name, *names):

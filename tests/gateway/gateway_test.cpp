@@ -189,7 +189,7 @@ TEST_F(Gateway, CarriesMembersOfEveryKindBothWays) {
 
 /// GWY-1, GWY-2.
 TEST_F(Gateway, CarriesEachSampleOnceAlsoBesideAnotherGateway) {
-  constexpr std::uint32_t kSamples = 100;  // which a peer can print before we listen
+  constexpr std::uint32_t kSamples = 50;  // which a peer can print before we listen
   const Topic<Position> topic(participant, "positions", kStored);
   DataReader<Position> reader{Subscriber(participant), topic, everything()};
   DataWriter<Position> writer{Publisher(participant), topic};

@@ -121,6 +121,30 @@ TEST(QosTest, ReadsAgainWhatWasNotTaken) {
   EXPECT_EQ(lent[1].data().number, 2U) << "PUB-R2: what is lent stays";
 }
 
+/// It knows no keys: all instances are one for it.
+TEST(QosTest, TellsAToolOfEachDispose) {
+  Participants all(2);
+  const Topic<Count> topic(all[0], "counts", {});
+  const AnyTopic untyped(all[1], "counts", raw_type_support(), {});
+  DataWriter<Count> writer{Publisher(all[0]), topic};
+  AnyReader reader(untyped, all_of());
+  ASSERT_TRUE(all.until([&] { return writer->publication_matched_status().current_count == 1; }));
+  for (const std::uint32_t instance : {5U, 6U}) {
+    all.world.on(0, [&] {
+      EXPECT_EQ(writer.write({.instance = instance}), WriteResult::written);
+      EXPECT_EQ(writer.dispose_instance({.instance = instance}), WriteResult::written);
+    });
+    all.run_for(kMs);
+  }
+  const auto samples = reader.take();
+  ASSERT_EQ(samples.size(), 4U);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_EQ(samples.info(i).valid(), i % 2 == 0);
+    EXPECT_EQ(samples.info(i).instance_state,
+              i % 2 == 0 ? InstanceState::alive : InstanceState::disposed);
+  }
+}
+
 TEST(QosTest, TellsTheStatesOfInstances) {
   Pair pair(all_of());
   ASSERT_EQ(pair.write({.instance = 5, .number = 1}), WriteResult::written);
