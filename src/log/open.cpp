@@ -140,7 +140,13 @@ void Log::take_name_of_first_segment() {
     std::optional<SegmentHeader> header;
     if (directory_->open(name)->read(0, bytes) == bytes.size())
       header = SegmentHeader::read(bytes, fault);
-    if (!header) refuse("'" + directory_->path() + "/" + name + "' " + fault);
+    if (!header)
+      refuse(std::string("'")
+                 .append(directory_->path())
+                 .append("/")
+                 .append(name)
+                 .append("' ")
+                 .append(fault));
     options_.name = header->name;
     return;
   }
