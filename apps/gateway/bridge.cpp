@@ -148,7 +148,7 @@ bool Bridge::acknowledged() const {
 }
 
 // --- from the group to the domain
-// ------------------------------------------------------------------
+// --------------------------------------------------------------------
 
 /// GWY-1: "net" and "net-..." are gateways of network "net".
 bool Bridge::is_gateway(std::string_view member) const {
@@ -209,7 +209,7 @@ bool Bridge::write_to_dds(const RawSample& sample, const pubsub::SampleInfo& inf
 }
 
 // --- from the domain to the group
-// ------------------------------------------------------------------
+// --------------------------------------------------------------------
 
 std::size_t Bridge::carry_from_dds() {
   if (!writer_) return 0;

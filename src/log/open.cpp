@@ -25,9 +25,9 @@ std::string Log::what_to_do() const {
 
 void Log::open() {
   const bool marked = read_mark();
-  if (options_.read_only && !marked && find_segments().empty())
-    refuse("'" + directory_->path() + "' has neither a mark nor segments: it is no log");
   const std::vector<std::uint64_t> firsts = find_segments();
+  if (options_.read_only && !marked && firsts.empty())
+    refuse("'" + directory_->path() + "' has neither a mark nor segments: it is no log");
   if (!marked && !firsts.empty())
     refuse("'" + directory_->path() + "/" + kMarkName +
            "' is missing, which says how many records were synced" + what_to_do());
@@ -133,24 +133,17 @@ bool Log::read_mark() {
 void Log::take_name_of_first_segment() {
   std::vector<std::string> names = directory_->names();
   std::ranges::sort(names);
-  for (const std::string& name : names) {
-    if (!first_of_segment(name)) continue;
-    std::array<std::byte, SegmentHeader::kBytes> bytes{};
-    std::string fault = "is cut off within its header";
-    std::optional<SegmentHeader> header;
-    if (directory_->open(name)->read(0, bytes) == bytes.size())
-      header = SegmentHeader::read(bytes, fault);
-    if (!header)
-      refuse(std::string("'")
-                 .append(directory_->path())
-                 .append("/")
-                 .append(name)
-                 .append("' ")
-                 .append(fault));
-    options_.name = header->name;
-    return;
-  }
-  refuse("'" + directory_->path() + "' has no segments: it is no log, or an empty one");
+  const auto name = std::ranges::find_if(
+      names, [](const std::string& one) { return first_of_segment(one).has_value(); });
+  if (name == names.end())
+    refuse("'" + directory_->path() + "' has no segments: it is no log, or an empty one");
+  std::array<std::byte, SegmentHeader::kBytes> bytes{};
+  std::string fault = "is cut off within its header";
+  std::optional<SegmentHeader> header;
+  if (directory_->open(*name)->read(0, bytes) == bytes.size())
+    header = SegmentHeader::read(bytes, fault);
+  if (!header) refuse("'" + directory_->path() + "/" + *name + "' " + fault);
+  options_.name = header->name;
 }
 
 /// Somebody's good log must not be taken for a damaged one of ours.

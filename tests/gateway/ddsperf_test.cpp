@@ -6,6 +6,8 @@
 namespace dunlin::test {
 namespace {
 
+using namespace pubsub;
+
 struct KeyedSeq {
   std::uint32_t seq = 0;
   std::uint32_t keyval = 0;

@@ -8,6 +8,8 @@
 namespace dunlin::test {
 namespace {
 
+using namespace pubsub;
+
 struct Part {
   std::int64_t id = 0;
   std::vector<std::string> tags = {};

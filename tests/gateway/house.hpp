@@ -26,14 +26,13 @@
 
 namespace dunlin::test {
 
-using namespace dunlin::pubsub;  // NOLINT(google-build-using-namespace): a test's own header
 using Words = std::vector<std::string>;
 
 struct Ship {
   std::string name = {};
   std::int32_t x = 0;
   std::int32_t y = 0;
-  using TopicKey = KeyOf<&Ship::name>;
+  using TopicKey = pubsub::KeyOf<&Ship::name>;
 };
 
 inline app::Status run_command(const Words& words) {
@@ -76,8 +75,8 @@ class GatewayHouse : public testing::Test {
     return true;
   }
   template <class T>
-  void write(DataWriter<T>& writer, const T& sample) {
-    ASSERT_TRUE(until([&] { return writer.write(sample) == WriteResult::written; }));
+  void write(pubsub::DataWriter<T>& writer, const T& sample) {
+    ASSERT_TRUE(until([&] { return writer.write(sample) == pubsub::WriteResult::written; }));
   }
 
   /// The command, as a member of the group that others know by that name; ready to carry so many
@@ -170,7 +169,7 @@ class GatewayHouse : public testing::Test {
   OwnDirectory directory;
   std::unique_ptr<Fabric> fabric = shm::join({.group = group_name, .names = {"a"}, .name = "a"});
   Group group = Group(*fabric, {.rendezvous = shm::rendezvous({.group = group_name})});
-  DomainParticipant participant = DomainParticipant(group);
+  pubsub::DomainParticipant participant = pubsub::DomainParticipant(group);
 
  private:
   std::map<pid_t, std::string> heard_;
@@ -184,9 +183,9 @@ class Gateway : public GatewayHouse {
   }
 };
 
-inline DataReaderQos everything() {
-  DataReaderQos qos;
-  qos << Reliability::reliable() << History::keep_all();
+inline pubsub::DataReaderQos everything() {
+  pubsub::DataReaderQos qos;
+  qos << pubsub::Reliability::reliable() << pubsub::History::keep_all();
   return qos;
 }
 

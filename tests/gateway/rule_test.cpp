@@ -10,6 +10,8 @@
 namespace dunlin::test {
 namespace {
 
+using namespace pubsub;
+
 using app::gateway::DdsType;
 using app::gateway::Rule;
 
