@@ -79,6 +79,80 @@ TEST(Restart, DoesNotCountAViewThatNotAllOfItsMembersHave) {
   EXPECT_EQ(choice.source, 0);
 }
 
+LoggedView by_quorum(LoggedView view) {
+  view.quorum = true;
+  return view;
+}
+
+TEST(Restart, GoesOnWithAQuorumOfTheLastViewIfThatSaysSo) {
+  LoggedView last = view(3, {"a", "b", "c"}, 40);
+  EXPECT_TRUE(
+      contains(choose_log(std::vector{report("a", {last}, 70), report("b", {last}, 75)}).refusal,
+               "also had 'c'"));
+  last = by_quorum(last);
+  const std::vector two{report("a", {last}, 70), report("b", {last}, 75)};
+  EXPECT_EQ(choose_log(two).refusal, "");
+  EXPECT_EQ(choose_log(two).source, 1);
+  EXPECT_TRUE(contains(choose_log(std::vector{report("a", {last}, 70)}).refusal,
+                       "too few members of view 3 ('a', 'b', 'c') are here with their logs"));
+  EXPECT_EQ(
+      choose_log(std::vector{report("a", {last}, 70), report("b", {last}, 75), report("c", {}, 1)})
+          .refusal,
+      "")
+      << "the third has lost its disk";
+}
+
+TEST(Restart, OfHalfAViewNeedsTheFirst) {
+  const LoggedView last = by_quorum(view(3, {"a", "b"}, 40));
+  EXPECT_EQ(choose_log(std::vector{report("a", {last}, 70)}).refusal, "");
+  EXPECT_TRUE(
+      contains(choose_log(std::vector{report("b", {last}, 70)}).refusal, "too few members"));
+}
+
+/// It went on without the member that has another view.
+TEST(Restart, ByAQuorumDoesNotDecideADispute) {
+  const LoggedView third = by_quorum(view(3, {"a", "b", "c"}, 40));
+  const LoggedView fourth = by_quorum(view(4, {"a", "c"}, 60));
+  EXPECT_TRUE(
+      contains(choose_log(std::vector{report("a", {third, fourth}, 61), report("b", {third}, 70)})
+                   .refusal,
+               "too few members of view 4") ||
+      contains(choose_log(std::vector{report("a", {third, fourth}, 61), report("b", {third}, 70)})
+                   .refusal,
+               "also had 'c'"));
+}
+
+TEST(Restart, LetsALiveMemberGoOnOnlyWithAQuorum) {
+  const LoggedView last = by_quorum(view(3, {"a", "b", "c"}, 40));
+  std::vector reports{report("a", {last}, 70), report("d", {}, 1)};
+  reports[0].live = true;
+  EXPECT_TRUE(contains(choose_log(reports).refusal, "too few members of view 3"));
+  reports.push_back(report("c", {last}, 60));
+  EXPECT_EQ(choose_log(reports).refusal, "");
+}
+
+TEST(Restart, TakesAHalfCopiedLogForNone) {
+  const LoggedView last = view(3, {"a", "b"}, 40);
+  std::vector reports{report("a", {last}, 70), report("b", {}, 60)};
+  reports[1].half_copied = true;
+  EXPECT_TRUE(contains(choose_log(reports).refusal, "'b' (here with a log that is half copied)"));
+  reports.erase(reports.begin());
+  EXPECT_TRUE(
+      contains(choose_log(reports).refusal, "the log of 'b' is half copied, and no member"));
+}
+
+TEST(Restart, BeginsAnewWhatIsBehindTheSourcesFirstRecord) {
+  const auto chain = [](std::uint64_t number) { return number * 10; };
+  const LoggedView last = view(3, {"a", "b"}, 40);
+  LogReport source = report("a", {last}, 90);
+  source.first = 60;
+  EXPECT_EQ(copy_begin(source, report("b", {last}, 70), chain), 70);
+  EXPECT_EQ(copy_begin(source, report("b", {last}, 50), chain), std::nullopt);
+  EXPECT_EQ(copy_begin(source, report("b", {}, 1), chain), std::nullopt);
+  EXPECT_EQ(other_history(source, report("b", {last}, 50)), std::nullopt);
+  EXPECT_EQ(other_history(source, report("b", {view(2, {"b"}, 30)}, 50)), 30);
+}
+
 /// Somebody has emptied it, as one may who was told that it is damaged.
 TEST(Restart, TakesAnEmptyLogForNoProofThatAViewNeverBegan) {
   const LoggedView third = view(3, {"a", "b"}, 40);
@@ -162,7 +236,8 @@ TEST(Restart, KnowsAViewThatHasMessages) {
 /// others; views end; everything crashes, and some of it starts again.
 class History {
  public:
-  explicit History(std::uint64_t seed) : random_(seed), members_(2 + draw(4)) {}
+  explicit History(std::uint64_t seed)
+      : random_(seed), quorum_(seed % 2 == 0), members_(2 + draw(4)) {}
 
   void run() {
     for (std::uint32_t i = 0; i < members_.size(); ++i)
@@ -196,12 +271,15 @@ class History {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
+  std::uint64_t without_all = 0;  // starts by a quorum of the last view
+  std::uint64_t halves = 0;       // crashes that left a log half copied
 
  private:
   struct Entry {
     std::uint64_t message;             // 0: a view
     std::vector<std::string> members;  // of that view
     std::uint64_t view;
+    bool quorum = false;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   struct Member {
@@ -211,12 +289,12 @@ class History {
     bool saw_all = false;  // of the group at hand
     bool lost = false;     // and not whole again
     bool said = false;     // that it is lost
+    bool half = false;     // it is being copied
   };
 
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
 
-  /// Of a member of the last view, if another one of it has what was delivered. Nothing crashes
-  /// again before it has been copied back: what is half there would be taken for all that was.
+  /// Of a member of the last view, if another one of it has what was delivered.
   void lose_a_log() {
     if (view_.size() < 2) return;
     const auto has_all = [&](std::size_t i) {
@@ -228,6 +306,7 @@ class History {
     if (!std::ranges::all_of(view_, has_all)) return;
     Member& member = members_[view_[draw(view_.size())]];
     member.log.clear();
+    member.half = false;
     member.lost = member.said = true;
     ++lost;
   }
@@ -238,6 +317,7 @@ class History {
       return;
     Member& member = members_[draw(members_.size())];
     member.log.clear();
+    member.half = false;
     member.lost = true;
   }
 
@@ -262,15 +342,18 @@ class History {
     const std::uint64_t next = member.log.size() + 1;
     LogReport report{
         .member = member.name, .live = member.live, .end = {next, chain(member.log, next)}};
+    report.half_copied = member.half;
+    report.quorum = quorum_;
     report.past = {.had_members = !seen_.empty(), .saw_all = member.saw_all};
     for (const std::size_t i : seen_)
       if (std::ranges::find(here, i) == here.end())
         report.past.departed.push_back(members_[i].name);
-    for (std::uint64_t i = 0; i < member.log.size(); ++i) {
+    for (std::uint64_t i = 0; i < member.log.size() && !member.half; ++i) {
       if (member.log[i].message != 0) continue;
       report.views.push_back({.place = {i + 1, chain(member.log, i + 1)},
                               .number = member.log[i].view,
-                              .members = member.log[i].members});
+                              .members = member.log[i].members,
+                              .quorum = member.log[i].quorum});
     }
     return report;
   }
@@ -293,7 +376,8 @@ class History {
     if (!choice.refusal.empty()) return false;
     const std::vector<Entry> source = members_[here[choice.source]].log;
     view_ = here;
-    Entry view{.message = 0, .members = {}, .view = last_view(source) + 1};
+    without_all += last_is_not_all_here(source, here) ? 1 : 0;
+    Entry view{.message = 0, .members = {}, .view = last_view(source) + 1, .quorum = quorum_};
     for (const std::size_t i : here) view.members.push_back(members_[i].name);
     for (std::size_t k = 0; k < here.size(); ++k) {
       Member& member = members_[here[k]];
@@ -303,11 +387,16 @@ class History {
                 same + 1);
       cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
       expect_one_history(member.log, source, reports[k], same);
+      member.half = member.half || (member.log.empty() && !source.empty());
       member.log.resize(static_cast<std::size_t>(same));
       for (auto entry = source.begin() + same; entry != source.end(); ++entry) {
-        if (draw(40) == 0 && !member.lost) return false;  // all crash
+        if (draw(40) == 0) {  // all crash
+          halves += member.half && !member.log.empty() ? 1 : 0;
+          return false;
+        }
         member.log.push_back(*entry);
       }
+      member.half = false;
       member.lost = member.said = false;
     }
     for (const std::string& heir : choice.heirs)
@@ -325,6 +414,16 @@ class History {
     expect_all_delivered(source);
     order_.assign(members_[here[0]].log.begin(), members_[here[0]].log.end());
     return true;
+  }
+
+  /// Of the last view with messages.
+  bool last_is_not_all_here(const std::vector<Entry>& log, const std::vector<std::size_t>& here) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i + 1 < log.size(); ++i)
+      if (log[i].message == 0 && log[i + 1].message != 0) names = log[i].members;
+    return std::ranges::any_of(names, [&](const std::string& name) {
+      return std::ranges::none_of(here, [&](std::size_t i) { return members_[i].name == name; });
+    });
   }
 
   /// Nothing is cut off that must have counted (MC-L7).
@@ -399,6 +498,7 @@ class History {
   }
 
   std::mt19937_64 random_;
+  bool quorum_;
   std::vector<Member> members_;
   std::vector<std::size_t> view_;
   std::set<std::size_t> seen_;  // members of the group's views
@@ -413,6 +513,8 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
+  std::uint64_t without_all = 0;
+  std::uint64_t halves = 0;
   constexpr std::uint64_t kSeeds = test::rounds(3'000);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -424,12 +526,16 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
     cuts += history.cuts;
     lost += history.lost;
     vain += history.vain;
+    without_all += history.without_all;
+    halves += history.halves;
   }
   EXPECT_GT(started, 2 * kSeeds);
   EXPECT_GT(delivered, 30 * kSeeds);
   EXPECT_GT(cuts, kSeeds / 10);
   EXPECT_GT(lost, kSeeds / 10);
   EXPECT_GT(vain, kSeeds / 2);
+  EXPECT_GT(without_all, kSeeds / 10);
+  EXPECT_GT(halves, kSeeds / 100);
 }
 
 }  // namespace
