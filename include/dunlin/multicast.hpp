@@ -231,11 +231,6 @@ struct MulticastOptions {
   /// Members whose logs are lost, or had to be emptied: go on without what only they had.
   std::vector<std::string> log_given_up = {};
   multicast::LogTrim log_trim = {};
-  /// After a crash of all, more than half of the last view's members go on without the others (half
-  /// of them, if the first is one of these); the others get what they lack when they come. In turn,
-  /// a view with too few members of the one before it does not begin. It takes effect in the views
-  /// in which all members have set it (MC-L9).
-  bool log_quorum = false;
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
   multicast::Switches switches = {};              // to measure what an optimization is worth
 };

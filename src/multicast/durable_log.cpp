@@ -24,8 +24,7 @@ void DurableLog::begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std
                                               LogAgreement::Member{.names = names_,
                                                                    .live = live_,
                                                                    .given_up = given_up_,
-                                                                   .past = past_of(subgroup),
-                                                                   .quorum = quorum_});
+                                                                   .past = past_of(subgroup)});
 }
 
 void DurableLog::end() noexcept {
@@ -84,7 +83,7 @@ std::size_t DurableLog::replay() {
   }
   replayed_all_ = true;
   first_message_ = journal_->next() + 1;
-  journal_->begin_view(agreement_->last_view() + 1, names_, agreement_->by_quorum());
+  journal_->begin_view(agreement_->last_view() + 1, names_);
   agreement_->appended();
   stage_ = Stage::appending;
   return done + 1;

@@ -26,11 +26,9 @@ namespace dunlin::multicast {
 class DurableLog {
  public:
   /// Opens the log, or begins it. Throws Error.
-  DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim,
-             bool quorum)
+  DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim)
       : journal_(std::move(journal)),
         given_up_(std::move(given_up)),
-        quorum_(quorum),
         trim_(trim) {}
   /// Waits for what is being written.
   ~DurableLog();
@@ -85,7 +83,6 @@ class DurableLog {
 
   std::unique_ptr<Journal> journal_;
   std::vector<std::string> given_up_;
-  bool quorum_;
   std::string refusal_;
 
   std::unique_ptr<LogAgreement> agreement_;  // until all need it no more

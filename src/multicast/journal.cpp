@@ -11,9 +11,6 @@
 namespace dunlin::multicast {
 namespace {
 
-/// Beside how many members a view has.
-constexpr std::uint32_t kByQuorum = std::uint32_t{1} << 31;
-
 /// In front of a message's bytes.
 struct MessageHead {
   std::uint64_t slot;
@@ -53,9 +50,7 @@ void put(std::vector<std::byte>& to, Number value) {
 
 LoggedView read_view(Bytes& bytes) {
   LoggedView view{.place = {}, .number = bytes.number<std::uint64_t>()};
-  const auto members = bytes.number<std::uint32_t>();
-  view.quorum = (members & kByQuorum) != 0;
-  for (auto left = members & ~kByQuorum; left > 0; --left)
+  for (auto left = bytes.number<std::uint32_t>(); left > 0; --left)
     view.members.push_back(bytes.text(bytes.number<std::uint8_t>()));
   return view;
 }
@@ -66,7 +61,7 @@ LoggedView read_view(std::span<const std::byte> payload) {
 
 void put_view(std::vector<std::byte>& to, const LoggedView& view) {
   put(to, view.number);
-  put(to, static_cast<std::uint32_t>(view.members.size()) | (view.quorum ? kByQuorum : 0));
+  put(to, static_cast<std::uint32_t>(view.members.size()));
   for (const std::string& member : view.members) {
     put(to, static_cast<std::uint8_t>(member.size()));
     const auto bytes = std::as_bytes(std::span(member));
@@ -250,10 +245,9 @@ void Journal::begin_copy(std::uint64_t next, bool anew, std::optional<log::Snaps
   commit_->begin_copy(next, anew, std::move(snapshot));
 }
 
-void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& members,
-                         bool quorum) {
+void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& members) {
   std::vector<std::byte> payload;
-  put_view(payload, {.place = {}, .number = number, .members = members, .quorum = quorum});
+  put_view(payload, {.place = {}, .number = number, .members = members});
   commit_->append(static_cast<std::uint32_t>(Entry::view), {}, payload);
 }
 

@@ -103,9 +103,7 @@ class Journal {
 
   // --- appending
   // ----------------------------------------------------------------------------------
-  /// `quorum`: LoggedView::quorum.
-  void begin_view(std::uint64_t number, const std::vector<std::string>& members,
-                  bool quorum = false);
+  void begin_view(std::uint64_t number, const std::vector<std::string>& members);
   void append(std::uint32_t sender, const Record& record);
   /// A record of another member's.
   void append_again(std::uint32_t kind, std::span<const std::byte> payload) {

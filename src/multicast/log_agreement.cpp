@@ -102,10 +102,8 @@ bool LogAgreement::send_report() {
     write(writer, view.place);
     writer.u64(view.number);
     write(writer, view.members);
-    writer.u32(view.quorum ? 1 : 0);
   }
   write(writer, member_.given_up);
-  writer.u32(member_.quorum ? 1 : 0);
   if (view_.send(message) != SendResult::sent) return false;
   advance();
   return true;
@@ -230,11 +228,9 @@ void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> 
     LoggedView view{.place = read_place(reader)};
     view.number = reader.u64();
     view.members = read_names(reader);
-    view.quorum = reader.u32() != 0;
     report.views.push_back(std::move(view));
   }
   report.given_up = read_names(reader);
-  report.quorum = reader.u32() != 0;
   if (!reader.good()) throw Error("cannot read the report of '" + report.member + "' on its log");
   reports_[sender] = std::move(report);
   if (std::ranges::all_of(reports_, &std::optional<LogReport>::has_value)) choose();
@@ -249,7 +245,6 @@ void LogAgreement::choose() {
   if (!refusal_.empty()) refusal_ = "subgroup '" + name_ + "': " + refusal_;
   if (!refusal_.empty()) return;
   source_ = static_cast<std::uint32_t>(choice.source);
-  by_quorum_ = std::ranges::all_of(reports, &LogReport::quorum);
   inherits_ = std::ranges::find(choice.heirs, member_.names[me_]) != choice.heirs.end();
   for (const LoggedView& view : reports[source_].views)
     last_view_ = std::max(last_view_, view.number);

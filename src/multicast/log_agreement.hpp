@@ -31,7 +31,6 @@ class LogAgreement {
     bool live = false;                  // this one has gone on from an earlier view
     std::vector<std::string> given_up;  // whose logs are lost
     Past past = {};
-    bool quorum = false;  // MulticastOptions::log_quorum
   };
   LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& journal, Member member);
 
@@ -48,9 +47,6 @@ class LogAgreement {
   [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
   /// Number of the last view in the log that was chosen.
   [[nodiscard]] std::uint64_t last_view() const noexcept { return last_view_; }
-
-  /// Whether all members would have views follow only with a quorum (MC-L9).
-  [[nodiscard]] bool by_quorum() const noexcept { return by_quorum_; }
 
   // --- the messages ------------------------------------------------------------------------------
   enum class Kind : std::uint32_t {
@@ -112,7 +108,6 @@ class LogAgreement {
   std::uint32_t source_ = 0;
   std::uint64_t last_view_ = 0;
   bool inherits_ = false;
-  bool by_quorum_ = false;
 
   // The source's own, and what others have received of it.
   std::vector<std::byte> to_send_;         // the plan, and then record by record

@@ -29,10 +29,10 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
   if (durable && options.log_directory.empty())
     throw Error(who + "a durable one needs a directory for its log: give log_directory");
   const bool no_log = options.log_directory.empty() && options.log_given_up.empty() &&
-                      options.log_trim.every_bytes == 0 && !options.log_quorum;
+                      options.log_trim.every_bytes == 0;
   if (!durable && !no_log)
     throw Error(
-        who + "log_directory, log_given_up, log_trim and log_quorum are for the mode durable only");
+        who + "log_directory, log_given_up and log_trim are for the mode durable only");
   for (const std::string& name : options.log_given_up) check_member_name(name);
   return options;
 }
@@ -45,7 +45,7 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
       std::make_unique<multicast::Journal>(options.log_disk ? options.log_disk : log::posix_disk(),
                                            options.log_directory, name,
                                            multicast::Journal::segment_bytes_for(options.log_trim)),
-      options.log_given_up, options.log_trim, options.log_quorum);
+      options.log_given_up, options.log_trim);
 }
 
 [[nodiscard]] std::vector<std::string> names_of(const Fabric& fabric,

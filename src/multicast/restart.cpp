@@ -125,59 +125,6 @@ constexpr const char* kHowToGiveUp =
          "): start all members anew; or, if its log is lost, say so " + kHowToGiveUp;
 }
 
-// --- quorums
-// -----------------------------------------------------------------------------------------
-
-/// Members whose logs are here, or were given up. Two quorums of a view have a member in common.
-[[nodiscard]] bool has_quorum(const LoggedView& view, Reports reports) {
-  const auto counts = [&](const std::string& member) {
-    const auto shown = std::ranges::find(reports, member, &LogReport::member);
-    return (shown != reports.end() && (shown->live || !is_empty(*shown))) ||
-           is_given_up(member, reports);
-  };
-  const auto here = static_cast<std::size_t>(std::ranges::count_if(view.members, counts));
-  const std::size_t all = view.members.size();
-  return 2 * here > all || (2 * here == all && here > 0 && counts(view.members.front()));
-}
-
-/// The views of a log that may have begun, and that a later one has to come from: from the last one
-/// with messages, which has begun, to `last`.
-[[nodiscard]] std::span<const LoggedView> last_views(const LogReport& report,
-                                                     const LoggedView& last) {
-  const auto end = std::ranges::find(report.views, last) + 1;
-  auto begin = end - 1;
-  while (begin != report.views.begin() && !has_messages(begin, report)) --begin;
-  return {begin, end};
-}
-
-/// A view that may only be followed by one with a quorum of it, which is not here; none: null.
-[[nodiscard]] const LoggedView* without_quorum(std::span<const LoggedView> views, Reports reports) {
-  const auto found = std::ranges::find_if(
-      views, [&](const LoggedView& view) { return view.quorum && !has_quorum(view, reports); });
-  return found == views.end() ? nullptr : &*found;
-}
-
-/// Whether nobody needs the logs that are not here: any later view had a quorum of the last one, so
-/// one of the members that are here would know of it.
-[[nodiscard]] bool suffices(const LogReport& source, std::span<const LoggedView> views,
-                            Reports reports) {
-  if (!std::ranges::all_of(views, &LoggedView::quorum)) return false;
-  for (const LogReport& report : reports)
-    for (const LoggedView& view : report.views)
-      if (!has(source, view)) return false;
-  return without_quorum(views, reports) == nullptr;
-}
-
-[[nodiscard]] std::string too_few_of(const LoggedView& view) {
-  std::string names;
-  for (const std::string& member : view.members)
-    names += (names.empty() ? "'" : ", '") + member + "'";
-  return "too few members of view " + std::to_string(view.number) + " (" + names +
-         ") are here with their logs: more than half of them are needed, or half with the first "
-         "(log_quorum): start more of them; or, if their logs are lost, say so " +
-         kHowToGiveUp;
-}
-
 }  // namespace
 
 LogChoice choose_log(Reports reports) {
@@ -188,13 +135,7 @@ LogChoice choose_log(Reports reports) {
   };
   const auto best = std::ranges::max_element(reports, {}, rank);
   LogChoice choice{.source = static_cast<std::size_t>(best - reports.begin()), .refusal = {}};
-  if (best->live) {
-    const auto& views = best->views;
-    const LoggedView* few =
-        views.empty() ? nullptr : without_quorum(last_views(*best, views.back()), reports);
-    if (few != nullptr) choice.refusal = too_few_of(*few);
-    return choice;
-  }
+  if (best->live) return choice;
   if (best->views.empty()) {
     const auto half = std::ranges::find_if(reports, &LogReport::half_copied);
     if (half != reports.end()) {
@@ -209,18 +150,10 @@ LogChoice choose_log(Reports reports) {
     return choice;
   }
   const LoggedView* last = last_view_in_all(*best, reports);
-  const bool none_counts = last == nullptr;
-  if (none_counts) last = &best->views.front();  // the very first one, in vain
-  const std::span<const LoggedView> views = last_views(*best, *last);
-  // Others could begin a view without them.
-  const bool by_quorum = std::ranges::any_of(views, &LoggedView::quorum);
-  if (!by_quorum) choice.heirs = heirs_of(*best, *last);
+  if (last == nullptr) last = &best->views.front();  // the very first one, in vain
+  choice.heirs = heirs_of(*best, *last);
   const std::string absent = missing(*last, reports);
-  if (const LoggedView* few = without_quorum(views, reports)) {
-    choice.refusal = too_few_of(*few);
-    return choice;
-  }
-  if (!absent.empty() && (none_counts || !suffices(*best, views, reports)))
+  if (!absent.empty())
     choice.refusal = "the last view in the logs that are here, " + std::to_string(last->number) +
                      ", also had " + absent +
                      ", whose log may have more: start that member, too; or, if its log is lost, "

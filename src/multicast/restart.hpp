@@ -26,7 +26,6 @@ struct LoggedView {
   LogPlace place;  // where it begins
   std::uint64_t number = 0;
   std::vector<std::string> members = {};  // of the subgroup
-  bool quorum = false;                    // the next one begins with a quorum of these only (MC-L9)
   friend bool operator==(const LoggedView&, const LoggedView&) = default;
 };
 
@@ -48,7 +47,6 @@ struct LogReport {
   std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
   std::vector<std::string> given_up = {};  // the operator says that their logs are lost
   Past past = {};                          // unless it is live
-  bool quorum = false;                     // it would have the view begin so (LoggedView::quorum)
   friend bool operator==(const LogReport&, const LogReport&) = default;
 };
 

@@ -73,14 +73,13 @@ class DurableGroup {
 
   DurableGroup(Disks& disks, std::uint64_t seed, std::string run = "a",
                sim::Profile profile = sim::profile("ib100"), std::vector<std::string> given_up = {},
-               multicast::LogTrim trim = {}, bool quorum = false)
+               multicast::LogTrim trim = {})
       : world(std::move(profile), static_cast<std::uint32_t>(disks.size()), seed),
         members(disks.size()),
         random_(seed),
         run_(std::move(run)),
         given_up_(std::move(given_up)),
-        trim_(trim),
-        quorum_(quorum) {
+        trim_(trim) {
     for (Rank rank = 0; rank < members.size(); ++rank) {
       members[rank].disk = disks[rank].get();
       start(rank);
@@ -130,7 +129,6 @@ class DurableGroup {
     MulticastOptions durable = options(member.disk);
     durable.log_given_up = given_up_;
     durable.log_trim = trim_;
-    durable.log_quorum = quorum_;
     member.cast = std::make_unique<Multicast>(*member.group, "orders", std::move(durable));
     if (trim_.every_bytes > 0 && trim_.keeps_state)
       member.cast->on_state(
@@ -185,7 +183,6 @@ class DurableGroup {
   std::string run_;
   std::vector<std::string> given_up_;
   multicast::LogTrim trim_;
-  bool quorum_;
 };
 
 /// What is in a log, after a crash.

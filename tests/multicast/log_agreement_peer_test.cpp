@@ -100,7 +100,6 @@ struct Liar {
     writer.u32(0);  // not half copied
     writer.u32(0);  // no views
     writer.u32(0);  // nobody is given up
-    writer.u32(0);  // no quorums
   }
 
   SubgroupView view;

@@ -79,58 +79,6 @@ TEST(Restart, DoesNotCountAViewThatNotAllOfItsMembersHave) {
   EXPECT_EQ(choice.source, 0);
 }
 
-LoggedView by_quorum(LoggedView view) {
-  view.quorum = true;
-  return view;
-}
-
-TEST(Restart, GoesOnWithAQuorumOfTheLastViewIfThatSaysSo) {
-  LoggedView last = view(3, {"a", "b", "c"}, 40);
-  EXPECT_TRUE(
-      contains(choose_log(std::vector{report("a", {last}, 70), report("b", {last}, 75)}).refusal,
-               "also had 'c'"));
-  last = by_quorum(last);
-  const std::vector two{report("a", {last}, 70), report("b", {last}, 75)};
-  EXPECT_EQ(choose_log(two).refusal, "");
-  EXPECT_EQ(choose_log(two).source, 1);
-  EXPECT_TRUE(contains(choose_log(std::vector{report("a", {last}, 70)}).refusal,
-                       "too few members of view 3 ('a', 'b', 'c') are here with their logs"));
-  EXPECT_EQ(
-      choose_log(std::vector{report("a", {last}, 70), report("b", {last}, 75), report("c", {}, 1)})
-          .refusal,
-      "")
-      << "the third has lost its disk";
-}
-
-TEST(Restart, OfHalfAViewNeedsTheFirst) {
-  const LoggedView last = by_quorum(view(3, {"a", "b"}, 40));
-  EXPECT_EQ(choose_log(std::vector{report("a", {last}, 70)}).refusal, "");
-  EXPECT_TRUE(
-      contains(choose_log(std::vector{report("b", {last}, 70)}).refusal, "too few members"));
-}
-
-/// It went on without the member that has another view.
-TEST(Restart, ByAQuorumDoesNotDecideADispute) {
-  const LoggedView third = by_quorum(view(3, {"a", "b", "c"}, 40));
-  const LoggedView fourth = by_quorum(view(4, {"a", "c"}, 60));
-  EXPECT_TRUE(
-      contains(choose_log(std::vector{report("a", {third, fourth}, 61), report("b", {third}, 70)})
-                   .refusal,
-               "too few members of view 4") ||
-      contains(choose_log(std::vector{report("a", {third, fourth}, 61), report("b", {third}, 70)})
-                   .refusal,
-               "also had 'c'"));
-}
-
-TEST(Restart, LetsALiveMemberGoOnOnlyWithAQuorum) {
-  const LoggedView last = by_quorum(view(3, {"a", "b", "c"}, 40));
-  std::vector reports{report("a", {last}, 70), report("d", {}, 1)};
-  reports[0].live = true;
-  EXPECT_TRUE(contains(choose_log(reports).refusal, "too few members of view 3"));
-  reports.push_back(report("c", {last}, 60));
-  EXPECT_EQ(choose_log(reports).refusal, "");
-}
-
 TEST(Restart, TakesAHalfCopiedLogForNone) {
   const LoggedView last = view(3, {"a", "b"}, 40);
   std::vector reports{report("a", {last}, 70), report("b", {}, 60)};
@@ -237,7 +185,7 @@ TEST(Restart, KnowsAViewThatHasMessages) {
 class History {
  public:
   explicit History(std::uint64_t seed)
-      : random_(seed), quorum_(seed % 2 == 0), members_(2 + draw(4)) {}
+      : random_(seed), members_(2 + draw(4)) {}
 
   void run() {
     for (std::uint32_t i = 0; i < members_.size(); ++i)
@@ -271,7 +219,6 @@ class History {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
-  std::uint64_t without_all = 0;  // starts by a quorum of the last view
   std::uint64_t halves = 0;       // crashes that left a log half copied
 
  private:
@@ -279,7 +226,6 @@ class History {
     std::uint64_t message;             // 0: a view
     std::vector<std::string> members;  // of that view
     std::uint64_t view;
-    bool quorum = false;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   struct Member {
@@ -343,7 +289,6 @@ class History {
     LogReport report{
         .member = member.name, .live = member.live, .end = {next, chain(member.log, next)}};
     report.half_copied = member.half;
-    report.quorum = quorum_;
     report.past = {.had_members = !seen_.empty(), .saw_all = member.saw_all};
     for (const std::size_t i : seen_)
       if (std::ranges::find(here, i) == here.end())
@@ -352,8 +297,7 @@ class History {
       if (member.log[i].message != 0) continue;
       report.views.push_back({.place = {i + 1, chain(member.log, i + 1)},
                               .number = member.log[i].view,
-                              .members = member.log[i].members,
-                              .quorum = member.log[i].quorum});
+                              .members = member.log[i].members});
     }
     return report;
   }
@@ -376,8 +320,7 @@ class History {
     if (!choice.refusal.empty()) return false;
     const std::vector<Entry> source = members_[here[choice.source]].log;
     view_ = here;
-    without_all += last_is_not_all_here(source, here) ? 1 : 0;
-    Entry view{.message = 0, .members = {}, .view = last_view(source) + 1, .quorum = quorum_};
+    Entry view{.message = 0, .members = {}, .view = last_view(source) + 1};
     for (const std::size_t i : here) view.members.push_back(members_[i].name);
     for (std::size_t k = 0; k < here.size(); ++k) {
       Member& member = members_[here[k]];
@@ -414,16 +357,6 @@ class History {
     expect_all_delivered(source);
     order_.assign(members_[here[0]].log.begin(), members_[here[0]].log.end());
     return true;
-  }
-
-  /// Of the last view with messages.
-  bool last_is_not_all_here(const std::vector<Entry>& log, const std::vector<std::size_t>& here) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i + 1 < log.size(); ++i)
-      if (log[i].message == 0 && log[i + 1].message != 0) names = log[i].members;
-    return std::ranges::any_of(names, [&](const std::string& name) {
-      return std::ranges::none_of(here, [&](std::size_t i) { return members_[i].name == name; });
-    });
   }
 
   /// Nothing is cut off that must have counted (MC-L7).
@@ -498,7 +431,6 @@ class History {
   }
 
   std::mt19937_64 random_;
-  bool quorum_;
   std::vector<Member> members_;
   std::vector<std::size_t> view_;
   std::set<std::size_t> seen_;  // members of the group's views
@@ -513,7 +445,6 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
-  std::uint64_t without_all = 0;
   std::uint64_t halves = 0;
   constexpr std::uint64_t kSeeds = test::rounds(3'000);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -526,7 +457,6 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
     cuts += history.cuts;
     lost += history.lost;
     vain += history.vain;
-    without_all += history.without_all;
     halves += history.halves;
   }
   EXPECT_GT(started, 2 * kSeeds);
@@ -534,7 +464,6 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
   EXPECT_GT(cuts, kSeeds / 10);
   EXPECT_GT(lost, kSeeds / 10);
   EXPECT_GT(vain, kSeeds / 2);
-  EXPECT_GT(without_all, kSeeds / 10);
   EXPECT_GT(halves, kSeeds / 100);
 }
 
