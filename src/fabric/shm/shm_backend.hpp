@@ -92,6 +92,9 @@ class ShmBackend final : public FabricBackend {
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0;
   };
+  /// Some cache lines more than there are regions, for no power of two: the targets of one region
+  /// at all peers, which a batch reads in turn, would share a set of the cache.
+  static constexpr std::size_t kTargetsOfAPeer = kMaxRegions + 12;
   /// How to reach a member between operations; no base: it has failed.
   struct Attention {
     BaseMapping* base = nullptr;
@@ -138,7 +141,7 @@ class ShmBackend final : public FabricBackend {
   [[nodiscard]] OwnMapping make_segment(const MappingInfo& info);
   void take_announcement(Rank from, Received& received);
   [[nodiscard]] Target& target(Rank peer, RegionId id) noexcept {
-    return targets_[peer * kMaxRegions + id.index];
+    return targets_[peer * kTargetsOfAPeer + id.index];
   }
 
   // control.cpp
