@@ -153,6 +153,8 @@ class ShmBackend final : public FabricBackend {
   void flush(Rank to);
   void hear_last_word(Rank from);
   void accept_arrivals();
+  void stop_listening();
+  void listen_again();
   void answer_arrivals();
   [[nodiscard]] bool answer(Arrival& arrival);
   void take_newcomer(Arrival& arrival, Received& received);
@@ -187,6 +189,7 @@ class ShmBackend final : public FabricBackend {
   OwnMapping base_;
   std::vector<Contact> contacts_;  // by rank
   std::vector<Arrival> arrivals_;
+  std::uint64_t listen_again_ns_ = UINT64_MAX;               // there were no descriptors
   std::vector<std::shared_ptr<const OwnMapping>> segments_;  // by region
   std::size_t outgoing_ = 0;                                 // packets that wait, to all
   LateRelease late_;
