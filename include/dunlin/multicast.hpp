@@ -105,6 +105,7 @@ class Multicast {
   /// Called with each message that is in the log when this member begins: those that it had, and
   /// those that it was sent of others' logs. From the group's poll(), before anything is delivered;
   /// set it before the first one. A member that takes a state (on_state) is given that instead.
+  /// What it throws comes out of that poll(); the next one goes on with the next message.
   void on_replay(multicast::ReplayUpcall upcall);
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;

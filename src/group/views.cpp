@@ -168,6 +168,12 @@ void Group::State::step() {
   wedge();
   switch (state()) {
     case group::ViewState::decided: {
+      if (!has_all(counts))
+        return stop(
+            "view " + std::to_string(view.number) +
+                " ended with more messages than this member has, so a member's row says what "
+                "cannot be; start it anew",
+            true);
       const std::exception_ptr thrown = finish();
       go_on();
       return rethrow(thrown);

@@ -96,12 +96,15 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
   if (!reassembly.add(
           {.message = bytes.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
     return;
+  const struct LetGo {  // also of a message for which the upcall throws
+    Reassembly& held;
+    ~LetGo() { held.let_go(); }
+  } afterwards{reassembly};
   if (but_for_ > 0) {
     --but_for_;
   } else {
     upcall({.view = view_, .sender = members_[sender], .message = reassembly.message()});
   }
-  reassembly.let_go();
 }
 
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
