@@ -117,7 +117,7 @@ std::vector<std::uint64_t> Group::State::received() {
   each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
     const std::span<const std::uint64_t> theirs = participant.received();
     DUNLIN_ASSERT_ALWAYS(theirs.size() <= place.subgroup.senders.size(),
-                         "a SubgroupPart counts the senders of its subgroup, and no others");
+                         "a SubgroupParticipant counts the senders of its subgroup, and no others");
     std::copy(theirs.begin(), theirs.end(),
               counts.begin() + static_cast<std::ptrdiff_t>(place.first_count));
   });
