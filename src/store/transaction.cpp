@@ -204,7 +204,7 @@ bool State::step(TransactionWork& work) noexcept {
     case TransactionStage::plan:
       return plan(work);
     case TransactionStage::room:
-      return room(work);
+      return find_room(work);
     case TransactionStage::prepare:
     case TransactionStage::apply:
       return post_shares(work);

@@ -49,17 +49,21 @@ bool State::plan(TransactionWork& work) noexcept {
 }
 
 /// A block of the home's memory: whether it is there. It never will be if the status is set.
-bool State::find_block(Rank home, remote::SlabPool& pool, std::size_t bytes, std::size_t& asked_for,
+bool State::find_block(Rank home, bool is_large, std::uint32_t size_class, std::size_t& asked_for,
                        remote::SlabBlock& block, Status& why) noexcept {
-  const bool is_full = asked_for == bytes && pool.full(home, bytes);
-  const auto found = is_full ? pool.allocate_held(home, bytes) : pool.allocate(home, bytes);
-  asked_for = bytes;
+  remote::SlabPool& pool = is_large ? *large : *small;
+  const bool is_full = asked_for == size_class && pool.full_class(home, size_class);
+  const auto found = is_full && room == nullptr
+                         ? pool.allocate_held(home, pool.bytes_of(size_class))
+                         : pool.allocate_class(home, size_class);
+  asked_for = size_class;
   if (found) block = *found;
-  if (!found && is_full) why = Status::no_room;
+  if (!found && is_full)
+    why = room == nullptr ? Status::no_room : ask_for_room(home, is_large, size_class);
   return found.has_value();
 }
 
-bool State::room(TransactionWork& work) noexcept {
+bool State::find_room(TransactionWork& work) noexcept {
   Status why = Status::ok;
   bool has_all = true;
   for (TransactionWrite* const write : work.order) {
@@ -67,13 +71,15 @@ bool State::room(TransactionWork& work) noexcept {
     if (!write->puts() || write->has_block) continue;
     const std::size_t bytes = entry_bytes(write->key_bytes, write->value_bytes);
     write->is_large = bytes > kSmallBlocks.back();
-    write->has_block = find_block(write->home, write->is_large ? *large : *small, bytes,
-                                  write->asked_for, write->block, why);
+    const std::uint32_t size_class =
+        (write->is_large ? *large : *small).class_of(bytes).value_or(0);
+    write->has_block =
+        find_block(write->home, write->is_large, size_class, write->asked_for, write->block, why);
     has_all = has_all && write->has_block;
   }
   for (TransactionBucket& bucket : work.buckets) {
     if (bucket.has_block) continue;
-    bucket.has_block = find_block(work.chains[bucket.chain].home, *small, kIndirectBytes,
+    bucket.has_block = find_block(work.chains[bucket.chain].home, false, kIndirectClass,
                                   bucket.asked_for, bucket.block, why);
     has_all = has_all && bucket.has_block;
   }

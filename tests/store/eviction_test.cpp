@@ -1,0 +1,188 @@
+#include <cstdint>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/store.hpp>
+
+#include "store/mortals.hpp"
+#include "store/stores.hpp"
+
+/// Stores as caches: a put into a full store makes room (STO-V1 to STO-V5).
+namespace dunlin {
+namespace {
+
+using remote::Status;
+
+StoreOptions cache(std::size_t limit_bytes) {
+  StoreOptions options = test::small_store();
+  options.memory_bytes = 2 << 20;
+  options.expected_keys = 2'000;
+  options.eviction = Eviction::lru;
+  options.limit_bytes = limit_bytes;
+  return options;
+}
+
+constexpr std::size_t kLimit = 512 << 10;
+
+struct EvictionOnStores : test::OnStores {
+  /// Puts so many keys, a batch at a time, and checks that each put ends well.
+  void fill(Rank by, std::uint64_t first, std::uint64_t keys, std::size_t value_bytes) {
+    const std::string value(value_bytes, 'v');
+    for (std::uint64_t key = first; key < first + keys; key += kBatch) {
+      StoreBatch batch(at(by));
+      for (std::uint64_t i = key; i < std::min(key + kBatch, first + keys); ++i)
+        batch.put(i, bytes(value));
+      ASSERT_TRUE(cluster->until([&] { return batch.finished(); })) << "STO-V4: a put hangs";
+      for (std::uint64_t i = 0; i < batch.size(); ++i)
+        ASSERT_EQ(remote::describe(batch[i].status()), "done");
+      for (Rank rank = 0; rank < cluster->size(); ++rank) {
+        const StoreStatistics now = at(rank).statistics();
+        ASSERT_LE(now.memory_bytes, kLimit) << "STO-V3";
+        ASSERT_LE(now.memory_used, now.memory_bytes) << "STO-V3";
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t evictions() {
+    std::uint64_t all = 0;
+    for (Rank rank = 0; rank < cluster->size(); ++rank) all += at(rank).statistics().evictions;
+    return all;
+  }
+  static constexpr std::uint64_t kBatch = 16;
+};
+
+TEST_P(EvictionOnStores, APutIntoAFullStoreMakesRoomAndStaysWithinTheLimit) {
+  start(2, cache(kLimit));
+  fill(0, 0, 6'000, 200);
+  fill(1, 6'000, 3'000, 200);
+  EXPECT_GT(evictions(), 3'000U);
+  EXPECT_EQ(get(1, std::uint64_t{8'999}), std::string(200, 'v')) << "the newest key is there";
+  EXPECT_EQ(get(0, std::uint64_t{0}), "-") << "the oldest key is not";
+}
+
+TEST_P(EvictionOnStores, MemoryFollowsValuesThatChangeTheirSize) {
+  start(2, cache(kLimit));
+  fill(0, 0, 5'000, 100);
+  fill(1, 5'000, 300, 4'000);
+  fill(0, 5'300, 3'000, 100);
+  fill(1, 8'300, 40, 30'000);
+  std::size_t found = 0;
+  for (std::uint64_t key = 8'324; key < 8'340; ++key) found += get(0, key).size() == 30'000 ? 1 : 0;
+  EXPECT_GT(found, 0U) << "of the newest 16 keys, for 12 of which each home has room";
+}
+
+TEST_P(EvictionOnStores, WhatIsUsedStaysAndWhatIsNotGoes) {
+  // The size of the others; and one of its own, whose only slab may move where requests are slow.
+  for (const std::size_t value_bytes : {std::size_t{200}, std::size_t{300}}) {
+    if (value_bytes != 200 && GetParam().name == "SimNarrow") break;
+    start(2, cache(kLimit));
+    const std::string used(value_bytes, 'u');
+    std::uint64_t kept = 0;
+    for (std::uint64_t key = 0; key < 20; ++key) put(0, key, used);
+    for (std::uint64_t round = 0; round < 40; ++round) {
+      fill(0, 1'000 + round * 200, 200, 200);
+      for (std::uint64_t key = 0; key < 20; ++key) get(1, key);
+    }
+    for (std::uint64_t key = 0; key < 20; ++key) kept += get(1, key) == used ? 1 : 0;
+    EXPECT_GE(kept, 18U) << "of 20 keys of " << value_bytes << " bytes, used all the time";
+    EXPECT_GT(evictions(), 2'000U);
+    cluster = nullptr;
+  }
+}
+
+TEST_P(EvictionOnStores, AnUpdateAndATransactionMakeRoom) {
+  start(2, cache(kLimit));
+  fill(0, 0, 5'000, 200);
+  const std::string large(3'000, 'u');
+  for (std::uint64_t key = 10'000; key < 10'100; ++key) {
+    auto update = at(1).update(
+        key, [&](std::optional<std::span<const std::byte>>) { return StoreUpdate::put(large); });
+    ended(update);
+  }
+  EXPECT_EQ(get(0, std::uint64_t{10'099}), large) << "the newest key";
+  for (std::uint64_t key = 20'000; key < 20'100; ++key) {
+    StoreTransaction both(at(1));
+    Status status = Status::conflict;
+    for (int tries = 0; tries < 100'000 && status == Status::conflict; ++tries) {
+      both.clear();
+      both.put(key, bytes(large));
+      both.put(key + 1'000, bytes(large));
+      status = cluster->end_of(both.commit());
+    }
+    ASSERT_EQ(remote::describe(status), "done");
+  }
+  EXPECT_EQ(get(0, std::uint64_t{21'099}), large);
+}
+
+TEST_P(EvictionOnStores, TheLimitCanBeLoweredAndRaised) {
+  start(2, cache(kLimit));
+  fill(0, 0, 4'000, 200);
+  for (Rank rank = 0; rank < 2; ++rank) at(rank).limit_memory(128 << 10);
+  int looks = 0;  // statistics() costs more than a step of the simulator
+  EXPECT_TRUE(cluster->until([&] {
+    return ++looks % 64 == 0 && at(0).statistics().memory_bytes <= 128 << 10 &&
+           at(1).statistics().memory_bytes <= 128 << 10;
+  })) << "STO-V3: the limit is not reached";
+  fill(1, 10'000, 1'000, 200);
+  EXPECT_LE(at(0).statistics().memory_bytes, 128U << 10);
+  for (Rank rank = 0; rank < 2; ++rank) at(rank).limit_memory(kLimit);
+  fill(1, 20'000, 4'000, 200);
+  EXPECT_GT(at(0).statistics().memory_used, 256U << 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(OnAll, EvictionOnStores, testing::ValuesIn(test::store_backends()),
+                         test::name_of_backend);
+
+TEST(Eviction, AHomeThatMakesNoRoomIsWaitedForNoLongerThanASecond) {
+  test::SimStores stores(sim::profile("ib100"), 2, [] {
+    StoreOptions options = cache(kLimit);
+    options.homes = 1;
+    return options;
+  }());
+  const std::string value(200, 'v');
+  std::uint64_t key = 0;
+  Status status = Status::ok;
+  stores.world.detach_all(0);  // it does not poll any more
+  for (; key < 10'000 && status == Status::ok; ++key) {
+    auto put = stores[1].put(key, value);
+    status = stores.end_of(put);
+  }
+  EXPECT_EQ(remote::describe(status), remote::describe(Status::no_room)) << "STO-V4";
+  auto get = stores[1].get(std::uint64_t{0});
+  EXPECT_EQ(remote::describe(stores.end_of(get)), "done");
+  EXPECT_TRUE(get.found()) << "no lock is left behind, and nothing was evicted";
+}
+
+TEST(Eviction, TheSlabsOfADeadMemberComeBack) {
+  test::Mortals mortals(3, 1, sim::profile("ib100"), cache(kLimit));
+  const std::string value(200, 'v');
+  for (std::uint64_t key = 0; key < 2'500; ++key) mortals.put(2, std::to_string(key), value);
+  mortals.world.crash(2);
+  EXPECT_TRUE(mortals.world.run_until([&] { return !mortals.nodes[0].members->contains(2); },
+                                      10'000'000'000));
+  const std::string larger(3'000, 'w');
+  for (std::uint64_t key = 0; key < 500; ++key)
+    mortals.put(1, "after" + std::to_string(key), larger);
+  EXPECT_EQ(mortals.get(0, "after499"), larger);
+  EXPECT_LE(mortals.at(0).statistics().memory_bytes, kLimit);
+  EXPECT_GE(mortals.at(0).statistics().memory_used, kLimit / 2)
+      << "STO-V5: the dead member's slabs are lost";
+}
+
+TEST(Eviction, StoresThatDoNotAgreeOnItRefuseEachOther) {
+  sim::World world(sim::profile("ib100"), 2, 1);
+  Store evicts(world.fabric(0), cache(kLimit));
+  Store does_not(world.fabric(1), test::small_store());
+  world.attach(0, [&] { return evicts.poll(); });
+  world.attach(1, [&] { return does_not.poll(); });
+  std::uint64_t of_the_other = 0;
+  while (evicts.home_of(of_the_other) != 1) ++of_the_other;
+  auto get = evicts.get(of_the_other);
+  EXPECT_TRUE(world.run_until([&] { return get.finished(); }, 1'000'000'000));
+  EXPECT_EQ(get.status(), Status::refused);
+  world.detach_all(0);
+  world.detach_all(1);
+}
+
+}  // namespace
+}  // namespace dunlin
