@@ -39,6 +39,8 @@ bool State::locked(StoreOperation& op) noexcept {
     work.stage = Stage::bucket;
     return true;
   }
+  // STO-V4: its holder may wait for a place in the queue that evictions fill.
+  if (work.kind == Kind::evict) return end(op, Status::ok);
   ++seen.lock_waits;
   work.stage = Stage::lock;
   begin_rest(work.rest);
