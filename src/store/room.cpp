@@ -48,7 +48,6 @@ void State::take_message(Rank from, std::span<const std::byte> bytes) {
       Room::OfHome& home = room->of_homes[from];
       const std::size_t which = message.is_large != 0 ? 1 : 0;
       home.asked_at_ns[which][message.size_class] = 0;
-      home.starved_since_ns[which] = 0;
       for (const std::uint32_t slab : slabs) pool.hint(from, message.size_class, slab);
       return look_again_soon();
     }
@@ -61,22 +60,20 @@ void State::take_message(Rank from, std::span<const std::byte> bytes) {
   }
 }
 
-/// Whether it may still come; asked once until the home answers.
-Status State::ask_for_room(Rank rank, bool is_large, std::uint32_t size_class) {
-  Room::OfHome& home = room->of_homes[rank];
-  const std::size_t which = is_large ? 1 : 0;
-  const std::uint64_t now = fabric.now_ns();
-  std::uint64_t& since = home.starved_since_ns[which];
-  std::uint64_t& asked_at = home.asked_at_ns[which][size_class];
-  if (since == 0) since = now;
+/// Once for all calls, until the home answers.
+Status State::ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
+                           std::uint64_t& since_ns) noexcept {
+  const std::uint64_t now = std::max<std::uint64_t>(fabric.now_ns(), 1);
+  std::uint64_t& asked_at = room->of_homes[rank].asked_at_ns[is_large ? 1 : 0][size_class];
+  if (since_ns == 0) since_ns = now;
   if (asked_at == 0 || now - asked_at > kAskAgainNs) {
-    asked_at = std::max<std::uint64_t>(now, 1);
+    asked_at = now;
     ++seen.waits_for_room;
     room->channel.send(
         rank,
         RoomMessage{.request = RoomRequest::ask, .is_large = is_large, .size_class = size_class});
   }
-  return now - since > kRoomPatienceNs ? Status::no_room : Status::conflict;
+  return now - since_ns > kRoomPatienceNs ? Status::no_room : Status::ok;
 }
 
 /// STO-V4. The lock is given back first; the blocks that there were stay.
@@ -87,7 +84,6 @@ bool State::without_room(StoreOperation& op, bool is_large, std::uint32_t size_c
   work.room_is_large = is_large;
   work.room_class = size_class;
   work.waits_for_room = true;
-  if (work.room_since_ns == 0) work.room_since_ns = fabric.now_ns();
   op.changed_ = false;
   build_unlock(work, false);
   return commit(op);
@@ -101,8 +97,9 @@ bool State::await_room(StoreOperation& op) noexcept {
   const auto block = pool.allocate_class(work.home, work.room_class);
   if (!block) {
     if (pool.full_class(work.home, work.room_class)) {
-      ask_for_room(work.home, work.room_is_large, work.room_class);
-      if (fabric.now_ns() - work.room_since_ns > kRoomPatienceNs) return end(op, Status::no_room);
+      const Status why =
+          ask_for_room(work.home, work.room_is_large, work.room_class, work.room_since_ns);
+      if (why != Status::ok) return end(op, why);
     }
     begin_rest(work.rest);
     return false;

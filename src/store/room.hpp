@@ -46,8 +46,7 @@ struct Room {
         of_homes(homes) {}
 
   struct OfHome {
-    std::array<std::uint64_t, 2> hands{};             // when its clock was read last
-    std::array<std::uint64_t, 2> starved_since_ns{};  // 0: it has answered since
+    std::array<std::uint64_t, 2> hands{};  // when its clock was read last
     std::array<std::array<std::uint64_t, kMostClasses>, 2> asked_at_ns{};  // 0: not
   };
   remote::ControlChannel channel;

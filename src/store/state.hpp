@@ -83,8 +83,9 @@ struct State final : remote::Part {
   // --- eviction: room.cpp ------------------------------------------------------------------------
   void open_room();
   void take_message(Rank from, std::span<const std::byte> bytes);
-  /// `conflict`: it may still come; `no_room`: this process has waited for too long.
-  remote::Status ask_for_room(Rank rank, bool is_large, std::uint32_t size_class);
+  /// `ok`: it may still come; `no_room`: the call has waited for too long since it asked first.
+  [[nodiscard]] remote::Status ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
+                                            std::uint64_t& since_ns) noexcept;
   [[nodiscard]] bool without_room(StoreOperation& op, bool is_large, std::uint32_t size_class,
                                   remote::Status status) noexcept;
   [[nodiscard]] bool await_room(StoreOperation& op) noexcept;
@@ -109,10 +110,13 @@ struct State final : remote::Part {
   [[nodiscard]] bool validate(TransactionWork& work) noexcept;
   [[nodiscard]] bool validated(TransactionWork& work) noexcept;
   [[nodiscard]] static bool plan(TransactionWork& work) noexcept;
+  [[nodiscard]] std::optional<remote::SlabBlock> find_block(Rank home, bool is_large,
+                                                            std::uint32_t size_class,
+                                                            std::size_t& asked_for,
+                                                            bool& is_full) noexcept;
   [[nodiscard]] bool find_room(TransactionWork& work) noexcept;
-  [[nodiscard]] bool find_block(Rank home, bool is_large, std::uint32_t size_class,
-                                std::size_t& asked_for, remote::SlabBlock& block,
-                                remote::Status& why) noexcept;
+  [[nodiscard]] bool find_headers(TransactionWork& work) noexcept;
+  [[nodiscard]] bool begin_anew(TransactionWork& work) noexcept;
   void build(TransactionWork& work) noexcept;
   static TransactionShare& share_of(TransactionWork& work, Rank home);
   void build_entry(TransactionWork& work, TransactionWrite& write, TransactionShare& share);
@@ -128,6 +132,8 @@ struct State final : remote::Part {
   [[nodiscard]] bool applied(TransactionWork& work) noexcept;
   bool fail(TransactionWork& work, remote::Status status) noexcept;
   void undo(TransactionWork& work) noexcept;
+  void give_locks_back(TransactionWork& work) noexcept;
+  void give_headers_back(TransactionWork& work) noexcept;
   bool rolled_back(TransactionWork& work) noexcept;
   void release_record(TransactionWork& work) noexcept;
   void drop(TransactionWork& work) noexcept;
