@@ -1,7 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <iostream>
+#include <list>
 #include <memory>
+#include <random>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -153,6 +158,66 @@ TEST_P(EvictionOnStores, TheLimitCanBeLoweredAndRaised) {
   for (Rank rank = 0; rank < 2; ++rank) at(rank).limit_memory(kLimit);
   fill(1, 20'000, 4'000, 200);
   EXPECT_GT(at(0).statistics().memory_used, 256U << 10);
+}
+
+/// Exact LRU of so many keys: whether a get hits, after which the key is the newest.
+class ExactLru {
+ public:
+  explicit ExactLru(std::size_t keys) : most_(keys) {}
+  bool get(std::uint64_t key) {
+    const auto known = places_.find(key);
+    const bool hits = known != places_.end();
+    if (hits) {
+      order_.splice(order_.begin(), order_, known->second);
+      return true;
+    }
+    order_.push_front(key);
+    places_[key] = order_.begin();
+    if (order_.size() > most_) {
+      places_.erase(order_.back());
+      order_.pop_back();
+    }
+    return false;
+  }
+
+ private:
+  std::size_t most_;
+  std::list<std::uint64_t> order_;  // the newest first
+  std::unordered_map<std::uint64_t, std::list<std::uint64_t>::iterator> places_;
+};
+
+/// A cache aside: a get that misses is followed by a put. The same gets go to an exact LRU that
+/// holds as many keys as the store does at its end.
+TEST_P(EvictionOnStores, ZipfGetsHitAlmostAsOftenAsWithExactLru) {
+  start(2, cache(kLimit));
+  constexpr std::uint32_t kKeys = 8'000;
+  constexpr std::uint64_t kGets = 24'000;
+  std::vector<double> weights;
+  for (std::uint32_t rank = 1; rank <= kKeys; ++rank) weights.push_back(std::pow(rank, -0.99));
+  std::discrete_distribution<std::uint64_t> zipf(weights.begin(), weights.end());
+  std::mt19937_64 random(1);
+  const std::string value(200, 'v');
+  std::vector<std::uint64_t> keys;
+  std::uint64_t hits = 0, of_lru = 0, counted = 0;
+  for (std::uint64_t i = 0; i < kGets; ++i) {
+    const Rank by = i % 2 == 0 ? 0 : 1;
+    const std::uint64_t key = keys.emplace_back(zipf(random));
+    const bool hit = get(by, key) != "-";
+    if (!hit) put(by, key, value);
+    if (i >= kGets / 3) hits += hit ? 1 : 0;
+  }
+  const std::uint64_t held = count(0);
+  ASSERT_LT(held, kKeys / 2) << "the store does not evict";
+  ExactLru lru(held);
+  for (std::uint64_t i = 0; i < kGets; ++i) {
+    const bool hit = lru.get(keys[i]);
+    if (i < kGets / 3) continue;
+    ++counted;
+    of_lru += hit ? 1 : 0;
+  }
+  std::cout << "hit ratio " << double(hits) / double(counted) << ", exact LRU of " << held
+            << " keys: " << double(of_lru) / double(counted) << "\n";
+  EXPECT_GE(hits * 100, of_lru * 95);
 }
 
 INSTANTIATE_TEST_SUITE_P(OnAll, EvictionOnStores, testing::ValuesIn(test::store_backends()),
