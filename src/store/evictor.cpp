@@ -123,6 +123,7 @@ std::size_t Evictor::serve() {
   const std::size_t bytes = now.held * pool_.slab_bytes();
   if (now.free_bytes < bytes / kRefillPart / 2 || now.hints.empty()) {
     if (!is_refilling_) refilled_bytes_ = 0;
+    refill_bytes_ = bytes / kRefillPart;
     is_refilling_ = now.free_bytes < bytes / kMostFreePart || !now.may_move;
   }
   if (!now.hints.empty()) {
@@ -253,8 +254,7 @@ std::size_t Evictor::move_hand() {
     if (!pool_.take_mark(slab_, block_) && evict(slab_, holder.size_class, block_)) ++done;
     ++block_;
   }
-  const std::size_t all = pool_.slabs() * pool_.slab_bytes();
-  if (refilled_bytes_ >= all / kRefillPart || fruitless_slabs_ > 3 * std::size_t{pool_.slabs()})
+  if (refilled_bytes_ >= refill_bytes_ || fruitless_slabs_ > 3 * std::size_t{pool_.slabs()})
     is_refilling_ = false;
   return done;
 }

@@ -90,6 +90,7 @@ class Evictor {
   // the hand
   bool is_refilling_ = false;
   std::size_t refilled_bytes_ = 0;
+  std::size_t refill_bytes_ = 0;
   std::size_t fruitless_slabs_ = 0;  // since something was evicted
   std::uint64_t sweep_ = 0;
   std::uint32_t slab_ = 0;
