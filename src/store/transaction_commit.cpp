@@ -102,13 +102,14 @@ bool State::find_headers(TransactionWork& work) noexcept {
     if (bucket.has_block) continue;
     const Rank home = work.chains[bucket.chain].home;
     if (fault(home) != Status::ok) return fail(work, fault(home));
-    const auto known =
-        std::find_if(work.headers.begin(), work.headers.end(),
-                     [&](const auto& one) { return one.has_block && one.home == home; });
+    const auto known = std::find_if(work.headers.begin(), work.headers.end(), [&](const auto& one) {
+      return one.has_block && one.home == home;
+    });
     bool is_full = false;
     const bool is_known = known != work.headers.end();
-    const auto block = is_known ? std::optional(known->block)
-                                : find_block(home, false, kIndirectClass, bucket.asked_for, is_full);
+    const auto block = is_known
+                           ? std::optional(known->block)
+                           : find_block(home, false, kIndirectClass, bucket.asked_for, is_full);
     if (is_known) work.headers.erase(known);
     bucket.has_block = block.has_value();
     if (block) bucket.block = *block;

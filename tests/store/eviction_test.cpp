@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <iostream>
@@ -15,6 +16,7 @@
 
 #include "store/mortals.hpp"
 #include "store/stores.hpp"
+#include "support/rounds.hpp"
 
 /// Stores as caches: a put into a full store makes room (STO-V1 to STO-V5).
 namespace dunlin {
@@ -257,6 +259,117 @@ TEST(Eviction, TheSlabsOfADeadMemberComeBack) {
   EXPECT_LE(mortals.at(0).statistics().memory_bytes, kLimit);
   EXPECT_GE(mortals.at(0).statistics().memory_used, kLimit / 2)
       << "STO-V5: the dead member's slabs are lost";
+}
+
+/// A member whose transactions put pairs of keys, and read them, again and again.
+class PairWriter {
+ public:
+  struct Seen {
+    std::uint64_t puts = 0, reads = 0, whole = 0, halves = 0, conflicts = 0, lost = 0;
+  };
+  PairWriter(Store& store, std::uint64_t seed, Seen& seen)
+      : transaction_(store), random_(seed), seen_(seen) {}
+  std::size_t step() {
+    if (!transaction_.finished()) return 0;
+    if (under_way_) end();
+    transaction_.clear();
+    under_way_ = !stopping;
+    if (stopping) return 0;
+    const std::uint64_t pair = random_() % kPairs;
+    reads_ = random_() % 3 == 0;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::uint64_t key = 2 * pair + i;
+      if (reads_) {
+        gets_.at(i) = &transaction_.get(key);
+      } else {
+        transaction_.put(key, std::to_string(serial_) + std::string(500 + random_() % 2'000, ' '));
+      }
+    }
+    serial_ += kWriters;
+    transaction_.commit();
+    return 1;
+  }
+  [[nodiscard]] bool idle() const { return !under_way_; }
+  void name(std::uint64_t number) { serial_ = number; }
+  void give_up() { transaction_.abandon(); }
+
+  static constexpr std::uint64_t kWriters = 4;
+  bool stopping = false;
+
+ private:
+  void end() {
+    under_way_ = false;
+    switch (transaction_.status()) {
+      case Status::conflict:
+        EXPECT_TRUE(reads_) << "STO-V4: with what could it conflict?";
+        ++seen_.conflicts;
+        return;
+      case Status::lost:
+        ++seen_.lost;
+        return;
+      case Status::ok:
+        break;
+      default:
+        ADD_FAILURE() << "STO-V4: " << remote::describe(transaction_.status());
+        return;
+    }
+    ++(reads_ ? seen_.reads : seen_.puts);
+    if (!reads_) return;
+    if (gets_[0]->found() != gets_[1]->found()) ++seen_.halves;
+    if (!gets_[0]->found() || !gets_[1]->found()) return;
+    ++seen_.whole;
+    EXPECT_EQ(std::stoull(std::string(gets_[0]->text())),
+              std::stoull(std::string(gets_[1]->text())))
+        << "STO-7, STO-V1: a pair is of two transactions";
+  }
+
+  static constexpr std::uint64_t kPairs = 300;
+  StoreTransaction transaction_;
+  std::mt19937_64 random_;
+  Seen& seen_;
+  std::array<StoreOperation*, 2> gets_{};
+  std::uint64_t serial_ = 0;
+  bool under_way_ = false;
+  bool reads_ = false;
+};
+
+TEST(Eviction, TakesNoPartOfATransactionBackWhileAMemberDies) {
+  PairWriter::Seen seen;
+  for (std::uint64_t seed = 1; seed <= test::rounds(20); ++seed) {
+    StoreOptions options = cache(kLimit);
+    options.expected_keys = 100 + seed * 20;
+    test::Mortals mortals(PairWriter::kWriters, 2, sim::profile("ib100"), options);
+    std::vector<std::unique_ptr<PairWriter>> writers;
+    for (Rank rank = 0; rank < PairWriter::kWriters; ++rank) {
+      PairWriter& writer = *writers.emplace_back(
+          std::make_unique<PairWriter>(mortals.at(rank), seed * 31 + rank, seen));
+      writer.name(rank);
+      mortals.world.detach_all(rank);
+      mortals.world.attach(rank, [&writer, &progress = *mortals.nodes[rank].progress] {
+        return progress.poll() + writer.step();
+      });
+    }
+    mortals.world.run_for(5'000'000 + seed * 1'234);
+    mortals.world.crash(3);
+    mortals.world.run_for(5'000'000);
+    for (const auto& writer : writers) writer->stopping = true;
+    EXPECT_TRUE(mortals.world.run_until(
+        [&] {
+          return std::all_of(writers.begin(), writers.end() - 1,
+                             [](const auto& writer) { return writer->idle(); });
+        },
+        5'000'000'000))
+        << "STO-V4: a transaction hangs, seed " << seed;
+    for (Rank rank = 0; rank < PairWriter::kWriters; ++rank) mortals.world.detach_all(rank);
+    for (const auto& writer : writers) writer->give_up();
+    writers.clear();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+  std::cout << seen.puts << " pairs put, " << seen.reads << " read: " << seen.whole << " whole, "
+            << seen.halves << " of which one key was evicted; " << seen.conflicts << " conflicts, "
+            << seen.lost << " lost\n";
+  for (const std::uint64_t count : {seen.puts, seen.whole, seen.halves, seen.conflicts})
+    EXPECT_GT(count, 0U) << "a test of nothing";
 }
 
 TEST(Eviction, StoresThatDoNotAgreeOnItRefuseEachOther) {

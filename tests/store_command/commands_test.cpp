@@ -269,11 +269,14 @@ TEST_F(RedisCommands, LimitTheMemoryOfTheMember) {
   EXPECT_EQ(ask("config set maxmemory 2k"), "+OK\r\n");
   EXPECT_EQ(values.limit.bytes, 2'000U);
   for (const char* const wrong : {"-1", "mb", "1.5gb", "1tb", "99999999999999gb", ""})
-    EXPECT_EQ(client.ask({"config", "set", "maxmemory", wrong}),
-              "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be "
-              "a memory value\r\n");
-  EXPECT_TRUE(contains(ask("config set maxmemory 1mb maxmemory-policy noeviction"), "at all members"));
-  EXPECT_TRUE(contains(ask("config set maxmemory-policy allkeys-lfu"), "has no policy 'allkeys-lfu'"));
+    EXPECT_EQ(
+        client.ask({"config", "set", "maxmemory", wrong}),
+        "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be "
+        "a memory value\r\n");
+  EXPECT_TRUE(
+      contains(ask("config set maxmemory 1mb maxmemory-policy noeviction"), "at all members"));
+  EXPECT_TRUE(
+      contains(ask("config set maxmemory-policy allkeys-lfu"), "has no policy 'allkeys-lfu'"));
   EXPECT_TRUE(contains(ask("config set maxmemory-policy nonsense"), "must be one of"));
   EXPECT_TRUE(contains(ask("config set appendonly yes"), "related to argument 'appendonly'"));
   EXPECT_EQ(ask("config set maxmemory"),
