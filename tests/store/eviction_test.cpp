@@ -282,7 +282,8 @@ class PairWriter {
       if (reads_) {
         gets_.at(i) = &transaction_.get(key);
       } else {
-        transaction_.put(key, std::to_string(serial_) + std::string(500 + random_() % 2'000, ' '));
+        transaction_.put(
+            key, std::to_string(serial_) + std::string(random_() % 2 == 0 ? 2'000 : 500, ' '));
       }
     }
     serial_ += kWriters;
@@ -323,7 +324,7 @@ class PairWriter {
         << "STO-7, STO-V1: a pair is of two transactions";
   }
 
-  static constexpr std::uint64_t kPairs = 300;
+  static constexpr std::uint64_t kPairs = 800;
   StoreTransaction transaction_;
   std::mt19937_64 random_;
   Seen& seen_;
@@ -336,8 +337,8 @@ class PairWriter {
 TEST(Eviction, TakesNoPartOfATransactionBackWhileAMemberDies) {
   PairWriter::Seen seen;
   for (std::uint64_t seed = 1; seed <= test::rounds(20); ++seed) {
-    StoreOptions options = cache(kLimit);
-    options.expected_keys = 100 + seed * 20;
+    StoreOptions options = cache(2 * kLimit);
+    options.expected_keys = 200 + seed * 50;
     test::Mortals mortals(PairWriter::kWriters, 2, sim::profile("ib100"), options);
     std::vector<std::unique_ptr<PairWriter>> writers;
     for (Rank rank = 0; rank < PairWriter::kWriters; ++rank) {
@@ -349,7 +350,7 @@ TEST(Eviction, TakesNoPartOfATransactionBackWhileAMemberDies) {
         return progress.poll() + writer.step();
       });
     }
-    mortals.world.run_for(5'000'000 + seed * 1'234);
+    mortals.world.run_for(10'000'000 + seed * 1'234);
     mortals.world.crash(3);
     mortals.world.run_for(5'000'000);
     for (const auto& writer : writers) writer->stopping = true;
