@@ -68,6 +68,7 @@ enum class FaultInjection : std::uint8_t {
   dead_is_not_marked,
   redo_is_left_out,
   dead_lock_stays,
+  eviction_waits_for_a_lock,
   given_up_lock_stays,
   transaction_is_not_validated,
   transaction_record_is_left_out,

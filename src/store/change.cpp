@@ -40,7 +40,8 @@ bool State::locked(StoreOperation& op) noexcept {
     return true;
   }
   // STO-V4: its holder may wait for a place in the queue that evictions fill.
-  if (work.kind == Kind::evict) return end(op, Status::ok);
+  if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
+    return end(op, Status::ok);
   ++seen.lock_waits;
   work.stage = Stage::lock;
   begin_rest(work.rest);

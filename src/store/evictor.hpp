@@ -32,7 +32,7 @@ class Evictor {
   [[nodiscard]] std::uint64_t evicted() const noexcept { return evicted_; }
 
  private:
-  static constexpr std::size_t kOperations = 8;
+  static constexpr std::size_t kOperations = 16;
 
   struct Want {
     Rank rank = 0;

@@ -68,6 +68,10 @@ if(NOT DUNLIN_SANITIZE)
   add_test(NAME fault_injection.store.slab_is_given_back_too_early
     COMMAND stores_with_fault slab_is_given_back_too_early --gtest_filter=StoreInSimulator.*Evicts)
   set_tests_properties(fault_injection.store.slab_is_given_back_too_early PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
+  add_test(NAME fault_injection.store.eviction_waits_for_a_lock
+    COMMAND stores_with_fault eviction_waits_for_a_lock --gtest_filter=StoreInSimulator.*Evicts)
+  set_tests_properties(fault_injection.store.eviction_waits_for_a_lock PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300
+    ENVIRONMENT "DUNLIN_EVICTION_SEEDS=542 1")  # rare
   foreach(fault transaction_is_not_validated transaction_record_is_left_out transaction_asks_nobody)
     add_test(NAME fault_injection.store.${fault} COMMAND stores_with_fault ${fault} --gtest_filter=StoreBank.*:StoreTransactionDeath.*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
