@@ -196,6 +196,8 @@ std::optional<remote::SlabBlock> State::block_for(Work& work, remote::SlabPool& 
                    ? pool.allocate_held(work.home, pool.bytes_of(size_class))
                    : pool.allocate_class(work.home, size_class);
   if (block) work.out_of_room = false;
+  // Known at once, with no completion that would wake this process.
+  if (!block && !work.out_of_room && pool.full_class(work.home, size_class)) look_again_soon();
   work.asked_for = size_class;
   return block;
 }

@@ -56,8 +56,11 @@ std::optional<remote::SlabBlock> State::find_block(Rank home, bool is_large,
   remote::SlabPool& pool = is_large ? *large : *small;
   is_full = asked_for == size_class && pool.full_class(home, size_class);
   asked_for = size_class;
-  return is_full && room == nullptr ? pool.allocate_held(home, pool.bytes_of(size_class))
-                                    : pool.allocate_class(home, size_class);
+  const auto block = is_full && room == nullptr
+                         ? pool.allocate_held(home, pool.bytes_of(size_class))
+                         : pool.allocate_class(home, size_class);
+  if (!block && !is_full && pool.full_class(home, size_class)) look_again_soon();
+  return block;
 }
 
 /// Before any lock, so that its homes can make room (STO-V4).
