@@ -14,9 +14,9 @@ import re
 import sys
 
 PREFIX = re.compile(r"^\| `([A-Z]{2,3})` \|", re.MULTILINE)
-IN_SOURCE = re.compile(r"^\s*//[/!]?  +([A-Z]{2,3}-[A-Z][0-9]+)  +\S")
-IN_PAGE = re.compile(r"^\s*- \*\*([A-Z]{2,3}-[A-Z][0-9]+)\*\*")
-NAME = re.compile(r"(?<![-\w])([A-Z]{2,3})-([A-Z][0-9]+)(?!\w)")
+IN_SOURCE = re.compile(r"^\s*//[/!]?  +([A-Z]{2,3}-[A-Z]?[0-9]+)  +\S")
+IN_PAGE = re.compile(r"^\s*- \*\*([A-Z]{2,3}-[A-Z]?[0-9]+)\*\*")
+NAME = re.compile(r"(?<![-\w])([A-Z]{2,3})-([A-Z]?)[0-9]+(?!\w)")
 FOLDERS = ("apps", "bench", "docs", "examples", "include", "src", "tests", "tools")
 SOURCES = {".cpp", ".hpp"}
 OTHERS = {".md", ".pml", ".cmake", ".txt", ".sh"}
@@ -44,7 +44,9 @@ def problems_of(texts, prefixes):
                 if before != place:
                     yield f"{place}: {found.group(1)} is defined at {before}, too"
             for name in NAME.finditer(line):
-                cited.setdefault(name.group(0), place)
+                # Without a letter it may be another's name, such as CRC-32.
+                if name.group(2) or name.group(1) in prefixes or found:
+                    cited.setdefault(name.group(0), place)
     for name, place in sorted(cited.items()):
         if name.split("-")[0] not in prefixes:
             yield f"{place}: {name} has a prefix that CONTRIBUTING.md does not list"

@@ -28,7 +28,7 @@ constexpr std::uint32_t kLastWordsMs = 2'000;
 constexpr std::uint64_t kOthersExplainNs = 1'000'000'000;
 constexpr std::size_t kMostBytes = 1'024;
 
-// Between it and its parent: a letter, and a text.
+// Between it and its parent: a character, and a text.
 constexpr char kAllHere = 'h';
 constexpr char kBadInput = 'i';
 constexpr char kError = 'e';

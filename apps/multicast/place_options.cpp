@@ -28,7 +28,7 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
       ->check(not_empty())
       ->type_name("HOST:PORT|unix:NAME");
   add_list(command, "--contacts", place.contacts, "address", "To join: where members may be found")
-      ->type_name("DOOR,...");
+      ->type_name("HOST:PORT,...");
 }
 
 }  // namespace dunlin::app::cast

@@ -62,7 +62,7 @@ void add_top(CLI::App& program) {
   command->add_option("--table", options->selection.table, "only this table")->check(not_empty());
   command
       ->add_option("--fabric", options->selection.fabric,
-                   "only groups on this fabric: shm, tcp, ofi, verbs")
+                   "only groups on this fabric: shm, tcp, auto, ofi, verbs")
       ->check(CLI::IsMember({"shm", "tcp", "auto", "ofi", "verbs"}));
   command
       ->add_option("--interval", options->interval_s,

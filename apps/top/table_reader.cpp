@@ -10,7 +10,7 @@
 namespace dunlin::top {
 namespace {
 
-constexpr std::string_view kStatisticsPrefix = "board:";
+constexpr std::string_view kStatisticsPrefix = "stats:";
 
 /// The line up to and including its end; `text` loses it.
 std::string_view take_line(std::string_view& text) {

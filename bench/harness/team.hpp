@@ -51,7 +51,7 @@ struct TeamMemory {
   alignas(4096) std::array<std::byte, kArenaBytes> arena{};  // for the bare limits
 };
 
-/// One process's seat in the team.
+/// One process of the team.
 class Member {
  public:
   Member(TeamMemory& memory, std::unique_ptr<TeamExchange> exchange, std::uint32_t rank,

@@ -24,8 +24,7 @@
 ///
 /// Invariants (docs/daemon.md; the daemon's side of one client is src/daemon/session.hpp):
 ///  DMN-1  Nothing that a client writes into its rings harms the daemon or other clients, or
-///  reaches
-///         memory that is not a segment's.
+///         reaches memory that is not a segment's.
 ///  DMN-2  A put of a client happens as a whole or not at all, at whichever instruction the client
 ///         dies.
 ///  DMN-3  When a client has ended, its locks go to the next waiters, which are told, and the

@@ -191,7 +191,7 @@ struct Counters {
   std::uint64_t puts = 0;         // of messages: one for each peer and block of bytes
   std::uint64_t pushes = 0;       // of the hot line: one for each peer
   std::uint64_t log_commits = 0;  // durable: syncs that have been begun
-  std::uint64_t no_room = 0;      // how often prepare() and send() had none
+  std::uint64_t no_room = 0;      // attempts that the view refused, for room or because it ends
   std::uint64_t posting_ns = 0;
 
   Counters& operator+=(const Counters& more) noexcept;

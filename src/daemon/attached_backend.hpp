@@ -7,7 +7,7 @@
 
 #include <dunlin/remote/membership.hpp>
 
-#include "daemon/meeting.hpp"
+#include "daemon/handshake.hpp"
 #include "fabric/core/core.hpp"
 
 /// The fabric of a process that is attached to a daemon: it has one member and no memory, but time,

@@ -9,7 +9,7 @@
 
 #include <dunlin/daemon.hpp>
 
-#include "daemon/meeting.hpp"
+#include "daemon/handshake.hpp"
 #include "daemon/session.hpp"
 #include "fabric/shm/membarrier.hpp"
 

@@ -17,11 +17,11 @@
 /// It knows no socket. One thread uses it, the one that polls the space.
 ///
 /// Invariants (docs/daemon.md):
-///  DMN-1  Whatever the client writes into the shared memory: the session copies a request, checks
+///  DMN-S1  Whatever the client writes into the shared memory: the session copies a request, checks
 ///         the copy, and uses that alone. It hands the space buffers of its own only, and writes
 ///         into the shared memory only the client's rings, buffers and control words.
-///  DMN-2  A put has all its bytes when it starts, so the client's end does not tear it.
-///  DMN-3  When a client has ended, its gets and waits are given up; its puts end; then its locks
+///  DMN-S2  A put has all its bytes when it starts, so the client's end does not tear it.
+///  DMN-S3  When a client has ended, its gets and waits are given up; its puts end; then its locks
 ///         are released as those of a dead holder.
 namespace dunlin::attached {
 
@@ -56,7 +56,7 @@ class Session {
   [[nodiscard]] bool must_ring() noexcept;
   [[nodiscard]] std::uint64_t beats() const noexcept;
 
-  /// The client is gone: DMN-3.
+  /// The client is gone: DMN-S3.
   void end() noexcept;
   /// It was ended, and nothing of it is under way.
   [[nodiscard]] bool over() const noexcept { return ended_ && running_ == 0; }

@@ -26,8 +26,9 @@ void ensure_descriptors(std::uint64_t needed, std::uint64_t wanted, std::uint32_
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
   if (limit.rlim_max < needed)
-    throw Error("a group of " + std::to_string(members) + " members needs " +
-                std::to_string(needed) + " file descriptors, with the " + std::to_string(in_use) +
+    throw Error("a group of " + std::to_string(members) +
+                (members == 1 ? " member needs " : " members needs ") + std::to_string(needed) +
+                " file descriptors, with the " + std::to_string(in_use) +
                 " that are in use, and this process may have only " +
                 std::to_string(limit.rlim_max) + ": raise the hard limit (ulimit -Hn)");
   limit.rlim_cur = std::min<std::uint64_t>(wanted, limit.rlim_max);

@@ -78,7 +78,7 @@ std::uint64_t RowFormat::load(const std::byte* from) noexcept {
 
 void RowFormat::write(std::byte* to, const Row& row, std::uint64_t revision) const noexcept {
   DUNLIN_ASSERT_ALWAYS(row.promised == 0 || row.received.size() == counts_,
-                       "GRP-C4: who has promised has counted each sender");
+                       "GRP-C4: a member that has promised has counted each sender");
   DUNLIN_ASSERT_ALWAYS(row.accepted == 0 || row.proposal.trim.size() == counts_,
                        "GRP-C5: a proposal has a count for each sender");
   store(at(to, kBegun), revision);

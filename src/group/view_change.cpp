@@ -77,7 +77,8 @@ bool ViewChange::promise(const Rows& rows, const ViewInput& input) {
   if (mine_.promised == 0) mine_.received.assign(input.received.begin(), input.received.end());
   DUNLIN_ASSERT_ALWAYS(mine_.received.size() == input.received.size(),
                        "GRP-C4: a member counts the same senders in every step");
-  DUNLIN_ASSERT_ALWAYS(state_ <= ViewState::wedged, "GRP-C4: who promises is still in the view");
+  DUNLIN_ASSERT_ALWAYS(state_ <= ViewState::wedged,
+                       "GRP-C4: a member promises while it is in the view");
   mine_.promised = ballot;
   state_ = ViewState::wedged;
   return true;

@@ -406,7 +406,7 @@ std::size_t Group::State::poll_control() {
     if (stage_ == Stage::wedged) return done;
     done += transfer_.poll(participants);
     if (!transfer_.lost().empty()) {
-      stop("all who had the state of subgroup '" + transfer_.lost() +
+      stop("all members that had the state of subgroup '" + transfer_.lost() +
                "' are gone, and this member had not been given it yet; start the group anew",
            true);
       return done;

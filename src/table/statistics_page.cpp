@@ -42,7 +42,7 @@ TableStatisticsPage::TableStatisticsPage(Fabric& fabric, const std::string& tabl
                                          const Layout& layout, std::size_t stride_bytes,
                                          const TableOptions& options, std::size_t my_row)
     : TableStatisticsPage(
-          fabric.publish({.name = "board:" + table,
+          fabric.publish({.name = "stats:" + table,
                           .bytes = statistics_page::total_bytes(options.members.size()),
                           .generation = options.generation,
                           .layout_text = layout.text()}),

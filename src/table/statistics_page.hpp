@@ -10,7 +10,7 @@
 
 namespace dunlin {
 
-/// A table's view of itself in published memory (board_format.hpp).
+/// A table's view of itself in published memory (statistics_page_format.hpp).
 class PredicateStatisticsPage {
  public:
   /// `memory` is zeroed and has total_bytes(rows).

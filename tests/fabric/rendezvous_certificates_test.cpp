@@ -5,7 +5,7 @@
 
 #include "fabric/rendezvous_group.hpp"
 
-/// A meeting with certificates: who is trusted, and what those are told who are not.
+/// A rendezvous with certificates: who is trusted, and what those are told who are not.
 namespace dunlin::rendezvous {
 namespace {
 

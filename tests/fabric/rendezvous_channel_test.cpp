@@ -233,7 +233,7 @@ TEST_F(RendezvousChannel, TakesNothingThatIsNotToBeSaidNow) {
   const std::vector<std::byte> have = encode(FrameType::have, round_body(1));
   EXPECT_FALSE(is_garbage(Side::joiner, true, have));
   EXPECT_TRUE(is_garbage(Side::joiner, false, have)) << "before the proof";
-  EXPECT_TRUE(is_garbage(Side::host, true, have)) << "what only a guest says";
+  EXPECT_TRUE(is_garbage(Side::host, true, have)) << "what only a joiner says";
   const std::vector<std::byte> proof = encode(FrameType::joiner_proof, Digest{});
   EXPECT_FALSE(is_garbage(Side::joiner, false, proof));
   EXPECT_TRUE(is_garbage(Side::joiner, true, proof)) << "a second proof";
@@ -309,7 +309,7 @@ int offer_key_of_example(SSL* session, const EVP_MD*, const unsigned char** iden
                          std::size_t* bytes, SSL_SESSION** made) {
   constexpr std::string_view kKey =
       "4b35c6585317f8f981c8f37b5dcbef270ff8798766d7ebdf3a9d04d3dfcdb7f9";
-  constexpr std::string_view kName = "dunlin meeting 2";
+  constexpr std::string_view kName = "dunlin rendezvous 2";
   std::array<unsigned char, 32> key{};
   for (std::size_t i = 0; i < key.size(); ++i)
     key[i] = static_cast<unsigned char>(std::stoi(std::string(kKey.substr(2 * i, 2)), nullptr, 16));

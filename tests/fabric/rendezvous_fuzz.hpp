@@ -11,8 +11,8 @@
 #include "fabric/rendezvous/handshake.hpp"
 #include "fabric/rendezvous/roster_builder.hpp"
 
-/// A meeting without sockets that is fed with anything, for the seeded test and for libFuzzer. What
-/// must not happen is a std::logic_error.
+/// A rendezvous without sockets that is fed with anything, for the seeded test and for libFuzzer.
+/// What must not happen is a std::logic_error.
 namespace dunlin::rendezvous::fuzz {
 
 inline constexpr std::string_view kSecret = "0123456789abcdef";

@@ -27,7 +27,7 @@ using dunlin::test::contains;
 using dunlin::test::what_is_thrown_by;
 
 inline const std::string kSecret = "what all members know, and nobody else";
-inline constexpr std::uint32_t kSoonMs = 150;     // of meetings that are meant to fail
+inline constexpr std::uint32_t kSoonMs = 150;     // of rendezvous that are meant to fail
 inline constexpr std::uint32_t kLongMs = 60'000;  // of those that are meant to succeed
 
 /// What a member needs that knows the secret, and has no certificate.
@@ -45,7 +45,7 @@ inline std::vector<std::byte> hello_of(const Tls& tls) {
 /// An address of this machine that no other test, in this or another process, uses.
 inline std::string fresh_address() {
   static std::atomic<int> count{0};
-  return "unix:test-meeting-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+  return "unix:test-rendezvous-" + std::to_string(getpid()) + "-" + std::to_string(count++);
 }
 
 /// A port that was free a moment ago.

@@ -91,7 +91,7 @@ TEST_F(ShmListener, SaysThatNobodyHasOpened) {
   const std::string text = what_is_thrown_by([&] {
     while (!connect->poll()) std::this_thread::yield();
   });
-  EXPECT_TRUE(contains(text, "group '" + group + "': nobody has opened it here")) << text;
+  EXPECT_TRUE(contains(text, "group '" + group + "': no member listens here for joiners")) << text;
 }
 
 TEST_F(ShmListener, SaysWhoHasOpenedAndDoesNotAnswer) {

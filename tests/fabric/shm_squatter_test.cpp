@@ -118,8 +118,8 @@ TEST_P(ShmSquatter, IsNamedIfItHoldsAllNames) {
 
 TEST_P(ShmSquatter, DoesNotKeepListenersClosed) {
   std::vector<std::string> names;
-  for (Rank door = 0; door < kMaxViewMembers; ++door)
-    names.push_back(shm::address_of(shm::access_for(""), group_ + ".door", door).name);
+  for (Rank listener = 0; listener < kMaxViewMembers; ++listener)
+    names.push_back(shm::address_of(shm::access_for(""), group_ + ".join", listener).name);
   Process other = squatter(names, GetParam());
   ASSERT_EQ(other.receive_line(), "held");
   const std::shared_ptr<Rendezvous> place = shm::rendezvous({.group = group_});

@@ -78,7 +78,7 @@ void run_members(const NodeBackend& backend, Mode mode,
       const auto fabric = backend.join({.group = group, .nodes = kMembers, .rank = rank});
       Heard heard;
       SubgroupView view(*fabric,
-                        {.name = "hammer",
+                        {.name = "busy",
                          .generation = 1,
                          .members = {0, 1, 2},
                          .senders = {0, 1, 2},

@@ -46,6 +46,18 @@ class CheckInvariants(unittest.TestCase):
             ["a.md:1: XY-C1 has a prefix that CONTRIBUTING.md does not list"],
         )
 
+    def test_takes_names_without_a_letter_if_they_have_a_prefix_of_ours(self):
+        self.assertEqual(problems(a_md="CRC-32 and AES-128"), [])
+        self.assertEqual(problems(a_md="GRP-7 holds"), ["a.md:1: GRP-7 is cited, and defined nowhere"])
+        self.assertEqual(
+            problems(a_hpp="///  GRP-1  One.", b_hpp="///  GRP-1  Another."),
+            ["b.hpp:1: GRP-1 is defined at a.hpp:1, too"],
+        )
+        self.assertEqual(
+            problems(a_md="- **XY-1** One."),
+            ["a.md:1: XY-1 has a prefix that CONTRIBUTING.md does not list"],
+        )
+
     def test_takes_a_sentence_that_begins_with_a_name_for_no_definition(self):
         self.assertEqual(
             problems(a_md="- **GRP-C1** One.", b_hpp="/// GRP-C1 and what follows.\n/// GRP-C1: x"),

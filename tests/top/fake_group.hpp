@@ -110,7 +110,7 @@ class FakeMember {
             segment(mapping::MappingKind::region, "load",
                     text + "members " + ranks + "\nrefresh " + (reads_ ? "reads" : "writes") + "\n",
                     region_),
-            segment(mapping::MappingKind::published, "board:load", text, page_)};
+            segment(mapping::MappingKind::published, "stats:load", text, page_)};
   }
   void pull_instead_of_push() {
     reads_ = true;

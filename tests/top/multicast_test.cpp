@@ -48,9 +48,7 @@ class FakeMulticast {
   }
 
  private:
-  [[nodiscard]] std::size_t stride() const {
-    return (layout_.row_bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-  }
+  [[nodiscard]] std::size_t stride() const { return round_up(layout_.row_bytes, kCacheLineBytes); }
   Layout layout_;
   std::vector<FakeMemory> memories_;
 };

@@ -160,7 +160,7 @@ TEST(TopSample, SaysWhichMemoryIsDamaged) {
   const Sample sample = sample_of({&a});
   ASSERT_EQ(sample.remarks.size(), 1U);
   EXPECT_EQ(sample.remarks[0],
-            "Memory 'board:load' of process 100 (rank 0 of group 'rack7') is damaged, or of "
+            "Memory 'stats:load' of process 100 (rank 0 of group 'rack7') is damaged, or of "
             "another version.");
   EXPECT_EQ(table_of(sample).rows.size(), 1U) << "the rows can be read all the same";
 }

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <dunlin/limits.hpp>
+
 /// XCDR version 2, little-endian, as OMG DDS-XTypes 1.3 defines it (7.4): numbers are aligned to
 /// their size but at most to 4, a delimiter (DHEADER) stands before appendable structs and before
 /// collections of what is no number. The payload begins with the RTPS header of 4 bytes.
@@ -106,7 +108,7 @@ class Decoder {
   }
   void align(std::size_t bytes) {
     const std::size_t unit = bytes < kMostAlignment ? bytes : kMostAlignment;
-    at_ = (at_ + unit - 1) / unit * unit;
+    at_ = round_up(at_, unit);
   }
   /// Enters what a delimiter stands before; returns the end of what surrounds it.
   [[nodiscard]] std::size_t begin_delimited() {

@@ -43,7 +43,7 @@ class Completion {
   void fill_tls();
   [[nodiscard]] std::uint32_t port() const;
   [[nodiscard]] const std::optional<Job>& job();
-  void say(const std::string& what) { text_ += (text_.empty() ? "" : "; ") + what; }
+  void note(const std::string& what) { text_ += (text_.empty() ? "" : "; ") + what; }
   [[noreturn]] void contradiction(const std::string& one, const std::string& other) const;
 
   NetworkJoinOptions& open_;
@@ -57,7 +57,7 @@ std::string Completion::run() {
   if (open_.group.empty())
     if (const auto group = environment_.text("DUNLIN_GROUP")) {
       open_.group = *group;
-      say("group '" + *group + "' (DUNLIN_GROUP)");
+      note("group '" + *group + "' (DUNLIN_GROUP)");
     }
   if (open_.members == 0 && open_.names.empty()) fill_members();
   if (open_.rendezvous.empty()) fill_rendezvous();
@@ -66,7 +66,7 @@ std::string Completion::run() {
   if (open_.address.empty())
     if (const auto address = environment_.text("DUNLIN_ADDRESS")) {
       open_.address = *address;
-      say("address " + *address + " (DUNLIN_ADDRESS)");
+      note("address " + *address + " (DUNLIN_ADDRESS)");
     }
   return text_;
 }
@@ -146,15 +146,15 @@ void Completion::fill_rank(const std::string& members_from) {
   const std::optional<Job>& of = job();
   if (rank && of) agree("DUNLIN_RANK", *rank, of->rank_variable, of->rank);
   if (open_.rank != kAnyRank || (!rank && !of))
-    return say(members + " members (" + members_from + ")");
+    return note(members + " members (" + members_from + ")");
   open_.rank = rank ? *rank : of->rank;
   const std::string from = rank ? "DUNLIN_RANK" : of->rank_variable;
   if (open_.rank >= open_.members)
     throw Error("the environment contradicts itself: the rank is " + std::to_string(open_.rank) +
                 " (" + state_of(environment_, from) + "), but " +
                 state_of(environment_, members_from) + ", and ranks count from 0");
-  say("rank " + std::to_string(open_.rank) + " of " + members + " (" +
-      (of ? of->title + ": " : "") + from + ", " + members_from + ")");
+  note("rank " + std::to_string(open_.rank) + " of " + members + " (" +
+       (of ? of->title + ": " : "") + from + ", " + members_from + ")");
 }
 
 void Completion::fill_names() {
@@ -172,7 +172,7 @@ void Completion::fill_names() {
   if (job() && job()->members)
     agree("DUNLIN_NAMES", count, job()->members_variable, *job()->members);
   const std::string names = std::to_string(count) + " names";
-  if (!open_.name.empty()) return say(names + " (DUNLIN_NAMES)");
+  if (!open_.name.empty()) return note(names + " (DUNLIN_NAMES)");
   const std::optional<std::string> name = environment_.text("DUNLIN_NAME");
   if (!name)
     throw Error("the environment is incomplete: " + state_of(environment_, "DUNLIN_NAMES") +
@@ -181,7 +181,7 @@ void Completion::fill_names() {
   if (std::find(open_.names.begin(), open_.names.end(), *name) == open_.names.end())
     contradiction("DUNLIN_NAMES", "DUNLIN_NAME");
   open_.name = *name;
-  say("'" + *name + "' of " + names + " (DUNLIN_NAME, DUNLIN_NAMES)");
+  note("'" + *name + "' of " + names + " (DUNLIN_NAME, DUNLIN_NAMES)");
 }
 
 // --- where we meet -------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ void Completion::fill_rendezvous() {
   if (rendezvous) {
     if (given_port) contradiction("DUNLIN_RENDEZVOUS", "DUNLIN_RENDEZVOUS_PORT");
     open_.rendezvous = *rendezvous;
-    return say("rendezvous at " + *rendezvous + " (DUNLIN_RENDEZVOUS)");
+    return note("rendezvous at " + *rendezvous + " (DUNLIN_RENDEZVOUS)");
   }
   const std::optional<Job>& of = job();
   const std::string where = "group '" + open_.group + "' does not know where its members meet: ";
@@ -207,7 +207,8 @@ void Completion::fill_rendezvous() {
   const std::string because = of->hosts_because.empty() ? "" : " (" + of->hosts_because + ")";
   if (of->on_one_host == true && !of->id.empty()) {
     open_.rendezvous = "unix:dunlin-" + of->launcher + "-" + of->id + "-" + open_.group;
-    return say("rendezvous at " + open_.rendezvous + ", as all members are on this host" + because);
+    return note("rendezvous at " + open_.rendezvous + ", as all members are on this host" +
+                because);
   }
   if (of->first_host.empty())
     throw Error(
@@ -221,8 +222,8 @@ void Completion::fill_rendezvous() {
     throw Error(where + of->title + " has given the job no number (" +
                 state_of(environment_, "SLURM_JOB_ID") + "): give DUNLIN_RENDEZVOUS_PORT");
   open_.rendezvous = of->first_host + ":" + std::to_string(given_port ? *given_port : port());
-  say("rendezvous at " + open_.rendezvous + ", on the first host" + because + ", at a port from " +
-      (given_port ? "DUNLIN_RENDEZVOUS_PORT" : "the job's number " + of->id + " and the group"));
+  note("rendezvous at " + open_.rendezvous + ", on the first host" + because + ", at a port from " +
+       (given_port ? "DUNLIN_RENDEZVOUS_PORT" : "the job's number " + of->id + " and the group"));
 }
 
 // --- what only members know ----------------------------------------------------------------------
@@ -236,14 +237,14 @@ void Completion::fill_secret() {
         "set. Unset the one that does not hold");
   if (secret) {
     open_.secret = *secret;
-    return say("secret from DUNLIN_SECRET");
+    return note("secret from DUNLIN_SECRET");
   }
   if (!file)
     throw Error("group '" + open_.group +
                 "' has no secret: give all members the same, by the option `secret`, or in a file "
                 "that DUNLIN_SECRET_FILE names. To make one: openssl rand -hex 32");
   open_.secret = read_secret(*file, "DUNLIN_SECRET_FILE");
-  say("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
+  note("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
 }
 
 /// All or none: half of it would be a mistake that nobody notices.
@@ -268,7 +269,7 @@ void Completion::fill_tls() {
         "DUNLIN_TLS_KEY and DUNLIN_TLS_CA, " +
         missing.front() + " is not set" + (missing.size() > 1 ? ", nor is " + missing.back() : "") +
         ". Set all three, or none");
-  say("TLS by DUNLIN_TLS_CERTIFICATE, DUNLIN_TLS_KEY and DUNLIN_TLS_CA");
+  note("TLS by DUNLIN_TLS_CERTIFICATE, DUNLIN_TLS_KEY and DUNLIN_TLS_CA");
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void Forming::begin(const dunlin::Entry& entry) {
 
 void Forming::judge(Rank peer, std::span<const std::byte> endpoint) {
   const std::optional<Endpoint> said = decode(endpoint);
-  const Reach* const reach = said ? said->find(offer_.name) : nullptr;
+  const NetworkEndpoint* const reach = said ? said->find(offer_.name) : nullptr;
   if (reach == nullptr)
     throw Error("group '" + entry_->group + "': " + member_text(*entry_, peer) +
                 (said ? " is not reached over " + offer_.name + ", as this member is"

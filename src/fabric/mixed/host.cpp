@@ -59,8 +59,8 @@ std::uint64_t random_number() {
 
 // --- what is told --------------------------------------------------------------------------------
 
-const Reach* Endpoint::find(std::string_view network) const noexcept {
-  const auto at = std::ranges::find(networks, network, &Reach::network);
+const NetworkEndpoint* Endpoint::find(std::string_view network) const noexcept {
+  const auto at = std::ranges::find(networks, network, &NetworkEndpoint::network);
   return at == networks.end() ? nullptr : &*at;
 }
 
@@ -77,7 +77,7 @@ std::vector<std::byte> encode(const Endpoint& endpoint) {
   writer.u32(endpoint.host.user);
   writer.u16(endpoint.host.shares ? 1 : 0);
   writer.u16(static_cast<std::uint16_t>(endpoint.networks.size()));
-  for (const Reach& reach : endpoint.networks) {
+  for (const NetworkEndpoint& reach : endpoint.networks) {
     writer.text(reach.network, kMaxNetworkNameBytes + 1);
     writer.u16(static_cast<std::uint16_t>(reach.endpoint.size()));
     writer.bytes(reach.endpoint);
@@ -102,7 +102,7 @@ std::optional<Endpoint> decode(std::span<const std::byte> bytes) {
       shares > 1 || networks > kMaxNetworks)
     return std::nullopt;
   for (std::size_t i = 0; i < networks; ++i) {
-    Reach& reach = endpoint.networks.emplace_back();
+    NetworkEndpoint& reach = endpoint.networks.emplace_back();
     reach.network = reader.text(kMaxNetworkNameBytes + 1);
     const auto content = reader.bytes(reader.u16());
     reach.endpoint.assign(content.begin(), content.end());

@@ -31,7 +31,7 @@ struct Host {
 };
 
 /// How a network reaches a member.
-struct Reach {
+struct NetworkEndpoint {
   std::string network;  // "tcp"
   std::vector<std::byte> endpoint;
 };
@@ -40,10 +40,10 @@ inline constexpr std::size_t kMaxNetworkNameBytes = 7;
 /// What a member tells the others.
 struct Endpoint {
   Host host;
-  std::vector<Reach> networks;
+  std::vector<NetworkEndpoint> networks;
 
   /// Null if it is not reached by that network.
-  [[nodiscard]] const Reach* find(std::string_view network) const noexcept;
+  [[nodiscard]] const NetworkEndpoint* find(std::string_view network) const noexcept;
 };
 [[nodiscard]] std::vector<std::byte> encode(const Endpoint& endpoint);
 /// None if it is not one.

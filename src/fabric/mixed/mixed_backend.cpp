@@ -110,8 +110,9 @@ void MixedBackend::admit(const Admission& admission) {
   for (std::size_t i = 0; i < admission.newcomers.size(); ++i) {
     const Endpoint endpoint = endpoint_of(admission.newcomers[i]);
     ways[admission.first + i] = way_to(own_, endpoint.host);
-    const Reach* const reach = endpoint.find(network_name_);
-    over_network.newcomers[i].endpoint = reach != nullptr ? reach->endpoint : Reach().endpoint;
+    const NetworkEndpoint* const reach = endpoint.find(network_name_);
+    over_network.newcomers[i].endpoint =
+        reach != nullptr ? reach->endpoint : NetworkEndpoint().endpoint;
   }
   if (host_) host_->admit(within_host(admission));
   network_->admit(over_network);

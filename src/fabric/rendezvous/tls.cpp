@@ -24,8 +24,8 @@ constexpr std::size_t kReadBytes = 4096;
 constexpr std::size_t kWorthMoving = 16'384;      // what has been sent, out of the way
 constexpr std::size_t kMaxUnsentBytes = 262'144;  // more than a host ever says at once
 constexpr std::string_view kContext = "dunlin";   // a session's must be its SSL_CTX's
-constexpr std::string_view kJoinerExporter = "EXPORTER-dunlin-meeting-2-guest";
-constexpr std::string_view kHostExporter = "EXPORTER-dunlin-meeting-2-host";
+constexpr std::string_view kJoinerExporter = "EXPORTER-dunlin-rendezvous-2-joiner";
+constexpr std::string_view kHostExporter = "EXPORTER-dunlin-rendezvous-2-host";
 
 const unsigned char* raw(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());

@@ -22,10 +22,10 @@ struct bio_st;
 namespace dunlin::rendezvous {
 
 /// The external identity of the pre-shared key: the same for all groups, as it can be read.
-inline constexpr std::string_view kIdentity = "dunlin meeting 2";
+inline constexpr std::string_view kIdentity = "dunlin rendezvous 2";
 /// Of the keys that are derived from the secret.
-inline constexpr std::string_view kPreSharedKeyLabel = "dunlin meeting 2: pre-shared key";
-inline constexpr std::string_view kProofKeyLabel = "dunlin meeting 2: key of the proofs";
+inline constexpr std::string_view kPreSharedKeyLabel = "dunlin rendezvous 2: pre-shared key";
+inline constexpr std::string_view kProofKeyLabel = "dunlin rendezvous 2: key of the proofs";
 
 /// What is wrong with the other side of a connection.
 enum class Fault : std::uint8_t {

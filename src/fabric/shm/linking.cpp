@@ -42,7 +42,7 @@ void Linking::expect(Rank peer) { awaiting_.push_back({.rank = peer, .calls = tr
 bool Linking::step() {
   call_all();
   listen();
-  std::erase_if(awaiting_, [this](Awaiting& peer) { return hear(peer); });
+  std::erase_if(awaiting_, [this](Awaiting& peer) { return take_answer_of(peer); });
   return awaiting_.empty();
 }
 
@@ -76,7 +76,7 @@ Sent Linking::introduce(Link& link, Awaiting& peer) {
 
 /// True once it is linked. A member that has not admitted this newcomer yet hangs up: it is called
 /// again.
-bool Linking::hear(Awaiting& peer) {
+bool Linking::take_answer_of(Awaiting& peer) {
   Link& link = links_[peer.rank];
   if (!link.socket) return false;
   if (!link.base) {

@@ -50,7 +50,7 @@ class Linking {
   void listen();
   [[nodiscard]] bool take_call(Descriptor& socket, pid_t pid);
   [[nodiscard]] Sent introduce(Link& link, Awaiting& peer);
-  [[nodiscard]] bool hear(Awaiting& peer);
+  [[nodiscard]] bool take_answer_of(Awaiting& peer);
 
   Identity self_;
   Access access_;

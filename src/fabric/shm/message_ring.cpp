@@ -9,7 +9,7 @@ namespace dunlin::shm {
 namespace {
 
 constexpr std::uint64_t record_bytes(std::uint64_t message_bytes) noexcept {
-  return kWordBytes + (message_bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
+  return kWordBytes + round_up(message_bytes, kWordBytes);
 }
 
 struct Record {

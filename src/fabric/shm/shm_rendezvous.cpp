@@ -29,12 +29,12 @@ constexpr std::uint64_t kLongestTryNs = 16'000'000;
 std::string group_text(const JoinOptions& options) { return "group '" + options.group + "'"; }
 
 Address listener_address(const Access& access, const std::string& group, Rank candidate) {
-  return address_of(access, group + ".door", candidate);
+  return address_of(access, group + ".join", candidate);
 }
 
 std::unique_ptr<PendingJoin> begin_pair(JoinOptions options, std::uint64_t ticket, Rank rank) {
   options.group += ".d" + std::to_string(ticket % 1'000'000'000);
-  options.names = {"door", "guest"};
+  options.names = {"leader", "joiner"};
   options.name = options.names[rank];
   options.timeout_ms = kConnectMs;
   return begin_join(options);
@@ -141,7 +141,7 @@ class ShmConnect final : public SteppedJoin {
       return pair_->poll();
     } catch (const Error&) {
       if (read_clock_ns(CLOCK_MONOTONIC) < until_ns_) throw;
-      throw Error(group_text(options_) + ": who had opened does not answer any more");
+      throw Error(group_text(options_) + ": the member that listened does not answer any more");
     }
   }
   Awaited awaited() override {
@@ -194,9 +194,9 @@ class ShmConnect final : public SteppedJoin {
                  std::to_string(counterpart_of(candidate, access_).pid);
     if (there.empty())
       throw Error(group_text(options_) +
-                  ": nobody has opened it here for others to join. Does it run on this host, under "
+                  ": no member listens here for joiners. Does the group run on this host, under "
                   "this name and user, with members that may be joined?");
-    throw Error(group_text(options_) + ": who has opened it does not answer (" + there +
+    throw Error(group_text(options_) + ": the member that listens does not answer (" + there +
                 "): stopped, or busy with others");
   }
 

@@ -37,7 +37,7 @@ SimEntry::~SimEntry() { give_up(); }
 
 void SimEntry::give_up() {
   if (std::exchange(over_, true)) return;
-  meetings_->given_up = true;
+  awaited_->given_up = true;
   if (endpoint_ != kNoEndpoint) world_.network.leave(endpoint_);
 }
 
@@ -70,7 +70,7 @@ void SimEntry::begin(const Entry& entry) {
 }
 
 void SimEntry::meet(Rank peer) {
-  meetings_->missing.push_back(peer);
+  awaited_->missing.push_back(peer);
   try_to_meet(peer, world_.timeline.now);
 }
 
@@ -81,19 +81,19 @@ void SimEntry::try_to_meet(Rank peer, Ticks since) {
   const bool began_well = world_.network.can_meet(node_, there);
   const Ticks end =
       world_.timeline.now + std::max(world_.network.round_trip(node_, there), kLeastRoundTrip);
-  world_.set_timer(end, [this, meetings = meetings_, peer, since, there, began_well] {
-    if (meetings->given_up || !meetings->fault.empty()) return;  // `this` may be gone
+  world_.set_timer(end, [this, awaited = awaited_, peer, since, there, began_well] {
+    if (awaited->given_up || !awaited->fault.empty()) return;  // `this` may be gone
     const bool open = began_well && world_.network.can_meet(node_, there);
     const Answer answer = open && world_.cpu(node_).computes() ? ask(peer) : Answer::not_yet;
     if (answer == Answer::yes) {
-      std::erase(meetings->missing, peer);
+      std::erase(awaited->missing, peer);
     } else if (answer == Answer::never) {
-      meetings->fault = member_text(*entry_, peer) + " does not admit it any more";
+      awaited->fault = member_text(*entry_, peer) + " does not admit it any more";
     } else if (open || world_.timeline.now - since < world_.costs.retry_timeout) {
       return try_to_meet(peer, open ? world_.timeline.now : since);
     } else {
-      meetings->fault = member_text(*entry_, peer) + " did not answer within " +
-                        std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us";
+      awaited->fault = member_text(*entry_, peer) + " did not answer within " +
+                       std::to_string(to_ns(world_.costs.retry_timeout) / 1000) + " us";
     }
     world_.cpu(node_).wake(world_.timeline.now);
   });
@@ -121,12 +121,12 @@ std::unique_ptr<Fabric> SimEntry::poll() {
     throw Error("member '" + entry_->admission.newcomers[entry_->place].name +
                 "' cannot come into group '" + entry_->group + "': " + why);
   }
-  if (!meetings_->missing.empty()) {
+  if (!awaited_->missing.empty()) {
     world_.cpu(node_).wake_by(deadline_);
     return nullptr;
   }
   over_ = true;
-  meetings_->given_up = true;
+  awaited_->given_up = true;
   return make_sim_fabric(world_, group_, *entry_, endpoints_);
 }
 
@@ -134,15 +134,15 @@ std::unique_ptr<Fabric> SimEntry::poll() {
 std::string SimEntry::why_not() const {
   const std::vector<Rank>& left = world_.network.left_early(endpoint_);
   if (!left.empty()) return member_text(*entry_, left.front()) + " has left";
-  if (!meetings_->fault.empty()) return meetings_->fault;
-  if (meetings_->missing.empty() || world_.cpu(node_).clock() < deadline_) return {};
+  if (!awaited_->fault.empty()) return awaited_->fault;
+  if (awaited_->missing.empty() || world_.cpu(node_).clock() < deadline_) return {};
   return "it has not met all within " + std::to_string(to_ns(kPatience) / 1000) +
          " us; missing: " + missing();
 }
 
 std::string SimEntry::missing() const {
   std::string all;
-  for (const Rank peer : meetings_->missing)
+  for (const Rank peer : awaited_->missing)
     all += (all.empty() ? "" : ", ") + member_text(*entry_, peer);
   return all;
 }

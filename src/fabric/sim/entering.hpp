@@ -32,7 +32,7 @@ class SimEntry final : public PendingEntry {
 
  private:
   /// What the events of the world know of it, also when it is gone.
-  struct Meetings {
+  struct Awaited {
     bool given_up = false;
     std::vector<Rank> missing;  // ranks that it has not met
     std::string fault;
@@ -50,7 +50,7 @@ class SimEntry final : public PendingEntry {
   std::string group_;
   Endpoints endpoints_;  // by rank
   EndpointId endpoint_ = kNoEndpoint;
-  std::shared_ptr<Meetings> meetings_ = std::make_shared<Meetings>();
+  std::shared_ptr<Awaited> awaited_ = std::make_shared<Awaited>();
   Ticks deadline_ = kNever;
   bool over_ = false;
 };

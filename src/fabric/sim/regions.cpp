@@ -32,17 +32,17 @@ std::span<std::byte> SimBackend::map(RegionId id, const LocalRegion& region) {
 void SimBackend::open(RegionId, const LocalRegion&, RemoteRegion&) {}
 
 void SimBackend::announce(Rank peer, RegionId, const LocalRegion& region) {
-  tell(peer, FlightKind::announcement,
-       {.number = region.number,
-        .bytes = region.spec.bytes,
-        .generation = region.spec.generation,
-        .layout_hash = region.spec.layout_hash,
-        .name = region.spec.name,
-        .layout_text = region.spec.layout_text});
+  send_control(peer, FlightKind::announcement,
+               {.number = region.number,
+                .bytes = region.spec.bytes,
+                .generation = region.spec.generation,
+                .layout_hash = region.spec.layout_hash,
+                .name = region.spec.name,
+                .layout_text = region.spec.layout_text});
 }
 
 void SimBackend::withdraw(Rank peer, RegionId, const LocalRegion& region) noexcept {
-  tell(peer, FlightKind::withdrawal, {.number = region.number});
+  send_control(peer, FlightKind::withdrawal, {.number = region.number});
 }
 
 void SimBackend::unmap(RegionId id, const LocalRegion&) noexcept {
@@ -58,7 +58,7 @@ void SimBackend::disconnect(Rank peer, RegionId id) noexcept {
   memories_[id.index].remotes[peer] = {};
 }
 
-void SimBackend::tell(Rank peer, FlightKind kind, RemoteRegion what) {
+void SimBackend::send_control(Rank peer, FlightKind kind, RemoteRegion what) {
   if (link_to(peer).closed) return;
   Flight& flight = world_.network.new_flight();
   flight.kind = kind;

@@ -127,7 +127,7 @@ class SimBackend final : public FabricBackend {
   [[nodiscard]] Link& link_to(Rank peer) const;
   [[nodiscard]] Link& link_from(Rank peer) const;
   void poll_soon();
-  void tell(Rank peer, FlightKind kind, RemoteRegion what);
+  void send_control(Rank peer, FlightKind kind, RemoteRegion what);
   [[nodiscard]] Refusal check(const Operation& operation) const noexcept;
   [[nodiscard]] bool take(Budget& budget, std::uint64_t amount, std::uint64_t capacity) noexcept;
   void start(const Operation& operation) noexcept;

@@ -38,7 +38,7 @@ void Listeners::match(const std::string& group) {
     });
     if (connector == listener.connectors.end()) continue;
     for (Caller* const caller : {opener.get(), connector->get()}) {
-      caller->fabric = group + ".door." + std::to_string(listener.opened);
+      caller->fabric = group + ".join." + std::to_string(listener.opened);
       caller->members = {opener->node, (*connector)->node};
       world_.cpu(caller->node).wake(world_.timeline.now);
     }
@@ -48,7 +48,7 @@ void Listeners::match(const std::string& group) {
 
 namespace {
 
-/// One side of a listener. The opener's waits on if its knocker is lost.
+/// One side of a listener. The opener's waits on if its caller is lost.
 class SimConnection final : public PendingJoin {
  public:
   SimConnection(Simulation& world, std::string group, Rank node, bool opens)

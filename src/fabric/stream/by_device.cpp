@@ -70,7 +70,7 @@ void StreamBackend::ring_device(Rank peer) noexcept {
   device_->ring(peer);
   Contact& contact = contacts_[peer];
   if (!std::exchange(contact.owes_bell, false) || !contact.dozes || core().failing(peer)) return;
-  if (contact.outbox.empty()) say(peer, {.kind = EntryKind::beat});
+  if (contact.outbox.empty()) send_entry(peer, {.kind = EntryKind::beat});
   contact.outbox.flush();
 }
 
@@ -130,7 +130,7 @@ void StreamBackend::let_go_of_theirs() noexcept {
   std::erase_if(letting_go_, [&](const LettingGo& one) {
     if (core().failing(one.peer)) return true;
     if (!device_->finished(one.peer, one.fetches)) return false;
-    say(one.peer, {.kind = EntryKind::let_go, .region = one.number});
+    send_entry(one.peer, {.kind = EntryKind::let_go, .region = one.number});
     if (const Fault fault = count_answer(contacts_[one.peer])) core().fail_soon(one.peer, fault);
     return true;
   });
@@ -160,7 +160,7 @@ void StreamBackend::publish_dozing(bool dozes) noexcept {
 
 void StreamBackend::say_dozing(Rank peer, bool dozes) noexcept {
   if (dozes && ++contacts_[peer].notes_awaited == 1) ++unnoted_;
-  say(peer, {.kind = EntryKind::dozing, .value = dozes ? std::uint64_t{1} : 0});
+  send_entry(peer, {.kind = EntryKind::dozing, .value = dozes ? std::uint64_t{1} : 0});
 }
 
 void StreamBackend::doze() noexcept {
@@ -179,7 +179,7 @@ StreamBackend::Fault StreamBackend::take_dozing(Rank from, Contact& contact,
   if (contact.dozes == (head.value == 1)) return "it says again whether it dozes";
   contact.dozes = head.value == 1;
   if (!contact.dozes) return nullptr;
-  say(from, {.kind = EntryKind::noted});
+  send_entry(from, {.kind = EntryKind::noted});
   return count_answer(contact);
 }
 

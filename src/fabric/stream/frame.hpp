@@ -80,7 +80,7 @@ inline constexpr std::size_t kMaxFrameBytes = 65'536;
 inline constexpr std::size_t kMinFrameBytes = 32'768;
 
 [[nodiscard]] constexpr std::size_t whole_words(std::size_t bytes) noexcept {
-  return (bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
+  return round_up(bytes, kWordBytes);
 }
 
 /// Where the payload starts in its first word: words keep their place in a word, so that they can

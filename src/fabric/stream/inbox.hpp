@@ -27,7 +27,7 @@ class Inbox {
 
   /// What a message counts for in the window.
   [[nodiscard]] static constexpr std::size_t record_bytes(std::size_t message_bytes) noexcept {
-    return kWordBytes + (message_bytes + kWordBytes - 1) / kWordBytes * kWordBytes;
+    return kWordBytes + round_up(message_bytes, kWordBytes);
   }
 
   [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }

@@ -63,9 +63,9 @@ class NetworkRendezvous final : public Rendezvous {
     check_joinable_group_name(options_.group);
     options_.members = 0;
     options_.rank = NetworkJoinOptions::kAnyRank;
-    rendezvous::check(rendezvous::rendezvous_options(two("door", options_.rendezvous)));
+    rendezvous::check(rendezvous::rendezvous_options(two("leader", options_.rendezvous)));
     for (const std::string& address : addresses_)
-      rendezvous::check(rendezvous::rendezvous_options(two("guest", address)));
+      rendezvous::check(rendezvous::rendezvous_options(two("joiner", address)));
   }
 
   const std::string& group() const noexcept override { return options_.group; }
@@ -77,7 +77,7 @@ class NetworkRendezvous final : public Rendezvous {
     return begin_entry_(options);
   }
   std::unique_ptr<PendingJoin> accept() override {
-    NetworkJoinOptions options = two("door", options_.rendezvous);
+    NetworkJoinOptions options = two("leader", options_.rendezvous);
     options.timeout_ms = UINT32_MAX;
     return begin_(options);
   }
@@ -87,7 +87,7 @@ class NetworkRendezvous final : public Rendezvous {
                   "': no addresses to connect to: give rendezvous() addresses of members");
     std::vector<std::unique_ptr<PendingJoin>> attempts;
     for (const std::string& address : addresses_) {
-      NetworkJoinOptions options = two("guest", address);
+      NetworkJoinOptions options = two("joiner", address);
       options.timeout_ms = kConnectMs;
       options.may_serve = false;
       attempts.push_back(begin_(options));
@@ -101,8 +101,8 @@ class NetworkRendezvous final : public Rendezvous {
 
   [[nodiscard]] NetworkJoinOptions two(const std::string& name, const std::string& where) const {
     NetworkJoinOptions options = options_;
-    options.group += ".door";
-    options.names = {"door", "guest"};
+    options.group += ".join";
+    options.names = {"leader", "joiner"};
     options.name = name;
     options.rendezvous = where;
     return options;

@@ -51,7 +51,7 @@ void StreamBackend::announce(Rank peer, RegionId id, const LocalRegion& region) 
 }
 
 void StreamBackend::withdraw(Rank peer, RegionId id, const LocalRegion&) noexcept {
-  say(peer, {.kind = EntryKind::withdraw, .region = memories_[id.index]->number});
+  send_entry(peer, {.kind = EntryKind::withdraw, .region = memories_[id.index]->number});
   send_if_idle(peer);
 }
 

@@ -111,7 +111,7 @@ StreamBackend::~StreamBackend() {
   }
   for (Rank peer = 0; peer < members_; ++peer) {
     if (!contacts_[peer].greets || core().failing(peer)) continue;
-    say(peer, {.kind = EntryKind::leave});
+    send_entry(peer, {.kind = EntryKind::leave});
     contacts_[peer].outbox.flush();
   }
   transport_.reset();  // before the memory that devices reach
@@ -132,7 +132,7 @@ void StreamBackend::send_hello(Rank peer, const Proof& proof, std::uint32_t sile
 }
 
 /// An entry without a payload that must not be refused.
-void StreamBackend::say(Rank peer, const EntryHead& head) {
+void StreamBackend::send_entry(Rank peer, const EntryHead& head) {
   Contact& contact = contacts_[peer];
   static_cast<void>(contact.outbox.insist(sizeof head));
   begin_entry(contact.outbox.take(sizeof head), head);

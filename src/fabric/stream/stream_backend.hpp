@@ -287,7 +287,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
 
   // stream_backend.cpp
   void send_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
-  void say(Rank peer, const EntryHead& head);
+  void send_entry(Rank peer, const EntryHead& head);
   void mark_unsent(Rank peer) noexcept;
   void send_if_idle(Rank peer) noexcept;
   void send_all() noexcept;

@@ -47,7 +47,7 @@ void StreamBackend::beat() noexcept {
         std::exchange(contact.sent_at_beat, outbox.frames_sent()) != outbox.frames_sent();
     if (spoke || !contact.greets || core().failing(peer) || !outbox.empty()) continue;
     if (outbox.offer(sizeof(EntryHead)) == 0) continue;
-    say(peer, {.kind = EntryKind::beat});
+    send_entry(peer, {.kind = EntryKind::beat});
     outbox.flush();
     contact.sent_at_beat = outbox.frames_sent();
   }

@@ -9,13 +9,13 @@
 namespace dunlin::conformance {
 namespace {
 
-class RealGround final : public Ground {
+class RealGrowingBackend final : public GrowingBackend {
  public:
   using Begin =
       std::function<std::unique_ptr<PendingJoin>(const std::string&, Rank, std::uint32_t)>;
   using Place = std::function<std::shared_ptr<Rendezvous>(const std::string&, Rank)>;
 
-  RealGround(std::uint32_t founders, std::uint32_t nodes, const Begin& begin, Place place)
+  RealGrowingBackend(std::uint32_t founders, std::uint32_t nodes, const Begin& begin, Place place)
       : nodes_(nodes), place_(std::move(place)), founders_(founders) {
     std::vector<std::unique_ptr<PendingJoin>> joins;
     for (Rank rank = 0; rank < founders; ++rank) joins.push_back(begin(group_, rank, founders));
@@ -50,9 +50,9 @@ class RealGround final : public Ground {
   std::function<std::size_t(Rank)> poll_;
 };
 
-class SimGround final : public Ground {
+class SimGrowingBackend final : public GrowingBackend {
  public:
-  SimGround(const sim::Profile& profile, std::uint32_t founders, std::uint32_t nodes)
+  SimGrowingBackend(const sim::Profile& profile, std::uint32_t founders, std::uint32_t nodes)
       : world_(profile, founders, 1), nodes_(nodes) {
     while (world_.size() < nodes) world_.add_node();
   }
@@ -75,12 +75,12 @@ class SimGround final : public Ground {
 
 Grower simulated(const std::string& variant, const sim::Profile& profile) {
   return {variant, [profile](std::uint32_t founders, std::uint32_t nodes) {
-            return std::make_unique<SimGround>(profile, founders, nodes);
+            return std::make_unique<SimGrowingBackend>(profile, founders, nodes);
           }};
 }
 
-std::unique_ptr<Ground> on_shm(std::uint32_t founders, std::uint32_t nodes) {
-  return real_ground(
+std::unique_ptr<GrowingBackend> on_shm(std::uint32_t founders, std::uint32_t nodes) {
+  return real_growing_backend(
       founders, nodes,
       [](const std::string& group, Rank rank, std::uint32_t members) {
         return shm::begin_join(
@@ -104,12 +104,12 @@ bool add_grower(Grower grower) {
   return true;
 }
 
-std::unique_ptr<Ground> real_ground(
+std::unique_ptr<GrowingBackend> real_growing_backend(
     std::uint32_t founders, std::uint32_t nodes,
     const std::function<std::unique_ptr<PendingJoin>(const std::string& group, Rank rank,
                                                      std::uint32_t nodes)>& begin,
     std::function<std::shared_ptr<Rendezvous>(const std::string& group, Rank node)> rendezvous) {
-  return std::make_unique<RealGround>(founders, nodes, begin, std::move(rendezvous));
+  return std::make_unique<RealGrowingBackend>(founders, nodes, begin, std::move(rendezvous));
 }
 
 std::vector<Grower> growers() {

@@ -73,11 +73,11 @@ class Growing : public testing::TestWithParam<Grower> {
   };
 
   void start(std::uint32_t founders, std::uint32_t in_all) {
-    ground_ = GetParam().start(founders, in_all);
+    grower_ = GetParam().start(founders, in_all);
     members_.resize(in_all);
     for (Rank rank = 0; rank < founders; ++rank) members_[rank] = std::make_unique<Member>();
-    for (Rank rank = 0; rank < founders; ++rank) member(rank).start(ground_->founder(rank));
-    ground_->attach([this](Rank node) { return poll(node); });
+    for (Rank rank = 0; rank < founders; ++rank) member(rank).start(grower_->founder(rank));
+    grower_->attach([this](Rank node) { return poll(node); });
   }
   Member& member(Rank rank) { return *members_.at(rank); }
   Fabric& fabric(Rank rank) { return *member(rank).fabric; }
@@ -104,7 +104,7 @@ class Growing : public testing::TestWithParam<Grower> {
     Admission admission{.first = first};
     for (Rank rank = first; rank < first + count; ++rank) {
       members_[rank] = std::make_unique<Member>();
-      member(rank).rendezvous = ground_->rendezvous(rank);
+      member(rank).rendezvous = grower_->rendezvous(rank);
       member(rank).entry = member(rank).rendezvous->enter();
       admission.newcomers.push_back(
           {"late" + std::to_string(rank), member(rank).entry->endpoint()});
@@ -145,7 +145,7 @@ class Growing : public testing::TestWithParam<Grower> {
     return true;
   }
   void until(std::string_view what, const std::function<bool()>& condition) {
-    ASSERT_TRUE(ground_->run_until(condition)) << "waited in vain until " << what;
+    ASSERT_TRUE(grower_->run_until(condition)) << "waited in vain until " << what;
   }
   std::size_t seen(Rank at, Event::Kind kind, Rank about) {
     return static_cast<std::size_t>(std::ranges::count_if(
@@ -164,7 +164,7 @@ class Growing : public testing::TestWithParam<Grower> {
     return memory::load(*reinterpret_cast<const std::uint64_t*>(region.memory().data()));
   }
 
-  std::unique_ptr<Ground> ground_;
+  std::unique_ptr<GrowingBackend> grower_;
   std::vector<std::unique_ptr<Member>> members_;
   alignas(8) std::uint64_t word_ = 0;
 

@@ -14,12 +14,12 @@ namespace dunlin::conformance {
 
 /// Some nodes: founders, which are in a fabric, and others, which are in none yet. A node's number
 /// is also the rank that it has, or will have.
-class Ground {
+class GrowingBackend {
  public:
-  Ground() = default;
-  Ground(const Ground&) = delete;
-  Ground& operator=(const Ground&) = delete;
-  virtual ~Ground() = default;
+  GrowingBackend() = default;
+  GrowingBackend(const GrowingBackend&) = delete;
+  GrowingBackend& operator=(const GrowingBackend&) = delete;
+  virtual ~GrowingBackend() = default;
 
   [[nodiscard]] virtual Fabric& founder(Rank node) = 0;
   [[nodiscard]] virtual std::shared_ptr<Rendezvous> rendezvous(Rank node) = 0;
@@ -31,11 +31,11 @@ class Ground {
 
 struct Grower {
   std::string variant;
-  std::function<std::unique_ptr<Ground>(std::uint32_t founders, std::uint32_t nodes)> start;
+  std::function<std::unique_ptr<GrowingBackend>(std::uint32_t founders, std::uint32_t nodes)> start;
 };
 
-/// A ground whose nodes are all polled by this thread: `begin` is for a founder, as in Backend.
-[[nodiscard]] std::unique_ptr<Ground> real_ground(
+/// A backend whose nodes are all polled by this thread: `begin` is for a founder, as in Backend.
+[[nodiscard]] std::unique_ptr<GrowingBackend> real_growing_backend(
     std::uint32_t founders, std::uint32_t nodes,
     const std::function<std::unique_ptr<PendingJoin>(const std::string& group, Rank rank,
                                                      std::uint32_t nodes)>& begin,

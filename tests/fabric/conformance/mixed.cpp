@@ -67,9 +67,9 @@ TEST(MixedGroup, SharesMemoryWithinAHostAndNotBetweenHosts) {
 namespace {
 
 /// As mixed::rendezvous(), on a host of its own.
-class MeetingOnAHost final : public Rendezvous {
+class RendezvousOnAHost final : public Rendezvous {
  public:
-  MeetingOnAHost(std::string host, const mixed::JoinOptions& options)
+  RendezvousOnAHost(std::string host, const mixed::JoinOptions& options)
       : host_(std::move(host)), options_(options), usual_(mixed::rendezvous(options, {})) {}
   const std::string& group() const noexcept override { return usual_->group(); }
   std::unique_ptr<PendingJoin> accept() override { return usual_->accept(); }
@@ -83,8 +83,9 @@ class MeetingOnAHost final : public Rendezvous {
   std::shared_ptr<Rendezvous> usual_;
 };
 
-std::unique_ptr<Ground> on_mixed(std::uint32_t founders, std::uint32_t nodes, HostOf host_of) {
-  return real_ground(
+std::unique_ptr<GrowingBackend> on_mixed(std::uint32_t founders, std::uint32_t nodes,
+                                         HostOf host_of) {
+  return real_growing_backend(
       founders, nodes,
       [host_of](const std::string& group, Rank rank, std::uint32_t members) {
         return mixed::begin_join_on(host_of(rank), options_of_member(group, rank, members));
@@ -93,7 +94,7 @@ std::unique_ptr<Ground> on_mixed(std::uint32_t founders, std::uint32_t nodes, Ho
         mixed::JoinOptions options =
             options_of_member("newcomers", mixed::JoinOptions::kAnyRank, 0);
         options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
-        return std::make_shared<MeetingOnAHost>(host_of(rank), options);
+        return std::make_shared<RendezvousOnAHost>(host_of(rank), options);
       });
 }
 

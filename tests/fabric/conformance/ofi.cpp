@@ -40,8 +40,8 @@ DUNLIN_CONFORMANCE_SUITE(Ofi, Forming, ofi_backends);
 namespace {
 
 /// A newcomer meets nobody: the suite tells it of the members.
-std::unique_ptr<Ground> on_ofi(std::uint32_t founders, std::uint32_t nodes) {
-  return real_ground(
+std::unique_ptr<GrowingBackend> on_ofi(std::uint32_t founders, std::uint32_t nodes) {
+  return real_growing_backend(
       founders, nodes,
       [](const std::string& group, Rank rank, std::uint32_t members) {
         return ofi::begin_join(options_for(group, rank, members));

@@ -39,8 +39,8 @@ DUNLIN_CONFORMANCE_SUITE(Tcp, Forming, tcp_backends);
 namespace {
 
 /// A newcomer meets nobody: the suite tells it of the members.
-std::unique_ptr<Ground> on_tcp(std::uint32_t founders, std::uint32_t nodes, bool encrypts) {
-  return real_ground(
+std::unique_ptr<GrowingBackend> on_tcp(std::uint32_t founders, std::uint32_t nodes, bool encrypts) {
+  return real_growing_backend(
       founders, nodes,
       [encrypts](const std::string& group, Rank rank, std::uint32_t members) {
         tcp::JoinOptions options = options_for(group, rank, members);

@@ -56,13 +56,13 @@ namespace {
 /// A newcomer meets nobody: the suite tells it of the members.
 Grower verbs_grower(const Backend& backend) {
   const auto start = [backend](std::uint32_t founders, std::uint32_t nodes) {
-    return real_ground(founders, nodes, backend.begin,
-                       [device = backend.variant](const std::string& group, Rank rank) {
-                         verbs::JoinOptions options =
-                             options_for(device, "newcomers", verbs::JoinOptions::kAnyRank, 0);
-                         options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
-                         return verbs::rendezvous(options, {});
-                       });
+    return real_growing_backend(founders, nodes, backend.begin,
+                                [device = backend.variant](const std::string& group, Rank rank) {
+                                  verbs::JoinOptions options = options_for(
+                                      device, "newcomers", verbs::JoinOptions::kAnyRank, 0);
+                                  options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
+                                  return verbs::rendezvous(options, {});
+                                });
   };
   return {"Verbs_" + backend.variant, start};
 }

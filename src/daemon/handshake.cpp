@@ -1,4 +1,4 @@
-#include "daemon/meeting.hpp"
+#include "daemon/handshake.hpp"
 
 #include <algorithm>
 #include <cstring>
