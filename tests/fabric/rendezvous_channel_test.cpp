@@ -308,7 +308,7 @@ class PlainJoiner {
 int offer_key_of_example(SSL* session, const EVP_MD*, const unsigned char** identity,
                          std::size_t* bytes, SSL_SESSION** made) {
   constexpr std::string_view kKey =
-      "4b35c6585317f8f981c8f37b5dcbef270ff8798766d7ebdf3a9d04d3dfcdb7f9";
+      "5e1f27d90e6e22a5571e801fc8fafd4792f5f3774152af00e850ac6b23ea73c2";
   constexpr std::string_view kName = "dunlin rendezvous 2";
   std::array<unsigned char, 32> key{};
   for (std::size_t i = 0; i < key.size(); ++i)

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "assert.hpp"
 #include "fabric/core/core.hpp"
 #include "fabric/member_list.hpp"
 
@@ -68,10 +69,14 @@ void FabricCore::part_with(Rank peer) noexcept {
   backend_->close(peer);
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) disconnect(peer, {index});
   for (Offer& offer : std::exchange(states_[peer].offers, {})) backend_->let_go(peer, offer.there);
+  DUNLIN_ASSERT_ALWAYS(fabric_.peers_[peer].connected.none(),
+                       "FAB-X1: no region of a failed peer is reached any more");
 }
 
 /// Once a peer, however often it fails.
 void FabricCore::announce_failure(Rank peer, std::string how) {
+  DUNLIN_ASSERT_ALWAYS(states_[peer].parted,
+                       "FAB-X4: the connection is closed before the failure is announced");
   Fabric::Peer& failing = fabric_.peers_[peer];
   if (!failing.failed) failing.failure = std::move(how);
   failing.failed = true;

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "assert.hpp"
 #include "fabric/core/core.hpp"
 
 /// Events and messages: handlers run within poll() only (FAB-F5), and may do what they like there.
@@ -25,6 +26,7 @@ void FabricCore::leave_handler() noexcept {
 }
 
 void FabricCore::emit(const Event& event) {
+  DUNLIN_ASSERT_ALWAYS(polling_, "FAB-F5: handlers run within poll() only");
   ++handled_;
   ++handler_depth_;
   const std::size_t present = subscribers_.size();  // later ones did not ask for this event
@@ -51,6 +53,7 @@ bool FabricCore::deliver(Rank from, std::uint32_t channel, std::span<const std::
   if (states_[from].expelled) return true;
   if (channel >= handlers_.size() || !handlers_[channel]) return false;
   const auto handler = handlers_[channel];  // it may replace itself
+  DUNLIN_ASSERT(polling_, "FAB-F5: handlers run within poll() only");
   (*handler)(from, message);
   return true;
 }

@@ -1,6 +1,7 @@
 #include <string>
 #include <utility>
 
+#include "assert.hpp"
 #include "fabric/core/core.hpp"
 #include "fabric/member_list.hpp"
 #include "fabric/names.hpp"
@@ -57,6 +58,7 @@ void FabricCore::admit(const Admission& admission) {
   fabric_.peers_.resize(after);
   for (Rank rank = before; rank < admission.first; ++rank)
     leave_empty(rank, "it never came: the rank was passed over");
+  DUNLIN_ASSERT_ALWAYS(admission.first >= before, "FAB-G1: a rank is given once");
   for (Rank rank = admission.first; rank < after; ++rank)
     fabric_.peers_[rank].name = admission.newcomers[rank - admission.first].name;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "assert.hpp"
 #include "fabric/core/core.hpp"
 #include "fabric/layout_text.hpp"
 #include "fabric/names.hpp"
@@ -103,6 +104,7 @@ void FabricCore::open_region(RegionId id) {
 }
 
 void FabricCore::release(RegionId id) noexcept {
+  DUNLIN_ASSERT_ALWAYS(regions_[id.index].taken, "a region is released once");
   const LocalRegion released = std::exchange(regions_[id.index], {});
   for (Rank peer = 0; peer < size(); ++peer) {
     disconnect(peer, id);

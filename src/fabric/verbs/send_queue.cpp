@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "assert.hpp"
+
 namespace dunlin::verbs {
 
 void SendQueue::open(ibv_qp* pair, std::uint32_t slots, std::span<std::byte> staging,
@@ -26,6 +28,7 @@ SendQueue::Staged SendQueue::stage(std::size_t bytes) noexcept {
 
 ibv_send_wr& SendQueue::add(ibv_wr_opcode opcode, const ibv_sge& piece, const Record& record,
                             std::uint64_t tag, unsigned flags) noexcept {
+  DUNLIN_ASSERT(room() > 0, "VRB-Q1: each request under way has a record");
   if (chained_ == kMaxChain) error_ = ring();
   const bool told = record.kind != Record::Kind::silent && record.kind != Record::Kind::credit;
   ++unsignalled_;
