@@ -170,6 +170,16 @@ TEST_F(RedisCommands, ScanAllKeys) {
   EXPECT_EQ(ask("scan 0 match"), "-ERR syntax error\r\n");
 }
 
+TEST_F(RedisCommands, ScanPastAMemberThatHasFailed) {
+  ask("mset a1 1 a2 2 a3 3 b1 4 b2 5 c1 6 c2 7");
+  values.lost = {3, 5};
+  EXPECT_EQ(ask("scan 0 count 100"),
+            "*2\r\n$1\r\n0\r\n*5\r\n$2\r\na1\r\n$2\r\na2\r\n$2\r\na3\r\n$2\r\nc1\r\n$2\r\nc2\r\n");
+  EXPECT_EQ(ask("scan 3 count 1"), "*2\r\n$1\r\n0\r\n*2\r\n$2\r\nc1\r\n$2\r\nc2\r\n");
+  values.lost = {3, 7};
+  EXPECT_EQ(ask("scan 3"), "*2\r\n$1\r\n0\r\n*0\r\n");
+}
+
 TEST_F(RedisCommands, KeepFieldsInHashes) {
   EXPECT_EQ(ask("hset h name Ann age 7"), ":2\r\n");
   EXPECT_EQ(ask("hset h age 8 town Ulm"), ":1\r\n");

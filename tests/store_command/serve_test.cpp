@@ -167,6 +167,33 @@ TEST_F(StoreServe, ShowsTheSameKeysAtAllMembers) {
   a.end();
 }
 
+TEST_F(StoreServe, ScansAndDumpsTheKeysOfMembersThatAreLeft) {
+  SKIP_WITHOUT("redis-cli");
+  constexpr int kKeys = 200;
+  ServerProcess a(group, {"--members", "a,b,c", "--name", "a"});
+  ServerProcess b(group, {"--members", "a,b,c", "--name", "b"});
+  ServerProcess c(group, {"--members", "a,b,c", "--name", "c"});
+  std::string requests;
+  for (int i = 0; i < kKeys; ++i) requests += request({"SET", "key" + std::to_string(i), "v"});
+  EXPECT_TRUE(contains(redis_cli(a, {"--pipe"}, requests), "errors: 0, replies: 200"));
+  b.kill();
+  const auto count = [](const std::string& text, const std::string& what) {
+    std::size_t times = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++times;
+    return times;
+  };
+  const std::string scanned = redis_cli(c, {"--scan"});
+  const std::size_t left = count(scanned, "key");
+  EXPECT_GT(left, 0U) << scanned;
+  EXPECT_LT(left, std::size_t{kKeys});
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_store({"dump", "--resp", c.endpoint()}), Status::ok);
+  EXPECT_EQ(count(testing::internal::GetCapturedStdout(), "SET"), left);
+  c.end();
+  a.end();
+}
+
 TEST_F(StoreServe, AnswersAClientThatSendsNothingMore) {
   ServerProcess server(group);
   const Socket client(server.port());
