@@ -288,6 +288,12 @@ bool config(Job& job, Reply& reply) {
     }
     return true;
   }
+  std::size_t pattern_bytes = 0;
+  for (std::size_t i = 2; i < words.size(); ++i) pattern_bytes += words[i].size();
+  if (pattern_bytes > kMaxPatternBytes) {
+    reply.error(kPatternTooLong);
+    return true;
+  }
   const MemoryLimit limit = job.session->service().values().memory_limit();
   const std::string bytes = fmt::format("{}", limit.bytes);
   std::vector<Setting> settings(kSettings.begin(), kSettings.end());

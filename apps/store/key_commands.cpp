@@ -169,6 +169,7 @@ const char* parse_scan(const Job& job, ScanWords& words) {
   for (std::size_t i = 2; i < job.arguments.size(); i += 2) {
     const std::string_view value = job.arguments[i + 1];
     if (is_word(job.arguments[i], "match")) {
+      if (value.size() > kMaxPatternBytes) return kPatternTooLong;
       words.pattern = value;
     } else if (is_word(job.arguments[i], "count")) {
       if (!parse_integer(value, words.count)) return kNotAnInteger;

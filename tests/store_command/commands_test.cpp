@@ -180,6 +180,17 @@ TEST_F(RedisCommands, ScanPastAMemberThatHasFailed) {
   EXPECT_EQ(ask("scan 3"), "*2\r\n$1\r\n0\r\n*0\r\n");
 }
 
+/// A class of a million letters would be read for each letter of each key.
+TEST_F(RedisCommands, RefusePatternsOverTheirLimit) {
+  const char* const refusal = "-ERR the pattern is too long: 512 bytes are possible\r\n";
+  const std::string longest(dunlin::app::resp::kMaxPatternBytes, '*');
+  ask("set k v");
+  EXPECT_EQ(client.ask({"SCAN", "0", "MATCH", longest}), "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n");
+  EXPECT_EQ(client.ask({"SCAN", "0", "MATCH", longest + "*"}), refusal);
+  EXPECT_TRUE(contains(client.ask({"CONFIG", "GET", longest}), "maxmemory"));
+  EXPECT_EQ(client.ask({"CONFIG", "GET", longest, "*"}), refusal);
+}
+
 TEST_F(RedisCommands, KeepFieldsInHashes) {
   EXPECT_EQ(ask("hset h name Ann age 7"), ":2\r\n");
   EXPECT_EQ(ask("hset h age 8 town Ulm"), ":1\r\n");
