@@ -15,7 +15,9 @@ Client::Answer answer_of(const redisReply& reply) {
   Client::Answer answer;
   switch (reply.type) {
     case REDIS_REPLY_ERROR:
-      throw Error(fmt::format("the server says: {}", printable({reply.str, reply.len}, 200)));
+      answer.kind = Client::Answer::Kind::error;
+      answer.text.assign(reply.str, reply.len);
+      break;
     case REDIS_REPLY_NIL:
       break;
     case REDIS_REPLY_INTEGER:
@@ -70,11 +72,21 @@ void Client::send(const Words& words) {
 }
 
 Client::Answer Client::take() {
+  Answer answer = take_any();
+  if (answer.kind == Answer::Kind::error) complain_of(answer);
+  return answer;
+}
+
+Client::Answer Client::take_any() {
   void* raw = nullptr;
   if (redisGetReply(context_.get(), &raw) != REDIS_OK) complain();
   const std::unique_ptr<redisReply, decltype(&freeReplyObject)> reply(static_cast<redisReply*>(raw),
                                                                       freeReplyObject);
   return answer_of(*reply);
+}
+
+void complain_of(const Client::Answer& error) {
+  throw Error(fmt::format("the server says: {}", printable(error.text, 200)));
 }
 
 }  // namespace dunlin::app::resp

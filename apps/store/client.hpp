@@ -19,9 +19,9 @@ namespace dunlin::app::resp {
 class Client {
  public:
   struct Answer {
-    enum class Kind : std::uint8_t { text, number, nothing, list };
+    enum class Kind : std::uint8_t { text, number, nothing, list, error };
     Kind kind = Kind::nothing;
-    std::string text;
+    std::string text;  // or the error
     std::int64_t number = 0;
     std::vector<Answer> list;
   };
@@ -32,9 +32,12 @@ class Client {
 
   /// Throws Error if the server replies with one.
   Answer ask(const Words& words);
-  /// Sends without waiting; as many take() must follow.
+  /// Sends without waiting; as many take() or take_any() must follow.
   void send(const Words& words);
+  /// Throws Error if the server replies with one.
   Answer take();
+  /// The reply, which may be an error.
+  Answer take_any();
 
  private:
   struct Close {
@@ -45,5 +48,8 @@ class Client {
   std::string place_;
   std::unique_ptr<redisContext, Close> context_;
 };
+
+/// Throws Error with the reply, which is an error.
+[[noreturn]] void complain_of(const Client::Answer& error);
 
 }  // namespace dunlin::app::resp

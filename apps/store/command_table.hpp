@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "store/job.hpp"
+#include "store/limits.hpp"
 #include "store/reply.hpp"
 
 namespace dunlin::app::resp {
@@ -57,6 +58,10 @@ struct Command {
 [[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& number) noexcept;
 /// Whether text matches a pattern of *, ?, [...] and backslashes, as Redis has them.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view text) noexcept;
+/// Matching takes as long as the pattern's bytes times the text's: a client's patterns are limited.
+inline constexpr const char* kPatternTooLong =
+    "ERR the pattern is too long: 512 bytes are possible";
+static_assert(kMaxPatternBytes == 512, "as kPatternTooLong says");
 /// The error of a call that did not end well.
 [[nodiscard]] const char* describe(Ending ending) noexcept;
 

@@ -288,6 +288,12 @@ bool config(Job& job, Reply& reply) {
     }
     return true;
   }
+  std::size_t pattern_bytes = 0;
+  for (std::size_t i = 2; i < words.size(); ++i) pattern_bytes += words[i].size();
+  if (pattern_bytes > kMaxPatternBytes) {
+    reply.error(kPatternTooLong);
+    return true;
+  }
   const MemoryLimit limit = job.session->service().values().memory_limit();
   const std::string bytes = fmt::format("{}", limit.bytes);
   std::vector<Setting> settings(kSettings.begin(), kSettings.end());
@@ -350,13 +356,14 @@ bool info(Job& job, Reply& reply) {
       "# Server\r\nredis_version:{}\r\nredis_mode:standalone\r\ndunlin_version:{}\r\n"
       "process_id:{}\r\ntcp_port:{}\r\nuptime_in_seconds:{}\r\n\r\n"
       "# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n"
-      "# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
-      "waits_for_calls:{}\r\nsleeps:{}\r\n\r\n# "
+      "# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\n"
+      "total_commands_processed:{}\r\nwaits_for_calls:{}\r\nsleeps:{}\r\n\r\n# "
       "Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# "
       "Store\r\n",
       kRedisVersion, version(), getpid(), service.options().port,
       (service.values().unix_ms() - service.started_ms()) / 1'000, counters.clients, kMaxClients,
-      counters.connections, counters.commands, counters.waits_for_calls, counters.sleeps);
+      counters.connections, counters.rejected, counters.commands, counters.waits_for_calls,
+      counters.sleeps);
   for (const auto& [name, value] : service.values().figures())
     text += fmt::format("{}:{}\r\n", name, value);
   reply.verbatim(text);

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "store/command_table.hpp"
 #include "store/hash_fields.hpp"
@@ -12,6 +14,10 @@ namespace dunlin::app::resp {
 namespace {
 
 constexpr std::size_t kLengthsBytes = 8;
+constexpr const char* kReplyTooLarge =
+    "ERR the values of the reply would be over 8388608 bytes, which is the limit: ask for fewer "
+    "fields";
+static_assert(kMaxReplyBytes == 8388608, "as kReplyTooLarge says");
 
 std::uint32_t length_at(std::string_view text) noexcept {
   std::uint32_t length = 0;
@@ -80,8 +86,8 @@ std::optional<std::string_view> hash_of(const Call& call, Reply& reply) {
   return {};
 }
 
-void write_field(std::string_view hash, std::string_view name, Reply& reply) {
-  if (const auto value = HashFields::find(hash, name)) {
+void write_value(std::optional<std::string_view> value, Reply& reply) {
+  if (value) {
     reply.bulk(*value);
   } else {
     reply.null();
@@ -89,16 +95,68 @@ void write_field(std::string_view hash, std::string_view name, Reply& reply) {
 }
 
 bool conclude_hget(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply)) write_field(*hash, job.arguments[2], reply);
+  if (const auto hash = hash_of(*job.call, reply))
+    write_value(HashFields::find(*hash, job.arguments[2]), reply);
   return true;
 }
+
+/// The fields that a command names, each once. They are sorted, and not hashed: a client can choose
+/// names that all have one hash.
+class NamedFields {
+ public:
+  struct Field {
+    std::string_view name;
+    std::optional<std::string_view> value;  // the last one that the command gives it; or the hash's
+    bool is_in_hash = false;
+  };
+
+  /// `words` are names, or, with a step of 2, names and values in turn.
+  NamedFields(std::span<const std::string_view> words, std::size_t step) {
+    fields_.reserve(words.size() / step);
+    for (std::size_t i = 0; i < words.size(); i += step)
+      fields_.push_back(
+          {.name = words[i], .value = step == 2 ? std::optional(words[i + 1]) : std::nullopt});
+    std::ranges::stable_sort(fields_, {}, &Field::name);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      const bool is_last = i + 1 == fields_.size() || fields_[i + 1].name != fields_[i].name;
+      if (is_last) fields_[kept++] = fields_[i];
+    }
+    fields_.resize(kept);
+  }
+
+  /// Null if the command does not name it.
+  [[nodiscard]] Field* find(std::string_view name) noexcept {
+    const auto found = std::ranges::lower_bound(fields_, name, {}, &Field::name);
+    return found != fields_.end() && found->name == name ? &*found : nullptr;
+  }
+
+ private:
+  std::vector<Field> fields_;
+};
 
 bool conclude_hmget(Job& job, Reply& reply) {
   const auto hash = hash_of(*job.call, reply);
   if (!hash) return true;
-  reply.array(job.arguments.size() - 2);
-  for (std::size_t i = 2; i < job.arguments.size(); ++i)
-    write_field(*hash, job.arguments[i], reply);
+  const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
+  NamedFields wanted(names, 1);
+  HashFields fields(*hash);
+  while (const auto field = fields.next())
+    if (NamedFields::Field* const one = wanted.find(field->name); one != nullptr && !one->value)
+      one->value = field->value;
+  std::vector<std::optional<std::string_view>> values;
+  values.reserve(names.size());
+  std::size_t bytes = 0;
+  for (const std::string_view name : names) {
+    values.push_back(wanted.find(name)->value);
+    bytes += values.back().value_or("").size();
+  }
+  if (bytes > kMaxReplyBytes) {
+    reply.error(kReplyTooLarge);
+    return true;
+  }
+  reply.array(values.size());
+  for (const auto& value : values) write_value(value, reply);
   return true;
 }
 
@@ -126,13 +184,6 @@ bool conclude_hexists(Job& job, Reply& reply) {
   return true;
 }
 
-/// What the arguments say of the field; the last one counts.
-std::optional<std::string_view> new_value(const Job& job, std::string_view name) noexcept {
-  for (std::size_t i = job.arguments.size(); i > 3; i -= 2)
-    if (job.arguments[i - 2] == name) return job.arguments[i - 1];
-  return {};
-}
-
 /// The fields that are there, changed, and behind them those that are new.
 Change decide_hset(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
@@ -144,14 +195,18 @@ Change decide_hset(void* context, std::optional<std::string_view> current) {
   const std::string_view before = current.value_or(kHashMark);
   job.scratch.assign(kHashMark);
   job.number = 0;
+  NamedFields changes(std::span<const std::string_view>(job.arguments).subspan(2), 2);
   HashFields fields(before);
-  while (const auto field = fields.next())
+  while (const auto field = fields.next()) {
+    NamedFields::Field* const change = changes.find(field->name);
+    if (change != nullptr) change->is_in_hash = true;
     HashFields::append(job.scratch,
-                       {field->name, new_value(job, field->name).value_or(field->value)});
+                       {field->name, change != nullptr ? *change->value : field->value});
+  }
   for (std::size_t i = 2; i < job.arguments.size(); i += 2) {
-    const std::string_view name = job.arguments[i];
-    if (HashFields::find(job.scratch, name)) continue;
-    HashFields::append(job.scratch, {name, *new_value(job, name)});
+    NamedFields::Field& change = *changes.find(job.arguments[i]);
+    if (std::exchange(change.is_in_hash, true)) continue;
+    HashFields::append(job.scratch, {change.name, *change.value});
     ++job.number;
   }
   if (job.scratch.size() <= kMaxArgumentBytes)
@@ -198,9 +253,9 @@ Change decide_hdel(void* context, std::optional<std::string_view> current) {
   }
   job.scratch.assign(kHashMark);
   HashFields fields(*current);
-  const auto names = std::span(job.arguments).subspan(2);
+  NamedFields names(std::span<const std::string_view>(job.arguments).subspan(2), 1);
   while (const auto field = fields.next()) {
-    if (std::ranges::find(names, field->name) != names.end()) {
+    if (names.find(field->name) != nullptr) {
       ++job.number;
     } else {
       HashFields::append(job.scratch, *field);

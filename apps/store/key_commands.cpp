@@ -169,6 +169,7 @@ const char* parse_scan(const Job& job, ScanWords& words) {
   for (std::size_t i = 2; i < job.arguments.size(); i += 2) {
     const std::string_view value = job.arguments[i + 1];
     if (is_word(job.arguments[i], "match")) {
+      if (value.size() > kMaxPatternBytes) return kPatternTooLong;
       words.pattern = value;
     } else if (is_word(job.arguments[i], "count")) {
       if (!parse_integer(value, words.count)) return kNotAnInteger;
@@ -196,13 +197,14 @@ const char* begin_scan(Job& job) {
 }
 
 /// As many steps as find COUNT keys, and not more than the limit: some parts of the store are
-/// empty.
+/// empty, and so is a member that has failed.
 bool conclude_scan(Job& job, Reply& reply) {
   ScanWords words;
   static_cast<void>(parse_scan(job, words));  // begin_scan has looked
   const Call& call = *job.call;
   Reply keys(job.scratch, reply.protocol());
-  for (std::size_t i = 0; i < call.entries(); ++i) {
+  const std::size_t entries = call.ending() == Ending::lost ? 0 : call.entries();
+  for (std::size_t i = 0; i < entries; ++i) {
     if (!matches(words.pattern, call.entry_key(i))) continue;
     keys.bulk(call.entry_key(i));
     ++job.number;

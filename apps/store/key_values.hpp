@@ -82,7 +82,8 @@ class Call {
   [[nodiscard]] virtual std::string_view value() const = 0;
   [[nodiscard]] virtual std::uint64_t ttl_ns() const = 0;
   [[nodiscard]] virtual std::uint64_t keys() const = 0;  // of a count
-  // Of a scan: where it goes on (0: it is over), and the keys.
+  // Of a scan: where it goes on (0: it is over), and the keys. If a member is lost, it goes on
+  // behind that member.
   [[nodiscard]] virtual std::uint64_t cursor() const = 0;
   [[nodiscard]] virtual std::size_t entries() const = 0;
   [[nodiscard]] virtual std::string_view entry_key(std::size_t i) const = 0;

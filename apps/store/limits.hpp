@@ -18,15 +18,18 @@ inline constexpr std::size_t kMaxStrangerArgumentBytes = std::size_t{1} << 14;
 
 inline constexpr std::size_t kInputBytes = std::size_t{1}
                                            << 14;  // of a connection's buffer at first
-inline constexpr std::size_t kMaxBacklog = std::size_t{1} << 18;  // replies that wait to be sent
-inline constexpr std::size_t kMaxClientNameBytes = 256;           // CLIENT SETNAME
-inline constexpr std::uint32_t kMaxJobs = 64;       // commands of one connection under way
+inline constexpr std::size_t kMaxBacklog = std::size_t{1} << 18;     // replies that wait to be sent
+inline constexpr std::size_t kMaxReplyBytes = std::size_t{8} << 20;  // the values of one HMGET
+inline constexpr std::size_t kMaxPatternBytes = 512;     // SCAN MATCH; all of one CONFIG GET
+inline constexpr std::size_t kMaxClientNameBytes = 256;  // CLIENT SETNAME
+inline constexpr std::uint32_t kMaxJobs = 64;            // commands of one connection under way
 inline constexpr std::uint32_t kMaxCalls = 1024;    // calls on the store under way, of all clients
 inline constexpr std::uint32_t kMaxScanSteps = 64;  // that one SCAN takes at most
 inline constexpr std::uint32_t kMaxClients = 1 << 16;
 inline constexpr std::size_t kMaxAllInputBytes = std::size_t{1} << 30;  // of all connections
 
 static_assert(kMaxArgumentBytes + kMaxHeaderBytes < kMaxRequestBytes);
+static_assert(kMaxArgumentBytes < kMaxReplyBytes, "a hash has room in one reply");
 static_assert(kInputBytes <= kMaxInlineBytes);
 
 }  // namespace dunlin::app::resp

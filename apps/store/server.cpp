@@ -32,11 +32,18 @@ bool has_several_processors() noexcept {
   return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
 }
 
-void add_to(int epoll, int descriptor, std::uint32_t events, void* data) {
+/// EPOLL_CTL_ADD or EPOLL_CTL_MOD; returns whether the kernel has done it. It has a limit of what
+/// one user watches, and other processes use it up too.
+[[nodiscard]] bool control(int epoll, int operation, int descriptor, std::uint32_t events,
+                           void* data) noexcept {
   epoll_event event{};
   event.events = events;
   event.data.ptr = data;
-  checked(epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event), "epoll_ctl");
+  return epoll_ctl(epoll, operation, descriptor, &event) == 0;
+}
+
+void add_to(int epoll, int descriptor, std::uint32_t events, void* data) {
+  checked(control(epoll, EPOLL_CTL_ADD, descriptor, events, data) ? 0 : -1, "epoll_ctl");
 }
 
 std::array<epoll_event, kEventsAtOnce>& events() {
@@ -137,19 +144,23 @@ void Server::accept_clients(Service& service) {
     auto arrival = listener_.accept();
     if (!arrival) return;
     if (arrival->excess || connections_.size() >= kMaxClients) {
-      turn_away(arrival->socket.get());
+      turn_away(service, arrival->socket.get());
       continue;
     }
     const int socket = arrival->socket.get();
     auto connection = std::make_unique<Connection>(std::move(arrival->socket), service, next_id_++);
     connection->interest = EPOLLIN;
-    add_to(epoll_.get(), socket, EPOLLIN, connection.get());
+    if (!control(epoll_.get(), EPOLL_CTL_ADD, socket, EPOLLIN, connection.get())) {
+      turn_away(service, socket);
+      continue;
+    }
     const Session* const session = &connection->session;
     connections_.emplace(session, std::move(connection));
   }
 }
 
-void Server::turn_away(int socket) noexcept {
+void Server::turn_away(Service& service, int socket) noexcept {
+  ++service.counters().rejected;
   // If it does not arrive, the end of the connection does.
   static_cast<void>(send(socket, kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
 }
@@ -184,12 +195,17 @@ void Server::attend(Connection& connection) {
   Session& session = connection.session;
   do session.proceed();
   while (flush(connection) && session.can_proceed());
-  const bool at_end = session.output().empty() && session.idle();
-  if (at_end && (connection.gone || connection.over || session.closing())) {
-    finished_.push_back(&session);
-  } else {
-    watch(connection);
+  if (!is_over(connection) && !watch(connection)) {
+    lose(connection);
+    session.proceed();  // drops the replies that cannot be sent
   }
+  if (is_over(connection)) finished_.push_back(&session);
+}
+
+bool Server::is_over(const Connection& connection) {
+  const Session& session = connection.session;
+  const bool at_end = session.output().empty() && session.idle();
+  return at_end && (connection.gone || connection.over || session.closing());
 }
 
 /// Returns whether something was sent.
@@ -212,16 +228,14 @@ bool Server::flush(Connection& connection) {
   return sent;
 }
 
-void Server::watch(Connection& connection) {
+/// Returns false if the kernel refuses to.
+bool Server::watch(Connection& connection) {
   const Session& session = connection.session;
   const bool reads = !connection.over && session.wants_input();
   const std::uint32_t wanted = (reads ? EPOLLIN : 0U) | (session.output().empty() ? 0U : EPOLLOUT);
-  if (wanted == connection.interest || connection.gone) return;
+  if (wanted == connection.interest || connection.gone) return true;
   connection.interest = wanted;
-  epoll_event event{};
-  event.events = wanted;
-  event.data.ptr = &connection;
-  checked(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), &event), "epoll_ctl");
+  return control(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), wanted, &connection);
 }
 
 /// Connections go when no event of this turn can name them any more.

@@ -49,11 +49,12 @@ class Server {
   void handle_events(Service& service, int count);
   bool attend_runnable(Service& service);
   void accept_clients(Service& service);
-  void turn_away(int socket) noexcept;
+  void turn_away(Service& service, int socket) noexcept;
   void read_from(Connection& connection);
   void attend(Connection& connection);
   bool flush(Connection& connection);
-  void watch(Connection& connection);
+  [[nodiscard]] static bool is_over(const Connection& connection);
+  [[nodiscard]] bool watch(Connection& connection);
   void lose(Connection& connection);
   void sweep();
   void finish(Service& service);

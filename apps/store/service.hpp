@@ -24,6 +24,7 @@ struct ServiceOptions {
 struct ServiceCounters {
   std::uint64_t connections = 0;  // since the start
   std::uint64_t clients = 0;      // now
+  std::uint64_t rejected = 0;     // connections, as there are too many
   std::uint64_t commands = 0;
   std::uint64_t waits_for_calls = 0;  // a session found kMaxCalls under way
   std::uint64_t sleeps = 0;           // the server had nothing to do

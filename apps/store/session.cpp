@@ -52,6 +52,11 @@ constexpr Command kWrongArity{"", -1, Command::Shape::at_once, false, nullptr, r
 constexpr Command kNoPassword{"", -1, Command::Shape::at_once, false, nullptr, reply_no_password};
 constexpr Command kBrowser{"", -1, Command::Shape::at_once, false, nullptr, reply_to_browser};
 
+/// A scan goes on behind a member that has failed, and whose keys are gone.
+bool is_passed_over(const Job& job, Ending ending) noexcept {
+  return ending == Ending::lost && job.order.kind == Order::Kind::scan;
+}
+
 bool arity_fits(const Command& command, std::size_t words) noexcept {
   const auto count = static_cast<int>(words);
   return command.arity >= 0 ? count == command.arity : count >= -command.arity;
@@ -306,7 +311,7 @@ bool Session::conclude(Job& job) {
     return job.error != nullptr || ending != Ending::ok || job.command->conclude(job, reply);
   }
   // An error that `decide` has found stands, whatever became of the call.
-  if (job.error == nullptr && ending != Ending::ok) {
+  if (job.error == nullptr && ending != Ending::ok && !is_passed_over(job, ending)) {
     reply.error(describe(ending));
     return true;
   }

@@ -25,6 +25,9 @@ namespace {
 constexpr std::size_t kInPipeline = 64;
 constexpr std::size_t kReadBytes = std::size_t{1} << 16;
 constexpr std::string_view kKeysAStep = "64";
+constexpr std::size_t kWordsOfFields = 2'000;  // names and values of hash fields in a request
+static_assert(kWordsOfFields % 2 == 0 && kWordsOfFields + 2 <= kMaxArguments);
+constexpr std::int64_t kNoTtl = -1;  // what PTTL says
 
 Client connect(const ToolOptions& options) {
   std::string password;
@@ -120,33 +123,79 @@ std::string request_of(const Client::Words& words) {
   return text;
 }
 
-/// What makes this key anew; nothing if it has gone.
-std::string request_for(const std::string& key, const Client::Answer& type,
-                        const Client::Answer& value, std::int64_t ttl_ms) {
+/// The requests that make a hash anew, each with no more fields than a request has room for.
+std::string requests_for_hash(const std::string& key, const std::vector<Client::Answer>& parts) {
+  std::string text = request_of({"DEL", key});  // of an older hash, or of a string
+  for (std::size_t begin = 0; begin < parts.size(); begin += kWordsOfFields) {
+    Client::Words words{"HSET", key};
+    const std::size_t end = std::min(parts.size(), begin + kWordsOfFields);
+    for (std::size_t i = begin; i < end; ++i) words.push_back(parts[i].text);
+    text += request_of(words);
+  }
+  return text;
+}
+
+/// What makes this key anew; nothing if it has gone. `ttl_ms` is what PTTL says, which was asked
+/// for behind the value: the key may have expired in between.
+std::string requests_for(const std::string& key, const Client::Answer& value, std::int64_t ttl_ms) {
+  const bool has_ttl = ttl_ms != kNoTtl;
+  if (has_ttl && ttl_ms <= 0) return {};
   const std::string ttl = fmt::format("{}", ttl_ms);
   if (value.kind == Client::Answer::Kind::text) {
     Client::Words words{"SET", key, value.text};
-    if (ttl_ms >= 0) words.insert(words.end(), {"PX", ttl});
+    if (has_ttl) words.insert(words.end(), {"PX", ttl});
     return request_of(words);
   }
-  if (type.text != "hash" || value.list.empty()) return {};
-  Client::Words words{"HSET", key};
-  for (const Client::Answer& part : value.list) words.push_back(part.text);
-  return request_of(words) + (ttl_ms >= 0 ? request_of({"PEXPIRE", key, ttl}) : std::string());
+  if (value.list.empty()) return {};
+  return requests_for_hash(key, value.list) +
+         (has_ttl ? request_of({"PEXPIRE", key, ttl}) : std::string());
 }
 
-std::string dump_keys(Client& client, const std::vector<Client::Answer>& keys) {
+/// Keys that a dump lacks.
+struct PassedOver {
+  std::uint64_t of_other_type = 0;
+  std::uint64_t lost = 0;
+
+  void count(const Client::Answer& error) {
+    if (error.text.starts_with("WRONGTYPE ")) {
+      ++of_other_type;
+    } else if (error.text.starts_with("CLUSTERDOWN ")) {
+      ++lost;
+    } else {
+      complain_of(error);
+    }
+  }
+  void report() const {
+    if (of_other_type > 0)
+      fmt::print(stderr,
+                 "store: keys that the dump lacks, as they are neither strings nor hashes, or "
+                 "changed their type meanwhile: {}\n",
+                 of_other_type);
+    if (lost > 0)
+      fmt::print(stderr, "store: keys that the dump lacks, as their members have failed: {}\n",
+                 lost);
+  }
+};
+
+std::string dump_keys(Client& client, const std::vector<Client::Answer>& keys, PassedOver& passed) {
+  using Kind = Client::Answer::Kind;
   for (const Client::Answer& key : keys) client.send({"TYPE", key.text});
   std::vector<Client::Answer> types;
-  for (std::size_t i = 0; i < keys.size(); ++i) types.push_back(client.take());
+  // An error comes again as the reply to GET.
+  for (std::size_t i = 0; i < keys.size(); ++i) types.push_back(client.take_any());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     client.send({types[i].text == "hash" ? "HGETALL" : "GET", keys[i].text});
     client.send({"PTTL", keys[i].text});
   }
   std::string text;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Client::Answer value = client.take();
-    text += request_for(keys[i].text, types[i], value, client.take().number);
+  for (const Client::Answer& key : keys) {
+    const Client::Answer value = client.take_any();
+    const Client::Answer ttl = client.take_any();
+    if (value.kind == Kind::error || ttl.kind == Kind::error) {
+      passed.count(value.kind == Kind::error ? value : ttl);
+    } else {
+      text += requests_for(key.text, value, ttl.number);
+    }
   }
   return text;
 }
@@ -198,17 +247,19 @@ void dump(const ToolOptions& options) {
   const File file = open_file(options.file, "wb");
   ProgressBar bar("dumps", static_cast<std::uint64_t>(client.ask({"DBSIZE"}).number));
   std::uint64_t done = 0;
+  PassedOver passed;
   std::string cursor = "0";
   do {
     const Client::Answer step = client.ask({"SCAN", cursor, "COUNT", kKeysAStep});
     if (step.list.size() != 2) throw Error("store: the server's SCAN has no cursor and keys");
-    write_to(file.get(), options.file, dump_keys(client, step.list[1].list));
+    write_to(file.get(), options.file, dump_keys(client, step.list[1].list, passed));
     done += step.list[1].list.size();
     bar.show(done);
     cursor = step.list[0].text;
   } while (cursor != "0");
   if (file && std::fflush(file.get()) != 0)
     throw Error(fmt::format("{}: {}", in_quotes(options.file), std::strerror(errno)));
+  passed.report();
 }
 
 void stats(const ToolOptions& options) {

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "store/command_table.hpp"
+#include "store/limits.hpp"
 #include "store_command/conversation.hpp"
 #include "support/errors.hpp"
+#include "support/rounds.hpp"
 
 /// What each command replies, over a map.
 namespace {
@@ -169,6 +171,27 @@ TEST_F(RedisCommands, ScanAllKeys) {
   EXPECT_EQ(ask("scan 0 match"), "-ERR syntax error\r\n");
 }
 
+TEST_F(RedisCommands, ScanPastAMemberThatHasFailed) {
+  ask("mset a1 1 a2 2 a3 3 b1 4 b2 5 c1 6 c2 7");
+  values.lost = {3, 5};
+  EXPECT_EQ(ask("scan 0 count 100"),
+            "*2\r\n$1\r\n0\r\n*5\r\n$2\r\na1\r\n$2\r\na2\r\n$2\r\na3\r\n$2\r\nc1\r\n$2\r\nc2\r\n");
+  EXPECT_EQ(ask("scan 3 count 1"), "*2\r\n$1\r\n0\r\n*2\r\n$2\r\nc1\r\n$2\r\nc2\r\n");
+  values.lost = {3, 7};
+  EXPECT_EQ(ask("scan 3"), "*2\r\n$1\r\n0\r\n*0\r\n");
+}
+
+/// A class of a million letters would be read for each letter of each key.
+TEST_F(RedisCommands, RefusePatternsOverTheirLimit) {
+  const char* const refusal = "-ERR the pattern is too long: 512 bytes are possible\r\n";
+  const std::string longest(dunlin::app::resp::kMaxPatternBytes, '*');
+  ask("set k v");
+  EXPECT_EQ(client.ask({"SCAN", "0", "MATCH", longest}), "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n");
+  EXPECT_EQ(client.ask({"SCAN", "0", "MATCH", longest + "*"}), refusal);
+  EXPECT_TRUE(contains(client.ask({"CONFIG", "GET", longest}), "maxmemory"));
+  EXPECT_EQ(client.ask({"CONFIG", "GET", longest, "*"}), refusal);
+}
+
 TEST_F(RedisCommands, KeepFieldsInHashes) {
   EXPECT_EQ(ask("hset h name Ann age 7"), ":2\r\n");
   EXPECT_EQ(ask("hset h age 8 town Ulm"), ":1\r\n");
@@ -187,6 +210,52 @@ TEST_F(RedisCommands, KeepFieldsInHashes) {
   EXPECT_EQ(ask("exists h"), ":0\r\n");
   EXPECT_EQ(ask("hgetall h"), "*0\r\n");
   EXPECT_EQ(ask("hset h a 1 b"), "-ERR wrong number of arguments for 'hset' command\r\n");
+}
+
+/// A moment's work, as each field is found by some comparisons; with a look at all fields for each
+/// argument, a minute's.
+TEST_F(RedisCommands, TakeAsManyFieldsAsARequestHasArguments) {
+  constexpr std::size_t kFields =
+      (dunlin::app::resp::kMaxArguments - 2) / (dunlin::test::kSanitized ? 8 : 2);
+  const auto ask_all = [&](const std::string& command, std::size_t step) {
+    std::string text = "*" + std::to_string(2 + kFields * step) + "\r\n$" +
+                       std::to_string(command.size()) + "\r\n" + command + "\r\n$1\r\nh\r\n";
+    for (std::size_t i = 0; i < kFields; ++i) {
+      const std::string name = std::to_string(100'000 + i);
+      text += "$6\r\n" + name + "\r\n";
+      if (step == 2) text += "$6\r\n" + std::string(name.rbegin(), name.rend()) + "\r\n";
+    }
+    return client.ask(text);
+  };
+  const std::string all = std::to_string(kFields);
+  for (const std::size_t there : {std::size_t{0}, kFields}) {
+    EXPECT_EQ(ask_all("HSET", 2), ":" + std::to_string(kFields - there) + "\r\n");
+    EXPECT_EQ(ask("hlen h"), ":" + all + "\r\n");
+  }
+  std::string values_of_all = "*" + all + "\r\n";
+  for (std::size_t i = 0; i < kFields; ++i) {
+    const std::string name = std::to_string(100'000 + i);
+    values_of_all += "$6\r\n" + std::string(name.rbegin(), name.rend()) + "\r\n";
+  }
+  EXPECT_EQ(ask_all("HMGET", 1), values_of_all);
+  EXPECT_EQ(ask_all("HDEL", 1), ":" + all + "\r\n");
+  EXPECT_EQ(ask("exists h"), ":0\r\n");
+}
+
+TEST_F(RedisCommands, RefuseAReplyOverItsLimit) {
+  const std::string value(100'000, 'v');
+  EXPECT_EQ(client.ask({"HSET", "h", "f", value}), ":1\r\n");
+  const auto ask_often = [&](std::size_t times) {
+    std::string line = "hmget h";
+    for (std::size_t i = 0; i < times; ++i) line += " f";
+    return ask(line);
+  };
+  const std::size_t most = dunlin::app::resp::kMaxReplyBytes / value.size();
+  EXPECT_GT(ask_often(most).size(), most * value.size());
+  EXPECT_EQ(ask_often(most + 1),
+            "-ERR the values of the reply would be over 8388608 bytes, which is the limit: ask for "
+            "fewer fields\r\n");
+  EXPECT_EQ(ask("hlen h"), ":1\r\n") << "the connection goes on";
 }
 
 TEST_F(RedisCommands, RefuseTheWrongType) {
@@ -219,6 +288,10 @@ TEST_F(RedisCommands, ReadWhatAnybodyHasWrittenAsAHash) {
   values.entries["h"].value = mark + std::string("\xff\xff\xff\xff\x01\0\0\0ab", 10);
   EXPECT_EQ(ask("hgetall h"), "*0\r\n");
   EXPECT_EQ(ask("hset h a 1"), ":1\r\n");
+  const std::string field("\x01\0\0\0\x01\0\0\0a", 9);
+  values.entries["h"].value = mark + field + "1" + field + "2";
+  EXPECT_EQ(ask("hget h a"), "$1\r\n1\r\n");
+  EXPECT_EQ(ask("hmget h a a"), "*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
 }
 
 TEST_F(RedisCommands, SayWhyTheStoreFailed) {

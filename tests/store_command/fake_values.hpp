@@ -34,6 +34,8 @@ class FakeValues final : public KeyValues {
   std::uint64_t now_ns = 0;
   MemoryLimit limit;
   Ending next_ending = Ending::ok;  // of all calls from now on
+  // Keys that a scan finds lost, as places among all: the first, and the one behind the last.
+  std::pair<std::uint64_t, std::uint64_t> lost{0, 0};
   std::size_t most_under_way = 0;
   std::uint64_t started = 0;
 
@@ -174,6 +176,11 @@ inline void FakeValues::FakeCall::write(const std::string& key, std::string_view
 
 /// Three keys a step; the cursor is how many are behind it.
 inline void FakeValues::FakeCall::scan() {
+  if (values_.lost.first <= order_.cursor && order_.cursor < values_.lost.second) {
+    ending_ = Ending::lost;  // with the keys of the step before, which the session must not look at
+    cursor_ = values_.lost.second < values_.entries.size() ? values_.lost.second : 0;
+    return;
+  }
   keys_.clear();
   std::uint64_t place = 0;
   for (const auto& [key, entry] : values_.entries)

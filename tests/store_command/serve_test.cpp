@@ -1,5 +1,7 @@
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -7,9 +9,14 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "store_command/conversation.hpp"
 #include "store_command/server_process.hpp"
@@ -167,6 +174,33 @@ TEST_F(StoreServe, ShowsTheSameKeysAtAllMembers) {
   a.end();
 }
 
+TEST_F(StoreServe, ScansAndDumpsTheKeysOfMembersThatAreLeft) {
+  SKIP_WITHOUT("redis-cli");
+  constexpr int kKeys = 200;
+  ServerProcess a(group, {"--members", "a,b,c", "--name", "a"});
+  ServerProcess b(group, {"--members", "a,b,c", "--name", "b"});
+  ServerProcess c(group, {"--members", "a,b,c", "--name", "c"});
+  std::string requests;
+  for (int i = 0; i < kKeys; ++i) requests += request({"SET", "key" + std::to_string(i), "v"});
+  EXPECT_TRUE(contains(redis_cli(a, {"--pipe"}, requests), "errors: 0, replies: 200"));
+  b.kill();
+  const auto count = [](const std::string& text, const std::string& what) {
+    std::size_t times = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++times;
+    return times;
+  };
+  const std::string scanned = redis_cli(c, {"--scan"});
+  const std::size_t left = count(scanned, "key");
+  EXPECT_GT(left, 0U) << scanned;
+  EXPECT_LT(left, std::size_t{kKeys});
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_store({"dump", "--resp", c.endpoint()}), Status::ok);
+  EXPECT_EQ(count(testing::internal::GetCapturedStdout(), "SET"), left);
+  c.end();
+  a.end();
+}
+
 TEST_F(StoreServe, AnswersAClientThatSendsNothingMore) {
   ServerProcess server(group);
   const Socket client(server.port());
@@ -258,6 +292,60 @@ TEST_F(StoreServe, ServesThousandsOfClients) {
   EXPECT_EQ(replies.size(), wanted);
   for (std::size_t i = 1; i <= wanted; ++i)
     EXPECT_TRUE(replies.contains(":" + std::to_string(i) + "\r\n")) << i;
+  server.end();
+}
+
+/// From now on the kernel refuses to watch some of this process's descriptors, those from kWatched,
+/// and to change how it watches any.
+constexpr std::uint32_t kWatched = 64;
+void limit_watches() {
+  constexpr std::uint32_t kRefused = SECCOMP_RET_ERRNO | ENOSPC;
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_epoll_ctl, 0, 6),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EPOLL_CTL_MOD, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, EPOLL_CTL_ADD, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kWatched, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, kRefused),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(rules), rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    throw dunlin::Error("system calls cannot be refused here");
+}
+
+TEST_F(StoreServe, LosesOnlyTheClientsThatTheKernelCannotWatch) {
+  dunlin::test::Process attempt([](dunlin::test::Parent&) {
+    limit_watches();
+    return 0;
+  });
+  if (attempt.exit_code() != 0) GTEST_SKIP() << "system calls cannot be refused here";
+  ServerProcess server(group, {}, limit_watches);
+  const Socket first(server.port());
+  const Socket deaf(server.port());
+  for (const Socket* const client : {&first, &deaf}) {
+    client->send("PING\r\n");
+    EXPECT_EQ(client->receive(7), "+PONG\r\n");
+  }
+  std::vector<std::unique_ptr<Socket>> clients;
+  std::size_t rejected = 0;
+  for (std::uint32_t i = 0; i < kWatched; ++i) {
+    clients.push_back(std::make_unique<Socket>(server.port()));
+    clients.back()->send("PING\r\n");
+    rejected += clients.back()->receive(7) == "+PONG\r\n" ? 0 : 1;
+  }
+  EXPECT_GT(rejected, 0U);
+  EXPECT_LT(rejected, clients.size());
+  EXPECT_EQ(figure_of(first, "rejected_connections"), std::to_string(rejected));
+  // The kernel would have to say when it can take more.
+  for (int i = 0; i < 100; ++i)
+    if (!deaf.send(request({"ECHO", std::string(500'000, 'v')}))) break;
+  EXPECT_LT(deaf.receive().size(), std::size_t{100} * 500'000);
+  first.send("PING\r\n");
+  EXPECT_EQ(first.receive(7), "+PONG\r\n");
   server.end();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ inline app::Status run_store(const Words& words) {
 
 /// A process of `dunlin store serve`, at a port that the kernel has chosen.
 struct ServerProcess : Process {
-  explicit ServerProcess(const std::string& group, const Words& more = {})
+  /// `first` is done in the process before it serves.
+  explicit ServerProcess(
+      const std::string& group, const Words& more = {}, const std::function<void()>& first = [] {})
       : Process([=](Parent& parent) {
+          first();
           for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
             dup2(parent.descriptor(), number);
           Words words{"serve", "--group", group, "--resp", "127.0.0.1:0", "--silence-timeout", "0"};

@@ -124,6 +124,23 @@ TEST_F(RedisSession, StopsReadingWhileItsClientTakesNoReplies) {
   EXPECT_FALSE(client.session.output().empty());
 }
 
+/// The elements of MGET are replies of their own, which wait for the client to take them.
+TEST_F(RedisSession, HoldsBackTheElementsOfOneReply) {
+  Conversation client(service);
+  values.entries["k"].value = std::string(100'000, 'v');
+  std::string line = "MGET";
+  for (int i = 0; i < 1'000; ++i) line += " k";
+  client.send(line + "\r\n");
+  std::size_t bytes = 0;
+  while (!client.session.output().empty()) {
+    ASSERT_LT(client.session.output().size(), kMaxBacklog + 110'000);
+    bytes += client.take().size();
+    client.session.proceed();
+  }
+  EXPECT_EQ(bytes, std::string("*1000\r\n").size() + 1'000 * std::string("$100000\r\n\r\n").size() +
+                       100'000'000);
+}
+
 /// RSP-S2.
 TEST_F(RedisSession, WaitsForACallWhileOthersHaveThemAll) {
   values.delay(4);
