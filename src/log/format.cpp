@@ -26,7 +26,24 @@ constexpr std::size_t kSumOffset = SegmentHeader::kBytes - 8;
 static_assert(kNameOffset + kMaxNameBytes == kSumOffset);
 
 constexpr std::string_view kSuffix = ".log";
+constexpr std::string_view kSnapshotSuffix = ".snap";
 constexpr std::size_t kDigits = 16;
+
+std::string file_name(std::uint64_t number, std::string_view suffix) {
+  std::array<char, kDigits> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + kDigits, number, 16).ptr;
+  const std::string text(digits.data(), end);
+  return std::string(kDigits - text.size(), '0') + text + std::string(suffix);
+}
+
+std::optional<std::uint64_t> number_of(std::string_view name, std::string_view suffix) noexcept {
+  if (name.size() != kDigits + suffix.size() || !name.ends_with(suffix)) return std::nullopt;
+  std::uint64_t number = 0;
+  const char* end = name.data() + kDigits;
+  const auto [stopped, error] = std::from_chars(name.data(), end, number, 16);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
 
 }  // namespace
 
@@ -70,21 +87,41 @@ std::optional<SegmentHeader> SegmentHeader::read(std::span<const std::byte, kByt
   return header;
 }
 
-std::string segment_name(std::uint64_t first) {
-  std::array<char, kDigits> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + kDigits, first, 16).ptr;
-  const std::string number(digits.data(), end);
-  return std::string(kDigits - number.size(), '0') + number + std::string(kSuffix);
-}
+std::string segment_name(std::uint64_t first) { return file_name(first, kSuffix); }
 
 std::optional<std::uint64_t> first_of_segment(std::string_view file_name) noexcept {
-  if (file_name.size() != kDigits + kSuffix.size() || !file_name.ends_with(kSuffix))
+  return number_of(file_name, kSuffix);
+}
+
+std::string snapshot_name(std::uint64_t number) { return file_name(number, kSnapshotSuffix); }
+
+std::optional<std::uint64_t> number_of_snapshot(std::string_view file_name) noexcept {
+  return number_of(file_name, kSnapshotSuffix);
+}
+
+void SnapshotHeader::write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept {
+  put(to.data(), 0, kMagic);
+  put(to.data(), 8, kVersion);
+  put(to.data(), 12, static_cast<std::uint32_t>(kBytes));
+  put(to.data(), 16, number);
+  put(to.data(), 24, from);
+  put(to.data(), 32, chain);
+  put(to.data(), 40, bytes);
+  put(to.data(), 48, sum);
+  put(to.data(), 56, checksum(to.first(56), name_sum));
+}
+
+std::optional<SnapshotHeader> SnapshotHeader::read(std::span<const std::byte, kBytes> from,
+                                                   std::uint64_t name_sum) noexcept {
+  const std::byte* at = from.data();
+  if (get<std::uint64_t>(at, 0) != kMagic || get<std::uint32_t>(at, 8) != kVersion ||
+      get<std::uint64_t>(at, 56) != checksum(from.first(56), name_sum))
     return std::nullopt;
-  std::uint64_t first = 0;
-  const char* end = file_name.data() + kDigits;
-  const auto [stopped, error] = std::from_chars(file_name.data(), end, first, 16);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  return first;
+  return SnapshotHeader{.number = get<std::uint64_t>(at, 16),
+                        .from = get<std::uint64_t>(at, 24),
+                        .chain = get<std::uint64_t>(at, 32),
+                        .bytes = get<std::uint64_t>(at, 40),
+                        .sum = get<std::uint64_t>(at, 48)};
 }
 
 std::uint64_t RecordHeader::chain_over(std::span<const std::byte> padded) const noexcept {
@@ -113,6 +150,7 @@ void Mark::write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const 
   put(to.data(), 8, revision);
   put(to.data(), 16, first);
   put(to.data(), 24, synced);
+  put(to.data(), 32, copying);
   put(to.data(), kBytes - 8, checksum(to.first(kBytes - 8), name_sum));
 }
 
@@ -123,7 +161,8 @@ std::optional<Mark> Mark::read(std::span<const std::byte, kBytes> from,
     return std::nullopt;
   return Mark{.revision = get<std::uint64_t>(from.data(), 8),
               .first = get<std::uint64_t>(from.data(), 16),
-              .synced = get<std::uint64_t>(from.data(), 24)};
+              .synced = get<std::uint64_t>(from.data(), 24),
+              .copying = get<std::uint64_t>(from.data(), 32)};
 }
 
 }  // namespace dunlin::log

@@ -64,6 +64,27 @@ static_assert(sizeof(RecordHeader) == RecordHeader::kBytes);
   return round_up(payload_bytes, RecordHeader::kAlignment);
 }
 
+/// In front of a snapshot: what a restart takes instead of the records before it.
+struct SnapshotHeader {
+  static constexpr std::size_t kBytes = 64;
+  static constexpr std::uint64_t kMagic = 0x504E534E4C4E5544;  // "DUNLNSNP"
+  static constexpr std::uint32_t kVersion = 1;
+
+  std::uint64_t number = 0;  // of the first record that it does not stand for
+  std::uint64_t from = 0;    // of the first record that is needed beside it; at most number
+  std::uint64_t chain = 0;   // before `from`
+  std::uint64_t bytes = 0;   // of the payload
+  std::uint64_t sum = 0;     // the payload's checksum
+
+  void write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept;
+  /// None if it is damaged, of another version, or another log's.
+  static std::optional<SnapshotHeader> read(std::span<const std::byte, kBytes> from,
+                                            std::uint64_t name_sum) noexcept;
+};
+[[nodiscard]] std::string snapshot_name(std::uint64_t number);
+/// None if it is no snapshot's.
+[[nodiscard]] std::optional<std::uint64_t> number_of_snapshot(std::string_view file_name) noexcept;
+
 /// How much is known to have been synced, in a file of its own: two places, written in turn.
 struct Mark {
   static constexpr std::size_t kBytes = 48;
@@ -74,6 +95,9 @@ struct Mark {
   std::uint64_t revision = 0;
   std::uint64_t first = 1;   // the lowest number that was not trimmed
   std::uint64_t synced = 1;  // all records below it were
+  /// While records are copied into a log that was lost, or is replaced: those below are to come.
+  /// Until they are there, the log proves nothing (MC-L8). 0: nothing is copied.
+  std::uint64_t copying = 0;
 
   void write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept;
   static std::optional<Mark> read(std::span<const std::byte, kBytes> from,

@@ -88,6 +88,11 @@ void Log::seal(Batch& batch) noexcept {
     header.number = number++;
     header.previous = chain;
     header.chain = chain = header.chain_over({bytes + RecordHeader::kBytes, padded});
+    if (options_.on_record)
+      options_.on_record({.number = header.number,
+                          .kind = header.kind,
+                          .payload = {bytes + RecordHeader::kBytes, header.bytes}},
+                         header.previous);
     header.check = header.check_over(name_sum_);
     header.write(bytes);
     at += RecordHeader::kBytes + padded;
@@ -149,6 +154,9 @@ void Log::truncate_from(std::uint64_t number) {
   if (number < first() || number > next_)
     refuse("it cannot be cut off before record " + std::to_string(number) + ": it has " +
            std::to_string(first()) + " to " + std::to_string(next_ - 1));
+  if (snapshot_ && number < snapshot_->number)
+    refuse("it cannot be cut off before record " + std::to_string(number) +
+           ": its snapshot stands for those below " + std::to_string(snapshot_->number));
   if (number == next_) return;
   try {
     cut_off(number);
@@ -182,7 +190,8 @@ void Log::cut_off(std::uint64_t number) {
 
 void Log::trim_before(std::uint64_t number) {
   if (!failure_.empty()) throw Error(failure_);
-  const Segment& kept = segment_of(std::min(number, next_));
+  const std::uint64_t needed = snapshot_ ? snapshot_->from : 1;
+  const Segment& kept = segment_of(std::min({number, next_, needed}));
   if (kept.first == segments_.front().first) return;
   try {
     forget(kept.first);

@@ -32,6 +32,8 @@ void Log::open() {
     refuse("'" + directory_->path() + "/" + kMarkName +
            "' is missing, which says how many records were synced" + what_to_do());
   if (!marked) return make_log();
+  find_snapshot();
+  if (mark_.copying > 0 && !options_.read_only && !continues_copy(firsts)) return begin_anew();
   const bool begun = firsts.empty() && mark_.first == 1 && mark_.synced == 1;
   if (begun && !options_.read_only) return make_segment();
   const std::uint64_t lowest = firsts.empty() ? mark_.synced : firsts.front();
@@ -42,11 +44,14 @@ void Log::open() {
   for (std::size_t i = 0; i < firsts.size(); ++i) {
     read_header(firsts[i]);
     const bool last = i + 1 == firsts.size();
-    if (!last && firsts[i + 1] <= options_.trust_below)
+    const std::uint64_t trusted =
+        std::max(options_.trust_below, snapshot_ ? snapshot_->from : std::uint64_t{0});
+    if (!last && firsts[i + 1] <= trusted)
       pass_over(firsts[i + 1]);
     else
       scan(last);
   }
+  check_snapshot();
   if (options_.read_only) return;
   clear_away();
   secure_tail();
@@ -57,10 +62,13 @@ void Log::clear_away() {
   for (const std::string& name : directory_->names()) {
     const std::optional<std::uint64_t> first = first_of_segment(name);
     const bool trimmed = first && *first < mark_.first;
-    const bool begun = name.ends_with(kNewSuffix) &&  // a crash came before it had its name
-                       first_of_segment(name.substr(0, name.size() - kNewSuffix.size()));
+    const std::string whole_name =
+        name.ends_with(kNewSuffix) ? name.substr(0, name.size() - kNewSuffix.size()) : "";
+    const bool begun =  // a crash came before it had its name
+        first_of_segment(whole_name) || number_of_snapshot(whole_name);
     if (trimmed || begun) directory_->remove(name);
   }
+  remove_snapshots_but(snapshot_ ? snapshot_->number : 0);
 }
 
 /// But for those that were trimmed, and may still be there.

@@ -1,5 +1,6 @@
 #include "multicast/journal.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -47,12 +48,25 @@ void put(std::vector<std::byte>& to, Number value) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-LoggedView read_view(std::span<const std::byte> payload) {
-  Bytes bytes(payload);
+LoggedView read_view(Bytes& bytes) {
   LoggedView view{.place = {}, .number = bytes.number<std::uint64_t>()};
   for (auto left = bytes.number<std::uint32_t>(); left > 0; --left)
     view.members.push_back(bytes.text(bytes.number<std::uint8_t>()));
   return view;
+}
+LoggedView read_view(std::span<const std::byte> payload) {
+  Bytes bytes(payload);
+  return read_view(bytes);
+}
+
+void put_view(std::vector<std::byte>& to, const LoggedView& view) {
+  put(to, view.number);
+  put(to, static_cast<std::uint32_t>(view.members.size()));
+  for (const std::string& member : view.members) {
+    put(to, static_cast<std::uint8_t>(member.size()));
+    const auto bytes = std::as_bytes(std::span(member));
+    to.insert(to.end(), bytes.begin(), bytes.end());
+  }
 }
 
 [[nodiscard]] bool is(const log::Record& record, Entry kind) noexcept {
@@ -66,8 +80,14 @@ LoggedView read_view(std::span<const std::byte> payload) {
 
 }  // namespace
 
-Replay::Replay(log::Log& log, std::uint64_t but_for)
-    : log_(log), reader_(log, log.first()), but_for_(but_for) {}
+Replay::Replay(log::Log& log, const ReplayStart& start, std::uint64_t but_for)
+    : log_(log),
+      reader_(log, start.from),
+      number_(start.number),
+      but_for_(but_for),
+      view_(start.view.number),
+      members_(start.view.members),
+      reassemblies_(members_.size()) {}
 
 bool Replay::step(const std::function<void(const Logged&)>& upcall, std::size_t records,
                   std::size_t bytes) {
@@ -96,7 +116,9 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
   if (!reassembly.add(
           {.message = bytes.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
     return;
-  if (but_for_ > 0) {
+  if (record.number < number_) {
+    // The state has it.
+  } else if (but_for_ > 0) {
     --but_for_;
   } else {
     upcall({.view = view_, .sender = members_[sender], .message = reassembly.message()});
@@ -105,52 +127,127 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
 }
 
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
-                 const std::string& name)
+                 const std::string& name, std::uint64_t segment_bytes)
     : name_(name),
       disk_(std::move(disk)),
       log_(disk_->open(directory),
            {.name = name,
+            .segment_bytes = segment_bytes,
             .on_record = [this](const log::Record& record,
-                                std::uint64_t chain) { note_view(record, chain); }}),
+                                std::uint64_t chain) { note(record, chain); },
+            .on_snapshot = [this](const log::Snapshot& snapshot) { begin_with(snapshot); }}),
       commit_(std::make_unique<log::GroupCommit>(*disk_, log_)) {
-  known_ = {.number = log_.next(), .chain = log_.chain()};
+  for (const log::SegmentInfo& segment : log_.segments()) bytes_ += segment.bytes;
 }
 
-void Journal::note_view(const log::Record& record, std::uint64_t chain_before) {
+std::uint64_t Journal::segment_bytes_for(const LogTrim& trim) noexcept {
+  return trim.every_bytes == 0 ? kMostSegmentBytes : std::min(kMostSegmentBytes, trim.every_bytes);
+}
+
+/// At opening, and on the worker's thread when it is committed.
+void Journal::note(const log::Record& record, std::uint64_t chain_before) {
   if (!is(record, Entry::view)) return;
+  LoggedView view = read_view(record.payload);
+  view.place = {.number = record.number, .chain = chain_before};
+  const std::lock_guard lock(mutex_);
+  // What lies there or behind was cut off.
+  while (!views_.empty() && views_.back().place.number >= record.number) views_.pop_back();
   if (views_.size() == kMaxLoggedViews) views_.erase(views_.begin());
-  views_.push_back(read_view(record.payload));
-  views_.back().place = {.number = record.number, .chain = chain_before};
+  views_.push_back(std::move(view));
+}
+
+/// The views before a snapshot's `from`, and whether it holds a state; the state follows.
+void Journal::begin_with(const log::Snapshot& snapshot) {
+  Bytes bytes(snapshot.payload);
+  bytes.number<std::uint32_t>();  // whether there is a state
+  std::vector<LoggedView> views;
+  for (auto left = bytes.number<std::uint32_t>(); left > 0; --left) {
+    const auto number = bytes.number<std::uint64_t>();
+    const auto chain = bytes.number<std::uint64_t>();
+    views.push_back(read_view(bytes));
+    views.back().place = {.number = number, .chain = chain};
+  }
+  if (views.empty()) throw Error("a snapshot of a multicast's log names no view");
+  start_ = {.number = snapshot.number, .from = snapshot.from, .view = views.back()};
+  const std::lock_guard lock(mutex_);
+  views_ = std::move(views);
+}
+
+std::vector<LoggedView> Journal::views_before(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto end = std::ranges::lower_bound(
+      views_, number, {}, [](const LoggedView& view) { return view.place.number; });
+  return {views_.begin(), end};
 }
 
 JournalState Journal::read_state(bool live) {
-  JournalState state{.end = {.number = log_.next(), .chain = log_.chain()}, .views = {}};
-  if (live) {
-    state.views.push_back({.place = {}, .number = last_view_});
-    return state;
+  JournalState state{.end = {.number = log_.next(), .chain = log_.chain()},
+                     .first = log_.first(),
+                     .half_copied = log_.half_copied()};
+  if (state.half_copied) return state;
+  state.views = views_before(state.end.number);
+  if (!live || state.first > 1) return state;
+  std::uint64_t behind = state.end.number;
+  auto view = state.views.end();
+  while (view != state.views.begin()) {
+    --view;
+    if (behind > view->place.number + 1) break;  // it has messages
+    behind = view->place.number;
   }
-  if (state.end != known_) {  // a view ended while logs were made equal
-    views_.clear();
-    log::LogReader reader(log_, log_.first());
-    for (std::uint64_t chain = reader.chain(); const auto record = reader.next();
-         chain = reader.chain())
-      note_view(*record, chain);
-    known_ = state.end;
-  }
-  state.views = views_;
+  state.views.erase(state.views.begin(), view);
   return state;
 }
 
-void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& members) {
-  last_view_ = number;
-  std::vector<std::byte> payload;
-  put(payload, number);
-  put(payload, static_cast<std::uint32_t>(members.size()));
-  for (const std::string& member : members) {
-    put(payload, static_cast<std::uint8_t>(member.size()));
-    const auto bytes = std::as_bytes(std::span(member));
-    payload.insert(payload.end(), bytes.begin(), bytes.end());
+std::optional<log::Snapshot> Journal::read_snapshot() {
+  if (!log_.snapshot()) return std::nullopt;
+  return log_.read_snapshot();
+}
+
+std::optional<std::vector<std::byte>> Journal::read_state_of_user() {
+  const std::optional<log::Snapshot> snapshot = read_snapshot();
+  if (!snapshot) return std::nullopt;
+  Bytes bytes(snapshot->payload);
+  if (bytes.number<std::uint32_t>() == 0) return std::nullopt;
+  for (auto left = bytes.number<std::uint32_t>(); left > 0; --left) {
+    bytes.number<std::uint64_t>();
+    bytes.number<std::uint64_t>();
+    read_view(bytes);
   }
+  return std::vector<std::byte>(bytes.rest().begin(), bytes.rest().end());
+}
+
+void Journal::store(std::uint64_t number, std::uint64_t from,
+                    std::optional<std::span<const std::byte>> state, std::uint64_t bytes_behind) {
+  const std::vector<LoggedView> views = views_before(from);
+  log::Snapshot snapshot{.number = number, .from = from};
+  std::vector<std::byte>& payload = snapshot.payload;
+  put(payload, static_cast<std::uint32_t>(state ? 1 : 0));
+  put(payload, static_cast<std::uint32_t>(views.size()));
+  for (const LoggedView& view : views) {
+    put(payload, view.place.number);
+    put(payload, view.place.chain);
+    put_view(payload, view);
+  }
+  if (state) payload.insert(payload.end(), state->begin(), state->end());
+  commit_->store(std::move(snapshot));
+  bytes_ = bytes_behind;
+}
+
+void Journal::begin_copy(std::uint64_t next, bool anew, std::optional<log::Snapshot> snapshot) {
+  if (anew) {
+    start_ = {};
+    {
+      const std::lock_guard lock(mutex_);
+      views_.clear();
+    }
+    if (snapshot) begin_with(*snapshot);
+  }
+  commit_->begin_copy(next, anew, std::move(snapshot));
+}
+
+void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& members) {
+  std::vector<std::byte> payload;
+  put_view(payload, {.place = {}, .number = number, .members = members});
   commit_->append(static_cast<std::uint32_t>(Entry::view), {}, payload);
 }
 
@@ -158,6 +255,7 @@ void Journal::append(std::uint32_t sender, const Record& record) {
   const MessageHead head{.slot = record.slot, .sender = sender};
   commit_->append(static_cast<std::uint32_t>(record.continues ? Entry::fragment : Entry::message),
                   std::as_bytes(std::span(&head, 1)), record.message);
+  bytes_ += record.message.size();
 }
 
 }  // namespace dunlin::multicast

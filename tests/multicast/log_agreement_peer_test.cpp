@@ -96,6 +96,8 @@ struct Liar {
       writer.u32(word);  // not live, no past, nobody has departed
     writer.u64(1);
     writer.u64(0);
+    writer.u64(1);
+    writer.u32(0);  // not half copied
     writer.u32(0);  // no views
     writer.u32(0);  // nobody is given up
   }

@@ -79,6 +79,28 @@ TEST(Restart, DoesNotCountAViewThatNotAllOfItsMembersHave) {
   EXPECT_EQ(choice.source, 0);
 }
 
+TEST(Restart, TakesAHalfCopiedLogForNone) {
+  const LoggedView last = view(3, {"a", "b"}, 40);
+  std::vector reports{report("a", {last}, 70), report("b", {}, 60)};
+  reports[1].half_copied = true;
+  EXPECT_TRUE(contains(choose_log(reports).refusal, "'b' (here with a log that is half copied)"));
+  reports.erase(reports.begin());
+  EXPECT_TRUE(
+      contains(choose_log(reports).refusal, "the log of 'b' is half copied, and no member"));
+}
+
+TEST(Restart, BeginsAnewWhatIsBehindTheSourcesFirstRecord) {
+  const auto chain = [](std::uint64_t number) { return number * 10; };
+  const LoggedView last = view(3, {"a", "b"}, 40);
+  LogReport source = report("a", {last}, 90);
+  source.first = 60;
+  EXPECT_EQ(copy_begin(source, report("b", {last}, 70), chain), 70);
+  EXPECT_EQ(copy_begin(source, report("b", {last}, 50), chain), std::nullopt);
+  EXPECT_EQ(copy_begin(source, report("b", {}, 1), chain), std::nullopt);
+  EXPECT_EQ(other_history(source, report("b", {last}, 50)), std::nullopt);
+  EXPECT_EQ(other_history(source, report("b", {view(2, {"b"}, 30)}, 50)), 30);
+}
+
 /// Somebody has emptied it, as one may who was told that it is damaged.
 TEST(Restart, TakesAnEmptyLogForNoProofThatAViewNeverBegan) {
   const LoggedView third = view(3, {"a", "b"}, 40);
@@ -162,7 +184,8 @@ TEST(Restart, KnowsAViewThatHasMessages) {
 /// others; views end; everything crashes, and some of it starts again.
 class History {
  public:
-  explicit History(std::uint64_t seed) : random_(seed), members_(2 + draw(4)) {}
+  explicit History(std::uint64_t seed)
+      : random_(seed), members_(2 + draw(4)) {}
 
   void run() {
     for (std::uint32_t i = 0; i < members_.size(); ++i)
@@ -196,6 +219,7 @@ class History {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
+  std::uint64_t halves = 0;       // crashes that left a log half copied
 
  private:
   struct Entry {
@@ -211,12 +235,12 @@ class History {
     bool saw_all = false;  // of the group at hand
     bool lost = false;     // and not whole again
     bool said = false;     // that it is lost
+    bool half = false;     // it is being copied
   };
 
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
 
-  /// Of a member of the last view, if another one of it has what was delivered. Nothing crashes
-  /// again before it has been copied back: what is half there would be taken for all that was.
+  /// Of a member of the last view, if another one of it has what was delivered.
   void lose_a_log() {
     if (view_.size() < 2) return;
     const auto has_all = [&](std::size_t i) {
@@ -228,6 +252,7 @@ class History {
     if (!std::ranges::all_of(view_, has_all)) return;
     Member& member = members_[view_[draw(view_.size())]];
     member.log.clear();
+    member.half = false;
     member.lost = member.said = true;
     ++lost;
   }
@@ -238,6 +263,7 @@ class History {
       return;
     Member& member = members_[draw(members_.size())];
     member.log.clear();
+    member.half = false;
     member.lost = true;
   }
 
@@ -262,11 +288,12 @@ class History {
     const std::uint64_t next = member.log.size() + 1;
     LogReport report{
         .member = member.name, .live = member.live, .end = {next, chain(member.log, next)}};
+    report.half_copied = member.half;
     report.past = {.had_members = !seen_.empty(), .saw_all = member.saw_all};
     for (const std::size_t i : seen_)
       if (std::ranges::find(here, i) == here.end())
         report.past.departed.push_back(members_[i].name);
-    for (std::uint64_t i = 0; i < member.log.size(); ++i) {
+    for (std::uint64_t i = 0; i < member.log.size() && !member.half; ++i) {
       if (member.log[i].message != 0) continue;
       report.views.push_back({.place = {i + 1, chain(member.log, i + 1)},
                               .number = member.log[i].view,
@@ -303,11 +330,16 @@ class History {
                 same + 1);
       cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
       expect_one_history(member.log, source, reports[k], same);
+      member.half = member.half || (member.log.empty() && !source.empty());
       member.log.resize(static_cast<std::size_t>(same));
       for (auto entry = source.begin() + same; entry != source.end(); ++entry) {
-        if (draw(40) == 0 && !member.lost) return false;  // all crash
+        if (draw(40) == 0) {  // all crash
+          halves += member.half && !member.log.empty() ? 1 : 0;
+          return false;
+        }
         member.log.push_back(*entry);
       }
+      member.half = false;
       member.lost = member.said = false;
     }
     for (const std::string& heir : choice.heirs)
@@ -413,6 +445,7 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
+  std::uint64_t halves = 0;
   constexpr std::uint64_t kSeeds = test::rounds(3'000);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -424,12 +457,14 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
     cuts += history.cuts;
     lost += history.lost;
     vain += history.vain;
+    halves += history.halves;
   }
   EXPECT_GT(started, 2 * kSeeds);
   EXPECT_GT(delivered, 30 * kSeeds);
   EXPECT_GT(cuts, kSeeds / 10);
   EXPECT_GT(lost, kSeeds / 10);
   EXPECT_GT(vain, kSeeds / 2);
+  EXPECT_GT(halves, kSeeds / 100);
 }
 
 }  // namespace
