@@ -22,9 +22,9 @@ void GroupCommit::append(std::uint32_t kind, std::span<const std::byte> head,
 
 void GroupCommit::work() noexcept {
   try {
+    if (doing_.drops_copy) log_.drop_copy();
     if (doing_.cut) log_.truncate_from(*doing_.cut);
-    if (doing_.copy) log_.begin_copy(doing_.copy->next);
-    if (doing_.copy && doing_.copy->anew) log_.begin_anew(doing_.copy->snapshot);
+    if (doing_.copy) log_.begin_copy(doing_.copy->snapshot);
     log_.commit(writing_);
     if (doing_.ends_copy) log_.end_copy();
     if (!doing_.snapshot) return;
@@ -47,13 +47,29 @@ void GroupCommit::cut(std::uint64_t records) noexcept {
   durable_ = std::min(durable_, first_waiting_);
 }
 
-void GroupCommit::begin_copy(std::uint64_t next, bool anew, std::optional<Snapshot> snapshot) {
+void GroupCommit::begin_copy(std::optional<Snapshot> snapshot) {
   if (!failure_.empty()) return;
-  if (anew) {
-    DUNLIN_ASSERT_ALWAYS(settled(), "a log is replaced while nothing waits to be written");
-    first_waiting_ = started_ = durable_ = snapshot ? snapshot->from : 1;
-  }
-  beside_.copy = Copy{.next = next, .anew = anew, .snapshot = std::move(snapshot)};
+  DUNLIN_ASSERT_ALWAYS(settled() && !copying(),
+                       "LOG-S3: a copy begins while nothing waits to be written");
+  original_next_ = first_waiting_;
+  first_waiting_ = started_ = durable_ = snapshot ? snapshot->from : 1;
+  beside_.copy = Copy{.snapshot = std::move(snapshot)};
+}
+
+void GroupCommit::end_copy() noexcept {
+  if (!failure_.empty()) return;
+  DUNLIN_ASSERT_ALWAYS(copying(), "LOG-S3: a copy that ends has begun");
+  beside_.ends_copy = true;
+  original_next_.reset();
+}
+
+void GroupCommit::drop_copy() noexcept {
+  if (!failure_.empty()) return;
+  DUNLIN_ASSERT_ALWAYS(settled() && copying(),
+                       "LOG-S3: a copy is dropped while nothing waits to be written");
+  first_waiting_ = started_ = durable_ = *original_next_;
+  original_next_.reset();
+  beside_.drops_copy = true;
 }
 
 bool GroupCommit::poll() {

@@ -29,12 +29,14 @@ class GroupCommit {
   /// A snapshot that stands for records which are durable, or wait: it is stored behind them, and
   /// the segments that it makes superfluous go.
   void store(Snapshot snapshot) { beside_.snapshot = std::move(snapshot); }
-  /// Marks the log as half copied before anything else is written, until end_copy(). `anew`: it
-  /// forgets all that it has, and begins with the snapshot if there is one; then it must be
-  /// settled().
-  void begin_copy(std::uint64_t next, bool anew, std::optional<Snapshot> snapshot);
+  /// What is appended from here on goes to a copy of another log, which begins with that snapshot,
+  /// if there is one. It counts only from end_copy() on (LOG-S3). Requires settled().
+  void begin_copy(std::optional<Snapshot> snapshot);
   /// Behind the records that wait.
-  void end_copy() noexcept { beside_.ends_copy = true; }
+  void end_copy() noexcept;
+  /// The log is what it was before. Requires settled(), and copying().
+  void drop_copy() noexcept;
+  [[nodiscard]] bool copying() const noexcept { return original_next_.has_value(); }
   /// All records below this one are on the disk.
   [[nodiscard]] std::uint64_t durable() const noexcept { return durable_; }
   /// Why nothing more will be: a sentence that names file and offset. Empty while all is well.
@@ -54,17 +56,18 @@ class GroupCommit {
 
  private:
   struct Copy {
-    std::uint64_t next = 0;
-    bool anew = false;
     std::optional<Snapshot> snapshot;
   };
-  /// Done beside a batch of records: the first two before it, the others behind it.
+  /// Done beside a batch of records: the first three before it, the others behind it.
   struct Beside {
+    bool drops_copy = false;
     std::optional<std::uint64_t> cut;  // from here on the log is cut off
     std::optional<Copy> copy;
     bool ends_copy = false;
     std::optional<Snapshot> snapshot;
-    [[nodiscard]] bool any() const noexcept { return cut || copy || ends_copy || snapshot; }
+    [[nodiscard]] bool any() const noexcept {
+      return drops_copy || cut || copy || ends_copy || snapshot;
+    }
   };
   void work() noexcept;
   [[nodiscard]] bool has_work() const noexcept { return waiting_.records() > 0 || beside_.any(); }
@@ -72,6 +75,7 @@ class GroupCommit {
   Log& log_;
   Batch waiting_;
   std::uint64_t first_waiting_;  // number of its first record
+  std::optional<std::uint64_t> original_next_;  // next(), before there was a copy
   Beside beside_;
   // The worker's, while it works.
   Batch writing_;

@@ -77,6 +77,7 @@ struct LogOptions {
 
 /// One file of a log.
 struct SegmentInfo {
+  std::string file = {};  // its name
   std::uint64_t first = 0;  // number of its first record
   std::uint64_t bytes = 0;
 };
@@ -125,15 +126,14 @@ class Log {
   [[nodiscard]] const std::optional<SnapshotHeader>& snapshot() const noexcept { return snapshot_; }
   /// Reads it. Requires that there is one. Throws Error if it is damaged.
   [[nodiscard]] Snapshot read_snapshot();
-  /// Records are copied into this log, up to this number: until end_copy() it is marked as half
-  /// copied, on the disk. Throws Error as commit() does.
-  void begin_copy(std::uint64_t next);
+  /// From here on this is a copy of another log. It begins with this snapshot of the other one, or,
+  /// without one, with record 1, and records are committed to it. What the log was stays on the
+  /// disk, and counts after a crash (LOG-S3). Throws Error as commit() does.
+  void begin_copy(const std::optional<Snapshot>& snapshot);
+  /// The copy is the log, and what that was before is removed. Throws Error as commit() does.
   void end_copy();
-  /// Whether it is between them, also because a crash came there.
-  [[nodiscard]] bool half_copied() const noexcept { return mark_.copying > 0; }
-  /// Forgets all that is there, and begins with this snapshot of another log, or, without one, with
-  /// record 1. Between begin_copy() and end_copy(). Throws Error as commit() does.
-  void begin_anew(const std::optional<Snapshot>& snapshot);
+  /// The log is what it was before begin_copy(). Throws Error as commit() does.
+  void drop_copy();
 
  private:
   friend class LogReader;
@@ -141,6 +141,14 @@ class Log {
     std::uint64_t first;
     std::uint64_t chain;  // of the record before
     std::uint64_t bytes = SegmentHeader::kBytes;
+  };
+  /// What the log was, while a copy is made beside it.
+  struct Original {
+    std::vector<Segment> segments;
+    std::unique_ptr<File> last;
+    std::optional<SnapshotHeader> snapshot;
+    std::uint64_t next;
+    std::uint64_t chain;
   };
 
   // open.cpp
@@ -155,8 +163,7 @@ class Log {
   [[nodiscard]] std::optional<Snapshot> read_snapshot(const std::string& file);
   void write_snapshot(const Snapshot& snapshot);
   void remove_snapshots_but(std::uint64_t number);
-  [[nodiscard]] bool continues_copy(const std::vector<std::uint64_t>& firsts);
-  void begin_anew();
+  void remove_all(FileSet set);
   void make_log();
   void make_segment();
   void make_mark();
@@ -172,6 +179,9 @@ class Log {
   void secure_tail();
   // log.cpp
   [[noreturn]] void refuse(const std::string& what) const;
+  [[nodiscard]] std::string name_of_segment(std::uint64_t first) const {
+    return segment_name(first, set_);
+  }
   [[nodiscard]] std::string place(const Segment& segment, std::uint64_t offset) const;
   [[nodiscard]] const Segment& segment_of(std::uint64_t number) const noexcept;
   void write_mark(bool sync);
@@ -189,6 +199,8 @@ class Log {
   std::unique_ptr<File> last_;     // file of the last one
   std::unique_ptr<File> mark_file_;
   Mark mark_;
+  FileSet set_ = FileSet::plain;  // that of the mark, unless it is a copy
+  std::optional<Original> original_;
   std::optional<SnapshotHeader> snapshot_;
   std::uint64_t next_ = 1;
   std::uint64_t chain_;

@@ -16,20 +16,19 @@ namespace {
 constexpr std::string_view kNewSuffix = ".new";
 }
 
-/// The latest one. In a log that is half copied, only the one with which the copy begins.
+/// The latest one.
 void Log::find_snapshot() {
   std::vector<std::uint64_t> numbers;
   for (const std::string& name : directory_->names())
-    if (const std::optional<std::uint64_t> number = number_of_snapshot(name))
+    if (const std::optional<std::uint64_t> number = number_of_snapshot(name, set_))
       numbers.push_back(*number);
   std::ranges::sort(numbers, std::greater());
   for (const std::uint64_t number : numbers) {
-    const std::string name = snapshot_name(number);
+    const std::string name = snapshot_name(number, set_);
     std::optional<Snapshot> found = read_snapshot(name);
     if (!found)
       refuse("'" + directory_->path() + "/" + name + "' is damaged, or another log's snapshot" +
              what_to_do());
-    if (mark_.copying > 0 && found->from != mark_.first) continue;
     snapshot_ = SnapshotHeader{.number = found->number,
                                .from = found->from,
                                .chain = found->chain,
@@ -41,16 +40,16 @@ void Log::find_snapshot() {
 
 /// The records that are needed beside it are there, and fit it.
 void Log::check_snapshot() const {
-  if (!snapshot_ && first() > 1 && mark_.copying == 0)
+  if (!snapshot_ && first() > 1)
     refuse("'" + directory_->path() + "' has no snapshot, which stands for the records below " +
            std::to_string(first()) + what_to_do());
   if (!snapshot_) return;
-  const std::string file = "'" + directory_->path() + "/" + snapshot_name(snapshot_->number) + "'";
-  if (snapshot_->number > next_ && mark_.copying == 0)
+  const std::string file = "'" + directory_->path() + "/" + snapshot_name(snapshot_->number, set_) + "'";
+  if (snapshot_->number > next_)
     refuse(file + " stands for the records below " + std::to_string(snapshot_->number) +
            ", and those from " + std::to_string(next_) + " on are missing" + what_to_do());
   if (snapshot_->from < first())
-    refuse("'" + directory_->path() + "/" + segment_name(snapshot_->from) + "' is missing, with " +
+    refuse("'" + directory_->path() + "/" + name_of_segment(snapshot_->from) + "' is missing, with " +
            range(snapshot_->from, first()) + what_to_do());
 }
 
@@ -59,7 +58,7 @@ std::optional<Snapshot> Log::read_snapshot(const std::string& name) {
   std::array<std::byte, SnapshotHeader::kBytes> bytes{};
   if (file->read(0, bytes) < bytes.size()) return std::nullopt;
   const std::optional<SnapshotHeader> header = SnapshotHeader::read(bytes, name_sum_);
-  if (!header || snapshot_name(header->number) != name ||
+  if (!header || snapshot_name(header->number, set_) != name ||
       file->bytes() != SnapshotHeader::kBytes + header->bytes)
     return std::nullopt;
   Snapshot snapshot{.number = header->number, .from = header->from, .chain = header->chain};
@@ -72,7 +71,7 @@ std::optional<Snapshot> Log::read_snapshot(const std::string& name) {
 
 Snapshot Log::read_snapshot() {
   DUNLIN_ASSERT_ALWAYS(snapshot_.has_value(), "there is a snapshot to read");
-  const std::string name = snapshot_name(snapshot_->number);
+  const std::string name = snapshot_name(snapshot_->number, set_);
   std::optional<Snapshot> snapshot = read_snapshot(name);
   if (!snapshot)
     refuse("'" + directory_->path() + "/" + name +
@@ -88,7 +87,7 @@ void Log::write_snapshot(const Snapshot& snapshot) {
                         .sum = checksum(snapshot.payload)};
   std::array<std::byte, SnapshotHeader::kBytes> bytes{};
   header.write(bytes, name_sum_);
-  const std::string name = snapshot_name(snapshot.number);
+  const std::string name = snapshot_name(snapshot.number, set_);
   const std::string new_name = name + std::string(kNewSuffix);
   const std::unique_ptr<File> file = directory_->create(new_name);
   file->write(0, bytes);
@@ -101,7 +100,7 @@ void Log::write_snapshot(const Snapshot& snapshot) {
 
 void Log::remove_snapshots_but(std::uint64_t number) {
   for (const std::string& name : directory_->names()) {
-    const std::optional<std::uint64_t> other = number_of_snapshot(name);
+    const std::optional<std::uint64_t> other = number_of_snapshot(name, set_);
     if (other && *other != number) directory_->remove(name);
   }
 }
@@ -122,71 +121,64 @@ void Log::store(Snapshot snapshot) {
   }
 }
 
-void Log::begin_copy(std::uint64_t next) {
+/// In the other set of files.
+void Log::begin_copy(const std::optional<Snapshot>& snapshot) {
   if (!failure_.empty()) throw Error(failure_);
+  DUNLIN_ASSERT_ALWAYS(!original_, "LOG-S3: there is one copy at a time");
   try {
-    mark_.copying = next;
-    for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);  // no older one is without it
+    original_ = Original{.segments = std::exchange(segments_, {}),
+                         .last = std::move(last_),
+                         .snapshot = std::exchange(snapshot_, std::nullopt),
+                         .next = std::exchange(next_, snapshot ? snapshot->from : 1),
+                         .chain = std::exchange(chain_, snapshot ? snapshot->chain : name_sum_)};
+    set_ = opposite(mark_.set);
+    remove_all(set_);
+    directory_->sync();
+    if (snapshot) write_snapshot(*snapshot);
+    make_segment();
   } catch (const std::exception& error) {
-    fail("it could not be marked as half copied, and nothing is written any more: " +
+    fail("no copy of another member's could be begun, and nothing is written any more: " +
          std::string(error.what()));
   }
 }
 
+/// One synced mark makes the copy the log; the second one is there in case the first is damaged.
 void Log::end_copy() {
   if (!failure_.empty()) throw Error(failure_);
-  if (mark_.copying == 0) return;
+  DUNLIN_ASSERT_ALWAYS(original_.has_value(), "LOG-S3: a copy that ends has begun");
+  DUNLIN_ASSERT_ALWAYS(!snapshot_ || snapshot_->number <= next_,
+                       "LOG-S1: a snapshot stands for records that are on the disk");
   try {
-    mark_.copying = 0;
+    mark_.set = set_;
+    mark_.first = first();
+    mark_.synced = next_;
     for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
+    original_.reset();
+    remove_all(opposite(set_));
+    directory_->sync();
   } catch (const std::exception& error) {
-    fail("it could not be marked as copied, and nothing is written any more: " +
+    fail("it could not be replaced by a copy of another member's, and nothing is written any "
+         "more: " +
          std::string(error.what()));
   }
 }
 
-void Log::begin_anew(const std::optional<Snapshot>& snapshot) {
+void Log::drop_copy() {
   if (!failure_.empty()) throw Error(failure_);
-  DUNLIN_ASSERT_ALWAYS(mark_.copying > 0,
-                       "LOG-S3: a log that is replaced is marked as half copied");
+  DUNLIN_ASSERT_ALWAYS(original_.has_value(), "LOG-S3: a copy that is dropped has begun");
+  segments_ = std::move(original_->segments);
+  last_ = std::move(original_->last);
+  snapshot_ = original_->snapshot;
+  next_ = original_->next;
+  chain_ = original_->chain;
+  set_ = mark_.set;
+  original_.reset();
   try {
-    snapshot_.reset();
-    if (snapshot) write_snapshot(*snapshot);
-    mark_.first = snapshot ? snapshot->from : 1;  // now the snapshot counts (find_snapshot)
-    mark_.synced = mark_.first;
-    for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
-    begin_anew();
+    remove_all(opposite(set_));
   } catch (const std::exception& error) {
-    fail(
-        "it could not be replaced by a copy of another member's, and nothing is written any "
-        "more: " +
-        std::string(error.what()));
+    fail("half a copy could not be removed, and nothing is written any more: " +
+         std::string(error.what()));
   }
-}
-
-/// The mark says where; the segments of the log before do not count.
-void Log::begin_anew() {
-  for (const std::string& name : directory_->names())
-    if (first_of_segment(name)) directory_->remove(name);
-  clear_away();
-  directory_->sync();
-  segments_.clear();
-  next_ = snapshot_ ? snapshot_->from : 1;
-  chain_ = snapshot_ ? snapshot_->chain : name_sum_;
-  mark_.first = mark_.synced = next_;
-  for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
-  make_segment();
-}
-
-/// Whether the segments that are there are those of the copy, which begins where the mark says.
-bool Log::continues_copy(const std::vector<std::uint64_t>& firsts) {
-  if (firsts.empty() || firsts.front() != mark_.first) return false;
-  std::array<std::byte, SegmentHeader::kBytes> bytes{};
-  std::string fault;
-  if (directory_->open(segment_name(firsts.front()))->read(0, bytes) < bytes.size()) return false;
-  const std::optional<SegmentHeader> header = SegmentHeader::read(bytes, fault);
-  const std::uint64_t chain = snapshot_ ? snapshot_->chain : name_sum_;
-  return header && header->name == options_.name && header->chain == chain;
 }
 
 }  // namespace dunlin::log

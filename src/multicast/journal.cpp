@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include <dunlin/error.hpp>
 
@@ -182,9 +183,7 @@ std::vector<LoggedView> Journal::views_before(std::uint64_t number) {
 
 JournalState Journal::read_state(bool live) {
   JournalState state{.end = {.number = log_.next(), .chain = log_.chain()},
-                     .first = log_.first(),
-                     .half_copied = log_.half_copied()};
-  if (state.half_copied) return state;
+                     .first = log_.first()};
   state.views = views_before(state.end.number);
   if (!live || state.first > 1) return state;
   std::uint64_t behind = state.end.number;
@@ -233,16 +232,28 @@ void Journal::store(std::uint64_t number, std::uint64_t from,
   bytes_ = bytes_behind;
 }
 
-void Journal::begin_copy(std::uint64_t next, bool anew, std::optional<log::Snapshot> snapshot) {
-  if (anew) {
-    start_ = {};
-    {
-      const std::lock_guard lock(mutex_);
-      views_.clear();
-    }
-    if (snapshot) begin_with(*snapshot);
+void Journal::begin_copy(std::optional<log::Snapshot> snapshot) {
+  {
+    const std::lock_guard lock(mutex_);
+    original_ = {.views = std::exchange(views_, {}),
+                 .start = std::exchange(start_, {}),
+                 .bytes = std::exchange(bytes_, 0)};
   }
-  commit_->begin_copy(next, anew, std::move(snapshot));
+  if (snapshot) begin_with(*snapshot);
+  commit_->begin_copy(std::move(snapshot));
+}
+
+void Journal::end_copy() noexcept {
+  commit_->end_copy();
+  original_ = {};
+}
+
+void Journal::drop_copy() {
+  commit_->drop_copy();
+  start_ = std::move(original_.start);
+  bytes_ = original_.bytes;
+  const std::lock_guard lock(mutex_);
+  views_ = std::move(original_.views);
 }
 
 void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& members) {

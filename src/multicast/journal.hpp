@@ -27,7 +27,6 @@ namespace dunlin::multicast {
 struct JournalState {
   LogPlace end;
   std::uint64_t first = 1;          // the oldest record that is there
-  bool half_copied = false;         // then it has no views
   std::vector<LoggedView> views{};  // the last ones
 };
 
@@ -114,11 +113,14 @@ class Journal {
   /// it makes superfluous is removed from the disk. `bytes_behind`: what stays to be replayed.
   void store(std::uint64_t number, std::uint64_t from,
              std::optional<std::span<const std::byte>> state, std::uint64_t bytes_behind);
-  /// Records of another log are copied into this one, up to `next`: until end_copy() it is half
-  /// copied. `anew`: it forgets all that it has, and begins with the other one's snapshot, if that
-  /// has one. Throws Error for a snapshot that no journal wrote.
-  void begin_copy(std::uint64_t next, bool anew, std::optional<log::Snapshot> snapshot);
-  void end_copy() noexcept { commit_->end_copy(); }
+  /// What is appended from here on goes to a copy of another log, which begins with that one's
+  /// snapshot, if it has one. Until end_copy(), what this log was counts after a crash (LOG-S3).
+  /// Requires settled(). Throws Error for a snapshot that no journal wrote.
+  void begin_copy(std::optional<log::Snapshot> snapshot);
+  void end_copy() noexcept;
+  /// This log is what it was before. Requires settled(), and copying().
+  void drop_copy();
+  [[nodiscard]] bool copying() const noexcept { return commit_->copying(); }
   /// Takes back the last records.
   void cut(std::uint64_t records) noexcept { commit_->cut(records); }
 
@@ -149,6 +151,12 @@ class Journal {
   std::vector<LoggedView> views_;  // the last ones; perhaps also some that have been cut off
   ReplayStart start_;
   std::uint64_t bytes_ = 0;
+  struct Original {  // while there is a copy
+    std::vector<LoggedView> views;
+    ReplayStart start;
+    std::uint64_t bytes;
+  };
+  Original original_;
   log::Log log_;
   std::unique_ptr<log::GroupCommit> commit_;
 };

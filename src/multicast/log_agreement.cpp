@@ -74,6 +74,10 @@ std::size_t LogAgreement::poll() {
   if (!refusal_.empty()) return 0;
   try {
     std::size_t done = !begun() && journal_.poll() ? 1 : 0;
+    if (stage_ == Stage::reporting && journal_.settled() && journal_.copying()) {
+      journal_.drop_copy();  // of a view that has ended
+      ++done;
+    }
     if (stage_ == Stage::reporting && journal_.settled()) done += send_report() ? 1 : 0;
     if (!to_send_.empty()) done += send_records() ? 1 : 0;
     if (to_announce_) done += announce_if_settled() ? 1 : 0;
@@ -96,7 +100,6 @@ bool LogAgreement::send_report() {
   write(writer, member_.past.departed);
   write(writer, state.end);
   writer.u64(state.first);
-  writer.u32(state.half_copied ? 1 : 0);
   writer.u32(static_cast<std::uint32_t>(state.views.size()));
   for (const LoggedView& view : state.views) {
     write(writer, view.place);
@@ -140,7 +143,7 @@ void LogAgreement::take_record(std::span<const std::byte> message) {
   const std::uint64_t number = reader.u64();
   const std::uint32_t kind = reader.u32();
   const std::span<const std::byte> payload = reader.rest();
-  if (number < from_) return;
+  if (number < from_ || begins_anew_) return;
   if (ours_) {
     const std::optional<log::Record> record = ours_->next();
     if (record && record->kind == kind && std::ranges::equal(record->payload, payload)) return;
@@ -161,15 +164,19 @@ void LogAgreement::take_snapshot(std::span<const std::byte> message) {
   const std::span<const std::byte> part = reader.rest();
   snapshot_->payload.insert(snapshot_->payload.end(), part.begin(), part.end());
   if (snapshot_->payload.size() < bytes) return;
+  if (snapshot_->from == 0 || snapshot_->from > snapshot_->number ||
+      snapshot_->number > reports_[source_]->end.number)
+    throw Error("cannot take the snapshot of '" + member_.names[source_] +
+                "': it does not fit what that member reported of its log");
   from_ = snapshot_->from;
   begins_anew_ = false;
-  journal_.begin_copy(reports_[source_]->end.number, true, std::move(snapshot_));
+  journal_.begin_copy(std::move(snapshot_));
   snapshot_.reset();
 }
 
 void LogAgreement::take_end() {
-  if (begins_anew_)
-    throw Error("'" + member_.names[source_] + "' ended its copy before its snapshot was whole");
+  if (begins_anew_ || (copies_ && journal_.next() != reports_[source_]->end.number))
+    throw Error("'" + member_.names[source_] + "' ended the copy of its log before it was whole");
   if (ours_) keep_before(reports_[source_]->end.number);
   if (copies_) journal_.end_copy();
   if (logs_[me_] == MemberLog::lacks_records) to_announce_ = Kind::stored;
@@ -223,7 +230,6 @@ void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> 
   report.past.departed = read_names(reader);
   report.end = read_place(reader);
   report.first = reader.u64();
-  report.half_copied = reader.u32() != 0;
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
     LoggedView view{.place = read_place(reader)};
     view.number = reader.u64();
@@ -325,24 +331,23 @@ void LogAgreement::take_plan(std::span<const std::byte> message) {
     if (from == source.end.number) logs_[member] = MemberLog::equal;
     if (member == me_) from_ = from;
   }
-  if (source_ != me_ && logs_[me_] == MemberLog::lacks_records) prepare_for_copy(source);
+  if (source_ != me_ && logs_[me_] == MemberLog::lacks_records) prepare_for_records(source);
   advance();
 }
 
-/// What this member has of the log that comes.
-void LogAgreement::prepare_for_copy(const LogReport& source) {
+/// What this member has of the log that comes. MC-L8: a log that has nothing of it, or nothing that
+/// the source still has, counts until all of the other one is there.
+void LogAgreement::prepare_for_records(const LogReport& source) {
   const LogReport& own = *reports_[me_];
   if (from_ == kAnew) {
     if (const std::optional<std::uint64_t> other = other_history(source, own))
       refuse_to_cut(*other);
-    begins_anew_ = source.first > 1;
-    if (!begins_anew_) journal_.begin_copy(source.end.number, true, std::nullopt);
-    copies_ = true;
+    begins_anew_ = copies_ = true;
     return;
   }
   if (from_ < own.first) refuse_to_cut(from_);
-  copies_ = own.views.empty();
-  if (copies_) journal_.begin_copy(source.end.number, false, std::nullopt);
+  copies_ = own.end.number == 1;
+  if (copies_) journal_.begin_copy(std::nullopt);
   if (from_ < own.end.number) ours_ = journal_.read_from(from_);
 }
 

@@ -83,7 +83,7 @@ class LogAgreement {
   void take(std::uint32_t sender, std::span<const std::byte> message);
   void take_report(std::uint32_t sender, std::span<const std::byte> message);
   void take_plan(std::span<const std::byte> message);
-  void prepare_for_copy(const LogReport& source);
+  void prepare_for_records(const LogReport& source);
   void take_record(std::span<const std::byte> message);
   void take_snapshot(std::span<const std::byte> message);
   void take_end();
@@ -118,7 +118,7 @@ class LogAgreement {
   // The others'.
   std::uint64_t from_ = 0;               // the first record that this member may lack
   bool begins_anew_ = false;             // it awaits the source's snapshot
-  bool copies_ = false;                  // its log is marked as half copied
+  bool copies_ = false;                  // into a copy beside its log (MC-L8)
   std::unique_ptr<JournalReader> ours_;  // from there on, as long as it is what comes
 
   std::optional<Kind> to_announce_;  // once everything is on this member's disk

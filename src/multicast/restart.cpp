@@ -24,8 +24,7 @@ constexpr const char* kHowToGiveUp =
          (older && report.views.size() >= kMaxLoggedViews);
 }
 
-/// An empty log proves nothing: it may have been emptied, or be on a new disk. Nor does one that is
-/// half copied (MC-L8).
+/// An empty log proves nothing: it may have been emptied, or be on a new disk.
 [[nodiscard]] bool is_empty(const LogReport& report) noexcept { return report.views.empty(); }
 
 /// Whether something may have been delivered in it: then all its members have its record.
@@ -77,11 +76,7 @@ constexpr const char* kHowToGiveUp =
     const auto shown = std::ranges::find(reports, member, &LogReport::member);
     const bool lost = shown != reports.end() && has_lost_its_log(*shown, reports);
     if ((shown != reports.end() && !lost) || is_given_up(member, reports)) continue;
-    const bool half = lost && shown->half_copied;
-    names += (names.empty() ? "'" : ", '") + member +
-             (half   ? "' (here with a log that is half copied)"
-              : lost ? "' (here with an empty log)"
-                     : "'");
+    names += (names.empty() ? "'" : ", '") + member + (lost ? "' (here with an empty log)" : "'");
   }
   return names;
 }
@@ -130,21 +125,12 @@ constexpr const char* kHowToGiveUp =
 LogChoice choose_log(Reports reports) {
   const auto rank = [&](const LogReport& report) {
     const LoggedView* view = last_view_in_all(report, reports);
-    const std::uint64_t end = report.half_copied ? 0 : report.end.number;
-    return std::tuple(report.live, view == nullptr ? 0 : view->number, end);
+    return std::tuple(report.live, view == nullptr ? 0 : view->number, report.end.number);
   };
   const auto best = std::ranges::max_element(reports, {}, rank);
   LogChoice choice{.source = static_cast<std::size_t>(best - reports.begin()), .refusal = {}};
   if (best->live) return choice;
   if (best->views.empty()) {
-    const auto half = std::ranges::find_if(reports, &LogReport::half_copied);
-    if (half != reports.end()) {
-      choice.refusal =
-          "the log of '" + half->member +
-          "' is half copied, and no member that is here has the log that was copied: "
-          "start one that has it; or, if all are lost, empty the directory of this one";
-      return choice;
-    }
     if (!is_injected(FaultInjection::empty_log_begins_anew))
       choice.refusal = had_by_others(reports);
     return choice;
@@ -185,9 +171,7 @@ std::optional<std::uint64_t> copy_begin(
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before) {
   const std::uint64_t end = common_prefix_end(source, member, chain_before);
-  const bool useless = member.half_copied && end == 1 && member.end.number > 1;
-  if (useless || end < source.first) return std::nullopt;
-  return end;
+  return end < source.first ? std::nullopt : std::optional(end);
 }
 
 std::optional<std::uint64_t> other_history(const LogReport& source, const LogReport& member) {

@@ -43,7 +43,6 @@ struct LogReport {
   bool live = false;  // it has gone on from an earlier view, with this log
   LogPlace end;
   std::uint64_t first = 1;                 // the oldest record that is there
-  bool half_copied = false;                // a crash came while it was copied: it has no views
   std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
   std::vector<std::string> given_up = {};  // the operator says that their logs are lost
   Past past = {};                          // unless it is live
@@ -60,8 +59,7 @@ struct LogChoice {
 [[nodiscard]] LogChoice choose_log(std::span<const LogReport> reports);
 
 /// From which record on a member needs those of the source instead of its own; none: the source has
-/// not all of these any more, or the member's log is of no use, so it begins anew with the source's
-/// snapshot. `chain_before`: of the source's log, for numbers from its first to its end.
+/// not all of these any more, so the member begins anew with the source's snapshot. `chain_before`: of the source's log, for numbers from its first to its end.
 [[nodiscard]] std::optional<std::uint64_t> copy_begin(
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);

@@ -1,5 +1,8 @@
+#include <array>
+
 #include <gtest/gtest.h>
 
+#include "log/checksum.hpp"
 #include "log/scribe.hpp"
 #include "support/rounds.hpp"
 
@@ -107,60 +110,160 @@ TEST(Snapshot, ThatIsDamagedOrMissingIsFound) {
 }
 
 /// A log of its own becomes a copy of the other one, from its snapshot on.
-void copy(SimulatedDisk& disk, Log& other) {
-  const auto log = open(disk);
-  log->begin_copy(other.next());
-  log->begin_anew(other.snapshot() ? std::optional(other.read_snapshot()) : std::nullopt);
-  commit(*log, other.next() - log->next());
-  log->end_copy();
+void copy(Log& log, Log& other) {
+  log.begin_copy(other.snapshot() ? std::optional(other.read_snapshot()) : std::nullopt);
+  commit(log, other.next() - log.next());
+  log.end_copy();
 }
 
-void crash_a_copy(std::uint64_t seed, std::uint64_t operation, bool with_snapshot, Log& other,
-                  std::uint64_t& halves) {
-  SCOPED_TRACE("seed " + std::to_string(seed) + ", operation " + std::to_string(operation));
-  SimulatedDisk disk(seed * 1'000 + operation, kSectorBytes);
-  const std::uint64_t own = 1 + seed % 25;
-  commit(*open(disk), own);
+/// A log of 1 to 25 records; that of an even seed has been trimmed.
+void write_own(SimulatedDisk& disk, std::uint64_t seed) {
+  const auto log = open(disk);
+  commit(*log, 1 + seed % 25);
   if (seed % 2 == 0) {
-    const auto log = open(disk);
     log->store(snapshot_of(*log, log->next()));
     log->trim_before(log->next());
   }
-  disk.crash();
-  disk.crash_after(operation);
-  const bool crashed = !error_of([&] { copy(disk, other); }).empty();
+}
+
+/// All that a log has, and that nothing else is in its directory.
+struct Content {
+  std::uint64_t first = 0;
+  std::uint64_t next = 0;
+  std::uint64_t chain = 0;
+  std::optional<std::uint64_t> snapshot = {};
+  friend bool operator==(const Content&, const Content&) = default;
+};
+Content content_of(Log& log) {
+  return {log.first(), log.next(), log.chain(),
+          log.snapshot() ? std::optional(log.read_snapshot().number) : std::nullopt};
+}
+void expect_no_other_files(SimulatedDisk& disk, const Log& log) {
+  EXPECT_EQ(disk.names("logs").size(), 1 + log.segments().size() + (log.snapshot() ? 1 : 0));
+}
+
+struct Outcomes {
+  std::uint64_t originals = 0;
+  std::uint64_t copies = 0;
+};
+
+/// Crashes again while it is opened.
+void crash_a_copy(std::uint64_t seed, std::uint64_t operation, Log& other, Outcomes& outcomes) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + ", operation " + std::to_string(operation));
+  SimulatedDisk disk(seed * 1'000 + operation, kSectorBytes);
+  write_own(disk, seed);
   disk.crash();
   auto log = open(disk);
-  ASSERT_NO_FATAL_FAILURE(expect_its_own_numbers(*log));
-  if (log->half_copied()) {
-    ++halves;
-  } else if (log->next() == other.next() && log->chain() == other.chain()) {
-    ASSERT_EQ(log->snapshot().has_value(), with_snapshot);
-  } else {
-    ASSERT_TRUE(crashed);
-    ASSERT_EQ(log->next(), own + 1) << "it had not begun";
-  }
+  const Content own = content_of(*log);
+  disk.crash_after(operation);
+  const bool crashed = !error_of([&] { copy(*log, other); }).empty();
   log = nullptr;
-  copy(disk, other);
+  disk.crash();
+  disk.crash_after(1 + operation % 7);
+  static_cast<void>(error_of([&] { open(disk); }));
+  disk.crash();
   log = open(disk);
-  ASSERT_FALSE(log->half_copied());
+  ASSERT_NO_FATAL_FAILURE(expect_its_own_numbers(*log));
+  expect_no_other_files(disk, *log);
+  const Content found = content_of(*log);
+  const bool copied = found.next == other.next();
+  if (copied) {
+    ASSERT_EQ(found.chain, other.chain());
+    ASSERT_EQ(found.snapshot, content_of(other).snapshot);
+  } else {
+    ASSERT_EQ(found, own) << "all of it counts until the copy does";
+    ASSERT_TRUE(crashed);
+  }
+  ++(copied ? outcomes.copies : outcomes.originals);
+  copy(*log, other);  // into the other set of files, if it has been copied
+  log = nullptr;
+  disk.crash();
+  log = open(disk);
   ASSERT_EQ(log->next(), other.next());
   ASSERT_EQ(log->chain(), other.chain());
+  expect_no_other_files(disk, *log);
 }
 
 /// LOG-S3
-TEST(Snapshot, LeavesAHalfCopiedLogThatSaysSoAtAnyCrash) {
-  std::uint64_t halves = 0;
+TEST(Snapshot, CountsAsACopyOnceAllOfItIsThereAtAnyCrash) {
+  Outcomes outcomes;
   for (const bool with_snapshot : {false, true}) {
     SimulatedDisk others(1);
     const auto other = open(others);
     commit(*other, 30);
-    if (with_snapshot) other->store(snapshot_of(*other, 20));
-    for (std::uint64_t seed = 1; seed <= test::rounds(40); ++seed)
-      for (std::uint64_t operation = 1; operation <= 60; ++operation)
-        ASSERT_NO_FATAL_FAILURE(crash_a_copy(seed, operation, with_snapshot, *other, halves));
+    if (with_snapshot) {
+      other->store(snapshot_of(*other, 20));
+      other->trim_before(20);
+    }
+    for (std::uint64_t seed = 1; seed <= test::rounds(24); ++seed)
+      for (std::uint64_t operation = 1; operation <= (with_snapshot ? 60 : 130); ++operation)
+        ASSERT_NO_FATAL_FAILURE(crash_a_copy(seed, operation, *other, outcomes));
   }
-  EXPECT_GT(halves, 500U);
+  EXPECT_GT(outcomes.originals, 200U);
+  EXPECT_GT(outcomes.copies, 100U);
+}
+
+TEST(Snapshot, OfAnotherLogIsForgottenWithACopyThatIsDropped) {
+  SimulatedDisk others(1);
+  const auto other = open(others);
+  commit(*other, 30);
+  other->store(snapshot_of(*other, 20));
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    SimulatedDisk disk(seed);
+    write_own(disk, seed);
+    auto log = open(disk);
+    const Content own = content_of(*log);
+    log->begin_copy(other->read_snapshot());
+    commit(*log, seed % 8);
+    EXPECT_EQ(log->first(), 19U);
+    log->drop_copy();
+    ASSERT_EQ(content_of(*log), own);
+    expect_no_other_files(disk, *log);
+    commit(*log, 3);
+    log = nullptr;
+    disk.crash();
+    log = open(disk);
+    EXPECT_EQ(log->next(), own.next + 3);
+    expect_its_own_numbers(*log);
+  }
+}
+
+/// Those of version 1 (docs/formats/log.md): another magic, no snapshots, and one set of files.
+TEST(Snapshot, MayBeStoredInALogOfAnOlderVersion) {
+  SimulatedDisk disk(1);
+  commit(*open(disk), 20);
+  std::vector<std::byte> mark = disk.content("logs", "mark");
+  for (const std::uint64_t at : {std::uint64_t{0}, Mark::kStride}) {
+    const std::span place = std::span(mark).subspan(at, Mark::kBytes);
+    const std::array<std::uint64_t, 5> words{0x4B52414D4E4E5544, 90 + at % 2, 1, 21, 0};
+    std::memcpy(place.data(), words.data(), sizeof words);
+    const std::uint64_t sum = checksum(place.first(40), checksum(std::string("group/test")));
+    std::memcpy(place.data() + 40, &sum, sizeof sum);
+  }
+  disk.replace("logs", "mark", std::move(mark));
+  auto log = open(disk);
+  EXPECT_EQ(log->next(), 21U);
+  EXPECT_EQ(log->notices(), std::vector<std::string>());
+  commit(*log, 5);  // one place is of either version
+  log = nullptr;
+  log = open(disk);
+  log->store(snapshot_of(*log, 20));
+  log->trim_before(20);
+  log = nullptr;
+  log = open(disk);
+  EXPECT_EQ(log->next(), 26U);
+  EXPECT_GT(log->first(), 1U);
+}
+
+TEST(Snapshot, OfALogOfANewerVersionIsRefused) {
+  SimulatedDisk disk(1);
+  commit(*open(disk), 20);
+  std::vector<std::byte> mark = disk.content("logs", "mark");
+  mark[8] = mark[Mark::kStride + 8] = std::byte{3};
+  disk.replace("logs", "mark", std::move(mark));
+  EXPECT_NE(error_of([&] { open(disk); })
+                .find("'logs/mark' is of version 3; this program reads versions 1 and 2: use a"),
+            std::string::npos);
 }
 
 }  // namespace

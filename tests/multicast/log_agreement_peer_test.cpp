@@ -97,7 +97,6 @@ struct Liar {
     writer.u64(1);
     writer.u64(0);
     writer.u64(1);
-    writer.u32(0);  // not half copied
     writer.u32(0);  // no views
     writer.u32(0);  // nobody is given up
   }
