@@ -183,9 +183,9 @@ std::vector<LoggedView> Journal::views_before(std::uint64_t number) {
 
 JournalState Journal::read_state(bool live) {
   JournalState state{.end = {.number = log_.next(), .chain = log_.chain()},
-                     .first = log_.first()};
+                     .first = {.number = log_.first(), .chain = log_.chain_before(log_.first())}};
   state.views = views_before(state.end.number);
-  if (!live || state.first > 1) return state;
+  if (!live || state.first.number > 1) return state;
   std::uint64_t behind = state.end.number;
   auto view = state.views.end();
   while (view != state.views.begin()) {

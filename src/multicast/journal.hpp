@@ -26,7 +26,7 @@ namespace dunlin::multicast {
 /// The members compare their logs by this when a view begins.
 struct JournalState {
   LogPlace end;
-  std::uint64_t first = 1;          // the oldest record that is there
+  LogPlace first = {};              // the oldest record that is there
   std::vector<LoggedView> views{};  // the last ones
 };
 

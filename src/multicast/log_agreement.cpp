@@ -99,7 +99,7 @@ bool LogAgreement::send_report() {
   writer.u32(member_.past.saw_all ? 1 : 0);
   write(writer, member_.past.departed);
   write(writer, state.end);
-  writer.u64(state.first);
+  write(writer, state.first);
   writer.u32(static_cast<std::uint32_t>(state.views.size()));
   for (const LoggedView& view : state.views) {
     write(writer, view.place);
@@ -229,7 +229,7 @@ void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> 
   report.past.saw_all = reader.u32() != 0;
   report.past.departed = read_names(reader);
   report.end = read_place(reader);
-  report.first = reader.u64();
+  report.first = read_place(reader);
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
     LoggedView view{.place = read_place(reader)};
     view.number = reader.u64();
@@ -268,7 +268,7 @@ void LogAgreement::make_plan() {
         copy_begin(*reports_[me_], *report,
                    [&](std::uint64_t number) { return journal_.chain_before(number); });
     writer.u64(from.value_or(kAnew));
-    if (!from && reports_[me_]->first > 1 && !snapshot_) snapshot_ = journal_.read_snapshot();
+    if (!from && reports_[me_]->first.number > 1 && !snapshot_) snapshot_ = journal_.read_snapshot();
     least = std::min(least, from ? *from : snapshot_ ? snapshot_->from : 1);
   }
   reader_ = journal_.read_from(least);
@@ -345,7 +345,7 @@ void LogAgreement::prepare_for_records(const LogReport& source) {
     begins_anew_ = copies_ = true;
     return;
   }
-  if (from_ < own.first) refuse_to_cut(from_);
+  if (from_ < own.first.number) refuse_to_cut(from_);
   copies_ = own.end.number == 1;
   if (copies_) journal_.begin_copy(std::nullopt);
   if (from_ < own.end.number) ours_ = journal_.read_from(from_);

@@ -42,7 +42,7 @@ struct LogReport {
   std::string member;
   bool live = false;  // it has gone on from an earlier view, with this log
   LogPlace end;
-  std::uint64_t first = 1;                 // the oldest record that is there
+  LogPlace first = {};                     // the oldest record that is there
   std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
   std::vector<std::string> given_up = {};  // the operator says that their logs are lost
   Past past = {};                          // unless it is live
@@ -64,7 +64,8 @@ struct LogChoice {
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);
 
-/// How far a member's log is known to be like the source's; 1: perhaps not at all.
+/// How far a member's log is known to be like the source's, from the places that both reports name;
+/// 1: perhaps not at all.
 [[nodiscard]] std::uint64_t common_prefix_end(
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);

@@ -83,9 +83,14 @@ TEST(Restart, BeginsAnewWhatIsBehindTheSourcesFirstRecord) {
   const auto chain = [](std::uint64_t number) { return number * 10; };
   const LoggedView last = view(3, {"a", "b"}, 40);
   LogReport source = report("a", {last}, 90);
-  source.first = 60;
+  source.first = {.number = 60, .chain = 600};
   EXPECT_EQ(copy_begin(source, report("b", {last}, 70), chain), 70);
   EXPECT_EQ(copy_begin(source, report("b", {last}, 50), chain), std::nullopt);
+  LogReport longer = report("b", {last}, 75);
+  longer.end.chain = 1;  // it differs somewhere behind 65
+  EXPECT_EQ(copy_begin(source, longer, chain), std::nullopt);
+  longer.first = {.number = 65, .chain = 650};
+  EXPECT_EQ(copy_begin(source, longer, chain), 65);
   EXPECT_EQ(copy_begin(source, report("b", {}, 1), chain), std::nullopt);
   EXPECT_EQ(other_history(source, report("b", {last}, 50)), std::nullopt);
   EXPECT_EQ(other_history(source, report("b", {view(2, {"b"}, 30)}, 50)), 30);
@@ -279,7 +284,7 @@ class History {
     const std::uint64_t next = member.log.size() + 1;
     LogReport report{
         .member = member.name, .live = member.live, .end = {next, chain(member.log, next)}};
-    report.first = member.first;
+    report.first = {.number = member.first, .chain = chain(member.log, member.first)};
     report.past = {.had_members = !seen_.empty(), .saw_all = member.saw_all};
     for (const std::size_t i : seen_)
       if (std::ranges::find(here, i) == here.end())
@@ -338,7 +343,7 @@ class History {
     const auto same = std::ranges::mismatch(member.log, source).in2 - source.begin();
     const std::optional<std::uint64_t> begin =
         copy_begin(report, own, [&](std::uint64_t number) {
-          EXPECT_GE(number, report.first) << "its record is gone";
+          EXPECT_GE(number, report.first.number) << "its record is gone";
           return chain(source, number);
         });
     EXPECT_LE(begin.value_or(1), static_cast<std::uint64_t>(same) + 1);
@@ -346,13 +351,13 @@ class History {
     cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
     if (!begin || member.log.empty()) {  // MC-L8: beside its own
       EXPECT_EQ(other_history(report, own), std::nullopt);
-      for (std::size_t i = begin.value_or(report.first); i <= source.size(); ++i)
+      for (std::size_t i = begin.value_or(report.first.number); i <= source.size(); ++i)
         if (draw(40) == 0) {
           ++halves;
           return false;
         }
       anew += begin ? 0 : 1;
-      member.first = begin.value_or(report.first);
+      member.first = begin.value_or(report.first.number);
       member.log = source;
     } else {
       EXPECT_GE(*begin, member.first);
