@@ -148,6 +148,7 @@ const Log::Segment& Log::segment_of(std::uint64_t number) const noexcept {
 
 std::uint64_t Log::chain_before(std::uint64_t number) {
   if (number == next_) return chain_;
+  if (number == first()) return segments_.front().chain;
   LogReader reader(*this, number);
   return reader.chain();
 }

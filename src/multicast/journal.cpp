@@ -88,7 +88,8 @@ Replay::Replay(log::Log& log, const ReplayStart& start, std::uint64_t but_for)
       but_for_(but_for),
       view_(start.view.number),
       members_(start.view.members),
-      reassemblies_(members_.size()) {}
+      reassemblies_(members_.size()),
+      began_at_(members_.size()) {}
 
 bool Replay::step(const std::function<void(const Logged&)>& upcall, std::size_t records,
                   std::size_t bytes) {
@@ -107,6 +108,7 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
     view_ = view.number;
     members_ = std::move(view.members);
     reassemblies_.assign(members_.size(), {});  // what the view has not completed, comes again
+    began_at_.assign(members_.size(), 0);
     return;
   }
   Bytes bytes(record.payload);
@@ -114,6 +116,7 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
   const auto sender = bytes.number<std::uint64_t>();
   if (sender >= members_.size()) refuse(log_, record.number, "its view has no such sender");
   Reassembly& reassembly = reassemblies_[sender];
+  if (!reassembly.open()) began_at_[sender] = record.number;
   if (!reassembly.add(
           {.message = bytes.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
     return;
@@ -125,6 +128,13 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
     upcall({.view = view_, .sender = members_[sender], .message = reassembly.message()});
   }
   reassembly.let_go();
+}
+
+std::optional<std::uint64_t> Replay::first_open() const noexcept {
+  std::optional<std::uint64_t> first;
+  for (std::size_t i = 0; i < reassemblies_.size(); ++i)
+    if (reassemblies_[i].open()) first = std::min(first.value_or(began_at_[i]), began_at_[i]);
+  return first;
 }
 
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
@@ -230,6 +240,30 @@ void Journal::store(std::uint64_t number, std::uint64_t from,
   if (state) payload.insert(payload.end(), state->begin(), state->end());
   commit_->store(std::move(snapshot));
   bytes_ = bytes_behind;
+}
+
+std::uint64_t Journal::give_up(std::uint64_t least_bytes) {
+  if (read_state_of_user())
+    throw Error("log '" + log_.name() + "' in '" + log_.path() +
+                "' begins with a snapshot of its member's state: messages that are in it are gone "
+                "already, and later ones cannot be given up without it; its member trims it "
+                "(MulticastOptions::log_trim)");
+  std::uint64_t left = 0;
+  for (log::LogReader reader(log_, start_.from); const auto record = reader.next();)
+    left += record->payload.size();
+  std::uint64_t number = start_.from;
+  Replay passed(log_, start_);
+  for (log::LogReader reader(log_, start_.from); const auto record = reader.next();) {
+    if (left < least_bytes + record->payload.size()) break;
+    left -= record->payload.size();
+    passed.step([](const Logged&) {}, 1);
+    number = record->number + 1;
+  }
+  if (number <= start_.number) return 0;
+  store(number, passed.first_open().value_or(number), std::nullopt, left);
+  commit_->finish();
+  if (!failure().empty()) throw Error(failure());
+  return number - start_.number;
 }
 
 void Journal::begin_copy(std::optional<log::Snapshot> snapshot) {

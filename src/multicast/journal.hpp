@@ -52,6 +52,8 @@ class Replay {
   /// At most so many records, or bytes. Returns whether there may be more.
   bool step(const std::function<void(const Logged&)>& upcall, std::size_t records,
             std::size_t bytes = kBytesAtOnce);
+  /// The first record of the messages of which it has passed a part; none: it has passed no part.
+  [[nodiscard]] std::optional<std::uint64_t> first_open() const noexcept;
 
  private:
   void take(const log::Record& record, const std::function<void(const Logged&)>& upcall);
@@ -63,6 +65,7 @@ class Replay {
   std::uint64_t view_ = 0;
   std::vector<std::string> members_;
   std::vector<Reassembly> reassemblies_;
+  std::vector<std::uint64_t> began_at_;  // the first record of what is in them
 };
 
 /// Kinds of records.
@@ -113,6 +116,10 @@ class Journal {
   /// it makes superfluous is removed from the disk. `bytes_behind`: what stays to be replayed.
   void store(std::uint64_t number, std::uint64_t from,
              std::optional<std::span<const std::byte>> state, std::uint64_t bytes_behind);
+  /// Gives up the oldest messages, but so many bytes of the last records stay. Returns how many
+  /// records are given up. Requires settled(). Throws Error if the log holds a state: its member
+  /// replaces that by a newer one.
+  std::uint64_t give_up(std::uint64_t least_bytes);
   /// What is appended from here on goes to a copy of another log, which begins with that one's
   /// snapshot, if it has one. Until end_copy(), what this log was counts after a crash (LOG-S3).
   /// Requires settled(). Throws Error for a snapshot that no journal wrote.
