@@ -20,12 +20,15 @@ Found read(const std::shared_ptr<log::SimulatedDisk>& disk, const std::string& m
            const std::string& group, const std::string& subgroup) {
   multicast::Journal journal(disk, subgroup, group + "/" + subgroup);
   multicast::JournalState state = journal.read_state(false);
-  Found found{.report = {.member = member, .end = state.end, .views = std::move(state.views)},
+  Found found{.report = {.member = member,
+                         .end = state.end,
+                         .first = state.first,
+                         .views = std::move(state.views)},
               .messages = {}};
   const auto take = [&](const multicast::Logged& logged) {
     found.messages.push_back(id_of(logged.message));
   };
-  if (const auto state = journal.read_state_of_user()) found.messages = messages_in(*state);
+  if (const auto held = journal.read_state_of_user()) found.messages = messages_in(*held);
   multicast::Replay replay = journal.replay();
   while (replay.step(take, multicast::kRecordsAtOnce)) {
   }
