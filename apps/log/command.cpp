@@ -64,9 +64,8 @@ ordered_json to_json(const log::Log& log) {
                     {"bytes", bytes_of(log)},  {"synced_below", log.mark().synced}};
   json["segments"] = ordered_json::array();
   for (const log::SegmentInfo& segment : log.segments())
-    json["segments"].push_back({{"file", segment.file},
-                                {"first", segment.first},
-                                {"bytes", segment.bytes}});
+    json["segments"].push_back(
+        {{"file", segment.file}, {"first", segment.first}, {"bytes", segment.bytes}});
   if (log.snapshot())
     json["snapshot"] = {{"below", log.snapshot()->number}, {"bytes", log.snapshot()->bytes}};
   json["notices"] = log.notices();
@@ -88,8 +87,8 @@ std::string describe(const log::Log& log) {
     text += fmt::format("  snapshot instead of the records below {}, {} bytes\n",
                         log.snapshot()->number, log.snapshot()->bytes);
   for (const log::SegmentInfo& segment : log.segments())
-    text += fmt::format("  {}  from record {}, {} bytes\n", segment.file, segment.first,
-                        segment.bytes);
+    text +=
+        fmt::format("  {}  from record {}, {} bytes\n", segment.file, segment.first, segment.bytes);
   for (const std::string& notice : log.notices()) text += fmt::format("  notice: {}\n", notice);
   return text;
 }
@@ -179,10 +178,11 @@ Examples:
            inspect);
   add_part(*command, "verify", "Read all of it, and say where it is damaged. Changes nothing",
            verify);
-  const auto options = add_part(*command, "trim",
-                                "Give up the oldest messages of a stopped member's log, which then\n"
-                                "replays the others only. Whole files go",
-                                trim);
+  const auto options =
+      add_part(*command, "trim",
+               "Give up the oldest messages of a stopped member's log, which then\n"
+               "replays the others only. Whole files go",
+               trim);
   command->get_subcommand("trim")
       ->add_option("--keep-bytes", options->keep_bytes, "So many bytes of the last records stay")
       ->required()

@@ -104,8 +104,8 @@ struct Mark {
   static constexpr std::uint32_t kVersion = 2;
 
   std::uint64_t revision = 0;
-  std::uint64_t first = 1;   // the lowest number that was not trimmed
-  std::uint64_t synced = 1;  // all records below it were
+  std::uint64_t first = 1;       // the lowest number that was not trimmed
+  std::uint64_t synced = 1;      // all records below it were
   FileSet set = FileSet::plain;  // the files that count
 
   void write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept;

@@ -74,7 +74,7 @@ class GroupCommit {
 
   Log& log_;
   Batch waiting_;
-  std::uint64_t first_waiting_;  // number of its first record
+  std::uint64_t first_waiting_;                 // number of its first record
   std::optional<std::uint64_t> original_next_;  // next(), before there was a copy
   Beside beside_;
   // The worker's, while it works.

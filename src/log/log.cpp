@@ -55,9 +55,8 @@ std::vector<SegmentInfo> Log::segments() const {
   std::vector<SegmentInfo> segments;
   segments.reserve(segments_.size());
   for (const Segment& segment : segments_)
-    segments.push_back({.file = name_of_segment(segment.first),
-                        .first = segment.first,
-                        .bytes = segment.bytes});
+    segments.push_back(
+        {.file = name_of_segment(segment.first), .first = segment.first, .bytes = segment.bytes});
   return segments;
 }
 

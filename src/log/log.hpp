@@ -77,7 +77,7 @@ struct LogOptions {
 
 /// One file of a log.
 struct SegmentInfo {
-  std::string file = {};  // its name
+  std::string file = {};    // its name
   std::uint64_t first = 0;  // number of its first record
   std::uint64_t bytes = 0;
 };

@@ -157,8 +157,8 @@ bool Log::read_mark() {
 void Log::take_name_of_first_segment() {
   std::vector<std::string> names = directory_->names();
   std::ranges::sort(names);
-  const auto name = std::ranges::find_if(
-      names, [](const std::string& one) { return is_segment(one); });
+  const auto name =
+      std::ranges::find_if(names, [](const std::string& one) { return is_segment(one); });
   if (name == names.end())
     refuse("'" + directory_->path() + "' has no segments: it is no log, or an empty one");
   std::array<std::byte, SegmentHeader::kBytes> bytes{};

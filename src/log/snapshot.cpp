@@ -44,13 +44,14 @@ void Log::check_snapshot() const {
     refuse("'" + directory_->path() + "' has no snapshot, which stands for the records below " +
            std::to_string(first()) + what_to_do());
   if (!snapshot_) return;
-  const std::string file = "'" + directory_->path() + "/" + snapshot_name(snapshot_->number, set_) + "'";
+  const std::string file =
+      "'" + directory_->path() + "/" + snapshot_name(snapshot_->number, set_) + "'";
   if (snapshot_->number > next_)
     refuse(file + " stands for the records below " + std::to_string(snapshot_->number) +
            ", and those from " + std::to_string(next_) + " on are missing" + what_to_do());
   if (snapshot_->from < first())
-    refuse("'" + directory_->path() + "/" + name_of_segment(snapshot_->from) + "' is missing, with " +
-           range(snapshot_->from, first()) + what_to_do());
+    refuse("'" + directory_->path() + "/" + name_of_segment(snapshot_->from) +
+           "' is missing, with " + range(snapshot_->from, first()) + what_to_do());
 }
 
 std::optional<Snapshot> Log::read_snapshot(const std::string& name) {
@@ -157,9 +158,10 @@ void Log::end_copy() {
     remove_all(opposite(set_));
     directory_->sync();
   } catch (const std::exception& error) {
-    fail("it could not be replaced by a copy of another member's, and nothing is written any "
-         "more: " +
-         std::string(error.what()));
+    fail(
+        "it could not be replaced by a copy of another member's, and nothing is written any "
+        "more: " +
+        std::string(error.what()));
   }
 }
 

@@ -20,11 +20,10 @@ void DurableLog::begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std
   stage_ = Stage::equalizing;
   refusal_.clear();
   journal_->wake(&fabric);
-  agreement_ = std::make_unique<LogAgreement>(fabric, subgroup, *journal_,
-                                              LogAgreement::Member{.names = names_,
-                                                                   .live = live_,
-                                                                   .given_up = given_up_,
-                                                                   .past = past_of(subgroup)});
+  agreement_ = std::make_unique<LogAgreement>(
+      fabric, subgroup, *journal_,
+      LogAgreement::Member{
+          .names = names_, .live = live_, .given_up = given_up_, .past = past_of(subgroup)});
 }
 
 void DurableLog::end() noexcept {

@@ -27,9 +27,7 @@ class DurableLog {
  public:
   /// Opens the log, or begins it. Throws Error.
   DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim)
-      : journal_(std::move(journal)),
-        given_up_(std::move(given_up)),
-        trim_(trim) {}
+      : journal_(std::move(journal)), given_up_(std::move(given_up)), trim_(trim) {}
   /// Waits for what is being written.
   ~DurableLog();
   DurableLog(const DurableLog&) = delete;

@@ -110,6 +110,7 @@ class Journal {
   /// A record of another member's.
   void append_again(std::uint32_t kind, std::span<const std::byte> payload) {
     commit_->append(kind, {}, payload);
+    bytes_ += payload.size();
   }
   /// A snapshot that stands for all messages which end before `number`; the first record of those
   /// that do not is `from`, or later. `state`: the user's; none: the messages are given up. What

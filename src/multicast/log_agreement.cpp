@@ -268,7 +268,8 @@ void LogAgreement::make_plan() {
         copy_begin(*reports_[me_], *report,
                    [&](std::uint64_t number) { return journal_.chain_before(number); });
     writer.u64(from.value_or(kAnew));
-    if (!from && reports_[me_]->first.number > 1 && !snapshot_) snapshot_ = journal_.read_snapshot();
+    if (!from && reports_[me_]->first.number > 1 && !snapshot_)
+      snapshot_ = journal_.read_snapshot();
     least = std::min(least, from ? *from : snapshot_ ? snapshot_->from : 1);
   }
   reader_ = journal_.read_from(least);

@@ -31,8 +31,7 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
   const bool no_log = options.log_directory.empty() && options.log_given_up.empty() &&
                       options.log_trim.every_bytes == 0;
   if (!durable && !no_log)
-    throw Error(
-        who + "log_directory, log_given_up and log_trim are for the mode durable only");
+    throw Error(who + "log_directory, log_given_up and log_trim are for the mode durable only");
   for (const std::string& name : options.log_given_up) check_member_name(name);
   return options;
 }

@@ -59,7 +59,8 @@ struct LogChoice {
 [[nodiscard]] LogChoice choose_log(std::span<const LogReport> reports);
 
 /// From which record on a member needs those of the source instead of its own; none: the source has
-/// not all of these any more, so the member begins anew with the source's snapshot. `chain_before`: of the source's log, for numbers from its first to its end.
+/// not all of these any more, so the member begins anew with the source's snapshot. `chain_before`:
+/// of the source's log, for numbers from its first to its end.
 [[nodiscard]] std::optional<std::uint64_t> copy_begin(
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);

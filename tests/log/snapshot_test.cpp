@@ -261,8 +261,9 @@ TEST(Snapshot, OfALogOfANewerVersionIsRefused) {
   std::vector<std::byte> mark = disk.content("logs", "mark");
   mark[8] = mark[Mark::kStride + 8] = std::byte{3};
   disk.replace("logs", "mark", std::move(mark));
-  EXPECT_NE(error_of([&] { open(disk); })
-                .find("'logs/mark' is of version 3; this program reads versions 1 and 2: use a"),
+  EXPECT_NE(error_of([&] {
+              open(disk);
+            }).find("'logs/mark' is of version 3; this program reads versions 1 and 2: use a"),
             std::string::npos);
 }
 

@@ -130,9 +130,9 @@ TEST(DurableGroup, NeedsADirectoryForItsLog) {
   EXPECT_TRUE(contains(
       what_is_thrown_by([&] { Multicast(group, "orders", {.log_directory = "somewhere"}); }),
       "log_directory, log_given_up and log_trim are for the mode durable only"));
-  EXPECT_TRUE(contains(
-      what_is_thrown_by([&] { Multicast(group, "orders", {.log_given_up = {"a"}}); }),
-      "log_directory, log_given_up and log_trim are for the mode durable only"));
+  EXPECT_TRUE(
+      contains(what_is_thrown_by([&] { Multicast(group, "orders", {.log_given_up = {"a"}}); }),
+               "log_directory, log_given_up and log_trim are for the mode durable only"));
   EXPECT_TRUE(contains(what_is_thrown_by([&] {
                          Multicast(
                              group, "orders",

@@ -108,7 +108,8 @@ TEST(LogAgreement, CutsOffOnlyWhatDiffers) {
 }
 
 /// Members that were started apart meet: both logs have what was delivered, and neither is cut.
-void meet(const test::Writing& first, const test::Writing& second, const std::string& others_error) {
+void meet(const test::Writing& first, const test::Writing& second,
+          const std::string& others_error) {
   auto disks = DurableGroup::make_disks(2, 1);
   test::write_log(*disks[0], first);
   test::write_log(*disks[1], second);

@@ -149,8 +149,8 @@ bool is_suffix(const std::vector<std::string>& part, const std::vector<std::stri
 
 TEST(LogTrim, GivesUpMessagesBehindWhichThereAreEnoughBytes) {
   std::vector<std::string> all;
-  const std::vector<std::string> kept = replayed_after(
-      {.every_bytes = 1'000, .keeps_state = false, .least_bytes = 20'000}, 0, all);
+  const std::vector<std::string> kept =
+      replayed_after({.every_bytes = 1'000, .keeps_state = false, .least_bytes = 20'000}, 0, all);
   EXPECT_TRUE(is_suffix(kept, all));
   EXPECT_GE(bytes_of(kept), 20'000U);
   EXPECT_LT(bytes_of(kept), 40'000U);

@@ -179,8 +179,7 @@ TEST(Restart, KnowsAViewThatHasMessages) {
 /// others; views end; everything crashes, and some of it starts again.
 class History {
  public:
-  explicit History(std::uint64_t seed)
-      : random_(seed), members_(2 + draw(4)) {}
+  explicit History(std::uint64_t seed) : random_(seed), members_(2 + draw(4)) {}
 
   void run() {
     for (std::uint32_t i = 0; i < members_.size(); ++i)
@@ -341,11 +340,10 @@ class History {
   bool make_equal(Member& member, const LogReport& own, const std::vector<Entry>& source,
                   const LogReport& report) {
     const auto same = std::ranges::mismatch(member.log, source).in2 - source.begin();
-    const std::optional<std::uint64_t> begin =
-        copy_begin(report, own, [&](std::uint64_t number) {
-          EXPECT_GE(number, report.first.number) << "its record is gone";
-          return chain(source, number);
-        });
+    const std::optional<std::uint64_t> begin = copy_begin(report, own, [&](std::uint64_t number) {
+      EXPECT_GE(number, report.first.number) << "its record is gone";
+      return chain(source, number);
+    });
     EXPECT_LE(begin.value_or(1), static_cast<std::uint64_t>(same) + 1);
     expect_one_history(member.log, source, own, same);
     cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
