@@ -45,6 +45,7 @@ enum class FaultInjection : std::uint8_t {
   holder_does_not_come_first,
   death_is_not_told,
   given_up_is_not_settled,
+  slab_is_given_back_too_early,
   // segment
   torn_get_is_taken,
   reused_slot_is_taken,
@@ -67,6 +68,7 @@ enum class FaultInjection : std::uint8_t {
   dead_is_not_marked,
   redo_is_left_out,
   dead_lock_stays,
+  eviction_waits_for_a_lock,
   given_up_lock_stays,
   transaction_is_not_validated,
   transaction_record_is_left_out,

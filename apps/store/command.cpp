@@ -30,6 +30,7 @@ Examples:
   dunlin store serve                                  # alone; then: redis-cli -p 6390
   dunlin store serve --members a,b --name a --resp 127.0.0.1:6390
   dunlin store serve --members a,b --name b --resp 127.0.0.1:6391
+  dunlin store serve --memory 1024 --eviction lru                  # a cache
   dunlin store serve --join --name c --resp 127.0.0.1:6392         # at any time
   dunlin store serve --members a,b --name a --fabric tcp --secret-file secret
                      --rendezvous 10.0.0.1:7700 --resp 10.0.0.1:6390 --password-file password)";
@@ -67,6 +68,20 @@ void add_serve(CLI::App& store) {
       ->check(number_between(1, kMaxMemoryMb, "megabytes"))
       ->type_name("MB")
       ->capture_default_str();
+  command
+      ->add_option("--max-memory", options->max_memory_mb,
+                   "Megabytes of it that entries may take; 0: all. CONFIG SET maxmemory changes it")
+      ->check(number_between(0, kMaxMemoryMb, "megabytes"))
+      ->type_name("MB")
+      ->capture_default_str();
+  command
+      ->add_option_function<std::string>(
+          "--eviction", [options](const std::string& policy) { options->evicts = policy == "lru"; },
+          "When there is no room: lru erases keys that were not used for long, none refuses\n"
+          "the command; the same for all members")
+      ->check(CLI::IsMember({"none", "lru"}))
+      ->type_name("none|lru")
+      ->default_str("none");
   command
       ->add_option("--cache", options->cache_mb,
                    "Megabytes for the locations of keys; 16 bytes hold one")

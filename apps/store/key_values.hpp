@@ -91,6 +91,12 @@ class Call {
   void* owner = nullptr;  // the caller's
 };
 
+/// Of this member's memory.
+struct MemoryLimit {
+  std::uint64_t bytes = 0;  // 0: all that there is
+  bool evicts = false;      // instead of refusing what has no room
+};
+
 class KeyValues {
  public:
   KeyValues() = default;
@@ -107,6 +113,9 @@ class KeyValues {
   [[nodiscard]] virtual Waits waits() const = 0;
   /// For INFO: names and values.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> figures() const = 0;
+  [[nodiscard]] virtual MemoryLimit memory_limit() const = 0;
+  /// 0: all that there is.
+  virtual void limit_memory(std::uint64_t bytes) = 0;
   /// Milliseconds since 1970.
   [[nodiscard]] virtual std::uint64_t unix_ms() const = 0;
 };

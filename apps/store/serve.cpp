@@ -81,7 +81,9 @@ void serve(ServeOptions options) {
   const std::size_t memory_bytes = options.memory_mb * kMegabyte;
   Store store(progress, {.memory_bytes = memory_bytes,
                          .large_bytes = memory_bytes / kLargeShare,
-                         .cache_bytes = options.cache_mb * kMegabyte});
+                         .cache_bytes = options.cache_mb * kMegabyte,
+                         .eviction = options.evicts ? Eviction::lru : Eviction::none,
+                         .limit_bytes = options.max_memory_mb * kMegabyte});
   StoreValues values(store);
   Service service(values, {.password = service_options.password, .port = server.port()});
   print(fmt::format("serves Redis clients at {}, over {}",

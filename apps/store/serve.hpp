@@ -14,6 +14,8 @@ struct ServeOptions {
   std::string endpoint = kDefaultEndpoint;
   std::string password_file = {};
   std::uint32_t memory_mb = 64;
+  std::uint32_t max_memory_mb = 0;  // of it, for entries; 0: all
+  bool evicts = false;
   std::uint32_t most_members = 64;  // that ever come, founders included
   std::uint32_t cache_mb = 1;
 };

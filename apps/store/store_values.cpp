@@ -166,6 +166,12 @@ std::vector<std::pair<std::string, std::string>> StoreValues::figures() const {
           {"value_bytes", text(now.value_bytes)},
           {"memory_bytes", text(now.memory_bytes)},
           {"memory_used", text(now.memory_used)},
+          {"used_memory", text(now.memory_used)},
+          {"maxmemory", text(store_.memory_limit())},
+          {"maxmemory_policy", store_.eviction() == Eviction::none ? "noeviction" : "allkeys-lru"},
+          {"evicted_keys", text(now.evictions)},
+          {"waits_for_room", text(now.waits_for_room)},
+          {"marks", text(now.marks)},
           {"occupancy", fmt::format("{:.3f}", now.occupancy())},
           {"gets", text(now.gets)},
           {"changes", text(now.changes)},
@@ -174,6 +180,11 @@ std::vector<std::pair<std::string, std::string>> StoreValues::figures() const {
           {"cache_stale", text(now.cache_stale)},
           {"lock_waits", text(now.lock_waits)}};
 }
+
+MemoryLimit StoreValues::memory_limit() const {
+  return {.bytes = store_.memory_limit(), .evicts = store_.eviction() != Eviction::none};
+}
+void StoreValues::limit_memory(std::uint64_t bytes) { store_.limit_memory(bytes); }
 
 std::uint64_t StoreValues::unix_ms() const {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(

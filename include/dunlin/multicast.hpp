@@ -106,7 +106,8 @@ class Multicast {
   /// those that it was sent of others' logs. From the group's poll(), before anything is delivered;
   /// set it before the first one. If the log begins with a snapshot (LogTrim), `load` of on_state
   /// is called before, and this for the messages behind it. A member that takes a state (on_state)
-  /// of another member is given that instead.
+  /// of another member is given that instead. What it throws comes out of that poll(); the next one
+  /// goes on with the next message.
   void on_replay(multicast::ReplayUpcall upcall);
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;

@@ -41,6 +41,15 @@
 ///  STO-9  A commit that its caller has given up is completed, or has happened not at all.
 namespace dunlin {
 
+/// Of the messages of a Store with eviction, unless told otherwise.
+inline constexpr std::uint32_t kStoreChannel = kMaxChannels - 5;
+
+/// What a put does that finds no room in its home's memory.
+enum class Eviction : std::uint8_t {
+  none,  // it ends with no_room
+  lru    // the home erases keys that were not used for long, about in that order
+};
+
 struct StoreOptions {
   std::string name = "store";  // the same at all members
   /// Members of the ranks below this hold keys, and the others are clients only; 0: all hold keys.
@@ -55,6 +64,13 @@ struct StoreOptions {
   std::uint64_t expected_keys = 0;
   /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;
+  /// The same at all members. With eviction, keys vanish that nobody has erased.
+  Eviction eviction = Eviction::none;
+  /// Of this member's memory that holds entries, in whole slabs of 64 KB; 0: all. limit_memory()
+  /// changes it.
+  std::size_t limit_bytes = 0;
+  /// With eviction: of its messages. Two such stores on one fabric have different ones.
+  std::uint32_t channel = kStoreChannel;
 };
 
 /// What a process knows without asking: of the calls of this process, and of the own memory.
@@ -63,14 +79,17 @@ struct StoreStatistics {
   std::uint64_t gets = 0, changes = 0;
   std::uint64_t cache_hits = 0, cache_misses = 0, cache_stale = 0;
   std::uint64_t bucket_reads = 0, entry_reads = 0;
-  std::uint64_t read_again = 0;  // entries that were being written
-  std::uint64_t lock_waits = 0;  // attempts at a lock that another member had
+  std::uint64_t read_again = 0;      // entries that were being written
+  std::uint64_t lock_waits = 0;      // attempts at a lock that another member had
+  std::uint64_t marks = 0;           // with eviction: uses of entries that the home was told of
+  std::uint64_t waits_for_room = 0;  // likewise: how often a home was asked for room
   // the member's own part
   std::uint64_t keys = 0;
   std::uint64_t value_bytes = 0;
-  std::uint64_t memory_bytes = 0, memory_used = 0;
-  std::uint64_t main_slots = 0;      // places for keys in main headers
-  std::uint64_t repaired_locks = 0;  // of members that died
+  std::uint64_t memory_bytes = 0, memory_used = 0;  // without what the limit keeps unused
+  std::uint64_t evictions = 0;                      // keys of this member's
+  std::uint64_t main_slots = 0;                     // places for keys in main headers
+  std::uint64_t repaired_locks = 0;                 // of members that died
   std::uint64_t repaired_entries = 0;
   [[nodiscard]] double occupancy() const noexcept {
     return main_slots == 0 ? 0 : static_cast<double>(keys) / static_cast<double>(main_slots);
@@ -141,6 +160,12 @@ class Store {
   // --- figures -----------------------------------------------------------------------------------
   [[nodiscard]] Rank home_of(StoreKey key) const noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
+
+  /// Changes StoreOptions::limit_bytes of this member. A lower limit is reached while poll()
+  /// erases entries, if the store evicts; else slabs that are in use stay.
+  void limit_memory(std::size_t bytes) noexcept;
+  [[nodiscard]] std::size_t memory_limit() const noexcept;  // 0: all
+  [[nodiscard]] Eviction eviction() const noexcept;
 
  private:
   friend class StoreOperation;

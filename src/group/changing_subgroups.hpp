@@ -67,7 +67,6 @@ class ChangingSubgroups {
   void send_leader(const SubgroupMessage& message) { send(MemberSet(1), message); }
   void send_to_leader_of(Membership& membership);
   void report();
-  [[nodiscard]] std::vector<SubgroupReport> reports() const;
   [[nodiscard]] SubgroupReport report_of(const Membership& membership, bool whole) const;
   std::size_t handle_held();
   void handle(Rank place, const SubgroupMessage& message);

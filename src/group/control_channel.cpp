@@ -18,7 +18,8 @@ static_assert(sizeof(Remaining) == 8 && kFragmentBytes == 248 && kGroupChannel =
 
 }  // namespace
 
-ControlChannel::ControlChannel(Fabric& fabric) : fabric_(fabric) {
+ControlChannel::ControlChannel(Fabric& fabric, std::size_t most_bytes)
+    : fabric_(fabric), most_bytes_(most_bytes) {
   fabric_.receive(kGroupChannel,
                   [this](Rank from, std::span<const std::byte> message) { take(from, message); });
 }
@@ -39,6 +40,11 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
   const auto fragment = message.subspan(sizeof remaining);
   if (incoming_.size() <= from) incoming_.resize(fabric_.size());
   std::vector<std::byte>& text = incoming_[from];
+  if (remaining > most_bytes_ || fragment.size() > most_bytes_ - text.size()) {
+    text = {};
+    return fabric_.expel(from, "it sent a control message of more than the " +
+                                   std::to_string(most_bytes_) + " bytes that are possible");
+  }
   text.insert(text.end(), fragment.begin(), fragment.end());
   if (remaining > fragment.size()) return;
   arrived_.push_back({from, std::exchange(text, {})});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/limits.hpp>
 
 namespace dunlin::group {
 
@@ -17,12 +18,18 @@ namespace dunlin::group {
   return name.empty() ? std::to_string(rank) : name;
 }
 
+/// Of a control message: a state of kMaxStateBytes, and what goes with it.
+inline constexpr std::size_t kMaxControlBytes = kMaxStateBytes + (std::size_t{1} << 20);
+/// Of one from somebody who is no member yet.
+inline constexpr std::size_t kMaxJoinerBytes = std::size_t{1} << 16;
+
 /// Control messages of any length between the members of a fabric, in order from each to each, over
-/// its small messages. What a failed peer was to be sent is dropped. One at a time on a fabric,
+/// its small messages. What a failed peer was to be sent is dropped. Who announces more than
+/// `most_bytes` is expelled. One at a time on a fabric,
 /// which must outlive it. One thread at a time, that of the fabric.
 class ControlChannel {
  public:
-  explicit ControlChannel(Fabric& fabric);
+  explicit ControlChannel(Fabric& fabric, std::size_t most_bytes = kMaxControlBytes);
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
@@ -50,6 +57,7 @@ class ControlChannel {
   void take(Rank from, std::span<const std::byte> message);
 
   Fabric& fabric_;
+  std::size_t most_bytes_;
   std::vector<Outgoing> outgoing_;                // by rank; as many as were needed so far
   std::vector<std::vector<std::byte>> incoming_;  // likewise: what has come of a control message
   std::deque<Arrived> arrived_;

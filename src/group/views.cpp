@@ -117,7 +117,7 @@ std::vector<std::uint64_t> Group::State::received() {
   each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
     const std::span<const std::uint64_t> theirs = participant.received();
     DUNLIN_ASSERT_ALWAYS(theirs.size() <= place.subgroup.senders.size(),
-                         "a SubgroupPart counts the senders of its subgroup, and no others");
+                         "a SubgroupParticipant counts the senders of its subgroup, and no others");
     std::copy(theirs.begin(), theirs.end(),
               counts.begin() + static_cast<std::ptrdiff_t>(place.first_count));
   });
@@ -168,6 +168,12 @@ void Group::State::step() {
   wedge();
   switch (state()) {
     case group::ViewState::decided: {
+      if (!has_all(counts))
+        return stop(
+            "view " + std::to_string(view.number) +
+                " ended with more messages than this member has, so a member's row says what "
+                "cannot be; start it anew",
+            true);
       const std::exception_ptr thrown = finish();
       go_on();
       return rethrow(thrown);

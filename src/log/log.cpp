@@ -109,6 +109,7 @@ void Log::write_and_sync(std::span<const std::byte> bytes) {
 void Log::commit(Batch& batch) {
   if (!failure_.empty()) throw Error(failure_);
   if (batch.records() == 0) return;
+  const std::uint64_t first = next_;
   const std::uint64_t records = batch.records();
   try {
     const std::uint64_t filled = segments_.back().bytes;
@@ -128,7 +129,7 @@ void Log::commit(Batch& batch) {
     mark_.synced = next_;
     write_mark(false);  // a hint: the next opening trusts what it says, and needs none
   } catch (const std::exception& error) {
-    fail(range(next_, next_ + records) + " could not be made durable, and nothing is written any " +
+    fail(range(first, first + records) + " could not be made durable, and nothing is written any " +
          "more: " + error.what());
   }
 }

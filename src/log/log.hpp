@@ -14,7 +14,7 @@
 #include "log/segment.hpp"
 
 /// A log: numbered records in segment files of one directory, appended, checked, and never changed.
-/// docs/log.md gives what is promised (LOG-D1 to LOG-D7) and what is said of what is found. One
+/// docs/log.md gives what is promised (LOG-D1 to LOG-D8) and what is said of what is found. One
 /// thread at a time; it waits for the disk. (GroupCommit does that beside the thread that has the
 /// records.)
 ///
@@ -175,7 +175,6 @@ class Log {
   void scan(bool last);
   void pass_over(std::uint64_t next_first);
   void judge(SegmentCursor& cursor, bool last);
-  void expect_marked_end(const Segment& last) const;
   void secure_tail();
   // log.cpp
   [[noreturn]] void refuse(const std::string& what) const;
@@ -208,7 +207,7 @@ class Log {
   std::string failure_;
 };
 
-/// Reads a log's records in turn. It must not be changed meanwhile, but for commits.
+/// Reads a log's records in turn. It must not be changed meanwhile.
 class LogReader {
  public:
   /// From this number on, which is from first() to next().

@@ -120,6 +120,10 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
   if (!reassembly.add(
           {.message = bytes.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
     return;
+  const struct LetGo {  // also of a message for which the upcall throws
+    Reassembly& held;
+    ~LetGo() { held.let_go(); }
+  } afterwards{reassembly};
   if (record.number < number_) {
     // The state has it.
   } else if (but_for_ > 0) {
@@ -127,7 +131,6 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
   } else {
     upcall({.view = view_, .sender = members_[sender], .message = reassembly.message()});
   }
-  reassembly.let_go();
 }
 
 std::optional<std::uint64_t> Replay::first_open() const noexcept {

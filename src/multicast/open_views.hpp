@@ -4,12 +4,14 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <dunlin/group.hpp>
 #include <dunlin/multicast.hpp>
 
+#include "multicast/delivered_before.hpp"
 #include "multicast/known.hpp"
 #include "multicast/subgroup_view.hpp"
 
@@ -22,9 +24,22 @@ struct OpenView {
   std::vector<std::string> names;  // of its members
   std::unique_ptr<SubgroupView> view;
   std::vector<Known> had = {};  // by member: what the state that was taken in this view holds
+  DeliveredBefore before = {};  // of what comes in it
+  DeliveredBefore beyond = {};  // when it has ended: what was delivered and comes again in the next
 
-  [[nodiscard]] const std::string& name_of_sender(std::size_t sender_rank) const {
-    return names[subgroup.senders[sender_rank]];
+  /// Whether a message of it was delivered before, or is in the state. To be asked once of each.
+  [[nodiscard]] bool delivered_before(const Delivery& delivery);
+  [[nodiscard]] bool nothing_delivered_before() const noexcept {
+    return before.nothing() && had.empty();
+  }
+  /// `ahead`: how many messages of each sender were delivered beyond its trim.
+  void add_beyond(std::span<const std::uint64_t> ahead);
+  /// Unordered, likewise: what the state held beyond the trim, and was never received here, will
+  /// come again, too.
+  void add_state_beyond(std::span<const std::uint64_t> trim);
+
+  [[nodiscard]] Rank rank_of_sender(std::size_t sender_rank) const {
+    return subgroup.members[subgroup.senders[sender_rank]];
   }
 };
 
@@ -37,7 +52,7 @@ class OpenViews {
   [[nodiscard]] OpenView& present() noexcept { return views_.back(); }
   [[nodiscard]] const OpenView& present() const noexcept { return views_.back(); }
 
-  OpenView& open(OpenView view) { return views_.emplace_back(std::move(view)); }
+  OpenView& open(OpenView view);
   void drop_oldest();
   void drop_all();
 
@@ -52,6 +67,7 @@ class OpenViews {
  private:
   std::deque<OpenView> views_;
   Counters dropped_;
+  DeliveredBefore of_dropped_;  // which comes again in the view that is opened next
   Subgroup none_;
 };
 

@@ -178,9 +178,8 @@ void Multicast::Participant::finish(std::span<const std::uint64_t> trim) {
       upcall_.keep_exceptions_during([&] { return present().finish(trim); });
   if (is_injected(FaultInjection::unsent_is_lost)) remains.again.clear();
   resending_.add(std::move(remains.again));
-  delivered_before_.add(views_.present(), remains.ahead);
-  if (options_.mode == multicast::Mode::unordered)
-    delivered_before_.add_state(views_.present(), trim);
+  views_.present().add_beyond(remains.ahead);
+  if (options_.mode == multicast::Mode::unordered) views_.present().add_state_beyond(trim);
   upcall_.throw_kept();
 }
 
@@ -224,12 +223,12 @@ bool Multicast::Participant::joined() const noexcept {
 std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
   if (views_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
   if (!present().handed_up()) return std::nullopt;
-  return state_.give(views_.present(), delivered_before_);
+  return state_.give(views_.present());
 }
 
 void Multicast::Participant::take_state(std::span<const std::byte> state) {
   try {
-    state_.take(state, views_.present(), delivered_before_);
+    state_.take(state, views_.present());
   } catch (const std::exception& error) {
     give_up(error.what());
     throw;
@@ -295,13 +294,13 @@ void Multicast::Participant::on_delivery(multicast::Upcall upcall) {
 }
 
 void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
-  const OpenView& view = views_.present();
-  if (delivered_before_.nothing_of(view) && !state_.awaited()) [[likely]]
+  OpenView& view = views_.present();
+  if (view.nothing_delivered_before() && !state_.awaited()) [[likely]]
     return upcall_.call(batch);
   if (state_.awaited()) return;  // the view ends; the state of the next one holds it all
   std::vector<Delivery> rest;
   for (const Delivery& delivery : batch)
-    if (!delivered_before_.has(view, delivery)) rest.push_back(delivery);
+    if (!view.delivered_before(delivery)) rest.push_back(delivery);
   if (!rest.empty()) upcall_.call(rest);
 }
 
@@ -314,7 +313,7 @@ std::optional<Delivery> Multicast::Participant::next() {
     OpenView& oldest = views_.oldest();
     while (std::optional<Delivery> found = oldest.view->next()) {
       next_found_ = true;
-      if (!delivered_before_.has(oldest, *found)) return found;
+      if (!oldest.delivered_before(*found)) return found;
     }
     if (views_.size() == 1) return std::nullopt;
     views_.drop_oldest();

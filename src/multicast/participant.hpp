@@ -12,7 +12,6 @@
 #include <dunlin/group/subgroup_participant.hpp>
 #include <dunlin/multicast.hpp>
 
-#include "multicast/delivered_before.hpp"
 #include "multicast/delivery_upcall.hpp"
 #include "multicast/durable_log.hpp"
 #include "multicast/open_views.hpp"
@@ -92,7 +91,6 @@ class Multicast::Participant final : public SubgroupParticipant {
   std::unique_ptr<multicast::DurableLog> log_;  // in the durable mode
   multicast::OpenViews views_;
   multicast::Resending resending_;
-  multicast::DeliveredBefore delivered_before_;
   multicast::StateTransfer state_;
   multicast::DeliveryUpcall upcall_;
   MembersHandler members_handler_;

@@ -31,14 +31,14 @@ void write(Writer& writer, const Known& known) {
 
 }  // namespace
 
-std::vector<std::byte> StateTransfer::give(OpenView& view, const DeliveredBefore& before) const {
+std::vector<std::byte> StateTransfer::give(OpenView& view) const {
   std::vector<std::byte> state;
   Writer writer(state);
   const std::size_t senders = view.subgroup.senders.size();
   writer.u32(static_cast<std::uint32_t>(senders));
   for (std::size_t sender_rank = 0; sender_rank < senders; ++sender_rank)
     write(writer, known_of(view, sender_rank));
-  before.write(writer);
+  view.before.write(writer);
   writer.u32(save_ ? 1 : 0);
   if (save_) writer.bytes(save_());
   if (state.size() > kMaxStateBytes)
@@ -47,8 +47,7 @@ std::vector<std::byte> StateTransfer::give(OpenView& view, const DeliveredBefore
   return state;
 }
 
-void StateTransfer::take(std::span<const std::byte> state, OpenView& view,
-                         DeliveredBefore& before) {
+void StateTransfer::take(std::span<const std::byte> state, OpenView& view) {
   Reader reader(state);
   const std::vector<std::uint32_t>& senders = view.subgroup.senders;
   std::vector<Known> had(view.subgroup.members.size());
@@ -56,7 +55,7 @@ void StateTransfer::take(std::span<const std::byte> state, OpenView& view,
   for (std::uint32_t sender_rank = 0; sender_rank < sender_count && sender_rank < senders.size();
        ++sender_rank)
     had[senders[sender_rank]] = read_known(reader);
-  before.read(reader);
+  view.before.read(reader);
   const bool saved = reader.u32() != 0;
   if (!reader.good() || sender_count != senders.size())
     throw Error(who_ + "cannot load the state that another member sent: its " +

@@ -9,7 +9,6 @@
 #include <dunlin/multicast.hpp>
 
 #include "fabric/bytes.hpp"
-#include "multicast/delivered_before.hpp"
 #include "multicast/open_views.hpp"
 
 namespace dunlin::multicast {
@@ -36,9 +35,9 @@ class StateTransfer {
   void begin(bool awaits) noexcept { awaited_ = awaits; }
 
   /// Throws Error for a state that is too large, and what `save` throws.
-  [[nodiscard]] std::vector<std::byte> give(OpenView& view, const DeliveredBefore& before) const;
+  [[nodiscard]] std::vector<std::byte> give(OpenView& view) const;
   /// Throws Error for one that cannot be loaded, and what `load` throws.
-  void take(std::span<const std::byte> state, OpenView& view, DeliveredBefore& before);
+  void take(std::span<const std::byte> state, OpenView& view);
 
  private:
   std::string who_;

@@ -6,12 +6,13 @@
 namespace dunlin::remote {
 
 ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler)
-    : fabric_(progress.fabric()),
-      founders_(progress.size()),
-      channel_(channel),
-      handler_(std::move(handler)) {
+    : ControlChannel(progress, channel, std::move(handler), progress.size()) {}
+
+ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler,
+                               std::uint32_t ranks)
+    : fabric_(progress.fabric()), ranks_(ranks), channel_(channel), handler_(std::move(handler)) {
   fabric_.receive(channel_, [this](Rank from, std::span<const std::byte> message) {
-    if (from < founders_) handler_(from, message);
+    if (from < ranks_) handler_(from, message);
   });
 }
 
@@ -36,7 +37,7 @@ std::size_t ControlChannel::poll() {
   polling_ = true;
   std::size_t done = 0;
   std::deque<Waiting> kept;
-  std::vector<bool> full(founders_);
+  std::vector<bool> full(ranks_);
   for (std::size_t left = waiting_.size(); left > 0; --left) {
     const Waiting next = waiting_.front();
     waiting_.pop_front();

@@ -13,15 +13,18 @@
 
 namespace dunlin::remote {
 
-/// Small messages between the founders, each of which arrives, in order, unless its sender or
-/// receiver fails: those that the fabric cannot take yet wait here. A message to this process
-/// itself is handled in the next poll().
+/// Small messages between the founders, unless told otherwise, each of which arrives, in order,
+/// unless its sender or receiver fails: those that the fabric cannot take yet wait here. A message
+/// to this process itself is handled in the next poll().
 class ControlChannel {
  public:
   using Handler = std::function<void(Rank from, std::span<const std::byte> message)>;
 
   /// The handler runs inside the fabric's poll(), or in poll().
   ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler);
+  /// Between the members of the ranks below `ranks`.
+  ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler,
+                 std::uint32_t ranks);
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
@@ -41,7 +44,7 @@ class ControlChannel {
     std::array<std::byte, kMaxMessageBytes> content;
   };
   Fabric& fabric_;
-  std::uint32_t founders_;
+  std::uint32_t ranks_;
   std::uint32_t channel_;
   Handler handler_;
   std::deque<Waiting> waiting_;

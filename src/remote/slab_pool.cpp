@@ -9,106 +9,16 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
-/// A region is a row of slabs, each a header and then its blocks. The header's words are changed
-/// through the fabric only, by the home, too (docs/formats/store.md has the offsets).
-///
-///     0       holder: (size class + 1) << 16 | member + 1; 0: nobody
-///     8       linked: a bit for each block
-///     8 + 8n  freed: a bit for each linked block that nobody finds any more; the slab's holder
-///             takes both bits away, and allocates the block again
+#include "remote/slab_pool_state.hpp"
+
+/// Allocating in slabs, and taking them.
 namespace dunlin::remote {
 namespace {
 
-constexpr std::uint32_t kNoClass = UINT32_MAX;
 /// Slabs that are searched for freed blocks before a new one is taken, if there may be one.
 constexpr std::uint32_t kSlabsSearched = 4;
-constexpr std::uint32_t kHoldersRead = 16;
-constexpr std::size_t kBitsPerWord = 64;
-
-[[nodiscard]] constexpr std::uint64_t holder_word(Rank rank, std::uint32_t size_class) noexcept {
-  return std::uint64_t{size_class + 1} << 16 | (rank + 1);
-}
 
 }  // namespace
-
-struct SlabPool::State {
-  struct Slab {
-    std::uint32_t index = 0;
-    std::uint32_t size_class = 0;
-    std::uint32_t free_blocks = 0;
-    std::vector<std::uint64_t> free;  // a bit for each block that this process may allocate
-  };
-  struct Orphan {
-    std::uint32_t slab;
-    std::uint64_t holder;
-    friend bool operator==(const Orphan&, const Orphan&) = default;
-  };
-  /// A member's memory, as this process uses it, and the one step that is under way there.
-  struct Home {
-    enum class Doing : std::uint8_t { nothing, look, clear, scan, try_take, take, adopt };
-    Doing doing = Doing::nothing;
-    bool posted_step = false;                           // what is being done has been posted
-    std::uint32_t wanted = kNoClass;                    // allocate() found nothing
-    std::uint32_t searched = 0;                         // slabs, for what is wanted
-    bool no_slabs = false;                              // when it was asked last
-    std::uint64_t full = 0;                             // a bit for each class
-    std::vector<Slab> slabs;                            // that this process holds
-    std::vector<std::vector<std::uint32_t>> with_free;  // of each class, places in `slabs`
-    std::vector<std::vector<std::uint32_t>> of_class;
-    std::vector<std::size_t> turn;  // of each class: where to search next
-    std::uint32_t taking = 0;       // the slab that is tried
-    std::uint32_t place = 0;        // in `slabs`, of what is searched
-    std::uint64_t before = 0;
-    std::vector<std::uint64_t> words;  // linked, freed
-    std::vector<std::uint64_t> bits;   // to be cleared
-    std::size_t posted = 0;
-    std::array<std::uint64_t, kHoldersRead> holders{};
-    std::size_t reading = 0;
-    Completion done;
-  };
-
-  State(Progress& its_progress, SlabPoolOptions its_options);
-  [[nodiscard]] std::uint64_t stride() const noexcept { return header_bytes + options.slab_bytes; }
-  [[nodiscard]] std::size_t blocks(std::uint32_t size_class) const noexcept {
-    return options.slab_bytes / options.block_bytes[size_class];
-  }
-  [[nodiscard]] std::size_t number_of(const SlabBlock& block) const noexcept {
-    return (block.offset % stride() - header_bytes) / options.block_bytes[block.size_class];
-  }
-  [[nodiscard]] Operation add(const SlabBlock& block, bool to_freed) const noexcept {
-    const std::size_t number = number_of(block);
-    const std::uint64_t at = block.offset / stride() * stride() + kWordBytes +
-                             ((to_freed ? words : 0) + number / kBitsPerWord) * kWordBytes;
-    return fetch_add(block.home, region.id(), at, std::uint64_t{1} << number % kBitsPerWord,
-                     nullptr);
-  }
-  [[nodiscard]] std::uint64_t own_word(std::uint32_t slab, std::size_t which) const noexcept {
-    return memory::load(*reinterpret_cast<const std::uint64_t*>(
-        region.memory().data() + slab * stride() + which * kWordBytes));
-  }
-  void all_free(Slab& slab) const;
-  std::uint32_t hold(Home& home, std::uint32_t index, std::uint32_t size_class);
-  void give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits);
-  std::optional<SlabBlock> from(Rank rank, Home& home, std::uint32_t size_class) noexcept;
-  Refusal post(Home& home, const Operation& operation) noexcept;
-  bool begin_step(Rank rank, Home& home) noexcept;
-  bool begin_clear(Rank rank, Home& home) noexcept;
-  bool begin_scan(Rank rank, Home& home) noexcept;
-  void no_more_slabs(Home& home) noexcept;
-  void end_step(Home& home);
-  void adopt(Home& home);
-  void satisfied(Home& home) noexcept;
-
-  Progress& progress;
-  Fabric& fabric;
-  SlabPoolOptions options;
-  std::size_t words = 0;  // of each bit map
-  std::uint64_t header_bytes = 0;
-  std::uint32_t own_slabs = 0;
-  Region region;
-  std::vector<Home> homes;
-  std::vector<Orphan> orphans;  // own slabs
-};
 
 SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
     : progress(its_progress),
@@ -125,9 +35,10 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
         "slab pool '" + options.name +
         "': give 1 to 64 block sizes that ascend, are whole cache lines, and fit in a slab");
   words = (options.slab_bytes / sizes.front() + kBitsPerWord - 1) / kBitsPerWord;
-  header_bytes = round_up((1 + 2 * words) * kWordBytes, kCacheLineBytes);
+  const std::size_t marks = options.makes_room ? words * kBitsPerWord : 0;
+  header_bytes = round_up((1 + 2 * words) * kWordBytes + marks, kCacheLineBytes);
   own_slabs = static_cast<std::uint32_t>(options.own_bytes / stride());
-  std::uint64_t layout = options.slab_bytes;
+  std::uint64_t layout = options.slab_bytes + (options.makes_room ? 1 : 0);
   for (const std::size_t bytes : sizes) layout = layout * 0x9e3779b97f4a7c15ULL + bytes;
   region = fabric.allocate({.name = "slabs:" + options.name,
                             .bytes = std::max<std::uint64_t>(own_slabs * stride(), kCacheLineBytes),
@@ -136,7 +47,9 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
   if (own_slabs == 0)
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
                   holder_word(fabric.rank(), 0));
+  withhold_now();
   for (Home& home : homes) {
+    home.hints.resize(sizes.size());
     home.with_free.resize(sizes.size());
     home.of_class.resize(sizes.size());
     home.turn.resize(sizes.size());
@@ -174,14 +87,23 @@ std::optional<SlabBlock> SlabPool::State::from(Rank rank, Home& home,
 }
 
 std::optional<SlabBlock> SlabPool::allocate(Rank rank, std::size_t bytes) noexcept {
-  State& state = *state_;
   const auto size_class = class_of(bytes);
-  if (rank >= state.homes.size() || !size_class) return std::nullopt;
+  return size_class ? allocate_class(rank, *size_class) : std::nullopt;
+}
+
+std::optional<SlabBlock> SlabPool::allocate_class(Rank rank, std::uint32_t size_class) noexcept {
+  State& state = *state_;
+  if (rank >= state.homes.size()) return std::nullopt;
   State::Home& home = state.homes[rank];
-  if (auto block = state.from(rank, home, *size_class)) return block;
-  home.full &= ~(std::uint64_t{1} << *size_class);
+  if (auto block = state.from(rank, home, size_class)) return block;
+  const std::uint64_t bit = std::uint64_t{1} << size_class;
+  if (home.is_exhausted && home.hints[size_class].empty()) {
+    home.full |= bit;
+    return std::nullopt;
+  }
+  home.full &= ~bit;
   if (home.wanted != kNoClass) return std::nullopt;  // under way
-  home.wanted = *size_class;
+  home.wanted = size_class;
   home.searched = 0;
   home.no_slabs = false;
   state.fabric.wake_at(state.fabric.now_ns());
@@ -199,13 +121,16 @@ std::optional<SlabBlock> SlabPool::allocate_held(Rank rank, std::size_t bytes) n
 
 bool SlabPool::full(Rank home, std::size_t bytes) const noexcept {
   const auto size_class = class_of(bytes);
-  return !size_class || (state_->homes.at(home).full >> *size_class & 1) != 0;
+  return !size_class || full_class(home, *size_class);
+}
+bool SlabPool::full_class(Rank home, std::uint32_t size_class) const noexcept {
+  return (state_->homes.at(home).full >> size_class & 1) != 0;
 }
 
 void SlabPool::State::give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits) {
   Slab& slab = home.slabs[place];
   if (bits == 0) return;
-  if (slab.free_blocks == 0) home.with_free[slab.size_class].push_back(place);
+  if (slab.free_blocks == 0 && !slab.is_withdrawn) home.with_free[slab.size_class].push_back(place);
   slab.free[word] |= bits;
   slab.free_blocks += static_cast<std::uint32_t>(std::popcount(bits));
 }
@@ -245,9 +170,12 @@ bool SlabPool::is_block(std::uint64_t offset, std::uint32_t size_class) const no
 
 PoolUse SlabPool::use() const noexcept {
   const State& state = *state_;
-  PoolUse use{.bytes = state.own_slabs * state.options.slab_bytes};
+  PoolUse use;
   for (std::uint32_t i = 0; i < state.own_slabs; ++i) {
-    const std::uint64_t size_class = (state.own_word(i, 0) >> 16) - 1;
+    const std::uint64_t holder = state.own_word(i, 0);
+    const std::uint64_t size_class = (holder >> 16) - 1;
+    if (holder == withheld_word(state.fabric.rank())) continue;
+    use.bytes += state.options.slab_bytes;
     if (size_class >= state.options.block_bytes.size()) {
       use.largest_free = state.options.slab_bytes;
       continue;
@@ -300,6 +228,7 @@ bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
     home.doing = Doing::take;
     return true;
   }
+  if (home.doing == Doing::try_release) return begin_release(rank, home);
   if (rank == fabric.rank() && !orphans.empty()) {
     const Orphan& orphan = orphans.back();
     const std::uint64_t mine = (orphan.holder & ~std::uint64_t{0xffff}) | (rank + 1);
@@ -309,23 +238,35 @@ bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
     home.doing = Doing::adopt;
     return true;
   }
+  if (!home.to_drain.empty()) return begin_drain(rank, home);
+  if (rank == fabric.rank() && looks_for_withheld && begin_withholding(home)) return true;
   if (home.wanted == kNoClass) return false;
+  if (!home.hints[home.wanted].empty()) return begin_hint(rank, home);
+  if (home.is_exhausted) {
+    home.full |= std::uint64_t{1} << home.wanted;
+    satisfied(home);
+    return false;
+  }
   const std::vector<std::uint32_t>& held = home.of_class[home.wanted];
   const std::size_t most =
       home.no_slabs ? held.size() : std::min<std::size_t>(held.size(), kSlabsSearched);
   if (home.searched < most) {
     home.place = held[home.turn[home.wanted] % held.size()];
-    const std::uint64_t at = home.slabs[home.place].index * stride() + kWordBytes;
-    if (post(home, read(rank, region.id(), at, home.words.data(), 2 * words * kWordBytes)) !=
-        Refusal::none)
-      return false;
-    home.doing = Doing::look;
-    return true;
+    return begin_look(rank, home);
   }
   if (!home.no_slabs) return begin_scan(rank, home);
   home.full |= std::uint64_t{1} << home.wanted;
   satisfied(home);
   return false;
+}
+
+bool SlabPool::State::begin_look(Rank rank, Home& home) noexcept {
+  const std::uint64_t at = home.slabs[home.place].index * stride() + kWordBytes;
+  if (post(home, read(rank, region.id(), at, home.words.data(), 2 * words * kWordBytes)) !=
+      Refusal::none)
+    return false;
+  home.doing = Home::Doing::look;
+  return true;
 }
 
 /// `linked` first: a block that is not linked is not freed.
@@ -335,8 +276,12 @@ bool SlabPool::State::begin_clear(Rank rank, Home& home) noexcept {
   if (home.posted == 2 * words) {  // what was left has no bits
     home.doing = Home::Doing::nothing;
     for (std::size_t word = 0; word < words; ++word) give(home, home.place, word, home.bits[word]);
-    satisfied(home);
-    return false;
+    if (!home.is_draining) {
+      satisfied(home);
+      return false;
+    }
+    drained(home);
+    return begin_step(rank, home);
   }
   return post(home, fetch_add(rank, region.id(), header + (1 + home.posted) * kWordBytes,
                               0 - home.bits[home.posted % words], nullptr)) == Refusal::none;
@@ -369,6 +314,7 @@ bool SlabPool::State::begin_scan(Rank rank, Home& home) noexcept {
 
 void SlabPool::State::no_more_slabs(Home& home) noexcept {
   home.no_slabs = true;
+  home.is_exhausted = options.makes_room;
   home.searched = 0;
   home.taking = 0;
 }
@@ -383,9 +329,14 @@ void SlabPool::State::all_free(Slab& slab) const {
 
 /// Holds it without free blocks; its place.
 std::uint32_t SlabPool::State::hold(Home& home, std::uint32_t index, std::uint32_t size_class) {
-  const auto place = static_cast<std::uint32_t>(home.slabs.size());
-  home.slabs.push_back({.index = index, .size_class = size_class, .free = {}});
-  home.slabs.back().free.resize(words);
+  if (home.vacant.empty()) {
+    home.vacant.push_back(static_cast<std::uint32_t>(home.slabs.size()));
+    home.slabs.emplace_back();
+  }
+  const std::uint32_t place = home.vacant.back();
+  home.vacant.pop_back();
+  home.slabs[place] = {.index = index, .size_class = size_class, .free = {}};
+  home.slabs[place].free.resize(words);
   home.of_class[size_class].push_back(place);
   return place;
 }
@@ -395,6 +346,7 @@ void SlabPool::State::end_step(Home& home) {
   const Doing doing = std::exchange(home.doing, Doing::nothing);
   if (home.done.failed()) {
     home.done.reset();
+    home.is_draining = false;
     if (home.wanted != kNoClass) home.full |= std::uint64_t{1} << home.wanted;
     return satisfied(home);
   }
@@ -403,10 +355,11 @@ void SlabPool::State::end_step(Home& home) {
       std::uint64_t any = 0;
       for (std::size_t word = 0; word < words; ++word)
         any |= home.bits[word] = home.words[word] & home.words[words + word];
-      ++home.turn[home.wanted];
-      ++home.searched;
       home.posted = 0;
       if (any != 0) home.doing = Doing::clear;
+      if (home.is_draining) return any != 0 ? void() : drained(home);
+      ++home.turn[home.wanted];
+      ++home.searched;
       return;
     }
     case Doing::clear:
@@ -433,6 +386,11 @@ void SlabPool::State::end_step(Home& home) {
       return;
     case Doing::adopt:
       return adopt(home);
+    case Doing::release:
+      return released(home);
+    case Doing::withhold:
+      return withheld_one(home);
+    case Doing::try_release:
     case Doing::try_take:
     case Doing::nothing:
       return;
@@ -468,7 +426,11 @@ void SlabPool::members_changed() {
     home.posted_step = false;
     home.wanted = kNoClass;
     home.full = UINT64_MAX;
+    home.is_draining = false;
     home.slabs.clear();
+    home.vacant.clear();
+    home.to_drain.clear();
+    for (auto& hints : home.hints) hints.clear();
     for (auto& places : home.with_free) places.clear();
     for (auto& places : home.of_class) places.clear();
   }

@@ -39,6 +39,9 @@ bool State::locked(StoreOperation& op) noexcept {
     work.stage = Stage::bucket;
     return true;
   }
+  // STO-V4: its holder may wait for a place in the queue that evictions fill.
+  if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
+    return end(op, Status::ok);
   ++seen.lock_waits;
   work.stage = Stage::lock;
   begin_rest(work.rest);
@@ -61,6 +64,7 @@ bool State::decide(StoreOperation& op) noexcept {
     case Kind::expire:
       return op.found_ ? change(op, op.value()) : leave(op, Status::ok);
     case Kind::erase:
+    case Kind::evict:
     case Kind::reap:
       break;
     case Kind::update: {
@@ -78,7 +82,11 @@ bool State::decide(StoreOperation& op) noexcept {
     case Kind::count:
       return end(op, Status::ok);
   }
-  if (!work.present || (work.kind == Kind::reap && op.found_)) return leave(op, Status::ok);
+  const bool stays =
+      (work.kind == Kind::reap && op.found_) ||
+      (work.kind == Kind::evict && slot_word::location_of(work.slot.word) != work.victim);
+  if (!work.present || stays) return leave(op, Status::ok);
+  cancel_blocks(work);
   op.changed_ = op.found_;
   op.version_ = 0;
   build_erase(work);
@@ -133,27 +141,44 @@ bool State::change(StoreOperation& op, std::span<const std::byte> value) noexcep
       fabric.rank() < home.ranks) {
     work.redo_record = static_cast<std::size_t>(std::countr_zero(records));
     home.records |= 1U << work.redo_record;
+    cancel_blocks(work);
     build_in_place(work);
+    mark(work);
     return commit(op);
   }
   work.stage = Stage::room;
   return true;
 }
 
-bool State::room(StoreOperation& op) noexcept {
+bool State::find_room(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
-  if (!work.has_entry_block) {
-    work.entry_is_large = bytes > kSmallBlocks.back();
-    const auto block = block_for(work, work.entry_is_large ? *large : *small, bytes);
-    if (!block) return work.out_of_room ? leave(op, Status::no_room) : false;
+  const bool is_large = bytes > kSmallBlocks.back();
+  remote::SlabPool& pool = is_large ? *large : *small;
+  const std::uint32_t size_class = pool.class_of(bytes).value_or(0);
+  // After a wait for room, an update may have another value.
+  const bool fits = work.has_entry_block && work.entry_is_large == is_large &&
+                    pool.bytes_of(work.entry_block.size_class) >= bytes;
+  const bool wants_bucket = !work.present && !work.has_vacant;
+  if (!fits) {
+    if (work.has_entry_block) (work.entry_is_large ? *large : *small).cancel(work.entry_block);
+    work.has_entry_block = false;
+    const auto block = block_for(work, pool, size_class);
+    if (!block)
+      return work.out_of_room ? without_room(op, is_large, size_class, Status::no_room) : false;
     work.entry_block = *block;
     work.has_entry_block = true;
+    work.entry_is_large = is_large;
   }
-  if (!work.present && !work.has_vacant && !work.has_bucket_block) {
-    const auto block = block_for(work, *small, kIndirectBytes);
-    if (!block) return work.out_of_room ? leave(op, Status::full) : false;
+  if (work.has_bucket_block && !wants_bucket) {
+    small->cancel(work.bucket_block);
+    work.has_bucket_block = false;
+  }
+  if (wants_bucket && !work.has_bucket_block) {
+    const auto block = block_for(work, *small, kIndirectClass);
+    if (!block)
+      return work.out_of_room ? without_room(op, false, kIndirectClass, Status::full) : false;
     work.bucket_block = *block;
     work.has_bucket_block = true;
   }
@@ -161,14 +186,19 @@ bool State::room(StoreOperation& op) noexcept {
   return commit(op);
 }
 
-/// Of the home's memory. None: not yet, or never, if the home is full.
+/// Of the home's memory. None: not yet, or never, if the home is full. A cache uses no larger block
+/// than it needs: there will be one of the size.
 std::optional<remote::SlabBlock> State::block_for(Work& work, remote::SlabPool& pool,
-                                                  std::size_t bytes) noexcept {
-  const bool was_asked = work.asked_for == bytes;
-  work.out_of_room = was_asked && pool.full(work.home, bytes);
-  auto block =
-      work.out_of_room ? pool.allocate_held(work.home, bytes) : pool.allocate(work.home, bytes);
-  work.asked_for = bytes;
+                                                  std::uint32_t size_class) noexcept {
+  const bool was_asked = work.asked_for == size_class;
+  work.out_of_room = was_asked && pool.full_class(work.home, size_class);
+  auto block = work.out_of_room && room == nullptr
+                   ? pool.allocate_held(work.home, pool.bytes_of(size_class))
+                   : pool.allocate_class(work.home, size_class);
+  if (block) work.out_of_room = false;
+  // Known at once, with no completion that would wake this process.
+  if (!block && !work.out_of_room && pool.full_class(work.home, size_class)) look_again_soon();
+  work.asked_for = size_class;
   return block;
 }
 
@@ -305,6 +335,16 @@ bool State::commit(StoreOperation& op) noexcept {
 
 bool State::committed(StoreOperation& op) noexcept {
   Work& work = *op.work_;
+  if (work.waits_for_room) {  // the lock is given back
+    work.waits_for_room = work.locked = false;
+    work.steps = 0;
+    op.found_ = false;
+    op.version_ = 0;
+    op.value_ = nullptr;
+    op.value_bytes_ = 0;
+    work.stage = Stage::await_room;
+    return true;
+  }
   if (op.changed_ && work.new_slot.word != 0) cache.insert(work.hash, work.new_slot.word);
   if (op.changed_ && work.new_slot.word == 0) cache.erase(work.hash);
   return end(op, work.end_status);

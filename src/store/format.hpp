@@ -14,7 +14,7 @@ namespace dunlin::store {
 
 // --- the index: a header, and then the main headers ----------------------------------------------
 
-inline constexpr std::uint64_t kMagic = 0x32726f7453'6e6c44;  // "DlnStor2"
+inline constexpr std::uint64_t kMagic = 0x33726f7453'6e6c44;  // "DlnStor3"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
 inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers follow
 inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
@@ -23,6 +23,8 @@ inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
 inline constexpr std::uint64_t kClockAt = 128;      // the home's clock, as it was a moment ago
 inline constexpr std::uint64_t kGenerationAt =
     136;  // of the members that the home has been told of
+/// Of a store with eviction: where the hands of its pools are, sweep << 32 | slab.
+inline constexpr std::uint64_t kHandsAt = 144;
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;
@@ -112,7 +114,7 @@ inline constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 30) * kCacheLi
   return (word & kMostLines) * kCacheLineBytes;
 }
 static_assert(make(SlotType::entry, 0x3000000000007, {false, 1, 704}, 112) == 0x513004000000b002 &&
-                  make(SlotType::header, 0, {false, 2, 4288}, 136) == 0x8000080000043003,
+                  make(SlotType::header, 0, {false, 3, 4288}, 136) == 0x80000c0000043003,
               "docs/formats/store.md");
 }  // namespace slot_word
 
@@ -177,8 +179,8 @@ static_assert(guard_of(0x3000000000007, EntryState::live) == 0x0030000000000071,
 // --- what entries lie in -------------------------------------------------------------------------
 
 inline constexpr std::size_t kSmallSlabBytes = 64 << 10;
-inline constexpr std::array<std::size_t, 22> kSmallBlocks{
-    64,   128,  192,  256,  320,  384,  512,  640,  768,   1024,  1280,
+inline constexpr std::array<std::size_t, 23> kSmallBlocks{
+    64,   128,  192,  192,  256,  320,  384,  512,  640,   768,   1024, 1280,
     1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 12288, 16384, 32768};
 inline constexpr std::size_t kLargeSlabBytes = 1088 << 10;
 inline constexpr std::array<std::size_t, 5> kLargeBlocks{69632, 139264, 278528, 557056, 1114112};
@@ -186,8 +188,9 @@ static_assert(kLargeBlocks.back() >= entry_bytes(kMaxStoreKeyBytes, kMaxStoreVal
 static_assert(kLargeBlocks.back() <= kLargeSlabBytes && kSmallBlocks.back() <= kSmallSlabBytes);
 static_assert(kSmallBlocks.size() <= 32 && kLargeBlocks.size() <= 32);
 static_assert(kMaxRegionBytes <= slot_word::kMostOffset);
-inline constexpr std::size_t kIndirectBytes = 192;  // the block of an indirect header
-static_assert(kIndirectBytes >= sizeof(Bucket));
+/// The size class of indirect headers. Those are never freed, so no entry lies in their slabs.
+inline constexpr std::uint32_t kIndirectClass = 3;
+static_assert(kSmallBlocks[kIndirectClass] >= sizeof(Bucket));
 
 // --- redo records: of entries that are changed in place ------------------------------------------
 

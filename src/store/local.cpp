@@ -2,6 +2,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "store/room.hpp"
 #include "store/state.hpp"
 
 /// What a member does with its own part: looking at it, and erasing what has expired.
@@ -97,6 +98,7 @@ StoreStatistics State::statistics() const {
   const remote::PoolUse in_small = small->use(), in_large = large->use();
   all.memory_bytes = in_small.bytes + in_large.bytes;
   all.memory_used = in_small.used + in_large.used;
+  if (room != nullptr && is_home) all.evictions = room->small->evicted() + room->large->evicted();
   all.main_slots = main_headers * kSlots;
   return all;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "fault_injection.hpp"
+#include "store/room.hpp"
 #include "store/state.hpp"
 
 /// The way to a key's entry: by its cached location, or bucket by bucket.
@@ -15,7 +16,8 @@ namespace {
 [[nodiscard]] bool changes(Kind kind) noexcept { return kind != Kind::get && kind != Kind::read; }
 /// Whether the call needs the value that it finds.
 [[nodiscard]] bool needs_value(Kind kind) noexcept {
-  return kind != Kind::put && kind != Kind::erase && kind != Kind::reap && kind != Kind::hold;
+  return kind != Kind::put && kind != Kind::erase && kind != Kind::reap && kind != Kind::evict &&
+         kind != Kind::hold;
 }
 
 }  // namespace
@@ -53,7 +55,9 @@ bool State::read_bucket(StoreOperation& op) noexcept {
   const std::array batch{
       read(work.home, region_of(work.bucket), work.bucket.offset, &work.header, bytes)
           .notify(op.completion_),
-      read(work.home, index.id(), kClockAt, &work.clock, sizeof work.clock).notify(op.completion_)};
+      read(work.home, index.id(), kClockAt, work.clock.data(),
+           room != nullptr ? sizeof work.clock : kWordBytes)
+          .notify(op.completion_)};
   const bool clock = work.posted > 0 || wants_clock(work.home);
   return post(op, work.home, std::span(batch).first(clock ? 2 : 1), Stage::bucket_read);
 }
@@ -62,10 +66,7 @@ bool State::bucket_read(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   ++op.bucket_reads_;
   ++seen.bucket_reads;
-  if (work.clock != 0) {
-    sample_clock(work.home, work.clock);
-    work.clock = 0;
-  }
+  take_clock(work);
   if (++work.buckets > kMostBuckets) return end(op, Status::out_of_range);
   if (!work.bucket.indirect) work.chain_version = work.header.version;
   const Bucket& bucket = work.header.bucket;
@@ -89,6 +90,13 @@ bool State::bucket_read(StoreOperation& op) noexcept {
   if (work.candidates == 0) return next_bucket(op);
   work.stage = Stage::entry;
   return true;
+}
+
+void State::take_clock(Work& work) noexcept {
+  if (work.clock[0] == 0) return;
+  sample_clock(work.home, work.clock[0]);
+  work.clock[0] = 0;
+  if (room != nullptr) room->of_homes[work.home].hands = {work.clock[2], work.clock[3]};
 }
 
 bool State::next_bucket(StoreOperation& op) noexcept {
@@ -137,11 +145,15 @@ bool State::read_entry(StoreOperation& op) noexcept {
   }
   work.read_bytes = std::min(work.read_bytes, block);
   work.in.reserve(work.read_bytes);
-  return post(op, work.home,
-              std::array{read(work.home, pool_of(location).region(), location.offset,
-                              work.in.data(), work.read_bytes)
-                             .notify(op.completion_)},
-              Stage::entry_read);
+  const std::array batch{
+      read(work.home, pool_of(location).region(), location.offset, work.in.data(), work.read_bytes)
+          .notify(op.completion_),
+      read(work.home, index.id(), kClockAt, work.clock.data(), sizeof work.clock)
+          .notify(op.completion_)};
+  // A process whose gets are all cached would never learn where the hand is.
+  const bool clock =
+      room != nullptr && work.from_cache && (work.posted > 0 || wants_clock(work.home));
+  return post(op, work.home, std::span(batch).first(clock ? 2 : 1), Stage::entry_read);
 }
 
 /// What was read: the key's entry, another key's, or one that must be read again. Under the lock
@@ -150,6 +162,7 @@ bool State::entry_read(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   ++op.entry_reads_;
   ++seen.entry_reads;
+  take_clock(work);
   const Place& place = work.places[work.candidate];
   const Location location = slot_word::location_of(place.word);
   const EntryHead head = head_of(work.in.data());
@@ -194,6 +207,7 @@ bool State::is_found(StoreOperation& op) noexcept {
     op.ttl_ns_ = kNoExpiry;
   }
   if (changes(work.kind)) return decide(op);
+  mark(work);
   if (!work.from_cache || entry_bytes(work.head) > slot_word::bytes_of(work.slot.word))
     cache.insert(work.hash,
                  slot_word::make(SlotType::entry, incarnation_of(work.head.guard),

@@ -55,7 +55,9 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
   work.steps = work.posted = 0;
   work.tries = 0;
   work.rest = {};
-  work.asked_for = 0;
+  work.asked_for = SIZE_MAX;
+  work.waits_for_room = false;
+  work.room_since_ns = 0;
   work.chain_version = UINT64_MAX;  // none has been seen
   work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
   if (work.key_bytes > 0) std::memcpy(work.key.data(), bytes.data(), work.key_bytes);
@@ -71,7 +73,8 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
   const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (too_large) work.end_status = Status::out_of_range;
   if (kind == Kind::get || kind == Kind::read) ++seen.gets;
-  if (kind != Kind::get && kind != Kind::read && kind != Kind::count) ++seen.changes;
+  if (kind != Kind::get && kind != Kind::read && kind != Kind::count && kind != Kind::evict)
+    ++seen.changes;
 }
 
 void State::advance(StoreOperation& op) noexcept {
@@ -110,7 +113,9 @@ bool State::step(StoreOperation& op) noexcept {
     case Stage::entry_read:
       return entry_read(op);
     case Stage::room:
-      return room(op);
+      return find_room(op);
+    case Stage::await_room:
+      return await_room(op);
     case Stage::commit:
       return commit(op);
     case Stage::committed:
@@ -213,6 +218,7 @@ void State::clean_up(StoreOperation& op) noexcept {
     release_record(work);
     return;
   }
+  if (work.waits_for_room) cancel_blocks(work);
   if (fault(work.home) == Status::ok && in_commit && work.posted > 0) {
     for (Operation& operation : std::span(work.batch).first(work.steps))
       operation.completion = &work.done;

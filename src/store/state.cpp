@@ -7,6 +7,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "store/room.hpp"
+
 namespace dunlin::store {
 
 using remote::Status;
@@ -16,6 +18,8 @@ namespace {
 constexpr std::uint64_t kLookAgainNs = 500;
 /// A home tells its clock, and looks for expired entries, at least this often.
 constexpr std::uint64_t kDutyNs = 10'000'000;
+/// A member that marks what it uses learns where a hand is at least this often.
+constexpr std::uint64_t kHandNs = 1'000'000;
 /// By how much two clocks drift apart, at most.
 constexpr std::int64_t kDrift = 10'000;  // one part in so many
 /// An index and pools need so much, or a quarter goes to large entries.
@@ -36,6 +40,17 @@ void check(const StoreOptions& options) {
     throw Error("store '" + options.name + "': memory_bytes is " +
                 std::to_string(options.memory_bytes) + ", and is at least kMinStoreBytes = " +
                 std::to_string(kMinStoreBytes) + " and at most kMaxRegionBytes");
+}
+
+/// Of each pool: its share, in whole slabs. A limit may leave none for large entries; small ones
+/// have at least one slab.
+std::pair<std::size_t, std::size_t> limits(std::size_t bytes, std::size_t in_small,
+                                           std::size_t in_large) {
+  if (bytes == 0 || bytes >= in_small + in_large) return {SIZE_MAX, SIZE_MAX};
+  const double part = static_cast<double>(in_large) / static_cast<double>(in_small + in_large);
+  const auto share = static_cast<std::size_t>(part * static_cast<double>(bytes));
+  const std::size_t of_large = share / kLargeSlabBytes * kLargeSlabBytes;
+  return {std::max(bytes - of_large, kSmallSlabBytes), of_large};
 }
 
 }  // namespace
@@ -67,24 +82,31 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                   " bytes; give more memory, or expect fewer keys");
     small_bytes = options.memory_bytes - index_bytes - large_bytes;
   }
+  const auto [of_small, of_large] = limits(options.limit_bytes, small_bytes, large_bytes);
   small = std::make_unique<remote::SlabPool>(
       progress, remote::SlabPoolOptions{.name = options.name,
                                         .slab_bytes = kSmallSlabBytes,
                                         .block_bytes = {kSmallBlocks.begin(), kSmallBlocks.end()},
-                                        .own_bytes = small_bytes});
+                                        .own_bytes = small_bytes,
+                                        .makes_room = options.eviction != Eviction::none,
+                                        .limit_bytes = of_small});
   large = std::make_unique<remote::SlabPool>(
       progress, remote::SlabPoolOptions{.name = options.name + "+",
                                         .slab_bytes = kLargeSlabBytes,
                                         .block_bytes = {kLargeBlocks.begin(), kLargeBlocks.end()},
-                                        .own_bytes = large_bytes});
+                                        .own_bytes = large_bytes,
+                                        .makes_room = options.eviction != Eviction::none,
+                                        .limit_bytes = of_large});
   redo = fabric.allocate({.name = "store-redo:" + options.name,
                           .bytes = is_home ? redo_at(progress.capacity(), 0) : kCacheLineBytes});
-  index =
-      fabric.allocate({.name = "store:" + options.name,
-                       .bytes = index_bytes,
-                       .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members,
-                       .layout_text = "store 2\nhomes " + std::to_string(members) + "\nmembers " +
-                                      std::to_string(progress.capacity())});
+  index = fabric.allocate(
+      {.name = "store:" + options.name,
+       .bytes = index_bytes,
+       .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
+                      (options.eviction == Eviction::none ? 0 : 1ULL << 63),
+       .layout_text = "store 3\nhomes " + std::to_string(members) + "\nmembers " +
+                      std::to_string(progress.capacity()) + "\neviction " +
+                      (options.eviction == Eviction::none ? "none" : "lru")});
   std::byte* const header = index.memory().data();
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kMainHeadersAt, &main_headers, sizeof main_headers);
@@ -99,6 +121,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     if (event.kind == Event::Kind::region_connected) home.withdrawn = false;
     if (event.kind == Event::Kind::region_refused) home.refused = true;
   });
+  open_room();
   fabric.announce(redo);
   fabric.announce(index);
   progress.add(*this);
@@ -107,6 +130,10 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
 /// What its operations had begun is completed, as far as that can be done now.
 State::~State() {
   reaper.reset();
+  if (room != nullptr) {
+    room->small = nullptr;
+    room->large = nullptr;
+  }
   const auto all_done = [&] {
     return unfinished.empty() && unfinished_transactions.empty() && mends.empty();
   };
@@ -139,6 +166,14 @@ std::size_t State::block_bytes(const Location& location) noexcept {
   return location.size_class < kSmallBlocks.size() ? kSmallBlocks[location.size_class] : 0;
 }
 
+void State::limit_memory(std::size_t bytes) noexcept {
+  options.limit_bytes = bytes;
+  const auto [of_small, of_large] =
+      limits(bytes, small->slabs() * kSmallSlabBytes, large->slabs() * kLargeSlabBytes);
+  small->limit(of_small);
+  large->limit(of_large);
+}
+
 // --- time ----------------------------------------------------------------------------------------
 
 /// The home wrote `clock` before now, so its clock is at least there. Of many samples the greatest
@@ -159,7 +194,8 @@ void State::sample_clock(Rank rank, std::uint64_t clock) noexcept {
 
 bool State::wants_clock(Rank rank) const noexcept {
   const Home& home = homes[rank];
-  return !home.clock_known || fabric.recent_ns() - home.sampled_at_ns > kDutyNs;
+  const std::uint64_t period = room != nullptr ? kHandNs : kDutyNs;  // the hands come with it
+  return !home.clock_known || fabric.recent_ns() - home.sampled_at_ns > period;
 }
 
 std::uint64_t State::home_now_ns(Rank home) const noexcept {
@@ -252,6 +288,11 @@ std::size_t State::finish() {
 
 std::size_t State::poll_part() {
   std::size_t done = finish();
+  if (room != nullptr) {
+    done += room->channel.poll();
+    for (Evictor* const evictor : {room->small.get(), room->large.get()})
+      if (evictor != nullptr) done += evictor->poll();
+  }
   if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
   if (!is_home) return done;
   done += inquire();

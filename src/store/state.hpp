@@ -26,6 +26,8 @@ namespace dunlin::store {
   return *reinterpret_cast<std::uint64_t*>(at);
 }
 
+struct Room;
+
 struct State final : remote::Part {
   State(std::unique_ptr<remote::Progress> own, remote::Progress& progress, StoreOptions options);
   ~State() override;
@@ -65,10 +67,9 @@ struct State final : remote::Part {
   [[nodiscard]] bool locked(StoreOperation& op) noexcept;
   [[nodiscard]] bool decide(StoreOperation& op) noexcept;
   [[nodiscard]] bool change(StoreOperation& op, std::span<const std::byte> value) noexcept;
-  [[nodiscard]] static std::optional<remote::SlabBlock> block_for(Work& work,
-                                                                  remote::SlabPool& pool,
-                                                                  std::size_t bytes) noexcept;
-  [[nodiscard]] bool room(StoreOperation& op) noexcept;
+  [[nodiscard]] std::optional<remote::SlabBlock> block_for(Work& work, remote::SlabPool& pool,
+                                                           std::uint32_t size_class) noexcept;
+  [[nodiscard]] bool find_room(StoreOperation& op) noexcept;
   bool leave(StoreOperation& op, remote::Status status) noexcept;
   void build_erase(Work& work) noexcept;
   void build_in_place(Work& work) noexcept;
@@ -78,6 +79,19 @@ struct State final : remote::Part {
   void cancel_blocks(Work& work) noexcept;
   [[nodiscard]] bool commit(StoreOperation& op) noexcept;
   [[nodiscard]] bool committed(StoreOperation& op) noexcept;
+
+  // --- eviction: room.cpp ------------------------------------------------------------------------
+  void open_room();
+  void take_message(Rank from, std::span<const std::byte> bytes);
+  /// `ok`: it may still come; `no_room`: the call has waited for too long since it asked first.
+  [[nodiscard]] remote::Status ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
+                                            std::uint64_t& since_ns) noexcept;
+  [[nodiscard]] bool without_room(StoreOperation& op, bool is_large, std::uint32_t size_class,
+                                  remote::Status status) noexcept;
+  [[nodiscard]] bool await_room(StoreOperation& op) noexcept;
+  void begin_eviction(StoreOperation& op, StoreKey key, const Location& victim) noexcept;
+  void mark(const Work& work) noexcept;
+  void limit_memory(std::size_t bytes) noexcept;
 
   // --- transactions: transaction.cpp, transaction_commit.cpp -------------------------------------
   [[nodiscard]] std::unique_ptr<TransactionWork> take_transaction();
@@ -96,10 +110,13 @@ struct State final : remote::Part {
   [[nodiscard]] bool validate(TransactionWork& work) noexcept;
   [[nodiscard]] bool validated(TransactionWork& work) noexcept;
   [[nodiscard]] static bool plan(TransactionWork& work) noexcept;
-  [[nodiscard]] bool room(TransactionWork& work) noexcept;
-  [[nodiscard]] static bool find_block(Rank home, remote::SlabPool& pool, std::size_t bytes,
-                                       std::size_t& asked_for, remote::SlabBlock& block,
-                                       remote::Status& why) noexcept;
+  [[nodiscard]] std::optional<remote::SlabBlock> find_block(Rank home, bool is_large,
+                                                            std::uint32_t size_class,
+                                                            std::size_t& asked_for,
+                                                            bool& is_full) noexcept;
+  [[nodiscard]] bool find_room(TransactionWork& work) noexcept;
+  [[nodiscard]] bool find_headers(TransactionWork& work) noexcept;
+  [[nodiscard]] bool begin_anew(TransactionWork& work) noexcept;
   void build(TransactionWork& work) noexcept;
   static TransactionShare& share_of(TransactionWork& work, Rank home);
   void build_entry(TransactionWork& work, TransactionWrite& write, TransactionShare& share);
@@ -115,6 +132,8 @@ struct State final : remote::Part {
   [[nodiscard]] bool applied(TransactionWork& work) noexcept;
   bool fail(TransactionWork& work, remote::Status status) noexcept;
   void undo(TransactionWork& work) noexcept;
+  void give_locks_back(TransactionWork& work) noexcept;
+  void give_headers_back(TransactionWork& work) noexcept;
   bool rolled_back(TransactionWork& work) noexcept;
   void release_record(TransactionWork& work) noexcept;
   void drop(TransactionWork& work) noexcept;
@@ -134,6 +153,7 @@ struct State final : remote::Part {
 
   // --- time --------------------------------------------------------------------------------------
   void sample_clock(Rank home, std::uint64_t clock) noexcept;
+  void take_clock(Work& work) noexcept;
   [[nodiscard]] bool wants_clock(Rank home) const noexcept;
   [[nodiscard]] std::uint64_t home_now_ns(Rank home) const noexcept;
   /// How long an entry with this expiry has to live; 0: it has expired.
@@ -219,6 +239,7 @@ struct State final : remote::Part {
   std::unique_ptr<remote::SlabPool> large;
   Region index;
   Region redo;
+  std::unique_ptr<Room> room;  // of a store with eviction
   std::vector<Home> homes;
   Subscription subscription;
   LocationCache cache;

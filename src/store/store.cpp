@@ -102,6 +102,9 @@ Rank Store::home_of(StoreKey key) const noexcept {
   return state_->home_of(store::hash_of(key.bytes()));
 }
 
+void Store::limit_memory(std::size_t bytes) noexcept { state_->limit_memory(bytes); }
+std::size_t Store::memory_limit() const noexcept { return state_->options.limit_bytes; }
+Eviction Store::eviction() const noexcept { return state_->options.eviction; }
 StoreStatistics Store::statistics() const { return state_->statistics(); }
 
 // --- batches -------------------------------------------------------------------------------------

@@ -193,6 +193,8 @@ bool State::step(TransactionWork& work) noexcept {
   switch (work.stage) {
     case TransactionStage::gets:
       return gets_ended(work);
+    case TransactionStage::room:
+      return find_room(work);
     case TransactionStage::record:
       return take_record(work);
     case TransactionStage::hold:
@@ -203,8 +205,8 @@ bool State::step(TransactionWork& work) noexcept {
       return validated(work);
     case TransactionStage::plan:
       return plan(work);
-    case TransactionStage::room:
-      return room(work);
+    case TransactionStage::headers:
+      return find_headers(work);
     case TransactionStage::prepare:
     case TransactionStage::apply:
       return post_shares(work);
@@ -232,6 +234,9 @@ void TransactionWork::begin() noexcept {
   order.clear();
   chains.clear();
   buckets.clear();
+  headers.clear();
+  room_since_ns = 0;
+  rest = {};
   used_shares = posted = 0;
   record = kNoRecord;
   done.reset();
@@ -247,7 +252,7 @@ bool State::gets_ended(TransactionWork& work) noexcept {
   for (std::size_t i = 0; i < work.used_writes; ++i) {
     TransactionWrite& write = *work.writes[i];
     write.begun = write.has_block = write.is_linked = false;
-    write.asked_for = 0;
+    write.asked_for = SIZE_MAX;
     write.bucket = SIZE_MAX;
     work.order.push_back(&write);
   }
@@ -256,7 +261,7 @@ bool State::gets_ended(TransactionWork& work) noexcept {
     return std::pair(one->home, one->hash & 0xffffffff) <
            std::pair(other->home, other->hash & 0xffffffff);
   });
-  work.stage = work.order.empty() ? TransactionStage::validate : TransactionStage::record;
+  work.stage = work.order.empty() ? TransactionStage::validate : TransactionStage::room;
   return true;
 }
 

@@ -19,12 +19,13 @@ namespace dunlin::store {
 
 enum class TransactionStage : std::uint8_t {
   gets,       // those of the transaction are under way
+  room,       // allocates the blocks of entries, and of headers for which it has waited before
   record,     // takes one of this process's records
   hold,       // locks the chains of the keys to be changed, in one order, and finds the keys there
   validate,   // reads version and lock of the other chains
   validated,  //
   plan,       // which slot each key gets
-  room,       // allocates blocks
+  headers,    // allocates the indirect headers of chains that grow
   prepare,    // posts entries and records
   prepared,   //
   decide,     // posts the mark in the record of the first home
@@ -54,7 +55,7 @@ struct TransactionWrite {
   bool has_block = false;
   bool is_linked = false;  // its entry has been posted
   bool is_large = false;
-  std::size_t asked_for = 0;
+  std::size_t asked_for = SIZE_MAX;
   remote::SlabBlock block;
   Place slot;                     // that it has, or gets
   std::size_t bucket = SIZE_MAX;  // or the new bucket
@@ -86,11 +87,19 @@ struct TransactionBucket {
   std::size_t before = SIZE_MAX;  // the new bucket whose link leads to it
   bool has_block = false;
   bool is_linked = false;
-  std::size_t asked_for = 0;
+  std::size_t asked_for = SIZE_MAX;
   remote::SlabBlock block;
   std::size_t used = 0;
   std::uint64_t word = 0;
   Bucket image;
+};
+
+/// A block for an indirect header, allocated before the chain is locked.
+struct TransactionHeader {
+  Rank home = 0;
+  bool has_block = false;
+  std::size_t asked_for = SIZE_MAX;
+  remote::SlabBlock block;
 };
 
 /// What one home gets.
@@ -129,6 +138,9 @@ struct TransactionWork {
   std::vector<TransactionWrite*> order;  // by home and chain
   std::vector<TransactionChain> chains;
   std::vector<TransactionBucket> buckets;
+  std::vector<TransactionHeader> headers;
+  std::uint64_t room_since_ns = 0;  // waits for room; 0: not yet
+  Rest rest;
   std::vector<std::unique_ptr<TransactionShare>> shares;
   std::size_t used_shares = 0;
   std::size_t decider = 0;  // a share

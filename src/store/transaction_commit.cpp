@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "fault_injection.hpp"
@@ -44,43 +45,105 @@ bool State::plan(TransactionWork& work) noexcept {
     write->bucket = chain.last_bucket;
     write->bucket_slot = work.buckets[chain.last_bucket].used++;
   }
-  work.stage = TransactionStage::room;
+  work.stage = TransactionStage::headers;
   return true;
 }
 
-/// A block of the home's memory: whether it is there. It never will be if the status is set.
-bool State::find_block(Rank home, remote::SlabPool& pool, std::size_t bytes, std::size_t& asked_for,
-                       remote::SlabBlock& block, Status& why) noexcept {
-  const bool is_full = asked_for == bytes && pool.full(home, bytes);
-  const auto found = is_full ? pool.allocate_held(home, bytes) : pool.allocate(home, bytes);
-  asked_for = bytes;
-  if (found) block = *found;
-  if (!found && is_full) why = Status::no_room;
-  return found.has_value();
+/// A block of the home's memory. None: not yet, or never, if its home is full.
+std::optional<remote::SlabBlock> State::find_block(Rank home, bool is_large,
+                                                   std::uint32_t size_class, std::size_t& asked_for,
+                                                   bool& is_full) noexcept {
+  remote::SlabPool& pool = is_large ? *large : *small;
+  is_full = asked_for == size_class && pool.full_class(home, size_class);
+  asked_for = size_class;
+  const auto block = is_full && room == nullptr
+                         ? pool.allocate_held(home, pool.bytes_of(size_class))
+                         : pool.allocate_class(home, size_class);
+  if (!block && !is_full && pool.full_class(home, size_class)) look_again_soon();
+  return block;
 }
 
-bool State::room(TransactionWork& work) noexcept {
+/// Before any lock, so that its homes can make room (STO-V4).
+bool State::find_room(TransactionWork& work) noexcept {
+  if (rests(work.rest)) return false;
   Status why = Status::ok;
-  bool has_all = true;
+  bool has_all = true, waits = false;
+  const auto find = [&](auto& one, Rank home, bool is_large, std::uint32_t size_class) {
+    if (one.has_block) return;
+    bool is_full = false;
+    const auto block = find_block(home, is_large, size_class, one.asked_for, is_full);
+    one.has_block = block.has_value();
+    if (block) one.block = *block;
+    has_all = has_all && one.has_block;
+    if (block || !is_full) return;
+    waits = true;
+    const Status now = room == nullptr
+                           ? Status::no_room
+                           : ask_for_room(home, is_large, size_class, work.room_since_ns);
+    if (now != Status::ok) why = now;
+  };
   for (TransactionWrite* const write : work.order) {
     if (fault(write->home) != Status::ok) return fail(work, fault(write->home));
-    if (!write->puts() || write->has_block) continue;
+    if (!write->puts()) continue;
     const std::size_t bytes = entry_bytes(write->key_bytes, write->value_bytes);
     write->is_large = bytes > kSmallBlocks.back();
-    write->has_block = find_block(write->home, write->is_large ? *large : *small, bytes,
-                                  write->asked_for, write->block, why);
-    has_all = has_all && write->has_block;
+    find(*write, write->home, write->is_large,
+         (write->is_large ? *large : *small).class_of(bytes).value_or(0));
   }
+  for (TransactionHeader& header : work.headers) find(header, header.home, false, kIndirectClass);
+  if (why != Status::ok) return fail(work, why);
+  if (!has_all && waits) begin_rest(work.rest);
+  if (!has_all) return false;
+  work.stage = TransactionStage::record;
+  return true;
+}
+
+/// Under the locks: only they show which chains grow.
+bool State::find_headers(TransactionWork& work) noexcept {
+  bool has_all = true, waits = false;
   for (TransactionBucket& bucket : work.buckets) {
     if (bucket.has_block) continue;
-    bucket.has_block = find_block(work.chains[bucket.chain].home, *small, kIndirectBytes,
-                                  bucket.asked_for, bucket.block, why);
+    const Rank home = work.chains[bucket.chain].home;
+    if (fault(home) != Status::ok) return fail(work, fault(home));
+    const auto known = std::find_if(work.headers.begin(), work.headers.end(), [&](const auto& one) {
+      return one.has_block && one.home == home;
+    });
+    bool is_full = false;
+    const bool is_known = known != work.headers.end();
+    const auto block = is_known
+                           ? std::optional(known->block)
+                           : find_block(home, false, kIndirectClass, bucket.asked_for, is_full);
+    if (is_known) work.headers.erase(known);
+    bucket.has_block = block.has_value();
+    if (block) bucket.block = *block;
     has_all = has_all && bucket.has_block;
+    waits = waits || (!block && is_full);
   }
-  if (why != Status::ok) return fail(work, why);
+  if (waits && room == nullptr) return fail(work, Status::no_room);
+  if (waits) return begin_anew(work);
   if (!has_all) return false;
+  give_headers_back(work);  // a chain has got shorter meanwhile
   build(work);
   work.stage = TransactionStage::prepare;
+  return true;
+}
+
+/// STO-V4. Gives the locks back, and waits for the headers that are missing without them; what the
+/// transaction has read is validated once they are held again.
+bool State::begin_anew(TransactionWork& work) noexcept {
+  for (const TransactionBucket& bucket : work.buckets)
+    work.headers.push_back({.home = work.chains[bucket.chain].home,
+                            .has_block = bucket.has_block,
+                            .block = bucket.block});
+  give_locks_back(work);
+  release_record(work);
+  for (TransactionWrite* const write : work.order) {
+    write->begun = false;
+    write->bucket = SIZE_MAX;
+  }
+  work.buckets.clear();
+  work.chains.clear();
+  work.stage = TransactionStage::room;
   return true;
 }
 

@@ -20,6 +20,13 @@ bool State::fail(TransactionWork& work, Status status) noexcept {
 /// Gives locks and blocks back, as soon as nothing is read from this process's memory any more.
 void State::undo(TransactionWork& work) noexcept {
   work.stage = TransactionStage::roll_back;
+  give_locks_back(work);
+  fabric.abandon(work.done);
+  if (rolled_back(work)) return;
+  look_again_soon();
+}
+
+void State::give_locks_back(TransactionWork& work) noexcept {
   for (TransactionWrite* const write : work.order) {
     if (!write->begun) continue;
     StoreOperation& op = *write->hold;
@@ -32,9 +39,12 @@ void State::undo(TransactionWork& work) noexcept {
       look_again_soon();
     }
   }
-  fabric.abandon(work.done);
-  if (rolled_back(work)) return;
-  look_again_soon();
+}
+
+void State::give_headers_back(TransactionWork& work) noexcept {
+  for (const TransactionHeader& header : work.headers)
+    if (header.has_block) small->cancel(header.block);
+  work.headers.clear();
 }
 
 bool State::rolled_back(TransactionWork& work) noexcept {
@@ -54,6 +64,7 @@ bool State::rolled_back(TransactionWork& work) noexcept {
     if (bucket.has_block) give_back(*small, small_to_free, bucket.block, bucket.is_linked);
     bucket.has_block = false;
   }
+  give_headers_back(work);
   release_record(work);
   work.stage = TransactionStage::done;
   return true;

@@ -37,9 +37,10 @@ enum class Kind : std::uint8_t {
   update,
   expire,
   count,
-  reap,  // erase, if it has expired
-  read,  // get, for a transaction: with the version of the chain
-  hold   // for a transaction: locks the chain, and finds the key and a vacant slot
+  evict,  // erase, if it is in this place
+  reap,   // erase, if it has expired
+  read,   // get, for a transaction: with the version of the chain
+  hold    // for a transaction: locks the chain, and finds the key and a vacant slot
 };
 
 enum class Stage : std::uint8_t {
@@ -51,8 +52,9 @@ enum class Stage : std::uint8_t {
   bucket_read,
   entry,  // read the candidate's entry
   entry_read,
-  room,    // allocate what the change needs
-  commit,  // post the change
+  room,        // allocate what the change needs
+  await_room,  // likewise, without the lock: its home makes room
+  commit,      // post the change
   committed,
   count,
   counted,
@@ -151,10 +153,15 @@ struct Work {
   bool out_of_room = false;
   remote::SlabBlock entry_block;
   remote::SlabBlock bucket_block;
+  bool waits_for_room = false;  // the lock is being given back
+  bool room_is_large = false;
+  std::uint32_t room_class = 0;
+  std::uint64_t room_since_ns = 0;
+  Location victim;  // evict
   std::size_t redo_record = kNoRecord;
 
   alignas(kCacheLineBytes) MainHeader header;  // as it was read
-  std::uint64_t clock = 0;
+  std::array<std::uint64_t, 4> clock{};        // clock, generation, hands
   std::array<std::uint64_t, 2> counters{};
   Image in;
   Image out;

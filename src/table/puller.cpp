@@ -122,13 +122,13 @@ void Puller::take_in(Pull& pull, std::byte* into) noexcept {
   for (const Column& c : layout_.columns) {
     switch (c.kind) {
       case ColumnKind::word:
-        row_copy::copy_words(c, into, pull.staging);
+        row_copy::place_words(c, into, pull.staging);
         break;
       case ColumnKind::stamped:
-        row_copy::copy_fetched_stamped(c, into, pull.staging);
+        row_copy::place_stamped(c, into, pull.staging);
         break;
       case ColumnKind::list:
-        row_copy::copy_fetched_list(c, into, pull.staging, pull.guards[list++]);
+        row_copy::place_list(c, into, pull.staging, pull.guards[list++]);
         break;
     }
   }

@@ -348,7 +348,7 @@ TEST(RendezvousFaults, RefusesOptionsThatMakeNoSense) {
                              meet(counted(fresh_address(), 1),
                                   std::vector<std::byte>(kMaxEndpointAddressBytes + 1)));
                        }),
-                       "kMaxCardBytes"));
+                       "kMaxEndpointAddressBytes"));
 }
 
 TEST(RendezvousFaults, CanBeToldBeforehand) {

@@ -2,11 +2,14 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "fabric/shm/address.hpp"
 #include "fabric/shm/packet.hpp"
 #include "fabric/shm_group.hpp"
+#include "support/node_backend.hpp"
 #include "support/process.hpp"
 
 /// A process without free descriptors blames itself, not its peers.
@@ -15,6 +18,7 @@ namespace {
 
 using test::contains;
 using test::fresh_group;
+using test::kPatienceMs;
 using test::Member;
 using test::Parent;
 using test::poll_politely;
@@ -77,6 +81,34 @@ TEST(ShmDescriptors, AMemberThatHasNoneLeftSaysSo) {
   const Region region = member.fabric->allocate({.name = "more", .bytes = 64});
   member.fabric->announce(region);
   EXPECT_TRUE(contains(poor.receive_line(), "RLIMIT_NOFILE"));
+}
+
+/// It stops listening, or the caller that it cannot take would keep it from sleeping.
+TEST(ShmDescriptors, AMemberThatHadNoneListensAgain) {
+  const std::string group = fresh_group();
+  Process poor([&](Parent& parent) {
+    Member member({.group = group, .members = 1});
+    rlimit before{};
+    if (getrlimit(RLIMIT_NOFILE, &before) != 0 || !forbid_descriptors()) return 2;
+    parent.send_line("ready");
+    if (parent.receive_line() != "called") return 3;
+    const std::uint64_t called_ns = member.fabric->now_ns();
+    while (member.fabric->recent_ns() < called_ns + 2'000'000) poll_politely(*member.fabric);
+    if (setrlimit(RLIMIT_NOFILE, &before) != 0) return 4;
+    parent.send_line("free");
+    for (;;) poll_politely(*member.fabric);
+  });
+  ASSERT_EQ(poor.receive_line(), "ready");
+  const auto caller = shm::connect_to(shm::address_of(shm::access_for(""), group, 0));
+  ASSERT_TRUE(caller);
+  shm::Packet unasked;
+  unasked.type = shm::PacketType::enter;
+  ASSERT_EQ(shm::send_packet(caller->get(), unasked), shm::Sent::whole);
+  poor.send_line("called");
+  ASSERT_EQ(poor.receive_line(), "free");
+  pollfd answer{.fd = caller->get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&answer, 1, static_cast<int>(kPatienceMs)), 1) << "nobody answers";
+  EXPECT_EQ(shm::receive_packet(caller->get()).kind, shm::Received::Kind::closed);
 }
 
 TEST(ShmDescriptors, ThoseInUseCount) {

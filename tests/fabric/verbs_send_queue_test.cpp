@@ -1,4 +1,5 @@
 #include <array>
+#include <cerrno>
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,34 @@ TEST_F(SendQueueTest, ForgetsWhoAskedButNotWhoseBufferAFrameIsIn) {
     if (record.kind == Kind::frame) ++frames;
   });
   EXPECT_EQ(frames, 1U);
+}
+
+/// The device refuses the first chain; what was added after it must not go out, and all of it fits.
+TEST(SendQueueOfADevice, RemembersThatItRefusedAChain) {
+  static int rings = 0;
+  static int answer = 0;
+  rings = 0;
+  answer = ENOTCONN;
+  ibv_context device{};
+  device.ops.post_send = [](ibv_qp*, ibv_send_wr*, ibv_send_wr**) {
+    ++rings;
+    return answer;
+  };
+  ibv_qp pair{};
+  pair.context = &device;
+  alignas(kCacheLineBytes) std::array<std::byte, kStagingBytes> staging{};
+  SendQueue queue;
+  queue.open(&pair, 256, staging, 7);
+  for (int i = 0; i < 200; ++i) queue.add(IBV_WR_RDMA_WRITE, {}, {.kind = Kind::silent}, 0);
+  EXPECT_EQ(rings, 1);
+  EXPECT_EQ(queue.ring(), ENOTCONN);
+  answer = 0;
+  queue.clear();
+  EXPECT_EQ(queue.ring(), 0) << "there is nothing to ring for";
+  EXPECT_EQ(rings, 1);
+  queue.add(IBV_WR_RDMA_WRITE, {}, {.kind = Kind::silent}, 0);
+  EXPECT_EQ(queue.ring(), 0);
+  EXPECT_EQ(rings, 2);
 }
 
 TEST(VerbsDepths, AreWhatTheDeviceCanAndIsOfUse) {

@@ -8,7 +8,7 @@ std::vector<Entry> of_views() {
       {FaultInjection::trim_is_the_leaders,
        "trim_is_the_leaders",
        "GRP-C5",
-       {"finish() is called once", "and not", "which is not"},
+       {"stopped in view"},
        1,
        300},
       {FaultInjection::accepted_is_forgotten, "accepted_is_forgotten", "GRP-C5", {}, 0, 0},

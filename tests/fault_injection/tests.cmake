@@ -50,7 +50,8 @@ if(NOT DUNLIN_SANITIZE)
     ENVIRONMENT "DUNLIN_SEGMENT_SEEDS=2602 1")  # rare
 
   # Those of the store (tests/store/seeds_test.cpp, death_test.cpp and transaction_death_test.cpp): each is found.
-  file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp)
+  file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp
+       ${PROJECT_SOURCE_DIR}/src/remote/slab_*.cpp)
   add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp
                  store/transaction_death_test.cpp store/transaction_cut_test.cpp ${of_store})
   target_compile_definitions(stores_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
@@ -64,6 +65,13 @@ if(NOT DUNLIN_SANITIZE)
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreInSimulator.*:StoreDeath.AChange*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
   endforeach()
+  add_test(NAME fault_injection.store.slab_is_given_back_too_early
+    COMMAND stores_with_fault slab_is_given_back_too_early --gtest_filter=StoreInSimulator.*Evicts)
+  set_tests_properties(fault_injection.store.slab_is_given_back_too_early PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
+  add_test(NAME fault_injection.store.eviction_waits_for_a_lock
+    COMMAND stores_with_fault eviction_waits_for_a_lock --gtest_filter=StoreInSimulator.*Evicts)
+  set_tests_properties(fault_injection.store.eviction_waits_for_a_lock PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300
+    ENVIRONMENT "DUNLIN_EVICTION_SEEDS=542 1")  # rare
   foreach(fault transaction_is_not_validated transaction_record_is_left_out transaction_asks_nobody)
     add_test(NAME fault_injection.store.${fault} COMMAND stores_with_fault ${fault} --gtest_filter=StoreBank.*:StoreTransactionDeath.*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)

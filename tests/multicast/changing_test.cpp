@@ -10,6 +10,7 @@ namespace {
 using test::ChangingGroup;
 using test::ChangingMember;
 using test::contains;
+using test::Said;
 using test::what_is_thrown_by;
 
 constexpr std::uint64_t kWhileNs = 1'000'000;
@@ -44,6 +45,45 @@ TEST(ChangingSubgroups, GiveALateMemberTheStateAndThenEachMessageOnce) {
   EXPECT_GE(b.loaded, 90U);
   EXPECT_LT(b.loaded, 500U);
   EXPECT_TRUE(b.history == a.history);
+}
+
+/// What was delivered of it beyond the end of a generation does not come again when it has left.
+TEST(ChangingSubgroups, LoseNothingOfAMemberThatLeavesAndComesBack) {
+  ChangingGroup cluster(3);
+  const MulticastOptions unordered{.mode = multicast::Mode::unordered};
+  const auto are_in = [&] {
+    for (Rank rank = 0; rank < 3; ++rank) {
+      const ChangingMember* const member = cluster[rank].in("topic");
+      if (!member->multicast->joined() || member->multicast->subgroup().members.size() != 3)
+        return false;
+    }
+    return true;
+  };
+  for (Rank rank = 0; rank < 3; ++rank) cluster[rank].join("topic", unordered);
+  ASSERT_TRUE(cluster.until(are_in));
+  cluster.world.run_for(kWhileNs);
+  cluster.world.pause(1, 200'000);  // so that nothing counts when the generation ends
+  ChangingMember& leaver = *cluster[2].in("topic");
+  const auto send = [&](ChangingMember& member, int messages) {
+    cluster.world.on(2, [&] {
+      for (int i = 0; i < messages; ++i) EXPECT_TRUE(member.send());
+    });
+  };
+  send(leaver, 3);
+  cluster.world.run_for(50'000);
+  ASSERT_EQ(cluster[0].in("topic")->history.size(), 3U);
+  cluster.world.on(2, [&] { leaver.multicast->leave(); });
+  ASSERT_TRUE(cluster.until([&] { return leaver.multicast->left(); }));
+  cluster.world.run_for(2 * kWhileNs);
+  ChangingMember& again = cluster[2].join("topic", unordered);
+  ASSERT_TRUE(cluster.until(are_in));
+  cluster.world.run_for(2 * kWhileNs);
+  send(again, 5);
+  cluster.world.run_for(5 * kWhileNs);
+  for (Rank rank = 0; rank < 3; ++rank) {
+    const std::vector<Said>& history = cluster[rank].in("topic")->history;
+    EXPECT_EQ(std::ranges::count(history, again.membership, &Said::membership), 5) << rank;
+  }
 }
 
 TEST(ChangingSubgroups, LetMembersLeaveAfterTheyDeliveredWhatCounts) {

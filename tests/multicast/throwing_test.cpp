@@ -1,4 +1,6 @@
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -6,6 +8,7 @@
 #include <dunlin/group/subgroup_participant.hpp>
 
 #include "group/cluster_fixture.hpp"
+#include "support/own_directory.hpp"
 
 /// What user code throws comes out of poll(), and whoever polls again goes on as if it had not.
 namespace dunlin {
@@ -143,6 +146,41 @@ TEST(Throwing, OfAPartThatCannotBeginEndsTheGroup) {
   EXPECT_NE(group.why_ended().find("'all' could not begin view 1: no memory, say"),
             std::string::npos)
       << group.why_ended();
+}
+
+TEST(Throwing, OfAReplayIsFollowedByTheNextMessage) {
+  const test::OwnDirectory directory;
+  std::vector<std::string> replayed;
+  for (const bool again : {false, true}) {
+    sim::World world(sim::profile("ideal"), 1, 1);
+    Group group(world.fabric(0), {.subgroups = {{.name = "orders"}}});
+    Multicast orders(group, "orders",
+                     {.mode = multicast::Mode::durable, .log_directory = directory / "log"});
+    orders.on_replay([&](const multicast::Logged& logged) {
+      replayed.emplace_back(reinterpret_cast<const char*>(logged.message.data()),
+                            logged.message.size());
+      throw std::runtime_error("the upcall's");
+    });
+    std::size_t delivered = 0;
+    orders.on_delivery(
+        [&](std::span<const multicast::Delivery> batch) { delivered += batch.size(); });
+    std::size_t sent = 0;
+    const std::vector<std::string> messages = {"aaa", "bbb", "ccc"};
+    while (again ? replayed.size() < messages.size() : delivered < messages.size()) {
+      world.on(0, [&] {
+        try {
+          group.poll();
+        } catch (const std::runtime_error& error) {
+          EXPECT_STREQ(error.what(), "the upcall's");
+        }
+        if (!again && sent < messages.size() &&
+            orders.send(std::as_bytes(std::span(messages[sent]))) == multicast::SendResult::sent)
+          ++sent;
+      });
+      world.run_for(1'000);
+    }
+  }
+  EXPECT_EQ(replayed, (std::vector<std::string>{"aaa", "bbb", "ccc"}));
 }
 
 }  // namespace

@@ -21,11 +21,8 @@ namespace dunlin::test {
 class Mortals {
  public:
   explicit Mortals(std::uint32_t members, std::uint32_t homes = 1,
-                   const sim::Profile& profile = network())
+                   const sim::Profile& profile = network(), StoreOptions options = tiny_store())
       : world(profile, members, 1), nodes(members) {
-    StoreOptions options = test::small_store();
-    options.memory_bytes = kMinStoreBytes;
-    options.expected_keys = 8;
     options.homes = homes;
     for (Rank rank = 0; rank < members; ++rank) {
       Node& node = nodes[rank];
@@ -39,6 +36,12 @@ class Mortals {
   }
   ~Mortals() {
     for (Node& node : nodes) node.store.reset();
+  }
+  static StoreOptions tiny_store() {
+    StoreOptions options = test::small_store();
+    options.memory_bytes = kMinStoreBytes;
+    options.expected_keys = 8;
+    return options;
   }
   /// So slow that a write is under way for long.
   static sim::Profile network() {

@@ -34,6 +34,7 @@ using test::KeyCallRecord;
 using test::KeyCalls;
 
 constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
+constexpr std::uint64_t kEvictionSeeds = test::rounds(400);
 /// Of the seeds, those whose histories the independent checker sees, too.
 constexpr std::uint64_t kSeedsForChecker = 200;
 constexpr std::uint32_t kKeys = 14;
@@ -43,7 +44,8 @@ constexpr std::uint64_t kSeedsPerJoin = 4;
 struct StoreSeen {
   std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
-                read_again = 0, last_gets = 0, calls_of_joiners = 0;
+                read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
+                waits_for_room = 0, marks = 0;
 };
 
 /// A value: its number, over and over.
@@ -133,7 +135,7 @@ class AuditedStore {
 std::uint64_t key_of(std::uint32_t number) { return 1'000'003 * std::uint64_t{number + 1}; }
 
 struct StoreAuditor {
-  StoreAuditor(std::uint64_t its_seed, StoreSeen& what)
+  StoreAuditor(std::uint64_t its_seed, StoreSeen& what, Eviction eviction = Eviction::none)
       : seed(its_seed),
         seen(what),
         random(its_seed),
@@ -147,6 +149,8 @@ struct StoreAuditor {
     options.expected_keys = 1 + below(16);
     options.cache_bytes = below(3) == 0 ? 0 : 256;
     options.homes = below(2) == 0 ? 1 : founders;
+    options.eviction = eviction;
+    if (eviction != Eviction::none) options.limit_bytes = (2 + below(3)) << 16;  // slabs
     for (Rank rank = 0; rank < count; ++rank) {
       stores.push_back(
           std::make_unique<AuditedStore>(*this, rank, seed * 89 + rank, rank >= founders));
@@ -167,15 +171,16 @@ struct StoreAuditor {
     for (Rank from = 0; from < count; ++from)
       for (Rank to = 0; to < count; ++to) world.heal(from, to);
     for (const auto& member : stores) member->stop();
-    const bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
+    const bool all_ended = world.run_until([&] { return all_idle(); }, 3'000'000'000);
     for (Rank rank = 0; rank < count; ++rank)
       EXPECT_TRUE(all_ended || gone[rank] || stores[rank]->idle())
           << "STO-4, STO-5: a call of member " << rank << " hangs";
     look_at_what_is_left();
     get_what_is_left();
     for (std::uint32_t key = 0; key < kKeys; ++key)
-      EXPECT_TRUE(keys.at(key).linearizable()) << "STO-1: key " << key << "\n"
-                                               << keys.at(key).text();
+      EXPECT_TRUE(keys.at(key).linearizable(options.eviction != Eviction::none))
+          << "STO-1, STO-V1: key " << key << "\n"
+          << keys.at(key).text();
     for (const auto& member : stores) {
       const StoreStatistics statistics = member->store->statistics();
       seen.repaired_locks += statistics.repaired_locks;
@@ -183,6 +188,11 @@ struct StoreAuditor {
       seen.cache_hits += statistics.cache_hits;
       seen.cache_stale += statistics.cache_stale;
       seen.read_again += statistics.read_again;
+      seen.evictions += statistics.evictions;
+      seen.waits_for_room += statistics.waits_for_room;
+      seen.marks += statistics.marks;
+      EXPECT_TRUE(options.limit_bytes == 0 || statistics.memory_bytes <= options.limit_bytes)
+          << "STO-V3";
     }
     for (Rank rank = 0; rank < count; ++rank) world.detach_all(rank);
     for (const auto& member : stores) member->close();
@@ -454,6 +464,26 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;
+}
+
+TEST(StoreInSimulator, KeepsItsPromisesWhileItEvicts) {
+  // DUNLIN_EVICTION_SEEDS="1 50000": likewise.
+  const char* const wanted = std::getenv("DUNLIN_EVICTION_SEEDS");
+  std::uint64_t first = 1, seeds = kEvictionSeeds;
+  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  StoreSeen seen;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    StoreAuditor(seed, seen, Eviction::lru).run();
+    ASSERT_FALSE(testing::Test::HasFailure())
+        << "replay with DUNLIN_EVICTION_SEEDS='" << seed << " 1'";
+  }
+  for (const std::uint64_t count : {seen.calls, seen.found, seen.lost, seen.repaired_locks,
+                                    seen.evictions, seen.waits_for_room, seen.marks})
+    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+  std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.evictions
+            << " keys evicted, " << seen.waits_for_room << " waits for room, " << seen.no_room
+            << " without room, " << seen.marks << " marks, " << seen.lost << " lost, "
+            << seen.repaired_locks << " locks repaired\n";
 }
 
 }  // namespace

@@ -57,7 +57,10 @@ class SimStores final : public StoreCluster {
       world.attach(rank, [this, rank] { return stores_[rank]->poll(); });
     }
   }
-  ~SimStores() override { stores_.clear(); }
+  ~SimStores() override {
+    for (Rank rank = 0; rank < size(); ++rank) world.detach_all(rank);
+    stores_.clear();
+  }
   bool until(const std::function<bool()>& condition) override {
     return world.run_until(condition, 10'000'000'000);
   }

@@ -258,6 +258,32 @@ TEST_F(RedisCommands, AnswerWhatClientsAskFirst) {
   EXPECT_TRUE(contains(ask("info"), "connected_clients:1\r\n"));
 }
 
+TEST_F(RedisCommands, LimitTheMemoryOfTheMember) {
+  values.limit = {.bytes = 1 << 20, .evicts = true};
+  EXPECT_EQ(ask("config get maxmemory"), "*2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n");
+  EXPECT_EQ(ask("config get maxmemory*"),
+            "*4\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n"
+            "$16\r\nmaxmemory-policy\r\n$11\r\nallkeys-lru\r\n");
+  EXPECT_EQ(ask("config set maxmemory 3mb maxmemory-policy allkeys-lru"), "+OK\r\n");
+  EXPECT_EQ(values.limit.bytes, 3U << 20);
+  EXPECT_EQ(ask("config set maxmemory 2k"), "+OK\r\n");
+  EXPECT_EQ(values.limit.bytes, 2'000U);
+  for (const char* const wrong : {"-1", "mb", "1.5gb", "1tb", "99999999999999gb", ""})
+    EXPECT_EQ(
+        client.ask({"config", "set", "maxmemory", wrong}),
+        "-ERR CONFIG SET failed (possibly related to argument 'maxmemory') - argument must be "
+        "a memory value\r\n");
+  EXPECT_TRUE(
+      contains(ask("config set maxmemory 1mb maxmemory-policy noeviction"), "at all members"));
+  EXPECT_TRUE(
+      contains(ask("config set maxmemory-policy allkeys-lfu"), "has no policy 'allkeys-lfu'"));
+  EXPECT_TRUE(contains(ask("config set maxmemory-policy nonsense"), "must be one of"));
+  EXPECT_TRUE(contains(ask("config set appendonly yes"), "related to argument 'appendonly'"));
+  EXPECT_EQ(ask("config set maxmemory"),
+            "-ERR wrong number of arguments for 'config|set' command\r\n");
+  EXPECT_EQ(values.limit.bytes, 2'000U) << "of a command that failed";
+}
+
 TEST_F(RedisCommands, SpeakResp3OnceTheClientAsksForIt) {
   ask("hset h a 1");
   EXPECT_TRUE(contains(ask("hello 3"), "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"));

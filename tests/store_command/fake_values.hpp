@@ -18,6 +18,7 @@ using app::resp::Call;
 using app::resp::Change;
 using app::resp::Ending;
 using app::resp::KeyValues;
+using app::resp::MemoryLimit;
 using app::resp::Order;
 
 /// A map in place of the store, with a clock that the test sets. Calls end at once, or, if they are
@@ -31,6 +32,7 @@ class FakeValues final : public KeyValues {
 
   std::map<std::string, Entry> entries;
   std::uint64_t now_ns = 0;
+  MemoryLimit limit;
   Ending next_ending = Ending::ok;  // of all calls from now on
   std::size_t most_under_way = 0;
   std::uint64_t started = 0;
@@ -56,6 +58,8 @@ class FakeValues final : public KeyValues {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override {
     return {{"keys", std::to_string(entries.size())}};
   }
+  [[nodiscard]] MemoryLimit memory_limit() const override { return limit; }
+  void limit_memory(std::uint64_t bytes) override { limit.bytes = bytes; }
   [[nodiscard]] std::uint64_t unix_ms() const override { return now_ns / 1'000'000; }
 
  private:

@@ -1,8 +1,11 @@
 #include "table/row_copy.hpp"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -80,11 +83,11 @@ TEST(RowCopy, TakesTheOlderValueWhileTheNewerIsTorn) {
   EXPECT_EQ(to.config.version(), 1U);
 }
 
-void copy_fetched(Versioned<Config>& to, const Versioned<Config>& from) {
+void place_fetched(Versioned<Config>& to, const Versioned<Config>& from) {
   const Column column{"config", ColumnKind::stamped, EntryType::bytes, 0,
                       1,        sizeof(Config),      sizeof(from),     sizeof(from)};
-  row_copy::copy_fetched_stamped(column, reinterpret_cast<std::byte*>(&to),
-                                 reinterpret_cast<const std::byte*>(&from));
+  row_copy::place_stamped(column, reinterpret_cast<std::byte*>(&to),
+                          reinterpret_cast<const std::byte*>(&from));
 }
 
 /// The lines of a fetched row were read at different times: the older slot may have been read
@@ -95,14 +98,36 @@ TEST(RowCopy, OfAFetchedRowDoesNotGoBack) {
   Versioned<Config> kept = fetched;
   kept = config(2);     // as of an earlier fetch
   tear(fetched, 0, 2);  // in the later one, only 1 is whole
-  copy_fetched(kept, fetched);
+  place_fetched(kept, fetched);
   EXPECT_EQ(kept.load(), config(2));
   EXPECT_EQ(kept.version(), 2U);
   fetched = config(2);
   fetched = config(3);
-  copy_fetched(kept, fetched);
+  place_fetched(kept, fetched);
   EXPECT_EQ(kept.load(), config(3));
   EXPECT_EQ(kept.version(), 3U);
+}
+
+/// The row into which a fetched one is placed is read meanwhile, as an observer does.
+TEST(RowCopy, OfAFetchedRowIsWholeToWhoeverReads) {
+  Versioned<Config> fetched;
+  Versioned<Config> watched;
+  std::atomic<bool> over = false;
+  std::thread reader([&] {
+    std::uint64_t newest = 0;
+    while (!over) {
+      const Config seen = watched.load();
+      ASSERT_TRUE(std::ranges::all_of(seen, [&](std::uint64_t n) { return n == seen[0]; }));
+      ASSERT_GE(seen[0], newest);
+      newest = seen[0];
+    }
+  });
+  for (std::uint64_t n = 1; n <= 300'000; ++n) {
+    fetched = config(n);
+    place_fetched(watched, fetched);
+  }
+  over = true;
+  reader.join();
 }
 
 TEST(RowCopy, LeavesWhatIsNowhereWhole) {
@@ -139,14 +164,14 @@ TEST(RowCopy, BoundsAFetchedListByTheGuardsAroundIt) {
   Row to;
   const Column& list = kLayout.columns.back();
   // Before the values were fetched there were 3; afterwards the first one was truncated.
-  row_copy::copy_fetched_list(list, reinterpret_cast<std::byte*>(&to),
-                              reinterpret_cast<const std::byte*>(&from), {3, 1});
+  row_copy::place_list(list, reinterpret_cast<std::byte*>(&to),
+                       reinterpret_cast<const std::byte*>(&from), {3, 1});
   EXPECT_EQ(to.events.begin_index(), 1U);
   EXPECT_EQ(to.events.end_index(), 3U);
   EXPECT_EQ(to.events.at(2), 2U);
   // All that there was has been truncated meanwhile.
-  row_copy::copy_fetched_list(list, reinterpret_cast<std::byte*>(&to),
-                              reinterpret_cast<const std::byte*>(&from), {4, 9});
+  row_copy::place_list(list, reinterpret_cast<std::byte*>(&to),
+                       reinterpret_cast<const std::byte*>(&from), {4, 9});
   EXPECT_TRUE(to.events.empty());
   EXPECT_EQ(to.events.end_index(), 4U);
 }

@@ -18,6 +18,12 @@
 ///
 /// A block goes through the states of a ChunkPool's: free, allocated, linked, freed. REM-14 and
 /// REM-15 hold for slabs as they do for chunks.
+///
+/// A pool that `makes_room` serves a cache: its home frees blocks of others, says by hint() where,
+/// and moves slabs from member to member and from size to size:
+///  REM-16 A holder gives a slab back only when each block of it is free, and it allocates nothing
+///         there from the moment when it learns that the slab is withdrawn. So the next holder
+///         finds a slab of which nobody has a block.
 namespace dunlin::remote {
 
 struct SlabPoolOptions {
@@ -25,6 +31,10 @@ struct SlabPoolOptions {
   std::size_t slab_bytes = 0;            // whole cache lines
   std::vector<std::size_t> block_bytes;  // ascending, whole cache lines, at most slab_bytes
   std::size_t own_bytes = 0;             // that this member contributes; may differ
+  /// Slabs have marks, and a member that has tried all of a home's slabs searches no more: it is
+  /// full() until a hint() comes.
+  bool makes_room = false;
+  std::size_t limit_bytes = SIZE_MAX;  // of blocks, in whole slabs
 };
 
 /// A block of a SlabPool: in the memory of `home`, at `offset` of the pool's region.
@@ -33,6 +43,16 @@ struct SlabBlock {
   std::uint32_t size_class = 0;  // an index of SlabPoolOptions::block_bytes
   std::uint64_t offset = 0;
   friend bool operator==(const SlabBlock&, const SlabBlock&) = default;
+};
+
+/// What a slab's first word says.
+struct SlabHolder {
+  std::uint64_t word = 0;
+  bool is_free = false;
+  bool is_held = false;
+  bool is_withheld = false;  // by its home
+  Rank rank = 0;             // if it is held
+  std::uint32_t size_class = 0;
 };
 
 class SlabPool final : public Part {
@@ -45,10 +65,14 @@ class SlabPool final : public Part {
   /// then a slab is being fetched, and once that has failed the home is full(). Its bytes are
   /// whatever they were.
   [[nodiscard]] std::optional<SlabBlock> allocate(Rank home, std::size_t bytes) noexcept;
+  /// The same for a size of which there may be several.
+  [[nodiscard]] std::optional<SlabBlock> allocate_class(Rank home,
+                                                        std::uint32_t size_class) noexcept;
   /// A block of that or a larger size, of those that this process holds.
   [[nodiscard]] std::optional<SlabBlock> allocate_held(Rank home, std::size_t bytes) noexcept;
   /// Whether the home had no room for so many bytes when it was asked last; allocate() asks again.
   [[nodiscard]] bool full(Rank home, std::size_t bytes) const noexcept;
+  [[nodiscard]] bool full_class(Rank home, std::uint32_t size_class) const noexcept;
   /// Gives back a block that was never linked.
   void cancel(SlabBlock block) noexcept;
   /// "It is in use": to be posted before, or in one batch with, what lets others find the block.
@@ -65,6 +89,39 @@ class SlabPool final : public Part {
   [[nodiscard]] PoolUse use() const noexcept;
   /// Whether a block could be there, of this member's memory: for what a peer has written.
   [[nodiscard]] bool is_block(std::uint64_t offset, std::uint32_t size_class) const noexcept;
+
+  // --- of a pool that makes room: by members, for what its home asks -----------------------------
+  /// The home has freed blocks of that size in the slab, or the slab is nobody's.
+  void hint(Rank home, std::uint32_t size_class, std::uint32_t slab) noexcept;
+  /// Allocates nothing there any more, and gives the slab back if all of it is free; to be called
+  /// again until the holder's word has changed.
+  void withdraw(Rank home, std::uint32_t slab) noexcept;
+  /// Takes withdraw() back.
+  void keep(Rank home, std::uint32_t slab) noexcept;
+  /// "It is used": to be posted now and then. If the block is another's by then, that one counts as
+  /// used.
+  [[nodiscard]] Operation mark(SlabBlock block) const noexcept;
+  [[nodiscard]] std::uint32_t slab_of(std::uint64_t offset) const noexcept;
+
+  // --- and by the home, of its own memory --------------------------------------------------------
+  [[nodiscard]] std::uint32_t slabs() const noexcept;
+  [[nodiscard]] std::size_t slab_bytes() const noexcept;
+  [[nodiscard]] SlabHolder holder(std::uint32_t slab) const noexcept;
+  /// Blocks of a slab, 64 in a word: those in use, and those that were freed since the holder
+  /// looked.
+  [[nodiscard]] std::size_t bit_words() const noexcept;
+  [[nodiscard]] std::uint64_t live_bits(std::uint32_t slab, std::size_t word) const noexcept;
+  [[nodiscard]] std::uint64_t freed_bits(std::uint32_t slab, std::size_t word) const noexcept;
+  [[nodiscard]] SlabBlock block(std::uint32_t slab, std::uint32_t size_class,
+                                std::size_t number) const noexcept;
+  [[nodiscard]] bool is_marked(std::uint32_t slab, std::size_t number) const noexcept;
+  /// Likewise; the mark is gone then.
+  [[nodiscard]] bool take_mark(std::uint32_t slab, std::size_t number) noexcept;
+  /// Keeps slabs empty beyond so many bytes. Slabs that are held stay
+  /// until they are given back: then settle_limit().
+  void limit(std::size_t bytes) noexcept;
+  void settle_limit() noexcept;
+  [[nodiscard]] std::uint32_t slabs_over_limit() const noexcept;
 
   std::size_t poll_part() override;
   void members_changed() override;

@@ -16,12 +16,12 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kDescriptorsOfAPeer = 4;
 constexpr std::uint64_t kOtherDescriptors = 64;
 
-/// What a stream does, and shared memory as well.
 /// TCP, unless the user names another network.
 [[nodiscard]] stream::Offer offer_of(const NetworkJoinOptions& options, std::uint32_t members) {
   return options.provider.empty() ? tcp::offer(options, members) : ofi::offer(options, members);
 }
 
+/// What a stream does, and shared memory as well.
 [[nodiscard]] Properties with_shared_memory(Properties properties) {
   properties.passive_target = false;
   properties.native_atomics = false;

@@ -53,8 +53,9 @@ Plan plan_from(const Options& options, Bytes endpoint_address) {
   plan.tls->check_own_certificate();
   if (endpoint_address.size() > kMaxEndpointAddressBytes)
     throw Error(plan.group_text() + ": an endpoint address of " +
-                std::to_string(endpoint_address.size()) + " bytes is too long: " +
-                std::to_string(kMaxEndpointAddressBytes) + " are possible (kMaxCardBytes)");
+                std::to_string(endpoint_address.size()) +
+                " bytes is too long: " + std::to_string(kMaxEndpointAddressBytes) +
+                " are possible (kMaxEndpointAddressBytes)");
   return plan;
 }
 

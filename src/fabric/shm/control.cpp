@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kMaxTags = 64;
 constexpr int kMaxPacketsAtOnce = 64;
 constexpr std::size_t kMaxOutgoing = 4 * kMaxRegions;
+constexpr std::uint64_t kListenPauseNs = 100'000'000;
 constexpr std::size_t kMaxArrivals = 16;
 constexpr int kMaxAcceptsAtOnce = 16;  // so that nobody can hold poll()
 
@@ -123,7 +124,7 @@ void ShmBackend::accept_arrivals() {
     Descriptor socket = take_connection(listener_);
     if (!socket) {
       // Without a free descriptor the listener would stay readable and keep us from sleeping.
-      if (errno == EMFILE || errno == ENFILE) core().sleeper().forget(listener_.get());
+      if (errno == EMFILE || errno == ENFILE) stop_listening();
       break;
     }
     const Counterpart who = counterpart_of(socket, access_);
@@ -136,6 +137,18 @@ void ShmBackend::accept_arrivals() {
     arrivals_.push_back({std::move(socket), who.pid});
   }
   answer_arrivals();
+}
+
+void ShmBackend::stop_listening() {
+  core().sleeper().forget(listener_.get());
+  listen_again_ns_ = core().recent_ns() + kListenPauseNs;
+}
+
+/// There may be a descriptor now.
+void ShmBackend::listen_again() {
+  if (core().recent_ns() < listen_again_ns_) return;
+  const bool watched = core().sleeper().watch(listener_.get(), kListenerTag);
+  listen_again_ns_ = watched ? UINT64_MAX : core().recent_ns() + kListenPauseNs;
 }
 
 /// An event handler of a newcomer's arrival may not admit others, so nothing moves here meanwhile.

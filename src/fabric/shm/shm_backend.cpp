@@ -40,7 +40,7 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
 
 ShmBackend::ShmBackend(Attachment attachment, int bell)
     : members_(attachment.self.members()),
-      targets_(attachment.self.members() * kMaxRegions),
+      targets_(attachment.self.members() * kTargetsOfAPeer),
       attention_(attachment.self.members()),
       own_(reinterpret_cast<BaseMapping*>(attachment.base.mapping->memory().data())),
       look_timer_(kLookIntervalNs, ShmBackend::now_ns()),
@@ -111,7 +111,7 @@ void ShmBackend::admit(const Admission& admission) {
       std::uint64_t{kDescriptorsOfAMember} * (living_ + admission.newcomers.size());
   ensure_descriptors(of_members, of_members + 2 * kMaxRegions, living_);
   members_ = static_cast<std::uint32_t>(admission.first + admission.newcomers.size());
-  targets_.resize(members_ * kMaxRegions);
+  targets_.resize(members_ * kTargetsOfAPeer);
   attention_.resize(members_);
   contacts_.resize(members_);
   for (Rank rank = admission.first; rank < members_; ++rank)

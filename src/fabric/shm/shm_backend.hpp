@@ -92,6 +92,9 @@ class ShmBackend final : public FabricBackend {
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0;
   };
+  /// Some cache lines more than there are regions, for no power of two: the targets of one region
+  /// at all peers, which a batch reads in turn, would share a set of the cache.
+  static constexpr std::size_t kTargetsOfAPeer = kMaxRegions + 12;
   /// How to reach a member between operations; no base: it has failed.
   struct Attention {
     BaseMapping* base = nullptr;
@@ -138,7 +141,7 @@ class ShmBackend final : public FabricBackend {
   [[nodiscard]] OwnMapping make_segment(const MappingInfo& info);
   void take_announcement(Rank from, Received& received);
   [[nodiscard]] Target& target(Rank peer, RegionId id) noexcept {
-    return targets_[peer * kMaxRegions + id.index];
+    return targets_[peer * kTargetsOfAPeer + id.index];
   }
 
   // control.cpp
@@ -150,6 +153,8 @@ class ShmBackend final : public FabricBackend {
   void flush(Rank to);
   void hear_last_word(Rank from);
   void accept_arrivals();
+  void stop_listening();
+  void listen_again();
   void answer_arrivals();
   [[nodiscard]] bool answer(Arrival& arrival);
   void take_newcomer(Arrival& arrival, Received& received);
@@ -184,6 +189,7 @@ class ShmBackend final : public FabricBackend {
   OwnMapping base_;
   std::vector<Contact> contacts_;  // by rank
   std::vector<Arrival> arrivals_;
+  std::uint64_t listen_again_ns_ = UINT64_MAX;               // there were no descriptors
   std::vector<std::shared_ptr<const OwnMapping>> segments_;  // by region
   std::size_t outgoing_ = 0;                                 // packets that wait, to all
   LateRelease late_;

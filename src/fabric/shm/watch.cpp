@@ -61,6 +61,7 @@ void ShmBackend::watch() {
   last_watch_ns_ = core().recent_ns();
   beat();
   read_control();
+  if (listen_again_ns_ != UINT64_MAX) listen_again();
   late_.look(last_watch_ns_);
   core().watch();
 }
@@ -96,7 +97,7 @@ bool ShmBackend::may_wait() noexcept { return memory::load(own_->sleeping) != 0;
 std::uint64_t ShmBackend::next_duty_ns() const noexcept {
   const std::uint64_t unsent_ns =
       outgoing_ > 0 ? core().recent_ns() + kUnsentPacketsRetryNs : UINT64_MAX;
-  return std::min(late_.due_ns(), unsent_ns);
+  return std::min({late_.due_ns(), unsent_ns, listen_again_ns_});
 }
 
 }  // namespace dunlin::shm

@@ -133,11 +133,11 @@ void TcpTransport::tell_links(stream::Receiver& receiver) {
 // --- sending -------------------------------------------------------------------------------------
 
 std::byte* TcpTransport::lend(Rank to) noexcept {
-  return usable(to) ? connections_[to]->out.lend() : nullptr;
+  return can_send(to) ? connections_[to]->out.lend() : nullptr;
 }
 
 void TcpTransport::commit(Rank to, std::size_t bytes) noexcept {
-  if (!usable(to)) return;
+  if (!can_send(to)) return;
   Connection& connection = *connections_[to];
   const bool was_blocked = connection.out.blocked();
   connection.sent_round = round_;
@@ -150,7 +150,7 @@ bool TcpTransport::idle(Rank to) const noexcept {
 }
 
 std::size_t TcpTransport::attach(Rank to, const std::byte* from, std::size_t bytes) noexcept {
-  return usable(to) ? connections_[to]->out.attach(from, bytes) : 0;
+  return can_send(to) ? connections_[to]->out.attach(from, bytes) : 0;
 }
 
 std::size_t TcpTransport::unsettled_bytes(Rank to) const noexcept {
@@ -172,10 +172,13 @@ void TcpTransport::push_blocked() {
   });
 }
 
-/// The connection is broken. What the peer has said before is still received, and then its end.
+/// Sending has failed, for good: what is lost would leave a gap. What the peer has said before is
+/// still received, and then its end, which it makes when it sees ours.
 void TcpTransport::note_error(Connection& connection, int error) {
   if (error == 0) return;
+  connection.broken = true;
   connection.out.clear();
+  connection.wire.end_sending();
   if (connection.why.empty())
     connection.why = "its connection broke, at " + connection.at + ": " + error_text(error);
 }

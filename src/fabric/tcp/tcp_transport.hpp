@@ -83,12 +83,17 @@ class TcpTransport final : public stream::Transport {
     Incoming in;
     std::uint64_t sent_round = 0;  // the last one in which a frame was sent
     bool ended = false;
+    bool broken = false;  // for sending
     bool watches_room = false;
     std::string why = {};
   };
 
   [[nodiscard]] bool usable(Rank peer) const noexcept {
     return peer < connections_.size() && connections_[peer] && !connections_[peer]->ended;
+  }
+  /// Nothing can be said any more once sending has failed: a frame may have gone in part.
+  [[nodiscard]] bool can_send(Rank peer) const noexcept {
+    return usable(peer) && !connections_[peer]->broken;
   }
   void receive(Connection& connection, stream::Receiver& receiver);
   void receive_from_ready(stream::Receiver& receiver);

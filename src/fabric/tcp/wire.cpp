@@ -39,9 +39,13 @@ ssize_t Wire::receive(std::span<const iovec> pieces) noexcept {
   return ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
 }
 
+void Wire::end_sending() noexcept {
+  if (socket_) shutdown(socket_.get(), SHUT_WR);
+}
+
 void Wire::close() noexcept {
   if (!socket_) return;
-  shutdown(socket_.get(), SHUT_WR);
+  end_sending();
   constexpr int kMostRounds = 1024;
   std::array<std::byte, std::size_t{1} << 16> unread;
   for (int i = 0; i < kMostRounds; ++i)

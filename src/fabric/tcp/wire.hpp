@@ -33,6 +33,8 @@ class Wire {
   [[nodiscard]] ssize_t send(std::span<const iovec> pieces) noexcept;
   /// Fills the pieces, in order: how many bytes have come; 0 at the end; or -1 and errno.
   [[nodiscard]] ssize_t receive(std::span<const iovec> pieces) noexcept;
+  /// The peer sees the end behind what it has been sent.
+  void end_sending() noexcept;
   /// Says that nothing more will be sent, throws away what has come, and closes: so that the
   /// kernel delivers what it has taken, and does not answer with a reset.
   void close() noexcept;

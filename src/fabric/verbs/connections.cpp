@@ -166,8 +166,6 @@ void VerbsTransport::open_link(Rank peer, rdma_cm_id& id) {
   link.free.clear();
   for (std::uint32_t i = 0; i < kFrames; ++i)
     link.free.push_back(link.pages.get() + i * kBufferBytes);
-  static_cast<void>(link.id.release());  // it may be this one already
-  link.id.reset(&id);
   for (std::uint32_t i = 0; i < kReceives; ++i) post_receive(peer, i);
 }
 
@@ -219,9 +217,9 @@ void VerbsTransport::answer(const Happening& event) {
     return;
   }
   Link& link = links_[from];
-  link.id.reset();  // an earlier call of the same
+  link.id = std::move(id);  // an earlier call of the same ends
   link.may_speak = false;
-  open_link(from, *id.release());
+  open_link(from, *link.id);
   if (rdma_accept(link.id.get(), &ours) != 0) not_yet(from, "answering: " + error_text(errno));
 }
 

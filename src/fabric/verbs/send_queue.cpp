@@ -26,10 +26,7 @@ SendQueue::Staged SendQueue::stage(std::size_t bytes) noexcept {
 
 ibv_send_wr& SendQueue::add(ibv_wr_opcode opcode, const ibv_sge& piece, const Record& record,
                             std::uint64_t tag, unsigned flags) noexcept {
-  if (chained_ == kMaxChain) {
-    const int error = ring();
-    if (error_ == 0) error_ = error;
-  }
+  if (chained_ == kMaxChain) error_ = ring();
   const bool told = record.kind != Record::Kind::silent && record.kind != Record::Kind::credit;
   ++unsignalled_;
   unsignalled_bytes_ += record.staged_bytes;
@@ -57,10 +54,9 @@ ibv_send_wr& SendQueue::add(ibv_wr_opcode opcode, const ibv_sge& piece, const Re
 
 /// Some providers answer with a negative number.
 int SendQueue::ring() noexcept {
-  if (const int error = std::exchange(error_, 0)) return error;
-  if (chained_ == 0) return 0;
-  chained_ = 0;
-  if (pair_ == nullptr) return 0;
+  const bool waits = std::exchange(chained_, 0) > 0;
+  if (const int error = std::exchange(error_, 0)) return error;  // what came after goes nowhere
+  if (!waits || pair_ == nullptr) return 0;
   ibv_send_wr* refused = nullptr;
   const int error = ibv_post_send(pair_, chain_.data(), &refused);
   return error < 0 ? -error : error;
@@ -69,6 +65,7 @@ int SendQueue::ring() noexcept {
 void SendQueue::clear() noexcept {
   while (!records_.empty()) records_.pop();
   chained_ = 0;
+  error_ = 0;
   staging_tail_ = staging_head_;
 }
 

@@ -14,7 +14,7 @@
 #include "fabric/verbs/device.hpp"
 #include "fabric/verbs/send_queue.hpp"
 
-/// The Transport over RDMA devices, and their Reach: a reliable connected queue pair to each peer,
+/// The Transport over RDMA devices: a reliable connected queue pair to each peer,
 /// one completion queue, one protection domain. connections.cpp makes the queue pairs, frames.cpp
 /// moves frames, one_sided.cpp does what needs no peer, memory.cpp registers.
 ///  VRB-V1  A frame is sent only when the peer has a buffer posted for it. How many of them were

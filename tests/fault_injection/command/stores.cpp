@@ -17,6 +17,8 @@ struct NamedFault {
 
 constexpr std::array kStoreFaults{
     NamedFault{"lock_is_ignored", FaultInjection::lock_is_ignored},
+    NamedFault{"slab_is_given_back_too_early", FaultInjection::slab_is_given_back_too_early},
+    NamedFault{"eviction_waits_for_a_lock", FaultInjection::eviction_waits_for_a_lock},
     NamedFault{"location_is_trusted", FaultInjection::location_is_trusted},
     NamedFault{"checksum_is_not_checked", FaultInjection::checksum_is_not_checked},
     NamedFault{"version_is_not_raised", FaultInjection::version_is_not_raised},

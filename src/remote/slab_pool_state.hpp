@@ -1,0 +1,153 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include <dunlin/fabric/memory.hpp>
+#include <dunlin/remote/slab_pool.hpp>
+
+/// What slab_pool.cpp (allocation) and slab_withdrawal.cpp (slabs that are given back) share.
+///
+/// A region is a row of slabs, each a header and then its blocks. The header's words are changed
+/// through the fabric only, by the home, too (docs/formats/store.md has the offsets).
+///
+///     0        holder: (size class + 1) << 16 | member + 1; 0: nobody; member + 1: withheld
+///     8        linked: a bit for each block
+///     8 + 8n   freed: a bit for each linked block that nobody finds any more; the slab's holder
+///              takes both bits away, and allocates the block again
+///     8 + 16n  of a pool that makes room: a mark for each block, a byte
+namespace dunlin::remote {
+
+inline constexpr std::uint32_t kNoClass = UINT32_MAX;
+inline constexpr std::size_t kBitsPerWord = 64;
+inline constexpr std::uint32_t kHoldersRead = 16;
+
+[[nodiscard]] constexpr std::uint64_t holder_word(Rank rank, std::uint32_t size_class) noexcept {
+  return std::uint64_t{size_class + 1} << 16 | (rank + 1);
+}
+/// Of a slab that its home keeps empty: no size class.
+[[nodiscard]] constexpr std::uint64_t withheld_word(Rank home) noexcept { return home + 1; }
+
+struct SlabPool::State {
+  struct Slab {
+    std::uint32_t index = kNoSlab;
+    std::uint32_t size_class = 0;
+    std::uint32_t free_blocks = 0;
+    bool is_withdrawn = false;        // nothing is allocated there any more
+    std::vector<std::uint64_t> free;  // a bit for each block that this process may allocate
+  };
+  static constexpr std::uint32_t kNoSlab = UINT32_MAX;
+  struct Orphan {
+    std::uint32_t slab;
+    std::uint64_t holder;
+    friend bool operator==(const Orphan&, const Orphan&) = default;
+  };
+  /// A member's memory, as this process uses it, and the one step that is under way there.
+  struct Home {
+    enum class Doing : std::uint8_t {
+      nothing,
+      look,
+      clear,
+      scan,
+      try_take,
+      take,
+      adopt,
+      try_release,
+      release,
+      withhold
+    };
+    Doing doing = Doing::nothing;
+    bool posted_step = false;                           // what is being done has been posted
+    std::uint32_t wanted = kNoClass;                    // allocate() found nothing
+    std::uint32_t searched = 0;                         // slabs, for what is wanted
+    bool no_slabs = false;                              // when it was asked last
+    std::uint64_t full = 0;                             // a bit for each class
+    std::vector<Slab> slabs;                            // that this process holds
+    std::vector<std::vector<std::uint32_t>> with_free;  // of each class, places in `slabs`
+    std::vector<std::vector<std::uint32_t>> of_class;
+    std::vector<std::size_t> turn;  // of each class: where to search next
+    std::uint32_t taking = 0;       // the slab that is tried
+    std::uint32_t place = 0;        // in `slabs`, of what is searched
+    std::uint64_t before = 0;
+    bool is_draining = false;           // what is looked at and cleared is to be given back
+    bool is_exhausted = false;          // its slabs have all been tried: it is asked for room
+    std::vector<std::uint32_t> vacant;  // places in `slabs` without a slab
+    std::vector<std::deque<std::uint32_t>> hints;  // of each class: slabs to look at next
+    std::deque<std::uint32_t> to_drain;            // slabs
+    std::vector<std::uint64_t> words;              // linked, freed
+    std::vector<std::uint64_t> bits;               // to be cleared
+    std::size_t posted = 0;
+    std::array<std::uint64_t, kHoldersRead> holders{};
+    std::size_t reading = 0;
+    Completion done;
+  };
+
+  State(Progress& its_progress, SlabPoolOptions its_options);
+  [[nodiscard]] std::uint64_t stride() const noexcept { return header_bytes + options.slab_bytes; }
+  [[nodiscard]] std::size_t blocks(std::uint32_t size_class) const noexcept {
+    return options.slab_bytes / options.block_bytes[size_class];
+  }
+  [[nodiscard]] std::size_t number_of(const SlabBlock& block) const noexcept {
+    return (block.offset % stride() - header_bytes) / options.block_bytes[block.size_class];
+  }
+  [[nodiscard]] Operation add(const SlabBlock& block, bool to_freed) const noexcept {
+    const std::size_t number = number_of(block);
+    const std::uint64_t at = block.offset / stride() * stride() + kWordBytes +
+                             ((to_freed ? words : 0) + number / kBitsPerWord) * kWordBytes;
+    return fetch_add(block.home, region.id(), at, std::uint64_t{1} << number % kBitsPerWord,
+                     nullptr);
+  }
+  [[nodiscard]] std::uint64_t own_word(std::uint32_t slab, std::size_t which) const noexcept {
+    return memory::load(*reinterpret_cast<const std::uint64_t*>(
+        region.memory().data() + slab * stride() + which * kWordBytes));
+  }
+  [[nodiscard]] std::uint8_t& own_mark(std::uint32_t slab, std::size_t number) const noexcept {
+    return *reinterpret_cast<std::uint8_t*>(region.memory().data() + slab * stride() +
+                                            (1 + 2 * words) * kWordBytes + number);
+  }
+  void all_free(Slab& slab) const;
+  std::uint32_t hold(Home& home, std::uint32_t index, std::uint32_t size_class);
+  void give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits);
+  std::optional<SlabBlock> from(Rank rank, Home& home, std::uint32_t size_class) noexcept;
+  Refusal post(Home& home, const Operation& operation) noexcept;
+  bool begin_step(Rank rank, Home& home) noexcept;
+  bool begin_clear(Rank rank, Home& home) noexcept;
+  bool begin_scan(Rank rank, Home& home) noexcept;
+  void no_more_slabs(Home& home) noexcept;
+  void end_step(Home& home);
+  void adopt(Home& home);
+  void satisfied(Home& home) noexcept;
+  // slab_withdrawal.cpp
+  void stop_offering(Home& home, std::uint32_t place) noexcept;
+  [[nodiscard]] std::optional<std::uint32_t> place_of(const Home& home,
+                                                      std::uint32_t slab) const noexcept;
+  bool begin_drain(Rank rank, Home& home) noexcept;
+  void drained(Home& home) noexcept;
+  bool begin_release(Rank rank, Home& home) noexcept;
+  void released(Home& home) noexcept;
+  bool begin_hint(Rank rank, Home& home) noexcept;
+  void withhold_now() noexcept;
+  bool begin_withholding(Home& home) noexcept;
+  void withheld_one(const Home& home) noexcept;
+  bool begin_look(Rank rank, Home& home) noexcept;
+
+  Progress& progress;
+  Fabric& fabric;
+  SlabPoolOptions options;
+  std::size_t words = 0;  // of each bit map
+  std::uint64_t header_bytes = 0;
+  std::uint32_t own_slabs = 0;
+  Region region;
+  std::vector<Home> homes;
+  std::vector<Orphan> orphans;  // own slabs
+  // of own slabs, which are to be kept empty
+  std::uint32_t withheld = 0;
+  std::uint32_t to_withhold = 0;
+  bool looks_for_withheld = false;
+};
+
+}  // namespace dunlin::remote
