@@ -94,7 +94,7 @@ struct Liar {
     Writer writer(to_say.emplace_back());
     for (const std::uint32_t word : {static_cast<std::uint32_t>(Kind::report), 0U, 0U, 0U, 0U})
       writer.u32(word);  // not live, no past, nobody has departed
-    for (const std::uint64_t word : {1, 0, 1, 0}) writer.u64(word);  // end and first: an empty log
+    for (const std::uint64_t word : {1U, 0U, 1U, 0U}) writer.u64(word);  // end and first: an empty log
     writer.u32(0);                                                   // no views
     writer.u32(0);                                                   // nobody is given up
   }
