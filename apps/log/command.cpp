@@ -11,6 +11,7 @@
 
 #include "log/log.hpp"
 #include "log/posix_disk.hpp"
+#include "multicast/journal.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
 
@@ -22,6 +23,7 @@ using nlohmann::ordered_json;
 struct LogCommandOptions {
   std::string directory;
   bool json = false;
+  std::uint64_t keep_bytes = 0;
 };
 
 std::unique_ptr<log::Directory> directory_of(const LogCommandOptions& options) {
@@ -62,9 +64,10 @@ ordered_json to_json(const log::Log& log) {
                     {"bytes", bytes_of(log)},  {"synced_below", log.mark().synced}};
   json["segments"] = ordered_json::array();
   for (const log::SegmentInfo& segment : log.segments())
-    json["segments"].push_back({{"file", log::segment_name(segment.first)},
-                                {"first", segment.first},
-                                {"bytes", segment.bytes}});
+    json["segments"].push_back(
+        {{"file", segment.file}, {"first", segment.first}, {"bytes", segment.bytes}});
+  if (log.snapshot())
+    json["snapshot"] = {{"below", log.snapshot()->number}, {"bytes", log.snapshot()->bytes}};
   json["notices"] = log.notices();
   return json;
 }
@@ -80,9 +83,12 @@ std::string describe(const log::Log& log) {
       "  bytes    {} in {} segments\n",
       in_quotes(log.name()), log.path(), records_of(log), log.mark().synced, log.mark().first,
       bytes_of(log), log.segments().size());
+  if (log.snapshot())
+    text += fmt::format("  snapshot instead of the records below {}, {} bytes\n",
+                        log.snapshot()->number, log.snapshot()->bytes);
   for (const log::SegmentInfo& segment : log.segments())
-    text += fmt::format("  {}  from record {}, {} bytes\n", log::segment_name(segment.first),
-                        segment.first, segment.bytes);
+    text +=
+        fmt::format("  {}  from record {}, {} bytes\n", segment.file, segment.first, segment.bytes);
   for (const std::string& notice : log.notices()) text += fmt::format("  notice: {}\n", notice);
   return text;
 }
@@ -114,40 +120,74 @@ void verify(const LogCommandOptions& options) {
   }
 }
 
-CLI::App* add_part(CLI::App& command, const std::string& name, const std::string& about,
-                   const std::function<void(const LogCommandOptions&)>& work) {
+void trim(const LogCommandOptions& options) {
+  const std::string name = look(options, UINT64_MAX)->name();
+  const auto first = [&] { return look(options, UINT64_MAX)->first(); };
+  const std::uint64_t first_before = first();
+  std::uint64_t given_up = 0;
+  {
+    multicast::Journal journal(log::posix_disk(), options.directory, name);
+    given_up = journal.give_up(options.keep_bytes);
+  }
+  const std::uint64_t removed = first() - first_before;
+  if (options.json) {
+    ordered_json json = to_json(*look(options, UINT64_MAX));
+    json["given_up"] = given_up;
+    json["removed"] = removed;
+    return print(json);
+  }
+  say(describe(*look(options, UINT64_MAX)) +
+      fmt::format("  trimmed: {} records were given up; {} were removed, with their files\n",
+                  given_up, removed));
+}
+
+std::shared_ptr<LogCommandOptions> add_part(
+    CLI::App& command, const std::string& name, const std::string& about,
+    const std::function<void(const LogCommandOptions&)>& work) {
   CLI::App* const part = command.add_subcommand(name, about);
-  const auto options = std::make_shared<LogCommandOptions>();
+  auto options = std::make_shared<LogCommandOptions>();
   part->add_option("directory", options->directory, "The directory of one member's log")
       ->required()
       ->check(not_empty())
       ->type_name("DIRECTORY");
   part->add_flag("--json", options->json, "Print JSON (docs/log.md)");
   part->callback([options, work] { work(*options); });
-  return part;
+  return options;
 }
 
 }  // namespace
 
 void add_log(CLI::App& program) {
   CLI::App* const command =
-      program.add_subcommand("log", "Look at the log of a durable subgroup's member");
+      program.add_subcommand("log", "Look at the log of a durable subgroup's member, or trim it");
   command->require_subcommand(1);
   command->footer(R"(
-The log may be in use by a running member.
+The log may be in use by a running member, but for `trim`: a running member trims its log itself
+(MulticastOptions::log_trim, dunlin multicast --log-trim).
 
 Exit status: 0 all is well; 1 the log is damaged: file, offset and what to do are printed; 2 there is
 no such directory; 3 it could not run.
 
 Examples:
   dunlin log inspect logs/a
-  dunlin log verify logs/a --json)");
+  dunlin log verify logs/a --json
+  dunlin log trim logs/a --keep-bytes 1000000000)");
   add_part(*command, "inspect",
            "Print name, files, first and last record, bytes, and mark. Reads headers and the last\n"
            "file only, and changes nothing",
            inspect);
   add_part(*command, "verify", "Read all of it, and say where it is damaged. Changes nothing",
            verify);
+  const auto options =
+      add_part(*command, "trim",
+               "Give up the oldest messages of a stopped member's log, which then\n"
+               "replays the others only. Whole files go",
+               trim);
+  command->get_subcommand("trim")
+      ->add_option("--keep-bytes", options->keep_bytes, "So many bytes of the last records stay")
+      ->required()
+      ->check(whole_number())
+      ->type_name("BYTES");
 }
 
 }  // namespace dunlin::app

@@ -68,6 +68,8 @@ void check(const CLI::App& command, const Course& course) {
   if (course.digest_every == 0) throw BadInput("--digest-every 0: must be at least 1");
   if (course.log.empty() && !course.log_given_up.empty())
     throw BadInput("--log-given-up: only durable messages have logs; use it with --log");
+  if (course.log.empty() && course.log_trim_bytes > 0)
+    throw BadInput("--log-trim: only durable messages have logs; use it with --log");
   cast::check_member_names("--log-given-up", course.log_given_up);
 }
 
@@ -115,6 +117,13 @@ void add_course_options(CLI::App& command, Course& course) {
            "Members whose logs are lost: go on without what only these logs had. Start all\n"
            "other members first")
       ->type_name("NAME,...");
+  command
+      .add_option("--log-trim", course.log_trim_bytes,
+                  "Each time that about so many bytes are in the log, the digest so far comes\n"
+                  "instead of them; 0: never")
+      ->check(whole_number())
+      ->type_name("BYTES")
+      ->capture_default_str();
   command.add_option("--digest-every", course.digest_every, "Print the digest at each Nth message")
       ->check(whole_number())
       ->type_name("N")

@@ -30,6 +30,7 @@ MulticastOptions options_of(const Course& course) {
   options.mode = multicast::Mode::durable;
   options.log_directory = course.log;
   options.log_given_up = course.log_given_up;
+  options.log_trim.every_bytes = course.log_trim_bytes;
   return options;
 }
 

@@ -20,11 +20,15 @@ Found read(const std::shared_ptr<log::SimulatedDisk>& disk, const std::string& m
            const std::string& group, const std::string& subgroup) {
   multicast::Journal journal(disk, subgroup, group + "/" + subgroup);
   multicast::JournalState state = journal.read_state(false);
-  Found found{.report = {.member = member, .end = state.end, .views = std::move(state.views)},
+  Found found{.report = {.member = member,
+                         .end = state.end,
+                         .first = state.first,
+                         .views = std::move(state.views)},
               .messages = {}};
   const auto take = [&](const multicast::Logged& logged) {
     found.messages.push_back(id_of(logged.message));
   };
+  if (const auto held = journal.read_state_of_user()) found.messages = messages_in(*held);
   multicast::Replay replay = journal.replay();
   while (replay.step(take, multicast::kRecordsAtOnce)) {
   }
@@ -39,7 +43,8 @@ bool begins_with(const std::vector<MessageId>& log, const SubgroupLog& seen) {
 
 }  // namespace
 
-Disks::Disks(std::uint32_t members, std::uint64_t seed) : seed_(seed), may_fail_(members) {
+Disks::Disks(std::uint32_t members, std::uint64_t seed, bool trims)
+    : seed_(seed), trims_(trims), may_fail_(members) {
   for (std::uint32_t i = 0; i < members; ++i) {
     disks_.push_back(std::make_shared<log::SimulatedDisk>(seed * 64 + i));
     set_pace(i);
@@ -91,6 +96,7 @@ std::vector<MulticastOptions> Disks::options(std::uint32_t member,
     if (options[i].mode != multicast::Mode::durable) continue;
     options[i].log_directory = subgroups[i].name;
     options[i].log_disk = disks_[member];
+    if (trims_) options[i].log_trim.every_bytes = 1'000 + seed_ % 5 * 500;
   }
   return options;
 }

@@ -16,7 +16,9 @@ namespace dunlin::app::sim {
 /// The disks of a scenario's members, on which its durable subgroups have their logs.
 class Disks {
  public:
-  Disks(std::uint32_t members, std::uint64_t seed);
+  /// `trims`: the logs begin with snapshots of the members' states.
+  Disks(std::uint32_t members, std::uint64_t seed, bool trims);
+  [[nodiscard]] bool trims() const noexcept { return trims_; }
 
   /// Those options for that member.
   [[nodiscard]] std::vector<MulticastOptions> options(
@@ -41,6 +43,7 @@ class Disks {
   void set_pace(std::uint32_t member);
 
   std::uint64_t seed_;
+  bool trims_;
   std::vector<std::shared_ptr<log::SimulatedDisk>> disks_;
   std::vector<bool> may_fail_;
 };

@@ -34,4 +34,14 @@ struct MessageHead {
   return {head.node, head.index};
 }
 
+/// What a member's state holds: where it begins, and of each message its view and what it is.
+[[nodiscard]] inline std::vector<MessageId> messages_in(std::span<const std::byte> state) {
+  std::vector<std::uint64_t> words(state.size() / sizeof(std::uint64_t));
+  if (!words.empty()) std::memcpy(words.data(), state.data(), words.size() * sizeof words[0]);
+  std::vector<MessageId> messages;
+  for (std::size_t i = 1; i + 2 < words.size(); i += 3)
+    messages.push_back({static_cast<std::uint32_t>(words[i + 1]), words[i + 2]});
+  return messages;
+}
+
 }  // namespace dunlin::app::sim

@@ -27,6 +27,14 @@ std::vector<SubgroupSpec> durable_of(const std::vector<SubgroupSpec>& specs,
   return durable;
 }
 
+/// As messages_in() reads it.
+std::vector<std::byte> state_of(const std::vector<MessageId>& messages) {
+  std::vector<std::uint64_t> words{0};
+  for (const MessageId& id : messages) words.insert(words.end(), {0, id.node, id.index});
+  const auto bytes = std::as_bytes(std::span(words));
+  return {bytes.begin(), bytes.end()};
+}
+
 /// A member that has started again: it sends one message in each durable subgroup.
 class Restarted {
  public:
@@ -40,6 +48,10 @@ class Restarted {
       if (options[i].mode != multicast::Mode::durable) continue;
       casts_[i] = std::make_unique<Multicast>(group_, specs[i].name, options[i]);
       std::vector<MessageId>& mine = given[i];
+      if (options[i].log_trim.every_bytes > 0)
+        casts_[i]->on_state(
+            [&mine] { return state_of(mine); },
+            [&mine](std::span<const std::byte> state) { mine = messages_in(state); });
       casts_[i]->on_replay(
           [&mine](const multicast::Logged& logged) { mine.push_back(id_of(logged.message)); });
       casts_[i]->on_delivery([&mine](std::span<const multicast::Delivery> batch) {

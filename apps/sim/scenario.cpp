@@ -58,7 +58,7 @@ class Scenario {
         disk_draw_(seed + (std::uint64_t{1} << 40)),
         late_draw_(seed + (std::uint64_t{1} << 41)),
         late_(kinds.joins && late_draw_.one_in(3) ? late_draw_.between(1, 3) : 0),
-        disks_(members_ + late_, seed),
+        disks_(members_ + late_, seed, (late_ > 0 || kinds.changing) && seed % 3 == 0),
         dead_(members_ + late_),
         left_(members_ + late_),
         clear_cut_(draw_.one_in(6)) {

@@ -104,8 +104,10 @@ class Multicast {
   // --- the log, in the durable mode --------------------------------------------------------------
   /// Called with each message that is in the log when this member begins: those that it had, and
   /// those that it was sent of others' logs. From the group's poll(), before anything is delivered;
-  /// set it before the first one. A member that takes a state (on_state) is given that instead.
-  /// What it throws comes out of that poll(); the next one goes on with the next message.
+  /// set it before the first one. If the log begins with a snapshot (LogTrim), `load` of on_state
+  /// is called before, and this for the messages behind it. A member that takes a state (on_state)
+  /// of another member is given that instead. What it throws comes out of that poll(); the next one
+  /// goes on with the next message.
   void on_replay(multicast::ReplayUpcall upcall);
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;
@@ -201,6 +203,25 @@ struct Counters {
 
 namespace dunlin {
 
+namespace multicast {
+
+/// Durable: what of a member's log goes. Each member decides for itself. Without it, the log has
+/// all messages for ever.
+struct LogTrim {
+  /// Each time that about so many more bytes are in the log, a part of it may go. 0: never.
+  std::uint64_t every_bytes = 0;
+  /// What comes instead of the messages that go. True: a snapshot of the state, which `save` of
+  /// on_state makes, and which `load` is given when this member starts again; on_replay then has
+  /// the messages behind it. False: nothing; the oldest messages are given up.
+  bool keeps_state = true;
+  /// Without a state: messages stay until so many bytes of later ones are in the log,
+  std::uint64_t least_bytes = 0;
+  /// and at least for so long; after a restart, this counts anew.
+  std::uint32_t least_seconds = 0;
+};
+
+}  // namespace multicast
+
 struct MulticastOptions {
   multicast::Mode mode = multicast::Mode::ordered;
   std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender, at every member; a power of two
@@ -210,6 +231,7 @@ struct MulticastOptions {
   std::string log_directory = {};
   /// Members whose logs are lost, or had to be emptied: go on without what only they had.
   std::vector<std::string> log_given_up = {};
+  multicast::LogTrim log_trim = {};
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
   multicast::Switches switches = {};              // to measure what an optimization is worth
 };

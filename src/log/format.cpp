@@ -25,8 +25,31 @@ constexpr std::size_t kNameOffset = 32;
 constexpr std::size_t kSumOffset = SegmentHeader::kBytes - 8;
 static_assert(kNameOffset + kMaxNameBytes == kSumOffset);
 
-constexpr std::string_view kSuffix = ".log";
 constexpr std::size_t kDigits = 16;
+constexpr std::uint64_t kMarkMagicOfVersion1 = 0x4B52414D4E4E5544;  // "DUNNMARK"
+
+constexpr std::string_view segment_suffix(FileSet set) noexcept {
+  return set == FileSet::plain ? ".log" : ".2.log";
+}
+constexpr std::string_view snapshot_suffix(FileSet set) noexcept {
+  return set == FileSet::plain ? ".snap" : ".2.snap";
+}
+
+std::string file_name(std::uint64_t number, std::string_view suffix) {
+  std::array<char, kDigits> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + kDigits, number, 16).ptr;
+  const std::string text(digits.data(), end);
+  return std::string(kDigits - text.size(), '0') + text + std::string(suffix);
+}
+
+std::optional<std::uint64_t> number_of(std::string_view name, std::string_view suffix) noexcept {
+  if (name.size() != kDigits + suffix.size() || !name.ends_with(suffix)) return std::nullopt;
+  std::uint64_t number = 0;
+  const char* end = name.data() + kDigits;
+  const auto [stopped, error] = std::from_chars(name.data(), end, number, 16);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
 
 }  // namespace
 
@@ -70,21 +93,49 @@ std::optional<SegmentHeader> SegmentHeader::read(std::span<const std::byte, kByt
   return header;
 }
 
-std::string segment_name(std::uint64_t first) {
-  std::array<char, kDigits> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + kDigits, first, 16).ptr;
-  const std::string number(digits.data(), end);
-  return std::string(kDigits - number.size(), '0') + number + std::string(kSuffix);
+std::string segment_name(std::uint64_t first, FileSet set) {
+  return file_name(first, segment_suffix(set));
 }
 
-std::optional<std::uint64_t> first_of_segment(std::string_view file_name) noexcept {
-  if (file_name.size() != kDigits + kSuffix.size() || !file_name.ends_with(kSuffix))
+std::optional<std::uint64_t> first_of_segment(std::string_view file_name, FileSet set) noexcept {
+  return number_of(file_name, segment_suffix(set));
+}
+
+bool is_segment(std::string_view file_name) noexcept {
+  return first_of_segment(file_name, FileSet::plain) || first_of_segment(file_name, FileSet::other);
+}
+
+std::string snapshot_name(std::uint64_t number, FileSet set) {
+  return file_name(number, snapshot_suffix(set));
+}
+
+std::optional<std::uint64_t> number_of_snapshot(std::string_view file_name, FileSet set) noexcept {
+  return number_of(file_name, snapshot_suffix(set));
+}
+
+void SnapshotHeader::write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept {
+  put(to.data(), 0, kMagic);
+  put(to.data(), 8, kVersion);
+  put(to.data(), 12, static_cast<std::uint32_t>(kBytes));
+  put(to.data(), 16, number);
+  put(to.data(), 24, from);
+  put(to.data(), 32, chain);
+  put(to.data(), 40, bytes);
+  put(to.data(), 48, sum);
+  put(to.data(), 56, checksum(to.first(56), name_sum));
+}
+
+std::optional<SnapshotHeader> SnapshotHeader::read(std::span<const std::byte, kBytes> from,
+                                                   std::uint64_t name_sum) noexcept {
+  const std::byte* at = from.data();
+  if (get<std::uint64_t>(at, 0) != kMagic || get<std::uint32_t>(at, 8) != kVersion ||
+      get<std::uint64_t>(at, 56) != checksum(from.first(56), name_sum))
     return std::nullopt;
-  std::uint64_t first = 0;
-  const char* end = file_name.data() + kDigits;
-  const auto [stopped, error] = std::from_chars(file_name.data(), end, first, 16);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  return first;
+  return SnapshotHeader{.number = get<std::uint64_t>(at, 16),
+                        .from = get<std::uint64_t>(at, 24),
+                        .chain = get<std::uint64_t>(at, 32),
+                        .bytes = get<std::uint64_t>(at, 40),
+                        .sum = get<std::uint64_t>(at, 48)};
 }
 
 std::uint64_t RecordHeader::chain_over(std::span<const std::byte> padded) const noexcept {
@@ -108,22 +159,37 @@ RecordHeader RecordHeader::read(const std::byte* from) noexcept {
 }
 
 void Mark::write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept {
-  std::ranges::fill(to, std::byte{});
   put(to.data(), 0, kMagic);
-  put(to.data(), 8, revision);
-  put(to.data(), 16, first);
-  put(to.data(), 24, synced);
+  put(to.data(), 8, kVersion);
+  put(to.data(), 12, static_cast<std::uint32_t>(set));
+  put(to.data(), 16, revision);
+  put(to.data(), 24, first);
+  put(to.data(), 32, synced);
   put(to.data(), kBytes - 8, checksum(to.first(kBytes - 8), name_sum));
 }
 
 std::optional<Mark> Mark::read(std::span<const std::byte, kBytes> from,
                                std::uint64_t name_sum) noexcept {
-  if (get<std::uint64_t>(from.data(), 0) != kMagic ||
-      get<std::uint64_t>(from.data(), kBytes - 8) != checksum(from.first(kBytes - 8), name_sum))
+  const std::byte* at = from.data();
+  if (get<std::uint64_t>(at, kBytes - 8) != checksum(from.first(kBytes - 8), name_sum))
     return std::nullopt;
-  return Mark{.revision = get<std::uint64_t>(from.data(), 8),
-              .first = get<std::uint64_t>(from.data(), 16),
-              .synced = get<std::uint64_t>(from.data(), 24)};
+  if (get<std::uint64_t>(at, 0) == kMarkMagicOfVersion1)
+    return Mark{.revision = get<std::uint64_t>(at, 8),
+                .first = get<std::uint64_t>(at, 16),
+                .synced = get<std::uint64_t>(at, 24)};
+  const auto set = get<std::uint32_t>(at, 12);
+  if (get<std::uint64_t>(at, 0) != kMagic || get<std::uint32_t>(at, 8) != kVersion || set > 1)
+    return std::nullopt;
+  return Mark{.revision = get<std::uint64_t>(at, 16),
+              .first = get<std::uint64_t>(at, 24),
+              .synced = get<std::uint64_t>(at, 32),
+              .set = static_cast<FileSet>(set)};
+}
+
+std::optional<std::uint32_t> Mark::newer_version(std::span<const std::byte, kBytes> from) noexcept {
+  const auto version = get<std::uint32_t>(from.data(), 8);
+  const bool newer = get<std::uint64_t>(from.data(), 0) == kMagic && version > kVersion;
+  return newer && version < 1'000 ? std::optional(version) : std::nullopt;
 }
 
 }  // namespace dunlin::log

@@ -33,9 +33,18 @@ struct SegmentHeader {
                                            std::string& fault);
 };
 
-[[nodiscard]] std::string segment_name(std::uint64_t first);
-/// None if it is no segment's.
-[[nodiscard]] std::optional<std::uint64_t> first_of_segment(std::string_view file_name) noexcept;
+/// Which files of a directory are meant: a copy of another log is made beside the log that it is to
+/// replace, and the mark says which of the two counts (LOG-S3).
+enum class FileSet : std::uint32_t { plain = 0, other = 1 };
+[[nodiscard]] constexpr FileSet opposite(FileSet set) noexcept {
+  return set == FileSet::plain ? FileSet::other : FileSet::plain;
+}
+
+[[nodiscard]] std::string segment_name(std::uint64_t first, FileSet set = FileSet::plain);
+/// None if it is no segment's of that set.
+[[nodiscard]] std::optional<std::uint64_t> first_of_segment(std::string_view file_name,
+                                                            FileSet set) noexcept;
+[[nodiscard]] bool is_segment(std::string_view file_name) noexcept;  // of any set
 
 /// In front of every record.
 struct RecordHeader {
@@ -64,20 +73,48 @@ static_assert(sizeof(RecordHeader) == RecordHeader::kBytes);
   return round_up(payload_bytes, RecordHeader::kAlignment);
 }
 
+/// In front of a snapshot: what a restart takes instead of the records before it.
+struct SnapshotHeader {
+  static constexpr std::size_t kBytes = 64;
+  static constexpr std::uint64_t kMagic = 0x504E534E4C4E5544;  // "DUNLNSNP"
+  static constexpr std::uint32_t kVersion = 1;
+
+  std::uint64_t number = 0;  // of the first record that it does not stand for
+  std::uint64_t from = 0;    // of the first record that is needed beside it; at most number
+  std::uint64_t chain = 0;   // before `from`
+  std::uint64_t bytes = 0;   // of the payload
+  std::uint64_t sum = 0;     // the payload's checksum
+
+  void write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept;
+  /// None if it is damaged, of another version, or another log's.
+  static std::optional<SnapshotHeader> read(std::span<const std::byte, kBytes> from,
+                                            std::uint64_t name_sum) noexcept;
+};
+[[nodiscard]] std::string snapshot_name(std::uint64_t number, FileSet set = FileSet::plain);
+/// None if it is no snapshot's of that set.
+[[nodiscard]] std::optional<std::uint64_t> number_of_snapshot(std::string_view file_name,
+                                                              FileSet set) noexcept;
+
 /// How much is known to have been synced, in a file of its own: two places, written in turn.
 struct Mark {
   static constexpr std::size_t kBytes = 48;
   static constexpr std::size_t kPlaces = 2;
   static constexpr std::uint64_t kStride = 4096;               // so that no sector has both
-  static constexpr std::uint64_t kMagic = 0x4B52414D4E4E5544;  // "DUNNMARK"
+  static constexpr std::uint64_t kMagic = 0x4B524D4E4C4E5544;  // "DUNLNMRK"
+  static constexpr std::uint32_t kVersion = 2;
 
   std::uint64_t revision = 0;
-  std::uint64_t first = 1;   // the lowest number that was not trimmed
-  std::uint64_t synced = 1;  // all records below it were
+  std::uint64_t first = 1;       // the lowest number that was not trimmed
+  std::uint64_t synced = 1;      // all records below it were
+  FileSet set = FileSet::plain;  // the files that count
 
   void write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept;
+  /// Reads those of version 1, too.
   static std::optional<Mark> read(std::span<const std::byte, kBytes> from,
                                   std::uint64_t name_sum) noexcept;
+  /// The version of a mark that only a newer program can read; none: it is of none.
+  static std::optional<std::uint32_t> newer_version(
+      std::span<const std::byte, kBytes> from) noexcept;
 };
 
 }  // namespace dunlin::log

@@ -22,8 +22,15 @@ void GroupCommit::append(std::uint32_t kind, std::span<const std::byte> head,
 
 void GroupCommit::work() noexcept {
   try {
-    if (cutting_) log_.truncate_from(*cutting_);
+    if (doing_.drops_copy) log_.drop_copy();
+    if (doing_.cut) log_.truncate_from(*doing_.cut);
+    if (doing_.copy) log_.begin_copy(doing_.copy->snapshot);
     log_.commit(writing_);
+    if (doing_.ends_copy) log_.end_copy();
+    if (!doing_.snapshot) return;
+    const std::uint64_t from = doing_.snapshot->from;
+    log_.store(std::move(*doing_.snapshot));
+    log_.trim_before(from);
   } catch (const std::exception& error) {
     worker_failure_ = error.what();
   }
@@ -36,8 +43,33 @@ void GroupCommit::cut(std::uint64_t records) noexcept {
     return waiting_.keep(waiting_.records() - static_cast<std::uint32_t>(records));
   first_waiting_ = next() - records;
   waiting_.clear();
-  cut_ = first_waiting_;
+  beside_.cut = first_waiting_;
   durable_ = std::min(durable_, first_waiting_);
+}
+
+void GroupCommit::begin_copy(std::optional<Snapshot> snapshot) {
+  if (!failure_.empty()) return;
+  DUNLIN_ASSERT_ALWAYS(settled() && !copying(),
+                       "LOG-S3: a copy begins while nothing waits to be written");
+  original_next_ = first_waiting_;
+  first_waiting_ = started_ = durable_ = snapshot ? snapshot->from : 1;
+  beside_.copy = Copy{.snapshot = std::move(snapshot)};
+}
+
+void GroupCommit::end_copy() noexcept {
+  if (!failure_.empty()) return;
+  DUNLIN_ASSERT_ALWAYS(copying(), "LOG-S3: a copy that ends has begun");
+  beside_.ends_copy = true;
+  original_next_.reset();
+}
+
+void GroupCommit::drop_copy() noexcept {
+  if (!failure_.empty()) return;
+  DUNLIN_ASSERT_ALWAYS(settled() && copying(),
+                       "LOG-S3: a copy is dropped while nothing waits to be written");
+  first_waiting_ = started_ = durable_ = *original_next_;
+  original_next_.reset();
+  beside_.drops_copy = true;
 }
 
 bool GroupCommit::poll() {
@@ -50,9 +82,9 @@ bool GroupCommit::poll() {
                          "LOG-D1: what is durable has been committed");
     writing_.clear();
   }
-  if ((waiting_.records() > 0 || cut_) && failure_.empty()) {
+  if (has_work() && failure_.empty()) {
     std::swap(waiting_, writing_);
-    cutting_ = std::exchange(cut_, std::nullopt);
+    doing_ = std::exchange(beside_, {});
     started_ = first_waiting_ + writing_.records();
     first_waiting_ = started_;
     ++commits_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "log/disk.hpp"
 #include "log/log.hpp"
@@ -25,6 +26,17 @@ class GroupCommit {
   [[nodiscard]] std::uint64_t next() const noexcept { return first_waiting_ + waiting_.records(); }
   /// Takes back the last ones, durable or not.
   void cut(std::uint64_t records) noexcept;
+  /// A snapshot that stands for records which are durable, or wait: it is stored behind them, and
+  /// the segments that it makes superfluous go.
+  void store(Snapshot snapshot) { beside_.snapshot = std::move(snapshot); }
+  /// What is appended from here on goes to a copy of another log, which begins with that snapshot,
+  /// if there is one. It counts only from end_copy() on (LOG-S3). Requires settled().
+  void begin_copy(std::optional<Snapshot> snapshot);
+  /// Behind the records that wait.
+  void end_copy() noexcept;
+  /// The log is what it was before. Requires settled(), and copying().
+  void drop_copy() noexcept;
+  [[nodiscard]] bool copying() const noexcept { return original_next_.has_value(); }
   /// All records below this one are on the disk.
   [[nodiscard]] std::uint64_t durable() const noexcept { return durable_; }
   /// Why nothing more will be: a sentence that names file and offset. Empty while all is well.
@@ -32,7 +44,7 @@ class GroupCommit {
 
   /// Nothing waits, and nothing is under way: the log may be read.
   [[nodiscard]] bool settled() const noexcept {
-    return !working_ && waiting_.records() == 0 && !cut_ && failure_.empty();
+    return !working_ && !has_work() && failure_.empty();
   }
   /// Starts a commit of what waits, if none is under way. Returns whether there is news.
   bool poll();
@@ -43,15 +55,31 @@ class GroupCommit {
   [[nodiscard]] std::uint64_t commits() const noexcept { return commits_; }
 
  private:
+  struct Copy {
+    std::optional<Snapshot> snapshot;
+  };
+  /// Done beside a batch of records: the first three before it, the others behind it.
+  struct Beside {
+    bool drops_copy = false;
+    std::optional<std::uint64_t> cut;  // from here on the log is cut off
+    std::optional<Copy> copy;
+    bool ends_copy = false;
+    std::optional<Snapshot> snapshot;
+    [[nodiscard]] bool any() const noexcept {
+      return drops_copy || cut || copy || ends_copy || snapshot;
+    }
+  };
   void work() noexcept;
+  [[nodiscard]] bool has_work() const noexcept { return waiting_.records() > 0 || beside_.any(); }
 
   Log& log_;
   Batch waiting_;
-  std::uint64_t first_waiting_;       // number of its first record
-  std::optional<std::uint64_t> cut_;  // from here on the log is cut off before they are written
+  std::uint64_t first_waiting_;                 // number of its first record
+  std::optional<std::uint64_t> original_next_;  // next(), before there was a copy
+  Beside beside_;
   // The worker's, while it works.
   Batch writing_;
-  std::optional<std::uint64_t> cutting_;
+  Beside doing_;
   std::string worker_failure_;
   std::uint64_t started_;  // number behind those that are written, or have been
   std::uint64_t durable_;

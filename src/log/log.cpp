@@ -55,7 +55,8 @@ std::vector<SegmentInfo> Log::segments() const {
   std::vector<SegmentInfo> segments;
   segments.reserve(segments_.size());
   for (const Segment& segment : segments_)
-    segments.push_back({.first = segment.first, .bytes = segment.bytes});
+    segments.push_back(
+        {.file = name_of_segment(segment.first), .first = segment.first, .bytes = segment.bytes});
   return segments;
 }
 
@@ -64,7 +65,7 @@ void Log::refuse(const std::string& what) const {
 }
 
 std::string Log::place(const Segment& segment, std::uint64_t offset) const {
-  return "'" + directory_->path() + "/" + segment_name(segment.first) + "' at offset " +
+  return "'" + directory_->path() + "/" + name_of_segment(segment.first) + "' at offset " +
          std::to_string(offset);
 }
 
@@ -88,6 +89,11 @@ void Log::seal(Batch& batch) noexcept {
     header.number = number++;
     header.previous = chain;
     header.chain = chain = header.chain_over({bytes + RecordHeader::kBytes, padded});
+    if (options_.on_record)
+      options_.on_record({.number = header.number,
+                          .kind = header.kind,
+                          .payload = {bytes + RecordHeader::kBytes, header.bytes}},
+                         header.previous);
     header.check = header.check_over(name_sum_);
     header.write(bytes);
     at += RecordHeader::kBytes + padded;
@@ -119,6 +125,7 @@ void Log::commit(Batch& batch) {
     chain_ = RecordHeader::read(&bytes[at]).chain;
     segments_.back().bytes += bytes.size();
     next_ += records;
+    if (original_) return;  // the mark is that of the original
     mark_.synced = next_;
     write_mark(false);  // a hint: the next opening trusts what it says, and needs none
   } catch (const std::exception& error) {
@@ -141,15 +148,20 @@ const Log::Segment& Log::segment_of(std::uint64_t number) const noexcept {
 
 std::uint64_t Log::chain_before(std::uint64_t number) {
   if (number == next_) return chain_;
+  if (number == first()) return segments_.front().chain;
   LogReader reader(*this, number);
   return reader.chain();
 }
 
 void Log::truncate_from(std::uint64_t number) {
   if (!failure_.empty()) throw Error(failure_);
+  DUNLIN_ASSERT_ALWAYS(!original_, "LOG-S3: nothing is cut off from half a copy");
   if (number < first() || number > next_)
     refuse("it cannot be cut off before record " + std::to_string(number) + ": it has " +
            std::to_string(first()) + " to " + std::to_string(next_ - 1));
+  if (snapshot_ && number < snapshot_->number)
+    refuse("it cannot be cut off before record " + std::to_string(number) +
+           ": its snapshot stands for those below " + std::to_string(snapshot_->number));
   if (number == next_) return;
   try {
     cut_off(number);
@@ -163,12 +175,12 @@ void Log::cut_off(std::uint64_t number) {
   mark_.synced = std::min(mark_.synced, number);
   for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);  // no older one says otherwise
   while (segments_.size() > 1 && segments_.back().first >= number) {
-    directory_->remove(segment_name(segments_.back().first));
+    directory_->remove(name_of_segment(segments_.back().first));
     directory_->sync();
     segments_.pop_back();
   }
   Segment& last = segments_.back();
-  last_ = directory_->open(segment_name(last.first));
+  last_ = directory_->open(name_of_segment(last.first));
   SegmentCursor cursor(*last_, name_sum_, last.first, last.chain);
   while (cursor.number() < number)
     if (!cursor.next())
@@ -183,7 +195,9 @@ void Log::cut_off(std::uint64_t number) {
 
 void Log::trim_before(std::uint64_t number) {
   if (!failure_.empty()) throw Error(failure_);
-  const Segment& kept = segment_of(std::min(number, next_));
+  DUNLIN_ASSERT_ALWAYS(!original_, "LOG-S3: half a copy is not trimmed");
+  const std::uint64_t needed = snapshot_ ? snapshot_->from : 1;
+  const Segment& kept = segment_of(std::min({number, next_, needed}));
   if (kept.first == segments_.front().first) return;
   try {
     forget(kept.first);
@@ -197,7 +211,7 @@ void Log::forget(std::uint64_t first) {
   mark_.first = first;
   for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);
   while (segments_.front().first < mark_.first) {
-    directory_->remove(segment_name(segments_.front().first));
+    directory_->remove(name_of_segment(segments_.front().first));
     segments_.erase(segments_.begin());
   }
   directory_->sync();
@@ -216,7 +230,7 @@ LogReader::LogReader(Log& log, std::uint64_t from) : log_(log) {
 void LogReader::open(std::size_t segment) {
   segment_ = segment;
   const Log::Segment& at = log_.segments_[segment];
-  file_ = log_.directory_->open(segment_name(at.first));
+  file_ = log_.directory_->open(log_.name_of_segment(at.first));
   cursor_.emplace(*file_, log_.name_sum_, at.first, at.chain);
 }
 

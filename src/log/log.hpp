@@ -51,11 +51,22 @@ class Batch {
   std::uint32_t records_ = 0;
 };
 
+/// The user's state as of a number, instead of the records before it.
+struct Snapshot {
+  std::uint64_t number = 0;  // the first record that it does not stand for
+  std::uint64_t from = 0;    // the first record that is needed beside it; at most number
+  std::uint64_t chain = 0;   // before `from`
+  std::vector<std::byte> payload = {};
+};
+
 struct LogOptions {
   std::string name;                                       // at most kMaxNameBytes
   std::uint64_t segment_bytes = std::uint64_t{64} << 20;  // a longer commit has one for itself
-  /// Hears of each record that is there at opening, with the chain before it: it is read anyway.
+  /// Hears of each record that is there at opening, with the chain before it: it is read anyway;
+  /// and of each that is committed, on the thread that commits.
   std::function<void(const Record&, std::uint64_t chain_before)> on_record = {};
+  /// Hears of the snapshot that is there at opening, before any record.
+  std::function<void(const Snapshot&)> on_snapshot = {};
   /// Segments all of whose records are below this number are not read at opening, but for their
   /// headers: LogReader checks them when they are needed (LOG-D8). The last segment always is.
   std::uint64_t trust_below = 0;
@@ -66,6 +77,7 @@ struct LogOptions {
 
 /// One file of a log.
 struct SegmentInfo {
+  std::string file = {};    // its name
   std::uint64_t first = 0;  // number of its first record
   std::uint64_t bytes = 0;
 };
@@ -102,9 +114,26 @@ class Log {
   /// Forgets records from this number on, which is from first() to next(). Throws Error as commit()
   /// does.
   void truncate_from(std::uint64_t number);
-  /// Removes segments all of whose records are below this number. Throws Error as
-  /// commit() does.
+  /// Removes segments all of whose records are below this number, and below the snapshot's `from`:
+  /// a restart needs the others (LOG-S2). Throws Error as commit() does.
   void trim_before(std::uint64_t number);
+
+  // --- snapshots, and copies of other logs -------------------------------------------------------
+  /// Stores it, synced, in place of an older one. `from` is from first() to next(), and `number`
+  /// from there to next(). Nothing is trimmed. Throws Error as commit() does.
+  void store(Snapshot snapshot);
+  /// The latest one; none: the log has all records, from 1 on.
+  [[nodiscard]] const std::optional<SnapshotHeader>& snapshot() const noexcept { return snapshot_; }
+  /// Reads it. Requires that there is one. Throws Error if it is damaged.
+  [[nodiscard]] Snapshot read_snapshot();
+  /// From here on this is a copy of another log. It begins with this snapshot of the other one, or,
+  /// without one, with record 1, and records are committed to it. What the log was stays on the
+  /// disk, and counts after a crash (LOG-S3). Throws Error as commit() does.
+  void begin_copy(const std::optional<Snapshot>& snapshot);
+  /// The copy is the log, and what that was before is removed. Throws Error as commit() does.
+  void end_copy();
+  /// The log is what it was before begin_copy(). Throws Error as commit() does.
+  void drop_copy();
 
  private:
   friend class LogReader;
@@ -113,6 +142,14 @@ class Log {
     std::uint64_t chain;  // of the record before
     std::uint64_t bytes = SegmentHeader::kBytes;
   };
+  /// What the log was, while a copy is made beside it.
+  struct Original {
+    std::vector<Segment> segments;
+    std::unique_ptr<File> last;
+    std::optional<SnapshotHeader> snapshot;
+    std::uint64_t next;
+    std::uint64_t chain;
+  };
 
   // open.cpp
   void open();
@@ -120,6 +157,13 @@ class Log {
   void clear_away();
   [[nodiscard]] std::string what_to_do() const;
   void take_name_of_first_segment();
+  // snapshot.cpp
+  void find_snapshot();
+  void check_snapshot() const;
+  [[nodiscard]] std::optional<Snapshot> read_snapshot(const std::string& file);
+  void write_snapshot(const Snapshot& snapshot);
+  void remove_snapshots_but(std::uint64_t number);
+  void remove_all(FileSet set);
   void make_log();
   void make_segment();
   void make_mark();
@@ -134,6 +178,9 @@ class Log {
   void secure_tail();
   // log.cpp
   [[noreturn]] void refuse(const std::string& what) const;
+  [[nodiscard]] std::string name_of_segment(std::uint64_t first) const {
+    return segment_name(first, set_);
+  }
   [[nodiscard]] std::string place(const Segment& segment, std::uint64_t offset) const;
   [[nodiscard]] const Segment& segment_of(std::uint64_t number) const noexcept;
   void write_mark(bool sync);
@@ -151,6 +198,9 @@ class Log {
   std::unique_ptr<File> last_;     // file of the last one
   std::unique_ptr<File> mark_file_;
   Mark mark_;
+  FileSet set_ = FileSet::plain;  // that of the mark, unless it is a copy
+  std::optional<Original> original_;
+  std::optional<SnapshotHeader> snapshot_;
   std::uint64_t next_ = 1;
   std::uint64_t chain_;
   bool passed_over_ = false;  // at opening: the segment before was not read

@@ -25,6 +25,7 @@ std::string Log::what_to_do() const {
 
 void Log::open() {
   const bool marked = read_mark();
+  set_ = mark_.set;
   const std::vector<std::uint64_t> firsts = find_segments();
   if (options_.read_only && !marked && firsts.empty())
     refuse("'" + directory_->path() + "' has neither a mark nor segments: it is no log");
@@ -32,21 +33,25 @@ void Log::open() {
     refuse("'" + directory_->path() + "/" + kMarkName +
            "' is missing, which says how many records were synced" + what_to_do());
   if (!marked) return make_log();
+  find_snapshot();
   const bool begun = firsts.empty() && mark_.first == 1 && mark_.synced == 1;
   if (begun && !options_.read_only) return make_segment();
   const std::uint64_t lowest = firsts.empty() ? mark_.synced : firsts.front();
   if (firsts.empty() || lowest > mark_.first)
-    refuse("'" + directory_->path() + "/" + segment_name(mark_.first) + "' is missing, with " +
+    refuse("'" + directory_->path() + "/" + name_of_segment(mark_.first) + "' is missing, with " +
            range(mark_.first, std::max(lowest, mark_.first + 1)) + what_to_do());
   next_ = lowest;
   for (std::size_t i = 0; i < firsts.size(); ++i) {
     read_header(firsts[i]);
     const bool last = i + 1 == firsts.size();
-    if (!last && firsts[i + 1] <= options_.trust_below)
+    const std::uint64_t trusted =
+        std::max(options_.trust_below, snapshot_ ? snapshot_->from : std::uint64_t{0});
+    if (!last && firsts[i + 1] <= trusted)
       pass_over(firsts[i + 1]);
     else
       scan(last);
   }
+  check_snapshot();
   if (options_.read_only) return;
   clear_away();
   secure_tail();
@@ -55,11 +60,24 @@ void Log::open() {
 /// Of ours, and nothing that somebody else may have put there.
 void Log::clear_away() {
   for (const std::string& name : directory_->names()) {
-    const std::optional<std::uint64_t> first = first_of_segment(name);
-    const bool trimmed = first && *first < mark_.first;
-    const bool begun = name.ends_with(kNewSuffix) &&  // a crash came before it had its name
-                       first_of_segment(name.substr(0, name.size() - kNewSuffix.size()));
-    if (trimmed || begun) directory_->remove(name);
+    const std::optional<std::uint64_t> first = first_of_segment(name, set_);
+    if (first && *first < mark_.first) directory_->remove(name);  // trimmed
+    if (!name.ends_with(kNewSuffix)) continue;
+    const std::string whole_name = name.substr(0, name.size() - kNewSuffix.size());
+    if (first_of_segment(whole_name, set_) || number_of_snapshot(whole_name, set_))
+      directory_->remove(name);  // a crash came before it had its name
+  }
+  remove_snapshots_but(snapshot_ ? snapshot_->number : 0);
+  remove_all(opposite(set_));
+}
+
+/// Half a copy, or what a copy has replaced.
+void Log::remove_all(FileSet set) {
+  for (const std::string& name : directory_->names()) {
+    const std::string whole_name =
+        name.ends_with(kNewSuffix) ? name.substr(0, name.size() - kNewSuffix.size()) : name;
+    if (first_of_segment(whole_name, set) || number_of_snapshot(whole_name, set))
+      directory_->remove(name);
   }
 }
 
@@ -67,7 +85,7 @@ void Log::clear_away() {
 std::vector<std::uint64_t> Log::find_segments() {
   std::vector<std::uint64_t> firsts;
   for (const std::string& name : directory_->names()) {
-    const std::optional<std::uint64_t> first = first_of_segment(name);
+    const std::optional<std::uint64_t> first = first_of_segment(name, set_);
     if (first && *first >= mark_.first) firsts.push_back(*first);
   }
   std::ranges::sort(firsts);
@@ -81,7 +99,7 @@ void Log::make_log() {
 
 /// A file is complete before it has its name.
 void Log::make_segment() {
-  const std::string name = segment_name(next_);
+  const std::string name = name_of_segment(next_);
   const std::string new_name = name + std::string(kNewSuffix);
   std::array<std::byte, SegmentHeader::kBytes> header{};
   SegmentHeader{.first = next_, .chain = chain_, .name = options_.name}.write(header);
@@ -108,12 +126,14 @@ bool Log::read_mark() {
   if (std::ranges::count(directory_->names(), kMarkName) == 0) return false;
   mark_file_ = directory_->open(kMarkName);
   std::optional<std::uint64_t> damaged;
+  std::optional<std::uint32_t> newer;
   bool found = false;
   for (std::size_t i = 0; i < Mark::kPlaces; ++i) {
     std::array<std::byte, Mark::kBytes> bytes{};
     mark_file_->read(i * Mark::kStride, bytes);
     const std::optional<Mark> mark = Mark::read(bytes, name_sum_);
     if (!mark) damaged = i * Mark::kStride;
+    if (const auto version = Mark::newer_version(bytes)) newer = version;
     if (mark && (!found || mark->revision > mark_.revision)) mark_ = *mark;
     found |= mark.has_value();
   }
@@ -121,6 +141,10 @@ bool Log::read_mark() {
                             std::to_string(damaged.value_or(0));
   if (!found) {
     refuse_anothers();
+    if (newer)
+      refuse("'" + directory_->path() + "/" + kMarkName + "' is of version " +
+             std::to_string(*newer) + "; this program reads versions 1 and " +
+             std::to_string(Mark::kVersion) + ": use a newer one (or the file is damaged)");
     refuse(where + ": both copies of what was synced are damaged, or those of another log" +
            what_to_do());
   }
@@ -133,8 +157,8 @@ bool Log::read_mark() {
 void Log::take_name_of_first_segment() {
   std::vector<std::string> names = directory_->names();
   std::ranges::sort(names);
-  const auto name = std::ranges::find_if(
-      names, [](const std::string& one) { return first_of_segment(one).has_value(); });
+  const auto name =
+      std::ranges::find_if(names, [](const std::string& one) { return is_segment(one); });
   if (name == names.end())
     refuse("'" + directory_->path() + "' has no segments: it is no log, or an empty one");
   std::array<std::byte, SegmentHeader::kBytes> bytes{};
@@ -149,7 +173,7 @@ void Log::take_name_of_first_segment() {
 /// Somebody's good log must not be taken for a damaged one of ours.
 void Log::refuse_anothers() {
   for (const std::string& name : directory_->names()) {
-    if (!first_of_segment(name)) continue;
+    if (!is_segment(name)) continue;
     std::array<std::byte, SegmentHeader::kBytes> bytes{};
     std::string fault;
     if (directory_->open(name)->read(0, bytes) < bytes.size()) continue;
@@ -165,16 +189,16 @@ void Log::refuse_if_anothers(const std::string& file, const SegmentHeader& heade
 }
 
 void Log::read_header(std::uint64_t first) {
-  last_ = directory_->open(segment_name(first));
+  last_ = directory_->open(name_of_segment(first));
   std::array<std::byte, SegmentHeader::kBytes> bytes{};
-  const std::string file = "'" + directory_->path() + "/" + segment_name(first) + "' ";
+  const std::string file = "'" + directory_->path() + "/" + name_of_segment(first) + "' ";
   if (last_->read(0, bytes) < bytes.size())
     refuse(file + "is cut off within its header (offset " + std::to_string(last_->bytes()) + ")" +
            what_to_do());
   std::string fault;
   const std::optional<SegmentHeader> header = SegmentHeader::read(bytes, fault);
   if (!header) refuse(file + fault + what_to_do());
-  refuse_if_anothers(segment_name(first), *header);
+  refuse_if_anothers(name_of_segment(first), *header);
   if (header->first != first)
     refuse(file + "begins with record " + std::to_string(header->first) +
            ": files of this log have been renamed" + what_to_do());
@@ -188,11 +212,11 @@ void Log::check_against_before(std::uint64_t first, const SegmentHeader& header)
   if (segments_.empty()) return;
   if (first > next_)
     refuse(place(segments_.back(), segments_.back().bytes) + ": the file ends there, with " +
-           range(next_, first) + " missing, with the end of it or with '" + segment_name(next_) +
+           range(next_, first) + " missing, with the end of it or with '" + name_of_segment(next_) +
            "'" + what_to_do());
   if (passed_over_) return;
   if (first < next_ || header.chain != chain_)
-    refuse("'" + directory_->path() + "/" + segment_name(first) +
+    refuse("'" + directory_->path() + "/" + name_of_segment(first) +
            "' does not continue the segment before it: it is of another history of this log" +
            what_to_do());
 }

@@ -92,6 +92,21 @@ Known Deliverer::passed(std::size_t sender_rank) const {
   return {.slots = source.cursor.slots(), .fragments = {fragments.end() - known, fragments.end()}};
 }
 
+std::uint64_t Deliverer::records_passed() const noexcept {
+  std::uint64_t records = 0;
+  for (const Source& source : sources_) records += source.cursor.records();
+  return records;
+}
+
+Deliverer::Delivered Deliverer::delivered_records() const noexcept {
+  const std::uint64_t records = records_passed();
+  Delivered delivered{.records = records, .complete = records};
+  for (const Source& source : sources_)
+    if (source.reassembly.open())
+      delivered.complete = std::min(delivered.complete, source.began_at);
+  return delivered;
+}
+
 std::vector<std::uint64_t> Deliverer::ahead_of(std::span<const std::uint64_t> trim) const {
   std::vector<std::uint64_t> ahead;
   for (std::size_t sender_rank = 0; sender_rank < trim.size(); ++sender_rank) {
@@ -138,6 +153,7 @@ inline bool Deliverer::take(std::size_t sender_rank) {
 bool Deliverer::take_fragment(std::size_t sender_rank, const Record& record) {
   Source& source = sources_[sender_rank];
   batch_.fragments = true;
+  if (!source.reassembly.open()) source.began_at = records_passed() - 1;
   if (!source.reassembly.add(record)) return true;
   const std::span<const std::byte> message = source.reassembly.message();
   batch_.messages[batch_.size++] = {source.member, record.slot, message};

@@ -51,6 +51,13 @@ class Deliverer {
   /// Behind what was handed up, by sender.
   [[nodiscard]] std::vector<RingCursor> cursors() const;
 
+  /// Records of all senders, in the one order. Requires handed_up().
+  struct Delivered {
+    std::uint64_t records = 0;
+    std::uint64_t complete = 0;  // so many come before the first one of an incomplete message
+  };
+  [[nodiscard]] Delivered delivered_records() const noexcept;
+
   // --- the view's end ----------------------------------------------------------------------------
   /// Looks at the records received last. A message that next() has found and not returned stays.
   void stop() noexcept;
@@ -63,6 +70,7 @@ class Deliverer {
     std::uint64_t next_slot = kNoSlot;  // of the record at the cursor
     std::uint32_t member = 0;
     Reassembly reassembly = {};
+    std::uint64_t began_at = 0;  // records of all senders before an incomplete message
   };
   /// A batch is gathered, and handed up in one of two ways; settle() makes it empty again.
   enum class BatchState : std::uint8_t {
@@ -86,6 +94,7 @@ class Deliverer {
   void gather_any(std::size_t most);
   void gather_rest(std::size_t most);
   [[nodiscard]] std::uint64_t nearest_record() const noexcept;
+  [[nodiscard]] std::uint64_t records_passed() const noexcept;
   bool take(std::size_t sender_rank);
   bool take_fragment(std::size_t sender_rank, const Record& record);
   [[nodiscard]] bool full(std::size_t most) const noexcept;

@@ -63,10 +63,7 @@ std::size_t DurableLog::poll(bool delivered) {
 
 std::size_t DurableLog::equalize() {
   if (!agreement_->equal()) return 0;
-  if (!live_ && agreement_->inherits()) {
-    live_ = true;
-    journal_->goes_on_from(agreement_->last_view());
-  }
+  live_ = live_ || agreement_->inherits();
   stage_ = Stage::replaying;
   return 0;
 }
@@ -76,12 +73,15 @@ std::size_t DurableLog::replay() {
   if (!replayed_all_) {
     done += journal_->poll() ? 1 : 0;
     if (!journal_->settled()) return done;
+    if (!loaded_) load_state();
+    if (!refusal_.empty()) return done;
     if (on_replay_) {
       ++done;
       if (replay_some()) return done;
     }
   }
   replayed_all_ = true;
+  first_message_ = journal_->next() + 1;
   journal_->begin_view(agreement_->last_view() + 1, names_);
   agreement_->appended();
   stage_ = Stage::appending;
@@ -108,6 +108,53 @@ bool DurableLog::replay_some() {
   }
   replay_.reset();
   return false;
+}
+
+/// Once, in one call: the user's `load` takes all of it.
+void DurableLog::load_state() {
+  std::optional<std::vector<std::byte>> state;
+  try {
+    state = journal_->read_state_of_user();
+  } catch (const Error& e) {
+    refusal_ = journal_->blame(e.what());
+    return;
+  }
+  if (state && !load_) {
+    refusal_ = journal_->blame(
+        "it begins with a snapshot of the state, and this member has no `load` handler: call "
+        "on_state, as the members did that wrote it");
+    return;
+  }
+  loaded_ = true;
+  if (state) load_(*state);
+}
+
+bool DurableLog::trim_is_due() const noexcept {
+  return trim_.every_bytes > 0 && stage_ == Stage::begun &&
+         journal_->bytes_to_replay() >= trimmed_at_ + trim_.every_bytes;
+}
+
+void DurableLog::trim(const Deliverer::Delivered& delivered,
+                      std::optional<std::span<const std::byte>> state, std::uint64_t now_ns) {
+  trimmed_at_ = journal_->bytes_to_replay();
+  beginnings_.push_back({.number = first_message_ + delivered.records,
+                         .from = first_message_ + delivered.complete,
+                         .bytes = trimmed_at_,
+                         .taken_ns = now_ns});
+  const auto stays = [&](const Beginning& beginning) {
+    constexpr std::uint64_t kSecondNs = 1'000'000'000;
+    return !state && (trimmed_at_ - beginning.bytes < trim_.least_bytes ||
+                      now_ns - beginning.taken_ns < trim_.least_seconds * kSecondNs);
+  };
+  std::optional<Beginning> latest;
+  while (!beginnings_.empty() && !stays(beginnings_.front())) {
+    latest = beginnings_.front();
+    beginnings_.pop_front();
+  }
+  if (!latest) return;
+  journal_->store(latest->number, latest->from, state, trimmed_at_ - latest->bytes);
+  trimmed_at_ = journal_->bytes_to_replay();
+  for (Beginning& beginning : beginnings_) beginning.bytes -= latest->bytes;
 }
 
 std::size_t DurableLog::append() {

@@ -2,15 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <dunlin/multicast.hpp>
 
+#include "multicast/deliverer.hpp"
 #include "multicast/journal.hpp"
 #include "multicast/log_agreement.hpp"
 
@@ -23,14 +26,16 @@ namespace dunlin::multicast {
 class DurableLog {
  public:
   /// Opens the log, or begins it. Throws Error.
-  DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up)
-      : journal_(std::move(journal)), given_up_(std::move(given_up)) {}
+  DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim)
+      : journal_(std::move(journal)), given_up_(std::move(given_up)), trim_(trim) {}
   /// Waits for what is being written.
   ~DurableLog();
   DurableLog(const DurableLog&) = delete;
   DurableLog& operator=(const DurableLog&) = delete;
 
   void on_replay(ReplayUpcall upcall) { on_replay_ = std::move(upcall); }
+  /// Takes the state that the log's snapshot holds, before the replay.
+  void on_state(Multicast::Load load) { load_ = std::move(load); }
 
   /// A view begins, or has ended. `names`: of the subgroup's members.
   void begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std::string> names);
@@ -44,6 +49,16 @@ class DurableLog {
   [[nodiscard]] const std::string& failure() const noexcept;
   /// This member is given a state instead of what the log held, now or in a later view.
   void skip_replay() noexcept { replayed_all_ = true; }
+
+  // --- trimming ----------------------------------------------------------------------------------
+  /// Whether the log has grown enough for trim().
+  [[nodiscard]] bool trim_is_due() const noexcept;
+  [[nodiscard]] bool trims_by_state() const noexcept { return trim_.keeps_state; }
+  /// So many records of the view at hand were delivered, and the state has them: the log keeps what
+  /// a restart needs beside it. Without a state, messages that are old enough are given up.
+  /// `now_ns`: of the fabric.
+  void trim(const Deliverer::Delivered& delivered, std::optional<std::span<const std::byte>> state,
+            std::uint64_t now_ns);
 
   [[nodiscard]] Journal& journal() noexcept { return *journal_; }
   [[nodiscard]] const Journal& journal() const noexcept { return *journal_; }
@@ -61,6 +76,7 @@ class DurableLog {
   std::size_t equalize();
   std::size_t replay();
   [[nodiscard]] bool replay_some();
+  void load_state();
   std::size_t append();
 
   std::unique_ptr<Journal> journal_;
@@ -79,6 +95,20 @@ class DurableLog {
   std::optional<Replay> replay_;
   std::uint64_t replayed_ = 0;  // messages
   bool replayed_all_ = false;
+  Multicast::Load load_;
+  bool loaded_ = false;
+
+  /// Where the log may begin later.
+  struct Beginning {
+    std::uint64_t number = 0;
+    std::uint64_t from = 0;
+    std::uint64_t bytes = 0;  // in the log so far
+    std::uint64_t taken_ns = 0;
+  };
+  LogTrim trim_;
+  std::uint64_t first_message_ = 0;  // number of the record behind that of the view at hand
+  std::uint64_t trimmed_at_ = 0;     // bytes of the journal, when the last part was looked at
+  std::deque<Beginning> beginnings_;
 };
 
 }  // namespace dunlin::multicast

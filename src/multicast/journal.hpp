@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +26,16 @@ namespace dunlin::multicast {
 /// The members compare their logs by this when a view begins.
 struct JournalState {
   LogPlace end;
-  std::vector<LoggedView> views;  // the last ones
+  LogPlace first = {};              // the oldest record that is there
+  std::vector<LoggedView> views{};  // the last ones
+};
+
+/// Where a replay begins. Messages that end before `number` are in the state that the log's
+/// snapshot holds, or were given up; the records from `from` on belong to others, in part.
+struct ReplayStart {
+  std::uint64_t number = 1;
+  std::uint64_t from = 1;
+  LoggedView view = {};  // in force at `from`
 };
 
 using JournalReader = log::LogReader;
@@ -37,20 +48,24 @@ inline constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 class Replay {
  public:
   /// All but the first messages.
-  explicit Replay(log::Log& log, std::uint64_t but_for = 0);
+  explicit Replay(log::Log& log, const ReplayStart& start = {}, std::uint64_t but_for = 0);
   /// At most so many records, or bytes. Returns whether there may be more.
   bool step(const std::function<void(const Logged&)>& upcall, std::size_t records,
             std::size_t bytes = kBytesAtOnce);
+  /// The first record of the messages of which it has passed a part; none: it has passed no part.
+  [[nodiscard]] std::optional<std::uint64_t> first_open() const noexcept;
 
  private:
   void take(const log::Record& record, const std::function<void(const Logged&)>& upcall);
 
   log::Log& log_;
   log::LogReader reader_;
+  std::uint64_t number_;  // messages that end before it are passed over
   std::uint64_t but_for_;
   std::uint64_t view_ = 0;
   std::vector<std::string> members_;
   std::vector<Reassembly> reassemblies_;
+  std::vector<std::uint64_t> began_at_;  // the first record of what is in them
 };
 
 /// Kinds of records.
@@ -63,17 +78,24 @@ enum class Entry : std::uint32_t {
 class Journal {
  public:
   /// Opens the log of this name, or begins it. Throws Error.
-  Journal(std::shared_ptr<log::Disk> disk, const std::string& directory, const std::string& name);
+  Journal(std::shared_ptr<log::Disk> disk, const std::string& directory, const std::string& name,
+          std::uint64_t segment_bytes = kMostSegmentBytes);
+  static constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{64} << 20;
+  /// Whole segments go: so they are no longer than what is to go at once.
+  [[nodiscard]] static std::uint64_t segment_bytes_for(const LogTrim& trim) noexcept;
 
   /// Damage that opening the log found and repaired, as sentences.
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return log_.notices(); }
   // --- only while it is settled(), as these read the disk
   // -----------------------------------------
-  /// `live`: this member has gone on with the log from an earlier view, so only its end and the
-  /// last view's number are needed. Otherwise its views are known from opening it, or all of it is
-  /// read.
+  /// `live`: this member has gone on with the log from an earlier view, so of a log that has all
+  /// records the views from the last one on that has messages are enough.
   [[nodiscard]] JournalState read_state(bool live);
-  [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, but_for); }
+  [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, start_, but_for); }
+  /// The log's snapshot; none: it has all records.
+  [[nodiscard]] std::optional<log::Snapshot> read_snapshot();
+  /// The state that the snapshot holds; none: it holds none, or there is none.
+  [[nodiscard]] std::optional<std::vector<std::byte>> read_state_of_user();
   [[nodiscard]] std::unique_ptr<JournalReader> read_from(std::uint64_t number) {
     return std::make_unique<JournalReader>(log_, number);
   }
@@ -83,14 +105,30 @@ class Journal {
 
   // --- appending
   // ----------------------------------------------------------------------------------
-  /// The log is as good as one whose last view has this number.
-  void goes_on_from(std::uint64_t view) noexcept { last_view_ = view; }
   void begin_view(std::uint64_t number, const std::vector<std::string>& members);
   void append(std::uint32_t sender, const Record& record);
   /// A record of another member's.
   void append_again(std::uint32_t kind, std::span<const std::byte> payload) {
     commit_->append(kind, {}, payload);
+    bytes_ += payload.size();
   }
+  /// A snapshot that stands for all messages which end before `number`; the first record of those
+  /// that do not is `from`, or later. `state`: the user's; none: the messages are given up. What
+  /// it makes superfluous is removed from the disk. `bytes_behind`: what stays to be replayed.
+  void store(std::uint64_t number, std::uint64_t from,
+             std::optional<std::span<const std::byte>> state, std::uint64_t bytes_behind);
+  /// Gives up the oldest messages, but so many bytes of the last records stay. Returns how many
+  /// records are given up. Requires settled(). Throws Error if the log holds a state: its member
+  /// replaces that by a newer one.
+  std::uint64_t give_up(std::uint64_t least_bytes);
+  /// What is appended from here on goes to a copy of another log, which begins with that one's
+  /// snapshot, if it has one. Until end_copy(), what this log was counts after a crash (LOG-S3).
+  /// Requires settled(). Throws Error for a snapshot that no journal wrote.
+  void begin_copy(std::optional<log::Snapshot> snapshot);
+  void end_copy() noexcept;
+  /// This log is what it was before. Requires settled(), and copying().
+  void drop_copy();
+  [[nodiscard]] bool copying() const noexcept { return commit_->copying(); }
   /// Takes back the last records.
   void cut(std::uint64_t records) noexcept { commit_->cut(records); }
 
@@ -98,6 +136,8 @@ class Journal {
   [[nodiscard]] bool settled() const noexcept { return commit_->settled(); }
   [[nodiscard]] std::uint64_t next() const noexcept { return commit_->next(); }
   [[nodiscard]] std::uint64_t durable() const noexcept { return commit_->durable(); }
+  /// Since the beginning of what a restart would replay, about.
+  [[nodiscard]] std::uint64_t bytes_to_replay() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commit_->commits(); }
   [[nodiscard]] const std::string& failure() const noexcept { return commit_->failure(); }
   /// A failure of the log, as a sentence that names it.
@@ -109,14 +149,23 @@ class Journal {
   void finish() { commit_->finish(); }
 
  private:
-  void note_view(const log::Record& record, std::uint64_t chain_before);
+  void begin_with(const log::Snapshot& snapshot);
+  void note(const log::Record& record, std::uint64_t chain_before);
+  [[nodiscard]] std::vector<LoggedView> views_before(std::uint64_t number);
 
   std::string name_;
   std::shared_ptr<log::Disk> disk_;
-  std::vector<LoggedView> views_;  // the last ones that were there at
-  LogPlace known_;                 // this end
+  std::mutex mutex_;               // of this, which the log's worker changes, too:
+  std::vector<LoggedView> views_;  // the last ones; perhaps also some that have been cut off
+  ReplayStart start_;
+  std::uint64_t bytes_ = 0;
+  struct Original {  // while there is a copy
+    std::vector<LoggedView> views;
+    ReplayStart start;
+    std::uint64_t bytes;
+  };
+  Original original_;
   log::Log log_;
-  std::uint64_t last_view_ = 0;  // that we go on from
   std::unique_ptr<log::GroupCommit> commit_;
 };
 

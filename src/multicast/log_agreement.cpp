@@ -11,6 +11,8 @@ namespace dunlin::multicast {
 namespace {
 
 constexpr std::size_t kRingBytes = std::size_t{64} << 10;
+constexpr std::size_t kPartBytes = kRingBytes / 8;  // of a snapshot, in a message
+constexpr std::uint64_t kAnew = 0;  // in a plan: the member's log begins with the source's snapshot
 
 void write(Writer& writer, const LogPlace& place) {
   writer.u64(place.number);
@@ -72,6 +74,10 @@ std::size_t LogAgreement::poll() {
   if (!refusal_.empty()) return 0;
   try {
     std::size_t done = !begun() && journal_.poll() ? 1 : 0;
+    if (stage_ == Stage::reporting && journal_.settled() && journal_.copying()) {
+      journal_.drop_copy();  // of a view that has ended
+      ++done;
+    }
     if (stage_ == Stage::reporting && journal_.settled()) done += send_report() ? 1 : 0;
     if (!to_send_.empty()) done += send_records() ? 1 : 0;
     if (to_announce_) done += announce_if_settled() ? 1 : 0;
@@ -93,6 +99,7 @@ bool LogAgreement::send_report() {
   writer.u32(member_.past.saw_all ? 1 : 0);
   write(writer, member_.past.departed);
   write(writer, state.end);
+  write(writer, state.first);
   writer.u32(static_cast<std::uint32_t>(state.views.size()));
   for (const LoggedView& view : state.views) {
     write(writer, view.place);
@@ -117,6 +124,9 @@ void LogAgreement::take(std::uint32_t sender, std::span<const std::byte> message
     case Kind::record:
       if (from_source && stage_ == Stage::copying && source_ != me_) take_record(reader.rest());
       return;
+    case Kind::snapshot:
+      if (from_source && stage_ == Stage::copying && begins_anew_) take_snapshot(reader.rest());
+      return;
     case Kind::end:
       if (from_source && stage_ == Stage::copying) take_end();
       return;
@@ -133,7 +143,7 @@ void LogAgreement::take_record(std::span<const std::byte> message) {
   const std::uint64_t number = reader.u64();
   const std::uint32_t kind = reader.u32();
   const std::span<const std::byte> payload = reader.rest();
-  if (number < from_) return;
+  if (number < from_ || begins_anew_) return;
   if (ours_) {
     const std::optional<log::Record> record = ours_->next();
     if (record && record->kind == kind && std::ranges::equal(record->payload, payload)) return;
@@ -143,8 +153,32 @@ void LogAgreement::take_record(std::span<const std::byte> message) {
   journal_.append_again(kind, payload);
 }
 
+/// Once it is whole, this member's log begins with it.
+void LogAgreement::take_snapshot(std::span<const std::byte> message) {
+  Reader reader(message);
+  if (!snapshot_) snapshot_.emplace();
+  snapshot_->number = reader.u64();
+  snapshot_->from = reader.u64();
+  snapshot_->chain = reader.u64();
+  const std::uint64_t bytes = reader.u64();
+  const std::span<const std::byte> part = reader.rest();
+  snapshot_->payload.insert(snapshot_->payload.end(), part.begin(), part.end());
+  if (snapshot_->payload.size() < bytes) return;
+  if (snapshot_->from == 0 || snapshot_->from > snapshot_->number ||
+      snapshot_->number > reports_[source_]->end.number)
+    throw Error("cannot take the snapshot of '" + member_.names[source_] +
+                "': it does not fit what that member reported of its log");
+  from_ = snapshot_->from;
+  begins_anew_ = false;
+  journal_.begin_copy(std::move(snapshot_));
+  snapshot_.reset();
+}
+
 void LogAgreement::take_end() {
+  if (begins_anew_ || (copies_ && journal_.next() != reports_[source_]->end.number))
+    throw Error("'" + member_.names[source_] + "' ended the copy of its log before it was whole");
   if (ours_) keep_before(reports_[source_]->end.number);
+  if (copies_) journal_.end_copy();
   if (logs_[me_] == MemberLog::lacks_records) to_announce_ = Kind::stored;
   advance();
   if (all_are(MemberLog::equal)) advance();
@@ -195,6 +229,7 @@ void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> 
   report.past.saw_all = reader.u32() != 0;
   report.past.departed = read_names(reader);
   report.end = read_place(reader);
+  report.first = read_place(reader);
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
     LoggedView view{.place = read_place(reader)};
     view.number = reader.u64();
@@ -229,11 +264,13 @@ void LogAgreement::make_plan() {
   writer.u32(static_cast<std::uint32_t>(Kind::plan));
   std::uint64_t least = reports_[me_]->end.number;
   for (const auto& report : reports_) {
-    const std::uint64_t from =
-        common_prefix_end(*reports_[me_], *report,
-                          [&](std::uint64_t number) { return journal_.chain_before(number); });
-    writer.u64(from);
-    least = std::min(least, from);
+    const std::optional<std::uint64_t> from =
+        copy_begin(*reports_[me_], *report,
+                   [&](std::uint64_t number) { return journal_.chain_before(number); });
+    writer.u64(from.value_or(kAnew));
+    if (!from && reports_[me_]->first.number > 1 && !snapshot_)
+      snapshot_ = journal_.read_snapshot();
+    least = std::min(least, from ? *from : snapshot_ ? snapshot_->from : 1);
   }
   reader_ = journal_.read_from(least);
 }
@@ -244,19 +281,34 @@ bool LogAgreement::send_records() {
   while (!to_send_.empty() && view_.send(to_send_) == SendResult::sent) {
     any = true;
     to_send_.clear();
-    if (!reader_) break;
-    Writer writer(to_send_);
-    if (const std::optional<log::Record> record = reader_->next()) {
-      writer.u32(static_cast<std::uint32_t>(Kind::record));
-      writer.u64(record->number);
-      writer.u32(record->kind);
-      writer.bytes(record->payload);
-    } else {
-      writer.u32(static_cast<std::uint32_t>(Kind::end));
-      reader_.reset();
-    }
+    if (reader_) prepare_next();
   }
   return any;
+}
+
+/// The snapshot for those that need it, then record by record.
+void LogAgreement::prepare_next() {
+  Writer writer(to_send_);
+  if (snapshot_) {
+    const std::span<const std::byte> rest = std::span(snapshot_->payload).subspan(snapshot_sent_);
+    const std::span<const std::byte> part = rest.first(std::min(rest.size(), kPartBytes));
+    writer.u32(static_cast<std::uint32_t>(Kind::snapshot));
+    writer.u64(snapshot_->number);
+    writer.u64(snapshot_->from);
+    writer.u64(snapshot_->chain);
+    writer.u64(snapshot_->payload.size());
+    writer.bytes(part);
+    snapshot_sent_ += part.size();
+    if (part.size() == rest.size()) snapshot_.reset();
+  } else if (const std::optional<log::Record> record = reader_->next()) {
+    writer.u32(static_cast<std::uint32_t>(Kind::record));
+    writer.u64(record->number);
+    writer.u32(record->kind);
+    writer.bytes(record->payload);
+  } else {
+    writer.u32(static_cast<std::uint32_t>(Kind::end));
+    reader_.reset();
+  }
 }
 
 /// This member announces that everything it appended is on its disk.
@@ -271,16 +323,33 @@ bool LogAgreement::announce_if_settled() {
 
 void LogAgreement::take_plan(std::span<const std::byte> message) {
   Reader reader(message);
+  const LogReport& source = *reports_[source_];
   for (std::size_t member = 0; member < reports_.size(); ++member) {
     const std::uint64_t from = reader.u64();
     if (!reader.good() || from > reports_[member]->end.number)
       throw Error("cannot follow the plan of '" + member_.names[source_] +
                   "' for making the logs equal: it does not fit what the members reported");
-    if (from == reports_[source_]->end.number) logs_[member] = MemberLog::equal;
+    if (from == source.end.number) logs_[member] = MemberLog::equal;
     if (member == me_) from_ = from;
   }
-  if (source_ != me_ && from_ < reports_[me_]->end.number) ours_ = journal_.read_from(from_);
+  if (source_ != me_ && logs_[me_] == MemberLog::lacks_records) prepare_for_records(source);
   advance();
+}
+
+/// What this member has of the log that comes. MC-L8: a log that has nothing of it, or nothing that
+/// the source still has, counts until all of the other one is there.
+void LogAgreement::prepare_for_records(const LogReport& source) {
+  const LogReport& own = *reports_[me_];
+  if (from_ == kAnew) {
+    if (const std::optional<std::uint64_t> other = other_history(source, own))
+      refuse_to_cut(*other);
+    begins_anew_ = copies_ = true;
+    return;
+  }
+  if (from_ < own.first.number) refuse_to_cut(from_);
+  copies_ = own.end.number == 1;
+  if (copies_) journal_.begin_copy(std::nullopt);
+  if (from_ < own.end.number) ours_ = journal_.read_from(from_);
 }
 
 }  // namespace dunlin::multicast

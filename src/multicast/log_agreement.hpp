@@ -55,7 +55,8 @@ class LogAgreement {
     record = 3,
     end = 4,
     stored = 5,
-    begun = 6
+    begun = 6,
+    snapshot = 7  // a part of it
   };
   /// The view of the multicast by which the members of that subgroup talk.
   [[nodiscard]] static SubgroupViewOptions channel_of(const Subgroup& subgroup);
@@ -77,11 +78,14 @@ class LogAgreement {
   void advance() noexcept;
   bool send_report();
   bool send_records();
+  void prepare_next();
   bool announce_if_settled();
   void take(std::uint32_t sender, std::span<const std::byte> message);
   void take_report(std::uint32_t sender, std::span<const std::byte> message);
   void take_plan(std::span<const std::byte> message);
+  void prepare_for_records(const LogReport& source);
   void take_record(std::span<const std::byte> message);
+  void take_snapshot(std::span<const std::byte> message);
   void take_end();
   void take_stored(std::uint32_t sender);
   void take_begun(std::uint32_t sender);
@@ -105,12 +109,16 @@ class LogAgreement {
   std::uint64_t last_view_ = 0;
   bool inherits_ = false;
 
-  // The source's own.
-  std::vector<std::byte> to_send_;  // the plan, and then record by record
+  // The source's own, and what others have received of it.
+  std::vector<std::byte> to_send_;         // the plan, and then record by record
+  std::optional<log::Snapshot> snapshot_;  // for members that begin anew, too: received so far
+  std::size_t snapshot_sent_ = 0;
   std::unique_ptr<JournalReader> reader_;
 
   // The others'.
   std::uint64_t from_ = 0;               // the first record that this member may lack
+  bool begins_anew_ = false;             // it awaits the source's snapshot
+  bool copies_ = false;                  // into a copy beside its log (MC-L8)
   std::unique_ptr<JournalReader> ours_;  // from there on, as long as it is what comes
 
   std::optional<Kind> to_announce_;  // once everything is on this member's disk

@@ -28,8 +28,10 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
   const bool durable = options.mode == multicast::Mode::durable;
   if (durable && options.log_directory.empty())
     throw Error(who + "a durable one needs a directory for its log: give log_directory");
-  if (!durable && !(options.log_directory.empty() && options.log_given_up.empty()))
-    throw Error(who + "log_directory and log_given_up are for the mode durable only");
+  const bool no_log = options.log_directory.empty() && options.log_given_up.empty() &&
+                      options.log_trim.every_bytes == 0;
+  if (!durable && !no_log)
+    throw Error(who + "log_directory, log_given_up and log_trim are for the mode durable only");
   for (const std::string& name : options.log_given_up) check_member_name(name);
   return options;
 }
@@ -40,8 +42,9 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
   if (options.mode != multicast::Mode::durable) return nullptr;
   return std::make_unique<DurableLog>(
       std::make_unique<multicast::Journal>(options.log_disk ? options.log_disk : log::posix_disk(),
-                                           options.log_directory, name),
-      options.log_given_up);
+                                           options.log_directory, name,
+                                           multicast::Journal::segment_bytes_for(options.log_trim)),
+      options.log_given_up, options.log_trim);
 }
 
 [[nodiscard]] std::vector<std::string> names_of(const Fabric& fabric,
@@ -138,11 +141,30 @@ std::size_t Multicast::Participant::poll() {
     if (!log_->begun()) return done;
   }
   const std::size_t found = present().poll();
+  if (log_ && log_->trim_is_due()) [[unlikely]]
+    trim_log();
   if (found > 0 || log_)
     fruitless_polls_ = 0;
   else
     ++fruitless_polls_;
   return done + found;
+}
+
+/// Unless messages were given to this member and not taken, or have yet to come that are in the
+/// state it was given.
+void Multicast::Participant::trim_log() {
+  if (views_.size() != 1 || state_.awaited() || !present().handed_up()) return;
+  const OpenView& view = views_.present();
+  for (std::size_t rank = 0; rank < view.subgroup.senders.size() && !view.had.empty(); ++rank)
+    if (present().passed(rank).slots < view.had[view.subgroup.senders[rank]].slots) return;
+  const std::uint64_t now_ns = present().fabric().now_ns();
+  if (!log_->trims_by_state()) return log_->trim(present().delivered_records(), {}, now_ns);
+  if (!state_.saves())
+    throw Error(who_ +
+                "log_trim needs on_state with `save`: it makes the snapshot of the state "
+                "that stands for the messages that go; or set keeps_state to false");
+  const std::vector<std::byte> state = state_.save();
+  log_->trim(present().delivered_records(), state, now_ns);
 }
 
 bool Multicast::Participant::rests() const noexcept {
@@ -216,6 +238,7 @@ void Multicast::Participant::take_state(std::span<const std::byte> state) {
 
 void Multicast::Participant::on_state(Save save, Load load) {
   check_not_begun("on_state");
+  if (log_) log_->on_state(load);
   state_.on_state(std::move(save), std::move(load));
 }
 

@@ -78,6 +78,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] multicast::SendResult why_not_send() const noexcept;
   void hand_up(std::span<const multicast::Delivery> batch);
   void check_not_begun(const char* what) const;
+  void trim_log();
   void leave_because_of_options();
   void leave_if(const std::string& failure);
   /// This member leaves the group, or a subgroup that came at run time.

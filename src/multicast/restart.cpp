@@ -157,12 +157,30 @@ LogChoice choose_log(Reports reports) {
 std::uint64_t common_prefix_end(const LogReport& source, const LogReport& member,
                                 const std::function<std::uint64_t(std::uint64_t)>& chain_before) {
   const auto shared = [&](const LogPlace& place) {
+    if (place.number < source.first.number)  // its record is gone
+      return std::ranges::find(source.views, place, &LoggedView::place) != source.views.end();
     return place.number <= source.end.number && chain_before(place.number) == place.chain;
   };
   if (shared(member.end)) return member.end.number;
+  // What was trimmed had been delivered: all logs of the history have it, also where none of the
+  // member's views begins behind it.
+  const std::uint64_t least = shared(member.first) ? member.first.number : 1;
   for (auto view = member.views.rbegin(); view != member.views.rend(); ++view)
-    if (shared(view->place)) return view->place.number;
-  return 1;
+    if (shared(view->place)) return std::max(least, view->place.number);
+  return least;
+}
+
+std::optional<std::uint64_t> copy_begin(
+    const LogReport& source, const LogReport& member,
+    const std::function<std::uint64_t(std::uint64_t)>& chain_before) {
+  const std::uint64_t end = common_prefix_end(source, member, chain_before);
+  return end < source.first.number ? std::nullopt : std::optional(end);
+}
+
+std::optional<std::uint64_t> other_history(const LogReport& source, const LogReport& member) {
+  for (auto view = member.views.begin(); view != member.views.end(); ++view)
+    if (has_messages(view, member) && !has(source, *view)) return view->place.number;
+  return std::nullopt;
 }
 
 bool has_begun_view(const LogReport& report, std::uint64_t from) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct LogReport {
   std::string member;
   bool live = false;  // it has gone on from an earlier view, with this log
   LogPlace end;
+  LogPlace first = {};                     // the oldest record that is there
   std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
   std::vector<std::string> given_up = {};  // the operator says that their logs are lost
   Past past = {};                          // unless it is live
@@ -56,11 +58,23 @@ struct LogChoice {
 /// All that have the same reports choose the same.
 [[nodiscard]] LogChoice choose_log(std::span<const LogReport> reports);
 
-/// From which record on a member needs those of the source instead of its own. `chain_before`: of
-/// the source's log, for numbers up to its end.
+/// From which record on a member needs those of the source instead of its own; none: the source has
+/// not all of these any more, so the member begins anew with the source's snapshot. `chain_before`:
+/// of the source's log, for numbers from its first to its end.
+[[nodiscard]] std::optional<std::uint64_t> copy_begin(
+    const LogReport& source, const LogReport& member,
+    const std::function<std::uint64_t(std::uint64_t)>& chain_before);
+
+/// How far a member's log is known to be like the source's, from the places that both reports name;
+/// 1: perhaps not at all.
 [[nodiscard]] std::uint64_t common_prefix_end(
     const LogReport& source, const LogReport& member,
     const std::function<std::uint64_t(std::uint64_t)>& chain_before);
+
+/// The first record of a view with messages that the source's log is without, though it goes
+/// further: so it has another history (MC-L7). None: there is no such view.
+[[nodiscard]] std::optional<std::uint64_t> other_history(const LogReport& source,
+                                                         const LogReport& member);
 
 /// Whether a view of this log, from this record on, has messages: then it began (MC-L1), and a log
 /// that is without it has another history (MC-L7).

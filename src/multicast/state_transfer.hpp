@@ -27,6 +27,8 @@ class StateTransfer {
   }
   /// Whether a joiner has to be given one.
   [[nodiscard]] bool wanted() const noexcept { return load_ != nullptr; }
+  [[nodiscard]] bool saves() const noexcept { return save_ != nullptr; }
+  [[nodiscard]] std::vector<std::byte> save() const { return save_(); }
   /// Whether this member is a joiner that has not been given one yet.
   [[nodiscard]] bool awaited() const noexcept { return awaited_; }
   /// A view begins.

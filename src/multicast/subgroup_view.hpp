@@ -84,6 +84,10 @@ class SubgroupView {
   [[nodiscard]] Known passed(std::size_t sender_rank) const {
     return deliverer_.passed(sender_rank);
   }
+  /// How many records of the one order were handed up. Requires handed_up().
+  [[nodiscard]] Deliverer::Delivered delivered_records() const noexcept {
+    return deliverer_.delivered_records();
+  }
   [[nodiscard]] bool connected() const noexcept { return memory_.connected(); }
   /// Throws Error if a peer made another view of this name.
   void check() const { memory_.check(); }

@@ -10,6 +10,7 @@
 #include "command.hpp"
 #include "log/log.hpp"
 #include "log/posix_disk.hpp"
+#include "multicast/journal.hpp"
 #include "support/errors.hpp"
 #include "support/own_directory.hpp"
 
@@ -110,6 +111,70 @@ TEST_F(LogCommand, VerifiesEveryRecord) {
   const Outcome json = run_log({"verify", path, "--json"});
   EXPECT_EQ(json.status, Status::failed);
   EXPECT_EQ(nlohmann::json::parse(json.output)["whole"], false);
+}
+
+/// A member's log: a view, and messages of 100 bytes, each in a commit. One message has three
+/// parts.
+void write_messages(const std::shared_ptr<log::Disk>& disk, const std::string& path,
+                    std::uint64_t count, bool with_state) {
+  multicast::Journal journal(disk, path, "rack7/orders", 1'000);
+  journal.begin_view(1, {"a", "b"});
+  const std::string text(100, '.');
+  for (std::uint64_t slot = 0; slot < count; ++slot) {
+    journal.append(slot % 2 == 0 ? 0 : 1, {.message = std::as_bytes(std::span(text)),
+                                           .slot = slot,
+                                           .continues = slot == 40 || slot == 42});
+    journal.finish();
+  }
+  if (!with_state) return;
+  journal.store(10, 10, std::as_bytes(std::span(text)), 0);
+  journal.finish();
+}
+std::uint64_t messages_in(const std::shared_ptr<log::Disk>& disk, const std::string& path) {
+  multicast::Journal journal(disk, path, "rack7/orders");
+  multicast::Replay replay = journal.replay();
+  std::uint64_t messages = 0;
+  while (replay.step([&](const multicast::Logged&) { ++messages; }, 100)) {
+  }
+  return messages;
+}
+
+TEST_F(LogCommand, TrimsTheLogOfAMemberThatIsStopped) {
+  EXPECT_EQ(run_log({"trim", path, "--keep-bytes", "0"}).status, Status::could_not_run)
+      << "it is in use";
+  log.reset();
+  const std::string members = own / "member";
+  write_messages(disk, members, 60, false);
+  EXPECT_EQ(messages_in(disk, members), 58U);
+  for (const std::uint64_t kept : {50U, 18U, 16U, 5U}) {
+    // Behind record 43 a message of the first sender has more to come; 116 bytes are a record's.
+    const Outcome outcome =
+        run_log({"trim", members, "--keep-bytes", std::to_string(kept * 116), "--json"});
+    ASSERT_EQ(outcome.status, Status::ok) << outcome.error;
+    const auto json = nlohmann::json::parse(outcome.output);
+    EXPECT_EQ(json["given_up"], kept == 50 ? 11 : kept == 18 ? 32 : kept == 16 ? 2 : 11);
+    EXPECT_GT(json["first"], 1);
+    EXPECT_EQ(json["snapshot"]["below"], 62 - kept);
+    EXPECT_EQ(messages_in(disk, members), kept == 50   ? 48
+                                          : kept == 18 ? 17
+                                                       : kept)
+        << "one that ends behind the snapshot is whole";
+  }
+  EXPECT_TRUE(contains(run_log({"trim", members, "--keep-bytes", "1000"}).output,
+                       "trimmed: 0 records were given up; 0 were removed, with their files"));
+  EXPECT_EQ(run_log({"verify", members}).status, Status::ok);
+}
+
+TEST_F(LogCommand, GivesUpNoMessagesBehindAState) {
+  log.reset();
+  const std::string members = own / "member";
+  write_messages(disk, members, 30, true);
+  const Outcome outcome = run_log({"trim", members, "--keep-bytes", "0"});
+  EXPECT_EQ(outcome.status, Status::could_not_run);
+  EXPECT_TRUE(contains(outcome.error, "begins with a snapshot of its member's state"))
+      << outcome.error;
+  EXPECT_TRUE(
+      contains(run_log({"inspect", members}).output, "snapshot instead of the records below 10, "));
 }
 
 TEST_F(LogCommand, SaysWhatIsNoLog) {

@@ -167,7 +167,7 @@ TEST(Log, AcknowledgesNothingAfterItCouldNotBeCutOff) {
     scribe.open();
     for (int i = 0; i < 10; ++i) scribe.commit(3);
     disk.fail_next_sync();
-    EXPECT_THROW(trims ? scribe.log().trim_before(17) : scribe.log().truncate_from(3), Error);
+    EXPECT_THROW(trims ? scribe.trim_before(17) : scribe.log().truncate_from(3), Error);
     Batch batch;
     batch.append(1, {}, bytes_of("x"));
     EXPECT_NE(error_of([&] { scribe.log().commit(batch); }).find("nothing is written any more"),

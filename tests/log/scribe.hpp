@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -69,8 +70,12 @@ class Scribe {
     log_->truncate_from(number);
     written_.resize(number - 1);
   }
+  /// A snapshot stands for what goes: the bytes of its number.
   void trim_before(std::uint64_t number) {
+    number = std::min(number, log_->next());
     trimmed_ = std::max(trimmed_, number);
+    const auto payload = std::as_bytes(std::span(&number, 1));
+    log_->store({.number = number, .from = number, .payload = {payload.begin(), payload.end()}});
     log_->trim_before(number);
   }
 
@@ -79,6 +84,15 @@ class Scribe {
     ASSERT_GT(log_->next(), acknowledged_) << "it was acknowledged, and is lost";
     ASSERT_LE(log_->next(), written_.size() + 1);
     ASSERT_LE(log_->first(), trimmed_) << "nobody trimmed it";
+    if (log_->snapshot()) {
+      const Snapshot snapshot = log_->read_snapshot();
+      ASSERT_LE(snapshot.number, trimmed_) << "nobody stored it";
+      ASSERT_LE(log_->first(), snapshot.from);
+      std::uint64_t number = 0;
+      ASSERT_EQ(snapshot.payload.size(), sizeof number);
+      std::memcpy(&number, snapshot.payload.data(), sizeof number);
+      ASSERT_EQ(number, snapshot.number);
+    }
     const std::vector<Bytes> found = read_all(*log_);
     for (std::size_t i = 0; i < found.size(); ++i) {
       ASSERT_EQ(found[i], written_[log_->first() - 1 + i]) << "record " << log_->first() + i;

@@ -25,12 +25,17 @@ void let_one_fail(DurableGroup& group, DurableGroup::Disks& disks) {
   }
 }
 
+/// Of the logs of every other seed a part goes all the time.
+multicast::LogTrim trim_of(std::uint64_t seed) {
+  return {.every_bytes = seed % 2 == 0 ? 0 : 500 + seed % 7 * 400};
+}
+
 /// After everybody has crashed: the longest log of the last view has what anybody has delivered.
 void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& views) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   const auto members = static_cast<std::uint32_t>(2 + seed % 4);
   auto disks = DurableGroup::make_disks(members, seed);
-  DurableGroup group(disks, seed);
+  DurableGroup group(disks, seed, "a", sim::profile("ib100"), {}, trim_of(seed));
   group.send(20 + group.draw(60));
   for (std::uint64_t faults = group.draw(3); faults > 0; --faults) let_one_fail(group, disks);
   group.world.run_for(1 + group.draw(3'000'000));
@@ -72,7 +77,8 @@ TEST(DurableGroup, LosesNothingThatWasDeliveredWhenAllCrash) {
 
 /// Run after run on the same disks, with faults, crashes of all, also while logs are made equal:
 /// what anybody was ever given stays as it was.
-void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint64_t& unequal) {
+void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint64_t& unequal,
+                             std::uint64_t& loaded) {
   const auto members = static_cast<std::uint32_t>(2 + seed % 4);
   auto disks = DurableGroup::make_disks(members, seed);
   std::vector<std::string> known;
@@ -86,7 +92,8 @@ void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint
     }
     ASSERT_NO_FATAL_FAILURE(test::expect_no_log_to_pass_for_lost(logs));
     unequal += ends.size() > 1 ? 1 : 0;
-    DurableGroup group(disks, seed * 10 + run, std::to_string(run));
+    DurableGroup group(disks, seed * 10 + run, std::to_string(run), sim::profile("ib100"), {},
+                       trim_of(seed));
     group.send(10 + group.draw(40));
     if (group.draw(3) == 0) let_one_fail(group, disks);
     group.world.run_for(1 + group.draw(3'000'000));
@@ -100,6 +107,7 @@ void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint
       ASSERT_TRUE(is_prefix(all, longest) || is_prefix(longest, all)) << "another order";
       if (all.size() > longest.size()) longest = std::move(all);
       given += member.delivered.size();
+      loaded += member.loaded;
     }
     known = std::move(longest);
     const std::set<std::string> different(known.begin(), known.end());
@@ -111,12 +119,14 @@ void restart_again_and_again(std::uint64_t seed, std::uint64_t& given, std::uint
 TEST(DurableGroup, KeepsWhatWasEverDeliveredOverManyRestarts) {
   std::uint64_t given = 0;
   std::uint64_t unequal = 0;
+  std::uint64_t loaded = 0;
   constexpr std::uint64_t kSeeds = test::rounds(150);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    ASSERT_NO_FATAL_FAILURE(restart_again_and_again(seed, given, unequal));
+    ASSERT_NO_FATAL_FAILURE(restart_again_and_again(seed, given, unequal, loaded));
   }
   EXPECT_GT(given, 130 * kSeeds);
   EXPECT_GT(unequal, kSeeds / 2);
+  EXPECT_GT(loaded, kSeeds);
 }
 
 }  // namespace

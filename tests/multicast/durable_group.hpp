@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <random>
@@ -24,7 +25,8 @@ struct DurableMember {
   log::SimulatedDisk* disk = nullptr;
   std::unique_ptr<Group> group;
   std::unique_ptr<Multicast> cast;
-  std::vector<std::string> replayed;
+  std::vector<std::string> replayed;   // with what the state has
+  std::uint64_t loaded = 0;            // states
   std::vector<std::string> delivered;  // by upcall
   std::vector<View> views;
   std::string error;  // what poll() threw
@@ -32,6 +34,28 @@ struct DurableMember {
   std::uint64_t to_send = 0;
   bool dead = false;
 };
+
+/// A state: all texts that were ever delivered, each behind its length.
+inline std::vector<std::byte> state_of(const std::vector<std::string>& texts) {
+  std::vector<std::byte> state;
+  for (const std::string& text : texts) {
+    const std::uint64_t bytes = text.size();
+    for (const auto part : {std::as_bytes(std::span(&bytes, 1)), std::as_bytes(std::span(text))})
+      state.insert(state.end(), part.begin(), part.end());
+  }
+  return state;
+}
+inline std::vector<std::string> texts_of(std::span<const std::byte> state) {
+  std::vector<std::string> texts;
+  while (!state.empty()) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, state.data(), sizeof bytes);
+    state = state.subspan(sizeof bytes);
+    texts.emplace_back(reinterpret_cast<const char*>(state.data()), bytes);
+    state = state.subspan(bytes);
+  }
+  return texts;
+}
 
 /// A group with one durable subgroup in the simulator. Messages are texts of which each is sent
 /// once, also over restarts on the same disks.
@@ -48,12 +72,14 @@ class DurableGroup {
   }
 
   DurableGroup(Disks& disks, std::uint64_t seed, std::string run = "a",
-               sim::Profile profile = sim::profile("ib100"), std::vector<std::string> given_up = {})
+               sim::Profile profile = sim::profile("ib100"), std::vector<std::string> given_up = {},
+               multicast::LogTrim trim = {})
       : world(std::move(profile), static_cast<std::uint32_t>(disks.size()), seed),
         members(disks.size()),
         random_(seed),
         run_(std::move(run)),
-        given_up_(std::move(given_up)) {
+        given_up_(std::move(given_up)),
+        trim_(trim) {
     for (Rank rank = 0; rank < members.size(); ++rank) {
       members[rank].disk = disks[rank].get();
       start(rank);
@@ -102,7 +128,20 @@ class DurableGroup {
                                            GroupOptions{.subgroups = {{.name = "orders"}}});
     MulticastOptions durable = options(member.disk);
     durable.log_given_up = given_up_;
+    durable.log_trim = trim_;
     member.cast = std::make_unique<Multicast>(*member.group, "orders", std::move(durable));
+    if (trim_.every_bytes > 0 && trim_.keeps_state)
+      member.cast->on_state(
+          [&member] {
+            std::vector<std::string> all = member.replayed;
+            all.insert(all.end(), member.delivered.begin(), member.delivered.end());
+            return state_of(all);
+          },
+          [&member](std::span<const std::byte> state) {
+            EXPECT_TRUE(member.replayed.empty() && member.delivered.empty());
+            member.replayed = texts_of(state);
+            ++member.loaded;
+          });
     member.cast->on_replay([&member](const multicast::Logged& logged) {
       EXPECT_TRUE(member.delivered.empty());
       member.replayed.push_back(text_of(logged.message));
@@ -143,6 +182,7 @@ class DurableGroup {
   std::mt19937_64 random_;
   std::string run_;
   std::vector<std::string> given_up_;
+  multicast::LogTrim trim_;
 };
 
 /// What is in a log, after a crash.
@@ -157,6 +197,7 @@ inline FoundLog read_log(log::SimulatedDisk& disk, const std::string& name = "si
   multicast::Journal journal(std::shared_ptr<log::Disk>(std::shared_ptr<void>(), &disk), "log",
                              name);
   FoundLog found{.state = journal.read_state(false), .messages = {}};
+  if (const auto state = journal.read_state_of_user()) found.messages = texts_of(*state);
   multicast::Replay replay = journal.replay();
   const auto take = [&](const multicast::Logged& logged) {
     found.messages.emplace_back(reinterpret_cast<const char*>(logged.message.data()),

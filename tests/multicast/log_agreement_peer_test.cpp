@@ -94,10 +94,10 @@ struct Liar {
     Writer writer(to_say.emplace_back());
     for (const std::uint32_t word : {static_cast<std::uint32_t>(Kind::report), 0U, 0U, 0U, 0U})
       writer.u32(word);  // not live, no past, nobody has departed
-    writer.u64(1);
-    writer.u64(0);
-    writer.u32(0);  // no views
-    writer.u32(0);  // nobody is given up
+    for (const std::uint64_t word : {1U, 0U, 1U, 0U})
+      writer.u64(word);  // end and first: an empty log
+    writer.u32(0);       // no views
+    writer.u32(0);       // nobody is given up
   }
 
   SubgroupView view;

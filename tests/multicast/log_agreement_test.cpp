@@ -1,9 +1,8 @@
-#include <functional>
-
 #include <gtest/gtest.h>
 
 #include "group/cluster_fixture.hpp"
 #include "multicast/durable_group.hpp"
+#include "multicast/log_scribe.hpp"
 #include "support/errors.hpp"
 
 /// How the members of a durable subgroup make their logs equal when a view begins.
@@ -15,6 +14,7 @@ using test::DurableGroup;
 using test::DurableMember;
 using test::FoundLog;
 using test::is_prefix;
+using test::LogScribe;
 
 /// A member has not begun the first view when it ends, and gets its record in the second; its disk
 /// is slow, and everything crashes before that is stored.
@@ -74,39 +74,11 @@ TEST(LogAgreement, BringsAnEmptyLogUpToTheOthers) {
   }
 }
 
-/// Writes a log as a member has it: views, and messages of the first of their members.
-class Scribe {
- public:
-  explicit Scribe(log::SimulatedDisk& disk)
-      : journal_(std::shared_ptr<log::Disk>(std::shared_ptr<void>(), &disk), "log", "sim/orders") {}
-  ~Scribe() { journal_.finish(); }
-  Scribe& view(std::uint64_t number, const std::vector<std::string>& members) {
-    journal_.begin_view(number, members);
-    slot_ = 0;
-    return *this;
-  }
-  Scribe& message(std::string_view text) {
-    journal_.append(
-        0, {.message = std::as_bytes(std::span(text)), .slot = slot_++, .continues = false});
-    return *this;
-  }
-
- private:
-  multicast::Journal journal_;
-  std::uint64_t slot_ = 0;
-};
-
-using Writing = std::function<void(Scribe&)>;
-void write_log(log::SimulatedDisk& disk, const Writing& write) {
-  Scribe scribe(disk);
-  write(scribe);
-}
-
 /// Everything crashes at some moment while a member takes back what did not count: what it shares
 /// with the others' log is on its disk all the time. Else it would not show that its view began.
 TEST(LogAgreement, CutsOffOnlyWhatDiffers) {
   const std::string text(4'000, '.');  // all of it is more than the agreement's ring
-  const auto share = [&](Scribe& log) {
+  const auto share = [&](LogScribe& log) {
     log.view(1, {"node0", "node1"});
     for (int i = 0; i < 40; ++i) log.message(text);
   };
@@ -115,11 +87,11 @@ TEST(LogAgreement, CutsOffOnlyWhatDiffers) {
   for (std::uint64_t at_ns = 0; at_ns < 1'500'000; at_ns += 10'000) {
     SCOPED_TRACE(std::to_string(at_ns) + " ns");
     auto disks = DurableGroup::make_disks(2, 1);
-    write_log(*disks[0], [&](Scribe& log) {
+    test::write_log(*disks[0], [&](LogScribe& log) {
       share(log);
       log.message("two").message("three");
     });
-    write_log(*disks[1], [&](Scribe& log) {
+    test::write_log(*disks[1], [&](LogScribe& log) {
       share(log);
       log.view(2, {"node1"});
     });
@@ -136,10 +108,11 @@ TEST(LogAgreement, CutsOffOnlyWhatDiffers) {
 }
 
 /// Members that were started apart meet: both logs have what was delivered, and neither is cut.
-void meet(const Writing& first, const Writing& second, const std::string& others_error) {
+void meet(const test::Writing& first, const test::Writing& second,
+          const std::string& others_error) {
   auto disks = DurableGroup::make_disks(2, 1);
-  write_log(*disks[0], first);
-  write_log(*disks[1], second);
+  test::write_log(*disks[0], first);
+  test::write_log(*disks[1], second);
   const FoundLog before = test::read_log(*disks[0]);
   DurableGroup group(disks, 1);
   const DurableMember& member = group.members[0];
@@ -158,16 +131,16 @@ void meet(const Writing& first, const Writing& second, const std::string& others
 }
 
 TEST(LogAgreement, CutsOffNoViewThatBeganInAnotherHistory) {
-  meet([](Scribe& log) { log.view(1, {"node0"}).message("one"); },
-       [](Scribe& log) { log.view(1, {"node1"}).message("two").view(2, {"node1"}); }, "");
+  meet([](LogScribe& log) { log.view(1, {"node0"}).message("one"); },
+       [](LogScribe& log) { log.view(1, {"node1"}).message("two").view(2, {"node1"}); }, "");
 }
 
 TEST(LogAgreement, CutsOffNoMessageOfAnotherHistory) {
   meet(
-      [](Scribe& log) {
+      [](LogScribe& log) {
         log.view(1, {"node0", "node1"}).message("one").message("two");
       },
-      [](Scribe& log) {
+      [](LogScribe& log) {
         log.view(1, {"node0", "node1"}).message("one").message("three").message("four");
       },
       "the last view in the logs that are here, 1, also had 'node0'");

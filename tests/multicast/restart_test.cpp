@@ -79,6 +79,23 @@ TEST(Restart, DoesNotCountAViewThatNotAllOfItsMembersHave) {
   EXPECT_EQ(choice.source, 0);
 }
 
+TEST(Restart, BeginsAnewWhatIsBehindTheSourcesFirstRecord) {
+  const auto chain = [](std::uint64_t number) { return number * 10; };
+  const LoggedView last = view(3, {"a", "b"}, 40);
+  LogReport source = report("a", {last}, 90);
+  source.first = {.number = 60, .chain = 600};
+  EXPECT_EQ(copy_begin(source, report("b", {last}, 70), chain), 70);
+  EXPECT_EQ(copy_begin(source, report("b", {last}, 50), chain), std::nullopt);
+  LogReport longer = report("b", {last}, 75);
+  longer.end.chain = 1;  // it differs somewhere behind 65
+  EXPECT_EQ(copy_begin(source, longer, chain), std::nullopt);
+  longer.first = {.number = 65, .chain = 650};
+  EXPECT_EQ(copy_begin(source, longer, chain), 65);
+  EXPECT_EQ(copy_begin(source, report("b", {}, 1), chain), std::nullopt);
+  EXPECT_EQ(other_history(source, report("b", {last}, 50)), std::nullopt);
+  EXPECT_EQ(other_history(source, report("b", {view(2, {"b"}, 30)}, 50)), 30);
+}
+
 /// Somebody has emptied it, as one may who was told that it is damaged.
 TEST(Restart, TakesAnEmptyLogForNoProofThatAViewNeverBegan) {
   const LoggedView third = view(3, {"a", "b"}, 40);
@@ -196,6 +213,8 @@ class History {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
+  std::uint64_t halves = 0;  // crashes while a log was copied beside another
+  std::uint64_t anew = 0;    // copies of logs that had been trimmed
 
  private:
   struct Entry {
@@ -207,6 +226,7 @@ class History {
   struct Member {
     std::string name;
     std::vector<Entry> log;
+    std::uint64_t first = 1;  // the records before are gone; a snapshot stands for them
     bool live = false;
     bool saw_all = false;  // of the group at hand
     bool lost = false;     // and not whole again
@@ -215,8 +235,7 @@ class History {
 
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
 
-  /// Of a member of the last view, if another one of it has what was delivered. Nothing crashes
-  /// again before it has been copied back: what is half there would be taken for all that was.
+  /// Of a member of the last view, if another one of it has what was delivered.
   void lose_a_log() {
     if (view_.size() < 2) return;
     const auto has_all = [&](std::size_t i) {
@@ -228,6 +247,7 @@ class History {
     if (!std::ranges::all_of(view_, has_all)) return;
     Member& member = members_[view_[draw(view_.size())]];
     member.log.clear();
+    member.first = 1;
     member.lost = member.said = true;
     ++lost;
   }
@@ -238,6 +258,7 @@ class History {
       return;
     Member& member = members_[draw(members_.size())];
     member.log.clear();
+    member.first = 1;
     member.lost = true;
   }
 
@@ -262,6 +283,7 @@ class History {
     const std::uint64_t next = member.log.size() + 1;
     LogReport report{
         .member = member.name, .live = member.live, .end = {next, chain(member.log, next)}};
+    report.first = {.number = member.first, .chain = chain(member.log, member.first)};
     report.past = {.had_members = !seen_.empty(), .saw_all = member.saw_all};
     for (const std::size_t i : seen_)
       if (std::ranges::find(here, i) == here.end())
@@ -295,21 +317,8 @@ class History {
     view_ = here;
     Entry view{.message = 0, .members = {}, .view = last_view(source) + 1};
     for (const std::size_t i : here) view.members.push_back(members_[i].name);
-    for (std::size_t k = 0; k < here.size(); ++k) {
-      Member& member = members_[here[k]];
-      const auto same = std::ranges::mismatch(member.log, source).in2 - source.begin();
-      EXPECT_LE(common_prefix_end(reports[choice.source], reports[k],
-                                  [&](std::uint64_t number) { return chain(source, number); }),
-                same + 1);
-      cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
-      expect_one_history(member.log, source, reports[k], same);
-      member.log.resize(static_cast<std::size_t>(same));
-      for (auto entry = source.begin() + same; entry != source.end(); ++entry) {
-        if (draw(40) == 0 && !member.lost) return false;  // all crash
-        member.log.push_back(*entry);
-      }
-      member.lost = member.said = false;
-    }
+    for (std::size_t k = 0; k < here.size(); ++k)
+      if (!make_equal(members_[here[k]], reports[k], source, reports[choice.source])) return false;
     for (const std::string& heir : choice.heirs)
       for (const std::size_t i : here)
         if (members_[i].name == heir) members_[i].live = true;
@@ -324,6 +333,39 @@ class History {
     for (const std::size_t i : here) members_[i].live = true;
     expect_all_delivered(source);
     order_.assign(members_[here[0]].log.begin(), members_[here[0]].log.end());
+    return true;
+  }
+
+  /// False: all crash meanwhile.
+  bool make_equal(Member& member, const LogReport& own, const std::vector<Entry>& source,
+                  const LogReport& report) {
+    const auto same = std::ranges::mismatch(member.log, source).in2 - source.begin();
+    const std::optional<std::uint64_t> begin = copy_begin(report, own, [&](std::uint64_t number) {
+      EXPECT_GE(number, report.first.number) << "its record is gone";
+      return chain(source, number);
+    });
+    EXPECT_LE(begin.value_or(1), static_cast<std::uint64_t>(same) + 1);
+    expect_one_history(member.log, source, own, same);
+    cuts += static_cast<std::size_t>(same) < member.log.size() ? 1 : 0;
+    if (!begin || member.log.empty()) {  // MC-L8: beside its own
+      EXPECT_EQ(other_history(report, own), std::nullopt);
+      for (std::size_t i = begin.value_or(report.first.number); i <= source.size(); ++i)
+        if (draw(40) == 0) {
+          ++halves;
+          return false;
+        }
+      anew += begin ? 0 : 1;
+      member.first = begin.value_or(report.first.number);
+      member.log = source;
+    } else {
+      EXPECT_GE(*begin, member.first);
+      member.log.resize(static_cast<std::size_t>(same));
+      for (auto entry = source.begin() + same; entry != source.end(); ++entry) {
+        if (draw(40) == 0) return false;
+        member.log.push_back(*entry);
+      }
+    }
+    member.lost = member.said = false;
     return true;
   }
 
@@ -351,6 +393,8 @@ class History {
         order_.push_back({.message = ++last_message_, .members = {}, .view = 0});
       member.log.push_back(order_[member.log.size()]);
       deliver(shortest());
+      if (draw(50) == 0)  // a part goes of what was delivered
+        member.first = std::max(member.first, 1 + draw(shortest() + 1));
     }
   }
   std::uint64_t shortest() {
@@ -413,6 +457,8 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t cuts = 0;
   std::uint64_t lost = 0;
   std::uint64_t vain = 0;
+  std::uint64_t halves = 0;
+  std::uint64_t anew = 0;
   constexpr std::uint64_t kSeeds = test::rounds(3'000);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -424,12 +470,16 @@ TEST(Restart, LosesNothingThatWasDeliveredInAnyHistory) {
     cuts += history.cuts;
     lost += history.lost;
     vain += history.vain;
+    halves += history.halves;
+    anew += history.anew;
   }
   EXPECT_GT(started, 2 * kSeeds);
   EXPECT_GT(delivered, 30 * kSeeds);
   EXPECT_GT(cuts, kSeeds / 10);
   EXPECT_GT(lost, kSeeds / 10);
   EXPECT_GT(vain, kSeeds / 2);
+  EXPECT_GT(halves, kSeeds / 100);
+  EXPECT_GT(anew, kSeeds / 100);
 }
 
 }  // namespace
