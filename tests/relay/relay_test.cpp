@@ -380,6 +380,31 @@ TEST(Relay, GoesOnWithTheNewConnectionOfAClient) {
   EXPECT_EQ(house.relay.clients(), 1U);
 }
 
+TEST(RelayClient, WritesATopicAgainAfterItsFirstWriterHasGone) {
+  House house;
+  const auto client = house.client();
+  house.polled = {client.get()};
+  RelayReader<Counted> reader(*client, "counts", {}, pubsub::TopicQos{});
+  ASSERT_TRUE(house.until([&] { return reader.ready(); }));
+  std::vector<std::uint32_t> taken;
+  for (const std::uint32_t round : {0U, 1U, 2U}) {
+    house.poll();  // the former writer goes
+    RelayWriter<Counted> writer(*client, "counts");
+    ASSERT_TRUE(house.until([&] { return writer.ready(); })) << writer.why_refused();
+    EXPECT_EQ(writer.written(), 0U);
+    for (std::uint32_t i = 0; i < 5; ++i)
+      ASSERT_EQ(writer.write({round, round * 5 + i}), WriteResult::written);
+    ASSERT_TRUE(house.until([&] {
+      for (const auto& sample : reader.take()) taken.push_back(sample.data.number);
+      return writer.all_acknowledged() && taken.size() >= writer.written() + round * 5;
+    })) << client->why_disconnected();
+    EXPECT_EQ(writer.acknowledged(), 5U);
+  }
+  ASSERT_EQ(taken.size(), 15U);
+  for (std::uint32_t i = 0; i < taken.size(); ++i) EXPECT_EQ(taken[i], i);
+  EXPECT_EQ(client->counters().connections, 1U);
+}
+
 TEST(RelayClient, RefusesOptionsThatCannotWork) {
   const auto error = [](ClientOptions options) {
     return what_is_thrown_by([&] { const RelayClient client(options); });
