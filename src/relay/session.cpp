@@ -185,8 +185,7 @@ void Session::handle_sample(const Frame& frame) {
   if (!endpoint->open.writes || !endpoint->begun || !sample)
     return break_off("a sample for endpoint " + std::to_string(number) +
                      ", which is no writer that was opened, or without a number");
-  const bool follows = endpoint->published == 0 ? sample->number <= endpoint->delivered + 1
-                                                : sample->number == endpoint->published + 1;
+  const bool follows = endpoint->published == 0 || sample->number == endpoint->published + 1;
   if (!follows)
     return break_off("sample " + std::to_string(sample->number) + " of topic '" +
                      endpoint->open.topic + "' does not follow those before it");
