@@ -215,6 +215,12 @@ void Session::handle_sample(const Frame& frame) {
 
 // --- what goes -----------------------------------------------------------------------------------
 
+void Session::show_life() {
+  if (connection_.waiting() > 0) return;
+  add_empty(connection_.output(), FrameKind::pong);
+  mark_due();
+}
+
 void Session::check_topics() {
   for (const auto& endpoint : endpoints_) {
     if (!endpoint || !endpoint->topic || !endpoint->why_over.empty()) continue;

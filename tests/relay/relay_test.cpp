@@ -200,6 +200,38 @@ TEST(Relay, HoldsAClientBackWhileItsTopicHasNoRoom) {
   EXPECT_EQ(writer.write({0, 0}), WriteResult::written);
 }
 
+TEST(Relay, ShowsLifeToAClientThatItHoldsBack) {
+  House house;
+  pubsub::TopicQos small;
+  small.ring_bytes = 16'384;
+  pubsub::Topic<Counted> topic(house.participant, "held", small);
+  pubsub::DataReaderQos qos;
+  qos << pubsub::Reliability::reliable() << pubsub::History::keep_all()
+      << pubsub::ResourceLimits{.max_samples = 10};
+  pubsub::DataReader<Counted> slow{pubsub::Subscriber(house.participant), topic, qos};
+  ASSERT_TRUE(house.until([&] { return slow->ready(); }));
+  Stranger stranger(house.relay.port());
+  Buffer bytes;
+  add_hello(bytes, {});
+  add_open(bytes, 0, {.writes = true, .topic = "held"});
+  stranger.say(bytes);
+  ASSERT_TRUE(house.until([&] {
+    EXPECT_FALSE(stranger.listen());
+    return stranger.count(FrameKind::opened) > 0;
+  }));
+  bytes.clear();
+  const Buffer eight(8);
+  for (std::uint64_t number = 1; number <= 1'000; ++number)
+    add_sample(bytes, 0, 0, {.number = number, .payload = eight});
+  add_empty(bytes, FrameKind::ping);
+  stranger.say(bytes);
+  ASSERT_TRUE(house.until([&] {
+    EXPECT_FALSE(stranger.listen());
+    return stranger.count(FrameKind::pong) >= 2;
+  }));
+  EXPECT_LT(house.relay.counters().published, 1'000U) << "the ping has not been looked at";
+}
+
 TEST(Relay, EndsAReliableReaderThatIsSlowAndSkipsForOthers) {
   House house({.queue_bytes = 16'384});
   pubsub::Topic<Heavy> topic(house.participant, "heavy");
