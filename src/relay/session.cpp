@@ -109,7 +109,7 @@ std::size_t Session::proceed() {
     connection_.consume(kFrameHeaderBytes + frame->body.size());
     ++count;
   }
-  if (!closing_) mark_due();
+  if (!closing_ && count > 0) mark_due();
   return count;
 }
 

@@ -232,6 +232,27 @@ TEST(Relay, ShowsLifeToAClientThatItHoldsBack) {
   EXPECT_LT(house.relay.counters().published, 1'000U) << "the ping has not been looked at";
 }
 
+TEST(Relay, HasNothingToDoWhileItHoldsAClientBack) {
+  House house;
+  pubsub::TopicQos small;
+  small.ring_bytes = 16'384;
+  pubsub::Topic<Counted> topic(house.participant, "held", small);
+  pubsub::DataReaderQos qos;
+  qos << pubsub::Reliability::reliable() << pubsub::History::keep_all()
+      << pubsub::ResourceLimits{.max_samples = 10};
+  pubsub::DataReader<Counted> slow{pubsub::Subscriber(house.participant), topic, qos};
+  const auto client = house.client({.window_bytes = 65'536});
+  house.polled = {client.get()};
+  RelayWriter<Counted> writer(*client, "held");
+  ASSERT_TRUE(house.until([&] { return slow->ready() && writer.ready(); }));
+  ASSERT_TRUE(house.until([&] { return writer.write({0, 0}) == WriteResult::no_room; }));
+  house.polled = {};
+  std::uint32_t idle = 0;
+  for (std::uint32_t i = 0; i < 100'000 && idle < 200; ++i)
+    idle = house.poll() == 0 ? idle + 1 : 0;
+  EXPECT_EQ(idle, 200U);
+}
+
 TEST(Relay, EndsAReliableReaderThatIsSlowAndSkipsForOthers) {
   House house({.queue_bytes = 16'384});
   pubsub::Topic<Heavy> topic(house.participant, "heavy");
