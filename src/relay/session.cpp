@@ -173,6 +173,7 @@ void Session::handle_open(const Frame& frame) {
         return break_off("two writers of topic '" + open->topic + "'");
   if (number >= endpoints_.size()) endpoints_.resize(std::size_t{number} + 1);
   endpoints_[number] = std::make_unique<Endpoint>(*this, number, std::move(*open));
+  mark_due();
 }
 
 /// RLY-3

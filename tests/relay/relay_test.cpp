@@ -253,6 +253,33 @@ TEST(Relay, HasNothingToDoWhileItHoldsAClientBack) {
   EXPECT_EQ(idle, 200U);
 }
 
+TEST(Relay, BeginsAnEndpointWhoseOpeningWaitedForAFullQueue) {
+  House house({.queue_bytes = 4'096});
+  pubsub::Topic<Heavy> topic(house.participant, "heavy");
+  pubsub::DataWriter<Heavy> writer{pubsub::Publisher(house.participant), topic};
+  pubsub::Topic<Counted> other(house.participant, "counts");
+  pubsub::DataWriter<Counted> other_writer{pubsub::Publisher(house.participant), other};
+  Stranger stranger(house.relay.port());
+  Buffer bytes;
+  add_hello(bytes, {});
+  add_open(bytes, 0, {.topic = "heavy"});
+  stranger.say(bytes);
+  ASSERT_TRUE(house.until([&] {
+    EXPECT_FALSE(stranger.listen());
+    return stranger.count(FrameKind::opened) == 1 && writer->ready() && other_writer->ready();
+  }));
+  ASSERT_EQ(writer.write({}), WriteResult::written);
+  while (house.relay.counters().delivered == 0) house.participant.poll();
+  bytes.clear();
+  add_open(bytes, 1, {.topic = "counts"});
+  stranger.say(bytes);
+  static_cast<void>(house.relay.waits());  // the next poll looks at the sockets
+  ASSERT_TRUE(house.until([&] {
+    EXPECT_FALSE(stranger.listen());
+    return stranger.count(FrameKind::opened) == 2;
+  }));
+}
+
 TEST(Relay, EndsAReliableReaderThatIsSlowAndSkipsForOthers) {
   House house({.queue_bytes = 16'384});
   pubsub::Topic<Heavy> topic(house.participant, "heavy");
