@@ -46,10 +46,10 @@ class Relay::State {
     std::uint64_t number = 0;
     std::uint32_t interest = 0;  // events
     bool over = false;
-    bool blocked = false;        // in State::blocked_
-    bool waits = false;          // in State::waiting_
-    std::uint64_t life_at_ns = 0;
-    std::uint64_t since_ns = 0;  // it came, or took something, or nothing waited for it
+    bool blocked = false;          // in State::blocked_
+    bool waits = false;            // in State::waiting_
+    std::uint64_t life_at_ns = 0;  // it is shown life, if it is blocked
+    std::uint64_t since_ns = 0;    // it came, or took something, or nothing waited for it
     std::uint64_t bytes_sent = 0;
   };
 

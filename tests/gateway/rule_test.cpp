@@ -169,9 +169,9 @@ TEST(DdsType, TakesNoMoreMemoryThanInProportionToThePayload) {
   };
   put(4, kBytes - 8);
   put(8, kBytes - 12);
-  for (const std::string text :
-       {"T final\nps[] P final\nps[].x char*8184\n", "T final\nps[] P appendable\nps[].x char*9000\n",
-        "T final\nps[] P final\nps[].x[4096][4096] i8\n"}) {
+  for (const std::string text : {"T final\nps[] P final\nps[].x char*8184\n",
+                                 "T final\nps[] P appendable\nps[].x char*9000\n",
+                                 "T final\nps[] P final\nps[].x[4096][4096] i8\n"}) {
     const DdsType type(app::topic::parse_type(text), "T");
     app::gateway::DdsSample memory(type);
     EXPECT_TRUE(contains(what_is_thrown_by([&] { memory.load(payload); }), "no XCDR2")) << text;

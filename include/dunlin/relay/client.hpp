@@ -103,8 +103,8 @@ class RelayClient {
 class AnyRelayWriter {
  public:
   AnyRelayWriter() = default;
-  /// A client has one writer of a topic at a time. With policies, the relay creates the topic if there is
-  /// none. Throws Error.
+  /// A client has one writer of a topic at a time. With policies, the relay creates the topic if
+  /// there is none. Throws Error.
   AnyRelayWriter(const RelayClient& client, const std::string& topic,
                  std::shared_ptr<const pubsub::TypeSupport> type,
                  std::optional<pubsub::TopicQos> qos = {});
