@@ -120,9 +120,9 @@ TEST(TopicTextTest, RefusesATypeWhoseMembersDoNotFitIt) {
       {"T final\np string final\np.x i32\n", "the name of another type"},
       {"T final\np P final\n", "struct 'P' has no members"},
       {"T final\n", "struct 'T' has no members"}};
-  for (const auto& [text, why] : refused) {
-    const std::string told = test::what_is_thrown_by([&] { (void)parse_type(text); });
-    EXPECT_TRUE(test::contains(told, why)) << text << told;
+  for (const auto& one : refused) {
+    const std::string told = test::what_is_thrown_by([&] { (void)parse_type(one.first); });
+    EXPECT_TRUE(test::contains(told, one.second)) << one.first << told;
   }
   EXPECT_EQ(parse_type("T final plain 8\nx u64 @0\n").root.size, 8U);
 }
