@@ -93,18 +93,20 @@ class ClientsRun {
         }
         return;
       default:
-        // Its connection breaks, whatever is under way.
-        Sender& sender = senders_[draw(kClients)];
-        do sender.node = static_cast<std::uint32_t>(draw(kNodes));
-        while (!lives(sender.node));
-        sender.begun = false;
+        move(senders_[draw(kClients)]);
     }
+  }
+  /// Its connection breaks, whatever is under way.
+  void move(Sender& sender) {
+    do sender.node = static_cast<std::uint32_t>(draw(kNodes));
+    while (!lives(sender.node));
+    sender.begun = false;
   }
 
   std::size_t work(std::uint32_t node) {
     Program& program = programs_[node];
     if (!program.topic) {
-      const TopicQos qos{.level = level_, .ring_bytes = 4096};
+      const TopicQos qos{.level = level_, .max_samples = 1U << 16U, .ring_bytes = 4096};
       program.typed = Topic<Count>(all_[node], "counts", qos);
       program.topic = AnyTopic(all_[node], "counts", raw_type_support(), qos);
       program.writer = AnyWriter(program.topic, {});
@@ -137,6 +139,11 @@ class ClientsRun {
     if (delivered > sender.acknowledged) {
       sender.acknowledged = delivered;
       ++done;
+      // Just then, other members can be behind.
+      if (!stopped_ && draw(32) == 0) {
+        move(sender);
+        return done;
+      }
     }
     if (stopped_ || sender.sent >= sender.acknowledged + kWindow) return done;
     const Count count{.writer = client, .instance = client, .number = sender.sent + 1};
