@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kText = "char*";
 constexpr std::size_t kMostDimensions = 32;
 constexpr std::size_t kMostBytes = kMaxCastBytes;  // of a sample in memory
-/// At least what a text, a sequence, or an optional member takes itself, and what aligns a member.
+/// What a text, a sequence, or an optional member takes itself, at most.
 constexpr std::size_t kHandleBytes = 32;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -40,19 +40,35 @@ constexpr std::size_t kHandleBytes = 32;
   return bytes * count;
 }
 
-/// A bound of what a value takes in memory, each part of it; refuses one that is too large.
-[[nodiscard]] std::size_t bound_bytes(const TypeNode& node) {
-  std::size_t bytes = std::max(node.is_struct() ? 0 : node.size, kHandleBytes);
-  for (const TypeNode& member : node.members) {
-    bytes += bound_bytes(member) + kHandleBytes;
-    if (bytes > kMostBytes) static_cast<void>(times(bytes, 1, node.name));
+/// What a value takes in memory at most, without what texts, sequences and optionals point to.
+struct Memory {
+  std::size_t bytes;
+  std::size_t alignment;
+};
+
+/// Of what is not plain; refuses what is too large.
+[[nodiscard]] Memory memory_of(const TypeNode& node) {
+  constexpr Memory kHandle{kHandleBytes, kWordBytes};
+  Memory all{node.size, node.alignment};
+  if (node.is_struct()) {
+    all = {0, 1};
+    for (const TypeNode& member : node.members) {
+      const Memory one = memory_of(member);
+      all.alignment = std::max(all.alignment, one.alignment);
+      all.bytes = times(round_up(all.bytes, one.alignment) + one.bytes, 1, member.name);
+    }
+    all.bytes = round_up(all.bytes, all.alignment);
+  } else if (node.size == 0) {
+    all = kHandle;
   }
   for (std::size_t at = node.dimensions.size(); at-- > 0;) {
-    const auto& dimension = node.dimensions[at];
-    bytes = dimension.wrap == TypeNode::Wrap::array ? times(bytes, dimension.count, node.name)
-                                                    : kHandleBytes;
+    const TypeNode::Dimension& dimension = node.dimensions[at];
+    if (dimension.wrap == TypeNode::Wrap::array)
+      all.bytes = times(all.bytes, dimension.count, node.name);
+    else
+      all = kHandle;
   }
-  return bytes;
+  return all;
 }
 
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at) {
@@ -105,8 +121,9 @@ class Parser {
     if (tree.plain) tree.bytes = number_of(words[3]);
     plain_ = tree.plain;
     read_members(tree.root, "");
-    static_cast<void>(bound_bytes(tree.root));
-    if (tree.plain) {
+    if (!tree.plain) {
+      static_cast<void>(memory_of(tree.root));
+    } else {
       if (tree.root.size > tree.bytes || tree.bytes % tree.root.alignment != 0)
         refuse("its members take " + std::to_string(tree.root.size) + " bytes, and it has " +
                std::to_string(tree.bytes));

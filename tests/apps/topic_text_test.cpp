@@ -125,6 +125,12 @@ TEST(TopicTextTest, RefusesATypeWhoseMembersDoNotFitIt) {
     EXPECT_TRUE(test::contains(told, one.second)) << one.first << told;
   }
   EXPECT_EQ(parse_type("T final plain 8\nx u64 @0\n").root.size, 8U);
+  // Large ones that can be.
+  EXPECT_EQ(parse_type("T final plain 805306368\np[268435456] P final @0\np[268435456].r u8 @0\n"
+                       "p[268435456].g u8 @1\np[268435456].b u8 @2\n")
+                .root.size,
+            805'306'368U);
+  EXPECT_FALSE(parse_type("T final\ns string\nx[1000000000] u8\n").plain);
 }
 
 TEST(TopicTextTest, ShowsNoTypeThatItDoesNotKnow) {
