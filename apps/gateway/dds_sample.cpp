@@ -35,6 +35,23 @@ bool is_optional_text(const TypeNode& node, std::size_t depth) {
   return node.type == "string" && depth + 1 == node.dimensions.size();
 }
 
+/// No value that lies below `depth` dimensions of the member is encoded in less.
+std::size_t least_encoded_bytes(const TypeNode& node, std::size_t depth) {
+  std::size_t bytes = node.type == "string" ? sizeof(std::uint32_t) + 1 : node.size;
+  if (node.is_struct()) {
+    bytes = node.appendable ? sizeof(std::uint32_t) : 0;
+    for (const TypeNode& member : node.members)
+      if (!node.appendable) bytes += least_encoded_bytes(member, 0);
+  }
+  for (std::size_t at = node.dimensions.size(); at-- > depth;) {
+    const TypeNode::Dimension& dimension = node.dimensions[at];
+    bytes = dimension.wrap == Wrap::array      ? dimension.count * bytes
+            : dimension.wrap == Wrap::optional ? 1
+                                               : sizeof(std::uint32_t);
+  }
+  return std::max<std::size_t>(bytes, 1);
+}
+
 /// From XCDR2 into memory of zeros.
 class Loader {
  public:
@@ -69,16 +86,17 @@ class Loader {
     if (outermost.wrap == Wrap::optional) {
       if (!decoder_.number<bool>() || !decoder_.good()) return;
       if (is_optional_text(node, depth)) return text(node, at);
-      value(node, depth + 1, allocate(at, memory_bytes(node, depth + 1)));
+      const std::size_t bytes = memory_bytes(node, depth + 1);
+      if (decoder_.reserve(1, bytes, least_encoded_bytes(node, depth + 1)))
+        value(node, depth + 1, allocate(at, bytes));
       return;
     }
     const bool delimited = topic::has_delimiter(node, depth);
     const std::size_t outer = delimited ? decoder_.begin_delimited() : 0;
     const bool sequence = outermost.wrap == Wrap::sequence;
     const std::size_t count = sequence ? decoder_.number<std::uint32_t>() : outermost.count;
-    if (sequence && count > decoder_.left()) decoder_.fail();
-    if (!decoder_.good()) return;
     const std::size_t stride = memory_bytes(node, depth + 1);
+    if (sequence && !decoder_.reserve(count, stride, least_encoded_bytes(node, depth + 1))) return;
     if (sequence && count > 0) {
       dds_sequence_t made{};
       made._maximum = made._length = static_cast<std::uint32_t>(count);
@@ -87,7 +105,8 @@ class Loader {
       store_as(at, made);
       at = reinterpret_cast<std::byte*>(made._buffer);
     }
-    for (std::size_t i = 0; i < count; ++i) value(node, depth + 1, at + i * stride);
+    for (std::size_t i = 0; i < count && decoder_.good(); ++i)
+      value(node, depth + 1, at + i * stride);
     if (delimited) decoder_.end_delimited(outer);
   }
 

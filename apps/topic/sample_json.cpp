@@ -112,7 +112,7 @@ class SampleWriter {
                                    node.size));
       text.resize(node.size);
       if (type_.plain)
-        std::memcpy(sample_.payload.data() + at, text.data(), text.size());
+        store(at, text.data(), text.size());
       else
         encoder_.bytes(std::as_bytes(std::span(text)));
       if (in_key_) key_ += text;
@@ -120,7 +120,7 @@ class SampleWriter {
     }
     with_number(node, json, [&](auto number) {
       if (type_.plain)
-        std::memcpy(sample_.payload.data() + at, &number, sizeof number);
+        store(at, &number, sizeof number);
       else
         encoder_.number(number);
       if (in_key_) key_.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -153,6 +153,11 @@ class SampleWriter {
     if (delimited) encoder_.end_delimited(begin);
   }
 
+  void store(std::size_t at, const void* from, std::size_t bytes) {
+    std::vector<std::byte>& to = sample_.payload;
+    if (at > to.size() || bytes > to.size() - at) throw Error("a sample is shorter than its type");
+    std::memcpy(to.data() + at, from, bytes);
+  }
   static std::string text_of(const TypeNode& node, const Json& json) {
     if (json.is_null()) return {};
     if (!json.is_string())

@@ -123,9 +123,11 @@ class Printer {
       return quoted(bytes);
     }
     const bool is_text = node.type.starts_with("char*");
+    if (node.size == 0) return number_text(node.type, {});  // which throws
     std::span<const std::byte> bytes;
     if (type_.plain) {
-      if (at + node.size > payload_.size()) throw Error("a sample is shorter than its type");
+      if (at > payload_.size() || node.size > payload_.size() - at)
+        throw Error("a sample is shorter than its type");
       bytes = payload_.subspan(at, node.size);
     } else {
       decoder_.align(is_text ? 1 : node.size);

@@ -12,13 +12,63 @@ namespace dunlin::app::topic {
 namespace {
 
 constexpr std::string_view kText = "char*";
+constexpr std::size_t kMostDimensions = 32;
+constexpr std::size_t kMostBytes = kMaxCastBytes;  // of a sample in memory
+/// What a text, a sequence, or an optional member takes itself, at most.
+constexpr std::size_t kHandleBytes = 32;
 
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error("the type of the topic cannot be read: " + why);
+}
+
+/// Each number of a type is at most kMostBytes, so that sums of two cannot overflow.
 [[nodiscard]] std::size_t number_of(std::string_view digits) {
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size())
-    throw Error("the type of the topic cannot be read: '" + std::string(digits) + "' is no number");
+    refuse("'" + std::string(digits) + "' is no number");
+  if (value > kMostBytes)
+    refuse(std::to_string(value) + " is more than a sample can have (" +
+           std::to_string(kMostBytes) + " bytes)");
   return value;
+}
+
+[[nodiscard]] std::size_t times(std::size_t bytes, std::size_t count, const std::string& name) {
+  if (count != 0 && bytes > kMostBytes / count)
+    refuse("member '" + name + "' takes more than a sample can have (" +
+           std::to_string(kMostBytes) + " bytes)");
+  return bytes * count;
+}
+
+/// What a value takes in memory at most, without what texts, sequences and optionals point to.
+struct Memory {
+  std::size_t bytes;
+  std::size_t alignment;
+};
+
+/// Of what is not plain; refuses what is too large.
+[[nodiscard]] Memory memory_of(const TypeNode& node) {
+  constexpr Memory kHandle{kHandleBytes, kWordBytes};
+  Memory all{node.size, node.alignment};
+  if (node.is_struct()) {
+    all = {0, 1};
+    for (const TypeNode& member : node.members) {
+      const Memory one = memory_of(member);
+      all.alignment = std::max(all.alignment, one.alignment);
+      all.bytes = times(round_up(all.bytes, one.alignment) + one.bytes, 1, member.name);
+    }
+    all.bytes = round_up(all.bytes, all.alignment);
+  } else if (node.size == 0) {
+    all = kHandle;
+  }
+  for (std::size_t at = node.dimensions.size(); at-- > 0;) {
+    const TypeNode::Dimension& dimension = node.dimensions[at];
+    if (dimension.wrap == TypeNode::Wrap::array)
+      all.bytes = times(all.bytes, dimension.count, node.name);
+    else
+      all = kHandle;
+  }
+  return all;
 }
 
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char at) {
@@ -37,13 +87,17 @@ void read_name(std::string_view name, TypeNode& node) {
   node.name = std::string(name.substr(0, end));
   name.remove_prefix(end);
   while (!name.empty()) {
+    if (node.dimensions.size() == kMostDimensions)
+      refuse("member '" + node.name + "' has more than " + std::to_string(kMostDimensions) +
+             " dimensions");
     if (name.front() == '?') {
       node.dimensions.push_back({TypeNode::Wrap::optional, 0});
       name.remove_prefix(1);
       continue;
     }
     const std::size_t close = name.find(']');
-    if (close == std::string_view::npos) throw Error("the type of the topic cannot be read");
+    if (name.front() != '[' || close == std::string_view::npos)
+      refuse("'" + std::string(name) + "' is no dimension of member '" + node.name + "'");
     const std::string_view count = name.substr(1, close - 1);
     node.dimensions.push_back(count.empty()
                                   ? TypeNode::Dimension{TypeNode::Wrap::sequence, 0}
@@ -59,13 +113,22 @@ class Parser {
   TypeTree parse() {
     if (lines_.empty()) throw Error("the topic has no type yet: no member reads or writes it");
     const auto words = split(lines_[at_++], ' ');
-    if (words.size() < 2) throw Error("the type of the topic cannot be read");
+    if (words.size() < 2) refuse("'" + std::string(lines_[0]) + "' is no name and kind");
     TypeTree tree;
     tree.root.type = std::string(words[0]);
     tree.root.appendable = words[1] == "appendable";
     tree.plain = words.size() > 3 && words[2] == "plain";
     if (tree.plain) tree.bytes = number_of(words[3]);
+    plain_ = tree.plain;
     read_members(tree.root, "");
+    if (!tree.plain) {
+      static_cast<void>(memory_of(tree.root));
+    } else {
+      if (tree.root.size > tree.bytes || tree.bytes % tree.root.alignment != 0)
+        refuse("its members take " + std::to_string(tree.root.size) + " bytes, and it has " +
+               std::to_string(tree.bytes));
+      tree.root.size = tree.bytes;  // more: it is aligned to more than its members
+    }
     tree.keyed = std::ranges::any_of(tree.root.members, &TypeNode::key);
     return tree;
   }
@@ -74,7 +137,7 @@ class Parser {
   void read_members(TypeNode& parent, const std::string& prefix) {
     while (at_ < lines_.size() && lines_[at_].starts_with(prefix)) {
       const auto words = split(lines_[at_], ' ');
-      if (words.size() < 2) throw Error("the type of the topic cannot be read");
+      if (words.size() < 2) refuse("'" + std::string(lines_[at_]) + "' is no member");
       const std::string_view path = words[0].substr(prefix.size());
       ++at_;
       TypeNode node;
@@ -86,31 +149,45 @@ class Parser {
         if (word.starts_with('@')) node.offset = number_of(word.substr(1));
         node.key |= word == "key";
       }
+      const bool is_text = node.type.starts_with(kText);
       if (is_struct) {
+        if (is_text || node.type == "string" || number_bytes(node.type) > 0)
+          refuse("member '" + node.name + "' is a struct with the name of another type");
         read_members(node, std::string(words[0]) + ".");
       } else {
-        node.size = node.type.starts_with(kText)
-                        ? number_of(std::string_view(node.type).substr(kText.size()))
-                        : number_bytes(node.type);
-        node.alignment = node.type.starts_with(kText) ? 1 : std::max<std::size_t>(node.size, 1);
+        node.size = is_text ? number_of(std::string_view(node.type).substr(kText.size()))
+                            : number_bytes(node.type);
+        if (is_text && node.size == 0) refuse("member '" + node.name + "' has no characters");
+        node.alignment = is_text ? 1 : std::max<std::size_t>(node.size, 1);
       }
       parent.members.push_back(std::move(node));
     }
-    measure(parent);
+    if (parent.members.empty()) refuse("struct '" + parent.type + "' has no members");
+    if (plain_) measure(parent);
   }
+
+  /// Of a plain struct; refuses a member that cannot lie in one, or not there.
   static void measure(TypeNode& node) {
     for (const TypeNode& member : node.members) {
-      std::size_t count = 1;
-      for (const auto& dimension : member.dimensions)
-        count *= std::max<std::size_t>(dimension.count, 1);
+      std::size_t bytes = member.size;
+      for (const auto& dimension : member.dimensions) {
+        if (dimension.wrap != TypeNode::Wrap::array)
+          refuse("member '" + member.name + "' of a plain type is a sequence or optional");
+        bytes = times(bytes, dimension.count, member.name);
+      }
+      if (member.type == "string")
+        refuse("member '" + member.name + "' of a plain type is a string");
+      if (member.offset % member.alignment != 0)
+        refuse("member '" + member.name + "' cannot lie at " + std::to_string(member.offset));
       node.alignment = std::max(node.alignment, member.alignment);
-      node.size = std::max(node.size, member.offset + member.size * count);
+      node.size = std::max(node.size, member.offset + bytes);
     }
     node.size = round_up(node.size, node.alignment);
   }
 
   std::vector<std::string_view> lines_;
   std::size_t at_ = 0;
+  bool plain_ = false;
 };
 
 }  // namespace

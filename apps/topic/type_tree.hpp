@@ -38,7 +38,8 @@ struct TypeTree {
 
 /// Whether XCDR2 has a delimiter before this dimension of a member.
 [[nodiscard]] bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept;
-/// Throws Error for a text that is none.
+/// Throws Error for a text that is none, or none of a type that can be: of a plain one, all members
+/// lie within its bytes.
 [[nodiscard]] TypeTree parse_type(std::string_view text);
 /// Of "i32" and the like: its size; 0: no number.
 [[nodiscard]] std::size_t number_bytes(std::string_view type) noexcept;

@@ -67,8 +67,10 @@ bool AnyRelayWriter::ready() const noexcept {
   return state_->was_opened && state_->why_refused.empty();
 }
 const std::string& AnyRelayWriter::why_refused() const noexcept { return state_->why_refused; }
-std::uint64_t AnyRelayWriter::written() const noexcept { return state_->written; }
-std::uint64_t AnyRelayWriter::acknowledged() const noexcept { return state_->acknowledged; }
+std::uint64_t AnyRelayWriter::written() const noexcept { return state_->written - state_->before; }
+std::uint64_t AnyRelayWriter::acknowledged() const noexcept {
+  return state_->acknowledged - state_->before;
+}
 const std::string& AnyRelayWriter::type_text() const noexcept { return state_->type_text; }
 
 // --- readers -------------------------------------------------------------------------------------

@@ -277,7 +277,9 @@ std::string ClientState::handle_opened(const Frame& frame, Slot& slot) {
   if (slot.writer) {
     WriterState& writer = *slot.writer;
     writer.type_text = opened->type_text;
-    writer.was_opened = writer.open_now = true;
+    if (!std::exchange(writer.was_opened, true))
+      writer.before = writer.written = writer.acknowledged = std::max(used_, opened->number);
+    writer.open_now = true;
     writer.next = 0;
     return settle(writer, opened->number) ? "" : "it has samples that were not written";
   }
@@ -388,6 +390,7 @@ void ClientState::close_unused() {
     const bool has_to_close = slot.is_sent && !was_refused;
     if (has_to_close)
       add_empty(connection_->output(), FrameKind::close, static_cast<std::uint16_t>(i));
+    if (slot.writer) used_ = std::max(used_, slot.writer->written);
     slot = {.closing = has_to_close};
   }
 }

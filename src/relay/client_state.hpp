@@ -40,6 +40,8 @@ struct WriterState {
   std::deque<Kept> kept;
   std::size_t kept_bytes = 0;
   std::size_t next = 0;  // in `kept`: the first one that this relay was not sent
+  // Numbers, as they travel.
+  std::uint64_t before = 0;  // that earlier writers of this client have used
   std::uint64_t written = 0;
   std::uint64_t acknowledged = 0;
 };
@@ -118,6 +120,7 @@ class ClientState {
   std::size_t place_ = 0;
   std::size_t failures_ = 0;  // in a row
   std::vector<Slot> slots_;   // by number
+  std::uint64_t used_ = 0;    // the highest number of a sample of a writer that has gone
 
   std::unique_ptr<Connection> connection_;
   FrameParser parser_{Side::relay};

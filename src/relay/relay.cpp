@@ -21,6 +21,7 @@ constexpr int kAcceptsAtOnce = 64;
 constexpr std::uint32_t kPollsPerLook = 16;                // at sockets, while they are quiet
 constexpr std::uint64_t kRetryNs = 1'000'000;              // of what no event tells of
 constexpr std::uint64_t kSweepNs = 500'000'000;            // looks at what clients do not do
+constexpr std::uint64_t kLifeNs = 250'000'000;             // between pongs that nobody asked for
 constexpr std::uint64_t kIntroductionNs = 10'000'000'000;  // until a client has said hello
 
 /// Of the epoll set: everything else is a client's number.
@@ -45,9 +46,10 @@ class Relay::State {
     std::uint64_t number = 0;
     std::uint32_t interest = 0;  // events
     bool over = false;
-    bool blocked = false;        // in State::blocked_
-    bool waits = false;          // in State::waiting_
-    std::uint64_t since_ns = 0;  // it came, or took something, or nothing waited for it
+    bool blocked = false;          // in State::blocked_
+    bool waits = false;            // in State::waiting_
+    std::uint64_t life_at_ns = 0;  // it is shown life, if it is blocked
+    std::uint64_t since_ns = 0;    // it came, or took something, or nothing waited for it
     std::uint64_t bytes_sent = 0;
   };
 
@@ -75,6 +77,7 @@ class Relay::State {
   std::size_t proceed_blocked();
   std::size_t attend_due();
   void attend(Client& client);
+  void show_life(std::uint64_t now_ns);
   void retry(std::uint64_t now_ns);
   void flush(Client& client);
   void watch(Client& client);
@@ -96,6 +99,7 @@ class Relay::State {
   std::vector<std::uint64_t> waiting_;  // to be attended to again soon
   std::vector<std::uint64_t> over_;
   std::uint64_t retry_at_ns_ = UINT64_MAX;
+  std::uint64_t life_at_ns_ = UINT64_MAX;  // of the first blocked client
   std::uint64_t sweep_at_ns_ = 0;
 };
 
@@ -137,11 +141,13 @@ std::size_t Relay::State::poll() {
   }
   const std::uint64_t now_ns = participant_.fabric().now_ns();
   if (now_ns >= retry_at_ns_) retry(now_ns);
+  show_life(now_ns);
   done += attend_due();
   if (now_ns >= sweep_at_ns_) sweep(now_ns);
   bury();
   if (retry_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(retry_at_ns_);
   if (sweep_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(sweep_at_ns_);
+  if (life_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(life_at_ns_);
   return done;
 }
 
@@ -241,6 +247,21 @@ std::size_t Relay::State::proceed_blocked() {
     ++done;
   }
   return done;
+}
+
+/// A client that waits long for an answer would take its relay for dead.
+void Relay::State::show_life(std::uint64_t now_ns) {
+  life_at_ns_ = UINT64_MAX;
+  for (const std::uint64_t number : blocked_) {
+    const auto found = clients.find(number);
+    if (found == clients.end() || found->second->over) continue;
+    Client& client = *found->second;
+    if (now_ns >= client.life_at_ns) {
+      client.session.show_life();
+      client.life_at_ns = now_ns + kLifeNs;
+    }
+    life_at_ns_ = std::min(life_at_ns_, client.life_at_ns);
+  }
 }
 
 std::size_t Relay::State::attend_due() {

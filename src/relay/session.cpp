@@ -109,7 +109,7 @@ std::size_t Session::proceed() {
     connection_.consume(kFrameHeaderBytes + frame->body.size());
     ++count;
   }
-  if (!closing_) mark_due();
+  if (!closing_ && count > 0) mark_due();
   return count;
 }
 
@@ -173,6 +173,7 @@ void Session::handle_open(const Frame& frame) {
         return break_off("two writers of topic '" + open->topic + "'");
   if (number >= endpoints_.size()) endpoints_.resize(std::size_t{number} + 1);
   endpoints_[number] = std::make_unique<Endpoint>(*this, number, std::move(*open));
+  mark_due();
 }
 
 /// RLY-3
@@ -185,8 +186,7 @@ void Session::handle_sample(const Frame& frame) {
   if (!endpoint->open.writes || !endpoint->begun || !sample)
     return break_off("a sample for endpoint " + std::to_string(number) +
                      ", which is no writer that was opened, or without a number");
-  const bool follows = endpoint->published == 0 ? sample->number <= endpoint->delivered + 1
-                                                : sample->number == endpoint->published + 1;
+  const bool follows = endpoint->published == 0 || sample->number == endpoint->published + 1;
   if (!follows)
     return break_off("sample " + std::to_string(sample->number) + " of topic '" +
                      endpoint->open.topic + "' does not follow those before it");
@@ -215,6 +215,12 @@ void Session::handle_sample(const Frame& frame) {
 }
 
 // --- what goes -----------------------------------------------------------------------------------
+
+void Session::show_life() {
+  if (connection_.waiting() > 0) return;
+  add_empty(connection_.output(), FrameKind::pong);
+  mark_due();
+}
 
 void Session::check_topics() {
   for (const auto& endpoint : endpoints_) {

@@ -15,9 +15,11 @@
 ///
 ///  RLY-2  A number is acknowledged when the topic has delivered it here, or a higher one.
 ///  RLY-3  The samples of one connection and topic are published in the order of their numbers,
-///         without a gap, beginning at most one above what the topic has delivered.
+///         without a gap. The first one has any number: the client begins with its oldest sample
+///         that no relay has acknowledged. The topic can know less than that client here: its
+///         member is behind, or the topic began anew, or forgot the client.
 ///  RLY-5  While a sample finds no room in its topic, or the client's queue is full, no further
-///         frame is looked at.
+///         frame is looked at. The client is sent a sign of life now and then.
 ///  RLY-6  A subscription does not wait for its client: it skips samples, or ends.
 namespace dunlin::relay {
 
@@ -46,6 +48,8 @@ class Session {
   [[nodiscard]] bool attend();
   /// Endpoints whose topic is over are ended.
   void check_topics();
+  /// While the client is held back, nothing answers its pings: it is sent a pong unasked.
+  void show_life();
   /// The client is told why, and the connection ends.
   void say_goodbye(const std::string& why);
 

@@ -10,6 +10,7 @@
 #include <dunlin/pubsub/topic_type.hpp>
 
 #include "command.hpp"
+#include "support/errors.hpp"
 #include "topic/sample_json.hpp"
 #include "topic/sample_text.hpp"
 
@@ -92,6 +93,52 @@ TEST(TopicTextTest, RefusesWhatIsNoSampleOfTheType) {
   EXPECT_THROW((void)read_sample(tree, R"({"engines": "two"})"), BadInput);
   EXPECT_THROW((void)read_sample(tree, R"({"call_sign": "far too long"})"), BadInput);
   EXPECT_THROW((void)print_sample(tree, std::vector<std::byte>(3)), Error);
+}
+
+TEST(TopicTextTest, RefusesATypeWhoseMembersDoNotFitIt) {
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {"T final plain 8\nx u64 @4096\n", "take 4104 bytes, and it has 8"},
+      {"T final plain 8\nx u64 @4\n", "member 'x' cannot lie at 4"},
+      {"T final plain 8\nx u8 @8\n", "take 9 bytes, and it has 8"},
+      {"T final plain 8\nx char*9 @0\n", "take 9 bytes, and it has 8"},
+      {"T final plain 8\nx char*64 @18446744073709551552\n", "18446744073709551552 is more than"},
+      {"T final plain 8\nx char*18446744073709551615 @1\n", "18446744073709551615 is more than"},
+      {"T final plain 8\nx[3] u32 @0\n", "take 12 bytes, and it has 8"},
+      {"T final plain 8\nx[1000000000][1000000000][16] u32 @0\n", "member 'x' takes more"},
+      {"T final plain 8\nx[65536][65536][65536][65536] u8 @0\n", "member 'x' takes more"},
+      {"T final plain 8\np P final @0\np.x u32 @8\n", "take 12 bytes, and it has 8"},
+      {"T final plain 8\np[2] P final @0\np[2].x u64 @0\n", "take 16 bytes, and it has 8"},
+      {"T final plain 4\nx u64 @0\n", "take 8 bytes, and it has 4"},
+      {"T final plain 9999999999\nx u64 @0\n", "9999999999 is more than"},
+      {"T final plain 32\nx[] u64 @0\n", "'x' of a plain type is a sequence"},
+      {"T final plain 32\nx? u64 @0\n", "'x' of a plain type is a sequence or optional"},
+      {"T final plain 32\nx string @0\n", "'x' of a plain type is a string"},
+      {"T final\nx[65536][65536][65536][65536] i32\n", "member 'x' takes more"},
+      {"T final\np[65536] P final\np[65536].x[65536] i32\n", "member 'p' takes more"},
+      {"T final\nx" + std::string(33, '?') + " i32\n", "more than 32 dimensions"},
+      {"T final\nx char*0\n", "member 'x' has no characters"},
+      {"T final\np string final\np.x i32\n", "the name of another type"},
+      {"T final\np P final\n", "struct 'P' has no members"},
+      {"T final\n", "struct 'T' has no members"}};
+  for (const auto& one : refused) {
+    const std::string told = test::what_is_thrown_by([&] { (void)parse_type(one.first); });
+    EXPECT_TRUE(test::contains(told, one.second)) << one.first << told;
+  }
+  EXPECT_EQ(parse_type("T final plain 8\nx u64 @0\n").root.size, 8U);
+  // Large ones that can be.
+  EXPECT_EQ(parse_type("T final plain 805306368\np[268435456] P final @0\np[268435456].r u8 @0\n"
+                       "p[268435456].g u8 @1\np[268435456].b u8 @2\n")
+                .root.size,
+            805'306'368U);
+  EXPECT_FALSE(parse_type("T final\ns string\nx[1000000000] u8\n").plain);
+}
+
+TEST(TopicTextTest, ShowsNoTypeThatItDoesNotKnow) {
+  const std::vector<std::byte> payload{std::byte{0}, std::byte{7}, std::byte{0}, std::byte{0},
+                                       std::byte{1}};
+  const std::string told = test::what_is_thrown_by(
+      [&] { (void)print_sample(parse_type("T final\nx i128\n"), payload); });
+  EXPECT_TRUE(test::contains(told, "has a 'i128', which this release cannot show")) << told;
 }
 
 }  // namespace

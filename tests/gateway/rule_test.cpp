@@ -160,6 +160,25 @@ TEST(DdsType, LaysASampleOutInMemoryAndTakesItBack) {
   }
 }
 
+TEST(DdsType, TakesNoMoreMemoryThanInProportionToThePayload) {
+  constexpr std::size_t kBytes = 1 << 20;
+  std::vector<std::byte> payload(kBytes);
+  payload[1] = std::byte{7};
+  const auto put = [&](std::size_t at, std::uint32_t value) {
+    std::memcpy(&payload[at], &value, sizeof value);
+  };
+  put(4, kBytes - 8);
+  put(8, kBytes - 12);
+  for (const std::string text : {"T final\nps[] P final\nps[].x char*8184\n",
+                                 "T final\nps[] P appendable\nps[].x char*9000\n",
+                                 "T final\nps[] P final\nps[].x[4096][4096] i8\n"}) {
+    const DdsType type(app::topic::parse_type(text), "T");
+    app::gateway::DdsSample memory(type);
+    EXPECT_TRUE(contains(what_is_thrown_by([&] { memory.load(payload); }), "no XCDR2")) << text;
+    EXPECT_EQ(static_cast<const dds_sequence_t*>(memory.data())->_buffer, nullptr) << text;
+  }
+}
+
 TEST(DdsType, RefusesATextWithAZeroInside) {
   const app::topic::TypeTree tree = app::topic::parse_type("T final\ns string\n");
   const DdsType type(tree, "T");

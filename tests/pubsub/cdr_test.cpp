@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
@@ -159,6 +160,38 @@ TEST(CdrTest, SurvivesAnyBytes) {
       ASSERT_LE(note->points.size(), bytes.size());
     }
   }
+}
+
+struct Large {
+  std::array<std::uint8_t, 8184> load = {};
+};
+struct Many {
+  std::vector<Large> all = {};
+};
+struct Absent {
+  std::vector<std::optional<Large>> all = {};
+};
+
+template <class T>
+std::size_t allocated_by(std::uint32_t count, std::size_t bytes) {
+  std::vector<std::byte> payload(bytes);
+  payload[1] = pubsub::cdr::kPlainCdr2Le;
+  const auto length = static_cast<std::uint32_t>(bytes - 8);
+  std::memcpy(&payload[4], &length, sizeof length);
+  std::memcpy(&payload[8], &count, sizeof count);
+  T value;
+  static_cast<void>(pubsub::type_support<T>()->decode(payload, &value));
+  return value.all.capacity() * sizeof(value.all[0]);
+}
+
+TEST(CdrTest, AllocatesNoMoreThanInProportionToThePayload) {
+  constexpr std::size_t kBytes = 1 << 20;
+  EXPECT_EQ(allocated_by<Many>(kBytes - 12, kBytes), 0U);
+  EXPECT_EQ(allocated_by<Many>(129, kBytes), 0U);
+  EXPECT_EQ(allocated_by<Many>(128, kBytes), 128 * sizeof(Large));
+  EXPECT_EQ(allocated_by<Absent>(kBytes - 12, kBytes), 0U);
+  EXPECT_EQ(allocated_by<Absent>(128, 200), 128 * sizeof(std::optional<Large>));
+  EXPECT_EQ(allocated_by<Absent>(180, 200), 0U);
 }
 
 struct Flags {

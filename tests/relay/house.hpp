@@ -126,6 +126,17 @@ class Stranger {
     return sentence;
   }
 
+  [[nodiscard]] std::size_t count(relay::FrameKind kind) const {
+    relay::FrameParser parser(relay::Side::relay);
+    relay::Bytes rest(heard);
+    std::size_t found = 0;
+    while (const auto frame = parser.parse(rest)) {
+      if (frame->header.kind == kind) ++found;
+      rest = rest.subspan(relay::kFrameHeaderBytes + frame->body.size());
+    }
+    return found;
+  }
+
   relay::Buffer heard;
 
  private:

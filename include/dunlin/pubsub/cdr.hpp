@@ -21,6 +21,10 @@ inline constexpr std::size_t kHeaderBytes = 4;
 inline constexpr std::byte kPlainCdr2Le{0x07};
 inline constexpr std::byte kDelimitedCdr2Le{0x09};
 inline constexpr std::size_t kMostAlignment = 4;
+/// A decoded sample takes at most so much memory, beside its object: a few bytes can stand for many
+/// absent values of a large type.
+inline constexpr std::size_t kDecodedBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kDecodedBytesPerByte = 64;  // of the payload, in addition
 
 template <class T>
 concept Primitive = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -83,6 +87,7 @@ class Decoder {
     delimited_ = payload[1] == kDelimitedCdr2Le;
     const auto added = std::to_integer<std::size_t>(payload[3]) & 3U;
     from_ = payload.subspan(kHeaderBytes);
+    memory_left_ = kDecodedBytes + kDecodedBytesPerByte * from_.size();
     good_ = added <= from_.size();
     if (good_) end_ = from_.size() - added;
   }
@@ -128,6 +133,15 @@ class Decoder {
   [[nodiscard]] bool delimited() const noexcept { return delimited_; }
   [[nodiscard]] bool good() const noexcept { return good_; }
   void fail() noexcept { good_ = false; }
+  /// Before so many elements are allocated. False, and good() no more: the payload is too small for
+  /// them, or for their memory.
+  [[nodiscard]] bool reserve(std::size_t count, std::size_t element_bytes,
+                             std::size_t least_encoded_bytes) noexcept {
+    good_ = good_ && count <= left() / least_encoded_bytes &&
+            (element_bytes == 0 || count <= memory_left_ / element_bytes);
+    if (good_) memory_left_ -= count * element_bytes;
+    return good_;
+  }
 
  private:
   [[nodiscard]] bool has(std::size_t count) noexcept {
@@ -138,6 +152,7 @@ class Decoder {
   std::span<const std::byte> from_;
   std::size_t at_ = 0;
   std::size_t end_ = 0;
+  std::size_t memory_left_ = 0;
   bool delimited_ = false;
   bool good_ = false;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -381,12 +382,35 @@ void encode(cdr::Encoder& to, const T& value) {
   }
 }
 
+/// No value of the type is encoded in less.
+template <class T>
+consteval std::size_t least_encoded_bytes() {
+  if constexpr (Number<T>) {
+    return sizeof(T);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return sizeof(std::uint32_t) + 1;
+  } else if constexpr (Array<T>) {
+    return ArrayTraits<T>::kCount * least_encoded_bytes<typename ArrayTraits<T>::Element>();
+  } else if constexpr (Optional<T>) {
+    return 1;
+  } else if constexpr (Sequence<T> || extensibility<T>() == Extensibility::appendable) {
+    return sizeof(std::uint32_t);
+  } else {
+    using Members = decltype(tie_members(std::declval<T&>()));
+    return []<class... M>(std::tuple<M&...>*) {
+      return (least_encoded_bytes<M>() + ...);
+    }(static_cast<Members*>(nullptr));
+  }
+}
+
 template <class T>
 void decode_elements(cdr::Decoder& from, T& value) {
   if constexpr (Sequence<T>) {
+    using Element = typename SequenceTraits<T>::Element;
+    constexpr std::size_t kLeast = std::max<std::size_t>(least_encoded_bytes<Element>(), 1);
     const std::uint32_t count = from.number<std::uint32_t>();
-    // An element takes a byte at least: a length that cannot be true allocates nothing.
-    if (count > from.left()) return from.fail();
+    // A length that cannot be true allocates nothing.
+    if (!from.reserve(count, sizeof(Element), kLeast)) return;
     value.resize(count);
   }
   for (auto& element : value) {

@@ -103,8 +103,8 @@ class RelayClient {
 class AnyRelayWriter {
  public:
   AnyRelayWriter() = default;
-  /// A client has one writer of a topic. With policies, the relay creates the topic if there is
-  /// none. Throws Error.
+  /// A client has one writer of a topic at a time. With policies, the relay creates the topic if
+  /// there is none. Throws Error.
   AnyRelayWriter(const RelayClient& client, const std::string& topic,
                  std::shared_ptr<const pubsub::TypeSupport> type,
                  std::optional<pubsub::TopicQos> qos = {});
@@ -117,7 +117,7 @@ class AnyRelayWriter {
   /// A relay has let it in, once.
   [[nodiscard]] bool ready() const noexcept;
   [[nodiscard]] const std::string& why_refused() const noexcept;
-  /// The number of the last sample that was written, and of the last one that is delivered.
+  /// How many samples this writer has written, and how many of these are delivered.
   [[nodiscard]] std::uint64_t written() const noexcept;
   [[nodiscard]] std::uint64_t acknowledged() const noexcept;
   [[nodiscard]] bool all_acknowledged() const noexcept { return acknowledged() == written(); }
