@@ -35,9 +35,10 @@ std::vector<Result> detect(const Effort& effort) {
                        .params = {{"refresh", mode}, {"by", "table"}},
                        .unit = "ns",
                        .published = network.published(c.published_ns),
-                       .note = "The published table is faster than the published raw operations, "
-                               "which it is made of; the profile is derived from the latter, so "
-                               "the simulated table cannot be below them (docs/benchmarks/table.md)."});
+                       .note =
+                           "The published table is faster than the published raw operations, "
+                           "which it is made of; the profile is derived from the latter, so "
+                           "the simulated table cannot be below them (docs/benchmarks/table.md)."});
     compare(results.back(), table, "raw in the simulator", raw);
     results.push_back({.name = "detection",
                        .params = {{"refresh", mode}, {"by", "raw operations"}},
