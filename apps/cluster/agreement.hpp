@@ -5,7 +5,8 @@
 
 #include <dunlin/fabric/tls.hpp>
 
-/// Before hosts form a group, their commands meet: whether all are about to do the same.
+/// Before hosts form a group, their commands meet: whether all are about to do the same. A group
+/// cannot say so: hosts with other options may not even find to one fabric, and would wait in vain.
 namespace dunlin::app {
 
 /// The run that a host is about to begin.

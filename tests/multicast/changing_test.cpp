@@ -65,7 +65,7 @@ TEST(ChangingSubgroups, LoseNothingOfAMemberThatLeavesAndComesBack) {
   cluster.world.pause(1, 200'000);  // so that nothing counts when the generation ends
   ChangingMember& leaver = *cluster[2].in("topic");
   const auto send = [&](ChangingMember& member, int messages) {
-    cluster.world.on(2, [&] {
+    cluster.world.on(2, [&member, messages] {
       for (int i = 0; i < messages; ++i) EXPECT_TRUE(member.send());
     });
   };
