@@ -12,7 +12,6 @@ using test::contains;
 using test::DurableGroup;
 using test::DurableMember;
 using test::FoundLog;
-using test::is_prefix;
 using test::LogScribe;
 
 const std::string kLater(4'000, ',');  // all of them are more than the agreement's ring
