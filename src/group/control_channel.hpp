@@ -20,7 +20,7 @@ namespace dunlin::group {
 
 /// Of a control message: a state of kMaxStateBytes, and what goes with it.
 inline constexpr std::size_t kMaxControlBytes = kMaxStateBytes + (std::size_t{1} << 20);
-/// Of one from somebody who is no member yet.
+/// Of one from a process that is no member yet.
 inline constexpr std::size_t kMaxJoinerBytes = std::size_t{1} << 16;
 
 /// Control messages of any length between the members of a fabric, in order from each to each, over

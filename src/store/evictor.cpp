@@ -18,8 +18,8 @@ constexpr std::size_t kBitsPerWord = 64;
 // Of one poll.
 constexpr std::size_t kMostLooks = 512;
 constexpr std::size_t kMostEvictions = 64;
-/// The hand stops when so large a part of the pool has been freed; and while one who wants room
-/// gets nothing of it, when so much is free. Then slabs move.
+/// The hand stops when so large a part of the pool has been freed; and while a member that wants
+/// room gets nothing of it, when so much is free. Then slabs move.
 constexpr std::size_t kRefillPart = 32;
 constexpr std::size_t kMostFreePart = 4;
 /// A slab that has moved is spared while this part of the slabs moves.
@@ -113,7 +113,7 @@ Evictor::Survey Evictor::survey(const Want& want) {
   return found;
 }
 
-/// Answers one of those who wait, or does what makes room for it.
+/// Answers a member that waits, or does what makes room for it.
 std::size_t Evictor::serve() {
   const Want want = wants_.front();
   wants_.pop_front();

@@ -109,7 +109,7 @@ TEST(RowCopy, OfAFetchedRowDoesNotGoBack) {
 }
 
 /// The row into which a fetched one is placed is read meanwhile, as an observer does.
-TEST(RowCopy, OfAFetchedRowIsWholeToWhoeverReads) {
+TEST(RowCopy, OfAFetchedRowIsWholeToEachReader) {
   Versioned<Config> fetched;
   Versioned<Config> watched;
   std::atomic<bool> over = false;
