@@ -3,13 +3,18 @@
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tests=$1
-failed=0
+printed=$(mktemp -d)
+failed=()
 
 try() { # WHAT COMMAND...
   local what=$1 started=$SECONDS status=0
   shift
-  "$@" || status=$?
-  ((status == 0)) || failed=1
+  "$@" > >(tee "$printed/last") 2>&1 || status=$?
+  wait $!
+  if ((status)); then
+    cp "$printed/last" "$printed/${#failed[@]}"
+    failed+=("$what")
+  fi
   echo "verbs: $what: $( ((status == 0)) && echo passed || echo "failed ($status)"), $((SECONDS - started)) s"
 }
 
@@ -38,4 +43,11 @@ done
 # This kernel can delay and lose frames.
 try "hosts whose network delays and loses" \
   "$tests/fabric_tests" --gtest_brief=1 --gtest_filter='HostFaults.Delay*'
-exit "$failed"
+# A log is often read from its end, and cut: so what failed comes last, with the lines that tell why.
+for i in "${!failed[@]}"; do
+  echo "verbs: ${failed[i]} failed, and printed:"
+  if ! grep --max-count=8 --after-context=3 -E '(Failure|Error|error|FAILED|Sanitizer|waited|what\(\))' "$printed/$i"; then
+    tail -12 "$printed/$i"
+  fi
+done
+((${#failed[@]} == 0))
