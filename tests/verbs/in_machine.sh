@@ -9,8 +9,7 @@ failed=()
 try() { # WHAT COMMAND...
   local what=$1 started=$SECONDS status=0
   shift
-  "$@" > >(tee "$printed/last") 2>&1 || status=$?
-  wait $!
+  "$@" 2>&1 | tee "$printed/last" || status=$?
   if ((status)); then
     cp "$printed/last" "$printed/${#failed[@]}"
     failed+=("$what")
