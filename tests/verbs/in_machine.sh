@@ -39,6 +39,9 @@ for device in rxe0 siw0; do
   try "benchmarks on $device" "$tests/../apps/dunlin" bench table --fabric verbs --device "$device" \
     --only detection counting push --quick --rounds 2
 done
+try "shared memory within a host, rxe0 between hosts" \
+  "$here/on_device.sh" rxe0 "$tests/conformance_tests" \
+  'MixedVerbs/Order*:MixedVerbs/Atomics*:MixedVerbs/Regions*:MixedVerbs/Death*:MixedVerbs/Forming*' 'MixedVerbs/Processes*'
 # This kernel can delay and lose frames.
 try "hosts whose network delays and loses" \
   "$tests/fabric_tests" --gtest_brief=1 --gtest_filter='HostFaults.Delay*'
