@@ -74,7 +74,7 @@ void remove_socket(const Place& place) noexcept;
 /// None if nobody is there now.
 [[nodiscard]] std::optional<Descriptor> connect_to(const Place& place);
 
-/// Who is at the other end. At a socket in the file system its mode has decided.
+/// The process at the other end. At a socket in the file system its mode has decided.
 [[nodiscard]] shm::Counterpart counterpart_of(const Descriptor& socket, const Place& place);
 
 /// False if it could not be sent.

@@ -15,7 +15,7 @@
 /// those that come in.
 namespace dunlin::group {
 
-/// Who is to come into the next view.
+/// The joiners for the next view.
 struct Plan {
   PlanId id = kNoPlan;
   Admission admission = {};

@@ -72,7 +72,7 @@ class GroupJoiner {
   std::unique_ptr<ControlChannel> channel_;  // on it
   std::optional<ControlMessage> welcome_;
   std::vector<std::pair<Rank, ControlMessage>>
-      messages_;  // from others, who are in the view already
+      messages_;  // from members that are in the view already
 };
 
 }  // namespace dunlin::group

@@ -28,7 +28,7 @@ class Joins {
   /// A view begins, whose members have these ranks in the fabric of `channel`. Whatever was planned
   /// for another one is void.
   void enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel);
-  /// Goes on. `working`: the view is not about to end; `alive`: whom we do not suspect.
+  /// Goes on. `working`: the view is not about to end; `alive`: the members that we do not suspect.
   std::size_t poll(bool working, MemberSet alive);
   /// The view is about to end, perhaps with the plan at hand: that is not made void any more.
   void wedge() noexcept { working_ = false; }

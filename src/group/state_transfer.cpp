@@ -112,7 +112,7 @@ std::size_t StateTransfer::answer(const Participants& participants) {
     std::optional<std::vector<std::byte>> state;
     try {
       if (request.view == view_ && has_it) state = participant->give_state();
-    } catch (...) {  // the user's: whoever waits for it asks the next one
+    } catch (...) {  // the user's: the member that waits asks the next one
       send_state(request, std::nullopt);
       throw;
     }

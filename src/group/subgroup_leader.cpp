@@ -180,7 +180,7 @@ void SubgroupLeader::establish_all() {
     // Who wishes to be in it lacked the state then, unless the subgroup was removed.
     if (!entry.members.empty() || entry.lost) entry.anew = both(left, entry.lacking) - entry.out;
     entry.out = entry.out | left;
-    // Whom it names a member and has it not yet, has received nothing of it.
+    // A member of the generation that has not begun it has received nothing of it.
     if (!(entry.behind - left).empty() && entry.trim) std::ranges::fill(*entry.trim, 0);
     if ((entry.members | entry.behind).empty()) continue;
     message.changes.push_back(change(name, entry));

@@ -11,7 +11,7 @@
 /// in a row. Pure.
 namespace dunlin::group {
 
-/// Of a sender of whom a member knows nothing, as it is not in the subgroup.
+/// The count for a sender of which a member knows nothing, because it is not in the subgroup.
 inline constexpr std::uint64_t kNoOpinion = UINT64_MAX;
 
 class Subgroups {

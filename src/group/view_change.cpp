@@ -47,8 +47,8 @@ bool ViewChange::suspect(const Rows& rows, const ViewInput& input) {
   return std::exchange(mine_.suspects, suspects) != suspects;
 }
 
-/// Whoever suspects us will not follow us. Of two others that cannot reach each other only one can
-/// go on: the older, if both say so.
+/// A member that suspects us will not follow us. Of two others that cannot reach each other only
+/// one can go on: the older, if both say so.
 void ViewChange::part_accusers(const Rows& rows, MemberSet& suspects) const {
   for (const Rank accuser : all() - suspects)
     if (accuser != me_ && rows(accuser).suspects.has(me_)) suspects.add(accuser);
@@ -135,8 +135,8 @@ bool ViewChange::accept(const Rows& rows) {
   return true;
 }
 
-/// GRP-C7: rows of the dead count as well, for they have accepted what they have accepted. Whoever
-/// knows says so, for those that cannot see a quorum.
+/// GRP-C7: rows of the dead count as well, for they have accepted what they have accepted. A member
+/// that knows the decision publishes it, for those that cannot see a quorum.
 void ViewChange::decide(const Rows& rows) {
   for (const Rank knows : all()) {
     if (!row(rows, knows).ended) continue;

@@ -29,7 +29,7 @@ struct Decision {
 /// A ballot is led by one member, of rank `ballot - 1`, and later ones by higher ranks; 0: none.
 using Ballot = std::uint32_t;
 
-/// A member's row. Every column only ever grows; whoever sees one sees those before it.
+/// A member's row. Every column only grows; a reader that sees one sees those before it.
 struct Row {
   MemberSet suspects;
   bool leaving = false;
@@ -53,7 +53,7 @@ enum class ViewState {
   wedged,    // it will end: nothing of it may be sent, received or delivered any more
   decided,   // it has ended; we are in the next one
   excluded,  // it has ended, and we are not
-  minority,  // too few are left to decide anything: whoever is left must stop
+  minority,  // too few are left to decide anything: they must stop
 };
 
 class ViewChange {
@@ -70,9 +70,9 @@ class ViewChange {
   [[nodiscard]] ViewState state() const noexcept { return state_; }
   /// Of a view that has ended.
   [[nodiscard]] const Decision& decision() const noexcept { return mine_.proposal; }
-  /// Whom we follow: the lowest rank that we do not suspect.
+  /// The member that we follow: the lowest rank that we do not suspect.
   [[nodiscard]] Rank leader() const noexcept { return alive().lowest(); }
-  /// Whom we do not suspect.
+  /// The members that we do not suspect.
   [[nodiscard]] MemberSet alive() const noexcept { return all() - mine_.suspects; }
 
  private:

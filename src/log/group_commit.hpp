@@ -48,7 +48,7 @@ class GroupCommit {
   }
   /// Starts a commit of what waits, if none is under way. Returns whether there is news.
   bool poll();
-  /// Whose sleeper to wake when there is news; null: nobody's.
+  /// The fabric whose sleeper is woken when there is news; null: none.
   void wake(Fabric* fabric) { worker_->wake(fabric); }
   /// Waits until everything is durable, or has failed.
   void finish();

@@ -17,8 +17,8 @@
 #include "multicast/journal.hpp"
 #include "multicast/log_agreement.hpp"
 
-/// The log of a durable subgroup at one member, from view to view: in each view the members' logs
-/// are made equal, what this one had is replayed once, and the view's record is appended; then the
+/// The log of a durable subgroup at one member, from view to view. In each view the members make
+/// their logs equal, this one replays its messages once, and appends the view's record; then the
 /// view's messages may be logged. docs/multicast.md ("The durable mode") says why (MC-L1 to MC-L7).
 /// One thread at a time, that of the group.
 namespace dunlin::multicast {

@@ -88,8 +88,8 @@ class Journal {
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return log_.notices(); }
   // --- only while it is settled(), as these read the disk
   // -----------------------------------------
-  /// `live`: this member has gone on with the log from an earlier view, so of a log that has all
-  /// records the views from the last one on that has messages are enough.
+  /// `live`: this member has gone on with the log from an earlier view. Then the log has all
+  /// records, and the views from the last one with messages on are enough.
   [[nodiscard]] JournalState read_state(bool live);
   [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, start_, but_for); }
   /// The log's snapshot; none: it has all records.

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-/// Whose log a durable subgroup goes on with, and what of it the others need. Pure;
-/// docs/multicast.md ("The durable mode") says why nothing is lost that anybody has delivered.
+/// Chooses the log with which a durable subgroup goes on, and the records of it that the others
+/// need. Pure; docs/multicast.md ("The durable mode") says why nothing is lost that anybody has
+/// delivered.
 namespace dunlin::multicast {
 
 /// A report names no more views than these, the last ones.

@@ -273,7 +273,8 @@ void ChunkPool::State::end_step(Home& home) {
   }
 }
 
-/// REM-15. Who is gone links nothing any more (REM-13), so what it has not linked by now is free.
+/// REM-15. A holder that is gone links nothing any more (REM-13), so blocks that it has not linked
+/// by now are free.
 void ChunkPool::members_changed() {
   State& state = *state_;
   for (Rank rank = 0; rank < state.homes.size(); ++rank) {

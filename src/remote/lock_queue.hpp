@@ -22,7 +22,7 @@ struct Node {
     settle_also,  // a change was given up: until what was posted of it has landed elsewhere
     settle,       // ... at the home
     leave,        // compare-and-swap the word back to 0, as long as there is no successor
-    await_next,   // another has entered, and will say who it is
+    await_next,   // another has entered, and will write its address
     grant,        // write into the successor's node
     stranded,     // the successor has failed: the repair sees to it
     busy,         // refused
@@ -56,7 +56,7 @@ struct Node {
 /// What is said while queues are repaired; `generation` is the membership's.
 struct RepairMessage {
   enum class Type : std::uint64_t {
-    frozen,    // the sender has parted from who is gone, and none of its lock steps is under way
+    frozen,    // the sender has expelled the gone members, and has no lock step under way
     report,    // one of the sender's nodes in the queue of the lock at `offset`
     reported,  // that was the last of them
     place,     // the receiver's node has this successor, and holds the lock if `grant`

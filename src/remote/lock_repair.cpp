@@ -6,16 +6,15 @@
 
 /// How queues are repaired when members are gone. All members do this, in rounds; each round begins
 /// when the one before is over at all of them, and a further change begins anew:
-///  1  Each parts from who is gone (Progress), posts nothing for locks any more, and says `frozen`
-///     when all that was under way is done. From when all are frozen no lock's word, and no node,
-///     changes, whatever the dead had under way.
+///  1  Each expels the members that are gone (Progress), posts nothing for locks any more, and sends
+///     `frozen` when its operations under way are done. When all are frozen, no lock's word and no
+///     node changes any more, not even by operations that a dead member had under way.
 ///  2  Each reports its nodes to the homes of their locks.
-///  3  Each home makes the queues of its locks from the reports alone: first who holds the lock,
-///  then
-///     by ticket. If nobody holds it, the holder is dead, and the first gets it (REM-12).
-///  4  A home says `placed` behind the last of its placements. Who has that of all homes says
-///  `resume`.
-///     Who has that of all members goes on: no placement can arrive late, and undo a newer link.
+///  3  Each home makes the queues of its locks from the reports alone: first the holder, then by
+///     ticket. If no member holds the lock, the holder is dead, and the first one gets it (REM-12).
+///  4  A home sends `placed` behind the last of its placements. A member that has `placed` of all
+///     homes sends `resume`. A member that has `resume` of all members goes on: then no placement
+///     can arrive late, and undo a newer link.
 namespace dunlin::remote {
 
 using Phase = Node::Phase;

@@ -165,7 +165,8 @@ Status SegmentState::look_up(Key key) const noexcept {
   return there ? Status::ok : Status::released;
 }
 
-/// Those who know the segment drop it first; who is gone has no way to our memory any more.
+/// The members that know the segment drop it first; members that are gone cannot reach our memory
+/// any more.
 void SegmentState::release(Rank from, const SegmentMessage& request) {
   const Key key{request.key};
   const Status status = look_up(key);
@@ -190,7 +191,7 @@ void SegmentState::invalidate(Key key, HeldSegment& segment) {
   if (segment.known_by.empty()) close(key);
 }
 
-/// Who is gone need not drop anything, once every member has parted from it.
+/// A member that is gone need not drop anything, once every member has expelled it.
 void SegmentState::prune() {
   if (locks.repairing()) return;
   must_prune = false;

@@ -137,7 +137,7 @@ bool SegmentState::has_answer(SegmentOperation& op) noexcept {
   return false;
 }
 
-/// The home is gone: who has a second copy says so when it is asked. If the members change
+/// The home is gone: the member with a second copy says so when it is asked. If the members change
 /// meanwhile, all are asked again. A member that fails without an answer may have had the primary,
 /// and another its copy: nothing is lost before the members have agreed on it.
 void SegmentState::search(SegmentOperation& op) noexcept {

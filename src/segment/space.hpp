@@ -61,9 +61,9 @@ struct SegmentMessage {
     find,         // to the directory of the name
     bind,         // to the directory: this name means this key
     unbind,       // to the directory
-    answer,       // to who asked, with the id of the question
+    answer,       // to the member that asked, with the id of the request
     allocated,    // the answer to `allocate`
-    invalidate,   // to who knows the segment: drop it
+    invalidate,   // to members that know the segment: drop it
     invalidated,  // to the home: dropped, and nothing is under way there
     // second copies (copies.cpp); the primary is the member whose copy readers use
     make_backup,       // to the member that is to hold the second copy
@@ -117,7 +117,7 @@ struct HeldSegment {
   std::uint64_t backup_offset = 0;
   std::string name = {};
   std::vector<Rank> known_by =
-      {};  // while closing: who has not dropped it yet; all, with two copies
+      {};  // while closing: members that have not dropped it yet; all, with two copies
   Rank releaser = 0;
   std::uint64_t release_id = 0;
 
@@ -141,7 +141,7 @@ struct Copying {
   std::uint32_t tried = 0;  // members, from the next rank on
   Rank backup = kNobody;
   std::uint64_t backup_offset = 0;
-  std::vector<Rank> waiting_for;  // pausing: who has not answered
+  std::vector<Rank> waiting_for;  // pausing: members that have not answered
   Completion written;
   bool allocating = false;  // the first one: `asker` waits for it
   Rank asker = 0;
@@ -171,8 +171,8 @@ struct KnownSegment {
   std::uint64_t placement = 0;       // how often one of these has changed
   std::uint32_t users = 0;           // operations under way
   remote::LockNode lock;             // by lock()
-  std::uint64_t lock_owner = 0;      // for whom: Request::owner
-  SegmentOperation* turn = nullptr;  // whose it is, of those under the lock
+  std::uint64_t lock_owner = 0;      // the owner: Request::owner
+  SegmentOperation* turn = nullptr;  // the operation whose turn it is under the lock
   std::uint64_t seen_version = 0;    // delta: the latest that was read
   std::vector<std::byte> merged;     // delta: a version with a range put into it
   // temporal: the copy of the whole

@@ -303,7 +303,8 @@ void SegmentState::advance_lock(SegmentOperation& op) noexcept {
   op.end(Status::ok);
 }
 
-/// Who was told that the last holder died has seen to it, unless the data is still half written.
+/// A holder that was told of its predecessor's death has repaired the data, unless it is still half
+/// written.
 void SegmentState::unlock(SegmentOperation& op) noexcept {
   KnownSegment* const segment = known(op.request_.key);
   if (segment == nullptr || !segment->is_locked_by(op.request_.owner))

@@ -38,7 +38,7 @@ struct LocalRegion {
   std::uint64_t number = 0;  // what peers call it; 0: not announced
   bool taken = false;
   bool observers_only = false;
-  std::optional<std::vector<Rank>> audience = std::nullopt;  // who may reach it; none: all may
+  std::optional<std::vector<Rank>> audience = std::nullopt;  // peers that may reach it; none: all
 
   [[nodiscard]] bool is_for(Rank peer) const {
     return !audience || std::ranges::find(*audience, peer) != audience->end();

@@ -18,9 +18,9 @@
 #include "fabric/core/sleeper.hpp"
 
 /// What is true of every fabric, whatever moves its bytes: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
-/// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches what peers
-/// announce with what is allocated here, failures.cpp sees who is alive and parts from who is not,
-/// handlers.cpp hands out events and messages, waiting.cpp sleeps and wakes.
+/// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches the regions
+/// of peers with own ones, failures.cpp detects failed peers and expels them, handlers.cpp hands
+/// out events and messages, waiting.cpp sleeps and wakes.
 namespace dunlin {
 
 /// What a fabric is made of, besides its backend.
@@ -49,7 +49,7 @@ class FabricCore {
   FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<FabricBackend> backend);
   ~FabricCore();
 
-  // --- for backends: who is here -----------------------------------------------------------------
+  // --- for backends: members ---------------------------------------------------------------------
   [[nodiscard]] Rank rank() const noexcept { return fabric_.rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return fabric_.size(); }
   [[nodiscard]] const std::string& group() const noexcept { return fabric_.group_; }

@@ -16,7 +16,7 @@ namespace dunlin::launch {
 namespace {
 
 constexpr std::uint32_t kMost = 1U << 30;
-// Below those that Linux gives to whoever asks for any.
+// Below the ports that Linux chooses for a process that asks for any.
 constexpr std::uint32_t kFirstPort = 20'000;
 constexpr std::uint32_t kPorts = 12'000;
 constexpr const char* kWhatToDo =

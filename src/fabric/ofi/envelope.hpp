@@ -9,11 +9,12 @@
 
 #include "fabric/stream/frame.hpp"
 
-/// What a frame travels in: a word with its length before it, and a mark behind it. Who watches the
-/// buffer that it arrives in can tell by them when it is all there, if the buffer is filled from
-/// the front; completions, which would tell as well, cost 1 us each with libfabric's tcp.
+/// What a frame travels in: a word with its length before it, and a mark behind it. A receiver that
+/// watches the buffer can tell by them when the frame is complete, if the buffer is filled from the
+/// front; completions, which would tell as well, cost 1 us each with libfabric's tcp.
 ///
-///  OFI-E1  The length of an empty buffer is 0. Whoever has taken a frame empties its buffer.
+///  OFI-E1  The length of an empty buffer is 0. A receiver that has taken a frame empties its
+///       buffer.
 ///  OFI-E2  A mark is a random word, another one for each frame, drawn from what the two ends of
 ///      the connection have proved to each other. So what an earlier frame has left in a buffer is
 ///      not taken for it. A peer that forges one spoils its own stream only: what is in a frame is

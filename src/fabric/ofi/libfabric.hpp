@@ -7,9 +7,9 @@
 /// What libfabric exports; everything else hangs on the objects that these give.
 namespace dunlin::ofi {
 
-/// Loaded when it is first needed, and not linked: Debian's brings libinfinipath and libpsm2, whose
-/// constructors measure the clock for 0.2 s and install signal handlers, in every process that has
-/// them from its start, whether it ever joins such a group or not.
+/// libfabric is loaded when it is first needed, and not linked. Debian's brings libinfinipath and
+/// libpsm2, whose constructors measure the clock for 0.2 s and install signal handlers, in every
+/// process that is linked with them, whether it joins such a group or not.
 struct Libfabric {
   decltype(&fi_getinfo) getinfo;
   decltype(&fi_freeinfo) freeinfo;

@@ -219,8 +219,8 @@ void OfiTransport::take_later(const Happening& happening, stream::Receiver& rece
     end(peer, "its connection closed: the process exited or was killed, or has given us up");
 }
 
-/// Whoever cannot be answered has failed; who has hung up before there was a connection may call
-/// again.
+/// A peer that cannot be answered has failed; one that closed before there was a connection may
+/// connect again.
 void OfiTransport::take_newcomer(const Happening& happening, Rank peer,
                                  stream::Receiver& receiver) noexcept {
   try {

@@ -60,7 +60,7 @@ class OfiTransport final : public stream::Transport {
   /// Goes on; true once there is a connection to each. Error when the time is up, which names who
   /// is missing.
   [[nodiscard]] bool connected();
-  /// Who is missing.
+  /// The missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
@@ -85,7 +85,7 @@ class OfiTransport final : public stream::Transport {
     Rank peer;
     bool receives;
   };
-  /// Who calls whom; nobody if there is to be no connection, or is none any more.
+  /// Which side connects; neither if there is to be no connection, or is none any more.
   enum class Caller : std::uint8_t { nobody, we, they };
   struct Link {
     Caller caller = Caller::nobody;

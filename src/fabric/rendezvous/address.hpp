@@ -30,8 +30,8 @@ struct Address {
 struct SocketAddress {
   sockaddr_storage address{};
   socklen_t bytes = 0;
-  /// The loopback address, for a name that elsewhere is this machine's: whoever listens there would
-  /// not be heard by others, so it listens at all addresses.
+  /// The loopback address, for a name that elsewhere is this machine's: other machines could not
+  /// reach a listener there, so the host listens at all addresses.
   bool own_name = false;
 
   [[nodiscard]] const sockaddr* generic() const noexcept {

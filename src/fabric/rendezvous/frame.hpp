@@ -35,8 +35,8 @@ inline constexpr std::size_t kMaxTextBytes = 1024;
 inline constexpr std::size_t kJoinRequestBytes = 88;  // without the endpoint address
 inline constexpr std::size_t kMaxBodyBytes = kJoinRequestBytes + kMaxEndpointAddressBytes;
 
-/// Which frames there are: who sends them, before both sides have proved that they know the secret
-/// or after, and how long their bodies are.
+/// The frames: which side sends them, whether before or after both sides have proved that they know
+/// the secret, and how long their bodies are.
 struct FrameRule {
   FrameType type;
   Side from;

@@ -135,7 +135,8 @@ void Host::on_frame(Session& session, const Frame& frame) {
 
 void Host::request_join(Session& session, const Frame& frame) {
   JoinRequest joiner;
-  // Once all may go, whoever comes is of another rendezvous at this address, and finds it later.
+  // Once all may go, a joiner that comes belongs to a later rendezvous at this address, and finds
+  // it when it tries again.
   if (!decode(frame.body, joiner) || go_sent_) return drop(session);
   if (!refused_all_.empty()) return refuse(session, refused_all_);
   RosterBuilder::Verdict verdict = builder_.admit(joiner, session.from);
@@ -255,7 +256,7 @@ void Host::send_roster(Session& session) {
   channel.send(FrameType::roster, body);
 }
 
-/// So that a joiner, too, can say who is missing. Not each change to each: that would be n^2.
+/// So that a joiner, too, can name the missing members. Not each change to each: that would be n^2.
 void Host::send_news(std::uint64_t now_ns) {
   if (!news_ || now_ns < next_news_ns_ || builder_.decided()) return;
   news_ = false;

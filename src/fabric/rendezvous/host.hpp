@@ -15,12 +15,12 @@ namespace dunlin::rendezvous {
 
 /// Serves a rendezvous at a claimed address, step by step.
 ///
-/// Whoever connects is a *stranger* until it has proved that it knows the secret and has introduced
-/// itself; then it is a *joiner*. Strangers are few, small and short-lived (RDV-N4).
+/// A process that connects is a *stranger* until it has proved that it knows the secret and has
+/// sent its join request; then it is a *joiner*. Strangers are few, small and short-lived (RDV-N4).
 class Host {
  public:
   Host(const Plan& plan, Bytes endpoint_address, Claim claim, std::uint64_t deadline_ns);
-  /// Goes on; the roster when all have met. Error says who is missing.
+  /// Goes on; the roster when all have met. Error names the missing members.
   [[nodiscard]] std::optional<Roster> poll();
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;

@@ -19,7 +19,7 @@ std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
 }  // namespace
 
-/// With whoever took our connection.
+/// With the process that accepted our connection.
 class Joiner::Talk {
  public:
   Talk(const Plan& plan, Bytes endpoint_address, std::string where, Descriptor socket,

@@ -15,7 +15,7 @@ namespace dunlin::rendezvous {
 struct Attempt {
   enum class End : std::uint8_t {
     met,
-    unanswered,  // nobody is there, or whoever is has no time for us
+    unanswered,  // no host is there, or it does not answer
     unproved,    // somebody is there who does not know our secret, our version, or our protocol
     lost         // the host trusted us, and then left
   };

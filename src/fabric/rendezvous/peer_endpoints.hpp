@@ -13,7 +13,8 @@
 #include "fabric/rendezvous/crypto.hpp"
 #include "fabric/rendezvous/roster_exchange.hpp"
 
-/// What comes between a rendezvous and the streams of a group: who is whom, and how they prove it.
+/// The step between a rendezvous and the streams of a group: the members' identities, and how they
+/// prove them.
 namespace dunlin::rendezvous {
 
 /// How many members the options of a network's join() name; Error if that is none, more than

@@ -10,7 +10,7 @@
 
 namespace dunlin::rendezvous {
 
-/// What the host of a rendezvous knows of its members: who has come, whom it waits for, and when
+/// The host's view of the members of a rendezvous: which have come, which it waits for, and when
 /// all know each other. Pure: what arrived in, what to say out.
 ///
 /// A *round* is a complete set of members. It begins whenever the last place is taken, and ends
@@ -50,7 +50,8 @@ class RosterBuilder {
     return here_.at(by_rank_[rank]).endpoint_address;
   }
 
-  /// "2 of 4 members have come; missing: rank 1, 'c' (rank 2)", or who has not confirmed.
+  /// "2 of 4 members have come; missing: rank 1, 'c' (rank 2)", or the members that have not
+  /// confirmed.
   [[nodiscard]] std::string progress() const;
 
  private:

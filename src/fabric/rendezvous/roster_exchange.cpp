@@ -17,8 +17,8 @@ constexpr std::uint64_t kShortestPauseNs = 1 * kNsPerMs;
 constexpr std::uint64_t kLongestPauseNs = 50 * kNsPerMs;
 /// A name server is not asked more often.
 constexpr std::uint64_t kResolveIntervalNs = 500 * kNsPerMs;
-/// Whoever holds the address and is no host of ours may be about to leave, and cannot prove that we
-/// should: so it is believed only when it insists, for about a second.
+/// A process that holds the address and is no host of ours may be about to leave, and cannot prove
+/// that we should. So we believe it only when it repeats its refusal for about a second.
 constexpr int kComplaintsToBelieve = 20;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }

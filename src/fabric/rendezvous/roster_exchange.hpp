@@ -21,7 +21,8 @@
 namespace dunlin::rendezvous {
 
 struct Options {
-  /// "host:port", "[v6]:port" or "unix:NAME"; whoever can bind it is the host of the rendezvous.
+  /// "host:port", "[v6]:port" or "unix:NAME"; the member that can bind it is the host of the
+  /// rendezvous.
   std::string address;
   /// What all members know and nobody else does.
   std::string secret;
@@ -36,7 +37,7 @@ struct Options {
   static constexpr Rank kAnyRank = UINT32_MAX;
   Rank rank = kAnyRank;
   std::uint32_t timeout_ms = 10'000;
-  /// Whether this member may be the host; who connects at somebody's address may not.
+  /// Whether this member may be the host; one that connects to another member's address may not.
   bool may_host = true;
   /// A member of the group that does not fit ends the rendezvous for all, and not for itself alone.
   bool all_must_fit = false;

@@ -179,7 +179,7 @@ bool ShmBackend::answer(Arrival& arrival) {
   return true;
 }
 
-/// Whom nobody has admitted is hung up on: it may be early, and calls again.
+/// A newcomer that is not admitted is disconnected: it may be early, and connects again.
 void ShmBackend::take_newcomer(Arrival& arrival, Received& received) {
   const Rank rank = received.packet.rank;
   if (rank >= members_ || core().linked(rank) || core().failing(rank)) return;

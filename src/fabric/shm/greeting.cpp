@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kLongestTryIntervalNs = 16'000'000;
 constexpr std::uint64_t kProbeIntervalNs = 100'000'000;
-/// Whoever connects and does not introduce himself makes room for the next.
+/// A process that connects and sends no hello makes room for the next one.
 constexpr std::size_t kMaxArrivals = 64;
 
 std::string number(std::uint64_t value) { return std::to_string(value); }

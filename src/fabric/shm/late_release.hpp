@@ -20,7 +20,7 @@ class LateRelease {
   void add(std::shared_ptr<const mapping::Mapping> mapping, std::uint64_t now_ns) noexcept;
   /// Gives one back, if its time has come.
   void look(std::uint64_t now_ns) noexcept;
-  /// For who needs memory now. False if there was none.
+  /// For a caller that needs memory now. False if there was none.
   bool give_all_back() noexcept;
   /// When look() has something to do; UINT64_MAX: never.
   [[nodiscard]] std::uint64_t due_ns() const noexcept {

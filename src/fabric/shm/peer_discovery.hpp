@@ -17,8 +17,8 @@ namespace dunlin::shm {
 class PeerDiscovery {
  public:
   explicit PeerDiscovery(const JoinOptions& options);
-  /// Goes on; the attachment once all members are here, and nothing after that. Error says who did
-  /// not come in time.
+  /// Goes on; the attachment once all members are here, and nothing after that. Error names the
+  /// members that did not come in time.
   [[nodiscard]] std::optional<Attachment> poll();
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;

@@ -13,9 +13,9 @@
 #include "fabric/stepped_join.hpp"
 #include "fabric/system.hpp"
 
-/// Listeners on one host: addresses with numbers. Who opens takes the first that is free, so a
-/// process that was stopped may keep its own; who connects tries all. The two then meet in a fabric
-/// of their own, under a name that nobody else has, so neither is in anybody's way if it goes no
+/// Listeners on one host: addresses with numbers. A leader takes the first that is free, so a
+/// process that was stopped may keep its own; a joiner tries all. The two then meet in a fabric of
+/// their own, under a name that nobody else has, so neither is in anybody's way if it goes no
 /// further.
 namespace dunlin::shm {
 namespace {

@@ -29,7 +29,7 @@ struct Roster {
 /// Those that one member knows, by rank; none where nobody has come.
 using Endpoints = std::vector<EndpointId>;
 
-/// What an endpoint is, and who sits there.
+/// An endpoint, and the node that it belongs to.
 struct EndpointFacts {
   Rank node = 0;
   Rank rank = 0;

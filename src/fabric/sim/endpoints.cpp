@@ -61,7 +61,7 @@ void Network::endpoint(EndpointId endpoint, SimBackend& fabric) {
   endpoints_[endpoint].fabric = &fabric;
 }
 
-/// Whoever has failed meanwhile is silent from now on.
+/// A node that has failed meanwhile is silent from now on.
 void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
   EndpointFacts& facts = endpoints_[endpoint];
   facts.fabric = &fabric;

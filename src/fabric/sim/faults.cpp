@@ -71,7 +71,7 @@ void Network::retry_stalled(Link& wire) {
 
 // --- giving up -----------------------------------------------------------------------------------
 
-/// The sender has given it up: it completes with an error, and whoever holds it drops it.
+/// The sender has given it up: it completes with an error, and its holder drops it.
 void Network::fail(Flight& flight) {
   const bool heard = flight.delivered && !flight.is_operation();
   if (flight.dead || heard) return;

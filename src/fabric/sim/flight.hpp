@@ -36,7 +36,7 @@ struct FlightFacts {
   FlightKind kind = FlightKind::put;
   Notify when = Notify::locally;
   bool live = false;        // in use
-  bool dead = false;        // given up: whoever meets it next releases it
+  bool dead = false;        // given up: its next holder releases it
   bool captured = false;    // the source's bytes are in data()
   bool numbered = false;    // `order` is set
   bool responding = false;  // a read or atomic on its way back

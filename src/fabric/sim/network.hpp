@@ -122,7 +122,7 @@ class Network {
   void message_handled(Flight& message, Ticks at);
   void execute_atomic(Flight& atomic);
   void retire(Flight& flight);
-  /// Retires what has arrived and is not to be looked at; who waits for its result hears nothing.
+  /// Retires an arrival that is not to be looked at; a caller that waits for its result gets none.
   void drop(Flight& flight);
   /// Books an amount of one of the link's budgets as returned at some moment.
   void give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at);

@@ -10,9 +10,8 @@
 
 #include "fabric/sim/ticks.hpp"
 
-/// Listeners of simulated groups. Who opens and who connects find each other at once, as by a
-/// directory, if their nodes can reach each other; then they form a fabric of two, which takes its
-/// time.
+/// Listeners of simulated groups. A leader and a joiner find each other at once, as by a directory,
+/// if their nodes can reach each other; then they form a fabric of two, which takes a round trip.
 namespace dunlin::sim {
 
 struct Simulation;

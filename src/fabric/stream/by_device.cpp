@@ -102,7 +102,8 @@ void StreamBackend::free_retired() noexcept {
   });
 }
 
-/// Whoever goes on without those that do not answer would fill the memory with what they may reach.
+/// If a member went on without the peers that do not answer, the regions that they may reach would
+/// fill its memory.
 void StreamBackend::check_retired(const std::string& name) const {
   if (retired_.size() < kMaxRetiredRegions) return;
   std::string awaited;

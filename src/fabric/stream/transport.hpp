@@ -22,7 +22,7 @@ struct Place {
   std::size_t bytes = 0;
 };
 
-/// Who is told what has arrived, from within Transport::progress().
+/// Gets the arrivals, from within Transport::progress().
 class Receiver {
  public:
   /// A whole frame, on a whole word; gone when this returns.
@@ -72,10 +72,10 @@ class Transport {
   /// Moves on what is under way, and hands over what has arrived: a bounded amount. The receiver
   /// may lend, commit and close meanwhile.
   virtual void progress(Receiver& receiver) noexcept = 0;
-  /// Makes room for whoever posts again and again without a poll(): takes what the device has
-  /// finished, of which the receiver is handed finished operations and nothing else. Frames that
-  /// have arrived, and ends, wait for progress(). Not to be called from within progress(). Where
-  /// nothing but progress() can make room, this does nothing.
+  /// Makes room for a caller that posts again and again without a poll(): takes the device's
+  /// completions, and hands the receiver finished operations and nothing else. Frames that have
+  /// arrived, and ends, wait for progress(). Not to be called from within progress(). Where nothing
+  /// but progress() can make room, this does nothing.
   virtual void relieve(Receiver&) noexcept {}
   /// Ends the stream; nothing is taken from it any more, and its end is not told.
   virtual void close(Rank peer) noexcept = 0;

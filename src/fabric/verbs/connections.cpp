@@ -224,7 +224,7 @@ void VerbsTransport::answer(const Happening& event) {
 }
 
 /// An attempt has failed: the other was busy, has taken us for absent, or has not admitted us yet.
-/// Who calls does so once more, until the time is up.
+/// The side that connects tries again, until the time is up.
 void VerbsTransport::not_yet(Rank peer, std::string why) {
   Link& link = links_[peer];
   link.why = std::move(why);

@@ -35,7 +35,7 @@ struct Record {
   std::uint64_t offset = 0;        // of the first word, in the peer's region
   std::byte* to = nullptr;         // where the result goes; a frame: its buffer
   Completion* completion = nullptr;
-  /// Who asked, and where the result was to go.
+  /// Forgets the caller's completion, and where the result goes.
   void forget() noexcept {
     if (kind == Kind::frame) return;
     to = nullptr;

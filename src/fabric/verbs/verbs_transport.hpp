@@ -74,7 +74,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   /// Goes on; true once there is a connection to each. Error when the time is up, which names who
   /// is missing.
   [[nodiscard]] bool connected();
-  /// Who is missing.
+  /// The missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
@@ -113,7 +113,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
     std::span<std::byte> memory;
     Memory registration;
   };
-  /// Who calls whom; nobody if there is to be no connection, or is none any more.
+  /// Which side connects; neither if there is to be no connection, or is none any more.
   enum class Caller : std::uint8_t { nobody, we, they };
   struct Link {
     Caller caller = Caller::nobody;
@@ -233,7 +233,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
 
   Rank rank_ = UINT32_MAX;          // not known yet
   bool enters_ = false;             // goes on listening
-  bool works_ = false;              // all were connected: who comes now is a newcomer
+  bool works_ = false;              // all were connected: a later member is a newcomer
   std::uint64_t deadline_ns_ = 0;   // while we connect
   std::uint32_t most_members_ = 0;  // at a time (VRB-V5)
   std::size_t passed_over_ = 0;     // ranks that no member ever has
