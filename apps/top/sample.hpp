@@ -26,7 +26,7 @@ namespace dunlin::top {
 struct Segment {
   mapping::MappingInfo info = {};
   pid_t pid = 0;            // where we found it; the owner's own idea of its number may differ
-  std::string access = {};  // who may be in the group: "user alice", "Unix group lab"
+  std::string access = {};  // users that may be in the group: "user alice", "Unix group lab"
   std::span<const std::byte> payload = {};
   std::shared_ptr<const void> mapping = nullptr;
 };
@@ -65,7 +65,7 @@ struct Sighting {
 struct Row {
   std::size_t row = 0;
   Rank rank = 0;
-  std::optional<Rank> read_from = {};        // in whose memory we read it: the owner's, if it lives
+  std::optional<Rank> read_from = {};        // whose copy was read: the owner's, if it lives
   std::optional<std::uint64_t> age_ns = {};  // since the last push; in reads mode, the slowest pull
   std::vector<Sighting> seen = {};
   std::vector<ColumnValues> values = {};  // by column; empty if there was nowhere to read it

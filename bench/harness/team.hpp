@@ -86,8 +86,8 @@ class Member {
 /// A contender runs one round and returns what it measured, or nothing where another member does.
 using Contender = std::function<std::optional<double>()>;
 
-/// Let the contenders take turns, after one round each that does not count. Who begins changes
-/// from round to round. Contender i is series i; all members must call this alike.
+/// Let the contenders take turns, after one round each that does not count. The contender that
+/// begins changes from round to round. Contender i is series i; all members must call this alike.
 void alternate(Member& me, std::uint32_t rounds, const std::vector<Contender>& contenders);
 
 /// A turn of Dunlin's in alternate(). Before and after it all poll until all are there, so that

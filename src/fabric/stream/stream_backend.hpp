@@ -16,8 +16,8 @@
 #include "fabric/tick_timer.hpp"
 #include "ring.hpp"
 
-/// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp applies the
-/// operations of peers, completions.cpp takes their answers, messages.cpp and regions.cpp carry
+/// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp applies
+/// the operations of peers, completions.cpp takes their answers, messages.cpp and regions.cpp carry
 /// messages and announcements, watch.cpp sends and checks heartbeats, and sleeps. by_device.cpp
 /// performs the operations that devices can do without the peer; newcomers.cpp admits members that
 /// come later. docs/cluster.md gives STR-S1 to STR-S7, and STR-J1 to STR-J4.
@@ -26,7 +26,7 @@ namespace dunlin::stream {
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
 /// others with a remote completion.
 inline constexpr std::uint32_t kQueueSlots = 1024;
-/// Bytes that reads may have requested from one peer and not received; a read is requested in pieces.
+/// Bytes that reads may have requested from one peer and not received; reads go in pieces.
 inline constexpr std::uint64_t kReadWindowBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kReadPieceBytes = kReadWindowBytes / 4;
 /// A longer source is not copied by post(), but as buffers become free.

@@ -15,10 +15,9 @@
 /// What is on its way to one peer: the frame under composition, and frames that the kernel has not
 /// taken whole.
 ///  TCP-O1  A source that was attached is read until the next settle() or commit() returns, and not
-///      later: what the kernel has not taken by then has been copied.
+///      later: bytes that the kernel has not taken by then have been copied.
 ///  TCP-O2  Frames leave in the order of their commits. A frame of which the kernel has taken a
-///  part
-///      stays first until it has taken all.
+///      part stays first until the kernel has taken all of it.
 namespace dunlin::tcp {
 
 /// A frame, and the bytes behind it: first those that were copied, then those still in their place.
