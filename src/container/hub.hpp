@@ -47,7 +47,7 @@ class Served {
   virtual void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) = 0;
 };
 
-/// CON-Q6, and of what waits for another member's step.
+/// CON-Q6, and for an operation that waits for another member's step.
 inline constexpr std::uint64_t kShortestRestNs = 500;
 inline constexpr std::uint64_t kLongestRestNs = 128'000;
 /// For an object that others wait for, or that waits for an event that comes soon.

@@ -82,7 +82,7 @@ static_assert(offsetof(Reply, status) == 26);
 static_assert(offsetof(Reply, flags) == 27);
 static_assert(offsetof(Reply, data) == 32);
 
-/// What an allocation asks for, in its slot's buffer.
+/// The request of an allocation, in its slot's buffer.
 struct Wish {
   std::uint64_t bytes{};
   std::uint64_t stale_ns{};

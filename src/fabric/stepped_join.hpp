@@ -33,7 +33,7 @@ struct Awaited {
   void wait() noexcept;
 };
 
-/// One descriptor, always the same, for what is awaited now and something else later.
+/// One descriptor, always the same, while the events behind it change.
 class AwaitedDescriptor {
  public:
   AwaitedDescriptor();

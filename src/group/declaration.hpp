@@ -6,7 +6,7 @@
 
 #include "group/member_set.hpp"
 
-/// What the founders of a group declare, side by side, so that each can say how another's differs.
+/// Compares the declarations of a group's founders, so that each can say how another's differs.
 /// (The view's table refuses that, too, but in the words of its columns.) One thread at a time.
 namespace dunlin::group {
 

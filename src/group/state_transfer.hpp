@@ -14,9 +14,9 @@
 #include "group/control_message.hpp"
 #include "group/subgroups.hpp"
 
-/// What a new member needs of its subgroups: it asks the others in them, one after the other, in
-/// every view anew, until it has it. docs/group.md gives the rules GRP-S1 to GRP-S4. One thread at
-/// a time.
+/// Gets the states of a new member's subgroups: it asks the others in them, one after the other, in
+/// every view anew, until it has them. docs/group.md gives the rules GRP-S1 to GRP-S4. One thread
+/// at a time.
 namespace dunlin::group {
 
 class StateTransfer {
@@ -24,7 +24,7 @@ class StateTransfer {
   using Places = std::vector<Subgroups::Place>;
   using Participants = std::vector<SubgroupParticipant*>;
 
-  /// We have just come: what parts want a state, does not have it.
+  /// This member has just come: the participants that need a state lack it.
   void begin(const Participants& participants);
   /// A view begins.
   void enter(const View& view, const Places& places, ControlChannel& channel);

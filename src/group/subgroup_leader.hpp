@@ -26,7 +26,7 @@ class SubgroupLeader {
     MemberSet to;
     SubgroupMessage message;
   };
-  /// What is to be sent, in this order.
+  /// The messages to send, in this order.
   [[nodiscard]] std::vector<Outgoing> take();
   /// Whether all members have reported.
   [[nodiscard]] bool ready() const noexcept { return reported_ == all(); }

@@ -22,7 +22,7 @@ class Subgroups {
     bool ours = false;
   };
 
-  /// Throws Error for what cannot be.
+  /// Throws Error for an invalid declaration.
   explicit Subgroups(std::vector<SubgroupSpec> specs);
 
   [[nodiscard]] const std::vector<SubgroupSpec>& specs() const noexcept { return specs_; }

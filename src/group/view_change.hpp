@@ -8,9 +8,9 @@
 #include "group/member_set.hpp"
 
 /// How the members of a view agree on the next one, and on which of the old view's messages count:
-/// one decision, after which the view is over. Pure: rows go in, changes of the own row and what
-/// they mean come out. docs/group.md gives the rules GRP-C1 to GRP-C8 and why they suffice; its
-/// model is tests/group/view_change.pml.
+/// one decision, after which the view is over. Pure: rows go in, changes of the own row and the
+/// state come out. docs/group.md gives the rules GRP-C1 to GRP-C8 and why they suffice; its model
+/// is tests/group/view_change.pml.
 namespace dunlin::group {
 
 /// Of a fabric that all members have formed with those that want to come in: unique for each
@@ -18,7 +18,7 @@ namespace dunlin::group {
 using PlanId = std::uint64_t;
 inline constexpr PlanId kNoPlan = 0;  // the next view uses the fabric at hand
 
-/// What is decided.
+/// The decision.
 struct Decision {
   MemberSet survivors;              // of this view; they come first in the next, in the same order
   PlanId plan = kNoPlan;            // and its joiners after them
@@ -40,7 +40,7 @@ struct Row {
   bool ended = false;  // the proposal is decided
 };
 
-/// What a member knows by itself.
+/// The facts that a member knows by itself.
 struct ViewInput {
   MemberSet failed;  // as the fabric says
   bool wants_to_leave = false;

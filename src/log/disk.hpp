@@ -59,7 +59,7 @@ class Worker {
   Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  /// Waits for what has been started.
+  /// Waits for the started operations.
   virtual ~Worker() = default;
 
   /// Requires that it is idle().

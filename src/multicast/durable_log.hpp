@@ -28,7 +28,7 @@ class DurableLog {
   /// Opens the log, or begins it. Throws Error.
   DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim)
       : journal_(std::move(journal)), given_up_(std::move(given_up)), trim_(trim) {}
-  /// Waits for what is being written.
+  /// Waits for the writes under way.
   ~DurableLog();
   DurableLog(const DurableLog&) = delete;
   DurableLog& operator=(const DurableLog&) = delete;
@@ -47,7 +47,7 @@ class DurableLog {
   [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
   /// Why this member cannot go on with its log: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& failure() const noexcept;
-  /// This member is given a state instead of what the log held, now or in a later view.
+  /// This member gets a state instead of the log's messages, now or in a later view.
   void skip_replay() noexcept { replayed_all_ = true; }
 
   // --- trimming ----------------------------------------------------------------------------------

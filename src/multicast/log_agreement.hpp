@@ -109,7 +109,7 @@ class LogAgreement {
   std::uint64_t last_view_ = 0;
   bool inherits_ = false;
 
-  // The source's own, and what others have received of it.
+  // The source's own records, and those that others have received of it.
   std::vector<std::byte> to_send_;         // the plan, and then record by record
   std::optional<log::Snapshot> snapshot_;  // for members that begin anew, too: received so far
   std::size_t snapshot_sent_ = 0;

@@ -16,7 +16,7 @@ namespace dunlin::multicast {
 /// A report names no more views than these, the last ones.
 inline constexpr std::size_t kMaxLoggedViews = 1'000;
 
-/// A place in a log: what comes before it.
+/// A place in a log, given by the records before it.
 struct LogPlace {
   std::uint64_t number = 1;  // of the record that comes next
   std::uint64_t chain = 0;   // over all before it

@@ -20,7 +20,7 @@ class RowPublisher {
   RowPublisher(ViewMemory& memory, const Receipts& receipts, const LogStage* log,
                Counters& counters);
 
-  /// The payload of what is announced next is in the row, too (MC-B6).
+  /// The row also has the payload of the records that are announced next (MC-B6).
   void carry_payload() noexcept { carries_payload_ = true; }
 
   // --- what is free of a sender's ring -----------------------------------------------------------

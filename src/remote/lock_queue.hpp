@@ -53,7 +53,7 @@ struct Node {
   }
 };
 
-/// What is said while queues are repaired; `generation` is the membership's.
+/// A message while queues are repaired; `generation` is the membership's.
 struct RepairMessage {
   enum class Type : std::uint64_t {
     frozen,    // the sender has expelled the gone members, and has no lock step under way

@@ -6,9 +6,9 @@
 
 /// How queues are repaired when members are gone. All members do this, in rounds; each round begins
 /// when the one before is over at all of them, and a further change begins anew:
-///  1  Each expels the members that are gone (Progress), posts nothing for locks any more, and sends
-///     `frozen` when its operations under way are done. When all are frozen, no lock's word and no
-///     node changes any more, not even by operations that a dead member had under way.
+///  1  Each expels the members that are gone (Progress), posts nothing for locks any more, and
+///     sends `frozen` when its operations under way are done. When all are frozen, no lock's word
+///     and no node changes any more, not even by operations that a dead member had under way.
 ///  2  Each reports its nodes to the homes of their locks.
 ///  3  Each home makes the queues of its locks from the reports alone: first the holder, then by
 ///     ticket. If no member holds the lock, the holder is dead, and the first one gets it (REM-12).

@@ -5,7 +5,7 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/limits.hpp>
 
-/// What a lock's 64-bit word says: 0 is a free lock.
+/// The contents of a lock's 64-bit word: 0 is a free lock.
 ///
 ///     63      32 31      20 19       8 7      1 0
 ///     ticket     member + 1 node       0        half

@@ -52,12 +52,12 @@ inline constexpr std::uint64_t kDataOffset = kCacheLineBytes;
 }
 static_assert(Key::of(1, 3, 2).value == 0x0000000200003001, "docs/formats/segment.md");
 
-/// What members say to each other about segments, besides gets and puts.
+/// The messages of members about segments, besides gets and puts.
 struct SegmentMessage {
   enum class Type : std::uint32_t {
     allocate,     // to the home; bytes, coherence, stale_ns, name
     release,      // to the home
-    look_up,      // to the home: what is behind this key?
+    look_up,      // to the home: asks for the segment of this key
     find,         // to the directory of the name
     bind,         // to the directory: this name means this key
     unbind,       // to the directory
@@ -148,7 +148,7 @@ struct Copying {
   std::uint64_t id = 0;
 };
 
-/// What this process knows of a slot of some member.
+/// The knowledge of this process about a slot of some member.
 struct KnownSegment {
   std::uint32_t generation = 0;  // 0: nothing
   std::uint32_t released = 0;    // this generation and those before were released

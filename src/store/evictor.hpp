@@ -43,7 +43,7 @@ class Evictor {
     std::uint32_t slab = 0;
     std::size_t blocks = 0;
   };
-  /// What the slabs hold, as a member that wants room sees them.
+  /// The contents of the slabs, as a member that wants room sees them.
   struct Survey {
     std::vector<std::uint32_t> hints;  // with room for it
     std::size_t free_bytes = 0;        // in slabs that are held

@@ -70,8 +70,7 @@ static_assert(kMaxRegionNameBytes < sizeof(MappingHeader::region));
   return static_cast<std::uint32_t>(round_up(bytes, kMappingPageBytes));
 }
 
-/// What is wrong with a header that came from somewhere else, given its file's size; empty if
-/// nothing is.
+/// The fault of a header of another process, given its file's size; empty if there is none.
 [[nodiscard]] std::string fault_of(const MappingHeader& header, std::uint64_t file_bytes);
 
 }  // namespace dunlin::mapping

@@ -14,7 +14,7 @@
 /// keeps them alive, and nothing is left when the last holder has ended, however it ended.
 namespace dunlin::mapping {
 
-/// What a segment's header says, without the layout of bytes.
+/// The contents of a segment's header, without the layout of its bytes.
 struct MappingInfo {
   MappingKind kind = MappingKind::region;
   std::uint32_t owner_pid = 0;

@@ -9,8 +9,8 @@
 
 namespace dunlin::mapping {
 
-/// What observers see of a member whose peers do not map its memory: a base segment that nobody but
-/// its owner writes. Each call is a store or two.
+/// Observers see this of a member whose peers do not map its memory: a base segment that only its
+/// owner writes. Each call is a store or two.
 class ProcessRegistry {
  public:
   /// `member`: the owner; kind and bytes are filled in here. A random incarnation tells it from

@@ -19,7 +19,7 @@
 ///  MIX-H2  A member listens before it tells anybody of itself, and until its fabric is gone.
 namespace dunlin::mixed {
 
-/// What a member says of its host.
+/// A member's description of its host.
 struct Host {
   std::array<std::byte, 16> boot{};  // random; the kernel's own, since it was started
   std::uint64_t network_namespace = 0;
@@ -37,7 +37,7 @@ struct NetworkEndpoint {
 };
 inline constexpr std::size_t kMaxNetworkNameBytes = 7;
 
-/// What a member tells the others.
+/// The bytes that a member gives the others.
 struct Endpoint {
   Host host;
   std::vector<NetworkEndpoint> networks;
@@ -78,7 +78,7 @@ struct Way {
   std::string why;
 };
 [[nodiscard]] Way way_to(const OwnHost& own, const Host& other);
-/// The same before any socket is asked: by what the two say.
+/// The same before any socket is asked: from the descriptions of the two.
 [[nodiscard]] Way compare(const Host& own, const Host& other);
 
 }  // namespace dunlin::mixed

@@ -4,7 +4,7 @@
 
 #include <rdma/fabric.h>
 
-/// What libfabric exports; everything else hangs on the objects that these give.
+/// The functions that libfabric exports; all others belong to the objects that these return.
 namespace dunlin::ofi {
 
 /// libfabric is loaded when it is first needed, and not linked. Debian's brings libinfinipath and

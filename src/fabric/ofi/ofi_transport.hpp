@@ -45,7 +45,7 @@ class OfiTransport final : public stream::Transport {
   OfiTransport(Network& network, std::uint32_t members);
   ~OfiTransport() override;
 
-  /// Where we listen: what a peer needs to connect. Requires that we do.
+  /// Where we listen: the address that a peer needs to connect. Requires that we do.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
@@ -113,13 +113,13 @@ class OfiTransport final : public stream::Transport {
     Fid<fid_ep> endpoint;  // last, so that it is closed first (OFI-T2)
   };
 
-  /// What a caller sends along.
+  /// The private data of the member that connects.
   struct Ticket {
     std::uint32_t from = 0;
     stream::Proof proof{};
   };
   static_assert(sizeof(Ticket) == 36, "within what every provider takes along with a connection");
-  /// What has happened to a connection.
+  /// An event of a connection.
   struct Happening {
     std::uint32_t kind = 0;
     int error = 0;  // not 0: it has failed, whatever the kind

@@ -26,7 +26,7 @@ struct Address {
 /// Whether every machine understands it as itself: "localhost", "127.0.0.1", "::1".
 [[nodiscard]] bool means_loopback(const std::string& host);
 
-/// What the operating system connects to and listens at.
+/// An address as the operating system connects to it and listens at it.
 struct SocketAddress {
   sockaddr_storage address{};
   socklen_t bytes = 0;

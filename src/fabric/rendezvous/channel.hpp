@@ -25,7 +25,7 @@ class Channel {
   [[nodiscard]] std::vector<Frame> take_frames();
 
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
-  /// With Fault::certificate: what the other side does wrong, as a predicate.
+  /// With Fault::certificate: the other side's fault, as a predicate.
   [[nodiscard]] const std::string& fault_text() const noexcept { return tls_.fault_text(); }
   /// With Fault::other_version.
   [[nodiscard]] std::uint16_t peer_version() const noexcept { return tls_.peer().version; }
@@ -39,7 +39,7 @@ class Channel {
   /// Only when proved.
   void send(FrameType type, Bytes body);
 
-  /// What is to be sent, and how much of it has been.
+  /// Bytes to send, and how many of them have been sent.
   [[nodiscard]] Bytes output() const noexcept { return tls_.output(); }
   void was_sent(std::size_t bytes) { tls_.was_sent(bytes); }
 

@@ -54,7 +54,7 @@ class Host {
   void note_stranger(const Session& session);
   void sweep(std::uint64_t now_ns);
 
-  // What joiners are told.
+  // The news for joiners.
   void send_roster(Session& session);
   void send_news(std::uint64_t now_ns);
   void send_go();
@@ -78,7 +78,7 @@ class Host {
   std::uint64_t next_news_ns_ = 0;
   std::uint64_t next_accept_ns_ = 0;
   std::uint64_t pushed_out_ = 0;
-  // What a user wants to know when not all have come.
+  // For the user, when not all have come.
   std::uint64_t without_proof_ = 0;
   std::string last_without_proof_;
   std::string last_refusal_;

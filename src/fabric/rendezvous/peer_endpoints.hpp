@@ -21,7 +21,7 @@ namespace dunlin::rendezvous {
 /// streams can have, or makes no sense.
 [[nodiscard]] std::uint32_t count_members(const NetworkJoinOptions& options);
 
-/// STR-S7: what proves to `to` that `from` calls, by a key that nobody else knows.
+/// STR-S7: proves to `to` that `from` connects, by a key that only members know.
 [[nodiscard]] Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to);
 
 /// Of each member, by rank.

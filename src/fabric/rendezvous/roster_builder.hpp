@@ -11,12 +11,13 @@
 namespace dunlin::rendezvous {
 
 /// The host's view of the members of a rendezvous: which have come, which it waits for, and when
-/// all know each other. Pure: what arrived in, what to say out.
+/// all know each other. Pure: frames that arrived go in, frames to send come out.
 ///
 /// A *round* is a complete set of members. It begins whenever the last place is taken, and ends
 /// when somebody leaves; then the place is free again, and the next round has another roster.
-///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and what remains to
-///      the others in order of arrival. So whoever asks for a rank gets it, however late it comes.
+///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and the remaining
+///      ones to the others in order of arrival. So whoever asks for a rank gets it, however late it
+///      comes.
 ///  RDV-R2  A round is decided when all its members have said that they know its roster; there is
 ///      no other after that.
 class RosterBuilder {

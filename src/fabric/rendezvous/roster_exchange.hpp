@@ -24,7 +24,7 @@ struct Options {
   /// "host:port", "[v6]:port" or "unix:NAME"; the member that can bind it is the host of the
   /// rendezvous.
   std::string address;
-  /// What all members know and nobody else does.
+  /// The secret of the members.
   std::string secret;
   /// Certificates that members must show besides.
   TlsFiles tls = {};
@@ -54,7 +54,7 @@ struct Member {
   std::vector<std::byte> endpoint_address;  // what the transport needs to reach it
 };
 
-/// What everybody knows when all have met.
+/// The roster, which all members have in the end.
 struct Roster {
   Rank rank;                        // ours
   std::vector<Member> members;      // by rank
@@ -83,7 +83,7 @@ class RosterExchange {
 /// The same for those who have nothing else to do.
 [[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> endpoint_address);
 
-/// Throws what meet() would before it goes anywhere: what is wrong with the options.
+/// Throws the errors that meet() would throw before it connects: faults of the options.
 void check(const Options& options);
 
 }  // namespace dunlin::rendezvous

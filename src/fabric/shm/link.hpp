@@ -12,7 +12,7 @@
 #include "fabric/shm/identity.hpp"
 #include "fabric/shm/packet.hpp"
 
-/// What connects two members, and how they introduce themselves to each other.
+/// The connection of two members, and the handshake in which they identify themselves.
 namespace dunlin::shm {
 
 using mapping::create_mapping;
@@ -37,7 +37,7 @@ struct Link {
   bool needs_fence = false;
 };
 
-/// What a member is made of when it has met all others.
+/// The parts of a member when it is connected to all others.
 struct Attachment {
   Identity self;
   Access access;

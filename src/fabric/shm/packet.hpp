@@ -11,8 +11,8 @@
 
 #include "fabric/shm/system.hpp"
 
-/// What two members tell each other over their control socket (docs/formats/shm-control.md). All
-/// packets have one size and travel whole; descriptors travel along.
+/// The packets that two members exchange over their control socket (docs/formats/shm-control.md).
+/// All packets have one size and travel whole; descriptors travel along.
 namespace dunlin::shm {
 
 inline constexpr std::uint32_t kPacketMagic = 0x4e4c4e44;

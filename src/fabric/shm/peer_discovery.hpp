@@ -22,7 +22,7 @@ class PeerDiscovery {
   [[nodiscard]] std::optional<Attachment> poll();
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
-  /// Those who are not here yet, and what is known of each.
+  /// The members that are not here yet, and the state of each.
   [[nodiscard]] std::string missing_members() const;
 
  private:

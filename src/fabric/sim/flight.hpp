@@ -31,7 +31,7 @@ enum class FlightKind : std::uint8_t {
   farewell  // the sender's fabric is gone
 };
 
-/// What is known of a flight, apart from the bytes that it carries.
+/// The description of a flight, without the bytes that it carries.
 struct FlightFacts {
   FlightKind kind = FlightKind::put;
   Notify when = Notify::locally;

@@ -67,9 +67,9 @@ struct Nic {
   [[nodiscard]] bool dead() const noexcept { return died_at != kNever; }
 };
 
-/// The NICs and what is between them. A flight passes post, transmit, arrive, step (once for each
+/// The NICs and the links between them. A flight passes post, transmit, arrive, step (once for each
 /// run of lines) and acknowledge; a read is fetched at its target, and arrives and steps once more
-/// on its way back. What cannot go on is stalled until its link is healed or given up.
+/// on its way back. A flight that cannot go on is stalled until its link is healed or given up.
 class Network {
  public:
   explicit Network(Simulation& world);

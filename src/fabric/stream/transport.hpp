@@ -11,9 +11,9 @@
 #include "fabric/stream/device_operations.hpp"
 #include "fabric/stream/frame.hpp"
 
-/// What carries frames: one ordered, reliable stream to each peer, connected when the fabric is
-/// made, or when the peer has come into it. Knows nothing of what is in a frame. Called by the
-/// fabric's thread only.
+/// A transport carries frames: one ordered, reliable stream to each peer, connected when the fabric
+/// is made, or when the peer has come into it. It does not know the contents of a frame. Called by
+/// the fabric's thread only.
 namespace dunlin::stream {
 
 /// Memory that is to be filled; null: the bytes are thrown away.
@@ -112,7 +112,7 @@ class Transport {
   /// This memory is about to be released: bytes that were to be placed in it are thrown away.
   virtual void forget_places(std::span<const std::byte>) noexcept {}
 
-  /// What its devices can do by themselves; null: nothing.
+  /// The operations that its devices perform by themselves; null: none.
   [[nodiscard]] virtual DeviceOperations* reach() noexcept { return nullptr; }
 
   /// Adds to an epoll set what becomes readable when progress() has something to do.

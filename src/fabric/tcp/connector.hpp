@@ -29,7 +29,7 @@ namespace dunlin::tcp {
 inline constexpr std::size_t kMaxStrangers = 64;
 inline constexpr std::uint64_t kTicketPatienceNs = 10'000'000'000;
 
-/// What a caller says first.
+/// The first bytes of the member that connects.
 struct Ticket {
   std::array<char, 8> magic{'D', 'N', 'L', 'N', 'C', 'A', 'L', 'L'};
   std::uint32_t from = 0;
@@ -37,7 +37,7 @@ struct Ticket {
   stream::Proof proof{};
 };
 static_assert(sizeof(Ticket) == 48);
-/// What a newcomer is answered.
+/// The answer to a newcomer.
 inline constexpr std::array<char, 8> kWelcome{'D', 'N', 'L', 'N', 'C', 'O', 'M', 'E'};
 
 struct MadeConnection {

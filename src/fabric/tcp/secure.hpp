@@ -31,7 +31,7 @@ namespace dunlin::tcp {
 
 using PairKey = std::array<std::byte, 32>;
 
-/// What a member needs to make its connections: it must stay until their handshakes are complete.
+/// The keys and contexts for a member's connections; must stay until their handshakes are complete.
 class Security {
  public:
   /// Throws Error.
@@ -82,8 +82,8 @@ class SecureSession {
 
   std::string identity_;  // of a caller
   std::unique_ptr<ssl_st, Free> session_;
-  /// What is encrypted in one go. OpenSSL must be given the same bytes again while the socket has
-  /// no room for them.
+  /// The most bytes that are encrypted at once. OpenSSL must be given the same bytes again while
+  /// the socket has no room for them.
   static constexpr std::size_t kRecordBytes = 16'384;
   std::unique_ptr<std::byte[]> staged_ = std::make_unique_for_overwrite<std::byte[]>(kRecordBytes);
   std::size_t staged_bytes_ = 0;

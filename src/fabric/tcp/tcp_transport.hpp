@@ -20,8 +20,8 @@
 ///      left of one. A frame counts as under way until the next progress(), so what is posted one
 ///      by one leaves in batches.
 ///  TCP-T2  The end of a connection is told after all frames that came on it.
-///  TCP-T3  All sockets are in the fabric's epoll set, by level: whatever has not been received,
-///      room for what could not be sent, and calls of newcomers, end a sleep.
+///  TCP-T3  All sockets are in the fabric's epoll set, level-triggered: bytes to receive, room for
+///      frames that wait to be sent, and connections of newcomers end a sleep.
 namespace dunlin::tcp {
 
 class TcpTransport final : public stream::Transport {

@@ -57,9 +57,9 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   VerbsTransport(const Network& network, std::uint32_t members);
   ~VerbsTransport() override;
 
-  /// Device, address, and what it promises, in a line.
+  /// Device, address, and its promises, in a line.
   [[nodiscard]] std::string description() const;
-  /// Where we listen: what a peer needs to connect. Requires that we do.
+  /// Where we listen: the address that a peer needs to connect. Requires that we do.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
@@ -144,7 +144,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
     std::uint32_t from = 0;
     stream::Proof proof{};
   };
-  /// What has happened to a connection, copied, so that librdmacm can have its event back.
+  /// An event of a connection, copied, so that librdmacm can have its own back.
   struct Happening {
     rdma_cm_event_type what{};
     rdma_cm_id* id = nullptr;
