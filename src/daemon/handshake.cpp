@@ -49,7 +49,7 @@ Descriptor listen_in_files(const Place& place, std::uint32_t mode) {
   const sockaddr_un address = address_in_files(path);
   checked(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
           ("making the socket '" + path + "'").c_str());
-  // Nobody can connect before there is a listener.
+  // No client can connect before there is a listener.
   checked(chmod(path.c_str(), mode), "setting the mode of a daemon's socket");
   checked(listen(listener.get(), kDaemonBacklog), "listening at a daemon's socket");
   return listener;

@@ -25,7 +25,7 @@ class Armed {
       if (std::ranges::find(waits_.fabrics, fabric) != waits_.fabrics.end()) fabric->cancel_sleep();
   }
 
-  /// Nobody but the poll changes anything, so this is looked at once after it.
+  /// Only the poll changes anything, so this is looked at once after it.
   [[nodiscard]] bool unchanged() {
     now_ = collect_();
     return *now_ == waits_;

@@ -51,7 +51,7 @@ class Stepped : public Interface {
  public:
   [[nodiscard]] std::unique_ptr<Fabric> poll() final;
   [[nodiscard]] int wait_descriptor() const noexcept final;
-  /// For those who have nothing else to do: polls, and waits, until it is formed.
+  /// For a caller that has nothing else to do: polls, and waits, until it is formed.
   [[nodiscard]] std::unique_ptr<Fabric> run();
 
  protected:

@@ -178,7 +178,7 @@ bool Joins::fits(PendingJoiner& joiner) {
   return !taken;
 }
 
-/// The leader's: with all who are at the listener and can be members.
+/// The leader's: with all joiners at the listener that can be members.
 void Joins::make_plan() {
   const bool all_alive = alive_ == MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
   if (joiners_.empty() || !all_alive) return;

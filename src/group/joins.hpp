@@ -40,7 +40,7 @@ class Joins {
   /// The view has ended with this plan, and this member goes on. None if it is not linked to all
   /// joiners, which GRP-N4 excludes.
   [[nodiscard]] std::optional<Admission> take(PlanId id);
-  /// Nobody comes in any more.
+  /// No joiner comes in any more.
   void close();
   /// Why our listener could not be opened the last time; empty if it was, or need not be.
   [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
@@ -49,7 +49,7 @@ class Joins {
   void collect(Waits& waits) const;
 
  private:
-  /// Somebody at the listener, with a fabric for the two of us.
+  /// A joiner at the listener, with a fabric for the two of us.
   struct PendingJoiner {
     std::unique_ptr<Fabric> fabric;
     std::unique_ptr<ControlChannel> channel;

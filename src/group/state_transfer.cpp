@@ -14,7 +14,8 @@ void StateTransfer::begin(const Participants& participants) {
     lacking_[i] = participants[i] != nullptr && participants[i]->wants_state();
 }
 
-/// Those who came with us know no more than we do, unless they were told: so they are asked last.
+/// Members that came with us know no more than we do, unless they have got the state: so they are
+/// asked last.
 void StateTransfer::enter(const View& view, const Places& places, ControlChannel& channel) {
   view_ = view.number;
   channel_ = &channel;
@@ -126,7 +127,7 @@ std::size_t StateTransfer::answer(const Participants& participants) {
   return done;
 }
 
-/// None: ask somebody else.
+/// None: ask another member.
 void StateTransfer::send_state(const Request& request,
                                std::optional<std::vector<std::byte>> state) {
   channel_->send(request.from,

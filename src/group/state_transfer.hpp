@@ -34,7 +34,7 @@ class StateTransfer {
   void receive(Rank from, ControlMessage message);
   /// Asks, and answers.
   std::size_t poll(const Participants& participants);
-  /// The subgroup whose state nobody has any more; empty if there is none.
+  /// The subgroup whose state no member has any more; empty if there is none.
   [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
 
  private:
@@ -42,7 +42,7 @@ class StateTransfer {
     std::vector<Rank> whom;
     std::size_t next = 0;
     bool asked = false;
-    bool refused = false;  // by the one who was asked
+    bool refused = false;  // by the member that was asked
   };
   struct Request {
     Rank from;
@@ -56,7 +56,7 @@ class StateTransfer {
   std::size_t take(const Participants& participants);
   [[nodiscard]] bool has_failed(Rank rank) const { return channel_->fabric().failed(rank); }
 
-  std::vector<bool> was_there_;  // by subgroup: somebody who may have had it, in an earlier view
+  std::vector<bool> was_there_;  // by subgroup: a member that may have had it, in an earlier view
   std::vector<bool> lacking_;    // by subgroup
   std::vector<Question> questions_;    // by subgroup, in the view at hand
   std::vector<std::string> names_;     // by subgroup

@@ -46,7 +46,7 @@ struct SubgroupChange {
   MemberSet members = {};
   MemberSet stay = {};  // of these: that have been in it before, and have its state
   MemberSet senders = {};
-  MemberSet anew = {};  // that nobody can give the state: they ask again, as if for the first time
+  MemberSet anew = {};  // that found no member with the state: they ask again, as if new
   bool had_members = false;
   std::string options = {};
   std::string label = {};

@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kNoOpinion = UINT64_MAX;
 class Subgroups {
  public:
   struct Place {
-    Subgroup subgroup;            // members empty: nobody of it is there
+    Subgroup subgroup;            // members empty: none of them is there
     std::size_t first_count = 0;  // of its senders, in the order of `senders`
     bool ours = false;
   };

@@ -45,7 +45,7 @@ struct ViewInput {
   MemberSet failed;  // as the fabric says
   bool wants_to_leave = false;
   std::span<const std::uint64_t> received;  // by sender, so far
-  PlanId plan = kNoPlan;                    // that we made, and all whom we hear have formed
+  PlanId plan = kNoPlan;                    // that we made, and that all live members have formed
 };
 
 enum class ViewState {

@@ -35,7 +35,7 @@ class File {
   virtual void sync() = 0;
 };
 
-/// Nobody else has it open.
+/// No other process has it open.
 class Directory {
  public:
   Directory() = default;

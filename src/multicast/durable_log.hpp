@@ -41,7 +41,7 @@ class DurableLog {
   void begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std::string> names);
   void end() noexcept;
   /// Does what is due before the view's messages may be logged. `delivered`: whether any has been;
-  /// then nobody needs the agreement any more. Throws what the user's upcall throws.
+  /// then no member needs the agreement any more. Throws what the user's upcall throws.
   std::size_t poll(bool delivered);
   /// Whether the view has begun: its record is in all members' logs.
   [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }

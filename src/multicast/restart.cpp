@@ -69,7 +69,7 @@ constexpr const char* kHowToGiveUp =
          });
 }
 
-/// Members of a view whose logs nobody has shown, and that nobody has given up.
+/// Members of a view whose logs no member has reported, and no operator has given up.
 [[nodiscard]] std::string missing(const LoggedView& view, Reports reports) {
   std::string names;
   for (const std::string& member : view.members) {

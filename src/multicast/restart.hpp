@@ -9,7 +9,7 @@
 #include <vector>
 
 /// Chooses the log with which a durable subgroup goes on, and the records of it that the others
-/// need. Pure; docs/multicast.md ("The durable mode") says why nothing is lost that anybody has
+/// need. Pure; docs/multicast.md ("The durable mode") says why nothing is lost that any member has
 /// delivered.
 namespace dunlin::multicast {
 

@@ -32,7 +32,7 @@ struct Node {
   bool only_if_free = false;
   bool given_up = false;   // released, or its waiter has gone
   bool recovered = false;  // the last holder died with the lock
-  bool unsettled = false;  // operations may be under way that nobody waits for
+  bool unsettled = false;  // operations without a waiting caller may be under way
   bool settled = false;    // lost, and no member will write to it any more
   bool posted = false;     // an operation's result has to be looked at
   bool restarts = false;   // at another home, once the repair is over

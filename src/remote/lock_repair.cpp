@@ -151,7 +151,7 @@ void Locks::State::rebuild() {
   reports.clear();
 }
 
-/// All are frozen, so plain stores do not collide with anybody's compare-and-swap.
+/// All are frozen, so plain stores do not collide with a compare-and-swap of any member.
 void Locks::State::rebuild(std::uint64_t offset,
                            std::vector<std::pair<Rank, RepairMessage>>& queue) {
   auto& word = *reinterpret_cast<std::uint64_t*>(options.own_words.data() + offset);
@@ -205,7 +205,7 @@ void Locks::State::end_repair() noexcept {
     const std::uint32_t index = active[i - 1];
     Node& node = nodes[index];
     node.settled = node.settled || node.phase == Phase::lost;
-    if (node.restarts && node.phase == Phase::enter) {  // nobody writes to it any more
+    if (node.restarts && node.phase == Phase::enter) {  // no member writes to it any more
       node.expected = 0;
       memory::store(own_word(index, kGrantWord), 0);
       memory::store(own_word(index, kNextWord), 0);

@@ -59,7 +59,7 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
   node.offset = offset;
   node.expected = 0;
   node.done.reset();
-  // Nobody knows this node yet, and nobody who knew it before still writes to it.
+  // No member knows this node yet, and none that knew it before still writes to it.
   memory::store(state.own_word(index, kGrantWord), 0);
   memory::store(state.own_word(index, kNextWord), 0);
   state.active.push_back(index);

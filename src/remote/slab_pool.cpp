@@ -43,7 +43,7 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
   region = fabric.allocate({.name = "slabs:" + options.name,
                             .bytes = std::max<std::uint64_t>(own_slabs * stride(), kCacheLineBytes),
                             .layout_hash = layout});
-  // A line without a slab behind it is nobody's to take.
+  // No member may take a line without a slab behind it.
   if (own_slabs == 0)
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
                   holder_word(fabric.rank(), 0));
@@ -287,7 +287,7 @@ bool SlabPool::State::begin_clear(Rank rank, Home& home) noexcept {
                               0 - home.bits[home.posted % words], nullptr)) == Refusal::none;
 }
 
-/// The holders of the next slabs; then the first that nobody holds is tried.
+/// The holders of the next slabs; then the first slab without a holder is tried.
 bool SlabPool::State::begin_scan(Rank rank, Home& home) noexcept {
   home.done.reset();
   home.reading = 0;

@@ -213,7 +213,7 @@ void SegmentState::dropped(Rank by, Key key) {
   if (segment->known_by.empty()) close(key);
 }
 
-/// SEG-1: nobody reads or writes there any more, so its memory may be another's.
+/// SEG-1: no member reads or writes there any more, so its memory may be another's.
 void SegmentState::close(Key key) {
   HeldSegment& segment = *holding(key);
   locks.forget(segment.offset + kLockWord);
@@ -256,7 +256,7 @@ void SegmentState::members_changed() {
 void SegmentState::take_answer(Rank from, const SegmentMessage& message) {
   if (message.status == Status::ok && message.bytes > 0) learn(from, message);
   const auto found = asked.find(message.id);
-  if (found == asked.end()) {  // nobody wants it any more
+  if (found == asked.end()) {  // no caller wants it any more
     if (message.type == Type::allocated && message.status == Status::ok)
       channel.send(from, SegmentMessage{.type = Type::release, .key = message.key});
     return;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint8_t number(PutStep step) noexcept { return static_cast<std::uint8_t>(step); }
 
-/// Under delta the bytes go where nobody reads, so no word is made odd. A word that is odd already
-/// stays so.
+/// Under delta the bytes go into a slot that no member reads, so no word is made odd. A word that
+/// is odd already stays so.
 bool is_needed(PutStep step, const KnownSegment& segment, bool odd, Rank second) noexcept {
   switch (step) {
     case PutStep::mark:

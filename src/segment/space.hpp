@@ -158,7 +158,7 @@ struct KnownSegment {
   bool paused = false;           // no put begins: a second copy is being made
   bool unsure = false;           // the primary died meanwhile: the new one has yet to say so
   bool moved = false;            // to another primary; until the locks are repaired
-  bool lost = false;             // nobody has it any more
+  bool lost = false;             // no member has it any more
   Coherence coherence = Coherence::null;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;

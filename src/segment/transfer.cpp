@@ -200,7 +200,7 @@ bool SegmentState::acquire(SegmentOperation& op, const KnownSegment& segment) no
 void SegmentState::got_version(SegmentOperation& op, KnownSegment& segment) noexcept {
   const SegmentOperation::Request& request = op.request_;
   const std::uint64_t version = op.first_word_ / 2;
-  if (op.first_word_ % 2 != 0) {  // under the lock nobody is putting, so a put was cut off
+  if (op.first_word_ % 2 != 0) {  // no put is under way under the lock, so one was cut off
     if (op.locked_) return op.end(Status::half_written);
     return try_again(op);
   }

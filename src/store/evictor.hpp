@@ -15,7 +15,7 @@
 
 /// A home's eviction from one of its pools: a clock whose hand goes over the blocks of all slabs,
 /// and the moving of whole slabs between members and sizes (docs/store.md, STO-V1 to STO-V5). It
-/// works only while somebody wants room, in bounded steps.
+/// works only while a member wants room, in bounded steps.
 namespace dunlin::store {
 
 struct State;

@@ -116,7 +116,7 @@ std::size_t State::inquire() {
 }
 
 /// One home after the other: whether nothing of the writer can land there any more, and then the
-/// mark. A home that is gone by now has told nobody anything.
+/// mark. A home that is gone by now has told no member anything.
 void State::ask(TransactionInquiry& inquiry) noexcept {
   const Rank owner = lock_word::owner_of(inquiry.lock);
   while (inquiry.done.finished()) {

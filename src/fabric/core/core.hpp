@@ -33,7 +33,7 @@ struct FabricSetup {
   std::vector<Rank> absent = {};   // ranks whose members had gone before this one came
   Properties properties = {};
   const CpuCosts* cpu_costs = nullptr;
-  std::uint32_t silence_timeout_ms = 0;  // 0: nobody is taken for dead because it is silent
+  std::uint32_t silence_timeout_ms = 0;  // 0: no peer counts as failed because it is silent
   /// Where nodes can sleep: the doorbell that peers ring, or none that any of them knows.
   std::optional<Sleeper> sleeper = std::nullopt;
 };
@@ -85,7 +85,7 @@ class FabricCore {
     if (now_ns >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
   }
   /// Shows signs of life, and looks for those of the peers, when it is time for it. The backend
-  /// calls this after it has taken what has arrived: nobody is silent whose words wait here.
+  /// calls this after it has taken what has arrived: a peer whose bytes wait here is not silent.
   void watch();
 
   // --- for backends: operations and messages -----------------------------------------------------

@@ -68,7 +68,7 @@ RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation
               std::to_string(kMaxRegions) + " regions at a time (kMaxRegions)");
 }
 
-/// `to`: only these; null: everybody.
+/// `to`: only these peers; null: all.
 void FabricCore::announce(const Region& region, const std::span<const Rank>* to) {
   if (region.fabric_ != &fabric_)
     throw Error("only a region that is allocated on this fabric can be announced to its peers");

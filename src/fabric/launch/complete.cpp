@@ -71,7 +71,7 @@ std::string Completion::run() {
   return text_;
 }
 
-/// Read only when it is needed: what nobody asks for may be wrong.
+/// Read only when it is needed: a variable that is not needed may be wrong.
 const std::optional<Job>& Completion::job() {
   if (!looked_) job_ = find_job(environment_);
   looked_ = true;
@@ -247,7 +247,7 @@ void Completion::fill_secret() {
   note("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
 }
 
-/// All or none: half of it would be a mistake that nobody notices.
+/// All or none: half of it would be a mistake that no user notices.
 void Completion::fill_tls() {
   std::vector<std::string> missing;
   std::size_t found = 0;

@@ -8,7 +8,8 @@
 #include <dunlin/limits.hpp>
 
 /// The header of every segment in /dev/shm, as docs/formats/shm-segment.md describes it. It is
-/// written once, before anyone else can see the segment, and read only by copy, never in place.
+/// written once, before any other process can see the segment, and read only by copy, never in
+/// place.
 namespace dunlin::mapping {
 
 inline constexpr std::array<char, 8> kMappingMagic = {'D', 'U', 'N', 'L', 'I', 'N', 'S', 'G'};

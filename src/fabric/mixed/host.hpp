@@ -16,7 +16,7 @@
 ///  MIX-H1  Two members share memory if each of them can, both are of one boot of one kernel and in
 ///      the same namespaces (network, process, user), their user is the same, and the listener of
 ///      each answers the other. Each finds the same.
-///  MIX-H2  A member listens before it tells anybody of itself, and until its fabric is gone.
+///  MIX-H2  A member listens before it announces itself to any other, and until its fabric is gone.
 namespace dunlin::mixed {
 
 /// A member's description of its host.
@@ -56,7 +56,7 @@ class OwnHost {
   explicit OwnHost(std::string_view pretended = {});
 
   [[nodiscard]] const Host& host() const noexcept { return host_; }
-  /// Why it shares memory with nobody; empty if it can.
+  /// Why it cannot share memory; empty if it can.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
   [[nodiscard]] const shm::Access& access() const noexcept { return access_; }
   [[nodiscard]] shm::Descriptor take_listener() noexcept { return std::move(listener_); }

@@ -23,7 +23,7 @@ namespace dunlin::mixed {
 /// The parts of a fabric.
 struct Parts {
   OwnHost own;
-  std::unique_ptr<shm::ShmBackend> host;  // null: this member shares memory with nobody
+  std::unique_ptr<shm::ShmBackend> host;  // null: this member shares no memory
   std::unique_ptr<stream::StreamBackend> network;
   std::string network_name;
   std::string network_description;

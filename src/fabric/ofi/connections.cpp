@@ -6,7 +6,7 @@
 #include "fabric/system.hpp"
 
 /// The lower rank calls, the higher answers; but a newcomer calls who was here before (STR-J1). A
-/// call carries who it is from and its proof (STR-S7), so that nobody else is answered; the frames
+/// call carries who it is from and its proof (STR-S7), so that no stranger is answered; the frames
 /// prove it again, in both directions.
 namespace dunlin::ofi {
 namespace {
@@ -162,7 +162,7 @@ void OfiTransport::answer(const Happening& call) {
   checked(fi_accept(open_endpoint(from, call.info.get()), nullptr, 0), "accepting " + who(from));
 }
 
-/// The connection is there: from now on nobody else is taken for the peer. An attempt that has
+/// The connection is there: from now on no other process is taken for the peer. An attempt that has
 /// failed has posted no buffers.
 void OfiTransport::stand(Rank peer) {
   Link& link = links_[peer];
@@ -310,7 +310,7 @@ bool OfiTransport::connected() {
                 ": is a firewall in between, or did one of us give an address that others cannot "
                 "reach (JoinOptions::address)?");
   }
-  if (!enters_) listener_.reset();  // nobody else is expected yet
+  if (!enters_) listener_.reset();  // no other member is expected yet
   return true;
 }
 

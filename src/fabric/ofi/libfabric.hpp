@@ -18,7 +18,7 @@ struct Libfabric {
   decltype(&fi_strerror) strerror;
 };
 
-/// Loads it if nobody has. Error that says why it cannot be loaded. From any thread.
+/// Loads it if it is not loaded yet. Error that says why it cannot be loaded. From any thread.
 [[nodiscard]] const Libfabric& libfabric();
 
 /// Empty if it is loaded, or could be now.

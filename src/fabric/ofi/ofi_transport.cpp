@@ -13,7 +13,7 @@ constexpr std::size_t kMaxCompletionsPerRound = 64;
 /// Events are deaths only; looking for them costs as much as a whole round.
 constexpr std::uint32_t kRoundsPerLookAtEvents = 32;
 constexpr int kRoundsBeforeAnEnd = 8;
-/// Of strangers, too: so that nobody can hold poll().
+/// Of strangers, too: so that no process can hold poll().
 constexpr int kMaxEventsPerLook = 64;
 
 }  // namespace
@@ -296,7 +296,7 @@ void OfiTransport::watch(int epoll) {
 
 bool OfiTransport::may_wait() noexcept {
   rounds_until_events_ = 1;  // what wakes us may be an event
-  // What was read from the network before there was a buffer for it wakes nobody.
+  // Bytes read from the network before there was a buffer for them wake no sleeper.
   if (!idle_round_ || waiting_ > 0 || !ended_.empty()) return false;
   std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
   if (fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) != FI_SUCCESS)

@@ -31,7 +31,7 @@
 ///  OFI-T5  We sleep only after a round in which nothing has come or gone.
 ///  OFI-T6  A link never moves, since libfabric holds pointers to its buffers' contexts, and these
 ///      stay as long as the transport. The memory of its buffers goes when its endpoint is closed
-///      and nobody is handed a frame in it any more.
+///      and no frame in it is handed on any more.
 namespace dunlin::ofi {
 
 inline constexpr std::size_t kFrameBytes = stream::kMaxFrameBytes;
@@ -109,7 +109,7 @@ class OfiTransport final : public stream::Transport {
     bool ended = false;
     bool closed = false;
     std::string why;
-    std::string at;        // "10.0.0.7:40112"; empty if nobody can tell
+    std::string at;        // "10.0.0.7:40112"; empty if it is not known
     Fid<fid_ep> endpoint;  // last, so that it is closed first (OFI-T2)
   };
 

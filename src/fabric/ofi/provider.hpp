@@ -15,8 +15,8 @@ namespace dunlin::ofi {
 /// The differences between providers; a file each.
 struct Provider {
   std::string_view name;
-  /// The address of this host for those who meet there, in the form that fi_getinfo takes; empty:
-  /// leave it to libfabric.
+  /// The address of this host for members that meet there, in the form that fi_getinfo takes;
+  /// empty: leave it to libfabric.
   rendezvous::LocalAddress (*local_address)(const std::string& rendezvous);
   /// Whether two endpoint addresses (of fi_getname) are of the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);

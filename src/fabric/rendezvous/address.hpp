@@ -50,7 +50,7 @@ struct SocketAddress {
 struct Claim {
   Descriptor listener = {};
   SocketAddress at = {};
-  std::string fault = {};  // why there is no listener, unless somebody else has it
+  std::string fault = {};  // why there is no listener, unless another process has it
 };
 /// Listens at the first target that is this machine's; nowhere if another process does already.
 [[nodiscard]] Claim claim(const std::vector<SocketAddress>& targets);

@@ -32,8 +32,8 @@ class Channel {
 
   /// Both sides know the secret.
   [[nodiscard]] bool proved() const noexcept { return proved_; }
-  /// Whether the other side has said something that makes sense; without certificates that takes
-  /// somebody who knows the secret, or a recording.
+  /// Whether the other side has said something that makes sense; without certificates that takes a
+  /// process that knows the secret, or a recording.
   [[nodiscard]] bool greeted() const noexcept { return tls_.greeted(); }
 
   /// Only when proved.

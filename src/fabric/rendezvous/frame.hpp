@@ -24,7 +24,7 @@ enum class FrameType : std::uint16_t {
   refuse = 17,        // host: you do not fit, because; I hang up
   news = 18,          // host: you are in; this is what we wait for
   member = 19,        // host: a member's endpoint address; one frame a rank, in order
-  roster = 20,        // host: that was everybody; your rank, and the group's key
+  roster = 20,        // host: the end of the roster; the joiner's rank, and the group's key
   have = 21,          // joiner: I know all of this round
   go = 22,            // host: so do all others; the rendezvous is over
   give_up = 23        // host: my time is up, because; I hang up

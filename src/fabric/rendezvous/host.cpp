@@ -13,11 +13,11 @@ constexpr std::size_t kMaxStrangers = 64;      // besides those that we wait for
 constexpr std::size_t kOwnDescriptors = 16;    // of a rendezvous itself
 constexpr std::size_t kOtherDescriptors = 48;  // of the process
 constexpr std::uint64_t kStrangerNs = 5'000'000'000;
-/// Then those who are known are served first.
+/// Then known members are served first.
 constexpr int kMaxAcceptedAtOnce = 16;
 constexpr std::uint64_t kAcceptPauseNs = 10'000'000;
 constexpr std::uint64_t kNewsIntervalNs = 100'000'000;
-/// For the last words, when nobody can stay.
+/// For the last frames, when no member can stay.
 constexpr std::uint64_t kFarewellNs = 1'000'000'000;
 /// A roster may be megabytes, for each joiner.
 constexpr std::size_t kMaxUnsentBytes = 65536;
@@ -140,7 +140,7 @@ void Host::request_join(Session& session, const Frame& frame) {
   if (!decode(frame.body, joiner) || go_sent_) return drop(session);
   if (!refused_all_.empty()) return refuse(session, refused_all_);
   RosterBuilder::Verdict verdict = builder_.admit(joiner, session.from);
-  if (verdict.taken) {  // perhaps by one who is gone by now
+  if (verdict.taken) {  // perhaps by a member that is gone by now
     for (auto& other : sessions_)
       if (other->ticket) receive(*other);
     verdict = builder_.admit(joiner, session.from);

@@ -29,7 +29,7 @@ class Host {
   struct Session {
     Connection connection;
     std::string from;
-    std::uint64_t until_ns;  // of a stranger, or one who leaves
+    std::uint64_t until_ns;  // of a stranger, or a joiner that leaves
     std::optional<RosterBuilder::Ticket> ticket = {};
     bool leaving = false;  // has heard why; we wait until it hangs up
     bool gone = false;
@@ -82,7 +82,7 @@ class Host {
   std::uint64_t without_proof_ = 0;
   std::string last_without_proof_;
   std::string last_refusal_;
-  std::string refused_all_;  // why nobody can stay
+  std::string refused_all_;  // why no member can stay
 };
 
 }  // namespace dunlin::rendezvous

@@ -16,7 +16,7 @@ struct Attempt {
   enum class End : std::uint8_t {
     met,
     unanswered,  // no host is there, or it does not answer
-    unproved,    // somebody is there who does not know our secret, our version, or our protocol
+    unproved,    // the process there does not know our secret, our version, or our protocol
     lost         // the host trusted us, and then left
   };
   End end;

@@ -14,7 +14,7 @@ namespace dunlin::rendezvous {
 /// all know each other. Pure: frames that arrived go in, frames to send come out.
 ///
 /// A *round* is a complete set of members. It begins whenever the last place is taken, and ends
-/// when somebody leaves; then the place is free again, and the next round has another roster.
+/// when a member leaves; then the place is free again, and the next round has another roster.
 ///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and the remaining
 ///      ones to the others in order of arrival. So whoever asks for a rank gets it, however late it
 ///      comes.
@@ -30,7 +30,7 @@ class RosterBuilder {
   struct Verdict {
     std::optional<Ticket> admitted;
     std::string refusal = {};  // if not
-    bool taken = false;        // because somebody is there already
+    bool taken = false;        // because another member has the place already
     bool other_group = false;  // that may meet elsewhere
   };
   /// `from` tells a reader where it came from.

@@ -43,7 +43,7 @@ struct Options {
   bool all_must_fit = false;
 };
 
-/// The host would not have us, or nobody: the sentence says what differs.
+/// The host refused this member, or all: the sentence says what differs.
 class Refused : public Error {
  public:
   using Error::Error;
@@ -80,7 +80,7 @@ class RosterExchange {
   std::unique_ptr<Seeker> seeker_;
 };
 
-/// The same for those who have nothing else to do.
+/// The same for a caller that has nothing else to do.
 [[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> endpoint_address);
 
 /// Throws the errors that meet() would throw before it connects: faults of the options.

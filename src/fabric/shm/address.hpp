@@ -55,7 +55,7 @@ enum class Holder : std::uint8_t { is_trusted, is_examined };
 struct Counterpart {
   pid_t pid;
   uid_t user;
-  bool admitted;  // by the kernel's word, one of those who may be in the group
+  bool admitted;  // the kernel says that its user may be in the group
 };
 [[nodiscard]] Counterpart counterpart_of(const Descriptor& socket, const Access& access);
 

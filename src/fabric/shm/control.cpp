@@ -13,7 +13,7 @@ constexpr int kMaxPacketsAtOnce = 64;
 constexpr std::size_t kMaxOutgoing = 4 * kMaxRegions;
 constexpr std::uint64_t kListenPauseNs = 100'000'000;
 constexpr std::size_t kMaxArrivals = 16;
-constexpr int kMaxAcceptsAtOnce = 16;  // so that nobody can hold poll()
+constexpr int kMaxAcceptsAtOnce = 16;  // so that no process can hold poll()
 
 }  // namespace
 
@@ -117,7 +117,7 @@ void ShmBackend::flush_control() {
     if (!contacts_[peer].outgoing.empty()) flush(peer);
 }
 
-// --- those who come later ------------------------------------------------------------------------
+// --- members that come later ---------------------------------------------------------------------
 
 void ShmBackend::accept_arrivals() {
   for (int i = 0; i < kMaxAcceptsAtOnce; ++i) {

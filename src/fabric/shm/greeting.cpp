@@ -177,8 +177,8 @@ void PeerDiscovery::admit(Arrival& arrival, Received& hello) {
 
 // --- is it running already? ----------------------------------------------------------------------
 
-/// Members call only lower ranks. If we took the place of one who died in a running group, the
-/// higher ones will never call: so ask them.
+/// Members call only lower ranks. If we took the place of a member that died in a running group,
+/// the higher ones will never call: so ask them.
 void PeerDiscovery::probe_higher() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   if (next_probe_ns_ == 0) next_probe_ns_ = now_ns + kProbeIntervalNs;

@@ -7,9 +7,9 @@
 
 #include "fabric/mapping/mapping.hpp"
 
-/// Mappings that nobody uses any more, given back to the system a while later and one at a time.
-/// To free the last mapping of 3 MB takes half a millisecond, and the moment at which memory falls
-/// out of use is the worst one for it: a member has died, and the others are to go on.
+/// Mappings out of use, given back to the system a while later and one at a time. To free the last
+/// mapping of 3 MB takes half a millisecond, and the moment at which memory falls out of use is the
+/// worst one for it: a member has died, and the others are to go on.
 namespace dunlin::shm {
 
 class LateRelease {

@@ -79,7 +79,7 @@ class PeerDiscovery {
   Descriptor bell_;
   OwnMapping base_;
   std::vector<Link> links_;
-  std::vector<std::string> notes_;           // by rank: what became of one who came and is not here
+  std::vector<std::string> notes_;           // by rank: the fate of a member that came and is gone
   std::vector<Arrival> arrivals_;            // connected, and have not said who they are
   std::vector<Descriptor> probes_;           // by rank
   std::optional<StartAgreement> agreement_;  // once we have a rank

@@ -15,8 +15,7 @@
 
 /// Listeners on one host: addresses with numbers. A leader takes the first that is free, so a
 /// process that was stopped may keep its own; a joiner tries all. The two then meet in a fabric of
-/// their own, under a name that nobody else has, so neither is in anybody's way if it goes no
-/// further.
+/// their own, under a unique name, so neither blocks other members if it goes no further.
 namespace dunlin::shm {
 namespace {
 

@@ -27,7 +27,7 @@ class Budget {
     used_ = 0;
   }
 
-  /// Whether somebody was refused and not told since that there is more.
+  /// Whether a sender was refused, and not told since that there is more.
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
   void told() noexcept { wanted_ = false; }
   /// When the next amount comes back, as far as that is known; kNever if it is not.

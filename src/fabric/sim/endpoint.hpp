@@ -26,7 +26,7 @@ struct Roster {
   std::string name;
   std::vector<EndpointId> endpoints;
 };
-/// Those that one member knows, by rank; none where nobody has come.
+/// The endpoints that one member knows, by rank; none for a member that has not come.
 using Endpoints = std::vector<EndpointId>;
 
 /// An endpoint, and the node that it belongs to.

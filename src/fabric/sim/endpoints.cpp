@@ -73,7 +73,7 @@ void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
   });
 }
 
-/// What it has posted goes on as far as its NIC can: the NIC has the bytes, and nobody asks for
+/// What it has posted goes on as far as its NIC can: the NIC has the bytes, and no caller asks for
 /// results.
 void Network::leave(EndpointId endpoint) {
   pool_.for_each([&](Flight& flight) {

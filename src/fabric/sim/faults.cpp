@@ -186,7 +186,7 @@ void Network::crash(Rank node) {
   cpu_changed(node);
 }
 
-/// What nobody has looked at yet.
+/// Arrivals that no program has looked at yet.
 void Network::drop_arrived(EndpointId endpoint) {
   EndpointFacts& facts = endpoints_[endpoint];
   FlightList inbox = facts.fabric != nullptr ? facts.fabric->take_inbox() : facts.early.take_all();

@@ -47,7 +47,7 @@ struct Link {
 
   FlightList stalled;  // not acknowledged, and no acknowledgement on its way
   FlightList held;     // signals that arrived before something posted earlier
-  FlightList unheard;  // messages on a channel that nobody listens to yet
+  FlightList unheard;  // messages on a channel without a handler yet
   std::uint64_t next_order = 0;
   std::uint64_t first_missing = 0;  // all of a lower order are placed
   Ring<char> placed_beyond;         // from first_missing on

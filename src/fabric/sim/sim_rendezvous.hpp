@@ -16,7 +16,7 @@ namespace dunlin::sim {
 
 struct Simulation;
 
-/// Somebody at a listener, on one side or the other.
+/// A node at a listener, on one side or the other.
 struct Caller {
   Rank node;
   bool gone = false;

@@ -41,8 +41,8 @@ void StreamBackend::take_frame(Rank from, std::span<const std::byte> frame) {
   if (owes || !contact.outbox.empty()) mark_unsent(from);
 }
 
-/// What is behind the frame is placed before any of its entries is applied. That is before its
-/// puts could be seen, and nobody looks at their bytes yet (FAB-F1).
+/// What is behind the frame is placed before any of its entries is applied. That is before its puts
+/// could be seen, and no reader looks at their bytes yet (FAB-F1).
 bool StreamBackend::find_places(Rank from, std::span<const std::byte> frame,
                                 std::vector<Place>& places) {
   Contact& contact = contacts_[from];

@@ -4,7 +4,7 @@
 #include "fabric/stream/stream_backend.hpp"
 
 /// Operations that a device does by itself, and what goes with them: memory that peers must let go
-/// of before it is freed, and bells for those who sleep.
+/// of before it is freed, and bells for peers that sleep.
 ///  STR-B1  What goes by frames is done by the peer's processor, later than what goes by device. So
 ///      signals, reads and atomics that follow it go by frames as well, until it is answered.
 ///  STR-B2  A frame is handed over before a signal by device that was posted after what is in it.

@@ -28,7 +28,7 @@ class DeviceOperations {
  public:
   struct Abilities {
     /// Writes are placed in the order posted, each line at once or in ascending order of its words:
-    /// so they are signals. Without it, only what nobody watches is written (put).
+    /// so they are signals. Without it, only bytes that no process polls are written (put).
     bool ordered_writes = false;
     /// Parts of words, and unaligned words, are placed and fetched at once, too.
     bool partial_words = false;
@@ -49,7 +49,7 @@ class DeviceOperations {
   [[nodiscard]] virtual bool can(const Operation& operation) const noexcept = 0;
   enum class Started : std::uint8_t {
     full,     // no room now; progress() makes some
-    done,     // locally: the source was copied, and nobody asked for more
+    done,     // locally: the source was copied, and the caller asked for no more
     pending,  // Receiver::take_finished() will be called with its completion, if it has one
   };
   /// `region` is where the peer's region starts, `region_bytes` how long it is.

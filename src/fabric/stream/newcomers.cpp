@@ -8,7 +8,7 @@
 ///  STR-J2  Nothing is said to a newcomer before its stream stands, and our first word is `hello`.
 ///      It is linked when its own `hello` has come, and hears of all regions then.
 ///  STR-J3  Growing touches no other stream: buffers, windows and what is under way stay as they
-///      are. It happens between two poll()s, so nobody holds a reference to what moves.
+///      are. It happens between two poll()s, so no code holds a reference to an object that moves.
 ///  STR-J4  A rank without a member has no stream, ever, and one that has gone gives back all that
 ///      it held but a few bytes.
 namespace dunlin::stream {

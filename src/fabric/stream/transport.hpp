@@ -39,7 +39,7 @@ class Receiver {
   /// The stream has ended; once, and after all frames that came on it. A newcomer that has a stream
   /// no more, and never had one that was told of, may call again.
   virtual void take_end(Rank from, std::string why) = 0;
-  /// An operation by device that somebody waits for is finished.
+  /// An operation by device for which a caller waits is finished.
   virtual void take_finished(Rank, Completion&, bool /*well*/) noexcept {}
 
  protected:

@@ -43,7 +43,7 @@ struct Listener {
 /// Listens at a port that the kernel chooses, for so many peers. Error names what is not there, and
 /// lists what is.
 [[nodiscard]] Listener listen_at(const Choice& choice, std::uint32_t members);
-/// Listens at another port of the same address, once nobody listens at the former one any more.
+/// Listens at another port of the same address, once no member listens at the former one any more.
 void listen_again(Listener& listener);
 
 /// "eth0 10.0.0.7": the addresses of all interfaces that are up.

@@ -26,7 +26,7 @@ class Scratch {
   /// From one call: as much as is worth a call, and stays in the cache.
   static constexpr std::size_t kBytes = std::size_t{1} << 18;
   [[nodiscard]] std::byte* room() noexcept { return room_.get(); }
-  /// Where bytes go that nobody wants: kMaxBehindBytes.
+  /// Memory for bytes that are thrown away: kMaxBehindBytes.
   [[nodiscard]] std::byte* bin();
 
  private:

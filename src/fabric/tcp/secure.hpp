@@ -23,8 +23,8 @@ struct ssl_st;
 /// knows it.
 ///  TCP-E1  Each pair of members has a pre-shared key of its own, derived from the two proofs that
 ///      its ends show each other (STR-S7). The proofs are derived from the random key that the
-///      rendezvous has given to the members, and to nobody else. Each connection has an ephemeral
-///      key exchange besides.
+///      rendezvous has given only to the members. Each connection has an ephemeral key exchange
+///      besides.
 ///  TCP-E2  Nothing is sent or taken before the handshake is complete. There is no way back to a
 ///      connection that is not encrypted.
 namespace dunlin::tcp {

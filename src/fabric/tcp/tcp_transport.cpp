@@ -61,7 +61,7 @@ void TcpTransport::enter(Rank rank, std::span<const std::vector<std::byte>> endp
 bool TcpTransport::connected() {
   while (std::optional<MadeConnection> made = connector_.next()) add(std::move(*made));
   if (!connector_.complete()) return false;
-  if (!connector_.enters()) connector_.stop_listening();  // nobody else is expected yet
+  if (!connector_.enters()) connector_.stop_listening();  // no other member is expected yet
   return true;
 }
 

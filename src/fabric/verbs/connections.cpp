@@ -10,7 +10,7 @@
 #include "fabric/verbs/verbs_transport.hpp"
 
 /// The lower rank calls, the higher answers; but a newcomer calls who was here before (STR-J1). A
-/// call carries who it is from and its proof (STR-S7), so that nobody else is answered; the frames
+/// call carries who it is from and its proof (STR-S7), so that no stranger is answered; the frames
 /// prove it again, in both directions.
 namespace dunlin::verbs {
 namespace {
@@ -239,7 +239,7 @@ void VerbsTransport::call_again() {
     if (links_[peer].call_again_ns != 0 && links_[peer].call_again_ns <= now) call(peer);
 }
 
-/// The connection is there: from now on nobody else is taken for the peer.
+/// The connection is there: from now on no other process is taken for the peer.
 void VerbsTransport::stand(Rank peer) noexcept {
   Link& link = links_[peer];
   if (link.connected) return;
@@ -406,7 +406,7 @@ bool VerbsTransport::connected() {
   while (next_happening(event)) take(event);
   call_again();
   if (unconnected().empty()) {
-    if (!enters_) listener_.reset();  // nobody else is expected yet
+    if (!enters_) listener_.reset();  // no other member is expected yet
     works_ = true;
     return true;
   }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxCompletionsPerRound = 64;
 constexpr std::uint64_t kLookIntervalNs = 1'000'000;
 constexpr int kRoundsBeforeAnEnd = 8;
-/// Of strangers, too: so that nobody can hold poll().
+/// Of strangers, too: so that no process can hold poll().
 constexpr int kMaxEventsPerLook = 64;
 constexpr std::uint64_t kLastWordsNs = 100'000'000;
 /// So many are told of with the next frame, and alone if there is none.

@@ -221,7 +221,8 @@ std::uint64_t VerbsTransport::fetches(Rank peer) const noexcept {
   return links_[peer].queue.fetches();
 }
 
-/// What nobody waits for is known to be finished when a later frame is: that of a withdrawal, here.
+/// An operation without a waiting caller is finished when a later frame is: that of a withdrawal,
+/// here.
 bool VerbsTransport::finished(Rank peer, std::uint64_t up_to) const noexcept {
   return links_[peer].queue.retired() >= up_to;
 }
