@@ -11,8 +11,8 @@
 
 #include "fabric/core/core.hpp"
 #include "fabric/mixed/host.hpp"
+#include "fabric/mixed/networks.hpp"
 #include "fabric/shm/linking.hpp"
-#include "fabric/stream/forming_network.hpp"
 
 /// A member's way into a mixed fabric, once it knows the others: founders know each other from the
 /// rendezvous, newcomers and members from an admission. To the two ways, both are newcomers: a
@@ -36,7 +36,9 @@ class Forming {
   [[nodiscard]] std::string missing() const;
 
  private:
-  void judge(Rank peer, std::span<const std::byte> endpoint);
+  [[nodiscard]] Endpoint hear(Rank peer, std::span<const std::byte> endpoint) const;
+  void choose(std::span<const Rank> ranks, std::span<const Endpoint> members);
+  [[nodiscard]] stream::FormingNetwork& network() const { return *offers_.all.front().network; }
   void ensure_links() const;
   void begin_links();
   void begin_streams();
@@ -47,7 +49,7 @@ class Forming {
   NetworkJoinOptions options_;
   std::string place_;
   OwnHost own_;
-  stream::Offer offer_;
+  Offers offers_;  // from begin() on the one that the group takes
   std::vector<std::byte> endpoint_;
 
   std::optional<dunlin::Entry> entry_;             // from begin() on

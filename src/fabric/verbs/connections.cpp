@@ -87,13 +87,13 @@ void VerbsTransport::make_queues(std::uint32_t members) {
   abilities_.ordered_writes = !traits_.is_iwarp;
   abilities_.partial_words = !traits_.in_software;
   abilities_.reads = !(traits_.is_iwarp && traits_.in_software);
-  abilities_.atomics = traits_.atomics;
+  abilities_.atomics = traits_.atomics && !network_.atomics_by_processor;
   abilities_.atomics_coherent_with_cpu = traits_.atomics_coherent_with_cpu;
   abilities_.queue_slots = slots_ - kReservedSlots;
 }
 
 std::string VerbsTransport::description() const {
-  const char* const atomics = !traits_.atomics                    ? "by message"
+  const char* const atomics = !abilities_.atomics                 ? "by message"
                               : traits_.atomics_coherent_with_cpu ? "native"
                                                                   : "native, not with the CPU's";
   const std::string danger = network_.danger.empty() ? "" : "; " + network_.danger;

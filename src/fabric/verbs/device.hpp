@@ -16,6 +16,7 @@ struct Place {
   std::string device;
   std::string address;
   sockaddr_storage socket_address{};
+  bool in_software = false;  // the kernel's own device, on an interface of any kind
 };
 
 /// All of them, in the order of the interfaces; throws Error if there is no way to ask.
@@ -28,7 +29,8 @@ struct Choice {
 struct Network {
   Place place;
   std::string why;
-  std::string danger = {};  // of forking children; empty: none
+  std::string danger = {};            // of forking children; empty: none
+  bool atomics_by_processor = false;  // though the device may have some
 };
 /// Error if there is no such device; it lists what there is.
 [[nodiscard]] Network choose_network(const Choice& choice);
