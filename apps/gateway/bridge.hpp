@@ -44,7 +44,7 @@ class Bridge {
   Bridge(pubsub::DomainParticipant& participant, Domain& domain, Rule rule, std::string name,
          std::string network, Notify notify);
 
-  /// Returns a number of things done. Throws BadInput for what can never be carried.
+  /// Returns a number of things done. Throws BadInput for a topic that can never be carried.
   std::size_t poll(bool dds_woken);
   /// A sample waits for room in the domain, which does not tell when there is some.
   [[nodiscard]] bool awaits_dds() const noexcept { return next_ < loan_.size(); }

@@ -18,8 +18,8 @@
 #include "top/statistics_sample.hpp"
 #include "top/value.hpp"
 
-/// The groups of this host as they were at one moment: values only, which both outputs print.
-/// Whatever the observed memory holds, taking a sample ends, and reads nothing outside of it.
+/// The groups of this host as they were at one moment: values only, which both outputs print. For
+/// any contents of the observed memory, taking a sample ends, and reads nothing outside of it.
 namespace dunlin::top {
 
 /// A segment of another process, mapped read-only.
@@ -84,8 +84,8 @@ struct Table {
 
   /// Its owner's part of a row, if it is there.
   [[nodiscard]] const Node* node(Rank rank) const;
-  /// The member of a multicast that has received least of what was sent; durable: that has least on
-  /// its disk. Nothing if all have the same. Others wait for it.
+  /// The member of a multicast that has received the fewest messages; durable: that has the fewest
+  /// on its disk. Nothing if all have the same. Others wait for it.
   [[nodiscard]] std::optional<Rank> slowest() const;
   /// How much less a member of a multicast has than the one that has most.
   [[nodiscard]] std::uint64_t behind(const MulticastSample& member) const;

@@ -9,9 +9,8 @@
 #include "bench/harness/clock.hpp"
 #include "bench/harness/team.hpp"
 
-/// The raw operations that bound a fabric: what its two processes could do to each other without
-/// it. Each is called by all members of the team alike; 0 and 1 play, and member 0 gets
-/// nanoseconds.
+/// The raw operations that bound a fabric: those that its two processes could perform without it.
+/// Each is called by all members of the team alike; 0 and 1 play, and member 0 gets nanoseconds.
 namespace dunlin::bench {
 
 enum class Atomics { alone, contended };

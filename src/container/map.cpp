@@ -35,7 +35,7 @@ MapSpec checked(MapSpec spec) {
     refuse("it would take more than " + std::to_string(kMaxMapTables) +
            " tables (kMaxMapTables) to grow to " + std::to_string(spec.grow_to) +
            " slots: begin with more slots");
-  // What no message holds goes one-sided, at every member.
+  // A call that is too long for a message goes one-sided, at every member.
   if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
     spec.style = Style::one_sided;
   return spec;

@@ -331,8 +331,8 @@ bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcep
 
 // --- the end -------------------------------------------------------------------------------------
 
-/// CON-P5: what was claimed, and is not published as a whole, is given up. The claim may be on its
-/// way still; the compare-and-swap comes behind it, and fails if there is nothing to do.
+/// CON-P5: a claim that is not published as a whole is given up. The claim may be on its way still;
+/// the compare-and-swap comes behind it, and fails if there is nothing to do.
 void MapState::clean_up(MapOperation& op) noexcept {
   hub.forget(op);
   const bool may_be_claimed = op.stage_ == Stage::claimed || op.stage_ == Stage::publish;

@@ -19,7 +19,8 @@ using Kind = SubgroupMessage::Kind;
   return MemberSet(a.bits() & b.bits());
 }
 
-/// How much of each sender counts: what all have. A peer that counts other senders has nothing.
+/// How much of each sender counts: the part that all have. A peer that counts other senders has
+/// nothing.
 void lower(std::optional<std::vector<std::uint64_t>>& trim,
            const std::vector<std::uint64_t>& received) {
   if (!trim) {

@@ -63,7 +63,7 @@ void ViewChange::part_accusers(const Rows& rows, MemberSet& suspects) const {
   }
 }
 
-/// GRP-C3 and GRP-C4. Our counts of what was received are final from here on.
+/// GRP-C3 and GRP-C4. Our receipts are final from here on.
 bool ViewChange::promise(const Rows& rows, const ViewInput& input) {
   const Rank leads = leader();
   const Ballot ballot = leads + 1;
@@ -125,7 +125,7 @@ bool ViewChange::propose(const Rows& rows, const ViewInput& input) {
   return true;
 }
 
-/// GRP-C6: what its leader has proposed is what it has accepted itself.
+/// GRP-C6: a leader has accepted its own proposal.
 bool ViewChange::accept(const Rows& rows) {
   if (mine_.promised == 0 || mine_.accepted >= mine_.promised) return false;
   const Rank led = mine_.promised - 1;

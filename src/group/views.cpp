@@ -15,7 +15,7 @@ namespace {
 /// While others are busy, a part that rests is polled once in so many polls.
 constexpr std::size_t kRestsFor = 8;
 
-/// What others' code throws must not leave us half-way: it comes out of poll() when we are done.
+/// An exception of other code must not stop us half-way: it comes out of poll() when we are done.
 template <class Call>
 void keep(std::exception_ptr& thrown, Call call) noexcept {
   try {
@@ -395,7 +395,7 @@ std::size_t Group::State::poll_participants() {
   return done;
 }
 
-/// What is rare: control messages, joiners, and subgroups that come and go at run time.
+/// The rare work: control messages, joiners, and subgroups that come and go at run time.
 std::size_t Group::State::poll_control() {
   std::size_t done = channel_->poll([this](Rank from, std::span<const std::byte> bytes) {
     if (std::optional<group::ControlMessage> message = group::decode(bytes))

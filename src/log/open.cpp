@@ -6,7 +6,8 @@
 
 #include "log/log.hpp"
 
-/// Opening: what there is, whether it can be trusted, and what a crash may have left.
+/// Opening a log: reads its files, decides whether they can be trusted, and removes the remains of
+/// a crash.
 namespace dunlin::log {
 namespace {
 

@@ -179,7 +179,7 @@ void Locks::State::step(std::uint32_t index) noexcept {
 void Locks::State::take_result(std::uint32_t index) noexcept {
   Node& node = nodes[index];
   const bool failed = node.done.failed();
-  // What the former home did does not count; the step is taken once more at the new one.
+  // The former home's step does not count; it is taken once more at the new one.
   if (node.restarts && (node.phase == Phase::enter || node.phase == Phase::settle)) return;
   switch (node.phase) {
     case Phase::enter:

@@ -5,7 +5,7 @@
 #include "fabric/hash.hpp"
 #include "segment/space.hpp"
 
-/// What a member does for the segments that it holds, and for the names that fall to it.
+/// A member's work for the segments that it holds, and for the names that it keeps.
 namespace dunlin {
 
 using remote::Status;

@@ -2,7 +2,7 @@
 
 #include "segment/space.hpp"
 
-/// What operations have in common, and those that ask other members: allocate, release, find.
+/// The common part of operations, and those that ask other members: allocate, release, find.
 namespace dunlin {
 
 using remote::Status;
@@ -156,7 +156,7 @@ void SegmentState::search(SegmentOperation& op) noexcept {
   op.end(Status::lost);
 }
 
-/// Failed as seen from here, but the members have not agreed: what follows from it has to wait.
+/// Failed as seen from here, but the members have not agreed yet: the consequences have to wait.
 bool SegmentState::is_undecided(Rank rank) const noexcept {
   return fabric.failed(rank) && !withdrawn[rank] && progress.contains(rank);
 }

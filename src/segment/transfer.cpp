@@ -149,7 +149,7 @@ bool SegmentState::has_place(SegmentOperation& op, KnownSegment& segment) noexce
   return true;
 }
 
-/// What a process does under one lock of a segment happens one by one.
+/// The operations of a process under one lock of a segment run one by one.
 bool SegmentState::has_turn(SegmentOperation& op, KnownSegment& segment) noexcept {
   if (!op.locked_ || op.in_turn_ || !segment.puts_lock()) return true;
   if (segment.turn != nullptr) return false;

@@ -6,9 +6,9 @@
 #include "fault_injection.hpp"
 #include "store/state.hpp"
 
-/// STO-8. What becomes of a transaction whose writer is gone: each home that finds its lock looks
-/// into the writer's record. If one home that is left has the mark there, all do what their records
-/// say; else none has done anything yet, and the locks are given back.
+/// STO-8. Completes or undoes a transaction whose writer is gone: each home that finds its lock
+/// looks into the writer's record. If one home that is left has the mark there, all do what their
+/// records say; else none has done anything yet, and the locks are given back.
 namespace dunlin::store {
 
 /// The record for that lock word, whole.

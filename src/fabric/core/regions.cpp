@@ -164,8 +164,8 @@ bool FabricCore::goes_with(const LocalRegion& here, const RemoteRegion& there) n
          here.spec.name == there.name;
 }
 
-/// What a peer has announced before the region was allocated here is matched in the next poll(), so
-/// that its event comes from within one.
+/// A peer's announcement from before the region was allocated here is matched in the next poll(),
+/// so that its event comes from within one.
 void FabricCore::match_soon(RegionId id) {
   for (const PeerState& state : states_)
     for (const Offer& offer : state.offers)

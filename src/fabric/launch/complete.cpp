@@ -105,7 +105,7 @@ std::optional<std::uint32_t> Completion::stated_rank() const {
   return environment_.number("DUNLIN_RANK", 0, kMost);
 }
 
-/// What is said twice must be the same.
+/// A value that is given twice must be the same.
 void Completion::agree(const std::string& ours, std::uint32_t our_value,
                        const std::string& launchers, std::uint32_t launchers_value) const {
   if (our_value != launchers_value) contradiction(ours, launchers);

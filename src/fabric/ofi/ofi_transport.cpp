@@ -206,7 +206,7 @@ void OfiTransport::take_events(stream::Receiver& receiver) noexcept {
   rounds_until_events_ = 1;
 }
 
-/// What happens once the fabric works.
+/// Events once the fabric works.
 void OfiTransport::take_later(const Happening& happening, stream::Receiver& receiver) {
   const bool is_call = happening.kind == FI_CONNREQ;
   const Rank peer = is_call ? happening.ticket.from : peer_of(happening.endpoint);
@@ -301,7 +301,7 @@ bool OfiTransport::may_wait() noexcept {
   std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
   if (fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) != FI_SUCCESS)
     return false;
-  // It may have read a frame on the way, and says nothing of what has no completion.
+  // It may have read a frame on the way, and does not report frames without a completion.
   return !watches_buffers_ || std::none_of(standing_.begin(), standing_.end(), holds_frame);
 }
 

@@ -9,7 +9,8 @@
 
 #include "fabric/shm/shm_backend.hpp"
 
-/// What a peer has mapped, it can change as long as its process exists: so the process must end.
+/// A peer can change memory that it has mapped as long as its process exists: so the process must
+/// end.
 namespace dunlin::shm {
 namespace {
 

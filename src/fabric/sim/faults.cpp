@@ -2,7 +2,7 @@
 
 #include "fabric/sim/simulation.hpp"
 
-/// What breaks, and how it is noticed.
+/// The faults, and how the nodes notice them.
 ///
 /// Heartbeats are not simulated one by one: while nothing changes, they come through, so a fault
 /// schedules the one moment at which the silence that it begins would be noticed.
@@ -149,7 +149,7 @@ void Network::on_silence(std::uint64_t subject) {
 
 // --- faults --------------------------------------------------------------------------------------
 
-/// What the CPU would have posted after this moment.
+/// Operations that the CPU would have posted after this moment.
 void Network::drop_unsent(Rank node) {
   Nic& sender = nics_[node];
   FlightList unsent = sender.outbox.take_all();

@@ -112,8 +112,8 @@ std::vector<std::byte> VerbsTransport::endpoint_address() const {
   return made_endpoint_address;
 }
 
-/// librdmacm writes into the attributes, so each attempt has its own. What a device cannot send
-/// inline it says by refusing.
+/// librdmacm writes into the attributes, so each attempt has its own. A device refuses a size that
+/// it cannot send inline.
 void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives) {
   for (const std::uint32_t inline_bytes : kInlineBytes) {
     ibv_qp_init_attr wanted{};

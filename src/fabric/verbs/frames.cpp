@@ -275,7 +275,7 @@ void VerbsTransport::look_around(std::uint64_t now_ns) noexcept {
   for (int i = 0; i < kMaxEventsPerLook && next_happening(event); ++i) take_later(event);
 }
 
-/// What happens once the fabric works. A peer that cannot be answered has failed.
+/// Events once the fabric works. A peer that cannot be answered has failed.
 void VerbsTransport::take_later(const Happening& event) noexcept {
   const bool is_call = event.what == RDMA_CM_EVENT_CONNECT_REQUEST;
   const Rank peer = is_call ? event.ticket.from : peer_of(event.id);
