@@ -181,7 +181,7 @@ Descriptor make_memory(std::uint64_t bytes) {
   Descriptor file(checked(memfd_create("dunlin-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING),
                           "making shared memory for a client"));
   checked(ftruncate(file.get(), static_cast<off_t>(bytes)), "making shared memory for a client");
-  // A file that shrinks would end who reads its former end.
+  // A file that shrinks would kill a process that reads its former end.
   checked(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
           "sealing shared memory for a client");
   return file;

@@ -178,7 +178,7 @@ void SubgroupLeader::establish_all() {
     Entry& entry = entries_.at(name);
     const MemberSet should_have = std::exchange(entry.awaited, {});
     const MemberSet left = entry.behind - should_have;  // by the latest change, and do not know it
-    // Who wishes to be in it lacked the state then, unless the subgroup was removed.
+    // A member that wishes to be in it lacked the state then, unless the subgroup was removed.
     if (!entry.members.empty() || entry.lost) entry.anew = both(left, entry.lacking) - entry.out;
     entry.out = entry.out | left;
     // A member of the generation that has not begun it has received nothing of it.

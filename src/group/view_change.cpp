@@ -90,7 +90,7 @@ bool ViewChange::somebody_leaves(const Rows& rows) const {
   return false;
 }
 
-/// GRP-C5: once all have promised whom we do not suspect.
+/// GRP-C5: once all members that we do not suspect have promised.
 bool ViewChange::propose(const Rows& rows, const ViewInput& input) {
   const Ballot ballot = me_ + 1;
   if (mine_.promised != ballot || mine_.accepted >= ballot) return false;

@@ -8,8 +8,8 @@
 #include "multicast/ring.hpp"
 #include "multicast/view_memory.hpp"
 
-/// When a member pushes its row, and to whom: in one push of the hot line it announces what it
-/// sent, acknowledges what it received, and frees what it delivered.
+/// Decides when a member pushes its row, and to which peers: in one push of the hot line it
+/// announces what it sent, acknowledges what it received, and frees what it delivered.
 namespace dunlin::multicast {
 
 class LogStage;

@@ -197,7 +197,7 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
         if (segment == nullptr) return;
       }
       if (segment != nullptr) to = segment->primary;
-      if (segment != nullptr && segment->unsure) return;  // it is not decided who has it
+      if (segment != nullptr && segment->unsure) return;  // its holder is not decided
       op.searched_ = 0;
     }
     if (gone(to)) return op.end(Status::lost);

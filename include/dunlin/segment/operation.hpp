@@ -92,7 +92,7 @@ class SegmentOperation final : public remote::InFlight {
   std::uint64_t placement_ = 0;  // of the segment, when the operation's current try began
   Rank second_ = 0;              // of the put, when it began; UINT32_MAX: none
   std::uint64_t second_offset_ = 0;
-  std::uint32_t searched_ = 0;  // members asked who holds the segment now
+  std::uint32_t searched_ = 0;  // members asked for the segment's present holder
   std::uint64_t search_generation_ = 0;
   bool in_turn_ = false;  // no other operation under the same lock is
   Outcome outcome_;

@@ -83,7 +83,7 @@ void Completion::contradiction(const std::string& one, const std::string& other)
               state_of(environment_, other) + kWhatToDo);
 }
 
-// --- who we are ----------------------------------------------------------------------------------
+// --- this member's identity ----------------------------------------------------------------------
 
 /// A Kubernetes stateful set calls its pods "name-0", "name-1", ...
 std::uint32_t Completion::ordinal() const {

@@ -57,8 +57,8 @@ class OfiTransport final : public stream::Transport {
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
-  /// is missing.
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
+  /// missing members.
   [[nodiscard]] bool connected();
   /// The missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;

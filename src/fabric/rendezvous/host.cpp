@@ -62,7 +62,7 @@ std::optional<Roster> Host::poll() {
   return std::nullopt;
 }
 
-// --- who comes and goes --------------------------------------------------------------------------
+// --- members that come and go --------------------------------------------------------------------
 
 void Host::accept_strangers(std::uint64_t now_ns) {
   if (now_ns < next_accept_ns_ || go_sent_) return;

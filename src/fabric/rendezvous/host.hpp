@@ -39,7 +39,7 @@ class Host {
     bool roster_sent = false;
   };
 
-  // Who comes and goes.
+  // Members that come and go.
   void accept_strangers(std::uint64_t now_ns);
   void make_room();
   void make_room_for_descriptor(std::uint64_t now_ns);

@@ -24,7 +24,7 @@ struct Attempt {
   std::optional<Roster> roster = {};
 };
 
-/// Visits whoever is there, until it ends in one way or another.
+/// Talks to the process at the address, until it ends in one way or another.
 class Joiner {
  public:
   Joiner(const Plan& plan, Bytes endpoint_address, const SocketAddress& target,

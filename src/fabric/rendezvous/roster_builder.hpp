@@ -16,8 +16,8 @@ namespace dunlin::rendezvous {
 /// A *round* is a complete set of members. It begins whenever the last place is taken, and ends
 /// when a member leaves; then the place is free again, and the next round has another roster.
 ///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and the remaining
-///      ones to the others in order of arrival. So whoever asks for a rank gets it, however late it
-///      comes.
+///      ones to the others in order of arrival. So a member that asks for a rank gets it, however
+///      late it comes.
 ///  RDV-R2  A round is decided when all its members have said that they know its roster; there is
 ///      no other after that.
 class RosterBuilder {

@@ -63,9 +63,9 @@ struct Roster {
 
 inline constexpr std::size_t kMaxEndpointAddressBytes = 4096;
 
-/// A member's way to the others, step by step. All of it may throw Error, which names who is
-/// missing, what does not fit, or what is wrong with the options. A name that must be resolved can
-/// keep poll() for as long as the system's resolver takes.
+/// A member's way to the others, step by step. All of it may throw Error, which names the missing
+/// members, the values that do not fit, or the wrong options. A name that must be resolved can keep
+/// poll() for as long as the system's resolver takes.
 class RosterExchange {
  public:
   RosterExchange(const Options& options, std::span<const std::byte> endpoint_address);

@@ -80,7 +80,7 @@ class PeerDiscovery {
   OwnMapping base_;
   std::vector<Link> links_;
   std::vector<std::string> notes_;           // by rank: the fate of a member that came and is gone
-  std::vector<Arrival> arrivals_;            // connected, and have not said who they are
+  std::vector<Arrival> arrivals_;            // connected, and not identified yet
   std::vector<Descriptor> probes_;           // by rank
   std::optional<StartAgreement> agreement_;  // once we have a rank
   std::uint64_t next_try_ns_ = 0;

@@ -115,7 +115,7 @@ class ShmAccept final : public SteppedJoin {
   JoinOptions options_;
   Access access_;
   Descriptor listener_;
-  Descriptor joiner_;  // with whom we meet,
+  Descriptor joiner_;  // the peer that we meet,
   std::unique_ptr<PendingJoin> pair_;
   std::uint64_t until_ns_ = 0;  // which must not take longer
 };

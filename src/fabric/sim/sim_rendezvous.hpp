@@ -29,7 +29,7 @@ class Listeners {
   explicit Listeners(Simulation& world) : world_(world) {}
   [[nodiscard]] std::shared_ptr<Caller> open(const std::string& group, Rank node);
   [[nodiscard]] std::shared_ptr<Caller> connect(const std::string& group, Rank node);
-  /// Brings together who can meet.
+  /// Brings together the nodes that can meet.
   void match(const std::string& group);
 
  private:

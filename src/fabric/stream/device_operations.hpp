@@ -64,7 +64,7 @@ class DeviceOperations {
   [[nodiscard]] virtual std::uint64_t started(Rank peer) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t fetches(Rank peer) const noexcept = 0;
   [[nodiscard]] virtual bool finished(Rank peer, std::uint64_t up_to) const noexcept = 0;
-  /// Forgets who asked, and where results were to go.
+  /// Forgets the callers, and where their results were to go.
   virtual void forget(const Completion& completion) noexcept = 0;
   /// After Transport::close(): everything unfinished fails.
   virtual void give_up(Rank peer, Receiver& receiver) noexcept = 0;

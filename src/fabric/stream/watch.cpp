@@ -6,7 +6,7 @@
 namespace dunlin::stream {
 namespace {
 
-/// While a peer has not said who it is.
+/// While a peer has not identified itself.
 constexpr std::uint64_t kGreetingIntervalNs = 50'000'000;
 /// While a peer may still write without waking us.
 constexpr std::uint64_t kLongestNapNs = 500'000;

@@ -16,8 +16,8 @@
 #include "fabric/tcp/wire.hpp"
 
 /// Makes the connections of one member to its peers, one after the other. The lower rank calls, the
-/// higher accepts; but a newcomer calls who was here before (STR-J1). A caller first sends a
-/// ticket: its own rank, the rank that it connects to, and the proof of STR-S7.
+/// higher accepts; but a newcomer connects to the members that were here before (STR-J1). A caller
+/// first sends a ticket: its own rank, the rank that it connects to, and the proof of STR-S7.
 ///  TCP-C1  A connection counts as a peer's only when its ticket has that peer's proof, which is
 ///      compared in constant time. The first connection with it counts, and no other.
 ///  TCP-C2  Strangers hold a bounded number of descriptors: at most kMaxStrangers besides one for
@@ -67,7 +67,7 @@ class Connector {
   /// The peer is expected no more.
   void give_up(Rank peer) noexcept;
   /// The next connection that is made, if one is by now. Error if one cannot be made, or if the
-  /// time is up, which names who is missing.
+  /// time is up, which names the missing members.
   [[nodiscard]] std::optional<MadeConnection> next();
   [[nodiscard]] bool complete() const noexcept { return missing_ == 0; }
   [[nodiscard]] std::vector<Rank> unconnected() const;

@@ -60,7 +60,7 @@ class Security {
 /// One connection's, on a connected socket.
 class SecureSession {
  public:
-  /// The peer whom we call; or none, if we are called.
+  /// The peer that we connect to; none if we accept.
   static constexpr Rank kCalled = UINT32_MAX;
   SecureSession(const Security& security, int socket, Rank callee);
 

@@ -36,8 +36,8 @@ class TcpTransport final : public stream::Transport {
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
-  /// is missing.
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
+  /// missing members.
   [[nodiscard]] bool connected();
   [[nodiscard]] Awaited awaited() const { return connector_.awaited(); }
   /// As a newcomer, instead of connect(): goes on listening.

@@ -9,9 +9,9 @@
 #include "fabric/rendezvous/address.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
-/// The lower rank calls, the higher answers; but a newcomer calls who was here before (STR-J1). A
-/// call carries who it is from and its proof (STR-S7), so that no stranger is answered; the frames
-/// prove it again, in both directions.
+/// The lower rank connects, the higher one accepts; but a newcomer connects to the members that
+/// were here before (STR-J1). A connection request carries the rank that connects, and its proof
+/// (STR-S7), so that no stranger is answered; the frames prove it again, in both directions.
 namespace dunlin::verbs {
 namespace {
 

@@ -71,8 +71,8 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
-  /// is missing.
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
+  /// missing members.
   [[nodiscard]] bool connected();
   /// The missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;
@@ -108,7 +108,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   void give_up(Rank peer, stream::Receiver& receiver) noexcept override;
 
  private:
-  /// Memory that is registered, until the last who uses it is gone.
+  /// Memory that is registered, until its last user is gone.
   struct Opened {
     std::span<std::byte> memory;
     Memory registration;
