@@ -107,7 +107,7 @@ Cluster::Cluster(const FabricOptions& options)
   choose_network(options);
 }
 
-/// From the options, or else from a launcher, to whom each process is a host (docs/deploy.md has
+/// From the options, or else from a launcher, for which each process is a host (docs/deploy.md has
 /// the variables); or this host is alone. The environment fills the options still open.
 void Cluster::choose_hosts(const FabricOptions& options) {
   const launch::Environment environment;

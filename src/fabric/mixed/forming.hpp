@@ -29,7 +29,8 @@ class Forming {
   [[nodiscard]] bool has_begun() const noexcept { return entry_.has_value(); }
   /// The ranks of all others are known: begins to connect. Throws Error.
   void begin(const dunlin::Entry& entry);
-  /// Goes on; the fabric once all are connected. Error names who is missing when the time is up.
+  /// Goes on; the fabric once all are connected. Error names the missing members when the time is
+  /// up.
   [[nodiscard]] std::unique_ptr<Fabric> step();
   [[nodiscard]] Awaited awaited() const;
   /// "'b' (rank 1), 'c' (rank 2)".

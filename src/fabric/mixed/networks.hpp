@@ -16,7 +16,7 @@
 /// Over which networks a member can reach other hosts, and which of them a group takes.
 /// docs/mixed.md gives MIX-N1.
 ///  MIX-N1  All members of a group use one network between hosts: the first of verbs, ofi, tcp that
-///      every founder offers. Whoever comes later offers that one, or does not get in.
+///      every founder offers. A later member that does not offer that one is refused.
 namespace dunlin::mixed {
 
 /// How to make an offer.

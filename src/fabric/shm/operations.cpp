@@ -91,7 +91,7 @@ void ShmBackend::prefetch(Rank peer, RegionId region, std::uint64_t offset,
 }
 
 /// First the bell: were we stopped in between, the others would still ring. And not just any 1:
-/// when we go on, the peer may be in a later sleep, for which nobody has rung.
+/// when we go on, the peer may be in a later sleep, for which no writer has rung.
 void ShmBackend::ring(const Attention& peer, std::uint64_t sleep) noexcept {
   const std::uint64_t one = 1;
   static_cast<void>(!::write(peer.bell, &one, sizeof one));  // full: it is ringing anyway

@@ -2,7 +2,7 @@
 
 #include "fabric/verbs/offer.hpp"
 
-/// What is compiled where libibverbs, librdmacm or OpenSSL is missing.
+/// Compiled in place of the fabric where libibverbs, librdmacm or OpenSSL is missing.
 namespace dunlin::verbs {
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "fabric/verbs/handles.hpp"
 
-/// Which RDMA devices this host has, at which of its addresses, and what they promise.
+/// The RDMA devices of this host, their addresses, and their promises.
 namespace dunlin::verbs {
 
 /// A device by an address of this host.
@@ -38,7 +38,7 @@ struct Network {
 /// Whether two endpoint addresses (of sockets) are of the same host: they differ in the port only.
 [[nodiscard]] bool same_host(std::span<const std::byte> one, std::span<const std::byte> other);
 
-/// What differs between devices, as far as it matters here.
+/// The differences between devices that matter here.
 struct Traits {
   std::string kind;          // "RoCE", "iWARP", "InfiniBand"
   bool is_iwarp = false;     // promises no order of placement, and the caller speaks first
@@ -55,7 +55,7 @@ struct Depths {
   std::uint8_t initiator = 0;
   std::uint8_t responder = 0;
 };
-/// As many as the device can, up to what is of use.
+/// As many as the device can have, up to the useful number.
 [[nodiscard]] Depths depths_of(const ibv_device_attr& limits) noexcept;
 /// The lesser of both sides; `offered` is as seen from here, and 0 what its side does not say.
 [[nodiscard]] Depths agreed(const Depths& ours, const Depths& offered) noexcept;
