@@ -56,7 +56,7 @@ struct Properties {
       atomics_coherent_with_cpu;  // a CPU atomic and a fabric atomic on one word exclude each other
   std::uint32_t max_inline_bytes;  // a source of up to this size may be reused at once
   std::uint32_t max_peers;
-  std::uint32_t queue_slots;  // operations in flight per peer before post() says queue_full
+  std::uint32_t queue_slots;     // operations in flight per peer before post() says queue_full
   bool reads_are_loads = false;  // a read is done by this processor within post(); see prefetch()
   bool expel_fences = true;  // an expelled peer cannot change our memory any more; else see fence()
 };
