@@ -90,7 +90,7 @@ TEST_P(GroupOfProcesses, StopsWhereAMinorityIsLeft) {
 }
 
 TEST_P(GroupOfProcesses, TellsAMemberThatWasStoppedThatItIsOut) {
-  silence_timeout_ms = 1'000;
+  silence_timeout_ms = GetParam().silence_ms;
   std::vector<Process> all = all_in_view_1();
   all[1].signal(SIGSTOP);
   EXPECT_EQ(all[0].receive_line(), "view 2: 0 2");

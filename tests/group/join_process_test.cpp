@@ -146,7 +146,7 @@ TEST_P(JoiningProcesses, MayHaveTheNameOfOneThatWasKilled) {
 }
 
 TEST_P(JoiningProcesses, ComeInThoughTheLeaderWasStopped) {
-  silence_timeout_ms = 2'000;
+  silence_timeout_ms = GetParam().silence_ms;
   std::vector<Process> all;
   for (Rank rank = 0; rank < 3; ++rank) all.push_back(founder(rank, "", {1}));
   for (Process& process : all) EXPECT_EQ(process.receive_line(), "view 1: 0 1 2");

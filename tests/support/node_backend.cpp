@@ -129,20 +129,23 @@ std::shared_ptr<Rendezvous> place_on_rdma(const NodeSpec& spec) {
 }  // namespace
 
 const std::vector<NodeBackend>& backends() {
-  static const std::vector<NodeBackend> all{
-      {.name = "Shm",
-       .why_not = [] { return std::string(); },
-       .join = join_shm,
-       .rendezvous = place_in_shm},
-      {.name = "Tcp",
-       .why_not = fault_of_tcp,
-       .join = join_loopback,
-       .rendezvous = place_on_loopback},
-      {.name = "Hosts",
-       .why_not = fault_of_hosts,
-       .join = join_from_host,
-       .rendezvous = place_on_host},
-      {.name = "Rdma", .why_not = fault_of_rdma, .join = join_rdma, .rendezvous = place_on_rdma}};
+  static const std::vector<NodeBackend> all{{.name = "Shm",
+                                             .why_not = [] { return std::string(); },
+                                             .join = join_shm,
+                                             .rendezvous = place_in_shm},
+                                            {.name = "Tcp",
+                                             .why_not = fault_of_tcp,
+                                             .join = join_loopback,
+                                             .rendezvous = place_on_loopback},
+                                            {.name = "Hosts",
+                                             .why_not = fault_of_hosts,
+                                             .join = join_from_host,
+                                             .rendezvous = place_on_host},
+                                            {.name = "Rdma",
+                                             .why_not = fault_of_rdma,
+                                             .join = join_rdma,
+                                             .rendezvous = place_on_rdma,
+                                             .silence_ms = 10'000}};
   return all;
 }
 

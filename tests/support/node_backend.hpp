@@ -31,6 +31,9 @@ struct NodeBackend {
   /// Where that node can be found, and finds the other nodes of its group, of whom there are so
   /// many in the end.
   std::function<std::shared_ptr<Rendezvous>(const NodeSpec&)> rendezvous;
+  /// How long a node that works may be silent, where silence is the subject: the emulated machine's
+  /// processors stand still whenever this machine's have other work.
+  std::uint32_t silence_ms = 2'000;
 
   friend void PrintTo(const NodeBackend& backend, std::ostream* out) { *out << backend.name; }
 };

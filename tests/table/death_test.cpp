@@ -138,8 +138,10 @@ INSTANTIATE_TEST_SUITE_P(On, Silence, testing::ValuesIn(test::backends()),
 TEST_P(Silence, OfAStoppedNodeFreezesItsRowAlsoWhenItGoesOn) {
   const std::string group = fresh_group();
   const auto impatient = [&](Rank rank) {
-    return GetParam().join(
-        {.group = group, .nodes = 2, .rank = rank, .silence_timeout_ms = rank == 0 ? 1'000U : 0U});
+    return GetParam().join({.group = group,
+                            .nodes = 2,
+                            .rank = rank,
+                            .silence_timeout_ms = rank == 0 ? GetParam().silence_ms : 0U});
   };
   Process sleeper([&](Parent& parent) {
     const auto fabric = impatient(1);
