@@ -51,10 +51,12 @@ Result measure_gets(const RealNetwork& network, const Effort& effort, const Cach
       pair.node().post(batch);
       while (!done.finished()) pair.poll();
     };
+    StoreBatch together(pair.store());
     const auto gets = [&] {
-      for (std::size_t i = 0; i < kGetsAtOnce; ++i)
-        pair.store().get(pair.operation(i), keys[numbers.next()]);
-      pair.demand();
+      together.clear();
+      for (std::size_t i = 0; i < kGetsAtOnce; ++i) together.get(keys[numbers.next()]);
+      while (!together.finished()) pair.poll();
+      StorePair::demand(together.wait());
     };
     const auto rate = [&](const auto& measured) {
       return pair.turn([&] { return 1e9 / (batch_ns(plan, measured) / kGetsAtOnce); });

@@ -42,10 +42,11 @@ class StorePair {
   /// Waits for the first so many operations; throws Error if one has ended badly.
   void demand(std::size_t count = kAtOnce) {
     remote::wait_all(std::span(all_).first(count));
-    for (std::size_t i = 0; i < count; ++i)
-      if (!operations_[i].ok())
-        throw Error("bench: a call on the store " +
-                    std::string(remote::describe(operations_[i].status())));
+    for (std::size_t i = 0; i < count; ++i) demand(operations_[i].status());
+  }
+  static void demand(remote::Status status) {
+    if (status != remote::Status::ok)
+      throw Error("bench: a call on the store " + std::string(remote::describe(status)));
   }
 
   /// Puts a value under each key, some at once, and gets it, so that its location is cached.

@@ -56,7 +56,8 @@ struct Properties {
       atomics_coherent_with_cpu;  // a CPU atomic and a fabric atomic on one word exclude each other
   std::uint32_t max_inline_bytes;  // a source of up to this size may be reused at once
   std::uint32_t max_peers;
-  std::uint32_t queue_slots;  // operations in flight per peer before post() says queue_full
+  std::uint32_t queue_slots;     // operations in flight per peer before post() says queue_full
+  bool reads_are_loads = false;  // a read is done by this processor within post(); see prefetch()
   bool expel_fences = true;  // an expelled peer cannot change our memory any more; else see fence()
 };
 
@@ -369,6 +370,10 @@ class Fabric {
   /// completion, unless they are at most properties().max_inline_bytes long.
   Posted post(std::span<const Operation> batch) noexcept { return post_(*backend_, batch); }
   Posted post(const Operation& one) noexcept { return post(std::span(&one, 1)); }
+  /// A hint that the peer's memory there will be read soon. Where reads are loads
+  /// (properties().reads_are_loads) it begins to bring that memory into the cache, so that the
+  /// misses of many reads pass at once; elsewhere, or if there is no such memory, it does nothing.
+  void prefetch(Rank peer, RegionId region, std::uint64_t offset, std::size_t bytes) noexcept;
   /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (FAB-F1).
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept;

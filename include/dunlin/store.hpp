@@ -170,6 +170,7 @@ class Store {
 
  private:
   friend class StoreOperation;
+  friend class StoreBatch;
   friend class StoreScan;
   friend class StoreTransaction;
   std::unique_ptr<store::State> state_;

@@ -99,6 +99,11 @@ Refusal Fabric::send(Rank peer, std::uint32_t channel,
   return backend_->send(peer, channel, message);
 }
 
+void Fabric::prefetch(Rank peer, RegionId region, std::uint64_t offset,
+                      std::size_t bytes) noexcept {
+  backend_->prefetch(peer, region, offset, bytes);
+}
+
 void Fabric::abandon(Completion& completion) noexcept {
   if (!completion.finished()) backend_->forget(completion);
   FabricBackend::clear(completion);

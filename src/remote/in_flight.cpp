@@ -23,6 +23,15 @@ void InFlight::start(std::uint64_t timeout_ns) noexcept {
   progress_->link(*this);
 }
 
+void InFlight::start_in_next_poll() noexcept {
+  abandon();
+  completion_.reset();
+  status_ = Status::under_way;
+  deadline_ns_ = kForever;
+  progress_->fabric_.wake_at(0);
+  progress_->link(*this);
+}
+
 void InFlight::end(Status status) noexcept {
   status_ = status;
   clean_up();

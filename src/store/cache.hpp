@@ -15,6 +15,10 @@ class LocationCache {
     if (bytes >= sizeof(Set)) sets_.resize(std::bit_floor(bytes / sizeof(Set)));
   }
 
+  /// A hint that find() comes soon.
+  void prefetch(std::uint64_t hash) const noexcept {
+    if (!sets_.empty()) __builtin_prefetch(&sets_[hash & (sets_.size() - 1)]);
+  }
   /// The word, or 0.
   [[nodiscard]] std::uint64_t find(std::uint64_t hash) const noexcept {
     if (sets_.empty()) return 0;

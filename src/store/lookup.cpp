@@ -89,7 +89,7 @@ bool State::bucket_read(StoreOperation& op) noexcept {
   work.read_bytes = 0;
   if (work.candidates == 0) return next_bucket(op);
   work.stage = Stage::entry;
-  return true;
+  return !pauses(work);
 }
 
 void State::take_clock(Work& work) noexcept {

@@ -30,6 +30,38 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
   op.start();
 }
 
+/// Where reads are loads, each get would wait for its own misses of the cache. So those of a batch
+/// ask for what they will look at, and go on when the others have done the same.
+void State::begin_get_of_batch(StoreOperation& op, StoreKey key) noexcept {
+  prepare(op, Kind::get, key, {}, kNoExpiry, 0, nullptr);
+  if (!reads_are_loads) return op.start();
+  const Work& work = *op.work_;
+  const std::uint64_t headers = homes[work.home].main_headers;
+  if (options.cache_bytes > 0)
+    cache.prefetch(work.hash);
+  else if (headers != 0)
+    fabric.prefetch(work.home, index.id(), main_header_at((work.hash & 0xffffffff) * headers >> 32),
+                    sizeof(MainHeader));
+  op.start_in_next_poll();
+}
+
+/// Whether it pauses: what it reads next was asked for, and comes while the others go on.
+bool State::pauses(const Work& work) noexcept {
+  if (work.kind != Kind::get || !reads_are_loads || progress.in_flight() < 2) return false;
+  if (work.stage == Stage::entry) {
+    const std::uint64_t word = work.places[work.candidate].word;
+    const Location location = slot_word::location_of(word);
+    fabric.prefetch(work.home, pool_of(location).region(), location.offset,
+                    std::min(slot_word::bytes_of(word), kMostPrefetchedBytes));
+  } else if (options.cache_bytes > 0) {
+    fabric.prefetch(work.home, index.id(), work.main_offset, sizeof(MainHeader));
+  } else {
+    return false;  // was asked for when the get began
+  }
+  fabric.wake_at(0);
+  return true;
+}
+
 void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
                     std::uint64_t ttl_ns, std::uint64_t expected_version,
                     StoreUpdater updater) noexcept {
@@ -158,7 +190,7 @@ bool State::attach(StoreOperation& op) noexcept {
   const Home& home = homes[work.home];
   if (home.main_headers != 0) {
     begin_lookup(work);
-    return true;
+    return !pauses(work);
   }
   work.in.reserve(kIndexHeaderBytes);
   return post(

@@ -50,6 +50,9 @@ struct State final : remote::Part {
   [[nodiscard]] bool count(StoreOperation& op) noexcept;
   [[nodiscard]] bool counted(StoreOperation& op) noexcept;
 
+  void begin_get_of_batch(StoreOperation& op, StoreKey key) noexcept;
+  [[nodiscard]] bool pauses(const Work& work) noexcept;
+
   // lookup.cpp
   void begin_lookup(Work& work) noexcept;
   [[nodiscard]] bool read_bucket(StoreOperation& op) noexcept;
@@ -243,6 +246,7 @@ struct State final : remote::Part {
   std::vector<Home> homes;
   Subscription subscription;
   LocationCache cache;
+  const bool reads_are_loads;  // of the fabric
   StoreStatistics seen;
   std::uint64_t serial = 0;
   std::uint64_t incarnations = 0;

@@ -115,7 +115,7 @@ StoreOperation& StoreBatch::next() {
 }
 StoreOperation& StoreBatch::get(StoreKey key) {
   StoreOperation& operation = next();
-  store_.get(operation, key);
+  store_.state_->begin_get_of_batch(operation, key);
   return operation;
 }
 StoreOperation& StoreBatch::put(StoreKey key, std::span<const std::byte> value,

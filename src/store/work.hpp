@@ -24,6 +24,8 @@ inline constexpr int kStepsAtOnce = 4096;
 inline constexpr std::uint32_t kTriesAtOnce = 32;
 /// A time to live that is longer is forever.
 inline constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
+/// The rest of a longer entry comes while its beginning is copied.
+inline constexpr std::size_t kMostPrefetchedBytes = 1024;
 /// No chain is as long; a peer could write a circle.
 inline constexpr std::uint32_t kMostBuckets = 1U << 16;
 

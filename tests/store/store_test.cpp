@@ -196,6 +196,31 @@ TEST_P(Stores, ABatchIsManyCallsAtOnce) {
   EXPECT_FALSE(batch[100].found());
 }
 
+TEST_P(Stores, ABatchOfGetsEndsAsSingleGetsDo) {
+  for (const std::size_t cache_bytes : {std::size_t{0}, std::size_t{4096}}) {
+    StoreOptions options = test::small_store();
+    options.cache_bytes = cache_bytes;
+    start(2, options);
+    for (std::uint64_t key = 0; key < 300; ++key)  // chains overflow
+      ASSERT_FALSE(put(0, key, std::string(key * 5, 'v')));
+    StoreBatch batch(at(1));                   // that knows no index yet
+    for (int round = 0; round < 2; ++round) {  // then all locations that the cache holds
+      batch.clear();
+      for (std::uint64_t key = 0; key < 310; ++key) batch.get(key);
+      batch.get(std::string(kMaxStoreKeyBytes + 1, 'k'));
+      ASSERT_TRUE(cluster->until([&] { return batch.finished(); }));
+      for (std::size_t key = 0; key < 300; ++key)
+        EXPECT_EQ(batch[key].text(), std::string(key * 5, 'v')) << key;
+      for (std::size_t key = 300; key < 310; ++key) EXPECT_FALSE(batch[key].found()) << key;
+      EXPECT_EQ(batch[310].status(), Status::out_of_range);
+    }
+    batch.clear();
+    for (std::uint64_t key = 0; key < 20; ++key) batch.get(key);
+    batch.clear();  // given up, most of them before their first step
+    EXPECT_EQ(at(1).progress().in_flight(), 0U);
+  }
+}
+
 TEST_P(Stores, AScanSeesEachKeyOnce) {
   start(3);
   for (std::uint64_t key = 0; key < 500; ++key)

@@ -77,6 +77,8 @@ class InFlight {
 
   /// Begins; anew if it had ended. It may have ended when this returns.
   void start(std::uint64_t timeout_ns = kForever) noexcept;
+  /// The same, but the first steps are those of the next Progress::poll(), which is soon.
+  void start_in_next_poll() noexcept;
   /// It has ended; advance() returns after that.
   void end(Status status) noexcept;
 

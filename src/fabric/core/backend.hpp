@@ -61,6 +61,9 @@ class FabricBackend {
   //   std::size_t poll() noexcept;
   // poll() takes what has arrived, then what the core has to do: core().begin_poll(), end_poll().
 
+  /// Fabric::prefetch(), where reads are loads.
+  virtual void prefetch(Rank /*peer*/, RegionId /*region*/, std::uint64_t /*offset*/,
+                        std::size_t /*bytes*/) noexcept {}
   /// Sends a message. The core has checked rank, channel and size, and that the peer has not
   /// failed.
   [[nodiscard]] virtual Refusal send(Rank peer, std::uint32_t channel,

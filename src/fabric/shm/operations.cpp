@@ -13,6 +13,7 @@ constexpr Properties kProperties{.passive_target = true,
                                  .max_inline_bytes = UINT32_MAX,
                                  .max_peers = kMaxHostMembers,
                                  .queue_slots = UINT32_MAX,
+                                 .reads_are_loads = true,
                                  .expel_fences = false};
 
 void give_former(void* local, std::uint64_t value) noexcept {
@@ -45,6 +46,15 @@ Posted ShmBackend::post(std::span<const Operation> batch) noexcept {
     wake_if_asleep(attention_[told]);
   }
   return posted;
+}
+
+void ShmBackend::prefetch(Rank peer, RegionId region, std::uint64_t offset,
+                          std::size_t bytes) noexcept {
+  if (peer >= members_ || region.index >= kMaxRegions) return;
+  const Target& there = target(peer, region);
+  if (offset > there.bytes || bytes > there.bytes - offset) return;
+  const std::byte* const from = there.memory + offset;
+  for (std::size_t at = 0; at < bytes; at += kCacheLineBytes) __builtin_prefetch(from + at);
 }
 
 [[gnu::always_inline]] inline Refusal ShmBackend::perform(const Operation& operation) noexcept {

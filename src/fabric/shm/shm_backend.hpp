@@ -55,6 +55,8 @@ class ShmBackend final : public FabricBackend {
     return segments_[id.index];
   }
 
+  void prefetch(Rank peer, RegionId region, std::uint64_t offset,
+                std::size_t bytes) noexcept override;
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept override;
   void forget(const Completion&) noexcept override {}  // all is done when post() returns

@@ -34,6 +34,17 @@ TEST_P(Misuse, MembersKnowThemselvesAndEachOther) {
   }
 }
 
+TEST_P(Misuse, PrefetchingMemoryThatDoesNotExistDoesNothing) {
+  start(2);
+  const Shared box = share("box", 64);
+  node(0).prefetch(1, box.id(0), 0, 64);
+  node(0).prefetch(1, box.id(0), 63, 2);
+  node(0).prefetch(1, box.id(0), UINT64_MAX, SIZE_MAX);
+  node(0).prefetch(7, box.id(0), 0, 64);
+  node(0).prefetch(1, RegionId{}, 0, 64);
+  post_and_finish(0, write(1, box.id(0), 0, "12345678", 8));
+}
+
 TEST_P(Misuse, AnnouncingNothingIsAnError) {
   start(2);
   expect_error([&] { node(0).announce(Region()); }, "region");
