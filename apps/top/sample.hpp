@@ -16,6 +16,7 @@
 #include "top/process.hpp"
 #include "top/space.hpp"
 #include "top/statistics_sample.hpp"
+#include "top/store.hpp"
 #include "top/value.hpp"
 
 /// The groups of this host as they were at one moment: values only, which both outputs print.
@@ -99,6 +100,7 @@ struct Group {
   std::vector<Member> members = {};
   std::vector<Table> tables = {};
   std::vector<Space> spaces = {};
+  std::vector<StoreSample> stores = {};
 
   [[nodiscard]] const Member* member(Rank rank) const;
   /// Its name, or its rank if it has none, or is gone.

@@ -15,6 +15,8 @@ class LocationCache {
     if (bytes >= sizeof(Set)) sets_.resize(std::bit_floor(bytes / sizeof(Set)));
   }
 
+  /// Keys for which it has room.
+  [[nodiscard]] std::size_t slots() const noexcept { return 2 * sets_.size(); }
   /// The word, or 0.
   [[nodiscard]] std::uint64_t find(std::uint64_t hash) const noexcept {
     if (sets_.empty()) return 0;
