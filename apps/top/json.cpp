@@ -227,6 +227,29 @@ Json store_json(const Group& group, const StoreSample& store) {
   return json;
 }
 
+Json containers_json(const Group& group, const ContainersSample& containers) {
+  Json json{{"channel", containers.name}};
+  for (const char* part : {"members", "containers"}) json[part] = Json::array();
+  for (const ContainersMember& m : containers.members)
+    json["members"].push_back({{"rank", m.rank},
+                               {"name", group.name_of(m.rank)},
+                               {"in_flight", m.in_flight},
+                               {"containers_not_shown", m.not_shown}});
+  for (const auto& [member, container] : containers.lines()) {
+    Json line{{"kind", container->kind},
+              {"name", container->name},
+              {"rank", member->rank},
+              {"entries", or_null(container->entries)},
+              {"capacity", or_null(container->capacity)}};
+    add_counter(line, "one_sided", container->one_sided);
+    add_counter(line, "by_message", container->by_message);
+    add_counter(line, "local", container->local);
+    add_counter(line, "served", container->served);
+    json["containers"].push_back(std::move(line));
+  }
+  return json;
+}
+
 Json group_json(const Sample& sample, const Group& group) {
   Json json{{"name", group.name},
             {"access", group.access},
@@ -244,6 +267,9 @@ Json group_json(const Sample& sample, const Group& group) {
   for (const Space& space : group.spaces) json["spaces"].push_back(space_json(group, space));
   json["stores"] = Json::array();
   for (const StoreSample& store : group.stores) json["stores"].push_back(store_json(group, store));
+  json["containers"] = Json::array();
+  for (const ContainersSample& containers : group.containers)
+    json["containers"].push_back(containers_json(group, containers));
   return json;
 }
 

@@ -1,5 +1,6 @@
 #include "top/published_text.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 
@@ -102,6 +103,34 @@ void print_store(std::vector<Line>& to, const Group& group, const StoreSample& s
     to.push_back({});
   }
   calls.print(to, page);
+}
+
+void print_containers(std::vector<Line>& to, const Group& group, const ContainersSample& containers,
+                      const Page& page) {
+  print_title(to, "containers of channel " + printable(containers.name), page);
+  TextTable table;
+  table.add_column("CONTAINER", Align::left);
+  add_columns(table, {"ENTRIES", "CAPACITY", "ONE-SIDED/s", "MESSAGE/s", "LOCAL/s", "SERVED/s"});
+  const auto known_text = [](const std::optional<std::uint64_t>& count) {
+    return count ? count_text(*count) : std::string(kUnknown);
+  };
+  for (const auto& [member, container] : containers.lines())
+    table.add_row({container->kind + " " + printable(container->name),
+                   printable(group.name_of(member->rank)), known_text(container->entries),
+                   known_text(container->capacity), rate_text(container->one_sided.per_s),
+                   rate_text(container->by_message.per_s), rate_text(container->local.per_s),
+                   rate_text(container->served.per_s)});
+  table.print(to, page);
+  std::string in_flight = "  in flight:";
+  std::uint64_t not_shown = 0;
+  for (const ContainersMember& member : containers.members) {
+    in_flight += fmt::format("{} {} {}", &member == &containers.members.front() ? "" : ",",
+                             printable(group.name_of(member.rank)), count_text(member.in_flight));
+    not_shown = std::max(not_shown, member.not_shown);
+  }
+  to.push_back({shortened(std::move(in_flight), page.width)});
+  if (not_shown != 0)
+    to.push_back({shortened(fmt::format("  {} more containers", not_shown), page.width)});
 }
 
 }  // namespace dunlin::top

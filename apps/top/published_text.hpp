@@ -10,5 +10,7 @@ namespace dunlin::top {
 void print_space(std::vector<Line>& to, const Group& group, const Space& space, const Page& page);
 void print_store(std::vector<Line>& to, const Group& group, const StoreSample& store,
                  const Page& page);
+void print_containers(std::vector<Line>& to, const Group& group, const ContainersSample& containers,
+                      const Page& page);
 
 }  // namespace dunlin::top

@@ -83,6 +83,9 @@ void add_pages(Group& group, const Segment& segment, std::vector<std::string>& r
     add_page(group.spaces, "space", *name, read_space(segment.payload), segment, remarks);
   if (const auto name = store_of(region))
     add_page(group.stores, "store", *name, read_store(segment.payload), segment, remarks);
+  if (const auto name = containers_of(region))
+    add_page(group.containers, "containers of channel", *name, read_containers(segment.payload),
+             segment, remarks);
 }
 
 /// By name, and their members by rank.
@@ -102,6 +105,7 @@ void sort(Sample& sample) {
     });
     sort(group.spaces);
     sort(group.stores);
+    sort(group.containers);
     std::sort(group.tables.begin(), group.tables.end(), [](const Table& a, const Table& b) {
       return std::tie(a.name, a.generation, a.layout_hash) <
              std::tie(b.name, b.generation, b.layout_hash);
@@ -217,6 +221,7 @@ void compare(const Sample& before, Sample& after) {
     for (Table& table : group.tables) compare_tables(*old, table, seconds);
     compare(old->spaces, group.spaces, seconds);
     compare(old->stores, group.stores, seconds);
+    compare(old->containers, group.containers, seconds);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <dunlin/table/layout.hpp>
 
 #include "fabric/mapping/mapping.hpp"
+#include "top/containers.hpp"
 #include "top/multicast.hpp"
 #include "top/process.hpp"
 #include "top/space.hpp"
@@ -101,6 +102,7 @@ struct Group {
   std::vector<Table> tables = {};
   std::vector<Space> spaces = {};
   std::vector<StoreSample> stores = {};
+  std::vector<ContainersSample> containers = {};
 
   [[nodiscard]] const Member* member(Rank rank) const;
   /// Its name, or its rank if it has none, or is gone.

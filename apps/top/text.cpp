@@ -302,9 +302,11 @@ std::vector<Line> describe_group(const Sample& sample, const Group& group, const
   print_title(lines, group, page);
   print_members(lines, sample, group, page);
   for (const Table& table : group.tables) print_table(lines, sample, group, table, page);
+  if (group.tables.empty()) lines.push_back({"  it has no tables", Style::faint});
   for (const Space& space : group.spaces) print_space(lines, group, space, page);
   for (const StoreSample& store : group.stores) print_store(lines, group, store, page);
-  if (group.tables.empty()) lines.push_back({"  it has no tables", Style::faint});
+  for (const ContainersSample& containers : group.containers)
+    print_containers(lines, group, containers, page);
   return lines;
 }
 
@@ -322,6 +324,8 @@ std::vector<Line> describe_groups(const Sample& sample, const Page& page) {
     if (tables.empty()) tables = "  it has no tables";
     for (const Space& space : group.spaces) tables += ", segment space " + printable(space.name);
     for (const StoreSample& store : group.stores) tables += ", store " + printable(store.name);
+    for (const ContainersSample& containers : group.containers)
+      tables += ", containers of channel " + printable(containers.name);
     lines.push_back({shortened(std::move(tables), page.width)});
   }
   return lines;
