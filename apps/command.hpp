@@ -24,7 +24,7 @@ enum class Status : int {
   could_not_run = 3  // the machine would not let us: memory, processes, permissions
 };
 
-/// The input is wrong: the text names the file or option, the place in it, and what is wrong.
+/// The input is wrong: the text names the file or option, the place in it, and the fault.
 class BadInput : public Error {
  public:
   using Error::Error;

@@ -1,5 +1,5 @@
 // Put, then signal: the first member writes a text into the second one's memory, then a word that
-// announces it. Whoever sees the word sees the text. Start it twice:
+// announces it. A reader that sees the word also sees the text. Start it twice:
 //
 //     ./fabric_put & ./fabric_put
 

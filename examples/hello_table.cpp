@@ -36,7 +36,7 @@ int main() try {
   table.mine().step = 1;
   table.push(&Row::load, &Row::step);  // first the data, then what announces it
 
-  // Settled: whoever leaves earlier may leave a slower one without the last push.
+  // Settled: a node that leaves earlier may leave a slower one without the last push.
   return dunlin::run_until(
              table, [&] { return all_here && table.settled(); }, kTimeoutMs)
              ? 0

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kLookMs = 10;          // how often we look at standard input
 constexpr std::uint32_t kPatienceMs = 60'000;  // for others to come, and for the group to let us go
-constexpr std::uint32_t kSilenceMs = 10'000;   // whoever hangs for so long counts as dead
+constexpr std::uint32_t kSilenceMs = 10'000;   // a member that hangs for so long counts as failed
 
 }  // namespace
 

@@ -64,7 +64,7 @@ int main() try {
   dunlin::SegmentSpace space(*fabric, {.pool_bytes = 1 << 16});
   fabric->rank() == 0 ? observed(space) : observer(space);
 
-  // Who holds the segment stays until the other has seen it.
+  // The member that holds the segment stays until the other has seen it.
   const dunlin::Rank other = 1 - fabric->rank();
   std::uint64_t done = 1;
   const std::array<std::string, 2> names{"done/0", "done/1"};

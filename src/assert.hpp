@@ -10,7 +10,7 @@
 /// DUNLIN_ASSERT is for the data path: active in debug and sanitizer trees, and not evaluated in
 /// release trees. DUNLIN_ASSERT_ALWAYS is for everything else: active in every tree.
 ///
-/// What a peer can write (rows, rings, frames, messages), and what a disk gives back, is checked
+/// Data that a peer can write (rows, rings, frames, messages), or that a disk returns, is checked
 /// and never asserted: no peer can make an assertion fail. Only sources (*.cpp) assert: a program
 /// may be built unlike the library. In a build with faults (fault_injection.hpp) assertions are
 /// off, because there the auditor must find what is wrong.

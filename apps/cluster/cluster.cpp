@@ -107,7 +107,7 @@ Cluster::Cluster(const FabricOptions& options)
   choose_network(options);
 }
 
-/// From the options, or else from a launcher, to whom each process is a host (docs/deploy.md has
+/// From the options, or else from a launcher, for which each process is a host (docs/deploy.md has
 /// the variables); or this host is alone. The environment fills the options still open.
 void Cluster::choose_hosts(const FabricOptions& options) {
   const launch::Environment environment;
@@ -176,7 +176,10 @@ void Cluster::choose_network(const FabricOptions& options) {
     return;
   }
   if (fabric_ == "tcp" || (fabric_ == "auto" && options.provider.empty())) {
-    if (!device_.empty())
+    const std::vector<std::string> rdma = rdma_devices();
+    const bool by_rdma =
+        fabric_ == "auto" && std::find(rdma.begin(), rdma.end(), device_) != rdma.end();
+    if (!device_.empty() && !by_rdma)
       demand_there(networks_of(fabric_), "--fabric " + fabric_ + " --device " + in_quotes(device_),
                    device_ + " ");
     return;

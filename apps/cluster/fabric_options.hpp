@@ -31,7 +31,8 @@ struct DefaultTimeOuts {
   std::string silence;
 };
 
-/// `--fabric`, and what goes with it. `about` says what the command does on the fabrics.
+/// `--fabric`, and the options that belong to it. `about` says what the command does on the
+/// fabrics.
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
                         const DefaultTimeOuts& defaults);
 /// The same without `--fabric`.

@@ -11,9 +11,9 @@
 
 namespace dunlin::app {
 
-/// Of a command on several hosts: a process on each is a member of a Group, so that the hosts agree
-/// on which of them are still there, whatever the command's own processes are about: they may be
-/// joining, and wait for one that will never come.
+/// The watch of a command on several hosts: a process on each host is a member of a Group, so that
+/// the hosts agree on which of them are still there. This works also while the command's own
+/// processes are joining, and would wait for one that will never come.
 ///
 ///     Watch watch(cluster, intent, 60'000);      // returns at once
 ///     watch.await_others();

@@ -80,14 +80,18 @@ Finding over_tcp(const Host& host) {
 }
 
 /// The two that it is made of have their shortcomings told already.
-Finding mixed(const Finding& memory, const Finding& network) {
-  Finding finding{.subject = "auto", .text = "shm within this host, tcp between hosts"};
-  finding.facts = {{"built", network.facts["built"]}};
+Finding mixed(const Host& host, const Finding& memory, const Finding& network) {
+  Finding finding{.subject = "auto", .text = "shm within this host, between hosts "};
+  finding.facts = {{"built", network.facts["built"]}, {"networks", host.ranking()}};
+  std::string between;
+  for (const std::string& one : host.ranking())
+    between += (between.empty() ? "" : " if all members have such a network, else ") + one;
+  finding.text += between;
   if (network.state == State::absent || network.state == State::problem) {
     finding.state = State::absent;
     finding.text = "not without tcp, see there";
   } else if (memory.state == State::problem) {
-    finding.text = "tcp alone, as shm does not work here, see there";
+    finding.text = between + " alone, as shm does not work here, see there";
   }
   return finding;
 }
@@ -273,7 +277,7 @@ Finding verbs(const Host& host) {
 std::vector<Finding> examine_fabrics(const Host& host) {
   const Finding memory = shm(host);
   const Finding network = over_tcp(host);
-  return {memory, sim(), network, mixed(memory, network), over_libfabric(host), verbs(host)};
+  return {memory, sim(), network, mixed(host, memory, network), over_libfabric(host), verbs(host)};
 }
 
 }  // namespace dunlin::doctor

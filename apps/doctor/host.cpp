@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <dunlin/fabric/mixed.hpp>
 #include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/tcp.hpp>
 
@@ -99,6 +100,7 @@ Host this_host() {
           .has_verbs = DUNLIN_HAS_VERBS,
           .interfaces = interfaces,
           .addresses = tcp::networks,
+          .ranking = mixed::networks,
           .networks = ofi::networks,
           .unfit_networks = ofi::unfit_networks};
 }

@@ -33,6 +33,7 @@ struct Host {
   bool has_verbs;
   std::function<std::vector<Interface>()> interfaces;
   std::function<std::vector<std::string>()> addresses;       // as tcp::networks() says
+  std::function<std::vector<std::string>()> ranking;         // as mixed::networks() says
   std::function<std::vector<std::string>()> networks;        // libfabric's, as ofi::networks() says
   std::function<std::vector<std::string>()> unfit_networks;  // and those that we cannot use
 

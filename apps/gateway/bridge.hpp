@@ -30,11 +30,12 @@ struct BridgeCounters {
 ///  GWY-1  No sample comes back to the side that it is from. In the group, a sample is from the
 ///         domain if its writer's member is a gateway of this network, as its name says. In the
 ///         domain, it is from the group if its writer's user data name the group.
-///  GWY-2  What a reliable reader of the gateway has taken is carried once, and in order for each
-///         writer and instance: it waits here until the other side has room. A sample from the
-///         domain is stamped with its writer, instance and source time, and RLY-1 passes over what
-///         another gateway, or this one before it was started again, has carried: when the oldest
-///         gateway goes, the next one writes the last samples that it has taken meanwhile.
+///  GWY-2  The gateway carries each sample that its reliable reader has taken once, and in order
+///         for each writer and instance; it waits here until the other side has room. A sample from
+///         the domain is stamped with its writer, instance and source time. So RLY-1 passes over
+///         samples that another gateway has carried, or this one before it was started again. When
+///         the oldest gateway goes, the next one writes the last samples that it has taken
+///         meanwhile.
 class Bridge {
  public:
   using Notify = std::function<void(const std::string&)>;
@@ -43,7 +44,7 @@ class Bridge {
   Bridge(pubsub::DomainParticipant& participant, Domain& domain, Rule rule, std::string name,
          std::string network, Notify notify);
 
-  /// Returns a number of things done. Throws BadInput for what can never be carried.
+  /// Returns a number of things done. Throws BadInput for a topic that can never be carried.
   std::size_t poll(bool dds_woken);
   /// A sample waits for room in the domain, which does not tell when there is some.
   [[nodiscard]] bool awaits_dds() const noexcept { return next_ < loan_.size(); }

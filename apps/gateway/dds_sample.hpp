@@ -31,8 +31,8 @@ class DdsSample {
   void* memory_;
 };
 
-/// The sample in memory, as the topic carries it. What lies outside of the key members of a
-/// disposed instance is zero or empty.
+/// The sample in memory, as the topic carries it. The bytes outside of the key members of a
+/// disposed instance are zero or empty.
 [[nodiscard]] pubsub::RawSample raw_sample_of(const DdsType& type, const void* memory);
 
 }  // namespace dunlin::app::gateway

@@ -55,7 +55,8 @@ struct RemoteEndpoint {
   bool gone = false;
 };
 
-/// A participant in a DDS domain, and what it has discovered. One thread, but for wake().
+/// A participant in a DDS domain, and the writers and readers that it has discovered. One thread,
+/// but for wake().
 class Domain {
  public:
   /// `identity`: the same for all gateways to one group. Throws Error.
@@ -64,9 +65,9 @@ class Domain {
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
 
-  /// Whether anything has happened since; then discovery is up to date. What a reader takes after
-  /// this comes from writers that find() knows: a writer is discovered before it is matched. Those
-  /// that have ended are remembered, the last thousand of them or, without `forget`, all.
+  /// Whether anything has happened since; then discovery is up to date. Samples that a reader takes
+  /// after this come from writers that find() knows: a writer is discovered before it is matched.
+  /// Those that have ended are remembered, the last thousand of them or, without `forget`, all.
   bool look(bool forget);
   /// By the publication_handle of a sample; null: not known.
   [[nodiscard]] const RemoteEndpoint* find(dds_instance_handle_t publication) const;

@@ -9,8 +9,8 @@
 
 namespace dunlin::app::gateway {
 
-/// What is to be done with one topic: an entry of the file of `dunlin gateway --config`, or what
-/// `--topics` means by a name. docs/gateway.md has a table of the keys.
+/// How to carry one topic: an entry of the file of `dunlin gateway --config`, or the meaning of a
+/// name in `--topics`. docs/gateway.md has a table of the keys.
 struct Rule {
   enum class Representation : std::uint8_t { of_type, xcdr1, xcdr2 };
 

@@ -48,7 +48,7 @@ struct Counted {
   }
 };
 
-/// Host 0 has the result. Throws BadInput that names the file and the line of what is no read, or
+/// Host 0 has the result. Throws BadInput that names the file and the line of a malformed read, or
 /// Error.
 [[nodiscard]] Counted count(const CountOptions& options);
 

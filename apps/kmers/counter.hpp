@@ -22,7 +22,7 @@ class KmerCounter {
  public:
   KmerCounter(Containers& containers, const CountOptions& options, std::uint32_t slots);
 
-  /// What a pass does with each k-mer.
+  /// The action of a pass on each k-mer.
   enum class Pass : std::uint8_t {
     filter,  // the second time, it gets a place in the map
     count,   // if it has a place

@@ -13,7 +13,7 @@ namespace dunlin::kmers {
 using Kmer = std::uint64_t;
 inline constexpr std::uint32_t kMaxK = 31;
 
-/// 0 to 3; 4 of what is no base.
+/// 0 to 3; 4 for a letter that is no base.
 [[nodiscard]] constexpr std::uint8_t base_of(char c) noexcept {
   switch (c) {
     case 'A':

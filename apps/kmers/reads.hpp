@@ -22,7 +22,7 @@ class ReadFile {
   ReadFile& operator=(const ReadFile&) = delete;
 
   /// The letters of a read, or of a piece of a long one, so that each k-mer is in one piece. False
-  /// at the end. Throws BadInput that names the file and the line of what is no read.
+  /// at the end. Throws BadInput that names the file and the line of a malformed read.
   [[nodiscard]] bool next(std::string& piece);
   /// How much of the file, as it lies on the disk, has been taken.
   [[nodiscard]] std::uint64_t bytes_taken() const noexcept;

@@ -84,7 +84,7 @@ class FileReader {
   std::uint64_t from_ns_ = 0;
   std::uint64_t loaded_bytes_ = 0;
   std::vector<std::unique_ptr<Loaded>> open_;  // a heap by Later: chunks with messages to give
-  std::unique_ptr<Loaded> current_;            // whose message was given last
+  std::unique_ptr<Loaded> current_;            // the chunk of the last message
 };
 
 }  // namespace dunlin::app::mcap

@@ -30,8 +30,8 @@ class FileWriter {
   [[nodiscard]] std::uint16_t add(Channel channel);
   /// Throws Error if the disk is full.
   void write(const Message& message);
-  /// Writes the chunk at hand, if it has any message: what was written is now safe from this
-  /// process.
+  /// Writes the current chunk, if it has any message: all messages so far are then in the kernel,
+  /// and survive this process.
   void end_chunk();
   /// The chunk at hand, the summary and the end of the file. Once, and nothing after it.
   void finish();

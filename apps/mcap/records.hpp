@@ -25,7 +25,7 @@ inline constexpr std::size_t kRecordHeadBytes = 9;    // the opcode, and the len
 inline constexpr std::size_t kMessageHeadBytes = 22;  // before a message's data
 inline constexpr std::size_t kFooterBytes = 20;       // of content
 
-// Limits of what is read, so that no file makes a reader allocate without end.
+// Limits of the records that are read, so that no file makes a reader allocate without end.
 inline constexpr std::uint64_t kMaxChunkBytes = std::uint64_t{256} << 20U;  // not compressed
 inline constexpr std::uint64_t kMaxLoadedBytes = std::uint64_t{1} << 30U;   // chunks that overlap
 inline constexpr std::uint64_t kMaxSummaryBytes = std::uint64_t{1} << 30U;

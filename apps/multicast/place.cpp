@@ -20,7 +20,7 @@
 namespace dunlin::app::cast {
 namespace {
 
-constexpr std::uint32_t kFormMs = 10'000;  // a fabric of those who are there
+constexpr std::uint32_t kFormMs = 10'000;  // a fabric of those that are there
 
 std::uint32_t in_ms(double seconds) { return static_cast<std::uint32_t>(seconds * 1e3); }
 

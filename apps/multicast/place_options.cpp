@@ -15,9 +15,10 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
       ->type_name("NAME,...");
   command.add_flag("--join", place.join, "Or: come into a group of others");
   command
-      .add_option("--fabric", place.fabric.fabric,
-                  "shm: processes of this host; tcp: between hosts; auto: shm within each host,\n"
-                  "tcp between them; ofi: over libfabric's networks; verbs: over RDMA devices")
+      .add_option(
+          "--fabric", place.fabric.fabric,
+          "shm: processes of this host; tcp: between hosts; auto: shm within each host,\n"
+          "verbs or tcp between them; ofi: over libfabric's networks; verbs: over RDMA devices")
       ->capture_default_str();
   add_reach_options(command, place.fabric,
                     {.join = fmt::format("{}", cast::kJoinTimeOutS),

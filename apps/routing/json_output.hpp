@@ -5,7 +5,7 @@
 
 #include "routing/record.hpp"
 
-/// Runs as JSON: what `--json` writes, and what the report's page draws.
+/// Runs as JSON: `--json` writes it, and the report's page draws it.
 namespace dunlin::routing {
 
 /// {"format": "dunlin-routing", "version": 1, "runs": [...]}; docs/routing.md lists the fields.

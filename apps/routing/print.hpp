@@ -13,8 +13,8 @@ namespace dunlin::routing {
 [[nodiscard]] std::string show_time(std::uint64_t ns);
 [[nodiscard]] std::string show_time(const std::optional<std::uint64_t>& ns);
 
-/// The lines before the first event: the network, and what was put right in it; then, when all
-/// routers are there, the head of the table of events.
+/// The lines before the first event: the network, and the corrections to it; then, when all routers
+/// are there, the head of the table of events.
 [[nodiscard]] std::string heading(const Topology& topology, const std::string& fabric_text,
                                   std::size_t events);
 [[nodiscard]] std::string columns();

@@ -8,7 +8,7 @@
 #include "process/children.hpp"
 #include "process/pipe.hpp"
 
-/// The processes of this host in a run, and what went wrong with the first that failed.
+/// The processes of this host in a run, and the error of the first that failed.
 namespace dunlin::routing {
 
 class Processes {

@@ -16,10 +16,10 @@
 /// The table of the application, and how a run proceeds on it. Rows 0 to n-1 belong to the routers,
 /// row n to the station, which plays the events and collects what the routers report.
 ///
-/// A run is a sequence of stages. The station orders one by writing its number; the routers at the
-/// ends of the link write the new costs into their rows; the routers that must compute do; every
-/// router says when it has settled; then the station orders the next. When something is lost, it
-/// orders the end, and says why.
+/// A run is a sequence of stages. The station orders a stage by writing its number. The routers at
+/// the ends of the link write the new costs into their rows, and the routers that must compute do
+/// so. Every router reports when it has settled; then the station orders the next stage. If a
+/// process is lost, the station orders the end, with the reason.
 namespace dunlin::routing {
 
 using app::load_text;

@@ -8,7 +8,7 @@
 
 #include "routing/cost.hpp"
 
-/// The network that is routed: what the readers make of their input once every doubt is removed.
+/// The network that is routed, as the readers make it from their input after all checks.
 namespace dunlin::routing {
 
 using RouterId = std::uint16_t;

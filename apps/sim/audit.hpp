@@ -12,7 +12,7 @@
 /// docs/multicast.md. Pure.
 namespace dunlin::app::sim {
 
-/// A message says whose it is, and the how-many-th of that member in its subgroup.
+/// A message carries its sender, and its number among that member's messages in the subgroup.
 struct MessageId {
   std::uint32_t node = 0;
   std::uint64_t index = 0;

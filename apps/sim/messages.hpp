@@ -34,7 +34,7 @@ struct MessageHead {
   return {head.node, head.index};
 }
 
-/// What a member's state holds: where it begins, and of each message its view and what it is.
+/// The contents of a member's state: where it begins, and of each message its view and its id.
 [[nodiscard]] inline std::vector<MessageId> messages_in(std::span<const std::byte> state) {
   std::vector<std::uint64_t> words(state.size() / sizeof(std::uint64_t));
   if (!words.empty()) std::memcpy(words.data(), state.data(), words.size() * sizeof words[0]);

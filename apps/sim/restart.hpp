@@ -12,9 +12,9 @@
 
 namespace dunlin::app::sim {
 
-/// After a crash of all machines, all members start again with what is on their disks, crash once
-/// more at some moment, and start again: all are given the same, which begins with what anybody has
-/// ever delivered, and they go on. The first fault, as a sentence.
+/// After a crash of all machines, all members start again from their disks, crash once more at some
+/// moment, and start again. All must replay the same messages, which begin with those that any
+/// member has ever delivered, and go on. Returns the first fault, as a sentence.
 [[nodiscard]] std::string fault_of_restart(const Record& record,
                                            const std::vector<SubgroupSpec>& specs,
                                            const std::vector<MulticastOptions>& options,

@@ -9,9 +9,9 @@
 
 namespace dunlin::app::sim {
 
-/// All rows of the tables of groups and multicasts, as one member of a simulated group sees them
-/// between its polls: what is monotonic never goes back, and the rows of those that have failed, or
-/// are in the member's view no more, stay as they are.
+/// Watches all rows of the tables of groups and multicasts, as one member of a simulated group sees
+/// them between its polls. Monotonic columns never go back. The rows of members that have failed,
+/// or are in the member's view no more, stay as they are.
 class RowWatch {
  public:
   /// To be called after each poll, for each table. `view` is the one at hand.

@@ -18,7 +18,7 @@ struct Outcome {
   std::uint64_t digest = 0;
 };
 
-/// A line of what happens, with its time; for `--trace`.
+/// A line for each event, with its time; for `--trace`.
 using Trace = std::function<void(std::uint64_t time_ns, const std::string& what)>;
 
 /// Joins and faults of disks, each of which may be left out.

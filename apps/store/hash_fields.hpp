@@ -9,8 +9,8 @@
 namespace dunlin::app::resp {
 
 /// The fields of a hash, as they lie in one value of the store: the mark, then of each field the
-/// lengths of its name and its value, 32 bits each in little-endian order, and both. A member
-/// that writes values of the store can write anything: what is not whole ends the fields.
+/// lengths of its name and its value, 32 bits each in little-endian order, and both. A member that
+/// writes values of the store can write any bytes: a field that is not whole ends the fields.
 class HashFields {
  public:
   struct Field {

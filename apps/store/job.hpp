@@ -27,7 +27,7 @@ struct Job {
   Order order;
   std::size_t key_hash = 0;
 
-  // What a command keeps between its steps.
+  // The state of a command between its steps.
   const char* error = nullptr;  // found by `decide`
   bool flag = false;
   std::uint32_t step = 0;

@@ -20,7 +20,7 @@ namespace dunlin::app::resp {
 inline constexpr std::uint64_t kForeverNs = UINT64_MAX;
 inline constexpr std::uint64_t kKeepTtl = UINT64_MAX - 1;  // as it is
 
-/// What an update does to its key.
+/// The change of an update to its key.
 struct Change {
   enum class Action : std::uint8_t { keep, put, erase };
   Action action = Action::keep;
@@ -28,7 +28,7 @@ struct Change {
   std::uint64_t ttl_ns = kKeepTtl;
 };
 
-/// What is to be done.
+/// The request.
 struct Order {
   enum class Kind : std::uint8_t {
     get,
@@ -61,7 +61,8 @@ enum class Ending : std::uint8_t {
   stopped  // this process is no member any more, or the store is another one's
 };
 
-/// One call at a time. What it found is there from its end until it starts again, or is released.
+/// One call at a time. The values that it found stay from its end until it starts again, or is
+/// released.
 class Call {
  public:
   Call() = default;
@@ -110,7 +111,7 @@ class KeyValues {
   virtual std::size_t poll() = 0;
   /// How many calls are under way.
   [[nodiscard]] virtual std::size_t under_way() const = 0;
-  /// What a sleep must end for: all that poll() looks at.
+  /// The events that must end a sleep: all that poll() looks at.
   [[nodiscard]] virtual Waits waits() const = 0;
   /// For INFO: names and values.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> figures() const = 0;

@@ -9,8 +9,9 @@ namespace dunlin::app::resp {
 
 enum class Protocol : std::uint8_t { resp2 = 2, resp3 = 3 };
 
-/// Appends replies in the protocol that a client has chosen. What RESP2 has no type for becomes
-/// what Redis sends to such clients: a map is an array of twice as many, a double a bulk string.
+/// Appends replies in the protocol that a client has chosen. A value without a type in RESP2 is
+/// encoded as Redis does for such clients: a map is an array of twice as many elements, a double a
+/// bulk string.
 class Reply {
  public:
   Reply(std::string& out, Protocol protocol) noexcept : out_(out), protocol_(protocol) {}

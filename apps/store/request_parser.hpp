@@ -22,8 +22,8 @@ namespace dunlin::app::resp {
 ///       case Parsed::mistake: // reply with parser.mistake(), and close the connection
 ///     }
 ///
-///  RSP-P1  Whatever the bytes are, parse() reads none outside of them, and what it keeps is
-///          bounded by the limits.
+///  RSP-P1  For any bytes, parse() reads none outside of them, and the limits bound the bytes that
+///          it keeps.
 ///  RSP-P2  The requests found do not depend on how the bytes were cut.
 class RequestParser {
  public:

@@ -30,8 +30,8 @@ struct ServiceCounters {
   std::uint64_t sleeps = 0;           // the server had nothing to do
 };
 
-/// What the sessions of one server share: the store, the calls on it, and the sessions that can go
-/// on. One thread uses it.
+/// The objects that the sessions of one server share: the store, the calls on it, and the sessions
+/// that can go on. One thread uses it.
 class Service {
  public:
   Service(KeyValues& values, ServiceOptions options);

@@ -30,7 +30,7 @@ namespace dunlin::app::resp {
 class Session {
  public:
   Session(Service& service, std::uint64_t id);
-  /// What is under way is given up.
+  /// Abandons the commands under way.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -105,7 +105,7 @@ class Session {
   bool closing_ = false;
   bool abandoned_ = false;
 
-  // The input: what is not understood yet is from begin_ to end_.
+  // The input: bytes that are not parsed yet are from begin_ to end_.
   std::unique_ptr<char[]> input_;
   std::size_t capacity_ = 0;
   std::size_t begin_ = 0;

@@ -4,7 +4,7 @@
 
 #include "store/limits.hpp"
 
-/// What people do with a store that `dunlin store serve` serves. All throw Error.
+/// The tools for a store that `dunlin store serve` serves. All throw Error.
 namespace dunlin::app::resp {
 
 struct ToolOptions {
@@ -18,7 +18,7 @@ struct ToolOptions {
 /// Prints the value as it is; throws VerificationFailed if there is none.
 void get(const ToolOptions& options);
 void put(const ToolOptions& options);
-/// Sends the requests of a file: what dump wrote, or any that `redis-cli --pipe` takes.
+/// Sends the requests of a file: one that dump wrote, or any that `redis-cli --pipe` takes.
 void load(const ToolOptions& options);
 /// Writes the requests that make all keys anew.
 void dump(const ToolOptions& options);

@@ -16,7 +16,7 @@
 /// memory of their members.
 namespace dunlin::top {
 
-/// What one process has of a container.
+/// A container, as one process knows it.
 struct ContainerSample {
   std::string kind = {};  // "map", "set", "queue", "array", "counter", "bloom filter"
   std::string name = {};

@@ -24,7 +24,7 @@ namespace dunlin::top {
 /// Text of other processes with everything but printable ASCII replaced: it must not reach the
 /// terminal's control functions.
 [[nodiscard]] std::string printable(std::string_view text);
-/// Cut to a width, with ".." for what is missing.
+/// Cut to a width, with ".." for the missing part.
 [[nodiscard]] std::string shortened(std::string text, std::size_t width);
 
 [[nodiscard]] std::string value_text(const Value& value);

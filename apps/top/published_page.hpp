@@ -9,7 +9,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-/// What the readers of statistics pages share: of segment spaces, stores and containers.
+/// Code that the readers of statistics pages share: those of segment spaces, stores and containers.
 namespace dunlin::top {
 
 /// Each such page begins with them.

@@ -20,15 +20,15 @@
 #include "top/store.hpp"
 #include "top/value.hpp"
 
-/// The groups of this host as they were at one moment: values only, which both outputs print.
-/// Whatever the observed memory holds, taking a sample ends, and reads nothing outside of it.
+/// The groups of this host as they were at one moment: values only, which both outputs print. For
+/// any contents of the observed memory, taking a sample ends, and reads nothing outside of it.
 namespace dunlin::top {
 
 /// A segment of another process, mapped read-only.
 struct Segment {
   mapping::MappingInfo info = {};
   pid_t pid = 0;            // where we found it; the owner's own idea of its number may differ
-  std::string access = {};  // who may be in the group: "user alice", "Unix group lab"
+  std::string access = {};  // users that may be in the group: "user alice", "Unix group lab"
   std::span<const std::byte> payload = {};
   std::shared_ptr<const void> mapping = nullptr;
 };
@@ -67,7 +67,7 @@ struct Sighting {
 struct Row {
   std::size_t row = 0;
   Rank rank = 0;
-  std::optional<Rank> read_from = {};        // in whose memory we read it: the owner's, if it lives
+  std::optional<Rank> read_from = {};        // whose copy was read: the owner's, if it lives
   std::optional<std::uint64_t> age_ns = {};  // since the last push; in reads mode, the slowest pull
   std::vector<Sighting> seen = {};
   std::vector<ColumnValues> values = {};  // by column; empty if there was nowhere to read it
@@ -86,8 +86,8 @@ struct Table {
 
   /// Its owner's part of a row, if it is there.
   [[nodiscard]] const Node* node(Rank rank) const;
-  /// The member of a multicast that has received least of what was sent; durable: that has least on
-  /// its disk. Nothing if all have the same. Others wait for it.
+  /// The member of a multicast that has received the fewest messages; durable: that has the fewest
+  /// on its disk. Nothing if all have the same. Others wait for it.
   [[nodiscard]] std::optional<Rank> slowest() const;
   /// How much less a member of a multicast has than the one that has most.
   [[nodiscard]] std::uint64_t behind(const MulticastSample& member) const;

@@ -42,7 +42,7 @@ struct SpaceMember {
   [[nodiscard]] double fragmentation() const;
 };
 
-/// A lock, who holds it, and who waits for it in which order, as far as they are on this host.
+/// A lock, its holder, and its waiters in order, as far as they are on this host.
 struct SpaceLock {
   Rank home = 0;
   std::uint64_t offset = 0;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-/// Lines of text for a terminal or a file: what they say, and how they should look.
+/// Lines of text for a terminal or a file: their text, and their style.
 namespace dunlin::top {
 
 enum class Style { plain, title, heading, alarm, faint };

@@ -41,7 +41,7 @@ class Player {
   /// When play() has something to do.
   [[nodiscard]] std::uint64_t due_ns() const noexcept { return due_ns_; }
 
-  /// What it is going to do, and what it has done: lines.
+  /// Lines about the coming replay, and about its result.
   [[nodiscard]] std::string plan() const;
   [[nodiscard]] std::string summary(const char* signal) const;
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }

@@ -41,7 +41,7 @@ class Recording {
   }
   [[nodiscard]] std::uint64_t samples() const noexcept { return file_.statistics().messages; }
   [[nodiscard]] bool enough() const noexcept { return samples() >= most_; }
-  /// What it has recorded: a line. `signal`: that ended it, or null.
+  /// A line about the recorded samples. `signal`: that ended it, or null.
   [[nodiscard]] std::string summary(const char* signal) const;
 
  private:

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-/// The type of a topic as its text describes it (dunlin/pubsub/topic_type.hpp), read back: what a
-/// tool knows of samples whose struct it was not compiled with.
+/// The type of a topic, parsed from its text (dunlin/pubsub/topic_type.hpp). By it a tool reads
+/// samples without their struct.
 namespace dunlin::app::topic {
 
 struct TypeNode {

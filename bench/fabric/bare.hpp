@@ -9,9 +9,8 @@
 #include "bench/harness/clock.hpp"
 #include "bench/harness/team.hpp"
 
-/// The raw operations that bound a fabric: what its two processes could do to each other without
-/// it. Each is called by all members of the team alike; 0 and 1 play, and member 0 gets
-/// nanoseconds.
+/// The raw operations that bound a fabric: those that its two processes could perform without it.
+/// Each is called by all members of the team alike; 0 and 1 play, and member 0 gets nanoseconds.
 namespace dunlin::bench {
 
 enum class Atomics { alone, contended };
@@ -44,7 +43,7 @@ class Bare {
 // Made by all members of a team, after it has forked; `address` is member 0's own.
 /// Shared memory and its atomics.
 [[nodiscard]] std::unique_ptr<Bare> bare_memory(Member& me, const std::string& address);
-/// Sockets without delay; those who sleep do so in epoll_wait.
+/// Sockets without delay; processes that sleep do so in epoll_wait.
 [[nodiscard]] std::unique_ptr<Bare> bare_tcp(Member& me, const std::string& address);
 /// libibverbs: writes and polled words; sends on iWARP, which promises nothing of the kind.
 [[nodiscard]] std::unique_ptr<Bare> bare_verbs(Member& me, const std::string& address);

@@ -84,7 +84,7 @@ std::string port_of(const Socket& listener) {
   return std::to_string(ntohs(reinterpret_cast<const sockaddr_in*>(any)->sin_port));
 }
 
-/// Our ends of connections between members 0, who listens at its address, and 1.
+/// Our ends of connections between member 0, which listens at its address, and member 1.
 std::vector<Socket> connect_pair(Member& me, const std::string& address) {
   std::vector<Socket> ends;
   if (me.rank() == 0) {

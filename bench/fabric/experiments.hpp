@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-/// What a fabric's operations cost, one function and one file each: what a cost model reads.
+/// The costs of a fabric's operations, one function and one file each, for a cost model.
 namespace dunlin::bench {
 
 [[nodiscard]] Experiment signalling(const RealNetwork& network);

@@ -51,7 +51,7 @@ class Node {
     while (word(offset) < value) poll();
   }
 
-  /// Whoever only serves does so until whoever measures says that its turn is over.
+  /// A process that only serves does so until the measuring process says that its turn is over.
   void serve() { await(kOver, ++turn_); }
   void end_turn(Rank server);
 

@@ -36,9 +36,9 @@ inline void spin_for(double ns) noexcept {
 /// Long enough for a process that has nothing to do to be asleep.
 inline constexpr double kUntilAsleepNs = 300'000;
 
-/// A round is cut into batches, and its result is the median batch: a neighbour who takes the core
-/// for some milliseconds spoils a few batches, not the round. Or it is another quantile, where it
-/// is the rare slow ones that are looked for.
+/// A round is cut into batches, and its result is the median batch: another process that takes the
+/// core for some milliseconds spoils a few batches, not the round. Or it is another quantile, where
+/// it is the rare slow ones that are looked for.
 struct Batches {
   std::uint32_t batches = 50;
   std::uint32_t per_batch = 200;

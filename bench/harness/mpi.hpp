@@ -24,7 +24,8 @@ class MpiProgram {
   [[nodiscard]] bool available() const noexcept { return missing_.empty(); }
   /// What to do to make it available.
   [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
-  /// What so many processes of it, which share the cores and yield when idle, print. Throws Error.
+  /// The output of so many processes of it, which share the cores and yield when idle. Throws
+  /// Error.
   [[nodiscard]] std::string run(std::uint32_t processes, const std::vector<std::string>& arguments,
                                 std::chrono::milliseconds timeout) const;
 

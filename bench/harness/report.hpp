@@ -5,7 +5,7 @@
 
 #include "bench/harness/experiment.hpp"
 
-/// What people, scripts and eyes get to see of the findings.
+/// The reports of the findings: as text, as JSON, and as pictures.
 namespace dunlin::bench {
 
 /// A titled table for one finding: each result with its spread, limit, ratio, goal and note.

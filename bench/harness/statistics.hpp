@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-/// What a series of measured rounds comes to. Medians and quantiles, because the machines on which
-/// this runs are shared: a mean there tells more about the neighbours than about the code.
+/// The statistics of a series of measured rounds. Medians and quantiles, because the machines on
+/// which this runs are shared: a mean there tells more about the neighbours than about the code.
 namespace dunlin::bench {
 
 struct Summary {

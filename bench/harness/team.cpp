@@ -59,7 +59,8 @@ void write_text(std::array<char, kTextBytes>& to, std::string_view text) {
   std::snprintf(to.data(), to.size(), "%.*s", static_cast<int>(text.size()), text.data());
 }
 
-/// First the cheap ways to wait; who waits for long leaves the core to those who measure.
+/// First the cheap ways to wait; a process that waits for long leaves the core to those that
+/// measure.
 void wait_a_little(std::uint32_t times) {
   constexpr std::uint32_t kSpins = 2'000;
   constexpr std::uint32_t kYields = 2'000;

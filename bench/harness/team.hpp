@@ -36,7 +36,8 @@ inline constexpr std::uint32_t kMaxRounds = 1024;
 inline constexpr std::size_t kTextBytes = 512;
 inline constexpr std::size_t kArenaBytes = std::size_t{1} << 22;
 
-/// What the processes of a host share. Padded to two lines: neighbours are prefetched in pairs.
+/// The memory that the processes of a host share. Padded to two lines: neighbours are prefetched in
+/// pairs.
 struct TeamMemory {
   struct alignas(128) Line {
     std::atomic<std::uint64_t> word{0};
@@ -60,7 +61,7 @@ class Member {
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
-  /// Wait until every member is here. Not part of what is measured.
+  /// Wait until every member is here. Not part of the measurement.
   void meet();
   /// The same, calling `progress` while waiting: for peers that need us in order to arrive.
   void meet(const std::function<void()>& progress);
@@ -86,8 +87,8 @@ class Member {
 /// A contender runs one round and returns what it measured, or nothing where another member does.
 using Contender = std::function<std::optional<double>()>;
 
-/// Let the contenders take turns, after one round each that does not count. Who begins changes
-/// from round to round. Contender i is series i; all members must call this alike.
+/// Let the contenders take turns, after one round each that does not count. The contender that
+/// begins changes from round to round. Contender i is series i; all members must call this alike.
 void alternate(Member& me, std::uint32_t rounds, const std::vector<Contender>& contenders);
 
 /// A turn of Dunlin's in alternate(). Before and after it all poll until all are there, so that

@@ -7,8 +7,8 @@
 
 namespace dunlin::bench {
 
-/// Loads a byte of each cache line, as the least that a receiver does with a message: what nobody
-/// reads never leaves the cache of the core that wrote it.
+/// Loads a byte of each cache line, as the least that a receiver does with a message: a line that
+/// no receiver reads never leaves the cache of the core that wrote it.
 inline void look_at(std::span<const std::byte> message) noexcept {
   unsigned sum = 0;
   for (std::size_t at = 0; at < message.size(); at += 64)

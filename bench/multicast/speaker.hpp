@@ -11,7 +11,7 @@
 
 #include "bench/harness/result.hpp"
 
-/// What the figures of views that end have in common.
+/// The common part of the figures of views that end.
 namespace dunlin::bench {
 
 /// A member that sends the next message when it has delivered its last one.

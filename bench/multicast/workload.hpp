@@ -86,7 +86,7 @@ class Workload {
   std::vector<std::byte> own_;  // what is copied from, and to
 
   std::uint64_t left_ = 0;       // to send in this round
-  std::uint64_t goal_ = 0;       // messages of those who are not delayed, over all rounds
+  std::uint64_t goal_ = 0;       // messages of senders that are not delayed, over all rounds
   std::uint64_t undelayed_ = 0;  // delivered of them
   std::uint64_t delivered_ = 0;  // of all
   std::size_t next_ = 0;         // part to send into

@@ -22,7 +22,8 @@ using namespace routing;
 constexpr const char* kProfile = "ib40-2015";  // the network of the original experiment
 constexpr std::uint32_t kEventsPerRound = 20;
 
-/// The hub changes its cost to one router after the other: all who send through it must compute.
+/// The hub changes its cost to one router after the other: all routers that send through it must
+/// compute.
 std::vector<LinkEvent> changes_of_the_hub(const Topology& topology, std::uint32_t count) {
   std::vector<LinkEvent> events;
   const ArcId arcs = topology.first_arc[1];  // those of router 0, the hub

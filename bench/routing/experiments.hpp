@@ -2,7 +2,7 @@
 
 #include "bench/harness/experiment.hpp"
 
-/// What `dunlin bench routing` measures.
+/// The figures of `dunlin bench routing`.
 namespace CLI {
 class App;
 }

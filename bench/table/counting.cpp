@@ -12,7 +12,7 @@ struct Row {
   Cell<std::uint64_t> count;
 };
 
-/// Registers what makes all nodes count in step: whoever sees that nobody is behind goes on.
+/// Makes all nodes count in step: a node goes on when it sees that none is behind.
 void count_in_step(Table<Row>& table) {
   table.when(all(&Row::count) >= mine(&Row::count)).recurrent([](auto& t) {
     ++t.mine().count;

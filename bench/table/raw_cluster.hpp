@@ -6,8 +6,8 @@
 
 #include <dunlin/fabric/sim.hpp>
 
-/// What the table is measured against in the simulator: the same exchanges by the fabric's bare
-/// operations, without rows, predicates or triggers.
+/// The limit of the table in the simulator: the same exchanges by the fabric's bare operations,
+/// without rows, predicates or triggers.
 namespace dunlin::bench {
 
 enum class RawMode { writes, reads };

@@ -9,7 +9,7 @@
 #include "bench/harness/experiment.hpp"
 #include "bench/table/raw_cluster.hpp"
 
-/// What the simulated figures have in common: a network, seeds for rounds, and published values.
+/// The common part of the simulated figures: a network, seeds for rounds, and published values.
 namespace dunlin::bench {
 
 /// The figure's own network, unless another was asked for; then nothing is published about it.

@@ -1,7 +1,7 @@
-// Several processes search a graph breadth first, together. Those of a distance are in a queue,
-// from which each process takes some; who inserts a vertex into the map first pushes it for the
-// next distance. One process compares all distances with those of Boost.Graph. Start it three
-// times:
+// Several processes search a graph breadth first, together. The vertices of a distance are in a
+// queue, from which each process takes some. The process that inserts a vertex into the map first
+// pushes it for the next distance. One process compares all distances with those of Boost.Graph.
+// Start it three times:
 //
 //     for i in 1 2 3; do ./breadth_first backbone/world.json & done; wait
 //

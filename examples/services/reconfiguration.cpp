@@ -120,7 +120,8 @@ class Balancer {
     std::cout << "move " << server.moves << " of server " << which << ": " << from << " to "
               << server.site << std::endl;
   }
-  /// A move under way was seen. Who gets the lock then is the one to end it, if it still has to be.
+  /// A move under way was seen. The process that gets the lock then ends it, if that is still
+  /// needed.
   bool end_move(std::uint64_t which) {
     auto lock = member_.space.lock(cluster_.key(which));
     const dunlin::Outcome locked = lock.outcome();

@@ -94,7 +94,7 @@ void share(Member& member, const std::vector<Record>& records) {
                                              .coherence = dunlin::Coherence::write,
                                              .placement = dunlin::Placement::here()});
     demand(member.space.put(key, dunlin::bytes_of(*segment)));
-    // The name comes last: who finds a segment finds it full.
+    // The name comes last: a process that finds a segment finds it full.
     std::uint64_t value = key.value;
     demand(member.space.put(member.allocate({.bytes = sizeof value,
                                              .coherence = dunlin::Coherence::write,

@@ -34,10 +34,10 @@ namespace dunlin {
 
 struct DaemonOptions {
   /// Where clients find it: under the group's name, or, if that is not empty, at a socket in the
-  /// file system, which also other containers can be given.
+  /// file system, which can be mounted into other containers.
   std::string group = {};
   std::string socket = {};
-  /// Of the socket in the file system: who may write to it may attach.
+  /// The mode of the socket in the file system: a process that may write to it may attach.
   std::uint32_t socket_mode = 0600;
   /// Without such a socket: a Unix group that may attach as well; empty: only the same user.
   std::string access_group = {};

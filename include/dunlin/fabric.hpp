@@ -27,12 +27,12 @@
 ///     auto posted = fabric->post(dunlin::write(1, box.id(), 0, &value, 8).notify(done));
 ///     while (!done.finished()) fabric->poll();
 ///
-/// What every backend promises (docs/fabric.md gives the proofs; tests/fabric/conformance holds all
-/// backends to it):
-///  FAB-F1  Put, then signal. A `write`, an atomic or a `send` is a signal: whoever at the peer
-///      sees it sees every operation posted to that peer before it. Signals to one peer arrive in
-///      order. `put`s have no order among themselves: nobody may look at their bytes before a
-///      signal.
+/// Every backend keeps these promises (docs/fabric.md gives the proofs; tests/fabric/conformance
+/// holds all backends to them):
+///  FAB-F1  Put, then signal. A `write`, an atomic or a `send` is a signal: a reader at the peer
+///      that sees it also sees every operation posted to that peer before it. Signals to one peer
+///      arrive in order. `put`s have no order among themselves: no reader may look at their bytes
+///      before a signal.
 ///  FAB-F2  An aligned entry of 1, 2, 4 or 8 bytes is never torn. Each 64-byte line of a `write` is
 ///      placed at once or in ascending order of its words, each line of a `read` is fetched at once
 ///      or in descending order: so stamped entries (table/cell.hpp) of any size are never torn.
@@ -47,7 +47,7 @@ namespace dunlin {
 
 using Rank = std::uint32_t;
 
-/// What a fabric does by itself; layers ask, and assume nothing.
+/// The abilities of a fabric; layers ask for them, and assume nothing.
 struct Properties {
   bool passive_target;     // operations land without the target's CPU
   bool ordered_placement;  // polling memory for a later write proves an earlier one
@@ -60,11 +60,11 @@ struct Properties {
   bool expel_fences = true;  // an expelled peer cannot change our memory any more; else see fence()
 };
 
-/// Why a peer is expelled, which says how much time it has to end by itself what it could still do
-/// (Fabric::fence).
+/// Why a peer is expelled. This decides how much time it has to give up this member's memory by
+/// itself (Fabric::fence).
 enum class Parting : std::uint8_t {
-  failed,  // it is dead, or taken for dead
-  left     // it goes of its own will, and is alive
+  failed,  // it is dead, or counts as failed
+  left     // it leaves, and is alive
 };
 
 /// Whether a failed peer can still change memory that it has mapped.
@@ -116,11 +116,11 @@ struct Operation {
   std::uint64_t offset;  // in the peer's region; 8-byte aligned for atomics
   void* local;
   std::size_t bytes;
-  std::uint64_t operand = 0;  // fetch_add: what to add; compare_swap: what to expect
+  std::uint64_t operand = 0;  // fetch_add: the addend; compare_swap: the expected value
   std::uint64_t desired = 0;  // compare_swap
   Completion* completion = nullptr;
 
-  /// Ask to be told when the operation is finished; without it, it is unsignalled.
+  /// Counts the operation in a completion; without it, the operation is unsignalled.
   Operation notify(Completion& c, Notify how = Notify::locally) const noexcept {
     Operation with = *this;
     with.completion = &c;
@@ -129,7 +129,7 @@ struct Operation {
   }
 };
 
-/// Bytes that nobody reads before a later signal; the cheapest way to move many.
+/// Bytes that no process reads before a later signal; the cheapest way to move many.
 [[nodiscard]] inline Operation put(Rank peer, RegionId region, std::uint64_t offset,
                                    const void* from, std::size_t bytes) noexcept {
   return {.kind = OperationKind::put,
@@ -217,18 +217,18 @@ struct Event {
   std::string_view text;
 };
 
-/// What to allocate. Regions of the same name and generation in different processes belong
-/// together.
+/// Describes a region to allocate. Regions of the same name and generation in different processes
+/// belong together.
 struct RegionSpec {
   std::string name = {};          // at most kMaxRegionNameBytes
   std::size_t bytes = 0;          // zeroed; a peer's may differ
-  std::uint64_t generation = 0;   // 0: the how-many-th allocation of this name in this process
+  std::uint64_t generation = 0;   // 0: counts this process's allocations of the name
   std::uint64_t layout_hash = 0;  // must equal the peers', or the region is refused
-  std::string layout_text = {};   // what the hash says, for the refusal's message and for tools
+  std::string layout_text = {};   // the layout as text, for the refusal's message and for tools
 };
 
-/// Members that come into a fabric which works. All its members, and those that come, are given the
-/// same: a group's leader decides it.
+/// Members that come into a fabric which works. All its members, and the newcomers, get the same
+/// admission: a group's leader decides it.
 struct Admission {
   struct Newcomer {
     std::string name;                 // may be empty
@@ -238,16 +238,17 @@ struct Admission {
   /// twice: ranks that are passed over never have a member.
   Rank first = 0;
   std::vector<Newcomer> newcomers = {};
-  /// What a newcomer and a member prove to each other that they know. Random, new for each
-  /// admission, and told by connections that nobody else reads.
+  /// The key by which a newcomer and a member prove to each other that they belong to this
+  /// admission. Random, new for each admission, and sent only over connections that no other
+  /// process can read.
   std::array<std::byte, kAdmissionKeyBytes> key = {};
 };
 
 class Fabric;
 class FabricCore;
 
-/// Registered memory; released at destruction, which the peers are told of. Movable. Must not
-/// outlive its fabric.
+/// Registered memory; its destruction releases it, and tells the peers. Movable. Must not outlive
+/// its fabric.
 class Region {
  public:
   Region() = default;
@@ -284,7 +285,7 @@ class Subscription {
   std::uint64_t id_ = 0;
 };
 
-/// What computing costs on a simulated node, in nanoseconds; null on real ones.
+/// The costs of computing on a simulated node, in nanoseconds; null on real ones.
 struct CpuCosts {
   double poll_ns;       // one round of poll()
   double predicate_ns;  // evaluating a predicate, besides its entries
@@ -301,10 +302,10 @@ class Fabric {
 
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
-  /// Leaves the group: the peers are told.
+  /// Leaves the group, and tells the peers.
   ~Fabric();
 
-  // --- who is here -------------------------------------------------------------------------------
+  // --- members -----------------------------------------------------------------------------------
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
   /// How many ranks there are: also those of members that have left, or are still to come. It grows
   /// by admit(), up to kMaxRanks.
@@ -322,27 +323,27 @@ class Fabric {
   [[nodiscard]] bool failed(Rank r) const noexcept { return r < peers_.size() && peers_[r].failed; }
   /// How the peer's failure was noticed; empty while it is alive.
   [[nodiscard]] const std::string& failure_text(Rank r) const { return peers_.at(r).failure; }
-  /// Whether the peer has come: so for all that the fabric began with; of those that were admitted,
-  /// once the event `peer_linked` has said so.
+  /// Whether the peer has come: true for all members that the fabric began with, and for an
+  /// admitted one after its event `peer_linked`.
   [[nodiscard]] bool linked(Rank r) const noexcept { return r < peers_.size() && peers_[r].linked; }
-  /// From now on this peer has failed, as seen from here, and `why` is how it was noticed: nothing
-  /// is told to it, or taken from it, any more, and what was posted to it fails. The event comes in
-  /// the next poll(). Its connection is closed, so that it learns of it, too; but where memory is
-  /// shared, it can still write into regions that it has mapped. Does nothing for the own rank, nor
-  /// for a peer that has failed already. Throws Error if there is no such rank.
+  /// From now on this peer counts as failed here, with `why` as the reason: this member sends it
+  /// nothing and takes nothing from it any more, and operations posted to it fail. The event comes
+  /// in the next poll(). Its connection is closed, so that it learns of it, too; but where memory
+  /// is shared, it can still write into regions that it has mapped. Does nothing for the own rank,
+  /// nor for a peer that has failed already. Throws Error if there is no such rank.
   void expel(Rank peer, std::string why, Parting how = Parting::failed);
-  /// Ends what a failed peer could still do to our memory. Where properties().expel_fences, that is
-  /// done already. Where memory is shared, this kills the peer's process (SIGKILL, through a
-  /// descriptor of that very process), unless it has left the fabric as it should, or parts from
-  /// this member soon after it was expelled, as its next poll() does: within 10 s if it has left,
-  /// else within 0.1 s.
+  /// Makes sure that a failed peer changes our memory no more. With properties().expel_fences,
+  /// expel() has done so. Where memory is shared, this kills the peer's process (SIGKILL, through a
+  /// descriptor of that very process). It does not if the peer has left the fabric regularly, or
+  /// gives up this member in its next poll(): within 10 s after it was expelled as `left`, else
+  /// within 0.1 s.
   [[nodiscard]] Fenced fence(Rank peer) noexcept;
 
   // --- members that come while it works (set-up; may throw Error) --------------------------------
-  /// What a newcomer needs to reach this member; it may be empty.
+  /// The bytes by which a newcomer reaches this member; may be empty.
   [[nodiscard]] std::vector<std::byte> endpoint() const;
-  /// Lets members in. size() grows at once; each of them is linked when it has come, or fails if it
-  /// was here and goes. One that does not come can be expelled. Not to be called by a handler.
+  /// Lets members in. size() grows at once; each newcomer is linked when it has come, and can fail
+  /// from then on. A newcomer that does not come can be expelled. Not to be called by a handler.
   void admit(const Admission& admission);
 
   // --- memory (set-up; may throw Error) ----------------------------------------------------------
@@ -355,7 +356,7 @@ class Fabric {
   void announce(const Region& region, std::span<const Rank> to);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
-  /// Which of its name: as its spec said, or the how-many-th allocation it was.
+  /// The region's generation: from its spec, or the count of allocations of its name.
   [[nodiscard]] std::uint64_t generation(const Region& region) const noexcept;
   /// Whether operations on the peer's region of this name and generation are possible.
   [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept {
@@ -390,7 +391,7 @@ class Fabric {
   // --- time and waiting --------------------------------------------------------------------------
   /// Nanoseconds since some fixed moment; the only clock that a layer may read.
   [[nodiscard]] std::uint64_t now_ns() const noexcept;
-  /// What that clock said when poll() last looked at it, which it does now and then: a load.
+  /// The time at which poll() last read that clock, which it does now and then: a load.
   [[nodiscard]] std::uint64_t recent_ns() const noexcept { return recent_ns_; }
   /// Runners call, in this order: prepare_sleep(); poll all layers once more; then sleep() if that
   /// found nothing, or cancel_sleep(). After prepare_sleep() a peer's operation rings our doorbell,
@@ -421,7 +422,7 @@ class Fabric {
   void spend(double ns) noexcept;
 
  private:
-  // src/fabric/core/core.hpp: what is true of all backends. It fills in what follows.
+  // src/fabric/core/core.hpp: the code that all backends share. It fills in the members below.
   friend class FabricCore;
   friend class Region;
   friend class Subscription;

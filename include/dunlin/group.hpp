@@ -13,10 +13,10 @@
 #include <dunlin/fabric/rendezvous.hpp>
 
 /// A group moves through numbered views: ordered lists of members on which all its members agree.
-/// Crashes, leaves and joiners end a view and begin the next. Who goes on from one view to the next
-/// has seen the same of it (virtual synchrony); a minority stops, so there are never two groups
-/// where there was one. One thread at a time uses a group and its fabric; all progress is made in
-/// poll().
+/// Crashes, leaves and joiners end a view and begin the next. Members that go on from one view to
+/// the next have delivered the same messages in it (virtual synchrony); a minority stops, so a
+/// group never splits into two. One thread at a time uses a group and its fabric; all progress is
+/// made in poll().
 ///
 ///     auto fabric = dunlin::shm::join({.group = "rack7", .names = {"a", "b", "c"}, .name = "a"});
 ///     dunlin::Group group(*fabric);
@@ -29,7 +29,7 @@
 ///     dunlin::Group group(*fabric, {.rendezvous = place});
 ///     auto late = dunlin::Group::join("d", {.rendezvous = place});   // in another process
 ///
-/// docs/group.md says what is promised, by which protocol, and where its ideas come from.
+/// docs/group.md has the promises, the protocol, and the sources of its ideas.
 namespace dunlin {
 
 class TableCore;
@@ -47,9 +47,9 @@ class Group {
   /// not wait for the others.
   Group(Fabric& fabric, GroupOptions options);
   explicit Group(Fabric& fabric);
-  /// Comes into a group that works already, as a member of that name, and returns when it is in a
-  /// view: attach its parts, then poll(). Needs options.rendezvous. Throws Error if it is
-  /// refused, or not in within that time.
+  /// Joins a running group under that name, and returns when this member is in a view: attach its
+  /// participants, then poll(). Needs options.rendezvous. Throws Error if it is refused, or not in
+  /// within that time.
   [[nodiscard]] static std::unique_ptr<Group> join(const std::string& name, GroupOptions options,
                                                    std::uint32_t timeout_ms = 30'000);
   ~Group();
@@ -63,13 +63,13 @@ class Group {
   /// How many members the first view had: those of the fabric's first ranks.
   [[nodiscard]] std::uint32_t founders() const noexcept;
   /// Called from poll() with every view, the first one too: after the last delivery of the view
-  /// before, and before the first of this one. Replaces an earlier handler; null: none. What it
-  /// throws comes out of poll(), once the view has begun.
+  /// before, and before the first of this one. Replaces an earlier handler; null: none. An
+  /// exception of the handler comes out of poll(), once the view has begun.
   void on_view(ViewHandler handler);
-  /// Who does the work of a subgroup that this member is in: needed before the first poll(), which
-  /// ends the group here and throws where it is missing. It must outlive the last poll(), and
-  /// go before the group, as it uses its fabrics. Throws Error for a subgroup that was not
-  /// declared, or that somebody does already.
+  /// Attaches the participant that does the work of a subgroup that this member is in. Needed
+  /// before the first poll(), which otherwise ends the group here and throws. It must outlive the
+  /// last poll(), and be destroyed before the group, because it uses its fabric. Throws Error for a
+  /// subgroup that was not declared, or that has a participant already.
   void attach(const std::string& subgroup, SubgroupParticipant& participant);
 
   // --- subgroups that come and go at run time ----------------------------------------------------
@@ -79,8 +79,8 @@ class Group {
 
   /// Asks to be in that subgroup, which begins with the first member that asks for it. The
   /// participant is told when it begins, and of each change, and must stay until left() or
-  /// detach_subgroup(). Throws Error for a name or option that cannot be, and for a subgroup that
-  /// was declared or in which this member is.
+  /// detach_subgroup(). Throws Error for an invalid name or option, and for a subgroup that was
+  /// declared or in which this member is.
   void join_subgroup(const std::string& subgroup, SubgroupParticipant& participant,
                      SubgroupJoin join);
   /// Asks to be among its senders, or not to be any more. Throws Error unless this member is in it,
@@ -90,13 +90,13 @@ class Group {
   /// it is in no such subgroup.
   void leave_subgroup(const std::string& subgroup);
   /// This participant of such a subgroup is not called any more: this member is out of the
-  /// subgroup, and tells the others. What was received and not delivered is not delivered. Does
-  /// nothing if the participant has left, or never joined.
+  /// subgroup, and tells the others. Messages that were received and not delivered are dropped.
+  /// Does nothing if the participant has left, or never joined.
   void detach_subgroup(SubgroupParticipant& participant) noexcept;
   /// Asks that all its members leave it. Any member of the group may.
   void remove_subgroup(const std::string& subgroup);
-  /// Those that the members have told each other of, by name; those that were declared are not
-  /// among them. All members see the same changes of a subgroup in the same order.
+  /// The subgroups that came at run time, by name, as the members have told each other; without the
+  /// declared ones. All members see the same changes of a subgroup in the same order.
   [[nodiscard]] std::vector<SubgroupInfo> subgroups() const;
   /// Called from poll() with each change of each of these subgroups, also if this member is not in
   /// it: the last one has no members. Replaces an earlier handler; null: none.
@@ -105,18 +105,18 @@ class Group {
 
   /// Asks to be let go; poll() until ended(). The other members go on in a view without us.
   void leave();
-  /// Whether we are in no view any more, and everybody knows what we knew.
+  /// Whether this member is in no view any more, and the others know all that it knew.
   [[nodiscard]] bool ended() const noexcept;
   /// Why: a sentence. Empty while we are in a view.
   [[nodiscard]] const std::string& why_ended() const noexcept;
-  /// Why nobody can come in at present: this member leads, and could not open its listener at the
+  /// Why no process can join at present: this member leads, and could not open its listener at the
   /// rendezvous. It tries again, every 20 ms. Empty if it could, or need not.
   [[nodiscard]] std::string why_closed() const;
 
   /// All progress is made here. Returns whether there was any: a number of things done. Throws what
   /// upcalls threw, and Error in an upcall of the same group.
   std::size_t poll();
-  /// For run(): what to wait for beside the fabric that it began with.
+  /// For run(): what to wait for besides the fabric of the constructor.
   [[nodiscard]] Waits waits() const;
   /// Throws Error if we had to stop, and did not just leave.
   void check() const;
@@ -133,7 +133,7 @@ class Group {
 
 struct View {
   std::uint64_t number = 0;                // the first one is 1
-  std::vector<std::string> members = {};   // by age: who was in the view before comes first
+  std::vector<std::string> members = {};   // by age: members of the view before come first
   std::vector<Rank> ranks = {};            // theirs in the fabric
   std::uint32_t me = 0;                    // our place among them
   std::vector<std::string> departed = {};  // members of the view before that are not in this one
@@ -141,7 +141,7 @@ struct View {
   friend std::ostream& operator<<(std::ostream& out, const View& view);
 };
 
-/// A part of the members that does something together, such as a multicast. All members of the
+/// A subset of the members that do something together, such as a multicast. All members of the
 /// group declare the same subgroups, in the same order, whether they are in them or not.
 struct SubgroupSpec {
   std::string name;                       // [A-Za-z0-9._-], at most kMaxSubgroupNameBytes
@@ -192,8 +192,8 @@ struct SubgroupInfo {
 
 struct GroupOptions {
   std::vector<SubgroupSpec> subgroups = {};
-  /// Where others may join: all members give one, or none does, and nobody can. It is of the
-  /// group's name.
+  /// Where others may join: either all members give one, or none does and no process can join. It
+  /// is made for the group's name.
   std::shared_ptr<Rendezvous> rendezvous = nullptr;
 };
 

@@ -6,9 +6,9 @@
 #include <dunlin/group.hpp>
 #include <dunlin/remote/membership.hpp>
 
-/// The views of a Group as the membership of `remote`: what stands on one-sided memory goes on
+/// The views of a Group as the membership of `remote`: the layers over one-sided memory go on
 /// without the members that a view has left behind, and a Store also with those that join later. It
-/// polls the group, which nothing else may do beside it.
+/// polls the group; the program must not poll it as well.
 ///
 ///     dunlin::Group group(*fabric);
 ///     dunlin::GroupMembers members(group);
@@ -21,7 +21,7 @@ class GroupMembers final : public remote::Membership {
   /// The group must outlive this. `most` is the number of ranks that can ever be members, the
   /// founders included, up to kMaxMembers, and the same at all members. A rank is never given
   /// twice, so this counts all that have come and gone. 0: the founders alone; a member that joins
-  /// the group later has no part in these layers then. Throws Error if `most` cannot be, or does
+  /// the group later has no part in these layers then. Throws Error if `most` is invalid, or does
   /// not cover this process.
   explicit GroupMembers(Group& group, std::uint32_t most = 0);
 

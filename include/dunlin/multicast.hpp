@@ -39,8 +39,7 @@ using ReplayUpcall = std::function<void(const Logged&)>;
 ///     if (orders.send(message) == dunlin::multicast::SendResult::no_room) ...;  // poll, try again
 ///     dunlin::run(group);
 ///
-/// docs/multicast.md says what is promised (MC-O1 to MC-O6), how it is done, and where the ideas
-/// come from.
+/// docs/multicast.md has the promises (MC-O1 to MC-O6), the protocol, and the sources of its ideas.
 namespace dunlin {
 
 struct MulticastOptions;
@@ -72,9 +71,8 @@ class Multicast {
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
   /// The prepared message is sent.
   void commit() noexcept;
-  /// Copies a message, also one that does not fit in place, and says what happened: nothing was
-  /// sent unless the result is SendResult::sent. Throws Error for a message of more than
-  /// kMaxCastBytes.
+  /// Copies a message, also one that does not fit in place. Nothing was sent unless the result is
+  /// SendResult::sent. Throws Error for a message of more than kMaxCastBytes.
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
   [[nodiscard]] std::size_t largest_in_place() const noexcept;
 
@@ -102,12 +100,12 @@ class Multicast {
   void on_state(Save save, Load load);
 
   // --- the log, in the durable mode --------------------------------------------------------------
-  /// Called with each message that is in the log when this member begins: those that it had, and
-  /// those that it was sent of others' logs. From the group's poll(), before anything is delivered;
-  /// set it before the first one. If the log begins with a snapshot (LogTrim), `load` of on_state
-  /// is called before, and this for the messages behind it. A member that takes a state (on_state)
-  /// of another member is given that instead. What it throws comes out of that poll(); the next one
-  /// goes on with the next message.
+  /// Called with each message that is in the log when this member begins: its own ones, and those
+  /// that it got from others' logs. The group's poll() calls it, before anything is delivered; set
+  /// it before the first poll(). If the log begins with a snapshot (LogTrim), `load` of on_state is
+  /// called before, and this for the messages behind it. A member that takes a state (on_state) of
+  /// another member gets that instead. An exception comes out of that poll(); the next poll() goes
+  /// on with the next message.
   void on_replay(multicast::ReplayUpcall upcall);
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;
@@ -205,14 +203,14 @@ namespace dunlin {
 
 namespace multicast {
 
-/// Durable: what of a member's log goes. Each member decides for itself. Without it, the log has
-/// all messages for ever.
+/// Durable: which part of a member's log is removed. Each member decides for itself. Without it,
+/// the log has all messages for ever.
 struct LogTrim {
   /// Each time that about so many more bytes are in the log, a part of it may go. 0: never.
   std::uint64_t every_bytes = 0;
-  /// What comes instead of the messages that go. True: a snapshot of the state, which `save` of
-  /// on_state makes, and which `load` is given when this member starts again; on_replay then has
-  /// the messages behind it. False: nothing; the oldest messages are given up.
+  /// What replaces the messages that go. True: a snapshot of the state, which `save` of on_state
+  /// makes, and which `load` gets when this member starts again; on_replay then has the messages
+  /// behind it. False: nothing; the oldest messages are given up.
   bool keeps_state = true;
   /// Without a state: messages stay until so many bytes of later ones are in the log,
   std::uint64_t least_bytes = 0;
@@ -229,7 +227,8 @@ struct MulticastOptions {
   /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
   /// it is not there; its parent must be.
   std::string log_directory = {};
-  /// Members whose logs are lost, or had to be emptied: go on without what only they had.
+  /// Members whose logs are lost, or had to be emptied: the others go on without messages that only
+  /// these logs had.
   std::vector<std::string> log_given_up = {};
   multicast::LogTrim log_trim = {};
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine

@@ -21,4 +21,4 @@
 ///     for (const auto& sample : reader.take())
 ///       if (sample.info().valid()) draw(sample.data());
 ///
-/// docs/pubsub.md says what is promised (PUB-T1 to PUB-T4), docs/qos.md each policy.
+/// docs/pubsub.md has the promises (PUB-T1 to PUB-T4), docs/qos.md each policy.

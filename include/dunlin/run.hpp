@@ -10,8 +10,9 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/pending_join.hpp>
 
-/// The edge of the library: what owns a thread and its waiting. Layers only have poll(); these call
-/// it, and wait when there is nothing to do. A program with a loop of its own needs none of this.
+/// The edge of the library: loops that own a thread and its waiting. Layers only have poll(); these
+/// call it, and wait when there is nothing to do. A program with a loop of its own needs none of
+/// this.
 ///
 ///     dunlin::run(table);                                           // this thread, for ever
 ///     dunlin::run_until(table, [&] { return table.connected(); }, 5'000);
@@ -102,9 +103,9 @@ struct ThreadOptions {
   int core = kAnyCore;
 };
 
-/// A thread that runs a table until it is destroyed or stop()ped; meanwhile nobody else may touch
-/// the table or its fabric (triggers run on that thread). An exception ends it, and join() throws
-/// it.
+/// A thread that runs a table until it is destroyed or stop()ped; meanwhile no other thread may
+/// touch the table or its fabric (triggers run on that thread). An exception ends it, and join()
+/// throws it.
 class RunnerThread {
  public:
   template <class Table>
@@ -118,7 +119,7 @@ class RunnerThread {
 
   /// Asks the thread to end; returns at once.
   void stop() noexcept { thread_.request_stop(); }
-  /// Waits for its end; throws what ended it, if anything did.
+  /// Waits for its end; rethrows the exception that ended it, if any.
   void join();
 
  private:

@@ -59,7 +59,7 @@ class SegmentSpace {
   // --- segments ----------------------------------------------------------------------------------
   /// The outcome has the key.
   [[nodiscard]] SegmentOperation allocate(const SegmentSpec& spec);
-  /// Waits for those who are using the segment; unlocks it if this process holds its lock.
+  /// Waits for the members that are using the segment; unlocks it if this process holds its lock.
   [[nodiscard]] SegmentOperation release(Key key);
   /// The outcome has the key of the segment of this name.
   [[nodiscard]] SegmentOperation find(const std::string& name);
@@ -115,7 +115,7 @@ class SegmentLock {
   ~SegmentLock();
   SegmentLock(const SegmentLock&) = delete;
   SegmentLock& operator=(const SegmentLock&) = delete;
-  /// The last holder died with it: what it was changing may be half changed.
+  /// The last holder died while it held the lock: the data may be half changed.
   [[nodiscard]] bool recovered() const noexcept { return recovered_; }
 
  private:

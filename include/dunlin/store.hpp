@@ -27,24 +27,24 @@
 ///     if (got.outcome().found()) use(got.text());          // waits
 ///
 /// Invariants (docs/store.md explains and proves them):
-///  STO-1  Calls on one key are linearizable, whatever members they come from.
+///  STO-1  Calls on one key are linearizable, from all members.
 ///  STO-2  No key is twice in the store.
 ///  STO-3  A get never returns bytes of another key, or of two versions.
 ///  STO-4  A change that was cut off by its member's death has happened as a whole, or not at all,
-///         once the death is agreed; and nobody waits for its lock any more.
+///         once the death is agreed; and no member waits for its lock any more.
 ///  STO-5  A call on a key whose member has failed ends with `lost`.
 ///  STO-6  A location that is cached is never trusted: the entry decides.
 ///  STO-7  Transactions over several keys, and the calls that change one, are strictly
-///  serializable. STO-8  A transaction that was cut off by its member's death has happened at all
-///  homes that are
-///         left, or at none, once they have asked each other.
-///  STO-9  A commit that its caller has given up is completed, or has happened not at all.
+///         serializable.
+///  STO-8  A transaction that was cut off by its member's death has happened at all remaining
+///         homes, or at none, once they have asked each other.
+///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
 namespace dunlin {
 
 /// Of the messages of a Store with eviction, unless told otherwise.
 inline constexpr std::uint32_t kStoreChannel = kMaxChannels - 5;
 
-/// What a put does that finds no room in its home's memory.
+/// How a put ends that finds no room in its home's memory.
 enum class Eviction : std::uint8_t {
   none,  // it ends with no_room
   lru    // the home erases keys that were not used for long, about in that order
@@ -55,7 +55,8 @@ struct StoreOptions {
   /// Members of the ranks below this hold keys, and the others are clients only; 0: all hold keys.
   /// The same at all members.
   std::uint32_t homes = 0;
-  /// That this member contributes, if it holds keys; may differ. What is not index holds entries.
+  /// Memory that this member contributes, if it holds keys; may differ. The part without the index
+  /// holds entries.
   std::size_t memory_bytes = 64 << 20;
   /// Of memory_bytes, for entries of more than 32 KB.
   std::size_t large_bytes = 16 << 20;
@@ -64,7 +65,7 @@ struct StoreOptions {
   std::uint64_t expected_keys = 0;
   /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;
-  /// The same at all members. With eviction, keys vanish that nobody has erased.
+  /// The same at all members. With eviction, keys vanish that no member has erased.
   Eviction eviction = Eviction::none;
   /// Of this member's memory that holds entries, in whole slabs of 64 KB; 0: all. limit_memory()
   /// changes it.
@@ -73,7 +74,7 @@ struct StoreOptions {
   std::uint32_t channel = kStoreChannel;
 };
 
-/// What a process knows without asking: of the calls of this process, and of the own memory.
+/// Figures that a process has without asking others: of its own calls, and of its own memory.
 struct StoreStatistics {
   // calls of this process
   std::uint64_t gets = 0, changes = 0;
@@ -128,8 +129,8 @@ class Store {
   [[nodiscard]] StoreOperation update(StoreKey key, StoreUpdater updater);
   /// Changes the time to live, not the value; only if the key is present.
   [[nodiscard]] StoreOperation expire(StoreKey key, std::uint64_t ttl_ns);
-  /// Asks all members that are left how many keys they have: keys(). A member that died in the
-  /// middle of an insert or erase may leave the count wrong by one.
+  /// Asks all remaining members how many keys they have: keys(). A member that died in the middle
+  /// of an insert or erase may leave the count wrong by one.
   [[nodiscard]] StoreOperation count();
 
   // --- the same with an operation of the caller's, which is given up if it is under way ----------

@@ -37,8 +37,8 @@
 ///     table.push(&Row::step);
 ///     dunlin::run(table);
 ///
-/// The idea is that of the shared state table of Derecho's authors; docs/table.md says what is
-/// promised, docs/formats/row.md how a row lies in memory.
+/// The idea is that of the shared state table of Derecho's authors; docs/table.md has the promises,
+/// docs/formats/row.md the layout of a row in memory.
 namespace dunlin {
 
 template <class Row>

@@ -134,7 +134,8 @@ void AggregatorState::send_open(Rank to) noexcept {
     target.lost = true;
     return;
   }
-  // The batch before it has been posted as a whole, and its place was handled: nobody reads here.
+  // The batch before it has been posted as a whole, and its place was handled: no member reads
+  // here.
   const std::uint64_t at = ring_at(hub.fabric.rank(), target.open);
   if (!target.sending) {
     const std::uint64_t head = head_of(target.open, target.filled);

@@ -161,7 +161,7 @@ Operation Checker::change(Rank home, CheckedCall call, bool up) const noexcept {
       up ? one : 0 - one, nullptr);
 }
 
-/// What is there, a peer may have written: any value of a word is some calls, or none.
+/// A peer may have written the word: any value of it is some calls, or none.
 std::string Checker::contradiction(std::span<const std::uint64_t> records, Rank home,
                                    CheckedCall mine) const {
   const bool writes = calls_.writes[mine.call];

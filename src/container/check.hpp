@@ -39,7 +39,7 @@ static_assert(kCalls * kFieldBits <= 64);
 static_assert(3 * one(2) + one(0) == 0x0000000000300001, "docs/formats/container.md");
 }  // namespace record
 
-/// What a container calls its calls, and which of them write; a name is empty where it has none.
+/// The names of a container's calls, and which of them write; a name is empty where it has none.
 struct CheckedCalls {
   std::string_view kind;  // "map", "queue"
   std::array<std::string_view, record::kCalls> names;

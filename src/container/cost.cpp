@@ -28,7 +28,7 @@ double more_reads(double load, double slot_bytes, bool is_there) {
   return probes <= 1 ? 0 : std::pow(1 - 1 / probes, first);
 }
 
-/// What reads of the window of a full table cost, and how many they are.
+/// The cost of the reads of a full table's window, and their number.
 struct WindowReads {
   double count;
   double bytes;  // of each

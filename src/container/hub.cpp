@@ -160,7 +160,7 @@ void Hub::send(Rank to, MessageHead head, std::span<const std::byte> content) {
   channel_.send(to, whole.first(sizeof head + content.size()));
 }
 
-/// A peer may send anything: what is no message of ours goes nowhere (CON-A2).
+/// A peer may send any bytes: those that are no message of ours are dropped (CON-A2).
 void Hub::handle(Rank from, std::span<const std::byte> message) {
   MessageHead head;
   if (message.size() < sizeof head) return;

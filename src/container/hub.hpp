@@ -48,10 +48,10 @@ class Served {
   virtual void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) = 0;
 };
 
-/// CON-Q6, and of what waits for another member's step.
+/// CON-Q6, and for an operation that waits for another member's step.
 inline constexpr std::uint64_t kShortestRestNs = 500;
 inline constexpr std::uint64_t kLongestRestNs = 128'000;
-/// Of who has what others wait for, or waits for what comes soon.
+/// For an object that others wait for, or that waits for an event that comes soon.
 inline constexpr std::uint64_t kShortRestNs = 16'000;
 
 struct Hub final : remote::Part {
@@ -97,7 +97,7 @@ struct Hub final : remote::Part {
   remote::ControlChannel channel_;
 };
 
-/// A container's region, and who has it.
+/// A container's region, and the members that have it.
 class Site {
  public:
   Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,

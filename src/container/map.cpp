@@ -37,7 +37,7 @@ MapSpec checked(MapSpec spec) {
     refuse("it would take more than " + std::to_string(kMaxMapTables) +
            " tables (kMaxMapTables) to grow to " + std::to_string(spec.grow_to) +
            " slots: begin with more slots");
-  // What no message holds goes one-sided, at every member.
+  // A call that is too long for a message goes one-sided, at every member.
   if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
     spec.style = Style::one_sided;
   return spec;
@@ -256,7 +256,7 @@ void MapState::add_to(std::byte* payload, std::uint64_t operand) const noexcept 
 
 // --- after deaths and abandoned calls ------------------------------------------------------------
 
-/// CON-M3: this process has parted from who is gone, so nothing of theirs comes any more.
+/// CON-M3: this process has expelled the gone members, so no operation of theirs lands any more.
 void MapState::members_changed() {
   const std::uint32_t count =
       is_injected(FaultInjection::dead_claim_in_added_table_stays) ? 1 : tables();

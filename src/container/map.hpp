@@ -39,7 +39,7 @@ inline constexpr std::uint64_t kVersion = std::uint64_t{1} << 40;
 static_assert(make(1, 7, 2, 0xabcd, ready) == 0x00000107003abcd2, "docs/formats/container.md");
 }  // namespace word
 
-/// What a slot means to a call that looks for a key.
+/// The meaning of a slot for a call that looks for a key.
 enum class Sight : std::uint8_t {
   vacant,   // the end of the sequence
   other,    // another key's: look at the next
@@ -88,7 +88,7 @@ struct MapState final : Served {
   [[nodiscard]] bool look(MapOperation& op) noexcept;
   [[nodiscard]] bool looked(MapOperation& op) noexcept;
   [[nodiscard]] bool publish(MapOperation& op) noexcept;
-  /// What the call does about a slot of its key, or a vacant one.
+  /// The next step of the call at a slot of its key, or a vacant one.
   [[nodiscard]] bool act(MapOperation& op, Sight sight, const std::byte* image) noexcept;
   [[nodiscard]] bool post(MapOperation& op, Site& at, std::span<const Operation> batch,
                           Stage next) noexcept;
@@ -116,7 +116,7 @@ struct MapState final : Served {
   /// poll_part() makes tables until there are so many, or this process can make no more.
   void want_tables(std::uint32_t count) noexcept;
   void grow();
-  /// What a member's count of its tables says: a peer has written it.
+  /// Learns a member's count of its tables, which a peer has written.
   void learn_tables(Rank home, std::uint64_t count) noexcept;
 
   // --- what both ways share ----------------------------------------------------------------------

@@ -239,7 +239,7 @@ bool MapState::claim(MapOperation& op) noexcept {
 
 bool MapState::claimed(MapOperation& op) noexcept {
   if (op.before_ != op.expected_ && !is_injected(FaultInjection::lost_claim_is_used)) {
-    // The answer says whose the slot is; only a fingerprint like ours needs a look at the key.
+    // The answer gives the slot's fingerprint; only if it equals ours, the key must be read.
     const bool others = word::state_of(op.before_) == word::voided ||
                         word::fingerprint_of(op.before_) != op.fingerprint_;
     if (others && op.before_ != 0) next_slot(op);
@@ -256,8 +256,8 @@ bool MapState::claimed(MapOperation& op) noexcept {
   return true;
 }
 
-/// The payload, with its stamps, and the word that says so: whoever sees the second sees the first.
-/// A slot that was claimed as ready has its word already.
+/// The payload, with its stamps, and the word that publishes it: a reader that sees the second sees
+/// the first. A slot that was claimed as ready has its word already.
 bool MapState::publish(MapOperation& op) noexcept {
   const bool has_word = op.desired_ == op.ready_;
   Site& site = op.table_->site;
@@ -334,8 +334,8 @@ bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcep
 
 // --- the end -------------------------------------------------------------------------------------
 
-/// CON-P5: what was claimed, and is not published as a whole, is given up. The claim may be on its
-/// way still; the compare-and-swap comes behind it, and fails if there is nothing to do.
+/// CON-P5: a claim that is not published as a whole is given up. The claim may be on its way still;
+/// the compare-and-swap comes behind it, and fails if there is nothing to do.
 void MapState::clean_up(MapOperation& op) noexcept {
   hub.forget(op);
   const bool may_be_claimed = op.stage_ == Stage::claimed || op.stage_ == Stage::publish;

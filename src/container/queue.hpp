@@ -127,7 +127,7 @@ struct QueueState final : Served {
   // Operations that hold tickets, or have asked for them.
   QueueOperation* first = nullptr;
   std::vector<std::unique_ptr<Reservation>> reservations;
-  std::uint32_t reserving = 0;  // whose tickets have not come
+  std::uint32_t reserving = 0;  // tickets that have not come
   bool host_waits = false;      // for the answer to a claim request, of this generation:
   std::uint64_t host_generation = 0;
   std::vector<Tickets> orphans;  // of operations that were given up

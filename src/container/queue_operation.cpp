@@ -317,7 +317,7 @@ bool QueueState::looked(QueueOperation& op) noexcept {
     find_none(op, Status::empty, Stage::get);
     return false;
   }
-  rest(op, kShortRestNs, Stage::get);  // somebody is filling the slot
+  rest(op, kShortRestNs, Stage::get);  // another member is filling the slot
   return false;
 }
 

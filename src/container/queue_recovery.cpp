@@ -113,7 +113,7 @@ void QueueState::answer_claim_request() {
 
 // --- the host ------------------------------------------------------------------------------------
 
-/// The host has parted from who is gone, so no ticket of theirs is taken from here on.
+/// The host has expelled the gone members, so they take no ticket from here on.
 void QueueState::members_changed() {
   if (!is_host()) return;
   collecting = true;

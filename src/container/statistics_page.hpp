@@ -16,7 +16,8 @@ namespace dunlin::container {
 
 class PageLine;
 
-/// Written by the thread of its Containers only, read by anybody who may map it, never read back.
+/// Written by the thread of its Containers only, read by any process that may map it, never read
+/// back.
 class StatisticsPage {
  public:
   StatisticsPage(Fabric& fabric, std::uint32_t channel);
@@ -39,7 +40,7 @@ class StatisticsPage {
   remote::PageSchedule schedule_;
 };
 
-/// A PageLine is what one container shows of itself; the container owns it.
+/// A PageLine publishes one container; the container owns it.
 class PageLine {
  public:
   /// Called every 10 ms while the process polls: how many entries there are, as far as is known.

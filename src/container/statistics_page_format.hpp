@@ -7,8 +7,8 @@
 
 #include <dunlin/container/limits.hpp>
 
-/// What a process publishes of the containers of one Containers for observers such as `dunlin top`:
-/// docs/formats/container-statistics.md.
+/// The statistics that a process publishes of the containers of one Containers for observers such
+/// as `dunlin top`: docs/formats/container-statistics.md.
 namespace dunlin::container_page {
 
 inline constexpr std::uint64_t kMagic = 0x31544E4F434E5544;  // "DUNCONT1", little-endian

@@ -187,7 +187,7 @@ void AttachedSpace::post(Request& request) noexcept {
   backend_->ring_if_daemon_rests();
 }
 
-/// Nobody waits for the reply any more. A lock that comes all the same is given back then.
+/// No caller waits for the reply any more. A lock that is granted all the same is given back then.
 void AttachedSpace::clean_up(SegmentOperation& op) noexcept {
   std::uint64_t& number = SegmentAccess::number(op);
   if (number == 0) {

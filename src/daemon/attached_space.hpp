@@ -17,7 +17,7 @@ namespace dunlin::attached {
 
 class AttachedSpace final : public SegmentPort, public remote::Part {
  public:
-  /// What the daemon has sent. Throws Error.
+  /// The welcome that the daemon has sent. Throws Error.
   AttachedSpace(Descriptor socket, const Welcome& welcome, const Place& place);
   ~AttachedSpace() override;
 
@@ -36,7 +36,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   void members_changed() override {}
 
  private:
-  /// What a slot is used for until its reply has come.
+  /// The use of a slot until its reply has come.
   struct Slot {
     SegmentOperation* operation = nullptr;  // none: nobody waits for it
     Request request = {};

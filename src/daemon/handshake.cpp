@@ -49,7 +49,7 @@ Descriptor listen_in_files(const Place& place, std::uint32_t mode) {
   const sockaddr_un address = address_in_files(path);
   checked(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
           ("making the socket '" + path + "'").c_str());
-  // Nobody can connect before there is a listener.
+  // No client can connect before there is a listener.
   checked(chmod(path.c_str(), mode), "setting the mode of a daemon's socket");
   checked(listen(listener.get(), kDaemonBacklog), "listening at a daemon's socket");
   return listener;
@@ -181,7 +181,7 @@ Descriptor make_memory(std::uint64_t bytes) {
   Descriptor file(checked(memfd_create("dunlin-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING),
                           "making shared memory for a client"));
   checked(ftruncate(file.get(), static_cast<off_t>(bytes)), "making shared memory for a client");
-  // A file that shrinks would end who reads its former end.
+  // A file that shrinks would kill a process that reads its former end.
   checked(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
           "sealing shared memory for a client");
   return file;

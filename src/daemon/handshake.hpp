@@ -71,10 +71,10 @@ void check(const Place& place);
 [[nodiscard]] Descriptor listen_at(const Place& place, std::uint32_t mode);
 /// A socket in the file system goes with its daemon.
 void remove_socket(const Place& place) noexcept;
-/// None if nobody is there now.
+/// None if no client is there now.
 [[nodiscard]] std::optional<Descriptor> connect_to(const Place& place);
 
-/// Who is at the other end. At a socket in the file system its mode has decided.
+/// The process at the other end. At a socket in the file system its mode has decided.
 [[nodiscard]] shm::Counterpart counterpart_of(const Descriptor& socket, const Place& place);
 
 /// False if it could not be sent.
@@ -94,7 +94,7 @@ void hang_up(const Descriptor& socket) noexcept;
 /// Takes the rings that have come; false if the other is gone.
 [[nodiscard]] bool take_rings(const Descriptor& socket) noexcept;
 
-/// Memory without a name whose size nobody can change any more.
+/// Memory without a name whose size no process can change any more.
 [[nodiscard]] Descriptor make_memory(std::uint64_t bytes);
 
 class SharedMemory {

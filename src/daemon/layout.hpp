@@ -82,7 +82,7 @@ static_assert(offsetof(Reply, status) == 26);
 static_assert(offsetof(Reply, flags) == 27);
 static_assert(offsetof(Reply, data) == 32);
 
-/// What an allocation asks for, in its slot's buffer.
+/// The request of an allocation, in its slot's buffer.
 struct Wish {
   std::uint64_t bytes{};
   std::uint64_t stale_ns{};
@@ -144,7 +144,7 @@ static_assert(Layout{.slots = 32, .transfer_bytes = 65'536}.buffer_at(1) == 4096
 /// An entry as the words of its line.
 using Words = std::array<std::uint64_t, kCacheLineBytes / kWordBytes>;
 
-/// Appends an entry to a ring: who sees its number sees all of it.
+/// Appends an entry to a ring: a reader that sees its number sees all of it.
 template <class Entry>
 void publish(std::byte* at, const Entry& entry) noexcept {
   auto* const there = reinterpret_cast<std::uint64_t*>(at);

@@ -6,7 +6,7 @@
 
 #include <dunlin/segment/spec.hpp>
 
-/// Whose segments are how large: of those that clients of a daemon have allocated. An account is a
+/// The sizes and owners of the segments that clients of a daemon have allocated. An account is a
 /// client's, for segments that go with it, or a user's, for segments with a name, which stay.
 namespace dunlin::attached {
 

@@ -44,7 +44,7 @@ class Session {
 
   /// Takes what the client has asked for; returns how much was done.
   std::size_t poll();
-  /// What the client did that no attachment does; null: nothing. Then the session is to be ended.
+  /// The client's breach of the protocol; null: none. Then the session is to be ended.
   [[nodiscard]] const char* fault() const noexcept { return fault_; }
 
   /// From now on the client rings after a request. Poll once more before you rely on it.

@@ -42,7 +42,7 @@ class Writer {
   std::vector<std::byte>& to_;
 };
 
-/// What is not there reads as zeros, and `good()` then says so.
+/// Missing bytes read as zeros, and `good()` then says so.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> from) : from_(from) {}

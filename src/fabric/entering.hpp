@@ -6,7 +6,7 @@
 
 #include "fabric/core/core.hpp"
 
-/// What the backends' ways of a newcomer into a fabric have in common.
+/// The common part of the ways by which a newcomer enters a backend's fabric.
 namespace dunlin {
 
 /// Error if no members could have been told this.

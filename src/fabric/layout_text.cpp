@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kMostQuotedBytes = 120;
 
-/// The name of what a part of the text describes, and the rest.
+/// The name of the object that a part of the text describes, and the rest.
 struct Item {
   std::string_view name;
   std::string_view rest;

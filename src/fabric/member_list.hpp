@@ -7,7 +7,7 @@
 
 #include <dunlin/fabric.hpp>
 
-/// Who shall be in a group, as the options of every join say it: so many members, or their names.
+/// The members of a group, as the options of every join give them: their number, or their names.
 namespace dunlin {
 
 inline constexpr Rank kAnyRank = UINT32_MAX;

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-/// What may be a name; each check throws an Error that quotes the name and the rule.
+/// Checks of names; each throws an Error that quotes the name and the rule.
 namespace dunlin {
 
 void check_group_name(std::string_view name);

@@ -5,9 +5,8 @@
 
 namespace dunlin {
 
-/// The content of a file that only its owner (and its group) may read. Error names the file, what
-/// it is for people ("the secret, DUNLIN_SECRET_FILE") and what is wrong with it, never what is in
-/// it.
+/// The content of a file that only its owner (and its group) may read. Error names the file, its
+/// purpose ("the secret, DUNLIN_SECRET_FILE") and its fault, never its contents.
 [[nodiscard]] std::string read_private_file(const std::string& path, const std::string& what,
                                             std::size_t max_bytes);
 

@@ -25,7 +25,7 @@ class Armed {
       if (std::ranges::find(waits_.fabrics, fabric) != waits_.fabrics.end()) fabric->cancel_sleep();
   }
 
-  /// Nobody but the poll changes anything, so this is looked at once after it.
+  /// Only the poll changes anything, so this is looked at once after it.
   [[nodiscard]] bool unchanged() {
     now_ = collect_();
     return *now_ == waits_;
@@ -44,7 +44,7 @@ class Armed {
     constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
     const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
                            .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};
-    // Interrupted, or without memory: whoever sleeps looks again.
+    // Interrupted, or without memory: the sleeper polls again.
     static_cast<void>(
         ppoll(bells.data(), bells.size(), timeout_ns == UINT64_MAX ? nullptr : &timeout, nullptr));
   }

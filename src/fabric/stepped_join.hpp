@@ -11,11 +11,12 @@
 
 #include "fabric/system.hpp"
 
-/// What forms a fabric step by step has in common: whoever polls it in a busy loop pays for a look
-/// whether anything has happened, and whoever waits has one descriptor for all that it waits for.
+/// The common part of all steps that form a fabric: a caller that polls in a busy loop pays only
+/// for a look whether anything has happened, and a caller that waits has one descriptor for all
+/// events.
 namespace dunlin {
 
-/// What somebody waits for who must not block.
+/// The events for a caller that must not block.
 struct Awaited {
   std::vector<pollfd> descriptors = {};
   std::uint64_t until_ns = UINT64_MAX;
@@ -32,7 +33,7 @@ struct Awaited {
   void wait() noexcept;
 };
 
-/// One descriptor, always the same, for what is awaited now and something else later.
+/// One descriptor, always the same, while the events behind it change.
 class AwaitedDescriptor {
  public:
   AwaitedDescriptor();
@@ -50,7 +51,7 @@ class Stepped : public Interface {
  public:
   [[nodiscard]] std::unique_ptr<Fabric> poll() final;
   [[nodiscard]] int wait_descriptor() const noexcept final;
-  /// For those who have nothing else to do: polls, and waits, until it is formed.
+  /// For a caller that has nothing else to do: polls, and waits, until it is formed.
   [[nodiscard]] std::unique_ptr<Fabric> run();
 
  protected:

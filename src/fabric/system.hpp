@@ -11,7 +11,7 @@
 
 #include <dunlin/error.hpp>
 
-/// What the backends need of the operating system: owned descriptors, its error texts and its
+/// The functions of the operating system that the backends need: owned descriptors, error texts and
 /// clocks.
 namespace dunlin {
 
@@ -46,9 +46,9 @@ inline int checked(int result, const char* what) {
   throw Error(std::string(what) + " failed: " + error_text(errno));
 }
 
-/// Raises this process's limit by what a group of so many members needs and, as far as the hard
-/// limit allows, by what it may come to use. If it cannot have what it needs, Error says what to
-/// do.
+/// Raises this process's limit by the descriptors that a group of so many members needs and, as far
+/// as the hard limit allows, by those that it may use later. If it cannot have what it needs, Error
+/// says what to do.
 void ensure_descriptors(std::uint64_t needed, std::uint64_t wanted, std::uint32_t members);
 
 [[nodiscard]] inline std::uint64_t read_clock_ns(clockid_t clock) noexcept {

@@ -36,8 +36,8 @@ class TickTimer {
   }
   /// Over from now on, whatever the counter says.
   void expire() noexcept { expired_ = true; }
-  /// The interval grows to at most twice its former length: whoever was stopped between reading
-  /// the counter and the clock has learnt a wrong rate.
+  /// The interval grows to at most twice its former length: a thread that was stopped between
+  /// reading the counter and the clock has learnt a wrong rate.
   void restart(std::uint64_t ticks, std::uint64_t now_ns) noexcept {
     const auto elapsed_ns = static_cast<double>(std::max<std::uint64_t>(now_ns - since_ns_, 1));
     const double rate = static_cast<double>(ticks - since_ticks_) / elapsed_ns;

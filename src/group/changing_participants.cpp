@@ -114,7 +114,7 @@ std::size_t ChangingSubgroups::answer() {
   return done;
 }
 
-/// None: ask somebody else.
+/// None: ask another member.
 void ChangingSubgroups::send_state(Rank place, const SubgroupMessage& request,
                                    std::optional<std::vector<std::byte>> state,
                                    const std::string& why) {

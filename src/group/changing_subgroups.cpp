@@ -131,7 +131,8 @@ void ChangingSubgroups::send(MemberSet to, const SubgroupMessage& message) {
   }
 }
 
-/// What this member has and wants of one subgroup: at once, or with all others in its first report.
+/// This member's state and wishes for one subgroup: at once, or with all others in its first
+/// report.
 void ChangingSubgroups::send_to_leader_of(Membership& membership) {
   if (!works_) return;
   if (!reported_) return report();
@@ -305,7 +306,7 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
     part(*membership, membership->wants_in ? "subgroup '" + change.name + "' was removed" : "");
 }
 
-/// GRP-D5: what counts is delivered.
+/// GRP-D5: messages that count are delivered.
 void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change) {
   membership.wedge();
   if (membership.participant == nullptr) return;

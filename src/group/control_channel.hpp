@@ -18,15 +18,15 @@ namespace dunlin::group {
   return name.empty() ? std::to_string(rank) : name;
 }
 
-/// Of a control message: a state of kMaxStateBytes, and what goes with it.
+/// Of a control message: a state of kMaxStateBytes, and its fields.
 inline constexpr std::size_t kMaxControlBytes = kMaxStateBytes + (std::size_t{1} << 20);
 /// Of one from a process that is no member yet.
 inline constexpr std::size_t kMaxJoinerBytes = std::size_t{1} << 16;
 
 /// Control messages of any length between the members of a fabric, in order from each to each, over
-/// its small messages. What a failed peer was to be sent is dropped. Who announces more than
-/// `most_bytes` is expelled. One at a time on a fabric,
-/// which must outlive it. One thread at a time, that of the fabric.
+/// its small messages. Messages for a failed peer are dropped. A sender that announces more than
+/// `most_bytes` is expelled. One at a time on a fabric, which must outlive it. One thread at a
+/// time, that of the fabric.
 class ControlChannel {
  public:
   explicit ControlChannel(Fabric& fabric, std::size_t most_bytes = kMaxControlBytes);

@@ -11,11 +11,11 @@
 
 #include "group/view_change.hpp"
 
-/// What is said around a view change: at the listener, between a leader and its members, and to
-/// those that come in.
+/// The messages around a view change: at the listener, between a leader and its members, and to
+/// joiners.
 namespace dunlin::group {
 
-/// Who is to come into the next view.
+/// The joiners for the next view.
 struct Plan {
   PlanId id = kNoPlan;
   Admission admission = {};
@@ -53,7 +53,7 @@ struct ControlMessage {
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const ControlMessage& message);
-/// None for what is no control message.
+/// None for bytes that are no control message.
 [[nodiscard]] std::optional<ControlMessage> decode(std::span<const std::byte> bytes);
 
 }  // namespace dunlin::group

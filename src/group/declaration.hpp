@@ -6,7 +6,7 @@
 
 #include "group/member_set.hpp"
 
-/// What the founders of a group declare, side by side, so that each can say how another's differs.
+/// Compares the declarations of a group's founders, so that each can say how another's differs.
 /// (The view's table refuses that, too, but in the words of its columns.) One thread at a time.
 namespace dunlin::group {
 
@@ -14,9 +14,9 @@ class Declaration {
  public:
   /// `text`: what must be the same everywhere, to be read by people; at most kMaxLayoutTextBytes.
   Declaration(Fabric& fabric, std::string text);
-  /// Who declares something else, and what: empty as long as nobody does.
+  /// The members that declare other subgroups, and which: empty as long as none does.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
-  /// Whose could be read, and are the same.
+  /// The members whose declarations could be read, and are the same.
   [[nodiscard]] MemberSet same() const noexcept { return same_; }
 
  private:

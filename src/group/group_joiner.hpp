@@ -14,8 +14,7 @@
 #include "group/control_message.hpp"
 
 /// A joiner's way: connect, say hello, enter the fabric when the leader's plan says so, and be
-/// welcomed by any member of the next view. Whatever fails on the way begins anew, until the time
-/// is up.
+/// welcomed by any member of the next view. A step that fails begins anew, until the time is up.
 namespace dunlin::group {
 
 class GroupJoiner {
@@ -72,7 +71,7 @@ class GroupJoiner {
   std::unique_ptr<ControlChannel> channel_;  // on it
   std::optional<ControlMessage> welcome_;
   std::vector<std::pair<Rank, ControlMessage>>
-      messages_;  // from others, who are in the view already
+      messages_;  // from members that are in the view already
 };
 
 }  // namespace dunlin::group

@@ -178,7 +178,7 @@ bool Joins::fits(PendingJoiner& joiner) {
   return !taken;
 }
 
-/// The leader's: with all who are at the listener and can be members.
+/// The leader's: with all joiners at the listener that can be members.
 void Joins::make_plan() {
   const bool all_alive = alive_ == MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
   if (joiners_.empty() || !all_alive) return;
@@ -219,7 +219,8 @@ void Joins::send_to_members(const std::vector<std::byte>& message) {
     if (i != view_.me) channel_->send(ranks_[i], message);
 }
 
-/// The leader's plan comes to nothing: the next one is made after a while, with who is there then.
+/// The leader's plan is void: it makes the next one after a while, with the joiners that are there
+/// then.
 void Joins::drop_plan(const std::string& why) {
   const std::vector<std::byte> message =
       encode({.kind = ControlMessage::Kind::void_plan, .text = why, .id = plan_.id});
@@ -335,7 +336,8 @@ void Joins::receive(Rank from, const ControlMessage& message) {
   if (ahead != 0) return;
   switch (message.kind) {
     case ControlMessage::Kind::plan:
-      // Leaders come in the order of the view; whoever was before is dead, or taken for it.
+      // Leaders follow each other in the order of the view; all earlier ones are dead, or
+      // suspected.
       if (message.plan.id <= latest_ || planner(message.plan.id) != member) return;
       return begin(message.plan);
     case ControlMessage::Kind::void_plan:

@@ -25,31 +25,31 @@ class Joins {
   Joins(std::shared_ptr<Rendezvous> place, std::string declaration)
       : place_(std::move(place)), declaration_(std::move(declaration)) {}
 
-  /// A view begins, whose members have these ranks in the fabric of `channel`. Whatever was planned
-  /// for another one is void.
+  /// A view begins, whose members have these ranks in the fabric of `channel`. Plans for another
+  /// view are void.
   void enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel);
-  /// Goes on. `working`: the view is not about to end; `alive`: whom we do not suspect.
+  /// Goes on. `working`: the view is not about to end; `alive`: the members that we do not suspect.
   std::size_t poll(bool working, MemberSet alive);
   /// The view is about to end, perhaps with the plan at hand: that is not made void any more.
   void wedge() noexcept { working_ = false; }
-  /// What another member says.
+  /// Handles a control message of another member.
   void receive(Rank from, const ControlMessage& message);
-  /// What the leader may propose: a plan whose joiners are linked to all who are alive, and to each
+  /// The plan that the leader may propose: its joiners are linked to all live members, and to each
   /// other.
   [[nodiscard]] PlanId ready() const noexcept;
   /// The view has ended with this plan, and this member goes on. None if it is not linked to all
   /// joiners, which GRP-N4 excludes.
   [[nodiscard]] std::optional<Admission> take(PlanId id);
-  /// Nobody comes in any more.
+  /// No joiner comes in any more.
   void close();
   /// Why our listener could not be opened the last time; empty if it was, or need not be.
   [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
 
-  /// What a sleeper must wait for besides the group's own fabric.
+  /// Events that must end a sleep, besides those of the group's own fabric.
   void collect(Waits& waits) const;
 
  private:
-  /// Somebody at the listener, with a fabric for the two of us.
+  /// A joiner at the listener, with a fabric for the two of us.
   struct PendingJoiner {
     std::unique_ptr<Fabric> fabric;
     std::unique_ptr<ControlChannel> channel;

@@ -116,7 +116,7 @@ bool RowFormat::read(const std::byte* from, Row& row) const {
     found.received[i] = load(from + received_at_ + i * kWordBytes);
     found.proposal.trim[i] = load(from + trim_at_ + i * kWordBytes);
   }
-  // An acquire at each step: whoever has changed any of this has changed `begun` before.
+  // An acquire at each step: an owner that has changed any of this has changed `begun` before.
   if (load(at(from, kBegun)) != revision && !is_injected(FaultInjection::torn_row_is_read))
     return false;
   row = std::move(found);

@@ -9,7 +9,7 @@
 
 /// How the rows of a view change lie in a table: words only, the lengths are the view's. A row is
 /// published as a whole, between two equal revisions, so it is read as it was at one moment, or not
-/// at all; who dies in the middle of publishing has not published.
+/// at all. A member that dies while it publishes has not published.
 namespace dunlin::group {
 
 class RowFormat {

@@ -14,7 +14,8 @@ void StateTransfer::begin(const Participants& participants) {
     lacking_[i] = participants[i] != nullptr && participants[i]->wants_state();
 }
 
-/// Those who came with us know no more than we do, unless they were told: so they are asked last.
+/// Members that came with us know no more than we do, unless they have got the state: so they are
+/// asked last.
 void StateTransfer::enter(const View& view, const Places& places, ControlChannel& channel) {
   view_ = view.number;
   channel_ = &channel;
@@ -112,7 +113,7 @@ std::size_t StateTransfer::answer(const Participants& participants) {
     std::optional<std::vector<std::byte>> state;
     try {
       if (request.view == view_ && has_it) state = participant->give_state();
-    } catch (...) {  // the user's: whoever waits for it asks the next one
+    } catch (...) {  // the user's: the member that waits asks the next one
       send_state(request, std::nullopt);
       throw;
     }
@@ -126,7 +127,7 @@ std::size_t StateTransfer::answer(const Participants& participants) {
   return done;
 }
 
-/// None: ask somebody else.
+/// None: ask another member.
 void StateTransfer::send_state(const Request& request,
                                std::optional<std::vector<std::byte>> state) {
   channel_->send(request.from,

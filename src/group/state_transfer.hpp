@@ -14,9 +14,9 @@
 #include "group/control_message.hpp"
 #include "group/subgroups.hpp"
 
-/// What a new member needs of its subgroups: it asks the others in them, one after the other, in
-/// every view anew, until it has it. docs/group.md gives the rules GRP-S1 to GRP-S4. One thread at
-/// a time.
+/// Gets the states of a new member's subgroups: it asks the others in them, one after the other, in
+/// every view anew, until it has them. docs/group.md gives the rules GRP-S1 to GRP-S4. One thread
+/// at a time.
 namespace dunlin::group {
 
 class StateTransfer {
@@ -24,7 +24,7 @@ class StateTransfer {
   using Places = std::vector<Subgroups::Place>;
   using Participants = std::vector<SubgroupParticipant*>;
 
-  /// We have just come: what parts want a state, does not have it.
+  /// This member has just come: the participants that need a state lack it.
   void begin(const Participants& participants);
   /// A view begins.
   void enter(const View& view, const Places& places, ControlChannel& channel);
@@ -34,7 +34,7 @@ class StateTransfer {
   void receive(Rank from, ControlMessage message);
   /// Asks, and answers.
   std::size_t poll(const Participants& participants);
-  /// The subgroup whose state nobody has any more; empty if there is none.
+  /// The subgroup whose state no member has any more; empty if there is none.
   [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
 
  private:
@@ -42,7 +42,7 @@ class StateTransfer {
     std::vector<Rank> whom;
     std::size_t next = 0;
     bool asked = false;
-    bool refused = false;  // by the one who was asked
+    bool refused = false;  // by the member that was asked
   };
   struct Request {
     Rank from;
@@ -56,7 +56,7 @@ class StateTransfer {
   std::size_t take(const Participants& participants);
   [[nodiscard]] bool has_failed(Rank rank) const { return channel_->fabric().failed(rank); }
 
-  std::vector<bool> was_there_;  // by subgroup: somebody who may have had it, in an earlier view
+  std::vector<bool> was_there_;  // by subgroup: a member that may have had it, in an earlier view
   std::vector<bool> lacking_;    // by subgroup
   std::vector<Question> questions_;    // by subgroup, in the view at hand
   std::vector<std::string> names_;     // by subgroup

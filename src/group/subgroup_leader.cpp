@@ -19,7 +19,8 @@ using Kind = SubgroupMessage::Kind;
   return MemberSet(a.bits() & b.bits());
 }
 
-/// How much of each sender counts: what all have. A peer that counts other senders has nothing.
+/// How much of each sender counts: the part that all have. A peer that counts other senders has
+/// nothing.
 void lower(std::optional<std::vector<std::uint64_t>>& trim,
            const std::vector<std::uint64_t>& received) {
   if (!trim) {
@@ -177,10 +178,10 @@ void SubgroupLeader::establish_all() {
     Entry& entry = entries_.at(name);
     const MemberSet should_have = std::exchange(entry.awaited, {});
     const MemberSet left = entry.behind - should_have;  // by the latest change, and do not know it
-    // Who wishes to be in it lacked the state then, unless the subgroup was removed.
+    // A member that wishes to be in it lacked the state then, unless the subgroup was removed.
     if (!entry.members.empty() || entry.lost) entry.anew = both(left, entry.lacking) - entry.out;
     entry.out = entry.out | left;
-    // Whom it names a member and has it not yet, has received nothing of it.
+    // A member of the generation that has not begun it has received nothing of it.
     if (!(entry.behind - left).empty() && entry.trim) std::ranges::fill(*entry.trim, 0);
     if ((entry.members | entry.behind).empty()) continue;
     message.changes.push_back(change(name, entry));

@@ -26,7 +26,7 @@ class SubgroupLeader {
     MemberSet to;
     SubgroupMessage message;
   };
-  /// What is to be sent, in this order.
+  /// The messages to send, in this order.
   [[nodiscard]] std::vector<Outgoing> take();
   /// Whether all members have reported.
   [[nodiscard]] bool ready() const noexcept { return reported_ == all(); }
@@ -49,7 +49,7 @@ class SubgroupLeader {
     std::optional<std::vector<std::uint64_t>> trim = {};  // the least received of those heard
     MemberSet lacking = {};                               // of all these: that have no state
     MemberSet anew = {};                                  // of these: left out for that, unheard
-    bool lost = false;                                    // nobody had it when the latest ended
+    bool lost = false;                                    // no member had it when the latest ended
     MemberSet behind = {};                                // that have an earlier one,
     std::vector<SubgroupEnd> ends = {};                   // which ends so
     std::set<std::uint64_t> had = {};                     // generations that members have

@@ -37,7 +37,7 @@ struct Membership {
   [[nodiscard]] bool works() const noexcept {
     return generation != 0 && !wedged && !parted && participant != nullptr;
   }
-  /// What has been received does not change any more.
+  /// The receipts do not change any more.
   void wedge() noexcept {
     if (generation == 0 || wedged) return;
     wedged = true;

@@ -112,7 +112,7 @@ void write_change(Writer& writer, const SubgroupChange& change) {
   return change;
 }
 
-/// What cannot be the name of a subgroup, or its text, is not looked at any further.
+/// A message with an invalid name or text of a subgroup is not read any further.
 [[nodiscard]] bool fits(const std::string& name, const std::string& options,
                         const std::string& label) {
   return !name.empty() && name.size() <= kMaxSubgroupNameBytes &&

@@ -9,8 +9,8 @@
 
 #include "group/member_set.hpp"
 
-/// What members say to each other about subgroups that come and go at run time. Members are named
-/// by their places in the view of the control message that carries it.
+/// The messages of members about subgroups that come and go at run time. Members are named by their
+/// places in the view of the control message that carries it.
 namespace dunlin::group {
 
 /// How a generation of a subgroup ends for those that are in it.
@@ -20,7 +20,7 @@ struct SubgroupEnd {
   friend bool operator==(const SubgroupEnd&, const SubgroupEnd&) = default;
 };
 
-/// What a member has of a subgroup, and wants of it.
+/// A member's state in a subgroup, and its wishes.
 struct SubgroupReport {
   std::string name = {};
   std::uint32_t attempt = 0;  // of this member, to be in it: an answer says which it is for
@@ -46,7 +46,7 @@ struct SubgroupChange {
   MemberSet members = {};
   MemberSet stay = {};  // of these: that have been in it before, and have its state
   MemberSet senders = {};
-  MemberSet anew = {};  // that nobody can give the state: they ask again, as if for the first time
+  MemberSet anew = {};  // that found no member with the state: they ask again, as if new
   bool had_members = false;
   std::string options = {};
   std::string label = {};
@@ -78,7 +78,7 @@ struct SubgroupMessage {
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const SubgroupMessage& message);
-/// None for what is no such message.
+/// None for bytes that are no such message.
 [[nodiscard]] std::optional<SubgroupMessage> decode_subgroup(std::span<const std::byte> bytes);
 
 }  // namespace dunlin::group

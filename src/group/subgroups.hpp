@@ -11,18 +11,18 @@
 /// in a row. Pure.
 namespace dunlin::group {
 
-/// Of a sender of whom a member knows nothing, as it is not in the subgroup.
+/// The count for a sender of which a member knows nothing, because it is not in the subgroup.
 inline constexpr std::uint64_t kNoOpinion = UINT64_MAX;
 
 class Subgroups {
  public:
   struct Place {
-    Subgroup subgroup;            // members empty: nobody of it is there
+    Subgroup subgroup;            // members empty: none of them is there
     std::size_t first_count = 0;  // of its senders, in the order of `senders`
     bool ours = false;
   };
 
-  /// Throws Error for what cannot be.
+  /// Throws Error for an invalid declaration.
   explicit Subgroups(std::vector<SubgroupSpec> specs);
 
   [[nodiscard]] const std::vector<SubgroupSpec>& specs() const noexcept { return specs_; }

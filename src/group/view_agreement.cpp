@@ -51,7 +51,7 @@ bool ViewAgreement::refresh() {
   return any;
 }
 
-/// Whoever has given up the table and not said how the view ended has failed as well.
+/// A member that has destroyed its table without publishing how the view ended has failed as well.
 MemberSet ViewAgreement::failed() const noexcept {
   MemberSet failed;
   for (Rank rank = 0; rank < table_.size(); ++rank)

@@ -30,7 +30,7 @@ class ViewAgreement {
   /// Whether step() has anything to do.
   [[nodiscard]] bool due() const noexcept { return due_; }
   void ask_to_step() noexcept { due_ = true; }
-  /// What the view change makes of it all. `now.failed` is filled in here.
+  /// Takes a step of the view change. `input.failed` is filled in here.
   void step(ViewInput input);
 
   [[nodiscard]] const TableCore& table() const noexcept { return table_; }

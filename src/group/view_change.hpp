@@ -8,9 +8,9 @@
 #include "group/member_set.hpp"
 
 /// How the members of a view agree on the next one, and on which of the old view's messages count:
-/// one decision, after which the view is over. Pure: rows go in, changes of the own row and what
-/// they mean come out. docs/group.md gives the rules GRP-C1 to GRP-C8 and why they suffice; its
-/// model is tests/group/view_change.pml.
+/// one decision, after which the view is over. Pure: rows go in, changes of the own row and the
+/// state come out. docs/group.md gives the rules GRP-C1 to GRP-C8 and why they suffice; its model
+/// is tests/group/view_change.pml.
 namespace dunlin::group {
 
 /// Of a fabric that all members have formed with those that want to come in: unique for each
@@ -18,7 +18,7 @@ namespace dunlin::group {
 using PlanId = std::uint64_t;
 inline constexpr PlanId kNoPlan = 0;  // the next view uses the fabric at hand
 
-/// What is decided.
+/// The decision.
 struct Decision {
   MemberSet survivors;              // of this view; they come first in the next, in the same order
   PlanId plan = kNoPlan;            // and its joiners after them
@@ -29,7 +29,7 @@ struct Decision {
 /// A ballot is led by one member, of rank `ballot - 1`, and later ones by higher ranks; 0: none.
 using Ballot = std::uint32_t;
 
-/// A member's row. Every column only ever grows; whoever sees one sees those before it.
+/// A member's row. Every column only grows; a reader that sees one sees those before it.
 struct Row {
   MemberSet suspects;
   bool leaving = false;
@@ -40,12 +40,12 @@ struct Row {
   bool ended = false;  // the proposal is decided
 };
 
-/// What a member knows by itself.
+/// The facts that a member knows by itself.
 struct ViewInput {
   MemberSet failed;  // as the fabric says
   bool wants_to_leave = false;
   std::span<const std::uint64_t> received;  // by sender, so far
-  PlanId plan = kNoPlan;                    // that we made, and all whom we hear have formed
+  PlanId plan = kNoPlan;                    // that we made, and that all live members have formed
 };
 
 enum class ViewState {
@@ -53,7 +53,7 @@ enum class ViewState {
   wedged,    // it will end: nothing of it may be sent, received or delivered any more
   decided,   // it has ended; we are in the next one
   excluded,  // it has ended, and we are not
-  minority,  // too few are left to decide anything: whoever is left must stop
+  minority,  // too few are left to decide anything: they must stop
 };
 
 class ViewChange {
@@ -70,9 +70,9 @@ class ViewChange {
   [[nodiscard]] ViewState state() const noexcept { return state_; }
   /// Of a view that has ended.
   [[nodiscard]] const Decision& decision() const noexcept { return mine_.proposal; }
-  /// Whom we follow: the lowest rank that we do not suspect.
+  /// The member that we follow: the lowest rank that we do not suspect.
   [[nodiscard]] Rank leader() const noexcept { return alive().lowest(); }
-  /// Whom we do not suspect.
+  /// The members that we do not suspect.
   [[nodiscard]] MemberSet alive() const noexcept { return all() - mine_.suspects; }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 /// While others are busy, a part that rests is polled once in so many polls.
 constexpr std::size_t kRestsFor = 8;
 
-/// What others' code throws must not leave us half-way: it comes out of poll() when we are done.
+/// An exception of other code must not stop us half-way: it comes out of poll() when we are done.
 template <class Call>
 void keep(std::exception_ptr& thrown, Call call) noexcept {
   try {
@@ -224,7 +224,8 @@ std::string Group::State::perhaps_other_subgroups() const {
   return "; of " + silent + " nothing was heard: see there why, such as other subgroups than here";
 }
 
-/// Whoever was heard before the view ended has what counts of it; others may not.
+/// Whether these counts cover the trim. Those of a member that was heard before the view ended do;
+/// others may not.
 bool Group::State::has_all(const std::vector<std::uint64_t>& counts) const noexcept {
   const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
   return std::equal(trim.begin(), trim.end(), counts.begin(), counts.end(),
@@ -303,7 +304,7 @@ void Group::State::stop(const std::string& how, bool is_wrong) {
         "': " + (leaving_ ? "it has left the group" : how);
   if (joins_) joins_->close();
   if (!agreement_) return;
-  // Who has a decision to tell tells it before it goes.
+  // A member that knows a decision publishes it before it leaves.
   const bool decided =
       state() == group::ViewState::decided || state() == group::ViewState::excluded;
   if (decided) past_.push_back(std::move(agreement_));
@@ -394,7 +395,7 @@ std::size_t Group::State::poll_participants() {
   return done;
 }
 
-/// What is rare: control messages, joiners, and subgroups that come and go at run time.
+/// The rare work: control messages, joiners, and subgroups that come and go at run time.
 std::size_t Group::State::poll_control() {
   std::size_t done = channel_->poll([this](Rank from, std::span<const std::byte> bytes) {
     if (std::optional<group::ControlMessage> message = group::decode(bytes))

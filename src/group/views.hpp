@@ -48,7 +48,7 @@ struct Group::State {
   Fabric& fabric;                 // the same for all views
   std::string name;
   group::Subgroups subgroups;
-  std::vector<SubgroupParticipant*> participants;  // by subgroup; null: nobody does its work here
+  std::vector<SubgroupParticipant*> participants;  // by subgroup; null: none is attached here
   View view;
   std::vector<Rank> ranks;  // of the view's members, in the fabric
   std::uint32_t founders = 0;
@@ -65,7 +65,7 @@ struct Group::State {
  private:
   /// Of the view at hand; go_to() has the ways from one to the next.
   enum class Stage : std::uint8_t {
-    entered,  // nobody has been told of it yet
+    entered,  // no handler has been told of it yet
     working,  // the handler has been told, and the parts work
     wedged,   // the parts do nothing any more until it is decided how the view ends
     ended     // there is no further view here

@@ -35,7 +35,7 @@ class File {
   virtual void sync() = 0;
 };
 
-/// Nobody else has it open.
+/// No other process has it open.
 class Directory {
  public:
   Directory() = default;
@@ -59,7 +59,7 @@ class Worker {
   Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  /// Waits for what has been started.
+  /// Waits for the started operations.
   virtual ~Worker() = default;
 
   /// Requires that it is idle().
@@ -67,7 +67,8 @@ class Worker {
   /// Whether the job that was started is done. Then everything that it wrote can be seen.
   [[nodiscard]] virtual bool idle() = 0;
   virtual void wait() = 0;  // until it is
-  /// Whose sleeper to wake when something is done; null: nobody's. The fabric may go afterwards.
+  /// The fabric whose sleeper is woken when something is done; null: none. The fabric may go
+  /// afterwards.
   virtual void wake(Fabric* fabric) = 0;
 };
 

@@ -60,7 +60,7 @@ struct RecordHeader {
   std::uint32_t check = 0;     // of this header
 
   /// All but place and check go into the chain: so it is the same in all logs that have the same
-  /// records. `padded` is the payload with what fills it up.
+  /// records. `padded` is the payload with its padding.
   [[nodiscard]] std::uint64_t chain_over(std::span<const std::byte> padded) const noexcept;
   /// `name_sum`: the checksum of the log's name, so that no other log's record is taken for ours.
   [[nodiscard]] std::uint32_t check_over(std::uint64_t name_sum) const noexcept;
@@ -73,7 +73,7 @@ static_assert(sizeof(RecordHeader) == RecordHeader::kBytes);
   return round_up(payload_bytes, RecordHeader::kAlignment);
 }
 
-/// In front of a snapshot: what a restart takes instead of the records before it.
+/// The header of a snapshot, which a restart takes instead of the records before it.
 struct SnapshotHeader {
   static constexpr std::size_t kBytes = 64;
   static constexpr std::uint64_t kMagic = 0x504E534E4C4E5544;  // "DUNLNSNP"

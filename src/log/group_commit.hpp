@@ -29,8 +29,8 @@ class GroupCommit {
   /// A snapshot that stands for records which are durable, or wait: it is stored behind them, and
   /// the segments that it makes superfluous go.
   void store(Snapshot snapshot) { beside_.snapshot = std::move(snapshot); }
-  /// What is appended from here on goes to a copy of another log, which begins with that snapshot,
-  /// if there is one. It counts only from end_copy() on (LOG-S3). Requires settled().
+  /// Records appended from here on go to a copy of another log, which begins with that snapshot, if
+  /// there is one. It counts only from end_copy() on (LOG-S3). Requires settled().
   void begin_copy(std::optional<Snapshot> snapshot);
   /// Behind the records that wait.
   void end_copy() noexcept;
@@ -46,9 +46,9 @@ class GroupCommit {
   [[nodiscard]] bool settled() const noexcept {
     return !working_ && !has_work() && failure_.empty();
   }
-  /// Starts a commit of what waits, if none is under way. Returns whether there is news.
+  /// Starts a commit of the waiting records, if none is under way. Returns whether there is news.
   bool poll();
-  /// Whose sleeper to wake when there is news; null: nobody's.
+  /// The fabric whose sleeper is woken when there is news; null: none.
   void wake(Fabric* fabric) { worker_->wake(fabric); }
   /// Waits until everything is durable, or has failed.
   void finish();

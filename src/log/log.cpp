@@ -77,7 +77,7 @@ void Log::write_mark(bool sync) {
   if (sync) mark_file_->sync();
 }
 
-/// Numbers, chains and checks, which nobody knows before the records before them are on the disk.
+/// Numbers, chains and checks, which are not known before the records before them are on the disk.
 void Log::seal(Batch& batch) noexcept {
   DUNLIN_ASSERT_ALWAYS(failure_.empty(), "LOG-D5: nothing is written after a failure");
   std::uint64_t number = next_;

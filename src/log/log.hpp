@@ -14,9 +14,8 @@
 #include "log/segment.hpp"
 
 /// A log: numbered records in segment files of one directory, appended, checked, and never changed.
-/// docs/log.md gives what is promised (LOG-D1 to LOG-D8) and what is said of what is found. One
-/// thread at a time; it waits for the disk. (GroupCommit does that beside the thread that has the
-/// records.)
+/// docs/log.md gives the promises (LOG-D1 to LOG-D8), and the messages about damage. One thread at
+/// a time; it waits for the disk. (GroupCommit does that beside the thread that has the records.)
 ///
 ///     Log log(disk.open("/var/lib/orders"), {.name = "rack7/orders"});
 ///     for (const std::string& notice : log.notices()) ...;
@@ -84,8 +83,8 @@ struct SegmentInfo {
 
 class Log {
  public:
-  /// Opens what is there, and checks all of it; makes a log where there is none. Throws Error for
-  /// what cannot be trusted.
+  /// Opens what is there, and checks all of it; makes a log where there is none. Throws Error for a
+  /// log that cannot be trusted.
   Log(std::unique_ptr<Directory> directory, LogOptions options);
   ~Log();
   Log(const Log&) = delete;
@@ -127,10 +126,10 @@ class Log {
   /// Reads it. Requires that there is one. Throws Error if it is damaged.
   [[nodiscard]] Snapshot read_snapshot();
   /// From here on this is a copy of another log. It begins with this snapshot of the other one, or,
-  /// without one, with record 1, and records are committed to it. What the log was stays on the
-  /// disk, and counts after a crash (LOG-S3). Throws Error as commit() does.
+  /// without one, with record 1, and records are committed to it. The old log stays on the disk,
+  /// and counts after a crash (LOG-S3). Throws Error as commit() does.
   void begin_copy(const std::optional<Snapshot>& snapshot);
-  /// The copy is the log, and what that was before is removed. Throws Error as commit() does.
+  /// The copy becomes the log, and the old files are removed. Throws Error as commit() does.
   void end_copy();
   /// The log is what it was before begin_copy(). Throws Error as commit() does.
   void drop_copy();
@@ -142,7 +141,7 @@ class Log {
     std::uint64_t chain;  // of the record before
     std::uint64_t bytes = SegmentHeader::kBytes;
   };
-  /// What the log was, while a copy is made beside it.
+  /// The old log, while a copy is made beside it.
   struct Original {
     std::vector<Segment> segments;
     std::unique_ptr<File> last;
@@ -212,7 +211,8 @@ class LogReader {
  public:
   /// From this number on, which is from first() to next().
   LogReader(Log& log, std::uint64_t from);
-  /// None behind the last. Valid until the next call. Throws Error for what is damaged by now.
+  /// None behind the last. Valid until the next call. Throws Error for records that are damaged by
+  /// now.
   [[nodiscard]] std::optional<Record> next();
   /// Of all records that it has passed.
   [[nodiscard]] std::uint64_t chain() const noexcept { return cursor_->chain(); }

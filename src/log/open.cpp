@@ -6,7 +6,8 @@
 
 #include "log/log.hpp"
 
-/// Opening: what there is, whether it can be trusted, and what a crash may have left.
+/// Opening a log: reads its files, decides whether they can be trusted, and removes the remains of
+/// a crash.
 namespace dunlin::log {
 namespace {
 
@@ -57,7 +58,7 @@ void Log::open() {
   secure_tail();
 }
 
-/// Of ours, and nothing that somebody else may have put there.
+/// Files of this log, and none that another program may have put there.
 void Log::clear_away() {
   for (const std::string& name : directory_->names()) {
     const std::optional<std::uint64_t> first = first_of_segment(name, set_);
@@ -170,7 +171,7 @@ void Log::take_name_of_first_segment() {
   options_.name = header->name;
 }
 
-/// Somebody's good log must not be taken for a damaged one of ours.
+/// Another program's good log must not be taken for a damaged one of ours.
 void Log::refuse_anothers() {
   for (const std::string& name : directory_->names()) {
     if (!is_segment(name)) continue;

@@ -40,10 +40,10 @@ class SimulatedDisk final : public Disk {
   /// So many bytes in all files.
   void capacity(std::uint64_t bytes) noexcept { capacity_ = bytes; }
   [[nodiscard]] std::uint64_t used() const noexcept;
-  /// The next sync of a file fails, and what it should have written stays in memory only, where
-  /// later ones take it for written.
+  /// The next sync of a file fails. The bytes that it should have written stay in memory only, and
+  /// later syncs treat them as written.
   void fail_next_sync() noexcept { fail_sync_ = true; }
-  /// There is room again, and what has not failed yet does not.
+  /// There is room again; operations that have not failed yet succeed.
   void mend() noexcept;
 
   /// The content of a directory, for a test to look at and to spoil.

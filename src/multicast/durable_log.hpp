@@ -17,8 +17,8 @@
 #include "multicast/journal.hpp"
 #include "multicast/log_agreement.hpp"
 
-/// The log of a durable subgroup at one member, from view to view: in each view the members' logs
-/// are made equal, what this one had is replayed once, and the view's record is appended; then the
+/// The log of a durable subgroup at one member, from view to view. In each view the members make
+/// their logs equal, this one replays its messages once, and appends the view's record; then the
 /// view's messages may be logged. docs/multicast.md ("The durable mode") says why (MC-L1 to MC-L7).
 /// One thread at a time, that of the group.
 namespace dunlin::multicast {
@@ -28,7 +28,7 @@ class DurableLog {
   /// Opens the log, or begins it. Throws Error.
   DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim)
       : journal_(std::move(journal)), given_up_(std::move(given_up)), trim_(trim) {}
-  /// Waits for what is being written.
+  /// Waits for the writes under way.
   ~DurableLog();
   DurableLog(const DurableLog&) = delete;
   DurableLog& operator=(const DurableLog&) = delete;
@@ -41,13 +41,13 @@ class DurableLog {
   void begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std::string> names);
   void end() noexcept;
   /// Does what is due before the view's messages may be logged. `delivered`: whether any has been;
-  /// then nobody needs the agreement any more. Throws what the user's upcall throws.
+  /// then no member needs the agreement any more. Throws what the user's upcall throws.
   std::size_t poll(bool delivered);
   /// Whether the view has begun: its record is in all members' logs.
   [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
   /// Why this member cannot go on with its log: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& failure() const noexcept;
-  /// This member is given a state instead of what the log held, now or in a later view.
+  /// This member gets a state instead of the log's messages, now or in a later view.
   void skip_replay() noexcept { replayed_all_ = true; }
 
   // --- trimming ----------------------------------------------------------------------------------

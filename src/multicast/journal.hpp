@@ -81,15 +81,15 @@ class Journal {
   Journal(std::shared_ptr<log::Disk> disk, const std::string& directory, const std::string& name,
           std::uint64_t segment_bytes = kMostSegmentBytes);
   static constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{64} << 20;
-  /// Whole segments go: so they are no longer than what is to go at once.
+  /// Trimming removes whole segments, so they are no longer than the part to be removed at once.
   [[nodiscard]] static std::uint64_t segment_bytes_for(const LogTrim& trim) noexcept;
 
   /// Damage that opening the log found and repaired, as sentences.
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return log_.notices(); }
   // --- only while it is settled(), as these read the disk
   // -----------------------------------------
-  /// `live`: this member has gone on with the log from an earlier view, so of a log that has all
-  /// records the views from the last one on that has messages are enough.
+  /// `live`: this member has gone on with the log from an earlier view. Then the log has all
+  /// records, and the views from the last one with messages on are enough.
   [[nodiscard]] JournalState read_state(bool live);
   [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, start_, but_for); }
   /// The log's snapshot; none: it has all records.
@@ -113,15 +113,15 @@ class Journal {
     bytes_ += payload.size();
   }
   /// A snapshot that stands for all messages which end before `number`; the first record of those
-  /// that do not is `from`, or later. `state`: the user's; none: the messages are given up. What
-  /// it makes superfluous is removed from the disk. `bytes_behind`: what stays to be replayed.
+  /// that do not is `from`, or later. `state`: the user's; none: the messages are given up. Removes
+  /// the files that it makes superfluous. `bytes_behind`: what stays to be replayed.
   void store(std::uint64_t number, std::uint64_t from,
              std::optional<std::span<const std::byte>> state, std::uint64_t bytes_behind);
   /// Gives up the oldest messages, but so many bytes of the last records stay. Returns how many
   /// records are given up. Requires settled(). Throws Error if the log holds a state: its member
   /// replaces that by a newer one.
   std::uint64_t give_up(std::uint64_t least_bytes);
-  /// What is appended from here on goes to a copy of another log, which begins with that one's
+  /// Records appended from here on go to a copy of another log, which begins with that log's
   /// snapshot, if it has one. Until end_copy(), what this log was counts after a crash (LOG-S3).
   /// Requires settled(). Throws Error for a snapshot that no journal wrote.
   void begin_copy(std::optional<log::Snapshot> snapshot);
@@ -136,7 +136,7 @@ class Journal {
   [[nodiscard]] bool settled() const noexcept { return commit_->settled(); }
   [[nodiscard]] std::uint64_t next() const noexcept { return commit_->next(); }
   [[nodiscard]] std::uint64_t durable() const noexcept { return commit_->durable(); }
-  /// Since the beginning of what a restart would replay, about.
+  /// The bytes of the records that a restart would replay, about.
   [[nodiscard]] std::uint64_t bytes_to_replay() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commit_->commits(); }
   [[nodiscard]] const std::string& failure() const noexcept { return commit_->failure(); }

@@ -12,7 +12,7 @@ class Lifecycle {
   /// The trim is known; only what it covers is still delivered.
   [[nodiscard]] bool over() const noexcept { return stage_ == Stage::over; }
 
-  /// The view will end: what has been received is final.
+  /// The view will end: the receipts are final.
   void wedge() noexcept { advance_to(Stage::wedged); }
   /// The trim is known.
   void end() noexcept { advance_to(Stage::over); }

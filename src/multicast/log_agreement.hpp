@@ -14,14 +14,14 @@
 #include "multicast/subgroup_view.hpp"
 
 /// At the beginning of a view, the members of a durable subgroup make their logs equal: each
-/// reports its own, all choose the same one (restart.hpp), and its owner sends the others what they
-/// lack; they say when it is on their disks (MC-L6). Then each appends the view's record, and work
-/// may begin once all have said that it is on their disks, too (MC-L1). They talk by an ordered
-/// multicast of their own, in which all send. All progress is made in poll().
+/// reports its own, and all choose the same one (restart.hpp). Its owner sends the others the
+/// records that they lack, and each reports when these are on its disk (MC-L6). Then each appends
+/// the view's record, and work may begin once all have reported that it is on their disks, too
+/// (MC-L1). They use an ordered multicast of their own, in which all send. All progress is made in
+/// poll().
 ///
 /// All members receive the same messages in the same order. A message that does not belong to the
-/// present stage, or that repeats what its sender has said, comes from a corrupt peer and is
-/// ignored.
+/// present stage, or that repeats a report of its sender, comes from a corrupt peer and is ignored.
 namespace dunlin::multicast {
 
 class LogAgreement {
@@ -109,7 +109,7 @@ class LogAgreement {
   std::uint64_t last_view_ = 0;
   bool inherits_ = false;
 
-  // The source's own, and what others have received of it.
+  // The source's own records, and those that others have received of it.
   std::vector<std::byte> to_send_;         // the plan, and then record by record
   std::optional<log::Snapshot> snapshot_;  // for members that begin anew, too: received so far
   std::size_t snapshot_sent_ = 0;

@@ -9,8 +9,9 @@
 #include "multicast/ring.hpp"
 #include "multicast/view_memory.hpp"
 
-/// The stage that only durable views have, between sending and delivering: what all members have
-/// received goes into this member's log, and is deliverable once it is in all logs (MC-B5, MC-O7).
+/// The stage that only durable views have, between sending and delivering: messages that all
+/// members have received go into this member's log, and are deliverable once they are in all logs
+/// (MC-B5, MC-O7).
 namespace dunlin::multicast {
 
 class Journal;

@@ -8,8 +8,8 @@
 
 #include "multicast/ring.hpp"
 
-/// Messages of several records: the sender's copies, and what a receiver has put together of one.
-/// Beside the data path: these may allocate.
+/// Messages of several records: the sender's copies, and the fragments that a receiver has put
+/// together. Beside the data path: these may allocate.
 namespace dunlin::multicast {
 
 /// A sender keeps a long message whole until all have it, as its first records may be written over

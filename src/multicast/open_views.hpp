@@ -34,8 +34,8 @@ struct OpenView {
   }
   /// `ahead`: how many messages of each sender were delivered beyond its trim.
   void add_beyond(std::span<const std::uint64_t> ahead);
-  /// Unordered, likewise: what the state held beyond the trim, and was never received here, will
-  /// come again, too.
+  /// Unordered, likewise: messages that the state held beyond the trim, and that were never
+  /// received here, will come again, too.
   void add_state_beyond(std::span<const std::uint64_t> trim);
 
   [[nodiscard]] Rank rank_of_sender(std::size_t sender_rank) const {

@@ -33,7 +33,7 @@ namespace dunlin::multicast::order {
 }
 
 /// How many slots `me` must have taken, so that no message of another sender waits for it. Only
-/// messages count, not nulls: so when nobody sends, nobody takes slots.
+/// messages count, not nulls: so when no member sends, no member takes slots.
 [[nodiscard]] inline std::uint64_t slots_due(std::span<const std::uint64_t> real,
                                              std::size_t me) noexcept {
   std::uint64_t due = 0;

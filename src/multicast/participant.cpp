@@ -245,7 +245,8 @@ void Multicast::Participant::on_state(Save save, Load load) {
 // --- sending
 // ---------------------------------------------------------------------------------------
 
-/// Not while this member awaits its state: what it sent could come to it as a part of that only.
+/// Not while this member awaits its state: its own messages could come to it only as a part of
+/// that.
 inline bool Multicast::Participant::may_send() const noexcept {
   return !views_.empty() && !resending_.pending() && !state_.awaited();
 }

@@ -10,8 +10,9 @@
 #include "multicast/row.hpp"
 #include "multicast/view_memory.hpp"
 
-/// A view's first stage: what this member has received, what it knows that the others have
-/// received, and therefore which messages are stable. It learns all of that from rows (MC-B3).
+/// A view's first stage: the messages that this member has received, those that the others have
+/// received as far as it knows, and therefore which messages are stable. It learns all of that from
+/// rows (MC-B3).
 namespace dunlin::multicast {
 
 class Receipts {

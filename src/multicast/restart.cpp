@@ -69,7 +69,7 @@ constexpr const char* kHowToGiveUp =
          });
 }
 
-/// Members of a view whose logs nobody has shown, and that nobody has given up.
+/// Members of a view whose logs no member has reported, and no operator has given up.
 [[nodiscard]] std::string missing(const LoggedView& view, Reports reports) {
   std::string names;
   for (const std::string& member : view.members) {
@@ -162,7 +162,7 @@ std::uint64_t common_prefix_end(const LogReport& source, const LogReport& member
     return place.number <= source.end.number && chain_before(place.number) == place.chain;
   };
   if (shared(member.end)) return member.end.number;
-  // What was trimmed had been delivered: all logs of the history have it, also where none of the
+  // Trimmed records had been delivered: all logs of the history have them, also where none of the
   // member's views begins behind it.
   const std::uint64_t least = shared(member.first) ? member.first.number : 1;
   for (auto view = member.views.rbegin(); view != member.views.rend(); ++view)

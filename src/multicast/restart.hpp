@@ -8,14 +8,15 @@
 #include <string>
 #include <vector>
 
-/// Whose log a durable subgroup goes on with, and what of it the others need. Pure;
-/// docs/multicast.md ("The durable mode") says why nothing is lost that anybody has delivered.
+/// Chooses the log with which a durable subgroup goes on, and the records of it that the others
+/// need. Pure; docs/multicast.md ("The durable mode") says why nothing is lost that any member has
+/// delivered.
 namespace dunlin::multicast {
 
 /// A report names no more views than these, the last ones.
 inline constexpr std::size_t kMaxLoggedViews = 1'000;
 
-/// A place in a log: what comes before it.
+/// A place in a log, given by the records before it.
 struct LogPlace {
   std::uint64_t number = 1;  // of the record that comes next
   std::uint64_t chain = 0;   // over all before it

@@ -21,8 +21,8 @@
 /// Invariants:
 ///  MC-R1  A position counts bytes and never goes back; its place is the position modulo the size.
 ///      A record begins at a multiple of 8 and never wraps.
-///  MC-R2  Nothing is written over that a reader who is done with the slots freed may look at: the
-///      records that follow, and the skip before them.
+///  MC-R2  Nothing is overwritten that a reader may look at, even if it is done with the freed
+///      slots: the records that follow, and the skip before them.
 ///  MC-R3  A cursor reads a record only if `real` says that there is one, and never outside the
 ///      ring, whatever a peer has written there.
 namespace dunlin::multicast {

@@ -7,8 +7,8 @@
 #include <dunlin/table/layout.hpp>
 
 /// A member's row, as docs/multicast.md says: one hot line, whose order matters (MC-B1, MC-B6); for
-/// unordered subgroups a word for each sender; and lines that are for observers only, which nobody
-/// pushes by themselves.
+/// unordered subgroups a word for each sender; and lines for observers only, which no member pushes
+/// by themselves.
 namespace dunlin::multicast::row {
 
 // Ordered: the last few words of the sender's ring that the line inlined, in place of a put.
@@ -23,10 +23,10 @@ inline constexpr std::size_t kDelivered = 56;
 inline constexpr std::size_t kHotLineBytes = 64;
 inline constexpr std::size_t kConsumed = 64;  // [sender]
 
-/// Columns for observers, on lines of their own: messages and their bytes that were delivered
-/// here, in this view; slots passed over; polls that found something; announcements, upcalls; how
-/// often a sender had no room, and for how long; from commit() until an own message was delivered
-/// here, of the last one that was timed, and how many were.
+/// Columns for observers, on lines of their own, of this member in this view: messages delivered
+/// and their bytes; slots passed over; polls that found something; announcements; upcalls; how
+/// often a sender had no room, and for how long; the time from commit() until the delivery of the
+/// own message that was timed last; how many were timed.
 inline constexpr std::array kStatisticsNames{
     "messages",        "bytes",   "nulls",      "receive_batches", "send_batches",
     "deliver_batches", "no_room", "no_room_ns", "own_ns",          "own_timed"};

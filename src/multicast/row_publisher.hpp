@@ -8,8 +8,8 @@
 #include "multicast/ring.hpp"
 #include "multicast/view_memory.hpp"
 
-/// When a member pushes its row, and to whom: in one push of the hot line it announces what it
-/// sent, acknowledges what it received, and frees what it delivered.
+/// Decides when a member pushes its row, and to which peers: in one push of the hot line it
+/// announces what it sent, acknowledges what it received, and frees what it delivered.
 namespace dunlin::multicast {
 
 class LogStage;
@@ -20,7 +20,7 @@ class RowPublisher {
   RowPublisher(ViewMemory& memory, const Receipts& receipts, const LogStage* log,
                Counters& counters);
 
-  /// The payload of what is announced next is in the row, too (MC-B6).
+  /// The row also has the payload of the records that are announced next (MC-B6).
   void carry_payload() noexcept { carries_payload_ = true; }
 
   // --- what is free of a sender's ring -----------------------------------------------------------

@@ -13,9 +13,9 @@
 
 namespace dunlin::multicast {
 
-/// The state that a member gives to a joiner: what the user's `save` returns, and how far into the
-/// senders' slots of the present view that reaches. A joiner that awaits its state neither sends
-/// nor delivers.
+/// The state that a member gives to a joiner: the bytes of the user's `save`, and how far into the
+/// senders' slots of the present view they reach. A joiner that awaits its state neither sends nor
+/// delivers.
 class StateTransfer {
  public:
   /// `who`: begins each message of an error.

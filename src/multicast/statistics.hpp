@@ -6,9 +6,8 @@
 
 #include "multicast/view_memory.hpp"
 
-/// What counters() returns and what `dunlin top` shows of one subgroup in one view. The latter are
-/// columns of the own row, which are pushed to no peer: observers read each row in its owner's
-/// memory.
+/// The figures of counters() and `dunlin top` for one subgroup in one view. The latter are columns
+/// of the own row, which are pushed to no peer: observers read each row in its owner's memory.
 namespace dunlin::multicast {
 
 class Statistics {

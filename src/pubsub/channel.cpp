@@ -32,7 +32,7 @@ constexpr std::size_t kHashDigits = 16;
   return level == Level::logged ? multicast::Mode::durable : multicast::Mode::ordered;
 }
 
-/// What all members of a topic give alike, to be read by people and by topic_of().
+/// The options that all members of a topic give alike, as text for people and for topic_of().
 [[nodiscard]] std::string describe_storage(const TopicQos& qos) {
   return std::string(kLevel) + std::string(describe(qos.level)) + ", ring " +
          std::to_string(qos.ring_bytes) + ", depth " + std::to_string(qos.history.depth) +

@@ -51,7 +51,7 @@ class Channel {
 
 /// Its rank, if it has no name.
 [[nodiscard]] std::string member_name_of(const Fabric& fabric, Rank rank);
-/// What the members of the group tell each other of a topic; none for another layer's subgroup.
+/// The description of a topic for the members of the group; none for another layer's subgroup.
 [[nodiscard]] std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup);
 /// The subgroup's name: readable, and different for different topics.
 [[nodiscard]] std::string subgroup_of(const std::string& topic);

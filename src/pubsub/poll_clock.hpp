@@ -6,7 +6,7 @@
 
 namespace dunlin::pubsub {
 
-/// The fabric's clock, looked at once a poll at most, and only if somebody asks.
+/// The fabric's clock, read once a poll at most, and only if a caller asks.
 class PollClock {
  public:
   explicit PollClock(const Fabric& fabric) noexcept : fabric_(&fabric) {}

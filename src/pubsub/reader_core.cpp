@@ -84,7 +84,7 @@ InstanceHandle ReaderCore::lookup(const void* key_holder) const {
   return found == instances_.end() ? 0 : found->second->handle;
 }
 
-/// Makes room for another one, if one is over and nobody will miss it.
+/// Makes room for another one, if one has ended and no reader needs it.
 void ReaderCore::reclaim_instance() {
   const auto over = std::ranges::find_if(instances_, [](const auto& entry) {
     const ReaderInstance& instance = *entry.second;

@@ -28,8 +28,8 @@
 ///
 ///  PUB-T1  A writer's announcement comes before its samples (MC-O1); a writer sends none before
 ///          its own announcement has come back to it, and was not refused.
-///  PUB-T2  A reader begins where its own announcement lies in the order: what was stored before
-///          it is given first, then what comes behind it. So there is neither gap nor duplicate.
+///  PUB-T2  A reader begins where its own announcement lies in the order: it gets the samples
+///          stored before it first, then those behind it. So there is neither gap nor duplicate.
 ///  PUB-T3  A topic has the type of its first endpoint. An endpoint of another type is refused, by
 ///          the same decision at all members.
 ///  PUB-T4  The endpoints of a member that has left the subgroup go, after its last sample and

@@ -5,8 +5,7 @@
 
 #include "pubsub/topic_core.hpp"
 
-/// What a member that comes in is given of a topic, and what a log gives back
-/// (docs/formats/pubsub.md).
+/// The state of a topic, for a member that comes in and for a log (docs/formats/pubsub.md).
 namespace dunlin::pubsub {
 namespace {
 

@@ -12,7 +12,7 @@
 
 #include "fabric/bytes.hpp"
 
-/// The messages of a topic (docs/formats/pubsub.md). A member checks what it is sent: what it
+/// The messages of a topic (docs/formats/pubsub.md). A member checks each message: one that it
 /// cannot read counts as malformed, and is passed over.
 namespace dunlin::pubsub {
 
@@ -58,7 +58,7 @@ static_assert(kStampBytes % kWordBytes == 0, "a payload behind it is aligned, to
 /// None if these bytes are no message of this release.
 [[nodiscard]] std::optional<MessageHeader> read_header(std::span<const std::byte> message) noexcept;
 
-/// What an endpoint tells of itself.
+/// An endpoint's announcement of itself.
 struct Announcement {
   bool writes = false;
   std::string type_text = {};

@@ -292,7 +292,7 @@ std::string ClientState::handle_opened(const Frame& frame, Slot& slot) {
   if (goes_on) return {};
   const bool wants_stored = reader.open.durability.kind != pubsub::Durability::Kind::volatile_;
   reader.open.after_beginning = opened->beginning;
-  // What the topic delivered before this reader came is none that it has lost.
+  // Samples that the topic delivered before this reader came do not count as lost.
   reader.open.after_position = wants_stored ? 0 : opened->position;
   return {};
 }

@@ -16,8 +16,7 @@
 /// The client's side of a relay's protocol.
 ///
 ///  RLY-4  A sample stays in its writer's `kept` until its number, or a higher one, is
-///  acknowledged.
-///         At each further relay, all that is kept is sent again from the beginning.
+///         acknowledged. To each further relay, the client sends all kept samples again.
 ///  RLY-7  A reader tells each further relay the position that it has reached.
 namespace dunlin::relay {
 

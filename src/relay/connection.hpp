@@ -15,12 +15,12 @@ class Connection {
       : socket_(std::move(socket)), pipe_(std::move(pipe)) {}
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
-  /// Takes some of what has arrived. False if it is over: why() says why.
+  /// Takes some of the bytes that have arrived. False if it is over: why() says why.
   [[nodiscard]] bool read();
   /// Gives the socket what it takes. False if it is over.
   [[nodiscard]] bool write();
 
-  /// What arrived, and was not consumed.
+  /// Bytes that arrived, and were not consumed.
   [[nodiscard]] Bytes input() const noexcept { return Bytes(input_).subspan(begin_); }
   void consume(std::size_t bytes) noexcept { begin_ += bytes; }
   /// To be appended to.
@@ -34,7 +34,7 @@ class Connection {
   }
   [[nodiscard]] bool open() const noexcept { return pipe_->open(); }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  /// What was taken from the output since the beginning.
+  /// Bytes taken from the output since the beginning.
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
   [[nodiscard]] std::uint64_t bytes_received() const noexcept { return bytes_received_; }
 

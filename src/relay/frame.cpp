@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxOpenBytes =
     4 * 3 + pubsub::kMaxTopicNameBytes + 2 * pubsub::kMaxTypeTextBytes + 24 + 20;
 
-/// What a frame of a kind may be.
+/// The valid frames of a kind.
 struct Rule {
   FrameKind kind;
   Side from;

@@ -15,8 +15,7 @@
 
 /// The frames between a relay and its clients (docs/formats/relay.md). Pure.
 ///
-///  RLY-8  What comes from the other side is checked before it is used: its kind, its flags, and
-///  its
+///  RLY-8  A frame of the other side is checked before it is used: its kind, its flags, and its
 ///         length before a byte of its body is awaited; then all of its fields.
 namespace dunlin::relay {
 

@@ -13,7 +13,7 @@
 ///         that the other side knows the secret.
 namespace dunlin::relay {
 
-/// What takes and gives the bytes of a connection.
+/// Takes and gives the bytes of a connection.
 class Pipe {
  public:
   Pipe() = default;
@@ -28,7 +28,7 @@ class Pipe {
   [[nodiscard]] virtual bool open() const noexcept = 0;
   /// Takes some of it, and returns how much: less than all if what waits is enough already.
   [[nodiscard]] virtual std::size_t send(Bytes content) = 0;
-  /// What the socket is to be given.
+  /// The bytes for the socket.
   [[nodiscard]] virtual Bytes output() const noexcept = 0;
   virtual void was_sent(std::size_t bytes) = 0;
   [[nodiscard]] virtual std::string fault() const = 0;
@@ -36,7 +36,7 @@ class Pipe {
 
 [[nodiscard]] std::unique_ptr<Pipe> make_plain_pipe();
 
-/// What all connections of one side share. Thread-safe once made.
+/// The state that all connections of one side share. Thread-safe once made.
 class Secrets {
  public:
   Secrets() = default;

@@ -21,13 +21,13 @@ constexpr int kAcceptsAtOnce = 64;
 constexpr std::uint32_t kPollsPerLook = 16;                // at sockets, while they are quiet
 constexpr std::uint64_t kRetryNs = 1'000'000;              // of what no event tells of
 constexpr std::uint64_t kSweepNs = 500'000'000;            // looks at what clients do not do
-constexpr std::uint64_t kLifeNs = 250'000'000;             // between pongs that nobody asked for
+constexpr std::uint64_t kLifeNs = 250'000'000;             // between unrequested pongs
 constexpr std::uint64_t kIntroductionNs = 10'000'000'000;  // until a client has said hello
 
 /// Of the epoll set: everything else is a client's number.
 constexpr std::uint64_t kListenerTag = 0;
 
-/// Bytes that nobody reads would make the kernel throw away the last words to the client.
+/// Bytes that are not read would make the kernel throw away the last frames to the client.
 void drain(int socket) noexcept {
   std::array<std::byte, 4096> rest;
   for (int i = 0; i < 64 && recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++i) {

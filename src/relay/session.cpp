@@ -306,7 +306,7 @@ void Session::begin(Endpoint& endpoint) {
   }
 }
 
-/// Once a reader has all that is stored, it goes on with what comes, like all others: as nothing is
+/// Once a reader has all stored samples, it goes on with new ones, like all others: as nothing is
 /// delivered meanwhile, without gap or duplicate.
 void Session::give_stored(Endpoint& endpoint) {
   const bool dropped = endpoint.stored.sample_lost_status().dropped;

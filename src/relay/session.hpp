@@ -11,7 +11,7 @@
 #include "relay/connection.hpp"
 #include "relay/topics.hpp"
 
-/// What a relay does for one client. It reads and writes the connection's buffers, and no socket.
+/// A relay's service of one client. It reads and writes the connection's buffers, and no socket.
 ///
 ///  RLY-2  A number is acknowledged when the topic has delivered it here, or a higher one.
 ///  RLY-3  The samples of one connection and topic are published in the order of their numbers,
@@ -25,7 +25,7 @@ namespace dunlin::relay {
 
 class Session;
 
-/// What all sessions of a relay share.
+/// The state that all sessions of a relay share.
 struct SessionPlace {
   RelayTopics& topics;
   const RelayOptions& options;

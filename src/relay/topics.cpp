@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kLingerNs = 5'000'000'000;
 constexpr std::string_view kPlain = " plain ";
 
-/// What differs between the policies that a client gives and those that the topic has.
+/// The differences between the policies of a client and those of the topic.
 bool same_qos(const pubsub::TopicQos& one, const pubsub::TopicQos& other) {
   return one.level == other.level && one.ring_bytes == other.ring_bytes &&
          one.max_samples == other.max_samples && one.history.kind == other.history.kind &&

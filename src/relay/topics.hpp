@@ -27,7 +27,7 @@ class ClientEndpoint {
   virtual void on_sample(const pubsub::RawSample& sample, const pubsub::SampleInfo& info) = 0;
 };
 
-/// What a sample of the topic's type must be.
+/// The form of a sample of the topic's type.
 struct SampleShape {
   bool plain = false;
   std::size_t bytes = 0;  // of a plain one
@@ -53,7 +53,7 @@ class RelayTopic {
   [[nodiscard]] bool fits(std::uint8_t flags, const ClientSample& sample) const noexcept {
     return shape_ && shape_->fits((flags & kXcdr) != 0, sample.payload.size());
   }
-  /// A reader of one client, for what is stored.
+  /// A reader of one client, for the stored samples.
   [[nodiscard]] pubsub::AnyReader make_reader(const pubsub::DataReaderQos& qos) const {
     return {topic_, qos};
   }

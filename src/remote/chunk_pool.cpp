@@ -95,7 +95,7 @@ ChunkPool::State::State(Progress& its_progress, ChunkPoolOptions its_options)
       fabric.allocate({.name = "chunks:" + options.name,
                        .bytes = std::max<std::uint64_t>(own_chunks * stride(), kCacheLineBytes),
                        .layout_hash = options.block_bytes * 65 + options.blocks_per_chunk});
-  // A line without a chunk behind it is nobody's to take.
+  // No member may take a line without a chunk behind it.
   if (own_chunks == 0)
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
                   std::uint64_t{fabric.rank()} + 1);
@@ -273,7 +273,8 @@ void ChunkPool::State::end_step(Home& home) {
   }
 }
 
-/// REM-15. Who is gone links nothing any more (REM-13), so what it has not linked by now is free.
+/// REM-15. A holder that is gone links nothing any more (REM-13), so blocks that it has not linked
+/// by now are free.
 void ChunkPool::members_changed() {
   State& state = *state_;
   for (Rank rank = 0; rank < state.homes.size(); ++rank) {

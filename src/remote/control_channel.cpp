@@ -23,7 +23,7 @@ ControlChannel::~ControlChannel() {
 void ControlChannel::send(Rank to, std::span<const std::byte> message) {
   const bool at_once = waiting_.empty() && !polling_ && to != fabric_.rank();
   if (at_once && fabric_.send(to, channel_, message) != Refusal::queue_full) return;
-  if (to == fabric_.rank()) fabric_.wake_at(fabric_.now_ns());  // nobody else makes us poll
+  if (to == fabric_.rank()) fabric_.wake_at(fabric_.now_ns());  // no other event makes us poll
   Waiting& last = waiting_.emplace_back();
   last.to = to;
   last.bytes = message.size();

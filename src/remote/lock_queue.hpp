@@ -22,7 +22,7 @@ struct Node {
     settle_also,  // a change was given up: until what was posted of it has landed elsewhere
     settle,       // ... at the home
     leave,        // compare-and-swap the word back to 0, as long as there is no successor
-    await_next,   // another has entered, and will say who it is
+    await_next,   // another has entered, and will write its address
     grant,        // write into the successor's node
     stranded,     // the successor has failed: the repair sees to it
     busy,         // refused
@@ -32,7 +32,7 @@ struct Node {
   bool only_if_free = false;
   bool given_up = false;   // released, or its waiter has gone
   bool recovered = false;  // the last holder died with the lock
-  bool unsettled = false;  // operations may be under way that nobody waits for
+  bool unsettled = false;  // operations without a waiting caller may be under way
   bool settled = false;    // lost, and no member will write to it any more
   bool posted = false;     // an operation's result has to be looked at
   bool restarts = false;   // at another home, once the repair is over
@@ -53,10 +53,10 @@ struct Node {
   }
 };
 
-/// What is said while queues are repaired; `generation` is the membership's.
+/// A message while queues are repaired; `generation` is the membership's.
 struct RepairMessage {
   enum class Type : std::uint64_t {
-    frozen,    // the sender has parted from who is gone, and none of its lock steps is under way
+    frozen,    // the sender has expelled the gone members, and has no lock step under way
     report,    // one of the sender's nodes in the queue of the lock at `offset`
     reported,  // that was the last of them
     place,     // the receiver's node has this successor, and holds the lock if `grant`

@@ -6,16 +6,15 @@
 
 /// How queues are repaired when members are gone. All members do this, in rounds; each round begins
 /// when the one before is over at all of them, and a further change begins anew:
-///  1  Each parts from who is gone (Progress), posts nothing for locks any more, and says `frozen`
-///     when all that was under way is done. From when all are frozen no lock's word, and no node,
-///     changes, whatever the dead had under way.
+///  1  Each expels the members that are gone (Progress), posts nothing for locks any more, and
+///     sends `frozen` when its operations under way are done. When all are frozen, no lock's word
+///     and no node changes any more, not even by operations that a dead member had under way.
 ///  2  Each reports its nodes to the homes of their locks.
-///  3  Each home makes the queues of its locks from the reports alone: first who holds the lock,
-///  then
-///     by ticket. If nobody holds it, the holder is dead, and the first gets it (REM-12).
-///  4  A home says `placed` behind the last of its placements. Who has that of all homes says
-///  `resume`.
-///     Who has that of all members goes on: no placement can arrive late, and undo a newer link.
+///  3  Each home makes the queues of its locks from the reports alone: first the holder, then by
+///     ticket. If no member holds the lock, the holder is dead, and the first one gets it (REM-12).
+///  4  A home sends `placed` behind the last of its placements. A member that has `placed` of all
+///     homes sends `resume`. A member that has `resume` of all members goes on: then no placement
+///     can arrive late, and undo a newer link.
 namespace dunlin::remote {
 
 using Phase = Node::Phase;
@@ -152,7 +151,7 @@ void Locks::State::rebuild() {
   reports.clear();
 }
 
-/// All are frozen, so plain stores do not collide with anybody's compare-and-swap.
+/// All are frozen, so plain stores do not collide with a compare-and-swap of any member.
 void Locks::State::rebuild(std::uint64_t offset,
                            std::vector<std::pair<Rank, RepairMessage>>& queue) {
   auto& word = *reinterpret_cast<std::uint64_t*>(options.own_words.data() + offset);
@@ -206,7 +205,7 @@ void Locks::State::end_repair() noexcept {
     const std::uint32_t index = active[i - 1];
     Node& node = nodes[index];
     node.settled = node.settled || node.phase == Phase::lost;
-    if (node.restarts && node.phase == Phase::enter) {  // nobody writes to it any more
+    if (node.restarts && node.phase == Phase::enter) {  // no member writes to it any more
       node.expected = 0;
       memory::store(own_word(index, kGrantWord), 0);
       memory::store(own_word(index, kNextWord), 0);

@@ -5,13 +5,13 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/limits.hpp>
 
-/// What a lock's 64-bit word says: 0 is a free lock.
+/// The contents of a lock's 64-bit word: 0 is a free lock.
 ///
 ///     63      32 31      20 19       8 7      1 0
 ///     ticket     member + 1 node       0        half
 ///
-/// The last in the queue has this ticket; tickets rise by one from each to the next, so who waits
-/// for whom can be told from them alone. `half`, in a free word only: the last holder has died.
+/// The last in the queue has this ticket; tickets rise by one from each to the next, so they alone
+/// give the order of the queue. `half`, in a free word only: the last holder has died.
 namespace dunlin::remote {
 
 struct NodeAddress {

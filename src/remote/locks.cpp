@@ -59,7 +59,7 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
   node.offset = offset;
   node.expected = 0;
   node.done.reset();
-  // Nobody knows this node yet, and nobody who knew it before still writes to it.
+  // No member knows this node yet, and none that knew it before still writes to it.
   memory::store(state.own_word(index, kGrantWord), 0);
   memory::store(state.own_word(index, kNextWord), 0);
   state.active.push_back(index);
@@ -179,7 +179,7 @@ void Locks::State::step(std::uint32_t index) noexcept {
 void Locks::State::take_result(std::uint32_t index) noexcept {
   Node& node = nodes[index];
   const bool failed = node.done.failed();
-  // What the former home did does not count; the step is taken once more at the new one.
+  // The former home's step does not count; it is taken once more at the new one.
   if (node.restarts && (node.phase == Phase::enter || node.phase == Phase::settle)) return;
   switch (node.phase) {
     case Phase::enter:

@@ -84,7 +84,7 @@ std::size_t Progress::poll() {
   return done;
 }
 
-/// What the group has agreed on holds for this process's connections, too (X1, X4). A member that
+/// The group's decision holds for this process's connections, too (FAB-X1, FAB-X4). A member that
 /// the fabric did not take for failed has left the group by itself, and lives on.
 void Progress::follow_members() {
   generation_ = members_.generation();

@@ -43,7 +43,7 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
   region = fabric.allocate({.name = "slabs:" + options.name,
                             .bytes = std::max<std::uint64_t>(own_slabs * stride(), kCacheLineBytes),
                             .layout_hash = layout});
-  // A line without a slab behind it is nobody's to take.
+  // No member may take a line without a slab behind it.
   if (own_slabs == 0)
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
                   holder_word(fabric.rank(), 0));
@@ -287,7 +287,7 @@ bool SlabPool::State::begin_clear(Rank rank, Home& home) noexcept {
                               0 - home.bits[home.posted % words], nullptr)) == Refusal::none;
 }
 
-/// The holders of the next slabs; then the first that nobody holds is tried.
+/// The holders of the next slabs; then the first slab without a holder is tried.
 bool SlabPool::State::begin_scan(Rank rank, Home& home) noexcept {
   home.done.reset();
   home.reading = 0;
@@ -415,7 +415,8 @@ void SlabPool::State::adopt(Home& home) {
   home.doing = Home::Doing::clear;
 }
 
-/// REM-15. Who is gone links nothing any more (REM-13), so what it has not linked by now is free.
+/// REM-15. A holder that is gone links nothing any more (REM-13), so blocks that it has not linked
+/// by now are free.
 void SlabPool::members_changed() {
   State& state = *state_;
   for (Rank rank = 0; rank < state.homes.size(); ++rank) {

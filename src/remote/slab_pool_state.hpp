@@ -10,7 +10,8 @@
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
-/// What slab_pool.cpp (allocation) and slab_withdrawal.cpp (slabs that are given back) share.
+/// The state that slab_pool.cpp (allocation) and slab_withdrawal.cpp (slabs that are given back)
+/// share.
 ///
 /// A region is a row of slabs, each a header and then its blocks. The header's words are changed
 /// through the fabric only, by the home, too (docs/formats/store.md has the offsets).

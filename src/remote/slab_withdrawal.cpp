@@ -187,7 +187,7 @@ bool SlabPool::take_mark(std::uint32_t slab, std::size_t number) noexcept {
 
 // --- a home: how much of its memory is used ------------------------------------------------------
 
-/// Before anybody else can see the region.
+/// Before any other member can see the region.
 void SlabPool::State::withhold_now() noexcept {
   if (options.limit_bytes == SIZE_MAX) return;
   const std::uint32_t most = static_cast<std::uint32_t>(

@@ -134,7 +134,7 @@ bool Loop::sleep(const std::function<bool()>& condition, std::uint64_t deadline_
     return waits;
   };
   const bool awake = sleep_unless(poll, collect, deadline_ns - std::min(now_ns, deadline_ns));
-  // Whoever slept looks at the clock again, and need not spin as if something had just happened.
+  // A thread that slept reads the clock again, and need not spin as if something had just happened.
   if (!awake) fruitless_ = (fruitless_ / kPollsPerClock + 1) * kPollsPerClock;
   return holds;
 }

@@ -5,7 +5,7 @@
 #include "fabric/hash.hpp"
 #include "segment/space.hpp"
 
-/// What a member does for the segments that it holds, and for the names that fall to it.
+/// A member's work for the segments that it holds, and for the names that it keeps.
 namespace dunlin {
 
 using remote::Status;
@@ -165,7 +165,8 @@ Status SegmentState::look_up(Key key) const noexcept {
   return there ? Status::ok : Status::released;
 }
 
-/// Those who know the segment drop it first; who is gone has no way to our memory any more.
+/// The members that know the segment drop it first; members that are gone cannot reach our memory
+/// any more.
 void SegmentState::release(Rank from, const SegmentMessage& request) {
   const Key key{request.key};
   const Status status = look_up(key);
@@ -190,7 +191,7 @@ void SegmentState::invalidate(Key key, HeldSegment& segment) {
   if (segment.known_by.empty()) close(key);
 }
 
-/// Who is gone need not drop anything, once every member has parted from it.
+/// A member that is gone need not drop anything, once every member has expelled it.
 void SegmentState::prune() {
   if (locks.repairing()) return;
   must_prune = false;
@@ -212,7 +213,7 @@ void SegmentState::dropped(Rank by, Key key) {
   if (segment->known_by.empty()) close(key);
 }
 
-/// SEG-1: nobody reads or writes there any more, so its memory may be another's.
+/// SEG-1: no member reads or writes there any more, so its memory may be another's.
 void SegmentState::close(Key key) {
   HeldSegment& segment = *holding(key);
   locks.forget(segment.offset + kLockWord);
@@ -255,7 +256,7 @@ void SegmentState::members_changed() {
 void SegmentState::take_answer(Rank from, const SegmentMessage& message) {
   if (message.status == Status::ok && message.bytes > 0) learn(from, message);
   const auto found = asked.find(message.id);
-  if (found == asked.end()) {  // nobody wants it any more
+  if (found == asked.end()) {  // no caller wants it any more
     if (message.type == Type::allocated && message.status == Status::ok)
       channel.send(from, SegmentMessage{.type = Type::release, .key = message.key});
     return;

@@ -2,7 +2,7 @@
 
 #include "segment/space.hpp"
 
-/// What operations have in common, and those that ask other members: allocate, release, find.
+/// The common part of operations, and those that ask other members: allocate, release, find.
 namespace dunlin {
 
 using remote::Status;
@@ -137,7 +137,7 @@ bool SegmentState::has_answer(SegmentOperation& op) noexcept {
   return false;
 }
 
-/// The home is gone: who has a second copy says so when it is asked. If the members change
+/// The home is gone: the member with a second copy says so when it is asked. If the members change
 /// meanwhile, all are asked again. A member that fails without an answer may have had the primary,
 /// and another its copy: nothing is lost before the members have agreed on it.
 void SegmentState::search(SegmentOperation& op) noexcept {
@@ -156,7 +156,7 @@ void SegmentState::search(SegmentOperation& op) noexcept {
   op.end(Status::lost);
 }
 
-/// Failed as seen from here, but the members have not agreed: what follows from it has to wait.
+/// Failed as seen from here, but the members have not agreed yet: the consequences have to wait.
 bool SegmentState::is_undecided(Rank rank) const noexcept {
   return fabric.failed(rank) && !withdrawn[rank] && progress.contains(rank);
 }
@@ -197,7 +197,7 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
         if (segment == nullptr) return;
       }
       if (segment != nullptr) to = segment->primary;
-      if (segment != nullptr && segment->unsure) return;  // it is not decided who has it
+      if (segment != nullptr && segment->unsure) return;  // its holder is not decided
       op.searched_ = 0;
     }
     if (gone(to)) return op.end(Status::lost);

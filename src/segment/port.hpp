@@ -8,7 +8,7 @@
 
 #include <dunlin/segment.hpp>
 
-/// What stands behind a SegmentSpace: this process's own part of the space (space.hpp), or its
+/// The implementation of a SegmentSpace: this process's own part of the space (space.hpp), or its
 /// attachment to a daemon that has one (src/daemon). Operations are the same objects on both.
 namespace dunlin {
 
@@ -37,7 +37,7 @@ class SegmentPort {
 /// Why there can be no such segment; empty if there can.
 [[nodiscard]] std::string fault_of(const SegmentSpec& spec);
 
-/// What the daemon, and an attachment to it, see of operations beyond their interface.
+/// The parts of operations that the daemon, and an attachment to it, use beyond their interface.
 struct SegmentAccess {
   using Kind = SegmentOperation::Kind;
   using Request = SegmentOperation::Request;

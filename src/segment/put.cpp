@@ -3,7 +3,7 @@
 #include "fault_injection.hpp"
 #include "segment/space.hpp"
 
-/// Puts: what is written after the lock is held, to one copy or to two.
+/// Puts: the writes once the lock is held, to one copy or to two.
 namespace dunlin {
 
 using remote::Status;
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint8_t number(PutStep step) noexcept { return static_cast<std::uint8_t>(step); }
 
-/// Under delta the bytes go where nobody reads, so no word is made odd. A word that is odd already
-/// stays so.
+/// Under delta the bytes go into a slot that no member reads, so no word is made odd. A word that
+/// is odd already stays so.
 bool is_needed(PutStep step, const KnownSegment& segment, bool odd, Rank second) noexcept {
   switch (step) {
     case PutStep::mark:
@@ -30,8 +30,8 @@ bool is_needed(PutStep step, const KnownSegment& segment, bool odd, Rank second)
 }
 
 /// Whether all steps before must be placed. The second copy needs the word that was read; it is
-/// complete before the primary one has the data. What the fabric sends later than it takes must be
-/// placed before the word says so: abandoned in between, it would leave torn data behind.
+/// complete before the primary one has the data. Data that the fabric sends later than it takes
+/// must be placed before the word says so: abandoned in between, it would leave torn data behind.
 bool is_behind_all(PutStep step, bool captured, Rank second) noexcept {
   switch (step) {
     case PutStep::second_mark:

@@ -52,18 +52,18 @@ inline constexpr std::uint64_t kDataOffset = kCacheLineBytes;
 }
 static_assert(Key::of(1, 3, 2).value == 0x0000000200003001, "docs/formats/segment.md");
 
-/// What members say to each other about segments, besides gets and puts.
+/// The messages of members about segments, besides gets and puts.
 struct SegmentMessage {
   enum class Type : std::uint32_t {
     allocate,     // to the home; bytes, coherence, stale_ns, name
     release,      // to the home
-    look_up,      // to the home: what is behind this key?
+    look_up,      // to the home: asks for the segment of this key
     find,         // to the directory of the name
     bind,         // to the directory: this name means this key
     unbind,       // to the directory
-    answer,       // to who asked, with the id of the question
+    answer,       // to the member that asked, with the id of the request
     allocated,    // the answer to `allocate`
-    invalidate,   // to who knows the segment: drop it
+    invalidate,   // to members that know the segment: drop it
     invalidated,  // to the home: dropped, and nothing is under way there
     // second copies (copies.cpp); the primary is the member whose copy readers use
     make_backup,       // to the member that is to hold the second copy
@@ -117,7 +117,7 @@ struct HeldSegment {
   std::uint64_t backup_offset = 0;
   std::string name = {};
   std::vector<Rank> known_by =
-      {};  // while closing: who has not dropped it yet; all, with two copies
+      {};  // while closing: members that have not dropped it yet; all, with two copies
   Rank releaser = 0;
   std::uint64_t release_id = 0;
 
@@ -141,14 +141,14 @@ struct Copying {
   std::uint32_t tried = 0;  // members, from the next rank on
   Rank backup = kNobody;
   std::uint64_t backup_offset = 0;
-  std::vector<Rank> waiting_for;  // pausing: who has not answered
+  std::vector<Rank> waiting_for;  // pausing: members that have not answered
   Completion written;
   bool allocating = false;  // the first one: `asker` waits for it
   Rank asker = 0;
   std::uint64_t id = 0;
 };
 
-/// What this process knows of a slot of some member.
+/// The knowledge of this process about a slot of some member.
 struct KnownSegment {
   std::uint32_t generation = 0;  // 0: nothing
   std::uint32_t released = 0;    // this generation and those before were released
@@ -158,7 +158,7 @@ struct KnownSegment {
   bool paused = false;           // no put begins: a second copy is being made
   bool unsure = false;           // the primary died meanwhile: the new one has yet to say so
   bool moved = false;            // to another primary; until the locks are repaired
-  bool lost = false;             // nobody has it any more
+  bool lost = false;             // no member has it any more
   Coherence coherence = Coherence::null;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -171,8 +171,8 @@ struct KnownSegment {
   std::uint64_t placement = 0;       // how often one of these has changed
   std::uint32_t users = 0;           // operations under way
   remote::LockNode lock;             // by lock()
-  std::uint64_t lock_owner = 0;      // for whom: Request::owner
-  SegmentOperation* turn = nullptr;  // whose it is, of those under the lock
+  std::uint64_t lock_owner = 0;      // the owner: Request::owner
+  SegmentOperation* turn = nullptr;  // the operation whose turn it is under the lock
   std::uint64_t seen_version = 0;    // delta: the latest that was read
   std::vector<std::byte> merged;     // delta: a version with a range put into it
   // temporal: the copy of the whole

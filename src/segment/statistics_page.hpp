@@ -12,10 +12,10 @@
 
 #include "remote/page_schedule.hpp"
 
-/// What a space publishes of itself for observers such as `dunlin top`: the figures of this
-/// member's pool, what it has done, and the locks that it holds or waits for. Written by its own
-/// thread only, read by anybody who may map it, never read back. docs/formats/space-statistics.md
-/// describes it.
+/// The statistics that a space publishes for observers such as `dunlin top`: the figures of this
+/// member's pool, its operations, and the locks that it holds or waits for. Written by its own
+/// thread only, read by any process that may map it, never read back.
+/// docs/formats/space-statistics.md describes it.
 namespace dunlin::space_page {
 
 inline constexpr std::uint64_t kMagic = 0x31434150534E5544;  // "DUNSPAC1", little-endian

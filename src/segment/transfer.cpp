@@ -149,7 +149,7 @@ bool SegmentState::has_place(SegmentOperation& op, KnownSegment& segment) noexce
   return true;
 }
 
-/// What a process does under one lock of a segment happens one by one.
+/// The operations of a process under one lock of a segment run one by one.
 bool SegmentState::has_turn(SegmentOperation& op, KnownSegment& segment) noexcept {
   if (!op.locked_ || op.in_turn_ || !segment.puts_lock()) return true;
   if (segment.turn != nullptr) return false;
@@ -200,7 +200,7 @@ bool SegmentState::acquire(SegmentOperation& op, const KnownSegment& segment) no
 void SegmentState::got_version(SegmentOperation& op, KnownSegment& segment) noexcept {
   const SegmentOperation::Request& request = op.request_;
   const std::uint64_t version = op.first_word_ / 2;
-  if (op.first_word_ % 2 != 0) {  // under the lock nobody is putting, so a put was cut off
+  if (op.first_word_ % 2 != 0) {  // no put is under way under the lock, so one was cut off
     if (op.locked_) return op.end(Status::half_written);
     return try_again(op);
   }
@@ -303,7 +303,8 @@ void SegmentState::advance_lock(SegmentOperation& op) noexcept {
   op.end(Status::ok);
 }
 
-/// Who was told that the last holder died has seen to it, unless the data is still half written.
+/// A holder that was told of its predecessor's death has repaired the data, unless it is still half
+/// written.
 void SegmentState::unlock(SegmentOperation& op) noexcept {
   KnownSegment* const segment = known(op.request_.key);
   if (segment == nullptr || !segment->is_locked_by(op.request_.owner))

@@ -8,7 +8,7 @@
 namespace dunlin::store {
 
 /// The location cache: second words of slots, by the hash of their key; never values. Two ways a
-/// set; the newer one pushes the older one out. Whatever it says may be stale (STO-6).
+/// set; the newer one pushes the older one out. A location in it may be stale (STO-6).
 class LocationCache {
  public:
   explicit LocationCache(std::size_t bytes) {

@@ -7,8 +7,8 @@
 #include "fault_injection.hpp"
 #include "store/state.hpp"
 
-/// Changes of a chain, under its lock: one batch, whose order lets readers see a key before or
-/// after the change, and lets the home repair what a death has cut off.
+/// Changes of a chain, under its lock: one batch. Its order lets readers see a key before or after
+/// the change, and lets the home repair a change that a death has cut off.
 namespace dunlin::store {
 
 using remote::Status;

@@ -59,7 +59,7 @@ std::size_t Evictor::poll() {
   return done;
 }
 
-// --- who wants what ------------------------------------------------------------------------------
+// --- requests for room ---------------------------------------------------------------------------
 
 /// Indirect headers are never freed.
 bool Evictor::is_pinned(const remote::SlabHolder& holder) const noexcept {

@@ -15,7 +15,7 @@
 
 /// A home's eviction from one of its pools: a clock whose hand goes over the blocks of all slabs,
 /// and the moving of whole slabs between members and sizes (docs/store.md, STO-V1 to STO-V5). It
-/// works only while somebody wants room, in bounded steps.
+/// works only while a member wants room, in bounded steps.
 namespace dunlin::store {
 
 struct State;
@@ -43,7 +43,7 @@ class Evictor {
     std::uint32_t slab = 0;
     std::size_t blocks = 0;
   };
-  /// What the slabs hold, as a member that wants room sees them.
+  /// The contents of the slabs, as a member that wants room sees them.
   struct Survey {
     std::vector<std::uint32_t> hints;  // with room for it
     std::size_t free_bytes = 0;        // in slabs that are held

@@ -6,7 +6,7 @@
 #include "store/room.hpp"
 #include "store/state.hpp"
 
-/// What a member does with its own part: looking at it, and erasing what has expired.
+/// A member's work on its own part: looking at it, and erasing expired keys.
 namespace dunlin::store {
 
 namespace {
@@ -63,7 +63,7 @@ void State::see_bucket(const std::byte* main, const std::byte* bucket,
           checksum_of(image.data(), head, location) != head.checksum) {
         std::size_t redone = 0;
         whole = redo_of(lock_word::owner_of(lock), word, head, record, redone);
-        // With one lock from the first look to the last, the record is of what was half written.
+        // With one lock from the first look to the last, the record is of the half written entry.
         if (whole == nullptr || lock == 0 || word_of(main + kLockAt) != lock) continue;
         head = head_of(whole);
       }

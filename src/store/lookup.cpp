@@ -156,8 +156,8 @@ bool State::read_entry(StoreOperation& op) noexcept {
   return post(op, work.home, std::span(batch).first(clock ? 2 : 1), Stage::entry_read);
 }
 
-/// What was read: the key's entry, another key's, or one that must be read again. Under the lock
-/// nobody else changes it, and it is whole.
+/// The entry that was read: the key's, another key's, or one that must be read again. Under the
+/// lock no other member changes it, and it is whole.
 bool State::entry_read(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   ++op.entry_reads_;

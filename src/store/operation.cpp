@@ -5,7 +5,7 @@
 #include "fault_injection.hpp"
 #include "store/state.hpp"
 
-/// A call on a store, step by step: what all kinds share.
+/// A call on a store, step by step: the part that all kinds share.
 namespace dunlin {
 
 using remote::Status;

@@ -30,7 +30,7 @@ void State::open_room() {
   room->large = std::make_unique<Evictor>(*this, *large, true);
 }
 
-/// What a peer sends may be anything: each pool checks the numbers.
+/// A peer may send any numbers: each pool checks them.
 void State::take_message(Rank from, std::span<const std::byte> bytes) {
   RoomMessage message;
   if (!remote::parse(bytes, message) || message.size_class >= Room::kMostClasses) return;

@@ -22,7 +22,7 @@ enum class ScanStage : std::uint8_t {
   done
 };
 
-/// What a step of a scan works with.
+/// The buffers of a scan's step.
 struct ScanWork {
   struct Found {
     std::size_t at = 0;  // in `bytes`: the key, and the value behind it

@@ -127,7 +127,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
   progress.add(*this);
 }
 
-/// What its operations had begun is completed, as far as that can be done now.
+/// Completes the changes that its operations had begun, as far as possible now.
 State::~State() {
   reaper.reset();
   if (room != nullptr) {

@@ -214,7 +214,7 @@ struct State final : remote::Part {
   std::size_t finish();
   void release_record(Work& work) noexcept;
 
-  /// What this process knows of a member that holds keys.
+  /// The knowledge of this process about a member that holds keys.
   struct Home {
     std::uint64_t main_headers = 0;  // 0: not known yet
     std::uint64_t ranks = 0;         // that have redo records

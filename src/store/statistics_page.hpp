@@ -48,7 +48,7 @@ class Census {
   Memory memory_so_far_;
 };
 
-/// Written by the store's thread only, read by anybody who may map it, never read back.
+/// Written by the store's thread only, read by any process that may map it, never read back.
 class StatisticsPage {
  public:
   StatisticsPage(Fabric& fabric, const std::string& store, bool is_home);

@@ -7,7 +7,7 @@
 
 #include <dunlin/limits.hpp>
 
-/// What a member publishes of a store for observers such as `dunlin top`:
+/// The statistics that a member publishes of a store for observers such as `dunlin top`:
 /// docs/formats/store-statistics.md.
 namespace dunlin::store_page {
 

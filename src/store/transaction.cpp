@@ -256,7 +256,7 @@ bool State::gets_ended(TransactionWork& work) noexcept {
     write.bucket = SIZE_MAX;
     work.order.push_back(&write);
   }
-  // The order of (home, main header) at all members, so that nobody waits in a circle.
+  // The order of (home, main header) at all members, so that no members wait in a circle.
   std::sort(work.order.begin(), work.order.end(), [](const auto* one, const auto* other) {
     return std::pair(one->home, one->hash & 0xffffffff) <
            std::pair(other->home, other->hash & 0xffffffff);

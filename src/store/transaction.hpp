@@ -13,8 +13,8 @@
 #include "store/format.hpp"
 #include "store/work.hpp"
 
-/// What a transaction works with. It belongs to the store, so that a commit whose caller has given
-/// it up can be completed.
+/// The state and buffers of a transaction. It belongs to the store, so that a commit whose caller
+/// has given it up can be completed.
 namespace dunlin::store {
 
 enum class TransactionStage : std::uint8_t {
@@ -102,7 +102,7 @@ struct TransactionHeader {
   remote::SlabBlock block;
 };
 
-/// What one home gets.
+/// The part of one home.
 struct TransactionShare {
   Rank home = 0;
   std::vector<Operation> prepare;

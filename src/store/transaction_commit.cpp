@@ -397,8 +397,8 @@ bool State::decided(TransactionWork& work) noexcept {
   return true;
 }
 
-/// The mark may have landed. If it is the other member that has failed, nobody else has seen it; if
-/// the members agree that it is this one, they look themselves.
+/// The mark may have landed. If it is the other member that has failed, no other member has seen
+/// it; if the members agree that it is this one, they look themselves.
 bool State::in_doubt(TransactionWork& work) noexcept {
   if (progress.contains(work.shares[work.decider]->home)) return false;
   return fail(work, Status::lost);

@@ -6,9 +6,9 @@
 #include "fault_injection.hpp"
 #include "store/state.hpp"
 
-/// STO-8. What becomes of a transaction whose writer is gone: each home that finds its lock looks
-/// into the writer's record. If one home that is left has the mark there, all do what their records
-/// say; else none has done anything yet, and the locks are given back.
+/// STO-8. Completes or undoes a transaction whose writer is gone: each home that finds its lock
+/// looks into the writer's record. If one home that is left has the mark there, all do what their
+/// records say; else none has done anything yet, and the locks are given back.
 namespace dunlin::store {
 
 /// The record for that lock word, whole.
@@ -116,7 +116,7 @@ std::size_t State::inquire() {
 }
 
 /// One home after the other: whether nothing of the writer can land there any more, and then the
-/// mark. A home that is gone by now has told nobody anything.
+/// mark. A home that is gone by now has told no member anything.
 void State::ask(TransactionInquiry& inquiry) noexcept {
   const Rank owner = lock_word::owner_of(inquiry.lock);
   while (inquiry.done.finished()) {

@@ -76,7 +76,7 @@ void State::release_record(TransactionWork& work) noexcept {
   work.record = TransactionWork::kNoRecord;
 }
 
-/// This process is no member any more: the homes see to what is left.
+/// This process is no member any more: the homes finish the rest.
 void State::drop(TransactionWork& work) noexcept {
   fabric.abandon(work.done);
   for (std::size_t i = 0; i < work.used_shares; ++i) fabric.abandon(work.shares[i]->done);

@@ -13,9 +13,9 @@
 
 #include "store/format.hpp"
 
-/// What an operation works with: the request, how far it has come, and every byte that the fabric
-/// reads or writes for it. It belongs to the store, so that a change whose caller has given it up
-/// can be completed.
+/// The state of an operation: the request, its progress, and every byte that the fabric reads or
+/// writes for it. It belongs to the store, so that a change whose caller has given it up can be
+/// completed.
 namespace dunlin::store {
 
 /// An operation whose steps end at once, as on shm, takes so many and then lets others poll.
@@ -85,7 +85,7 @@ class Image {
 
 /// Between attempts at what another member has locked, or is writing, longer each time: the queue
 /// to the home is not only for those that wait, but also for those that agree on a death. No two
-/// are equally long, so that none falls into step with what others do now and then.
+/// are equally long, so that none falls into step with periodic work of others.
 struct Rest {
   static constexpr std::uint64_t kShortestNs = 500;
   static constexpr std::uint32_t kMostDoublings = 7;

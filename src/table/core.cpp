@@ -95,8 +95,8 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
   choose_members();
   plan_whole_row();
   const std::size_t rows = options_.members.size();
-  // The statistics page first: what fails must fail before a region is counted, or our next table
-  // of this name would be of another generation than our peers'.
+  // The statistics page first: an error must come before a region is counted, or our next table of
+  // this name would be of another generation than our peers'.
   page_ = std::make_unique<TableStatisticsPage>(fabric_, options_.name, layout_, stride_bytes_,
                                                 options_, my_row_);
   region_ = fabric_.allocate(region_spec());

@@ -7,10 +7,9 @@
 
 namespace dunlin {
 
-/// Copies of what was pushed and the fabric may not have read yet: a source that is too long to be
-/// taken inline must stay as it is until its operation has completed, but the owner of a row writes
-/// it when it likes. Reading it late could bring a guard that is newer than the data sent before
-/// it.
+/// Copies of pushed bytes that the fabric may not have read yet. A source that is too long to be
+/// taken inline must stay as it is until its operation has completed, but the owner may write its
+/// row at any time. Reading it late could bring a guard that is newer than the data sent before it.
 class Outbox {
  public:
   struct Block {

@@ -28,7 +28,8 @@ class Puller {
   Puller(const Puller&) = delete;
   Puller& operator=(const Puller&) = delete;
 
-  /// Takes in what has arrived and asks for what is due. `rows` are where the table keeps its rows.
+  /// Takes in the rows that have arrived and fetches those that are due. `rows` are where the table
+  /// keeps its rows.
   void pull(std::span<const std::uint32_t> targets, std::span<const Rank> members,
             std::span<const std::byte* const> rows, TableStatisticsPage& page) noexcept;
 

@@ -98,7 +98,7 @@ class TableCore::Batch {
     table_.attention_ = true;
   }
 
-  /// Takes the refused peer's operations out of what is left.
+  /// Takes the refused peer's operations out of the rest.
   void drop_peer(std::size_t from) noexcept {
     const Rank peer = operations()[from].peer;
     const std::size_t row = table_.row_of(peer);

@@ -5,7 +5,7 @@
 
 #include <dunlin/table/layout.hpp>
 
-/// Consistent copies of what a row holds, column by column. `to` holds a valid row before and
+/// Consistent copies of a row's contents, column by column. `to` holds a valid row before and
 /// after.
 namespace dunlin::row_copy {
 
@@ -27,7 +27,7 @@ void copy_row(const Layout& layout, std::byte* to, const std::byte* from) noexce
 // observers are reading: it changes as if its owner had pushed it.
 void place_words(const Column& column, std::byte* to, const std::byte* from) noexcept;
 /// The lines of `from` were fetched at different times: so the one slot which is whole may be older
-/// than what is there already, which then stays.
+/// than the value that is there already, which then stays.
 void place_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept;
 /// A list that was fetched between two looks at its guards.
 void place_list(const Column& column, std::byte* to, const std::byte* from,

@@ -37,6 +37,7 @@ class Doctor : public testing::Test {
              .has_verbs = true,
              .interfaces = [this] { return interfaces_; },
              .addresses = [this] { return addresses_; },
+             .ranking = [this] { return ranking_; },
              .networks = [this] { return networks_; },
              .unfit_networks = [] { return std::vector<std::string>{"udp: has no connections"}; }};
     write("proc/sys/kernel/hostname", "healthy");
@@ -100,6 +101,7 @@ class Doctor : public testing::Test {
   std::vector<Interface> interfaces_{{.name = "lo", .up = true, .loopback = true},
                                      {.name = "eth7", .up = true, .loopback = false}};
   std::vector<std::string> addresses_{"lo 127.0.0.1", "eth7 10.0.0.1"};
+  std::vector<std::string> ranking_{"tcp"};
   std::vector<std::string> networks_{"tcp: eth7 10.0.0.0/8", "tcp: lo 127.0.0.1/32"};
 };
 
@@ -233,7 +235,12 @@ TEST_F(Doctor, SaysHowFarTcpReaches) {
 
 TEST_F(Doctor, SaysOfWhichFabricsAutoIsMadeHere) {
   EXPECT_EQ(of("auto").state, State::good);
-  EXPECT_TRUE(contains(of("auto").text, "shm within this host, tcp between hosts"));
+  EXPECT_TRUE(contains(of("auto").text, "shm within this host, between hosts tcp"));
+  ranking_ = {"verbs on mlx5_0 10.0.0.1", "tcp"};
+  EXPECT_TRUE(contains(of("auto").text,
+                       "between hosts verbs on mlx5_0 10.0.0.1 if all members have such a network, "
+                       "else tcp"));
+  ranking_ = {"tcp"};
   space_.reset();
   EXPECT_EQ(of("auto").state, State::good);
   EXPECT_TRUE(contains(of("auto").text, "tcp alone"));

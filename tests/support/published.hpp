@@ -9,8 +9,8 @@
 
 namespace dunlin::test {
 
-/// What a member of a group on this host publishes under that name, mapped as an observer maps it;
-/// null if it publishes nothing so.
+/// The region that a member of a group on this host publishes under that name, mapped as an
+/// observer maps it; null if there is none.
 inline std::shared_ptr<const mapping::ObservedMapping> published(const Fabric& fabric,
                                                                  const std::string& region) {
   for (const mapping::Sighting& sighting : mapping::find_mappings()) {

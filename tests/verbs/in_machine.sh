@@ -3,13 +3,17 @@
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tests=$1
-failed=0
+printed=$(mktemp -d)
+failed=()
 
 try() { # WHAT COMMAND...
   local what=$1 started=$SECONDS status=0
   shift
-  "$@" || status=$?
-  ((status == 0)) || failed=1
+  "$@" 2>&1 | tee "$printed/last" || status=$?
+  if ((status)); then
+    cp "$printed/last" "$printed/${#failed[@]}"
+    failed+=("$what")
+  fi
   echo "verbs: $what: $( ((status == 0)) && echo passed || echo "failed ($status)"), $((SECONDS - started)) s"
 }
 
@@ -35,7 +39,17 @@ for device in rxe0 siw0; do
   try "benchmarks on $device" "$tests/../apps/dunlin" bench table --fabric verbs --device "$device" \
     --only detection counting push --quick --rounds 2
 done
+try "shared memory within a host, rxe0 between hosts" \
+  "$here/on_device.sh" rxe0 "$tests/conformance_tests" \
+  'MixedVerbs/Order*:MixedVerbs/Atomics*:MixedVerbs/Regions*:MixedVerbs/Death*:MixedVerbs/Forming*' 'MixedVerbs/Processes*'
 # This kernel can delay and lose frames.
 try "hosts whose network delays and loses" \
   "$tests/fabric_tests" --gtest_brief=1 --gtest_filter='HostFaults.Delay*'
-exit "$failed"
+# A log is often read from its end, and cut: so what failed comes last, with the lines that tell why.
+for i in "${!failed[@]}"; do
+  echo "verbs: ${failed[i]} failed, and printed:"
+  if ! grep --max-count=8 --after-context=3 -E '(Failure|Error|error|FAILED|Sanitizer|waited|what\(\))' "$printed/$i"; then
+    tail -12 "$printed/$i"
+  fi
+done
+((${#failed[@]} == 0))

@@ -20,7 +20,7 @@ class BarePair {
  public:
   static constexpr std::size_t kRoomBytes = std::size_t{1} << 20;
 
-  /// Calls who listens there.
+  /// Connects to the listener there.
   BarePair(const std::string& address, int port, Signals signals = Signals::cheapest);
   BarePair(BarePair&&) noexcept = default;
 

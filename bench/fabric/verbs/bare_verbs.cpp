@@ -112,7 +112,7 @@ class BareVerbs final : public Bare {
   }
 
   std::optional<BareListener> listener_;  // as long as what it has accepted
-  std::vector<BarePair> pairs_;           // empty for those who look on
+  std::vector<BarePair> pairs_;           // empty for processes that only take part
   std::vector<BarePair> sleeper_;         // one
 };
 

@@ -40,7 +40,7 @@ struct AggregatorSpec {
   std::uint32_t batches = 0;
 };
 
-/// What a handler has done with a batch.
+/// The result of a handler for a batch.
 struct Handled {
   std::size_t taken = 0;      // elements; the rest comes again
   std::uint64_t refused = 0;  // of those taken: how many could not be used, for refused()
@@ -134,7 +134,7 @@ class Aggregator {
               }),
         wait_(core_) {}
 
-  /// Whether there was room: else poll, and push again. What is for a lost member is dropped.
+  /// Whether there was room: else poll, and push again. Elements for a lost member are dropped.
   [[nodiscard]] bool push(Rank to, const T& element) noexcept {
     std::byte* const at = core_.push(to);
     if (at != nullptr) std::memcpy(at, &element, sizeof(T));

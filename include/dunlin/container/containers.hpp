@@ -11,8 +11,8 @@
 #include <dunlin/container/promise.hpp>
 #include <dunlin/remote.hpp>
 
-/// A Containers is what the containers of one process share: progress, the channel of their
-/// messages, and the cost model. One thread uses it, the one that polls its fabric.
+/// A Containers holds the objects that the containers of one process share: progress, the channel
+/// of their messages, and the cost model. One thread uses it, the one that polls its fabric.
 ///
 ///     dunlin::Containers containers(*fabric);
 ///     dunlin::HashMap<int, double> prices(containers, {.name = "prices", .slots = 1000});
@@ -48,8 +48,8 @@ class Containers {
   [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
   [[nodiscard]] const ComponentCosts& costs() const noexcept;
   void set_costs(const ComponentCosts& costs) noexcept;
-  /// Which two calls have contradicted each other last, on containers that are `checked`: a
-  /// sentence, or nothing.
+  /// The last two calls that contradicted each other, on containers that are `checked`: a sentence,
+  /// or nothing.
   [[nodiscard]] const std::string& broken_promise() const noexcept;
 
   // --- for containers ----------------------------------------------------------------------------
@@ -80,14 +80,14 @@ class ContainerOperation : public remote::InFlight {
   /// Whether nothing of the check has been posted yet.
   [[nodiscard]] bool check_not_begun() const noexcept;
 
-  /// Before a further attempt at what was in vain: attempts at every poll would keep others, and
-  /// the group that agrees on a death, from the queue to the home. Each rest is twice as long as
-  /// the one before, up to `longest_ns`.
+  /// Rests before a further attempt of a call that failed: attempts at every poll would keep
+  /// others, and the group that agrees on a death, from the queue to the home. Each rest is twice
+  /// as long as the one before, up to `longest_ns`.
   void begin_rest(std::uint64_t longest_ns) noexcept;
   [[nodiscard]] bool rests() noexcept;
   void forget_rests() noexcept { rest_ns_ = resume_at_ns_ = 0; }
 
-  /// What another member has answered.
+  /// The answer of another member.
   virtual void replied(remote::Status status, bool flag,
                        std::span<const std::byte> content) noexcept = 0;
 

@@ -7,18 +7,19 @@
 
 #include <dunlin/container/promise.hpp>
 
-/// The cost model predicts what a call on a container costs, from what the operations of the fabric
-/// cost. docs/cost-model.md has the expressions, and how well they hold.
+/// The cost model predicts the cost of a call on a container from the costs of the fabric's
+/// operations. docs/cost-model.md has the expressions, and how well they hold.
 ///
 ///     const auto costs = dunlin::load_costs("rack7.json");          // of `dunlin calibrate`
 ///     dunlin::Containers containers(*fabric, {.costs = costs});
 namespace dunlin {
 
-/// What `dunlin calibrate` measures, in nanoseconds: medians of round trips with another member.
+/// The costs that `dunlin calibrate` measures, in nanoseconds: medians of round trips with another
+/// member.
 struct ComponentCosts {
   double read_ns = 0;          // of 8 bytes
   double write_ns = 0;         // of 8 bytes, until it is placed
-  double compare_swap_ns = 0;  // on words that nobody else uses
+  double compare_swap_ns = 0;  // on words that no other member uses
   double fetch_add_ns = 0;
   double message_ns = 0;  // a request and its reply, of a member that polls all the time
   double byte_ns = 0;     // of each further byte of a read or write
@@ -37,7 +38,7 @@ struct ComponentCosts {
 enum class Call : std::uint8_t { insert, assign, find, erase, push, pop };
 [[nodiscard]] std::string_view name_of(Call call) noexcept;
 
-/// What a call meets.
+/// The conditions of a call.
 struct Situation {
   Promise promise = Promise::both;
   double load = 0.5;   // of a map: keys for each slot; of a part that has grown, of its last table

@@ -30,13 +30,13 @@ struct MapOptions {
 
 namespace container {
 
-/// What calls can add to.
+/// Types to which calls can add.
 template <class V>
 concept Addable = std::is_unsigned_v<V> &&(sizeof(V) == 4 || sizeof(V) == 8);
 template <class V>
 inline constexpr std::uint32_t kBytesOf = packed_bytes<V>(0);
 
-/// Room for a key, its value, and what a search reads.
+/// Room for a key, its value, and the slots that a search reads.
 template <class K, class V>
 class MapRoom {
   static constexpr std::size_t kPayload = kBytesOf<K> + kBytesOf<V>;
@@ -159,7 +159,7 @@ class HashMap {
     return begun(container::MapCall::assign, key, &value, promise, style);
   }
   /// Adds to the value of an unsigned integer in place, or inserts it; value() is the sum. With
-  /// half_written, nobody knows what was there: `assign` mends that.
+  /// half_written, the former value is unknown: `assign` repairs that.
   [[nodiscard]] Operation add(const K& key, const V& value, Promise promise = Promise::both,
                               Style style = Style::automatic) requires container::Addable<V> {
     return begun(container::MapCall::add, key, &value, promise, style);

@@ -18,9 +18,8 @@
 ///  CON-M2  No key has two slots.
 ///  CON-M3  A word that is reserved or changing is changed only by its owner; after the owner's
 ///          agreed death only by the member that holds it.
-///  CON-G1  A key's sequence is the windows of its part's tables, table by table; its slot is in
-///  the
-///          first window that had a vacant slot.
+///  CON-G1  A key's sequence is the windows of its part's tables, table by table. The key's slot
+///          is in the first window that had a vacant slot.
 ///  CON-G2  A call ends without its key only after it has looked at the windows of all tables that
 ///          the home had at some moment of the call, or up to a vacant slot.
 namespace dunlin::container {
@@ -42,14 +41,14 @@ enum class MapCall : std::uint8_t { insert, assign, find, erase, add };
   return call == MapCall::insert || call == MapCall::assign || call == MapCall::add;
 }
 
-/// What a call on the own part came to; `again`: another's call is in its way.
+/// The result of a call on the own part; `again`: another member's call is in its way.
 struct MapApplied {
   bool again = false;
   remote::Status status = remote::Status::ok;
   bool found = false;
 };
 
-/// What is in a member's part.
+/// The contents of a member's part.
 struct MapUse {
   std::uint64_t slots = 0;
   std::uint64_t ready = 0;
@@ -123,7 +122,7 @@ class MapOperation : public ContainerOperation {
   std::uint64_t expected_ = 0;  // of the claim
   std::uint64_t desired_ = 0;
   std::uint64_t before_ = 0;
-  std::uint64_t ready_ = 0;    // the word of what is published
+  std::uint64_t ready_ = 0;    // the word that publishes the slot
   std::uint64_t operand_ = 0;  // of an add
   MapTable* table_ = nullptr;  // that is searched
 };

@@ -19,7 +19,7 @@
 /// Invariants (docs/container.md explains them):
 ///  CON-I1  A scan finds an element that is there from its beginning to its end exactly once, with
 ///          a value that the element had meanwhile.
-///  CON-I2  Under Promise::reads that is kept, a scan finds what is in the map, and nothing else.
+///  CON-I2  Under Promise::reads that is kept, a scan finds exactly the elements of the map.
 ///  CON-I3  A part that cannot be read, and a value that is half written, is left out, and the
 ///          status of that piece says so.
 namespace dunlin::container {

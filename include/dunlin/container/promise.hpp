@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string_view>
 
-/// What a caller says about a call on a container, and how the call is made.
+/// A caller's promise for a call on a container, and the style of the call.
 namespace dunlin {
 
-/// What other members may do while this call is under way; docs/container.md has the protocols that
-/// each promise allows. Phases with different promises need a barrier between them.
+/// The calls that other members may make while this call is under way; docs/container.md has the
+/// protocols that each promise allows. Phases with different promises need a barrier between them.
 enum class Promise : std::uint8_t {
   both,    // any calls
   writes,  // only calls that write: inserts, or pushes

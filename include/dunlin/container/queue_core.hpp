@@ -19,9 +19,8 @@
 ///  CON-Q5  A call that waits and ends `timed_out` has pushed or popped nothing.
 ///  CON-Q6  A call that waits posts nothing between two attempts, for 0.5 us at first and then for
 ///          up to 128 us.
-///  CON-Q4  `empty` means that head and tail were equal at some moment of the call; `full` that
-///  they
-///          were `capacity` apart, marks included.
+///  CON-Q4  `empty` means that head and tail were equal at some moment of the call; `full` means
+///          that they were `capacity` apart, marks included.
 namespace dunlin::container {
 
 struct QueueSpec {

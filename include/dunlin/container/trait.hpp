@@ -30,8 +30,8 @@ namespace dunlin {
 template <class K>
 concept PlainKey = std::is_trivially_copyable_v<K> && std::has_unique_object_representations_v<K>;
 
-/// `bytes(value)` are the bytes of the value, and stay as long as it does. `value(bytes)` takes
-/// whatever a peer has written there. `kIsKey` says whether equal values have equal bytes.
+/// `bytes(value)` are the bytes of the value, and stay as long as it does. `value(bytes)` takes any
+/// bytes that a peer has written there. `kIsKey` says whether equal values have equal bytes.
 template <class T>
 struct ContainerTrait;
 
@@ -73,7 +73,7 @@ template <class T>
 concept VariableKey = VariableSize<T> && ContainerTrait<T>::kIsKey;
 }
 
-/// What a container can hold, and what it can find it by.
+/// Types that a container can hold, and types of its keys.
 template <class T>
 concept Containable = VariableSize<T> || std::is_trivially_copyable_v<T>;
 template <class K>

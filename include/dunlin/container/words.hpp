@@ -67,12 +67,12 @@ class WordsOperation : public ContainerOperation {
   void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
   [[nodiscard]] bool post(const Operation& operation) noexcept;
   [[nodiscard]] Operation next_operation() noexcept;
-  /// Whether what was posted, and is done, was all.
+  /// Whether all operations have been posted, and are done.
   [[nodiscard]] bool complete() noexcept;
 
   WordsState& words_;
   Kind kind_ = Kind::read;
-  bool waits_ = false;  // for what is posted
+  bool waits_ = false;  // for the operations posted
   Rank home_ = 0;
   std::uint64_t offset_ = 0;
   void* memory_ = nullptr;

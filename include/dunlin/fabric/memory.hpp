@@ -16,7 +16,8 @@
 /// Invariants (docs/fabric.md explains and proves them):
 ///  FAB-M1  An aligned entry of 1, 2, 4 or 8 bytes is one atomic access; it is never seen torn.
 ///  FAB-M2  place() writes each aligned 64-byte line in ascending order of its words, every store a
-///      release: who sees a word sees all words before it in that line, and all earlier stores.
+///      release: a reader that sees a word sees all words before it in that line, and all earlier
+///      stores.
 ///  FAB-M3  fetch() reads each line in descending order of its words, every load an acquire. So a
 ///      line whose first and last word carry the same stamp was fetched whole (FAB-M2 + FAB-M3).
 ///  FAB-M4  Nothing else in the library dereferences shared memory.

@@ -10,10 +10,10 @@ namespace dunlin {
 
 /// How a member joins a group over a network, by whichever fabric (tcp, ofi, verbs).
 ///
-/// What is empty of group, members or names (with rank or name), rendezvous, secret, tls and
-/// address is taken from the environment: from DUNLIN_* or from what mpirun or srun says
-/// (docs/deploy.md). If that is incomplete or contradicts itself, join() throws;
-/// Fabric::description() says what was taken.
+/// If group, members or names (with rank or name), rendezvous, secret, tls or address is empty,
+/// join() takes it from the environment: from DUNLIN_* or from the variables of mpirun or srun
+/// (docs/deploy.md). If those are incomplete or contradict each other, join() throws;
+/// Fabric::description() says which were taken.
 struct NetworkJoinOptions {
   std::string group = {};
   /// How many members; ranks go to them in order of arrival unless `rank` is given.
@@ -24,7 +24,7 @@ struct NetworkJoinOptions {
   /// Ask for a rank (with `members`); kAnyRank takes the first free one.
   static constexpr std::uint32_t kAnyRank = UINT32_MAX;
   std::uint32_t rank = kAnyRank;
-  /// How long to wait for the others; then Error, which names who is missing.
+  /// How long to wait for the others; then Error, which names the missing ones.
   std::uint32_t timeout_ms = 10'000;
   /// Silence after which a peer counts as failed though its connection is open (stopped, hung
   /// outside poll(), or behind a cut link); 0 never. A closed connection is noticed at once.
@@ -34,14 +34,14 @@ struct NetworkJoinOptions {
   std::string rendezvous = {};
   /// Whether this member may be the one that serves.
   bool may_serve = true;
-  /// What all members know, and no one else; at least 16 bytes.
+  /// The secret of the group's members; at least 16 bytes.
   std::string secret = {};
   /// Certificates for the rendezvous, besides the secret.
   TlsFiles tls = {};
-  /// Of tcp alone: everything that the members tell each other is encrypted (TLS 1.3), and not only
-  /// the rendezvous. All members must say the same.
+  /// Only for tcp: everything that the members send each other is encrypted (TLS 1.3), and not only
+  /// the rendezvous. All members must give the same.
   bool encrypt = false;
-  /// Of ofi alone: libfabric's name of the network; empty: ofi::kDefaultProvider.
+  /// Only for ofi: libfabric's name of the network; empty: ofi::kDefaultProvider.
   std::string provider = {};
   /// The device: a network interface, or as libfabric ("domain") or ibv_devices names it; empty:
   /// the first that fits.

@@ -11,7 +11,7 @@
 #include <dunlin/fabric/rendezvous.hpp>
 
 /// The fabric over libfabric: members on several hosts, each with a connected, ordered stream to
-/// every other. What is posted to a peer travels in batches, and lands when the peer polls. Needs
+/// every other. Operations posted to a peer travel in batches, and land when the peer polls. Needs
 /// libfabric when it is built, and loads it at the first call, which takes 0.2 s with Debian's;
 /// without it join() says so.
 ///
@@ -23,7 +23,7 @@
 namespace dunlin::ofi {
 
 using JoinOptions = NetworkJoinOptions;
-/// What an empty `provider` means.
+/// The provider if `provider` is empty.
 inline constexpr const char* kDefaultProvider = "tcp";
 
 /// Join a group: returns when every member is there and all are connected. Throws Error.
@@ -35,18 +35,17 @@ inline constexpr const char* kDefaultProvider = "tcp";
 
 /// Where processes on several hosts form the fabrics of a group's later views (docs/group.md).
 /// `options` are as for join(), without members, names and ranks; their `rendezvous` is an address
-/// of this process alone, where who joins the group connects, and which others use when this
-/// process leads. Who joins connects at all of `addresses`, addresses of those that may be there.
-/// Throws Error.
+/// of this process alone, at which joiners connect, and which other members use when this process
+/// leads. A joiner connects to all `addresses`, where members of the group may be. Throws Error.
 [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(JoinOptions options,
                                                      std::vector<std::string> addresses = {});
 
-/// What this host has for such a fabric: "provider: device address", one a line; and why there is
-/// nothing, if so.
+/// The networks of this host for such a fabric: "provider: device address", one a line; if there
+/// are none, the reason.
 [[nodiscard]] std::vector<std::string> networks();
 
-/// What libfabric has besides, and why it is no use here: "provider: why", one a line; if libfabric
-/// cannot be loaded, "libfabric: why".
+/// The other providers of libfabric, and why they cannot be used here: "provider: why", one a line;
+/// if libfabric cannot be loaded, "libfabric: why".
 [[nodiscard]] std::vector<std::string> unfit_networks();
 
 }  // namespace dunlin::ofi

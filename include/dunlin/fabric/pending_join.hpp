@@ -8,7 +8,7 @@
 
 namespace dunlin {
 
-/// A fabric that is being formed step by step, beside whatever else its thread does. It has no
+/// A fabric that is being formed step by step, beside the other work of its thread. It has no
 /// thread of its own: one thread at a time calls it, and all progress is made in poll().
 ///
 ///     auto pending = dunlin::shm::begin_join({.group = "rack7", .members = 4});
@@ -19,7 +19,7 @@ class PendingJoin {
   PendingJoin() = default;
   PendingJoin(const PendingJoin&) = delete;
   PendingJoin& operator=(const PendingJoin&) = delete;
-  /// Gives up, unless the fabric is formed; the others learn of it as of a member that has died.
+  /// Gives up, unless the fabric is formed; to the others this member has died.
   virtual ~PendingJoin() = default;
 
   /// Makes progress, and does not wait. Returns the fabric once all members are there and this one
@@ -34,7 +34,7 @@ class PendingJoin {
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
 };
 
-/// What a newcomer must know of the fabric that it enters. docs/fabric.md gives FAB-G1 to FAB-G4.
+/// The fabric that a newcomer enters. docs/fabric.md gives FAB-G1 to FAB-G4.
 struct Entry {
   struct Member {
     Rank rank = 0;
@@ -50,16 +50,16 @@ struct Entry {
 };
 
 /// A newcomer's way into a fabric that works. It is a PendingJoin whose fabric is known later:
-/// first the members must be given its endpoint().
+/// first the members must learn its endpoint().
 class PendingEntry : public PendingJoin {
  public:
-  /// What members and other newcomers need to reach this one.
+  /// The bytes by which members and other newcomers reach this one.
   [[nodiscard]] virtual std::vector<std::byte> endpoint() const = 0;
   /// The members admit it: poll() goes on from here, once. Throws Error.
   virtual void begin(const Entry& entry) = 0;
 };
 
-/// What someone who sleeps must be woken for, besides what its own fabric rings for.
+/// Events that end a sleep, besides those of the sleeper's own fabric.
 struct Waits {
   std::vector<Fabric*> fabrics = {};
   std::vector<const PendingJoin*> pending_joins = {};

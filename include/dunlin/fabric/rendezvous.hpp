@@ -13,8 +13,8 @@ namespace dunlin {
 
 /// Where newcomers meet a running group. A member accepts and a newcomer connects: the two form a
 /// fabric of their own, over which they exchange the admission into the group's fabric. A backend's
-/// function makes it, such as shm::rendezvous(). One thread at a time; what it returns must not
-/// outlive it.
+/// function makes it, such as shm::rendezvous(). One thread at a time uses it; the objects that it
+/// returns must not outlive it.
 class Rendezvous {
  public:
   Rendezvous() = default;
@@ -34,7 +34,7 @@ class Rendezvous {
   /// The newcomer's pending join of the group's fabric, whose members have learnt of it through
   /// connect(). Throws Error.
   [[nodiscard]] virtual std::unique_ptr<PendingEntry> enter() = 0;
-  /// For an admission: 32 bytes that nobody can guess (on a simulated node: that are not used
+  /// For an admission: 32 bytes that no attacker can guess (on a simulated node: that are not used
   /// twice). Throws Error.
   [[nodiscard]] virtual std::array<std::byte, kAdmissionKeyBytes> new_key();
 

@@ -29,7 +29,7 @@ struct JoinOptions {
   /// Ask for a rank (with `members`); kAnyRank takes the first free one.
   static constexpr std::uint32_t kAnyRank = UINT32_MAX;
   std::uint32_t rank = kAnyRank;
-  /// How long to wait for the others; then Error, which names who is missing.
+  /// How long to wait for the others; then Error, which names the missing ones.
   std::uint32_t timeout_ms = 10'000;
   /// Silence after which a peer counts as failed though its process lives (stopped, or hung outside
   /// poll()); 0 never. A closed connection (exit, kill) is noticed as soon as the kernel has freed
@@ -48,13 +48,13 @@ struct JoinOptions {
 
 struct RendezvousOptions {
   std::string group;                         // at most kMaxJoinableGroupNameBytes
-  std::uint32_t timeout_ms = 5'000;          // to form a fabric of those who are there
+  std::uint32_t timeout_ms = 5'000;          // to form a fabric of those that are there
   std::uint32_t silence_timeout_ms = 1'000;  // as of JoinOptions, like the next one
   std::string access_group = {};
 };
 
 /// Where processes of this host form the fabrics of a group's later views (docs/group.md). Throws
-/// Error for what cannot be the name of such a group.
+/// Error for an invalid name of such a group.
 [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(const RendezvousOptions& options);
 
 }  // namespace dunlin::shm

@@ -86,20 +86,20 @@ class World {
   [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(Rank node, const std::string& group);
 
   /// A part of a node's program: called whenever the node polls; returns whether it did something
-  /// (a node that does nothing is skipped until something arrives for it or a timer is due, at the
-  /// very moment at which its next fruitless polls would have noticed). What it throws comes out of
-  /// run_until() or run_for(), and the world can be run on.
+  /// (the world skips the polls of a node that does nothing until something arrives for it or a
+  /// timer is due, and continues with the poll that would have noticed that). An exception comes
+  /// out of run_until() or run_for(), and the world can be run on.
   void attach(Rank node, std::function<std::size_t()> poll);
   void detach_all(Rank node);
   /// Run `action` once at (or after) a virtual time, outside all nodes.
   void at(std::uint64_t time_ns, std::function<void()> action);
-  /// Run `action` on the node's CPU as soon as it is free: what it posts and spends counts there.
+  /// Run `action` on the node's CPU as soon as it is free: its operations and its time count there.
   void on(Rank node, std::function<void()> action);
 
   [[nodiscard]] std::uint64_t now_ns() const noexcept;
   /// Run events until the condition holds (checked after every event) or `limit_ns` of further
-  /// virtual time have passed; returns whether the condition holds. Ends early, too, when nothing
-  /// is left that could ever happen.
+  /// virtual time have passed; returns whether the condition holds. Ends early, too, when no event
+  /// is left.
   bool run_until(const std::function<bool()>& condition, std::uint64_t limit_ns);
   void run_for(std::uint64_t ns);
 

@@ -9,9 +9,9 @@
 #include <dunlin/fabric/pending_join.hpp>
 #include <dunlin/fabric/rendezvous.hpp>
 
-/// The fabric over TCP: members on several hosts, each with one connection to every other. What is
-/// posted to a peer travels in batches, and lands when the peer polls. The fabric uses the kernel's
-/// sockets and no library besides; the rendezvous needs OpenSSL when Dunlin is built.
+/// The fabric over TCP: members on several hosts, each with one connection to every other.
+/// Operations posted to a peer travel in batches, and land when the peer polls. The fabric uses the
+/// kernel's sockets and no library besides; the rendezvous needs OpenSSL when Dunlin is built.
 ///
 ///     auto fabric = dunlin::tcp::join({.group = "rack7", .members = 3,
 ///                                      .rendezvous = "10.0.0.1:7700", .secret = secret});

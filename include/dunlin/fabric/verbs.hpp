@@ -11,9 +11,9 @@
 #include <dunlin/fabric/rendezvous.hpp>
 
 /// The fabric over RDMA devices: InfiniBand, RoCE and iWARP. A device writes into and reads from a
-/// peer's memory without the peer's processor, as far as it promises what FAB-F1 and FAB-F2 ask
-/// for; what it does not promise travels as messages (docs/verbs.md). Needs libibverbs and
-/// librdmacm when it is built; without them join() says so.
+/// peer's memory without the peer's processor, as far as it keeps FAB-F1 and FAB-F2; all other
+/// operations travel as messages (docs/verbs.md). Needs libibverbs and librdmacm when it is built;
+/// without them join() says so.
 ///
 ///     auto fabric = dunlin::verbs::join({.group = "rack7", .members = 3,
 ///                                        .rendezvous = "10.0.0.1:7700", .secret = secret,
@@ -31,14 +31,13 @@ using JoinOptions = NetworkJoinOptions;
 
 /// Where processes on several hosts form the fabrics of a group's later views (docs/group.md).
 /// `options` are as for join(), without members, names and ranks; their `rendezvous` is an address
-/// of this process alone, where who joins the group connects, and which others use when this
-/// process leads. Who joins connects at all of `addresses`, addresses of those that may be there.
-/// Throws Error.
+/// of this process alone, at which joiners connect, and which other members use when this process
+/// leads. A joiner connects to all `addresses`, where members of the group may be. Throws Error.
 [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(JoinOptions options,
                                                      std::vector<std::string> addresses = {});
 
-/// What this host has for such a fabric: "device address", one a line; and why there is nothing, if
-/// so.
+/// The devices of this host for such a fabric: "device address", one a line; if there are none, the
+/// reason.
 [[nodiscard]] std::vector<std::string> devices();
 
 }  // namespace dunlin::verbs

@@ -9,11 +9,11 @@
 
 #include <dunlin/group.hpp>
 
-/// What a layer above a group does in one of its subgroups. A program that sends and delivers
-/// messages needs only <dunlin/multicast.hpp>, which is such a layer.
+/// The interface of a layer above a group, for one of its subgroups. A program that sends and
+/// delivers messages needs only <dunlin/multicast.hpp>, which is such a layer.
 namespace dunlin {
 
-/// What a layer above does in a subgroup; called from the group's poll().
+/// The work of a layer above in a subgroup; called from the group's poll().
 class SubgroupParticipant {
  public:
   SubgroupParticipant() = default;
@@ -23,7 +23,7 @@ class SubgroupParticipant {
 
   // --- in every view that has this process in the subgroup, in this order; a subgroup that comes
   // at run time has a view of its own after each change ------------------------
-  /// What it throws ends the group here.
+  /// An exception ends the group here.
   virtual void begin(Fabric& fabric, const Subgroup& subgroup) = 0;
   virtual std::size_t poll() = 0;
   /// Nothing has happened here for many polls, and nothing waits to be sent: while other parts have
@@ -33,14 +33,14 @@ class SubgroupParticipant {
   virtual void wedge() noexcept = 0;
   /// How much of each sender has been received; does not change once wedged.
   [[nodiscard]] virtual std::span<const std::uint64_t> received() const noexcept = 0;
-  /// How much of each sender counts, for all members that go on: deliver that, and no more. What it
-  /// throws comes out of poll(), once the next view has been entered.
+  /// How much of each sender counts, for all members that go on: deliver that, and no more. An
+  /// exception comes out of poll(), once the next view has been entered.
   virtual void finish(std::span<const std::uint64_t> trim) = 0;
 
   // --- for members that come into a group that works already -------------------------------------
-  /// Whether this part needs what the subgroup's members have before it delivers anything.
+  /// Whether this participant needs the members' state before it delivers anything.
   [[nodiscard]] virtual bool wants_state() const noexcept { return false; }
-  /// What a part elsewhere needs to go on from here; none while it cannot be said.
+  /// The state for a participant at another member; none while it is not available.
   [[nodiscard]] virtual std::optional<std::vector<std::byte>> give_state() { return std::nullopt; }
   /// That of another member, in the view at hand.
   virtual void take_state(std::span<const std::byte>) {}

@@ -13,7 +13,7 @@
 
 /// XCDR version 2, little-endian, as OMG DDS-XTypes 1.3 defines it (7.4): numbers are aligned to
 /// their size but at most to 4, a delimiter (DHEADER) stands before appendable structs and before
-/// collections of what is no number. The payload begins with the RTPS header of 4 bytes.
+/// collections whose elements are not numbers. The payload begins with the RTPS header of 4 bytes.
 /// docs/formats/pubsub.md has an example.
 namespace dunlin::pubsub::cdr {
 
@@ -77,7 +77,7 @@ class Encoder {
   std::size_t begin_ = 0;
 };
 
-/// What is not there reads as zeros, and `good()` then says so.
+/// Missing bytes read as zeros, and `good()` then says so.
 class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> payload) {
@@ -115,7 +115,7 @@ class Decoder {
     const std::size_t unit = bytes < kMostAlignment ? bytes : kMostAlignment;
     at_ = round_up(at_, unit);
   }
-  /// Enters what a delimiter stands before; returns the end of what surrounds it.
+  /// Enters the object behind a delimiter; returns the end of the object around it.
   [[nodiscard]] std::size_t begin_delimited() {
     const std::size_t outer = end_;
     const std::size_t length = number<std::uint32_t>();

@@ -81,7 +81,7 @@ class DomainParticipant {
   /// The topics of all members.
   [[nodiscard]] std::vector<TopicInfo> topics() const;
   /// Whether this member is in any topic, or on its way out of one: topics go with their last
-  /// handle, and what their writers wrote arrives first.
+  /// handle, after the samples of their writers have arrived.
   [[nodiscard]] bool holds_topics() const noexcept;
   /// Asserts the liveliness of all writers with Liveliness::Kind::manual_by_participant.
   void assert_liveliness();
@@ -109,10 +109,10 @@ class AnyTopic {
   void on_inconsistent_topic(std::function<void()> handler);
   [[nodiscard]] std::vector<EndpointInfo> endpoints() const;
   [[nodiscard]] const TopicCounters& counters() const noexcept;
-  /// What the topic's first endpoint gave as its type; empty before there is one.
+  /// The type of the topic's first endpoint; empty before there is one.
   [[nodiscard]] const std::string& type_text() const noexcept;
-  /// So many samples were delivered since the topic began (SampleInfo::position), and which
-  /// beginning that was: another one if all members had left it. 0: it has not begun.
+  /// How many samples were delivered since the topic began (SampleInfo::position), and a number for
+  /// that beginning: it changes if all members had left the topic. 0: it has not begun.
   [[nodiscard]] std::uint64_t position() const noexcept;
   [[nodiscard]] std::uint64_t beginning() const noexcept;
   /// The highest number of that client's samples that was delivered here; 0: none.

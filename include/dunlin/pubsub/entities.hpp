@@ -47,8 +47,8 @@ class DataWriter;
 template <class T>
 class DataReader;
 
-/// Override what is wanted. Called from the participant's poll(); must outlive the writer, or be
-/// taken off it.
+/// Override the functions that you need. Called from the participant's poll(); must outlive the
+/// writer, or be taken off it.
 template <class T>
 class DataWriterListener {
  public:

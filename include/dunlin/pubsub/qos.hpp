@@ -15,8 +15,8 @@ namespace dunlin::pubsub {
 
 inline constexpr std::uint64_t kInfiniteNs = std::numeric_limits<std::uint64_t>::max();
 
-/// What a topic promises for its samples: the four levels of the Spindle DDS. All members that use
-/// a topic give the same.
+/// The promises of a topic for its samples: the four levels of the Spindle DDS. All members that
+/// use a topic give the same.
 enum class Level : std::uint8_t {
   unordered,         // delivered on receipt, discarded after that
   atomic,            // one order of all writers' samples at all readers; all members or none
@@ -94,7 +94,7 @@ struct TimeBasedFilter {
   friend bool operator==(const TimeBasedFilter&, const TimeBasedFilter&) = default;
 };
 
-/// What happens when a reliable reader with History::keep_all() is full.
+/// The behaviour of a full reliable reader with History::keep_all().
 struct SlowReader {
   enum class Kind : std::uint8_t {
     hold,  // it holds the topic back: writers see WriteResult::no_room
@@ -139,7 +139,7 @@ struct DataReaderQos {
   friend bool operator==(const DataReaderQos&, const DataReaderQos&) = default;
 };
 
-// What DDS programs write: qos << Reliability::reliable() << History::keep_last(3).
+// As DDS programs write: qos << Reliability::reliable() << History::keep_last(3).
 inline DataWriterQos& operator<<(DataWriterQos& q, Reliability p) { return q.reliability = p, q; }
 inline DataWriterQos& operator<<(DataWriterQos& q, Deadline p) { return q.deadline = p, q; }
 inline DataWriterQos& operator<<(DataWriterQos& q, Liveliness p) { return q.liveliness = p, q; }

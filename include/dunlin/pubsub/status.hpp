@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-/// What writers and readers tell: the result of a write, the facts about a sample, and statuses.
-/// Plain values; times are nanoseconds of the fabric's clock.
+/// The reports of writers and readers: the result of a write, the facts about a sample, and
+/// statuses. Plain values; times are nanoseconds of the fabric's clock.
 namespace dunlin::pubsub {
 
 /// Only `written` takes the sample; after the others the caller still has it.
@@ -50,7 +50,7 @@ struct SampleInfo {
   std::uint64_t position = 0;  // in the topic, from 1 on: the same at all members, with one order
   std::uint32_t disposed_generation = 0;
   std::uint32_t no_writers_generation = 0;
-  std::uint32_t sample_rank = 0;  // how many samples of the instance follow in what was returned
+  std::uint32_t sample_rank = 0;  // how many samples of the instance follow in this result
   [[nodiscard]] bool valid() const noexcept { return valid_data; }
 };
 
@@ -110,7 +110,7 @@ struct SampleRejectedStatus {
   std::uint32_t total_count = 0;  // of instances beyond ResourceLimits::max_instances
 };
 struct SampleLostStatus {
-  std::uint32_t total_count = 0;  // what could not be decoded
+  std::uint32_t total_count = 0;  // of samples that could not be decoded
   bool dropped = false;           // this reader was too slow (SlowReader), and gets no more
 };
 struct InconsistentTopicStatus {

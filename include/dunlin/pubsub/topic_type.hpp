@@ -85,7 +85,7 @@ struct ArrayTraits<std::array<T, N>> : std::true_type {
   using Element = T;
   static constexpr std::size_t kCount = N;
 };
-/// What an array of arrays is made of in the end: XTypes knows it as one array of several
+/// The innermost element type of an array of arrays: XTypes knows it as one array of several
 /// dimensions.
 template <class T>
 struct ArrayLeaf {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-/// What the untyped core knows of a sample's type. `type_support<T>()` (topic_type.hpp) makes it of
-/// a struct; a tool makes one that only knows bytes.
+/// The untyped core's view of a sample's type. `type_support<T>()` (topic_type.hpp) makes it of a
+/// struct; a tool makes one that only knows bytes.
 namespace dunlin::pubsub {
 
 enum class Extensibility : std::uint8_t {
@@ -20,7 +20,8 @@ enum class Extensibility : std::uint8_t {
 
 struct TypeSupport {
   std::string name = {};
-  /// A line a member: what members of a topic must agree on, and what a refusal shows.
+  /// One line for each struct member. The members of a topic must agree on it, and a refusal shows
+  /// it.
   std::string text = {};
   Extensibility extensibility = Extensibility::final_;
   bool plain = false;     // samples travel as they are; else as XCDR2 with its header
@@ -44,8 +45,8 @@ struct TypeSupport {
   bool (*decode)(std::span<const std::byte> from, void* object) = nullptr;
 };
 
-/// What a tool writes and reads: the bytes of a sample of whatever type the topic has.
-/// With a text, endpoints of raw_type_support(text) announce that type.
+/// A tool writes and reads this: the bytes of a sample of the topic's type. With a text, endpoints
+/// of raw_type_support(text) announce that type.
 struct RawSample {
   bool plain = true;           // else XCDR2 with its header
   std::uint64_t key_hash = 0;  // of keyed topics: equal for equal keys
@@ -57,7 +58,7 @@ struct RawSample {
 [[nodiscard]] std::shared_ptr<const TypeSupport> raw_type_support(std::string text,
                                                                   std::string name);
 
-/// What marks a sample that a member writes for a program that is no member (docs/relay.md).
+/// Marks a sample that a member writes for a program that is no member (docs/relay.md).
 using ClientId = std::array<std::byte, 16>;
 struct ClientStamp {
   ClientId client = {};

@@ -30,7 +30,7 @@ struct ClientOptions {
   std::uint64_t silence_ns = 5'000'000'000;  // a relay that does not answer for so long is given up
 };
 
-/// What a client requests of a topic.
+/// A client's requests of a topic.
 struct ReaderQos {
   pubsub::Reliability reliability = pubsub::Reliability::reliable();
   pubsub::Durability durability = {};

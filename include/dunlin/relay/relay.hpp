@@ -13,8 +13,8 @@ namespace dunlin::relay {
 struct RelayOptions {
   std::string address = "127.0.0.1";  // of this host, as a number
   std::uint16_t port = 0;             // 0: the kernel chooses
-  /// The group's: clients must know it. Empty: anyone who reaches the address is a client, so that
-  /// must be a loopback address.
+  /// The group's: clients must know it. Empty: any process that reaches the address is a client, so
+  /// that must be a loopback address.
   std::string secret = {};
   std::size_t clients = kMaxClients;
   std::size_t queue_bytes = std::size_t{1} << 20;  // that wait for a client, and one sample more
@@ -55,7 +55,7 @@ class Relay {
   [[nodiscard]] const RelayCounters& counters() const noexcept;
   /// Why the last connection that did not end by its client's wish has ended; empty: there is none.
   [[nodiscard]] const std::string& last_parting() const noexcept;
-  /// Ends all connections, after what their sockets take at once.
+  /// Ends all connections, once their sockets have taken as many bytes as they take at once.
   void close();
 
  private:

@@ -25,11 +25,11 @@ class [[nodiscard]] Job {
     std::swap(handle_, other.handle_);
     return *this;
   }
-  /// Ends it where it stands; the operation that it awaits is abandoned.
+  /// Ends it where it waits, and abandons the operation that it awaits.
   ~Job();
 
   [[nodiscard]] bool finished() const noexcept;
-  /// Throws what ended it, if anything did.
+  /// Rethrows the exception that ended it, if any.
   void check() const;
 
  private:

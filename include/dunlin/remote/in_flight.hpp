@@ -24,12 +24,12 @@
 /// Invariants:
 ///  REM-1  An operation ends exactly once, with `ok` or a named error.
 ///  REM-2  It never hangs because a member died: it ends `lost` or `stopped`, or goes on without
-///  it. REM-3  An abandoned or destroyed operation leaves nothing behind: what it had locked is
-///         unlocked, and nothing reads or writes its buffers any more.
+///         that member.
+///  REM-3  An abandoned or destroyed operation leaves nothing behind: its locks are released, and
+///         nothing reads or writes its buffers any more.
 ///  REM-4  Callbacks and coroutines run inside Progress::poll(), when the operation has ended and
-///  is
-///         in no list any more, so that they may destroy it. An operation that ends within the call
-///         that started it calls nothing.
+///         is in no list any more, so that they may destroy it. An operation that ends within the
+///         call that started it runs no callback.
 ///  REM-13 A part hears that a member is gone once the member can change nothing here any more.
 ///  REM-5  A step neither allocates nor throws, nor waits.
 namespace dunlin::remote {
@@ -68,7 +68,7 @@ class InFlight {
  protected:
   explicit InFlight(Progress& progress) noexcept : progress_(&progress) {}
 
-  // What a derived class does.
+  // A derived class implements these.
   /// Takes the next steps, as many as are possible now. Called when nothing posted with
   /// completion_ is under way any more.
   virtual void advance() noexcept = 0;
@@ -102,7 +102,7 @@ inline bool wait_all(std::initializer_list<InFlight*> operations,
   return wait_all(std::span(operations.begin(), operations.size()), timeout_ns);
 }
 
-/// What Progress polls beside operations: the part of a layer that serves the peers.
+/// The part of a layer that serves the peers; Progress polls it beside the operations.
 class Part {
  public:
   Part() = default;
@@ -110,13 +110,14 @@ class Part {
   Part& operator=(const Part&) = delete;
   virtual ~Part() = default;
   virtual std::size_t poll_part() = 0;
-  /// Progress::contains() has changed: those that are gone can change nothing here any more.
+  /// Progress::contains() has changed: the members that are gone can change nothing here any more.
   virtual void members_changed() = 0;
 };
 
 struct ProgressOptions {
-  /// Go on although a member that was taken for dead may still change our memory, where it could
-  /// not be killed (Fabric::fence): another user's process, say. Otherwise this process stops.
+  /// Go on although a member that counts as failed may still change our memory, because its process
+  /// could not be killed (Fabric::fence), such as another user's process. Otherwise this process
+  /// stops.
   bool accept_unfenced = false;
 };
 
@@ -130,8 +131,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
-  /// Polls membership, fabric and parts, and advances what is under way; returns how much was done.
-  /// Lets out what Membership::poll() throws.
+  /// Polls membership, fabric and parts, and advances the operations under way; returns how much
+  /// was done. Throws what Membership::poll() throws.
   std::size_t poll();
   /// For Loop: those of the membership.
   [[nodiscard]] Waits waits() const;
@@ -159,7 +160,7 @@ class Progress {
   void remove(Part& part) noexcept;
   /// Throws Error, which begins with `who`, if this process came later than the founders.
   void check_is_founder(const std::string& who) const;
-  /// The members in the generation that the parts have been told of. Who is gone there can change
+  /// The members in the generation that the parts know. A member that is gone there can change
   /// nothing any more.
   [[nodiscard]] bool contains(Rank rank) const noexcept {
     return rank < present_.size() && present_[rank];
@@ -194,7 +195,7 @@ class Progress {
   InFlight* last_ = nullptr;
   InFlight* next_ = nullptr;  // that advance_all() looks at next
   std::size_t in_flight_ = 0;
-  std::uint32_t passed_ = 0;  // waits for what had ended already
+  std::uint32_t passed_ = 0;  // waits for operations that had ended already
   bool polling_ = false;
 };
 

@@ -19,9 +19,8 @@
 ///          compare-and-swaps; those behind a dead member keep their order, too.
 ///  REM-10  A waiter posts nothing while it waits.
 ///  REM-11  When a member that holds it, or waits for it, is out of the membership, the lock goes
-///  to
-///          the next waiter, and not before every member has parted from the dead one.
-///  REM-12  Who gets a lock whose holder died is told.
+///          to the next waiter, but not before every member has expelled the dead one.
+///  REM-12  A member that gets a lock whose holder died is told so.
 namespace dunlin::remote {
 
 struct LocksOptions {
@@ -41,7 +40,7 @@ struct LockNode {
 struct LockView {
   Rank home;
   std::uint64_t offset;
-  std::uint32_t ticket;  // those who wait for one lock get it in this order
+  std::uint32_t ticket;  // members that wait for one lock get it in this order
   bool held;             // else waited for
 };
 
@@ -59,23 +58,24 @@ class Locks final : public Part {
   [[nodiscard]] Answer answer(LockNode node) const noexcept;
   /// The lock was handed over from a member that died with it (REM-12).
   [[nodiscard]] bool recovered(LockNode node) const noexcept;
-  /// Whether those who follow are told so: not once what the lock protects is repaired, but if its
-  /// holder here gave up in the middle of a change.
+  /// Whether the next holders are told so: false once the data under the lock is repaired; true if
+  /// the holder here gave up in the middle of a change.
   void set_recovered(LockNode node, bool whether) noexcept;
-  /// What its holder gave up may be under way to this member, too: nobody follows before that has
-  /// landed. `offset` is of a word in the same region, which only atomics and writes change.
+  /// Operations that the holder abandoned may be under way to this member, too: no member gets the
+  /// lock before they have landed. `offset` is of a word in the same region, which only atomics and
+  /// writes change.
   void settle_also(LockNode node, Rank member, std::uint64_t offset) noexcept;
-  /// Gives the lock back, or the place in its queue, whichever it is; the node is not used again.
+  /// Gives back the lock, or the place in its queue; the node is not used again.
   void release(LockNode node) noexcept;
   /// Whether no acquisition of this process, past or present, can touch that word any more.
   [[nodiscard]] bool idle(Rank home, std::uint64_t offset) const noexcept;
 
   /// The memory with the lock's word is gone, and its copy is there: called by all members that use
-  /// the lock, inside members_changed(), so that the queue is repaired at its new home. Whoever
-  /// held it still does.
+  /// the lock, inside members_changed(), so that the queue is repaired at its new home. The holder
+  /// keeps the lock.
   void relocate(Rank old_home, std::uint64_t old_offset, Rank home, std::uint64_t offset) noexcept;
 
-  /// Whether something that this process gave up under that lock may still be under way.
+  /// Whether an operation that this process abandoned under that lock may still be under way.
   [[nodiscard]] bool settling(Rank home, std::uint64_t offset) const noexcept;
 
   // --- at the home -------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Locks final : public Part {
     for (std::size_t i = 0; i < active(); ++i)
       if (const LockView seen = view(i); seen.ticket != 0) look(seen);
   }
-  /// Whether handing over rests, as the members agree on who is left in which queue.
+  /// Whether locks are not handed over, because the members agree on the members of each queue.
   [[nodiscard]] bool repairing() const noexcept;
 
   std::size_t poll_part() override;

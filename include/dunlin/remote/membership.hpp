@@ -6,9 +6,9 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/pending_join.hpp>
 
-/// Who is a member, as all members agree. Whatever is taken over from a dead member (a lock, a
-/// second copy, a reserved slot) is taken over when this says that it is gone, never on one
-/// process's own opinion. One thread calls it, the one that polls the fabric.
+/// The members, as all of them agree. A process takes over from a dead member (a lock, a second
+/// copy, a reserved slot) only when this says that it is gone, never on its own opinion. One thread
+/// calls it, the one that polls the fabric.
 namespace dunlin::remote {
 
 class Membership {
@@ -30,14 +30,14 @@ class Membership {
   [[nodiscard]] virtual std::uint32_t capacity() const noexcept { return founders(); }
   /// Why this process is no member any more: a sentence; empty while it is one.
   [[nodiscard]] virtual const std::string& why_stopped() const noexcept = 0;
-  /// Whatever has to go on so that members can agree; Progress::poll() calls it.
+  /// Makes the progress that the agreement needs; Progress::poll() calls it.
   virtual std::size_t poll() { return 0; }
-  /// What a sleep must end for beside the fabric, so that this poll() is called in time.
+  /// The events besides the fabric's that must end a sleep, so that this poll() is called in time.
   [[nodiscard]] virtual Waits waits() const { return {}; }
 };
 
-/// All members of a fabric, for programs that stop when any of them dies. Nothing is ever taken
-/// over: from then on each operation ends with Status::stopped.
+/// All members of a fabric, for programs that stop when any of them dies. No member ever takes over
+/// from another: from then on each operation ends with Status::stopped.
 class FixedMembers final : public Membership {
  public:
   explicit FixedMembers(Fabric& fabric);

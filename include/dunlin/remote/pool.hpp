@@ -15,9 +15,9 @@
 ///
 /// Invariants:
 ///  REM-6  Blocks that are allocated do not overlap, begin on cache lines, and lie in the pool.
-///  REM-7  No two free blocks of a FirstFit touch: what is freed grows together at once.
+///  REM-7  No two free blocks of a FirstFit touch: free() merges adjacent ones at once.
 /// and, of a ChunkPool, where other members allocate by themselves:
-///  REM-14 A chunk has one holder, who alone allocates in it, and no block is allocated twice.
+///  REM-14 A chunk has one holder. Only it allocates in the chunk, and no block is allocated twice.
 ///  REM-15 When a holder is gone, each of its blocks that was never linked, or was freed, is free
 ///         again, at the member whose memory it is; the others stay as they are.
 namespace dunlin::remote {
@@ -52,9 +52,9 @@ class FirstFit {
   std::map<std::uint64_t, std::size_t> used_;
 };
 
-/// Blocks of a few sizes, each taken from chunks of a FirstFit that stay with their size: a slot
-/// that is reused is always reused for the same size, so a late one-sided reader finds a block's
-/// header where a block's header was.
+/// Blocks of a few sizes, taken from chunks of a FirstFit that keep their size. A slot is always
+/// reused for the same size, so a late one-sided reader finds a block's header where a block's
+/// header was.
 class SizeClasses {
  public:
   /// Sizes ascend; each chunk has `blocks_per_chunk` blocks of one size.
@@ -87,22 +87,22 @@ struct Block {
 };
 
 struct ChunkPoolOptions {
-  std::string name;                     // the same at all members, as is what follows
+  std::string name;                     // the same at all members, as are the next ones
   std::size_t block_bytes = 0;          // up to whole cache lines
   std::uint32_t blocks_per_chunk = 32;  // at most 64
   std::size_t own_bytes = 0;            // that this member contributes; may differ
 };
 
-/// Blocks of one size in the memory of all members. Who wants one takes a whole chunk of the home,
-/// by one read and one compare-and-swap, and then allocates in it without a word to anybody.
+/// Blocks of one size in the memory of all members. A member that needs one takes a whole chunk of
+/// the home, by one read and one compare-and-swap, and then allocates in it without any message.
 ///
 ///     if (const auto block = pool.allocate(home))
 ///       fabric.post(std::array{put(...), pool.link(*block), compare_swap(...)});  // and link it
 ///     ...
-///     fabric.post(pool.free(*block));   // whoever has unlinked it
+///     fabric.post(pool.free(*block));   // by the member that unlinked it
 ///
-/// A block goes through: free, allocated, linked, freed. What is allocated and not linked when its
-/// holder dies comes back by itself (REM-15); what is linked stays, whoever has died.
+/// A block goes through: free, allocated, linked, freed. When a holder dies, its blocks that are
+/// allocated and not linked become free (REM-15); linked blocks stay.
 class ChunkPool final : public Part {
  public:
   /// All members make one. Throws Error.
@@ -110,16 +110,18 @@ class ChunkPool final : public Part {
   ~ChunkPool() override;
 
   /// A block there; none if this process holds no free one: then a chunk is being fetched, unless
-  /// the home is full(). Its bytes are whatever they were.
+  /// the home is full(). Its bytes keep their former content.
   [[nodiscard]] std::optional<Block> allocate(Rank home) noexcept;
   /// Whether the home had no free chunk when it was asked last; allocate() asks again.
   [[nodiscard]] bool full(Rank home) const noexcept;
   /// Gives back a block that was never linked.
   void cancel(Block block) noexcept;
-  /// "It is in use": to be posted before, or in one batch with, what lets others find the block.
+  /// "It is in use": to be posted before, or in one batch with, the write by which others find the
+  /// block.
   [[nodiscard]] Operation link(Block block) const noexcept;
-  /// "Nobody finds it any more": to be posted once, by whoever unlinked it. Its place is used again
-  /// for a block, so a reader that is late finds a block, and must check that it is the one.
+  /// "No member finds it any more": to be posted once, by the member that unlinked it. Its place is
+  /// used again for a block, so a reader that is late finds a block, and must check that it is the
+  /// one.
   [[nodiscard]] Operation free(Block block) const noexcept;
 
   [[nodiscard]] RegionId region() const noexcept;

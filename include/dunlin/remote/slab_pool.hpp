@@ -23,11 +23,11 @@
 /// and moves slabs from member to member and from size to size:
 ///  REM-16 A holder gives a slab back only when each block of it is free, and it allocates nothing
 ///         there from the moment when it learns that the slab is withdrawn. So the next holder
-///         finds a slab of which nobody has a block.
+///         finds a slab in which no member has a block.
 namespace dunlin::remote {
 
 struct SlabPoolOptions {
-  std::string name;                      // the same at all members, as is what follows
+  std::string name;                      // the same at all members, as are the next ones
   std::size_t slab_bytes = 0;            // whole cache lines
   std::vector<std::size_t> block_bytes;  // ascending, whole cache lines, at most slab_bytes
   std::size_t own_bytes = 0;             // that this member contributes; may differ
@@ -45,7 +45,7 @@ struct SlabBlock {
   friend bool operator==(const SlabBlock&, const SlabBlock&) = default;
 };
 
-/// What a slab's first word says.
+/// The content of a slab's first word.
 struct SlabHolder {
   std::uint64_t word = 0;
   bool is_free = false;
@@ -75,9 +75,10 @@ class SlabPool final : public Part {
   [[nodiscard]] bool full_class(Rank home, std::uint32_t size_class) const noexcept;
   /// Gives back a block that was never linked.
   void cancel(SlabBlock block) noexcept;
-  /// "It is in use": to be posted before, or in one batch with, what lets others find the block.
+  /// "It is in use": to be posted before, or in one batch with, the write by which others find the
+  /// block.
   [[nodiscard]] Operation link(SlabBlock block) const noexcept;
-  /// "Nobody finds it any more": to be posted once, by the member that unlinked it.
+  /// "No member finds it any more": to be posted once, by the member that unlinked it.
   [[nodiscard]] Operation free(SlabBlock block) const noexcept;
 
   [[nodiscard]] std::size_t bytes_of(std::uint32_t size_class) const noexcept;
@@ -87,19 +88,20 @@ class SlabPool final : public Part {
   [[nodiscard]] std::span<std::byte> own_memory() const noexcept;
   /// Of this member's memory: blocks that are linked and not freed count as used.
   [[nodiscard]] PoolUse use() const noexcept;
-  /// Whether a block could be there, of this member's memory: for what a peer has written.
+  /// Whether a block of this member's memory could be there: a check of values that a peer has
+  /// written.
   [[nodiscard]] bool is_block(std::uint64_t offset, std::uint32_t size_class) const noexcept;
 
-  // --- of a pool that makes room: by members, for what its home asks -----------------------------
-  /// The home has freed blocks of that size in the slab, or the slab is nobody's.
+  // --- of a pool that makes room: by members, when its home asks ---------------------------------
+  /// The home has freed blocks of that size in the slab, or the slab has no holder.
   void hint(Rank home, std::uint32_t size_class, std::uint32_t slab) noexcept;
   /// Allocates nothing there any more, and gives the slab back if all of it is free; to be called
   /// again until the holder's word has changed.
   void withdraw(Rank home, std::uint32_t slab) noexcept;
   /// Takes withdraw() back.
   void keep(Rank home, std::uint32_t slab) noexcept;
-  /// "It is used": to be posted now and then. If the block is another's by then, that one counts as
-  /// used.
+  /// "It is used": to be posted now and then. If the block has another entry by then, that one
+  /// counts as used.
   [[nodiscard]] Operation mark(SlabBlock block) const noexcept;
   [[nodiscard]] std::uint32_t slab_of(std::uint64_t offset) const noexcept;
 

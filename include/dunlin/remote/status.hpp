@@ -31,7 +31,7 @@ enum class Status : std::uint8_t {
   not_kept,        // delta: this version was put too long ago, or not yet
   broken_promise,  // a checked container: another member's call contradicts this one's promise
   too_long,        // a key, value or element has more bytes than its container holds
-  conflict,        // a transaction has read what another one has changed since: try again
+  conflict,        // a transaction has read values that have changed since: try again
 };
 
 /// A few words, to be part of a sentence.

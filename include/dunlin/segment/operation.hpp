@@ -42,7 +42,7 @@ class SegmentOperation final : public remote::InFlight {
   friend struct SegmentAccess;
   enum class Kind : std::uint8_t { none, allocate, release, find, get, put, lock, unlock };
   enum class Stage : std::uint8_t;
-  /// What the caller asked for.
+  /// The caller's request.
   struct Request {
     Kind kind = Kind::none;
     Key key = {};
@@ -85,14 +85,14 @@ class SegmentOperation final : public remote::InFlight {
   std::uint64_t posted_at_ns_ = 0;
   std::uint64_t first_word_ = 0;  // versions that were read
   std::uint64_t second_word_ = 0;
-  std::uint64_t data_version_ = 0;  // delta: whose bytes are read or written
+  std::uint64_t data_version_ = 0;  // delta: the version that is read or written
   std::uint64_t final_word_ = 0;    // of the version, once the put is complete; 0: not known yet
   std::uint64_t low_word_ = 0;      // likewise, of the second copy, before and after
   std::uint64_t high_word_ = 0;
   std::uint64_t placement_ = 0;  // of the segment, when the operation's current try began
   Rank second_ = 0;              // of the put, when it began; UINT32_MAX: none
   std::uint64_t second_offset_ = 0;
-  std::uint32_t searched_ = 0;  // members asked who holds the segment now
+  std::uint32_t searched_ = 0;  // members asked for the segment's present holder
   std::uint64_t search_generation_ = 0;
   bool in_turn_ = false;  // no other operation under the same lock is
   Outcome outcome_;

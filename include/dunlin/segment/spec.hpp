@@ -9,9 +9,9 @@
 
 namespace dunlin {
 
-/// Names a segment, at every member, as long as it exists; may be sent to anybody as its 64-bit
-/// value. No two segments of a space ever have the same key: a slot that is used again has another
-/// generation.
+/// Names a segment, at every member, as long as it exists; may be sent to other processes as its
+/// 64-bit value. No two segments of a space ever have the same key: a slot that is used again has
+/// another generation.
 struct Key {
   std::uint64_t value = 0;  // generation 32 bits, slot 20 bits, home 12 bits
 
@@ -28,7 +28,7 @@ struct Key {
   friend bool operator==(Key, Key) = default;
 };
 
-/// What gets and puts of a segment promise; docs/segment.md has a table to choose from.
+/// The promises of a segment's gets and puts; docs/segment.md has a table to choose from.
 enum class Coherence : std::uint8_t {
   null,      // words are not torn
   read,      // gets exclude each other
@@ -67,7 +67,7 @@ struct SegmentSpec {
 struct Outcome {
   remote::Status status = remote::Status::under_way;
   Key key = {};               // of allocate and find, too
-  std::uint64_t version = 0;  // of what was got or put; puts count up from 1, where they lock
+  std::uint64_t version = 0;  // that was got or put; puts that lock count up from 1
   bool unchanged = false;     // get: the version is the known one, and nothing was transferred
   bool recovered = false;     // the last holder of the lock died with it
 

@@ -35,7 +35,7 @@ class StoreBatch {
   [[nodiscard]] bool finished() const noexcept;
   /// `ok`, or the first that is not.
   remote::Status wait(std::uint64_t timeout_ns = remote::kForever);
-  /// Abandons what is under way.
+  /// Abandons the calls under way.
   void clear() noexcept;
 
  private:

@@ -24,7 +24,7 @@ struct Work;
 inline constexpr std::uint64_t kNoExpiry = UINT64_MAX;        // the key stays until it is erased
 inline constexpr std::uint64_t kKeepExpiry = UINT64_MAX - 1;  // as it is; kNoExpiry for a new key
 
-/// What the caller of Store::update() decides about a key.
+/// The decision of the caller of Store::update() about a key.
 struct StoreUpdate {
   enum class Action : std::uint8_t { keep, put, erase };
   Action action = Action::keep;

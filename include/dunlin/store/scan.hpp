@@ -13,8 +13,8 @@ namespace store {
 struct ScanWork;
 }
 
-/// Where a scan goes on: 0 begins, and is what the last step gives. It may be kept, and sent to
-/// anybody, for as long as the store exists.
+/// Where a scan goes on: 0 begins a scan, and the last step gives 0. It may be kept, and sent to
+/// other processes, for as long as the store exists.
 using StoreCursor = std::uint64_t;
 
 /// An entry as a scan sees it; the bytes stay until the scan's next step.
@@ -27,7 +27,7 @@ struct StoreEntry {
 
 struct ScanOptions {
   bool values = true;         // else keys only
-  std::uint32_t buckets = 8;  // main headers, with what overflows from them, in a step
+  std::uint32_t buckets = 8;  // main headers, with their overflow, in a step
 };
 
 /// A StoreScan goes over the entries of all members, some buckets a step. A key that is there

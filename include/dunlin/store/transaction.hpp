@@ -15,8 +15,8 @@ namespace store {
 struct TransactionWork;
 }
 
-/// A StoreTransaction reads and changes several keys of a Store, whatever members hold them, as if
-/// nothing else happened meanwhile. The thread that polls the store's fabric uses it.
+/// A StoreTransaction reads and changes several keys of a Store, at any members, as if nothing else
+/// happened meanwhile. The thread that polls the store's fabric uses it.
 ///
 ///     dunlin::StoreTransaction transfer(store);
 ///     do {
@@ -47,7 +47,7 @@ class StoreTransaction final : public remote::InFlight {
   /// Starts a get, which stays until clear(). A key that the transaction has put or erased already
   /// is as it has put or erased it.
   StoreOperation& get(StoreKey key);
-  // What commit() is to change; the key and the value are copied. The last call on a key holds.
+  // Changes for commit(); the key and the value are copied. The last call on a key holds.
   void put(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry);
   void put(StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry) {
     put(key, std::as_bytes(std::span(value)), ttl_ns);
@@ -60,7 +60,7 @@ class StoreTransaction final : public remote::InFlight {
   /// with clear() only.
   StoreTransaction& commit() noexcept;
   StoreTransaction& await_resume() noexcept { return *this; }
-  /// Forgets all gets and changes; what is under way is given up.
+  /// Forgets all gets and changes; abandons those under way.
   void clear() noexcept;
 
   /// How many gets, and how many keys to be changed, there are.
@@ -76,10 +76,10 @@ class StoreTransaction final : public remote::InFlight {
   std::unique_ptr<store::TransactionWork> work_;
 };
 
-/// What the function says about its transaction.
+/// The decision of the function about its transaction.
 enum class TransactionAction : std::uint8_t { commit, cancel };
 
-/// Calls the function with an empty transaction, commits what it did, and does both again after a
+/// Calls the function with an empty transaction, commits its changes, and does both again after a
 /// `conflict`, at most so many times; waits, and rests before it tries again. `abandoned`: the
 /// function cancelled. The function waits for its gets, and may see values that never existed
 /// together.

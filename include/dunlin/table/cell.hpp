@@ -15,7 +15,7 @@
 #include <dunlin/table/entry_check.hpp>
 
 /// The members of a row. All three hold trivially copyable values, start out as T{} (or as the
-/// value given), are written by the row's owner only, and are read by everyone, never torn:
+/// value given), are written by the row's owner only, and are read by all nodes, never torn:
 ///
 ///     struct Row {
 ///       dunlin::Cell<int> step;                            // up to 64 bytes
@@ -30,12 +30,11 @@
 /// Invariants:
 ///  TAB-C1  A value of up to 8 bytes is one aligned word: FAB-M1 keeps it whole.
 ///  TAB-C2  A larger value lies in stamped lines, {u32 head, 56 bytes of value, u32 tail}, written
-///      in ascending and read in descending order of words; a line whose head equals its tail is
-///      whole, and a value whose lines all carry one stamp is whole (memory.hpp, FAB-M2 and
-///      FAB-M3).
-///  TAB-C3  There are two such slots, written in turn; a push writes that slot of the peer's which
-///      does not hold the newest value it has: so at every moment, also when the writer dies in
-///      mid-write, that value is whole, and no reader goes back to an older one.
+///      in ascending and read in descending order of words. A line whose head equals its tail is
+///      whole, and so is a value whose lines all carry one stamp (memory.hpp, FAB-M2 and FAB-M3).
+///  TAB-C3  There are two such slots, written in turn. A push writes the peer's slot that does not
+///      hold the newest value there. So at every moment, also when the writer dies while it writes,
+///      that value is whole, and no reader goes back to an older one.
 ///  TAB-C4  A list's entries are in place before its `end` passes them, and its `begin` has passed
 ///      them before their place is used again: so an entry is valid if `begin` has not passed it
 ///      *after* it was copied.

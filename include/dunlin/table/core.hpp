@@ -43,14 +43,14 @@ struct TableOptions {
   Refresh refresh = Refresh::writes;
   /// Refresh::reads: the least time from one pull of a row to the next; 0 pulls without a pause.
   std::uint64_t refresh_interval_us = 0;
-  /// Distinguishes successive tables of one name. 0: the how-many-th this process has made, which
-  /// fits if all members make them in the same order.
+  /// Distinguishes successive tables of one name. 0: counts the tables of that name in this
+  /// process, which fits if all members make them in the same order.
   std::uint64_t generation = 0;
 };
 
 enum class RowState : std::uint8_t {
   own,
-  waiting,  // the peer has not made its table yet; it will be sent all when it has
+  waiting,  // the peer has not made its table yet; then it is sent all
   connected,
   behind,    // connected, and its queue was full: it will be sent all
   failed,    // frozen
@@ -105,8 +105,8 @@ class TableCore {
   }
   /// Whether every peer is connected (those that failed do not count); never if one was refused.
   [[nodiscard]] bool connected() const noexcept { return waiting_ == 0 && refusal_.empty(); }
-  /// Whether every live peer has been sent all that was pushed so far: what to wait for before
-  /// destroying a table whose last push matters.
+  /// Whether every live peer has been sent all that was pushed so far. Wait for this before you
+  /// destroy a table whose last push matters.
   [[nodiscard]] bool settled() const noexcept {
     return waiting_ == 0 && ready_.size() == targets_.size();
   }
@@ -137,7 +137,7 @@ class TableCore {
                               ColumnKind kind) const noexcept;
 
   Detector& detector() noexcept { return detector_; }
-  /// Also for failures that there have been before and that nobody was told of.
+  /// Also for earlier failures of which no upcall was told.
   void on_failure(FailureUpcall upcall);
 
   /// Fabric progress, failure upcalls, refreshes, then one pass of the detector. Returns how much

@@ -68,8 +68,8 @@ template <class... T>
 struct StandardPointerHolder<std::variant<T...>> : std::bool_constant<(holds_pointer<T>() || ...)> {
 };
 
-/// Pointers hidden in aggregates are found too; only those in somebody's class with constructors,
-/// and behind the first member of a union, are not.
+/// Pointers hidden in aggregates are found too; only those in a class with constructors, and behind
+/// the first member of a union, are not.
 template <class T>
 consteval bool holds_pointer() {
   if constexpr (std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>) {

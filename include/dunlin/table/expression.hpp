@@ -24,7 +24,7 @@
 namespace dunlin {
 namespace detail {
 
-/// A column that still lacks its comparison: what all(), any() and where() return.
+/// A column that still lacks its comparison: the result of all(), any() and where().
 template <template <class, class, class, class> class Result, class Row, class M>
 struct Quantified : Narrowed<Quantified<Result, Row, M>> {
   M Row::*member;

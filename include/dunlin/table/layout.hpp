@@ -15,9 +15,9 @@
 #include <dunlin/table/reflect.hpp>
 #include <dunlin/table/value_fields.hpp>
 
-/// A Layout says what the bytes of a row mean: its columns with name, type, offset and count. The
-/// core of the table, `dunlin top` and other languages know rows only by it; `layout_of<Row>()`
-/// derives it from a struct. Values; any thread.
+/// A Layout describes the bytes of a row: its columns with name, type, offset and count. The core
+/// of the table, `dunlin top` and other languages know rows only by it; `layout_of<Row>()` derives
+/// it from a struct. Values; any thread.
 namespace dunlin {
 
 enum class ColumnKind : std::uint8_t {
@@ -43,8 +43,8 @@ struct Layout {
   std::vector<Column> columns;
   std::size_t row_bytes = 0;
 
-  /// One line a column, "name type kind @offset xcount =entry /stride +bytes", and the row's size:
-  /// what peers must agree on, and what a refusal prints. parse() reads it back.
+  /// One line a column, "name type kind @offset xcount =entry /stride +bytes", and the row's size.
+  /// Peers must agree on this text, and a refusal prints it. parse() reads it back.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] static Layout parse(std::string_view text);
   [[nodiscard]] std::uint64_t hash() const;

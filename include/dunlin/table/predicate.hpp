@@ -20,9 +20,9 @@
 ///      registration. One added meanwhile is first evaluated in the next pass.
 ///  TAB-P2  A removed predicate is not evaluated again and runs no further trigger, also when it is
 ///      removed from within its own trigger.
-///  TAB-P3  once: fires in the first pass in which it is true, and is gone when its triggers have
-///      run (or one of them threw). transition: fires if it is true now and was not in the pass
-///      before (or there was none). recurrent: fires in every pass in which it is true.
+///  TAB-P3  once: fires in the first pass in which it is true, and is removed when its triggers
+///      have run (or one of them threw). transition: fires if it is true now and was not in the
+///      pass before (or there was none). recurrent: fires in every pass in which it is true.
 ///  TAB-P4  An exception from a predicate or trigger ends the pass and leaves through poll(); the
 ///      detector stays usable. The rest of that predicate's triggers do not run.
 namespace dunlin {
@@ -45,7 +45,7 @@ struct Predicate {
   bool removed = false;
   bool spent = false;  // a `once` that has fired
   bool was_true = false;
-  std::uint32_t entries = 1;  // read by an evaluation; what a simulated CPU is charged for
+  std::uint32_t entries = 1;  // read by an evaluation, and charged to a simulated CPU
   std::uint64_t id = 0;
   std::uint64_t first_pass = 0;
   std::uint64_t own_firings = 0;

@@ -10,9 +10,9 @@
 
 #include <dunlin/limits.hpp>
 
-/// The members of a plain struct, with their names, without a macro: members are counted by what
-/// the struct can be brace-initialised from, reached by structured bindings, and named by what the
-/// compiler prints of a pointer to them. (The technique is Antony Polukhin's, of Boost.PFR.)
+/// The members of a plain struct, with their names, without a macro: members are counted by
+/// brace-initialisation of the struct, reached by structured bindings, and named by the compiler's
+/// text of a pointer to them. (The technique is Antony Polukhin's, of Boost.PFR.)
 namespace dunlin::detail {
 
 struct AnyMember {

@@ -11,14 +11,15 @@
 
 #include <dunlin/fabric.hpp>
 
-/// The port between a Fabric and what moves its bytes. docs/writing-a-backend.md leads through it.
+/// The port between a Fabric and the backend that moves its bytes. docs/writing-a-backend.md leads
+/// through it.
 ///
 /// FabricCore (core.hpp) owns peers, regions and their matching, failures and silence, handlers,
 /// and the protocol around sleeping. A backend moves bytes, says what it promises, arms and waits.
 /// The fabric's thread makes all calls. A backend tells the core what it finds through core().
 namespace dunlin {
 
-/// A region of a peer: its announcement, and what the backend needs to reach its memory.
+/// A region of a peer: its announcement, and the fields by which the backend reaches its memory.
 struct RemoteRegion {
   std::uint64_t number = 0;  // what its owner calls it; 0: none
   std::uint64_t bytes = 0;
@@ -38,7 +39,7 @@ struct LocalRegion {
   std::uint64_t number = 0;  // what peers call it; 0: not announced
   bool taken = false;
   bool observers_only = false;
-  std::optional<std::vector<Rank>> audience = std::nullopt;  // who may reach it; none: all may
+  std::optional<std::vector<Rank>> audience = std::nullopt;  // peers that may reach it; none: all
 
   [[nodiscard]] bool is_for(Rank peer) const {
     return !audience || std::ranges::find(*audience, peer) != audience->end();
@@ -81,7 +82,7 @@ class FabricBackend {
   virtual void drain(Rank peer) = 0;
   /// The next poll() has something to do that no peer's arrival brings.
   virtual void attend_soon() noexcept {}
-  /// What tells the peer from others of its name, for messages: " (pid 12)".
+  /// Tells the peer from others of its name, in messages: " (pid 12)".
   [[nodiscard]] virtual std::string detail_of(Rank) const { return {}; }
   [[nodiscard]] virtual std::uint32_t host_members() const noexcept { return 1; }
 

@@ -17,13 +17,13 @@
 #include "fabric/core/failure_detector.hpp"
 #include "fabric/core/sleeper.hpp"
 
-/// What is true of every fabric, whatever moves its bytes: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
-/// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches what peers
-/// announce with what is allocated here, failures.cpp sees who is alive and parts from who is not,
-/// handlers.cpp hands out events and messages, waiting.cpp sleeps and wakes.
+/// The code that all fabrics share, with any backend: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
+/// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches the regions
+/// of peers with own ones, failures.cpp detects failed peers and expels them, handlers.cpp hands
+/// out events and messages, waiting.cpp sleeps and wakes.
 namespace dunlin {
 
-/// What a fabric is made of, besides its backend.
+/// The parts of a fabric, besides its backend.
 struct FabricSetup {
   std::string kind;
   std::string description = {};
@@ -33,7 +33,7 @@ struct FabricSetup {
   std::vector<Rank> absent = {};   // ranks whose members had gone before this one came
   Properties properties = {};
   const CpuCosts* cpu_costs = nullptr;
-  std::uint32_t silence_timeout_ms = 0;  // 0: nobody is taken for dead because it is silent
+  std::uint32_t silence_timeout_ms = 0;  // 0: no peer counts as failed because it is silent
   /// Where nodes can sleep: the doorbell that peers ring, or none that any of them knows.
   std::optional<Sleeper> sleeper = std::nullopt;
 };
@@ -49,7 +49,7 @@ class FabricCore {
   FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<FabricBackend> backend);
   ~FabricCore();
 
-  // --- for backends: who is here -----------------------------------------------------------------
+  // --- for backends: members ---------------------------------------------------------------------
   [[nodiscard]] Rank rank() const noexcept { return fabric_.rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return fabric_.size(); }
   [[nodiscard]] const std::string& group() const noexcept { return fabric_.group_; }
@@ -76,7 +76,7 @@ class FabricCore {
   [[nodiscard]] bool polling() const noexcept { return polling_; }
   /// One more message, completion or event was handled in this poll.
   void count_handled(std::size_t more = 1) noexcept { handled_ += more; }
-  /// What else is to be done, after all that has arrived: failures, expulsions, new channels.
+  /// The other duties, after all arrivals: failures, expulsions, new channels.
   [[nodiscard]] bool has_duties() const noexcept { return has_duties_; }
   void perform_duties();
   [[nodiscard]] std::uint64_t recent_ns() const noexcept { return fabric_.recent_ns_; }
@@ -85,7 +85,7 @@ class FabricCore {
     if (now_ns >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
   }
   /// Shows signs of life, and looks for those of the peers, when it is time for it. The backend
-  /// calls this after it has taken what has arrived: nobody is silent whose words wait here.
+  /// calls this after it has taken what has arrived: a peer whose bytes wait here is not silent.
   void watch();
 
   // --- for backends: operations and messages -----------------------------------------------------
@@ -97,7 +97,7 @@ class FabricCore {
   [[nodiscard]] bool deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message);
 
   // --- for backends: what peers tell -------------------------------------------------------------
-  /// Why what a peer sent cannot be; null if it can.
+  /// The fault of a peer's message; null if there is none.
   using Fault = const char*;
   [[nodiscard]] Fault on_announcement(Rank from, RemoteRegion region);
   [[nodiscard]] Fault on_withdrawal(Rank from, std::uint64_t number);
@@ -254,8 +254,8 @@ class FabricCore {
   std::unique_ptr<FabricBackend> backend_;  // goes first: it tells the peers
 };
 
-// What the fabric calls: flat, so that a backend's own function is part of it where the compiler
-// sees that, and not one more jump.
+// The fabric calls these. They are flat, so that the compiler can inline a backend's own function
+// instead of one more jump.
 template <class Backend>
 [[gnu::flatten]] Posted post_to(FabricBackend& backend, std::span<const Operation> batch) noexcept {
   return static_cast<Backend&>(backend).post(batch);

@@ -14,7 +14,7 @@ namespace dunlin {
 
 class FailureDetector {
  public:
-  /// A timeout of 0 finds nobody silent, ever.
+  /// A timeout of 0 never finds a peer silent.
   FailureDetector(std::uint32_t peers, std::uint64_t timeout_ns, std::uint64_t now_ns);
 
   /// There are so many peers from now on.
@@ -23,7 +23,7 @@ class FailureDetector {
   void welcome(Rank peer, std::uint64_t now_ns) noexcept { windows_[peer].since_ns = now_ns; }
 
   /// Begins a look at the peers. If the last one was over half a timeout ago, we have been asleep
-  /// ourselves and cannot tell a silent peer from a deaf self: everyone gets a new window.
+  /// ourselves and cannot tell a silent peer from a deaf self: every peer gets a new window.
   void look(std::uint64_t now_ns) noexcept;
 
   /// Whether the peer, which has beaten `beats` times so far, was silent for the whole timeout.

@@ -5,7 +5,7 @@
 #include "fabric/core/core.hpp"
 #include "fabric/member_list.hpp"
 
-/// Who is alive, and parting from who is not (FAB-F3, FAB-X1 to FAB-X4).
+/// Detects failed peers, and expels them (FAB-F3, FAB-X1 to FAB-X4).
 namespace dunlin {
 namespace {
 

@@ -68,7 +68,7 @@ RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation
               std::to_string(kMaxRegions) + " regions at a time (kMaxRegions)");
 }
 
-/// `to`: only these; null: everybody.
+/// `to`: only these peers; null: all.
 void FabricCore::announce(const Region& region, const std::span<const Rank>* to) {
   if (region.fabric_ != &fabric_)
     throw Error("only a region that is allocated on this fabric can be announced to its peers");
@@ -164,8 +164,8 @@ bool FabricCore::goes_with(const LocalRegion& here, const RemoteRegion& there) n
          here.spec.name == there.name;
 }
 
-/// What a peer has announced before the region was allocated here is matched in the next poll(), so
-/// that its event comes from within one.
+/// A peer's announcement from before the region was allocated here is matched in the next poll(),
+/// so that its event comes from within one.
 void FabricCore::match_soon(RegionId id) {
   for (const PeerState& state : states_)
     for (const Offer& offer : state.offers)

@@ -35,7 +35,7 @@ class Sleeper {
   [[nodiscard]] std::size_t readable(std::span<std::uint64_t> tags) noexcept;
 
   // --- sleeping ----------------------------------------------------------------------------------
-  /// Silences a bell that rang for what has been seen.
+  /// Silences a bell that rang for arrivals that have been seen.
   void prepare() noexcept;
   /// For loops that wait by themselves; from then on the core keeps the timer for them.
   [[nodiscard]] int descriptor_for_loop() noexcept;

@@ -16,7 +16,7 @@ namespace dunlin::launch {
 namespace {
 
 constexpr std::uint32_t kMost = 1U << 30;
-// Below those that Linux gives to whoever asks for any.
+// Below the ports that Linux chooses for a process that asks for any.
 constexpr std::uint32_t kFirstPort = 20'000;
 constexpr std::uint32_t kPorts = 12'000;
 constexpr const char* kWhatToDo =
@@ -71,7 +71,7 @@ std::string Completion::run() {
   return text_;
 }
 
-/// Read only when it is needed: what nobody asks for may be wrong.
+/// Read only when it is needed: a variable that is not needed may be wrong.
 const std::optional<Job>& Completion::job() {
   if (!looked_) job_ = find_job(environment_);
   looked_ = true;
@@ -83,7 +83,7 @@ void Completion::contradiction(const std::string& one, const std::string& other)
               state_of(environment_, other) + kWhatToDo);
 }
 
-// --- who we are ----------------------------------------------------------------------------------
+// --- this member's identity ----------------------------------------------------------------------
 
 /// A Kubernetes stateful set calls its pods "name-0", "name-1", ...
 std::uint32_t Completion::ordinal() const {
@@ -105,7 +105,7 @@ std::optional<std::uint32_t> Completion::stated_rank() const {
   return environment_.number("DUNLIN_RANK", 0, kMost);
 }
 
-/// What is said twice must be the same.
+/// A value that is given twice must be the same.
 void Completion::agree(const std::string& ours, std::uint32_t our_value,
                        const std::string& launchers, std::uint32_t launchers_value) const {
   if (our_value != launchers_value) contradiction(ours, launchers);
@@ -247,7 +247,7 @@ void Completion::fill_secret() {
   note("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
 }
 
-/// All or none: half of it would be a mistake that nobody notices.
+/// All or none: half of it would be a mistake that no user notices.
 void Completion::fill_tls() {
   std::vector<std::string> missing;
   std::size_t found = 0;

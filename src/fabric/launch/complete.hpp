@@ -6,7 +6,7 @@
 
 #include "fabric/launch/environment.hpp"
 
-/// What the options of a join leave open, from the environment that a launcher has made
+/// Fills in the options that a join leaves open, from the environment that a launcher has made
 /// (docs/deploy.md). An option that is given is not asked for, whatever the environment says; what
 /// the environment says incompletely or in contradiction is an Error.
 namespace dunlin::launch {

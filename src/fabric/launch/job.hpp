@@ -8,7 +8,7 @@
 
 namespace dunlin::launch {
 
-/// What a launcher has told this process of its job.
+/// This process's place in its job, as its launcher gives it.
 struct Job {
   std::string launcher;  // as DUNLIN_LAUNCHER names it
   std::string title;     // as people do

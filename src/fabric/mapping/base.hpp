@@ -6,10 +6,10 @@
 
 #include <dunlin/limits.hpp>
 
-/// What each member shows of itself from the moment it joins: whether it sleeps, whether it is
-/// alive, whom it holds for failed (docs/formats/shm-segment.md). On shared memory it is also where
-/// peers leave word. Two cache lines between words with different writers, because processors fetch
-/// lines in pairs.
+/// The state that each member publishes from the moment it joins: whether it sleeps, whether it is
+/// alive, which peers have failed for it (docs/formats/shm-segment.md). On shared memory it is also
+/// where peers leave word. Two cache lines between words with different writers, because processors
+/// fetch lines in pairs.
 namespace dunlin::mapping {
 
 inline constexpr std::size_t kMarkWords = kMaxHostMembers / 64;
@@ -22,7 +22,7 @@ struct Base {
   // marked ranks.
   alignas(128) std::uint64_t control_waiting;
   Marks message_waiting;
-  // While the owner sleeps or is about to, the number of this sleep; whoever sees it rings the
+  // While the owner sleeps or is about to, the number of this sleep; a peer that sees it rings the
   // doorbell, and then changes it to 0.
   alignas(128) std::uint64_t sleeping;
   // Counted up by the owner as long as it polls.

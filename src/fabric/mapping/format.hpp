@@ -8,7 +8,8 @@
 #include <dunlin/limits.hpp>
 
 /// The header of every segment in /dev/shm, as docs/formats/shm-segment.md describes it. It is
-/// written once, before anyone else can see the segment, and read only by copy, never in place.
+/// written once, before any other process can see the segment, and read only by copy, never in
+/// place.
 namespace dunlin::mapping {
 
 inline constexpr std::array<char, 8> kMappingMagic = {'D', 'U', 'N', 'L', 'I', 'N', 'S', 'G'};
@@ -70,8 +71,7 @@ static_assert(kMaxRegionNameBytes < sizeof(MappingHeader::region));
   return static_cast<std::uint32_t>(round_up(bytes, kMappingPageBytes));
 }
 
-/// What is wrong with a header that came from somewhere else, given its file's size; empty if
-/// nothing is.
+/// The fault of a header of another process, given its file's size; empty if there is none.
 [[nodiscard]] std::string fault_of(const MappingHeader& header, std::uint64_t file_bytes);
 
 }  // namespace dunlin::mapping

@@ -10,11 +10,11 @@
 #include "fabric/mapping/format.hpp"
 #include "fabric/system.hpp"
 
-/// Memory segments in /dev/shm without a name: whoever holds the descriptor or a mapping keeps
-/// them alive, and nothing is left when the last holder is gone, however it went.
+/// Memory segments in /dev/shm without a name: a process that holds the descriptor or a mapping
+/// keeps them alive, and nothing is left when the last holder has ended, however it ended.
 namespace dunlin::mapping {
 
-/// What a segment's header says, without the layout of bytes.
+/// The contents of a segment's header, without the layout of its bytes.
 struct MappingInfo {
   MappingKind kind = MappingKind::region;
   std::uint32_t owner_pid = 0;

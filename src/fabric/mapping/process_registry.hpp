@@ -9,14 +9,15 @@
 
 namespace dunlin::mapping {
 
-/// What observers see of a member whose peers do not map its memory: a base segment that nobody but
-/// its owner writes. Each call is a store or two.
+/// Observers see this of a member whose peers do not map its memory: a base segment that only its
+/// owner writes. Each call is a store or two.
 class ProcessRegistry {
  public:
-  /// `member`: whose; kind and bytes are filled in here. A random incarnation tells it from others.
+  /// `member`: the owner; kind and bytes are filled in here. A random incarnation tells it from
+  /// others.
   explicit ProcessRegistry(MappingInfo member);
 
-  /// Who we are, for the segments of our regions.
+  /// Our identity, for the segments of our regions.
   [[nodiscard]] MappingInfo segment(MappingKind kind, const RegionSpec& spec) const;
 
   void publish_poll(std::uint64_t now_ns) noexcept;

@@ -17,4 +17,6 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions&) { throw Error(kWhy);
 
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions, std::vector<std::string>) { throw Error(kWhy); }
 
+std::vector<std::string> networks() { return {}; }
+
 }  // namespace dunlin::mixed

@@ -5,9 +5,7 @@
 
 #include "fabric/entering.hpp"
 #include "fabric/mixed/mixed_backend.hpp"
-#include "fabric/ofi/offer.hpp"
 #include "fabric/rendezvous/peer_endpoints.hpp"
-#include "fabric/tcp/offer.hpp"
 
 namespace dunlin::mixed {
 namespace {
@@ -16,14 +14,8 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kDescriptorsOfAPeer = 4;
 constexpr std::uint64_t kOtherDescriptors = 64;
 
-/// TCP, unless the user names another network.
-[[nodiscard]] stream::Offer offer_of(const NetworkJoinOptions& options, std::uint32_t members) {
-  return options.provider.empty() ? tcp::offer(options, members) : ofi::offer(options, members);
-}
-
 /// What a stream does, and shared memory as well.
 [[nodiscard]] Properties with_shared_memory(Properties properties) {
-  properties.passive_target = false;
   properties.native_atomics = false;
   properties.atomics_coherent_with_cpu = true;
   properties.expel_fences = false;
@@ -37,35 +29,57 @@ Forming::Forming(NetworkJoinOptions options, std::uint32_t members, std::string 
     : options_(std::move(options)),
       place_(std::move(place)),
       own_(host),
-      offer_(offer_of(options_, members)),
-      endpoint_(encode(
-          {.host = own_.host(),
-           .networks = {{.network = offer_.name, .endpoint = offer_.network->endpoint()}}})) {}
+      offers_(make_offers(options_, members)) {
+  Endpoint endpoint{.host = own_.host(), .networks = {}};
+  for (const stream::Offer& offer : offers_.all)
+    endpoint.networks.push_back({.network = offer.name, .endpoint = offer.network->endpoint()});
+  endpoint_ = encode(endpoint);
+}
 
 void Forming::begin(const dunlin::Entry& entry) {
   entry_ = entry;
   take_members(setup_, entry);
   ways_.resize(setup_.names.size());
   endpoints_.resize(setup_.names.size());
-  for (const dunlin::Entry::Member& member : entry.members) judge(member.rank, member.endpoint);
+  std::vector<Rank> ranks;
+  std::vector<Endpoint> members;
+  const auto take = [&](Rank rank, std::span<const std::byte> endpoint) {
+    ranks.push_back(rank);
+    members.push_back(hear(rank, endpoint));
+  };
+  for (const dunlin::Entry::Member& member : entry.members) take(member.rank, member.endpoint);
   for (std::size_t i = 0; i < entry.admission.newcomers.size(); ++i)
-    judge(entry.admission.first + static_cast<Rank>(i), entry.admission.newcomers[i].endpoint);
+    take(entry.admission.first + static_cast<Rank>(i), entry.admission.newcomers[i].endpoint);
+  choose(ranks, members);
   deadline_ns_ = read_clock_ns(CLOCK_MONOTONIC) + options_.timeout_ms * kNsPerMs;
   if (own_.host().shares) begin_links();
   begin_streams();
 }
 
-void Forming::judge(Rank peer, std::span<const std::byte> endpoint) {
-  const std::optional<Endpoint> said = decode(endpoint);
-  const NetworkEndpoint* const reach = said ? said->find(offer_.name) : nullptr;
-  if (reach == nullptr)
-    throw Error("group '" + entry_->group + "': " + member_text(*entry_, peer) +
-                (said ? " is not reached over " + offer_.name + ", as this member is"
-                      : " does not join by 'auto' (mixed::join), as this member does") +
-                ": all members must join alike");
-  ways_[peer] =
-      peer == entry_->rank() ? Way{own_.host().shares, "itself"} : way_to(own_, said->host);
-  endpoints_[peer] = reach->endpoint;
+Endpoint Forming::hear(Rank peer, std::span<const std::byte> endpoint) const {
+  std::optional<Endpoint> said = decode(endpoint);
+  if (said) return std::move(*said);
+  throw Error("group '" + entry_->group + "': " + member_text(*entry_, peer) +
+              " does not join by 'auto' (mixed::join), as this member does: all members must join "
+              "alike");
+}
+
+void Forming::choose(std::span<const Rank> ranks, std::span<const Endpoint> members) {
+  const std::optional<std::size_t> chosen = choose_network(offers_.all, members);
+  if (!chosen) {
+    std::string text = "group '" + entry_->group + "': no network is offered by all members:";
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      text += "\n  " + member_text(*entry_, ranks[i]) + ": " + names_of(members[i].networks);
+    throw Error(text + "\nall members must join alike (encryption, provider, device)");
+  }
+  std::swap(offers_.all.front(), offers_.all[*chosen]);
+  offers_.all.resize(1);
+  const std::string& network = offers_.all.front().name;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ways_[ranks[i]] = ranks[i] == entry_->rank() ? Way{own_.host().shares, "itself"}
+                                                 : way_to(own_, members[i].host);
+    endpoints_[ranks[i]] = members[i].find(network)->endpoint;
+  }
 }
 
 /// A socket, a doorbell and a ring's segment for each, while they are linked.
@@ -102,12 +116,12 @@ void Forming::begin_streams() {
   std::vector<Rank> without = ranks_here();
   std::erase(without, entry_->rank());  // the network's own affair
   without.insert(without.end(), setup_.absent.begin(), setup_.absent.end());
-  offer_.network->enter(entry_->rank(), endpoints_, our_proofs_, their_proofs_, without);
+  network().enter(entry_->rank(), endpoints_, our_proofs_, their_proofs_, without);
 }
 
 std::unique_ptr<Fabric> Forming::step() {
   const bool linked = !linking_ || linking_->step();
-  if (offer_.network->connected() && linked) return make();
+  if (network().connected() && linked) return make();
   if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns_) return nullptr;
   throw Error("member " + member_text(*entry_, entry_->rank()) + " cannot come into group '" +
               entry_->group + "': not linked within " + std::to_string(options_.timeout_ms) +
@@ -129,7 +143,7 @@ std::unique_ptr<Fabric> Forming::make() {
                              .elsewhere = ranks_here(),
                              .is_part = linking_.has_value(),
                              .prove = rendezvous::prove,
-                             .transport = offer_.network->release()};
+                             .transport = network().release()};
   FabricSetup setup{.kind = "auto",
                     .group = entry_->group,
                     .rank = entry_->rank(),
@@ -139,8 +153,10 @@ std::unique_ptr<Fabric> Forming::make() {
   Parts parts{.own = std::move(own_),
               .host = nullptr,
               .network = std::make_unique<stream::StreamBackend>(std::move(streams)),
-              .network_name = offer_.name,
-              .network_description = offer_.description,
+              .network_name = offers_.all.front().name,
+              .network_description =
+                  offers_.all.front().description +
+                  (offers_.failed.empty() ? "" : ", as there is no better: " + offers_.failed),
               .place = place_,
               .ways = ways_};
   setup.properties = parts.network->properties();
@@ -174,7 +190,7 @@ std::vector<Rank> Forming::ranks_elsewhere() const {
 }
 
 Awaited Forming::awaited() const {
-  Awaited news = offer_.network->awaited();
+  Awaited news = network().awaited();
   if (linking_) linking_->add_to(news);
   news.by(deadline_ns_);
   return news;
@@ -182,7 +198,7 @@ Awaited Forming::awaited() const {
 
 std::string Forming::missing() const {
   if (!entry_) return {};
-  std::vector<Rank> peers = offer_.network->unconnected();
+  std::vector<Rank> peers = network().unconnected();
   if (linking_) std::ranges::copy(linking_->missing(), std::back_inserter(peers));
   std::ranges::sort(peers);
   std::string all;

@@ -11,8 +11,8 @@
 
 #include "fabric/core/core.hpp"
 #include "fabric/mixed/host.hpp"
+#include "fabric/mixed/networks.hpp"
 #include "fabric/shm/linking.hpp"
-#include "fabric/stream/forming_network.hpp"
 
 /// A member's way into a mixed fabric, once it knows the others: founders know each other from the
 /// rendezvous, newcomers and members from an admission. To the two ways, both are newcomers: a
@@ -29,14 +29,17 @@ class Forming {
   [[nodiscard]] bool has_begun() const noexcept { return entry_.has_value(); }
   /// The ranks of all others are known: begins to connect. Throws Error.
   void begin(const dunlin::Entry& entry);
-  /// Goes on; the fabric once all are connected. Error names who is missing when the time is up.
+  /// Goes on; the fabric once all are connected. Error names the missing members when the time is
+  /// up.
   [[nodiscard]] std::unique_ptr<Fabric> step();
   [[nodiscard]] Awaited awaited() const;
   /// "'b' (rank 1), 'c' (rank 2)".
   [[nodiscard]] std::string missing() const;
 
  private:
-  void judge(Rank peer, std::span<const std::byte> endpoint);
+  [[nodiscard]] Endpoint hear(Rank peer, std::span<const std::byte> endpoint) const;
+  void choose(std::span<const Rank> ranks, std::span<const Endpoint> members);
+  [[nodiscard]] stream::FormingNetwork& network() const { return *offers_.all.front().network; }
   void ensure_links() const;
   void begin_links();
   void begin_streams();
@@ -47,7 +50,7 @@ class Forming {
   NetworkJoinOptions options_;
   std::string place_;
   OwnHost own_;
-  stream::Offer offer_;
+  Offers offers_;  // from begin() on the one that the group takes
   std::vector<std::byte> endpoint_;
 
   std::optional<dunlin::Entry> entry_;             // from begin() on

@@ -179,7 +179,7 @@ Way compare(const Host& own, const Host& other) {
   return {true, "on this host"};
 }
 
-/// Machines that were copied while they ran say the same of themselves; then nobody answers.
+/// Copies of a running machine describe themselves alike; then no listener answers.
 Way way_to(const OwnHost& own, const Host& other) {
   Way way = compare(own.host(), other);
   if (!way.here) return way;

@@ -16,10 +16,10 @@
 ///  MIX-H1  Two members share memory if each of them can, both are of one boot of one kernel and in
 ///      the same namespaces (network, process, user), their user is the same, and the listener of
 ///      each answers the other. Each finds the same.
-///  MIX-H2  A member listens before it tells anybody of itself, and until its fabric is gone.
+///  MIX-H2  A member listens before it announces itself to any other, and until its fabric is gone.
 namespace dunlin::mixed {
 
-/// What a member says of its host.
+/// A member's description of its host.
 struct Host {
   std::array<std::byte, 16> boot{};  // random; the kernel's own, since it was started
   std::uint64_t network_namespace = 0;
@@ -37,7 +37,7 @@ struct NetworkEndpoint {
 };
 inline constexpr std::size_t kMaxNetworkNameBytes = 7;
 
-/// What a member tells the others.
+/// The bytes that a member gives the others.
 struct Endpoint {
   Host host;
   std::vector<NetworkEndpoint> networks;
@@ -56,7 +56,7 @@ class OwnHost {
   explicit OwnHost(std::string_view pretended = {});
 
   [[nodiscard]] const Host& host() const noexcept { return host_; }
-  /// Why it shares memory with nobody; empty if it can.
+  /// Why it cannot share memory; empty if it can.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
   [[nodiscard]] const shm::Access& access() const noexcept { return access_; }
   [[nodiscard]] shm::Descriptor take_listener() noexcept { return std::move(listener_); }
@@ -78,7 +78,7 @@ struct Way {
   std::string why;
 };
 [[nodiscard]] Way way_to(const OwnHost& own, const Host& other);
-/// The same before any socket is asked: by what the two say.
+/// The same before any socket is asked: from the descriptions of the two.
 [[nodiscard]] Way compare(const Host& own, const Host& other);
 
 }  // namespace dunlin::mixed

@@ -104,6 +104,15 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
   return begin_join_on({}, options);
 }
 
+std::vector<std::string> networks() {
+  std::vector<std::string> all;
+  for (const NetworkPlan& plan : plan_networks({}, verbs::device_addresses()))
+    all.push_back(plan.kind == NetworkPlan::Kind::verbs
+                      ? "verbs on " + plan.options.device + " " + plan.options.address
+                      : "tcp");
+  return all;
+}
+
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
   return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
                                                      begin_join, begin_entry);

@@ -20,10 +20,10 @@
 ///  MIX-B4  arm() arms both, and the arrivals of both make a watched descriptor readable.
 namespace dunlin::mixed {
 
-/// What a fabric is made of.
+/// The parts of a fabric.
 struct Parts {
   OwnHost own;
-  std::unique_ptr<shm::ShmBackend> host;  // null: this member shares memory with nobody
+  std::unique_ptr<shm::ShmBackend> host;  // null: this member shares no memory
   std::unique_ptr<stream::StreamBackend> network;
   std::string network_name;
   std::string network_description;

@@ -2,7 +2,7 @@
 
 #include "fabric/ofi/offer.hpp"
 
-/// What is compiled where libfabric or OpenSSL is missing.
+/// Compiled in place of the fabric where libfabric or OpenSSL is missing.
 namespace dunlin::ofi {
 namespace {
 

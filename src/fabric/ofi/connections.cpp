@@ -5,9 +5,9 @@
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/system.hpp"
 
-/// The lower rank calls, the higher answers; but a newcomer calls who was here before (STR-J1). A
-/// call carries who it is from and its proof (STR-S7), so that nobody else is answered; the frames
-/// prove it again, in both directions.
+/// The lower rank connects, the higher one accepts; but a newcomer connects to the members that
+/// were here before (STR-J1). A connection request carries the rank that connects, and its proof
+/// (STR-S7), so that no stranger is answered; the frames prove it again, in both directions.
 namespace dunlin::ofi {
 namespace {
 
@@ -15,7 +15,7 @@ constexpr std::size_t kEventQueueSlots = 64;
 constexpr std::size_t kMaxAddressBytes = 256;
 /// Between two looks at the event queue, whatever its descriptor says.
 constexpr std::uint64_t kPatienceNs = 20'000'000;
-/// Before a newcomer calls again whoever has refused it.
+/// Before a newcomer connects again to a member that has refused it.
 constexpr std::uint64_t kShortestPauseNs = 500'000;
 constexpr std::uint64_t kLongestPauseNs = 32'000'000;
 
@@ -162,7 +162,7 @@ void OfiTransport::answer(const Happening& call) {
   checked(fi_accept(open_endpoint(from, call.info.get()), nullptr, 0), "accepting " + who(from));
 }
 
-/// The connection is there: from now on nobody else is taken for the peer. An attempt that has
+/// The connection is there: from now on no other process is taken for the peer. An attempt that has
 /// failed has posted no buffers.
 void OfiTransport::stand(Rank peer) {
   Link& link = links_[peer];
@@ -310,7 +310,7 @@ bool OfiTransport::connected() {
                 ": is a firewall in between, or did one of us give an address that others cannot "
                 "reach (JoinOptions::address)?");
   }
-  if (!enters_) listener_.reset();  // nobody else is expected yet
+  if (!enters_) listener_.reset();  // no other member is expected yet
   return true;
 }
 

@@ -9,15 +9,16 @@
 
 #include "fabric/stream/frame.hpp"
 
-/// What a frame travels in: a word with its length before it, and a mark behind it. Who watches the
-/// buffer that it arrives in can tell by them when it is all there, if the buffer is filled from
-/// the front; completions, which would tell as well, cost 1 us each with libfabric's tcp.
+/// The envelope of a frame: a word with its length before it, and a mark behind it. A receiver that
+/// watches the buffer can tell by them when the frame is complete, if the buffer is filled from the
+/// front; completions, which would tell as well, cost 1 us each with libfabric's tcp.
 ///
-///  OFI-E1  The length of an empty buffer is 0. Whoever has taken a frame empties its buffer.
-///  OFI-E2  A mark is a random word, another one for each frame, drawn from what the two ends of
-///      the connection have proved to each other. So what an earlier frame has left in a buffer is
-///      not taken for it. A peer that forges one spoils its own stream only: what is in a frame is
-///      not believed anyway (STR-S6).
+///  OFI-E1  The length of an empty buffer is 0. A receiver that has taken a frame empties its
+///       buffer.
+///  OFI-E2  A mark is a random word, another one for each frame, drawn from the proof that the ends
+///      of the connection have exchanged. So what an earlier frame has left in a buffer is not
+///      taken for it. A peer that forges one spoils only its own stream, because the receiver
+///      checks every frame anyway (STR-S6).
 namespace dunlin::ofi {
 
 inline constexpr std::size_t kEnvelopeBytes = 2 * kWordBytes;
@@ -51,7 +52,7 @@ inline void seal(std::byte* at, std::size_t frame_bytes, std::uint64_t mark) noe
 
 enum class Arrival { none, whole, garbage };
 
-/// What is in the buffer. Requires room for the longest frame; `frame` is set if it is whole.
+/// The contents of the buffer. Requires room for the longest frame; `frame` is set if it is whole.
 [[nodiscard]] inline Arrival look(const std::byte* at, std::uint64_t mark,
                                   std::span<const std::byte>& frame) noexcept {
   const auto length = memory::load(*reinterpret_cast<const std::uint64_t*>(at));

@@ -4,12 +4,12 @@
 
 #include <rdma/fabric.h>
 
-/// What libfabric exports; everything else hangs on the objects that these give.
+/// The functions that libfabric exports; all others belong to the objects that these return.
 namespace dunlin::ofi {
 
-/// Loaded when it is first needed, and not linked: Debian's brings libinfinipath and libpsm2, whose
-/// constructors measure the clock for 0.2 s and install signal handlers, in every process that has
-/// them from its start, whether it ever joins such a group or not.
+/// libfabric is loaded when it is first needed, and not linked. Debian's brings libinfinipath and
+/// libpsm2, whose constructors measure the clock for 0.2 s and install signal handlers, in every
+/// process that is linked with them, whether it joins such a group or not.
 struct Libfabric {
   decltype(&fi_getinfo) getinfo;
   decltype(&fi_freeinfo) freeinfo;
@@ -18,7 +18,7 @@ struct Libfabric {
   decltype(&fi_strerror) strerror;
 };
 
-/// Loads it if nobody has. Error that says why it cannot be loaded. From any thread.
+/// Loads it if it is not loaded yet. Error that says why it cannot be loaded. From any thread.
 [[nodiscard]] const Libfabric& libfabric();
 
 /// Empty if it is loaded, or could be now.

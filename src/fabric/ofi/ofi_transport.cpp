@@ -13,7 +13,7 @@ constexpr std::size_t kMaxCompletionsPerRound = 64;
 /// Events are deaths only; looking for them costs as much as a whole round.
 constexpr std::uint32_t kRoundsPerLookAtEvents = 32;
 constexpr int kRoundsBeforeAnEnd = 8;
-/// Of strangers, too: so that nobody can hold poll().
+/// Of strangers, too: so that no process can hold poll().
 constexpr int kMaxEventsPerLook = 64;
 
 }  // namespace
@@ -206,7 +206,7 @@ void OfiTransport::take_events(stream::Receiver& receiver) noexcept {
   rounds_until_events_ = 1;
 }
 
-/// What happens once the fabric works.
+/// Events once the fabric works.
 void OfiTransport::take_later(const Happening& happening, stream::Receiver& receiver) {
   const bool is_call = happening.kind == FI_CONNREQ;
   const Rank peer = is_call ? happening.ticket.from : peer_of(happening.endpoint);
@@ -219,8 +219,8 @@ void OfiTransport::take_later(const Happening& happening, stream::Receiver& rece
     end(peer, "its connection closed: the process exited or was killed, or has given us up");
 }
 
-/// Whoever cannot be answered has failed; who has hung up before there was a connection may call
-/// again.
+/// A peer that cannot be answered has failed; one that closed before there was a connection may
+/// connect again.
 void OfiTransport::take_newcomer(const Happening& happening, Rank peer,
                                  stream::Receiver& receiver) noexcept {
   try {
@@ -296,12 +296,12 @@ void OfiTransport::watch(int epoll) {
 
 bool OfiTransport::may_wait() noexcept {
   rounds_until_events_ = 1;  // what wakes us may be an event
-  // What was read from the network before there was a buffer for it wakes nobody.
+  // Bytes read from the network before there was a buffer for them wake no sleeper.
   if (!idle_round_ || waiting_ > 0 || !ended_.empty()) return false;
   std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
   if (fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) != FI_SUCCESS)
     return false;
-  // It may have read a frame on the way, and says nothing of what has no completion.
+  // It may have read a frame on the way, and does not report frames without a completion.
   return !watches_buffers_ || std::none_of(standing_.begin(), standing_.end(), holds_frame);
 }
 

@@ -31,7 +31,7 @@
 ///  OFI-T5  We sleep only after a round in which nothing has come or gone.
 ///  OFI-T6  A link never moves, since libfabric holds pointers to its buffers' contexts, and these
 ///      stay as long as the transport. The memory of its buffers goes when its endpoint is closed
-///      and nobody is handed a frame in it any more.
+///      and no frame in it is handed on any more.
 namespace dunlin::ofi {
 
 inline constexpr std::size_t kFrameBytes = stream::kMaxFrameBytes;
@@ -45,7 +45,7 @@ class OfiTransport final : public stream::Transport {
   OfiTransport(Network& network, std::uint32_t members);
   ~OfiTransport() override;
 
-  /// Where we listen: what a peer needs to connect. Requires that we do.
+  /// Where we listen: the address that a peer needs to connect. Requires that we do.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
@@ -57,10 +57,10 @@ class OfiTransport final : public stream::Transport {
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
-  /// is missing.
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
+  /// missing members.
   [[nodiscard]] bool connected();
-  /// Who is missing.
+  /// The missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
@@ -85,7 +85,7 @@ class OfiTransport final : public stream::Transport {
     Rank peer;
     bool receives;
   };
-  /// Who calls whom; nobody if there is to be no connection, or is none any more.
+  /// Which side connects; neither if there is to be no connection, or is none any more.
   enum class Caller : std::uint8_t { nobody, we, they };
   struct Link {
     Caller caller = Caller::nobody;
@@ -109,17 +109,17 @@ class OfiTransport final : public stream::Transport {
     bool ended = false;
     bool closed = false;
     std::string why;
-    std::string at;        // "10.0.0.7:40112"; empty if nobody can tell
+    std::string at;        // "10.0.0.7:40112"; empty if it is not known
     Fid<fid_ep> endpoint;  // last, so that it is closed first (OFI-T2)
   };
 
-  /// What a caller sends along.
+  /// The private data of the member that connects.
   struct Ticket {
     std::uint32_t from = 0;
     stream::Proof proof{};
   };
   static_assert(sizeof(Ticket) == 36, "within what every provider takes along with a connection");
-  /// What has happened to a connection.
+  /// An event of a connection.
   struct Happening {
     std::uint32_t kind = 0;
     int error = 0;  // not 0: it has failed, whatever the kind

@@ -9,14 +9,14 @@
 #include "fabric/ofi/handles.hpp"
 #include "fabric/rendezvous/local_address.hpp"
 
-/// Which of libfabric's networks to use, and what must be known of one beforehand.
+/// Which of libfabric's networks to use, and the facts about one that must be known beforehand.
 namespace dunlin::ofi {
 
-/// What differs from provider to provider; a file each.
+/// The differences between providers; a file each.
 struct Provider {
   std::string_view name;
-  /// The address of this host for those who meet there, in the form that fi_getinfo takes; empty:
-  /// leave it to libfabric.
+  /// The address of this host for members that meet there, in the form that fi_getinfo takes;
+  /// empty: leave it to libfabric.
   rendezvous::LocalAddress (*local_address)(const std::string& rendezvous);
   /// Whether two endpoint addresses (of fi_getname) are of the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
@@ -28,7 +28,7 @@ struct Provider {
 };
 extern const Provider kTcp;  // tcp.cpp
 
-/// What is asked for.
+/// The requested network.
 struct Choice {
   std::string provider;
   std::string device;   // empty: any

@@ -84,7 +84,7 @@ void set(const Descriptor& socket, int level, int option, int value) {
   setsockopt(socket.get(), level, option, &value, sizeof value);
 }
 
-/// Notices a machine that is gone, though nobody says anything for a long time.
+/// Notices a machine that is gone, though neither side sends anything for a long time.
 void tune(const Descriptor& socket) {
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
@@ -181,7 +181,7 @@ std::vector<SocketAddress> resolve(const Address& address, std::string& fault) {
 
 namespace {
 
-/// Whether it is decided: we listen, or somebody else does.
+/// Whether it is decided: we listen, or another process does.
 bool claim_one(const SocketAddress& target, Claim& result) {
   Descriptor listener = new_socket(target);
   // Connections of an earlier rendezvous may linger.

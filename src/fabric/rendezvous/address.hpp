@@ -26,12 +26,12 @@ struct Address {
 /// Whether every machine understands it as itself: "localhost", "127.0.0.1", "::1".
 [[nodiscard]] bool means_loopback(const std::string& host);
 
-/// What the operating system connects to and listens at.
+/// An address as the operating system connects to it and listens at it.
 struct SocketAddress {
   sockaddr_storage address{};
   socklen_t bytes = 0;
-  /// The loopback address, for a name that elsewhere is this machine's: whoever listens there would
-  /// not be heard by others, so it listens at all addresses.
+  /// The loopback address, for a name that elsewhere is this machine's: other machines could not
+  /// reach a listener there, so the host listens at all addresses.
   bool own_name = false;
 
   [[nodiscard]] const sockaddr* generic() const noexcept {
@@ -50,7 +50,7 @@ struct SocketAddress {
 struct Claim {
   Descriptor listener = {};
   SocketAddress at = {};
-  std::string fault = {};  // why there is no listener, unless somebody else has it
+  std::string fault = {};  // why there is no listener, unless another process has it
 };
 /// Listens at the first target that is this machine's; nowhere if another process does already.
 [[nodiscard]] Claim claim(const std::vector<SocketAddress>& targets);

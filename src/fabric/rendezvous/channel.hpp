@@ -25,21 +25,21 @@ class Channel {
   [[nodiscard]] std::vector<Frame> take_frames();
 
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
-  /// With Fault::certificate: what the other side does wrong, as a predicate.
+  /// With Fault::certificate: the other side's fault, as a predicate.
   [[nodiscard]] const std::string& fault_text() const noexcept { return tls_.fault_text(); }
   /// With Fault::other_version.
   [[nodiscard]] std::uint16_t peer_version() const noexcept { return tls_.peer().version; }
 
   /// Both sides know the secret.
   [[nodiscard]] bool proved() const noexcept { return proved_; }
-  /// Whether the other side has said something that makes sense; without certificates that takes
-  /// somebody who knows the secret, or a recording.
+  /// Whether the other side has said something that makes sense; without certificates that takes a
+  /// process that knows the secret, or a recording.
   [[nodiscard]] bool greeted() const noexcept { return tls_.greeted(); }
 
   /// Only when proved.
   void send(FrameType type, Bytes body);
 
-  /// What is to be sent, and how much of it has been.
+  /// Bytes to send, and how many of them have been sent.
   [[nodiscard]] Bytes output() const noexcept { return tls_.output(); }
   void was_sent(std::size_t bytes) { tls_.was_sent(bytes); }
 

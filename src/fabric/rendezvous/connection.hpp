@@ -14,8 +14,8 @@ class Connection {
   [[nodiscard]] const Channel& channel() const noexcept { return channel_; }
   [[nodiscard]] const Descriptor& socket() const noexcept { return socket_; }
 
-  /// Hands the channel a limited amount of what has arrived, so that nobody is served for long.
-  /// False if the other side has hung up.
+  /// Hands the channel a limited number of the bytes that have arrived, so that no connection is
+  /// served for long. False if the other side has hung up.
   [[nodiscard]] bool read();
   /// Takes what arrives and looks at none of it. False if the other side has hung up.
   [[nodiscard]] bool discard();
@@ -23,7 +23,7 @@ class Connection {
   [[nodiscard]] bool write();
   /// Nothing more can be sent before something arrives.
   [[nodiscard]] bool all_is_sent() const noexcept { return channel_.output().empty(); }
-  /// The other side will hear no more than what has been sent.
+  /// The other side gets no more than the bytes sent so far.
   void stop_writing() const;
 
  private:

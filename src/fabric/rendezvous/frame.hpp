@@ -10,7 +10,7 @@
 #include "fabric/rendezvous/hello.hpp"
 #include "fabric/rendezvous/roster_exchange.hpp"
 
-/// What travels between the host of a rendezvous and a joiner, within TLS: frames
+/// The frames between the host of a rendezvous and a joiner, within TLS
 /// (docs/formats/rendezvous.md). Pure: bytes in, frames out.
 namespace dunlin::rendezvous {
 
@@ -20,11 +20,11 @@ enum class FrameType : std::uint16_t {
   host_proof = 4,    // host: I know it, too
   turn_away = 5,     // host: you do not know it; I hang up
   // From here on between sides that know the secret.
-  request_join = 16,  // joiner: what I expect of the group, and my endpoint address
+  request_join = 16,  // joiner: the group that it expects, and its endpoint address
   refuse = 17,        // host: you do not fit, because; I hang up
   news = 18,          // host: you are in; this is what we wait for
   member = 19,        // host: a member's endpoint address; one frame a rank, in order
-  roster = 20,        // host: that was everybody; your rank, and the group's key
+  roster = 20,        // host: the end of the roster; the joiner's rank, and the group's key
   have = 21,          // joiner: I know all of this round
   go = 22,            // host: so do all others; the rendezvous is over
   give_up = 23        // host: my time is up, because; I hang up
@@ -35,8 +35,8 @@ inline constexpr std::size_t kMaxTextBytes = 1024;
 inline constexpr std::size_t kJoinRequestBytes = 88;  // without the endpoint address
 inline constexpr std::size_t kMaxBodyBytes = kJoinRequestBytes + kMaxEndpointAddressBytes;
 
-/// Which frames there are: who sends them, before both sides have proved that they know the secret
-/// or after, and how long their bodies are.
+/// The frames: which side sends them, whether before or after both sides have proved that they know
+/// the secret, and how long their bodies are.
 struct FrameRule {
   FrameType type;
   Side from;
@@ -54,8 +54,8 @@ struct Frame {
 
 [[nodiscard]] std::vector<std::byte> encode(FrameType type, Bytes body);
 
-/// Takes frames out of what arrives, and believes nothing: a header that is not possible at this
-/// point ends it before any of the body is kept.
+/// Takes frames out of the bytes that arrive, and trusts none: a header that is not possible at
+/// this point ends it before any of the body is kept.
 class FrameReader {
  public:
   explicit FrameReader(Side from) : from_(from) {}

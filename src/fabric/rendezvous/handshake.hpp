@@ -27,7 +27,7 @@ class JoinerHandshake {
   [[nodiscard]] Outcome receive(const Frame& frame);
 
   [[nodiscard]] const Roster& roster() const noexcept { return roster_; }
-  /// What the host said last: why it ends, or whom it waits for. Printable.
+  /// The host's last message: why it ends, or which members it waits for. Printable.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:

@@ -7,9 +7,8 @@
 
 #include "fabric/rendezvous/crypto.hpp"
 
-/// What the two sides of a connection learn of each other before anything is encrypted: which
-/// version of the protocol the other side speaks, and whether it demands certificates
-/// (docs/formats/rendezvous.md). Pure.
+/// The two sides of a connection exchange this before anything is encrypted: the version of the
+/// protocol, and whether certificates are demanded (docs/formats/rendezvous.md). Pure.
 namespace dunlin::rendezvous {
 
 inline constexpr std::uint16_t kVersion = 2;
@@ -33,11 +32,11 @@ struct Protocol {
 /// The protocol in a list that a joiner sent; none if the list is not one of ours.
 [[nodiscard]] std::optional<Protocol> protocol_in(Bytes list);
 
-/// What a host sends, in clear text, to a joiner of another protocol. Version 1 of the protocol,
+/// A host sends this, in clear text, to a joiner of another protocol. Version 1 of the protocol,
 /// which has no TLS, begins with the same six bytes.
 [[nodiscard]] std::vector<std::byte> refusal_by(const Protocol& own);
 
-/// What the first bytes of a connection are the beginning of.
+/// The protocol that the first bytes of a connection belong to.
 struct Beginning {
   enum class Of : std::uint8_t { too_little, tls, refusal, garbage };
   Of of;

@@ -13,11 +13,11 @@ constexpr std::size_t kMaxStrangers = 64;      // besides those that we wait for
 constexpr std::size_t kOwnDescriptors = 16;    // of a rendezvous itself
 constexpr std::size_t kOtherDescriptors = 48;  // of the process
 constexpr std::uint64_t kStrangerNs = 5'000'000'000;
-/// Then those who are known are served first.
+/// Then known members are served first.
 constexpr int kMaxAcceptedAtOnce = 16;
 constexpr std::uint64_t kAcceptPauseNs = 10'000'000;
 constexpr std::uint64_t kNewsIntervalNs = 100'000'000;
-/// For the last words, when nobody can stay.
+/// For the last frames, when no member can stay.
 constexpr std::uint64_t kFarewellNs = 1'000'000'000;
 /// A roster may be megabytes, for each joiner.
 constexpr std::size_t kMaxUnsentBytes = 65536;
@@ -62,7 +62,7 @@ std::optional<Roster> Host::poll() {
   return std::nullopt;
 }
 
-// --- who comes and goes --------------------------------------------------------------------------
+// --- members that come and go --------------------------------------------------------------------
 
 void Host::accept_strangers(std::uint64_t now_ns) {
   if (now_ns < next_accept_ns_ || go_sent_) return;
@@ -135,11 +135,12 @@ void Host::on_frame(Session& session, const Frame& frame) {
 
 void Host::request_join(Session& session, const Frame& frame) {
   JoinRequest joiner;
-  // Once all may go, whoever comes is of another rendezvous at this address, and finds it later.
+  // Once all may go, a joiner that comes belongs to a later rendezvous at this address, and finds
+  // it when it tries again.
   if (!decode(frame.body, joiner) || go_sent_) return drop(session);
   if (!refused_all_.empty()) return refuse(session, refused_all_);
   RosterBuilder::Verdict verdict = builder_.admit(joiner, session.from);
-  if (verdict.taken) {  // perhaps by one who is gone by now
+  if (verdict.taken) {  // perhaps by a member that is gone by now
     for (auto& other : sessions_)
       if (other->ticket) receive(*other);
     verdict = builder_.admit(joiner, session.from);
@@ -255,7 +256,7 @@ void Host::send_roster(Session& session) {
   channel.send(FrameType::roster, body);
 }
 
-/// So that a joiner, too, can say who is missing. Not each change to each: that would be n^2.
+/// So that a joiner, too, can name the missing members. Not each change to each: that would be n^2.
 void Host::send_news(std::uint64_t now_ns) {
   if (!news_ || now_ns < next_news_ns_ || builder_.decided()) return;
   news_ = false;

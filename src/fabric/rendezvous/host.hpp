@@ -15,12 +15,12 @@ namespace dunlin::rendezvous {
 
 /// Serves a rendezvous at a claimed address, step by step.
 ///
-/// Whoever connects is a *stranger* until it has proved that it knows the secret and has introduced
-/// itself; then it is a *joiner*. Strangers are few, small and short-lived (RDV-N4).
+/// A process that connects is a *stranger* until it has proved that it knows the secret and has
+/// sent its join request; then it is a *joiner*. Strangers are few, small and short-lived (RDV-N4).
 class Host {
  public:
   Host(const Plan& plan, Bytes endpoint_address, Claim claim, std::uint64_t deadline_ns);
-  /// Goes on; the roster when all have met. Error says who is missing.
+  /// Goes on; the roster when all have met. Error names the missing members.
   [[nodiscard]] std::optional<Roster> poll();
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
@@ -29,7 +29,7 @@ class Host {
   struct Session {
     Connection connection;
     std::string from;
-    std::uint64_t until_ns;  // of a stranger, or one who leaves
+    std::uint64_t until_ns;  // of a stranger, or a joiner that leaves
     std::optional<RosterBuilder::Ticket> ticket = {};
     bool leaving = false;  // has heard why; we wait until it hangs up
     bool gone = false;
@@ -39,7 +39,7 @@ class Host {
     bool roster_sent = false;
   };
 
-  // Who comes and goes.
+  // Members that come and go.
   void accept_strangers(std::uint64_t now_ns);
   void make_room();
   void make_room_for_descriptor(std::uint64_t now_ns);
@@ -54,7 +54,7 @@ class Host {
   void note_stranger(const Session& session);
   void sweep(std::uint64_t now_ns);
 
-  // What joiners are told.
+  // The news for joiners.
   void send_roster(Session& session);
   void send_news(std::uint64_t now_ns);
   void send_go();
@@ -78,11 +78,11 @@ class Host {
   std::uint64_t next_news_ns_ = 0;
   std::uint64_t next_accept_ns_ = 0;
   std::uint64_t pushed_out_ = 0;
-  // What a user wants to know when not all have come.
+  // For the user, when not all have come.
   std::uint64_t without_proof_ = 0;
   std::string last_without_proof_;
   std::string last_refusal_;
-  std::string refused_all_;  // why nobody can stay
+  std::string refused_all_;  // why no member can stay
 };
 
 }  // namespace dunlin::rendezvous

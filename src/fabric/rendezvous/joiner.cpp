@@ -12,14 +12,14 @@ namespace dunlin::rendezvous {
 namespace {
 
 /// For a connection, and for the proof after it: then what is there is not a host, or is stopped,
-/// and somebody else may be by the next attempt.
+/// and another process may be there at the next attempt.
 constexpr std::uint64_t kPatienceNs = 2'000'000'000;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
 }  // namespace
 
-/// With whoever took our connection.
+/// With the process that accepted our connection.
 class Joiner::Talk {
  public:
   Talk(const Plan& plan, Bytes endpoint_address, std::string where, Descriptor socket,

@@ -15,8 +15,8 @@ namespace dunlin::rendezvous {
 struct Attempt {
   enum class End : std::uint8_t {
     met,
-    unanswered,  // nobody is there, or whoever is has no time for us
-    unproved,    // somebody is there who does not know our secret, our version, or our protocol
+    unanswered,  // no host is there, or it does not answer
+    unproved,    // the process there does not know our secret, our version, or our protocol
     lost         // the host trusted us, and then left
   };
   End end;
@@ -24,7 +24,7 @@ struct Attempt {
   std::optional<Roster> roster = {};
 };
 
-/// Visits whoever is there, until it ends in one way or another.
+/// Talks to the process at the address, until it ends in one way or another.
 class Joiner {
  public:
   Joiner(const Plan& plan, Bytes endpoint_address, const SocketAddress& target,

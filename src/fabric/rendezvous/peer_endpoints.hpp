@@ -13,14 +13,15 @@
 #include "fabric/rendezvous/crypto.hpp"
 #include "fabric/rendezvous/roster_exchange.hpp"
 
-/// What comes between a rendezvous and the streams of a group: who is whom, and how they prove it.
+/// The step between a rendezvous and the streams of a group: the members' identities, and how they
+/// prove them.
 namespace dunlin::rendezvous {
 
 /// How many members the options of a network's join() name; Error if that is none, more than
 /// streams can have, or makes no sense.
 [[nodiscard]] std::uint32_t count_members(const NetworkJoinOptions& options);
 
-/// STR-S7: what proves to `to` that `from` calls, by a key that nobody else knows.
+/// STR-S7: proves to `to` that `from` connects, by a key that only members know.
 [[nodiscard]] Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to);
 
 /// Of each member, by rank.

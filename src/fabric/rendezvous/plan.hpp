@@ -14,7 +14,7 @@ namespace dunlin::rendezvous {
 
 static_assert(kAnyRank == Options::kAnyRank);
 
-/// What this member expects of the group: the options, checked.
+/// The group that this member expects: the options, checked.
 struct Plan {
   std::string address;
   std::shared_ptr<const Tls> tls = {};  // with what the secret and the certificates make of it
@@ -36,7 +36,7 @@ struct Plan {
 
 [[nodiscard]] Plan plan_from(const Options& options, Bytes endpoint_address);
 
-/// What a joiner tells of itself as soon as both sides trust each other.
+/// A joiner sends this as soon as both sides trust each other.
 struct JoinRequest {
   std::uint32_t members = 0;
   Rank rank = kAnyRank;

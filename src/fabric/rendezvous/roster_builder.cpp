@@ -132,7 +132,7 @@ std::string RosterBuilder::progress() const {
          listed(silent);
 }
 
-/// Those who take any rank are somewhere among the open ones.
+/// Members that take any rank are somewhere among the open ones.
 std::string RosterBuilder::missing_names() const {
   const std::vector<bool> taken = asked_for();
   std::vector<std::string> open;

@@ -10,13 +10,14 @@
 
 namespace dunlin::rendezvous {
 
-/// What the host of a rendezvous knows of its members: who has come, whom it waits for, and when
-/// all know each other. Pure: what arrived in, what to say out.
+/// The host's view of the members of a rendezvous: which have come, which it waits for, and when
+/// all know each other. Pure: frames that arrived go in, frames to send come out.
 ///
 /// A *round* is a complete set of members. It begins whenever the last place is taken, and ends
-/// when somebody leaves; then the place is free again, and the next round has another roster.
-///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and what remains to
-///      the others in order of arrival. So whoever asks for a rank gets it, however late it comes.
+/// when a member leaves; then the place is free again, and the next round has another roster.
+///  RDV-R1  Ranks are given when a round begins: to each the one it asked for, and the remaining
+///      ones to the others in order of arrival. So a member that asks for a rank gets it, however
+///      late it comes.
 ///  RDV-R2  A round is decided when all its members have said that they know its roster; there is
 ///      no other after that.
 class RosterBuilder {
@@ -29,7 +30,7 @@ class RosterBuilder {
   struct Verdict {
     std::optional<Ticket> admitted;
     std::string refusal = {};  // if not
-    bool taken = false;        // because somebody is there already
+    bool taken = false;        // because another member has the place already
     bool other_group = false;  // that may meet elsewhere
   };
   /// `from` tells a reader where it came from.
@@ -50,7 +51,8 @@ class RosterBuilder {
     return here_.at(by_rank_[rank]).endpoint_address;
   }
 
-  /// "2 of 4 members have come; missing: rank 1, 'c' (rank 2)", or who has not confirmed.
+  /// "2 of 4 members have come; missing: rank 1, 'c' (rank 2)", or the members that have not
+  /// confirmed.
   [[nodiscard]] std::string progress() const;
 
  private:

@@ -17,8 +17,8 @@ constexpr std::uint64_t kShortestPauseNs = 1 * kNsPerMs;
 constexpr std::uint64_t kLongestPauseNs = 50 * kNsPerMs;
 /// A name server is not asked more often.
 constexpr std::uint64_t kResolveIntervalNs = 500 * kNsPerMs;
-/// Whoever holds the address and is no host of ours may be about to leave, and cannot prove that we
-/// should: so it is believed only when it insists, for about a second.
+/// A process that holds the address and is no host of ours may be about to leave, and cannot prove
+/// that we should. So we believe it only when it repeats its refusal for about a second.
 constexpr int kComplaintsToBelieve = 20;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
@@ -58,7 +58,7 @@ class RosterExchange::Seeker {
   std::uint64_t resume_ns_ = 0;  // with the next round
   std::uint64_t next_resolve_ns_ = 0;
   std::uint64_t pause_ns_ = kShortestPauseNs;
-  int complaints_ = 0;      // of those who proved nothing, since somebody did
+  int complaints_ = 0;      // refusals without a proof, since the last proof
   std::string note_;        // of the last attempt
   std::string before_;      // what became of a host that we trusted
   std::string claim_note_;  // why we are not the host
@@ -117,7 +117,7 @@ std::optional<Roster> RosterExchange::Seeker::go_on_visiting() {
     if (!attempt || attempt->roster) return attempt ? std::move(attempt->roster) : std::nullopt;
     judge(*attempt);
     if (attempt->end != Attempt::End::unanswered)
-      visited_ = endpoints_.size();  // there is somebody
+      visited_ = endpoints_.size();  // a process answers there
     visit_next();
   }
   return std::nullopt;

@@ -21,9 +21,10 @@
 namespace dunlin::rendezvous {
 
 struct Options {
-  /// "host:port", "[v6]:port" or "unix:NAME"; whoever can bind it is the host of the rendezvous.
+  /// "host:port", "[v6]:port" or "unix:NAME"; the member that can bind it is the host of the
+  /// rendezvous.
   std::string address;
-  /// What all members know and nobody else does.
+  /// The secret of the members.
   std::string secret;
   /// Certificates that members must show besides.
   TlsFiles tls = {};
@@ -36,13 +37,13 @@ struct Options {
   static constexpr Rank kAnyRank = UINT32_MAX;
   Rank rank = kAnyRank;
   std::uint32_t timeout_ms = 10'000;
-  /// Whether this member may be the host; who connects at somebody's address may not.
+  /// Whether this member may be the host; one that connects to another member's address may not.
   bool may_host = true;
   /// A member of the group that does not fit ends the rendezvous for all, and not for itself alone.
   bool all_must_fit = false;
 };
 
-/// The host would not have us, or nobody: the sentence says what differs.
+/// The host refused this member, or all: the sentence says what differs.
 class Refused : public Error {
  public:
   using Error::Error;
@@ -53,7 +54,7 @@ struct Member {
   std::vector<std::byte> endpoint_address;  // what the transport needs to reach it
 };
 
-/// What everybody knows when all have met.
+/// The roster, which all members have in the end.
 struct Roster {
   Rank rank;                        // ours
   std::vector<Member> members;      // by rank
@@ -62,9 +63,9 @@ struct Roster {
 
 inline constexpr std::size_t kMaxEndpointAddressBytes = 4096;
 
-/// A member's way to the others, step by step. All of it may throw Error, which names who is
-/// missing, what does not fit, or what is wrong with the options. A name that must be resolved can
-/// keep poll() for as long as the system's resolver takes.
+/// A member's way to the others, step by step. All of it may throw Error, which names the missing
+/// members, the values that do not fit, or the wrong options. A name that must be resolved can keep
+/// poll() for as long as the system's resolver takes.
 class RosterExchange {
  public:
   RosterExchange(const Options& options, std::span<const std::byte> endpoint_address);
@@ -79,10 +80,10 @@ class RosterExchange {
   std::unique_ptr<Seeker> seeker_;
 };
 
-/// The same for those who have nothing else to do.
+/// The same for a caller that has nothing else to do.
 [[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> endpoint_address);
 
-/// Throws what meet() would before it goes anywhere: what is wrong with the options.
+/// Throws the errors that meet() would throw before it connects: faults of the options.
 void check(const Options& options);
 
 }  // namespace dunlin::rendezvous

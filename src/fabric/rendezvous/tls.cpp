@@ -195,7 +195,7 @@ void Tls::take_key() const {
                 "': " + last_reason());
 }
 
-/// As those who listen would, and as those who call would: a member may be either.
+/// As a server would, and as a client would: a member may be either.
 void Tls::check_own_certificate() const {
   if (!protocol_.certificates) return;
   STACK_OF(X509)* chain = nullptr;

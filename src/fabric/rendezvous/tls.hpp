@@ -27,7 +27,7 @@ inline constexpr std::string_view kIdentity = "dunlin rendezvous 2";
 inline constexpr std::string_view kPreSharedKeyLabel = "dunlin rendezvous 2: pre-shared key";
 inline constexpr std::string_view kProofKeyLabel = "dunlin rendezvous 2: key of the proofs";
 
-/// What is wrong with the other side of a connection.
+/// The fault of the other side of a connection.
 enum class Fault : std::uint8_t {
   none,
   garbage,        // it does not speak our protocol, or broke it
@@ -37,10 +37,10 @@ enum class Fault : std::uint8_t {
   certificate     // TlsSession::fault_text()
 };
 
-/// What a member needs for all its sessions.
+/// The keys and contexts for all sessions of a member.
 class Tls {
  public:
-  /// Error names the file, and what is wrong with it; or which are missing.
+  /// Error names the file and its fault, or the missing files.
   Tls(std::string_view secret, const TlsFiles& files);
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
@@ -66,14 +66,14 @@ class Tls {
   std::unique_ptr<ssl_ctx_st, Free> context_;
 };
 
-/// One connection's: what arrived in, what to say out, no socket.
+/// The session of one connection: bytes that arrived go in, bytes to send come out; no socket.
 class TlsSession {
  public:
   TlsSession(const Tls& tls, Side self);
 
   /// After a fault, nothing more is taken.
   void receive(Bytes arrived);
-  /// What the other side has said since the last call.
+  /// The bytes of the other side since the last call.
   [[nodiscard]] std::vector<std::byte> take_content();
   /// Only when established. What it costs to hold is in output() until it has been sent.
   void send(Bytes content);
@@ -87,7 +87,7 @@ class TlsSession {
   /// The protocol of the other side, if it differs from ours and the other side says so.
   [[nodiscard]] const Protocol& peer() const noexcept { return *peer_; }
 
-  /// What shows within an established session that a side knows the secret; of no use in another
+  /// The proof within an established session that a side knows the secret; not valid in another
   /// session.
   [[nodiscard]] Digest proof_of(Side side) const;
 

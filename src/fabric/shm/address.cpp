@@ -85,7 +85,7 @@ namespace {
 
 enum class Found : std::uint8_t { nobody, stranger, member };
 
-/// Connects to a name; `socket` is then used up. A full queue tells nothing of who has it.
+/// Connects to a name; `socket` is then used up. A full queue does not show its owner.
 Found look_at(const std::string& name, const Access& access, const Descriptor& socket) {
   const SocketAddress at = to_socket_address(name);
   if (connect(socket.get(), generic(at), at.bytes) != 0) return Found::nobody;

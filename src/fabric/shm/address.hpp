@@ -12,14 +12,15 @@
 
 /// Where members of a group find each other: sockets in the kernel's abstract name space, one name
 /// a rank, which vanish with their owner. Names contain the user (or the access group), and the
-/// kernel tells who is at the other end, so users neither meet nor pretend.
+/// kernel gives the user at the other end. So groups of different users never meet, and no user can
+/// pretend to be another.
 ///
 /// Any user can bind any name. So an address has kSpareNames more names, for a member that finds a
 /// name held by a user who may not be in the group. A member holds an address only if no other
 /// member holds one of its names.
 namespace dunlin::shm {
 
-/// Who may be in the group: one user, or one Unix group.
+/// The users that may be in the group: one user, or one Unix group.
 struct Access {
   uid_t user;
   std::optional<gid_t> group;
@@ -38,15 +39,15 @@ struct Address {
 };
 [[nodiscard]] Address address_of(const Access& access, const std::string& group, Rank rank);
 
-/// Whether claim() takes it for granted that who holds the first name may do so, or looks, which
-/// leaves a connection in the holder's queue.
+/// Whether claim() trusts the holder of the first name, or checks it, which leaves a connection in
+/// the holder's queue.
 enum class Holder : std::uint8_t { is_trusted, is_examined };
 
 /// Claims an address and listens there; none if it is taken.
 [[nodiscard]] std::optional<Descriptor> claim(const Address& address,
                                               Holder holder = Holder::is_trusted);
-/// Connects without waiting, to a member if there is one, else to whoever holds a name; none if
-/// nobody listens there, or cannot take us right now.
+/// Connects without waiting, to a member if there is one, else to any holder of a name; none if no
+/// process listens there, or it cannot accept right now.
 [[nodiscard]] std::optional<Descriptor> connect_to(const Address& address);
 /// Takes a connection that waits at a listener; none if there is none or no descriptor is left.
 [[nodiscard]] Descriptor take_connection(const Descriptor& listener);
@@ -54,7 +55,7 @@ enum class Holder : std::uint8_t { is_trusted, is_examined };
 struct Counterpart {
   pid_t pid;
   uid_t user;
-  bool admitted;  // by the kernel's word, one of those who may be in the group
+  bool admitted;  // the kernel says that its user may be in the group
 };
 [[nodiscard]] Counterpart counterpart_of(const Descriptor& socket, const Access& access);
 

@@ -10,8 +10,8 @@ namespace dunlin::shm {
 using mapping::kMarkWords;
 using mapping::Marks;
 
-/// What each member shares with its peers from the moment it joins: how to wake it, whether it is
-/// alive, and where to put messages for it (docs/formats/shm-segment.md).
+/// The memory that each member shares with its peers from the moment it joins: how to wake it,
+/// whether it is alive, and where to put messages for it (docs/formats/shm-segment.md).
 struct BaseMapping : mapping::Base {
   /// Behind this struct: a ring for each member as a sender.
   [[nodiscard]] MessageRing& ring(Rank sender) noexcept {

@@ -77,7 +77,7 @@ void PeerDiscovery::outlast_the_dying(std::uint64_t now_ns) {
   some_are_dying_ = std::any_of(holders_->begin(), holders_->end(), is_exiting);
 }
 
-/// Only when the dying have had their time, it looks who holds a name.
+/// Only when the dying have had their time, it checks the holder of a name.
 bool PeerDiscovery::claim_one_of_those_wanted() {
   const Holder holder =
       read_clock_ns(CLOCK_MONOTONIC) < grace_until_ns_ ? Holder::is_trusted : Holder::is_examined;

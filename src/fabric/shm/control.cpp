@@ -13,7 +13,7 @@ constexpr int kMaxPacketsAtOnce = 64;
 constexpr std::size_t kMaxOutgoing = 4 * kMaxRegions;
 constexpr std::uint64_t kListenPauseNs = 100'000'000;
 constexpr std::size_t kMaxArrivals = 16;
-constexpr int kMaxAcceptsAtOnce = 16;  // so that nobody can hold poll()
+constexpr int kMaxAcceptsAtOnce = 16;  // so that no process can hold poll()
 
 }  // namespace
 
@@ -117,7 +117,7 @@ void ShmBackend::flush_control() {
     if (!contacts_[peer].outgoing.empty()) flush(peer);
 }
 
-// --- those who come later ------------------------------------------------------------------------
+// --- members that come later ---------------------------------------------------------------------
 
 void ShmBackend::accept_arrivals() {
   for (int i = 0; i < kMaxAcceptsAtOnce; ++i) {
@@ -179,7 +179,7 @@ bool ShmBackend::answer(Arrival& arrival) {
   return true;
 }
 
-/// Whom nobody has admitted is hung up on: it may be early, and calls again.
+/// A newcomer that is not admitted is disconnected: it may be early, and connects again.
 void ShmBackend::take_newcomer(Arrival& arrival, Received& received) {
   const Rank rank = received.packet.rank;
   if (rank >= members_ || core().linked(rank) || core().failing(rank)) return;

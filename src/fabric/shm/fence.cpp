@@ -9,7 +9,8 @@
 
 #include "fabric/shm/shm_backend.hpp"
 
-/// What a peer has mapped, it can change as long as its process exists: so the process must end.
+/// A peer can change memory that it has mapped as long as its process exists: so the process must
+/// end.
 namespace dunlin::shm {
 namespace {
 
@@ -23,8 +24,8 @@ Descriptor descriptor_of(pid_t pid) {
   return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
-/// The descriptor is readable once the last thread has ended; the memory is gone by then. Who was
-/// expelled and not seen to fail, such as a member that leaves its group, has time to part by
+/// The descriptor is readable once the last thread has ended; the memory is gone by then. A peer
+/// that was expelled and did not fail, such as a member that leaves its group, has time to part by
 /// itself.
 Fenced ShmBackend::fence(Rank peer) noexcept {
   const Contact& contact = contacts_[peer];

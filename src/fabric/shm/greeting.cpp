@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kLongestTryIntervalNs = 16'000'000;
 constexpr std::uint64_t kProbeIntervalNs = 100'000'000;
-/// Whoever connects and does not introduce himself makes room for the next.
+/// A process that connects and sends no hello makes room for the next one.
 constexpr std::size_t kMaxArrivals = 64;
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
@@ -177,8 +177,8 @@ void PeerDiscovery::admit(Arrival& arrival, Received& hello) {
 
 // --- is it running already? ----------------------------------------------------------------------
 
-/// Members call only lower ranks. If we took the place of one who died in a running group, the
-/// higher ones will never call: so ask them.
+/// Members call only lower ranks. If we took the place of a member that died in a running group,
+/// the higher ones will never call: so ask them.
 void PeerDiscovery::probe_higher() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   if (next_probe_ns_ == 0) next_probe_ns_ = now_ns + kProbeIntervalNs;

@@ -10,7 +10,7 @@
 
 namespace dunlin::shm {
 
-/// Who this member is, as far as the others need to know.
+/// The identity of this member, as far as the others need it.
 struct Identity {
   std::string group;
   std::vector<std::string> names;  // by rank; empty strings if members are counted
@@ -28,7 +28,7 @@ struct Identity {
   [[nodiscard]] std::string who(Rank of) const;
 };
 
-/// Checks the options and makes an identity of them, whose rank is the one asked for, if any.
+/// Checks the options and makes an identity of them; its rank is the requested one, if any.
 [[nodiscard]] Identity identity_from(const JoinOptions& options);
 
 /// That of a newcomer.

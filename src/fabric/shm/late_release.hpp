@@ -7,9 +7,9 @@
 
 #include "fabric/mapping/mapping.hpp"
 
-/// Mappings that nobody uses any more, given back to the system a while later and one at a time.
-/// To free the last mapping of 3 MB takes half a millisecond, and the moment at which memory falls
-/// out of use is the worst one for it: a member has died, and the others are to go on.
+/// Mappings out of use, given back to the system a while later and one at a time. To free the last
+/// mapping of 3 MB takes half a millisecond, and the moment at which memory falls out of use is the
+/// worst one for it: a member has died, and the others are to go on.
 namespace dunlin::shm {
 
 class LateRelease {
@@ -20,7 +20,7 @@ class LateRelease {
   void add(std::shared_ptr<const mapping::Mapping> mapping, std::uint64_t now_ns) noexcept;
   /// Gives one back, if its time has come.
   void look(std::uint64_t now_ns) noexcept;
-  /// For who needs memory now. False if there was none.
+  /// For a caller that needs memory now. False if there was none.
   bool give_all_back() noexcept;
   /// When look() has something to do; UINT64_MAX: never.
   [[nodiscard]] std::uint64_t due_ns() const noexcept {

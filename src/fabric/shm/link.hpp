@@ -12,7 +12,7 @@
 #include "fabric/shm/identity.hpp"
 #include "fabric/shm/packet.hpp"
 
-/// What connects two members, and how they introduce themselves to each other.
+/// The connection of two members, and the handshake in which they identify themselves.
 namespace dunlin::shm {
 
 using mapping::create_mapping;
@@ -37,7 +37,7 @@ struct Link {
   bool needs_fence = false;
 };
 
-/// What a member is made of when it has met all others.
+/// The parts of a member when it is connected to all others.
 struct Attachment {
   Identity self;
   Access access;
@@ -49,7 +49,7 @@ struct Attachment {
   std::vector<Rank> elsewhere = {};  // ranks that another backend reaches
 };
 
-/// Who `self` is, for a packet of this type.
+/// The identity of `self`, for a packet of this type.
 [[nodiscard]] Packet introduction(const Identity& self, PacketType type);
 
 /// The base segment of `self`, with rings for so many members.
@@ -61,8 +61,8 @@ struct Attachment {
   return reinterpret_cast<MessageRing*>(mapping.memory().data());
 }
 
-/// By which a newcomer and a member know that they speak of the same admission; never 0. Who may be
-/// a member is the kernel's word, so this need not be a secret.
+/// By which a newcomer and a member know that they speak of the same admission; never 0. The kernel
+/// says which process may be a member, so this need not be a secret.
 [[nodiscard]] std::uint64_t key_of(const Admission& admission) noexcept;
 
 /// Takes what came with an introduction: hello, or enter. `rings`: how many rings the base must

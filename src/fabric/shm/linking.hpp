@@ -59,7 +59,7 @@ class Linking {
   Descriptor bell_;
   OwnMapping base_;
   std::vector<Link> links_;         // by rank
-  std::vector<Awaiting> awaiting_;  // who is not linked yet
+  std::vector<Awaiting> awaiting_;  // the newcomers that are not linked yet
   std::vector<std::pair<Descriptor, pid_t>> callers_;
   std::uint64_t next_try_ns_ = 0;
   std::uint64_t try_interval_ns_;

@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// A memory barrier on all processors at once, so that those who write often need none and he who
-/// goes to sleep, rarely, pays for all (docs/fabric.md, SHM-W1-W5).
+/// A memory barrier on all processors at once, so that frequent writers need none, and a member
+/// that goes to sleep, which is rare, pays for all (docs/fabric.md, SHM-W1 to SHM-W5).
 namespace dunlin::shm {
 
 /// Lets other processes' barriers include this one; false if the kernel has or allows none.

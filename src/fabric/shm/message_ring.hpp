@@ -11,8 +11,8 @@
 ///
 /// A record is a word (length, channel in the upper half) and the message, padded to whole words;
 /// positions count bytes since the beginning and never wrap.
-///  SHM-R1  The sender writes records and `head`; the receiver writes `tail`. Each trusts only its
-///      own copy of what it writes, and checks what it reads.
+///  SHM-R1  The sender writes records and `head`; the receiver writes `tail`. Each side trusts only
+///      its own copy of the words that it writes, and checks those that it reads.
 ///  SHM-R2  head - tail <= kMessageRingBytes: a record is overwritten only after its release.
 ///  SHM-R3  The store of `head` (release) comes after the record; the receiver's load of `head`
 ///      (acquire) before it reads the record. The store of `tail` (release) comes after the record

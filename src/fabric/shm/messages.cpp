@@ -53,8 +53,8 @@ void ShmBackend::give_back_ring(Contact& contact) noexcept {
   contact.link.inbox.reset();
 }
 
-/// Only what is there at the beginning, so that a busy sender cannot hold us for ever: what comes
-/// later has its own mark. Of a failed peer, only what it sent before.
+/// Only what is there at the beginning, so that a busy sender cannot hold us for ever: later
+/// messages have their own mark. Of a failed peer, only what it sent before.
 void ShmBackend::drain(Rank from) {
   if (from >= members_ || contacts_[from].ring == nullptr) return;
   MessageRing& ring = *contacts_[from].ring;

@@ -81,7 +81,7 @@ Posted ShmBackend::post(std::span<const Operation> batch) noexcept {
 }
 
 /// First the bell: were we stopped in between, the others would still ring. And not just any 1:
-/// when we go on, the peer may be in a later sleep, for which nobody has rung.
+/// when we go on, the peer may be in a later sleep, for which no writer has rung.
 void ShmBackend::ring(const Attention& peer, std::uint64_t sleep) noexcept {
   const std::uint64_t one = 1;
   static_cast<void>(!::write(peer.bell, &one, sizeof one));  // full: it is ringing anyway

@@ -11,26 +11,26 @@
 
 #include "fabric/shm/system.hpp"
 
-/// What two members tell each other over their control socket (docs/formats/shm-control.md). All
-/// packets have one size and travel whole; descriptors travel along.
+/// The packets that two members exchange over their control socket (docs/formats/shm-control.md).
+/// All packets have one size and travel whole; descriptors travel along.
 namespace dunlin::shm {
 
 inline constexpr std::uint32_t kPacketMagic = 0x4e4c4e44;
 inline constexpr std::uint16_t kProtocolVersion = 1;
 
 enum class PacketType : std::uint16_t {
-  hello = 1,  // who I am; with the base segment and the doorbell
-  probe,      // who I am; only to hear whether the group is running already
-  refuse,     // `text` says why; the sender hangs up
-  ready,      // I am connected to the members whose incarnations hash to `value`
+  hello = 1,  // the sender's identity; with the base segment and the doorbell
+  probe,      // the sender's identity; it only asks whether the group runs already
+  refuse,     // `text` says why; the sender closes the connection
+  ready,      // the sender is connected to the members whose incarnations hash to `value`
   go,         // all of these are ready: the group runs
-  announce,   // my region number `value`; with its segment
-  withdraw,   // my region number `value` is no more
-  leave,      // I am about to close my fabric
-  ticket,     // at a listener: we meet in a fabric of our own, with `value` in its name
-  enter,      // as hello, between a newcomer and who has admitted it by the key `value`; with the
-              // base segment, the doorbell, and the ring for the other's messages
-  part        // I have given you up, and write to no memory of yours any more
+  announce,   // the sender's region number `value`; with its segment
+  withdraw,   // the sender's region number `value` is released
+  leave,      // the sender is about to close its fabric
+  ticket,     // at a listener: the two form a fabric of their own, with `value` in its name
+  enter,      // as hello, between a newcomer and a member that has admitted it by the key `value`;
+              // with the base segment, the doorbell, and the ring for the other's messages
+  part        // the sender has given the receiver up, and writes to no memory of it any more
 };
 
 struct Packet {
@@ -44,7 +44,7 @@ struct Packet {
   std::uint64_t names_hash = 0;   // 0: by count
   std::uint64_t incarnation = 0;  // random, never 0
   std::uint32_t silence_timeout_ms = 0;
-  std::uint32_t needs_fence = 0;  // 1: whoever writes to me must fence before it reads `sleeping`
+  std::uint32_t needs_fence = 0;  // 1: a peer that writes must fence before it reads `sleeping`
   std::array<char, 48> group{};
   std::array<char, 48> member{};
   // refuse only

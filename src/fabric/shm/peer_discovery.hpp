@@ -17,12 +17,12 @@ namespace dunlin::shm {
 class PeerDiscovery {
  public:
   explicit PeerDiscovery(const JoinOptions& options);
-  /// Goes on; the attachment once all members are here, and nothing after that. Error says who did
-  /// not come in time.
+  /// Goes on; the attachment once all members are here, and nothing after that. Error names the
+  /// members that did not come in time.
   [[nodiscard]] std::optional<Attachment> poll();
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
-  /// Those who are not here yet, and what is known of each.
+  /// The members that are not here yet, and the state of each.
   [[nodiscard]] std::string missing_members() const;
 
  private:
@@ -79,8 +79,8 @@ class PeerDiscovery {
   Descriptor bell_;
   OwnMapping base_;
   std::vector<Link> links_;
-  std::vector<std::string> notes_;           // by rank: what became of one who came and is not here
-  std::vector<Arrival> arrivals_;            // connected, and have not said who they are
+  std::vector<std::string> notes_;           // by rank: the fate of a member that came and is gone
+  std::vector<Arrival> arrivals_;            // connected, and not identified yet
   std::vector<Descriptor> probes_;           // by rank
   std::optional<StartAgreement> agreement_;  // once we have a rank
   std::uint64_t next_try_ns_ = 0;

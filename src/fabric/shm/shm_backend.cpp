@@ -137,8 +137,8 @@ void ShmBackend::part(Rank peer) noexcept {
   contact.parted_ns = now_ns();
 }
 
-/// What the peer has sent before may still be in its ring: the core has it drained first, or drops
-/// it.
+/// Messages that the peer has sent before may still be in its ring: the core has it drained first,
+/// or drops them.
 void ShmBackend::close(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   if (attention_[peer].base != nullptr || contact.key == 0) --living_;

@@ -23,7 +23,7 @@ namespace dunlin::shm {
 
 [[nodiscard]] std::unique_ptr<Fabric> make_shm_fabric(Attachment attachment);
 
-/// What the core's sleeper calls what it watches, besides the peers' sockets by rank.
+/// The core's sleeper uses these names for its descriptors, besides the peers' sockets by rank.
 inline constexpr std::uint64_t kListenerTag = kMaxRanks;
 inline constexpr std::uint64_t kArrivalTag = kMaxRanks + 1;
 

@@ -13,10 +13,9 @@
 #include "fabric/stepped_join.hpp"
 #include "fabric/system.hpp"
 
-/// Listeners on one host: addresses with numbers. Who opens takes the first that is free, so a
-/// process that was stopped may keep its own; who connects tries all. The two then meet in a fabric
-/// of their own, under a name that nobody else has, so neither is in anybody's way if it goes no
-/// further.
+/// Listeners on one host: addresses with numbers. A leader takes the first that is free, so a
+/// process that was stopped may keep its own; a joiner tries all. The two then meet in a fabric of
+/// their own, under a unique name, so neither blocks other members if it goes no further.
 namespace dunlin::shm {
 namespace {
 
@@ -116,7 +115,7 @@ class ShmAccept final : public SteppedJoin {
   JoinOptions options_;
   Access access_;
   Descriptor listener_;
-  Descriptor joiner_;  // with whom we meet,
+  Descriptor joiner_;  // the peer that we meet,
   std::unique_ptr<PendingJoin> pair_;
   std::uint64_t until_ns_ = 0;  // which must not take longer
 };

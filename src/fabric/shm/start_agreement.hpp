@@ -7,15 +7,16 @@
 #include <dunlin/fabric.hpp>
 
 /// How the members of a group agree that it is complete, so that join() returns in all of them or
-/// in none; even if some die and are replaced meanwhile. Pure: what arrived in, what to send out.
+/// in none; even if some die and are replaced meanwhile. Pure: packets that arrived go in, packets
+/// to send come out.
 ///
 /// Each process has a random incarnation number; a *round* is a full set of them, named by its
 /// hash.
 ///  SHM-G1  A member that is connected to all others reports the round to rank 0 (`ready`), once.
 ///  SHM-G2  Rank 0 decides a round when it is connected to all of its members and all have reported
-///      it; it then tells everyone (`go`). It decides once.
-///  SHM-G3  Whoever hears `go` for a round that it has reported tells everyone connected, then
-///      runs. So if any member that runs survives, all survivors of its round run.
+///      it; it then sends `go` to all. It decides once.
+///  SHM-G3  A member that receives `go` for a round that it has reported sends it to all connected
+///      members, then runs. So if any member that runs survives, all survivors of its round run.
 ///  SHM-G4  A member of the decided round that was lost meanwhile counts as failed from the start;
 ///      one that replaced it is refused.
 namespace dunlin::shm {
@@ -52,7 +53,7 @@ class StartAgreement {
   Incarnations present_;
   std::vector<std::uint64_t> reports_;  // rank 0: the last round that each member reported
   std::vector<Round> reported_;         // the latest last
-  bool report_is_out_ = false;          // for those who are present
+  bool report_is_out_ = false;          // for the members that are present
   std::optional<Round> decided_;
 };
 

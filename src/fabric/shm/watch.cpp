@@ -82,7 +82,7 @@ std::uint64_t ShmBackend::signs_of_life(Rank peer) const noexcept {
 std::uint64_t ShmBackend::now_ns() const noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 
 void ShmBackend::arm() noexcept {
-  memory::exchange(&own_->sleeping, ++sleeps_);  // a full fence, for the writers who fence, too
+  memory::exchange(&own_->sleeping, ++sleeps_);  // a full fence, for the writers that fence, too
   if (self_.has_barriers) barrier_on_all_processors();
 }
 

@@ -7,8 +7,9 @@
 
 namespace dunlin::sim {
 
-/// What a link lends to its sender (queue slots, bytes of a message ring), and gets back at moments
-/// that are known in advance: so that an acknowledgement that nobody waits for needs no event.
+/// Resources that a link lends to its sender (queue slots, bytes of a message ring), and gets back
+/// at moments that are known in advance. So an acknowledgement for which no sender waits needs no
+/// event.
 class Budget {
  public:
   [[nodiscard]] bool take(std::uint64_t amount, std::uint64_t capacity, Ticks now) {
@@ -26,7 +27,7 @@ class Budget {
     used_ = 0;
   }
 
-  /// Whether somebody was refused and not told since that there is more.
+  /// Whether a sender was refused, and not told since that there is more.
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
   void told() noexcept { wanted_ = false; }
   /// When the next amount comes back, as far as that is known; kNever if it is not.

@@ -15,13 +15,13 @@ namespace dunlin::sim {
 /// A node's processor: runs its program, one round of polling after the other.
 ///
 /// A round runs at one moment of the world, but takes as long as its parts spend(): the node's own
-/// clock runs ahead of the world's until the round is over, and what arrives meanwhile is seen by
-/// the next one.
+/// clock runs ahead of the world's until the round is over. The next round sees the arrivals of
+/// that time.
 ///
 /// Invariant: a node with a program either has its next round scheduled, or is *spinning*: its last
 /// round, which began at `origin_` and took `period_`, found nothing to do. A spinning node would
-/// poll at origin_ + k * period_ for k = 1, 2, ... and find nothing until something arrives; so
-/// those rounds are not run, and wake(t) schedules the first of them that begins at or after t.
+/// poll at origin_ + k * period_ for k = 1, 2, ... and find nothing until something arrives. So
+/// those rounds are not run; wake(t) schedules the first of them that begins at or after t.
 class Cpu {
  public:
   Cpu(Timeline& timeline, Rank rank, Ticks least_round)

@@ -26,10 +26,10 @@ struct Roster {
   std::string name;
   std::vector<EndpointId> endpoints;
 };
-/// Those that one member knows, by rank; none where nobody has come.
+/// The endpoints that one member knows, by rank; none for a member that has not come.
 using Endpoints = std::vector<EndpointId>;
 
-/// What an endpoint is, and who sits there.
+/// An endpoint, and the node that it belongs to.
 struct EndpointFacts {
   Rank node = 0;
   Rank rank = 0;

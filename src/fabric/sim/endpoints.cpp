@@ -61,7 +61,7 @@ void Network::endpoint(EndpointId endpoint, SimBackend& fabric) {
   endpoints_[endpoint].fabric = &fabric;
 }
 
-/// Whoever has failed meanwhile is silent from now on.
+/// A node that has failed meanwhile is silent from now on.
 void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
   EndpointFacts& facts = endpoints_[endpoint];
   facts.fabric = &fabric;
@@ -73,7 +73,7 @@ void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
   });
 }
 
-/// What it has posted goes on as far as its NIC can: the NIC has the bytes, and nobody asks for
+/// What it has posted goes on as far as its NIC can: the NIC has the bytes, and no caller asks for
 /// results.
 void Network::leave(EndpointId endpoint) {
   pool_.for_each([&](Flight& flight) {

@@ -31,7 +31,7 @@ class SimEntry final : public PendingEntry {
   [[nodiscard]] std::string missing() const override;
 
  private:
-  /// What the events of the world know of it, also when it is gone.
+  /// The part of it that the events of the world refer to, also when it is gone.
   struct Awaited {
     bool given_up = false;
     std::vector<Rank> missing;  // ranks that it has not met

@@ -24,7 +24,7 @@ enum class Happening : std::uint8_t {
   timer         // an action given to World::at; subject: its slot
 };
 
-/// What will happen, and when. Equal times happen in the order in which they were scheduled, so a
+/// The coming events, by time. Equal times happen in the order in which they were scheduled, so a
 /// run depends on nothing but its inputs.
 struct Occurrence {
   Ticks time;

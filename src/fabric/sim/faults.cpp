@@ -2,7 +2,7 @@
 
 #include "fabric/sim/simulation.hpp"
 
-/// What breaks, and how it is noticed.
+/// The faults, and how the nodes notice them.
 ///
 /// Heartbeats are not simulated one by one: while nothing changes, they come through, so a fault
 /// schedules the one moment at which the silence that it begins would be noticed.
@@ -71,7 +71,7 @@ void Network::retry_stalled(Link& wire) {
 
 // --- giving up -----------------------------------------------------------------------------------
 
-/// The sender has given it up: it completes with an error, and whoever holds it drops it.
+/// The sender has given it up: it completes with an error, and its holder drops it.
 void Network::fail(Flight& flight) {
   const bool heard = flight.delivered && !flight.is_operation();
   if (flight.dead || heard) return;
@@ -149,7 +149,7 @@ void Network::on_silence(std::uint64_t subject) {
 
 // --- faults --------------------------------------------------------------------------------------
 
-/// What the CPU would have posted after this moment.
+/// Operations that the CPU would have posted after this moment.
 void Network::drop_unsent(Rank node) {
   Nic& sender = nics_[node];
   FlightList unsent = sender.outbox.take_all();
@@ -186,7 +186,7 @@ void Network::crash(Rank node) {
   cpu_changed(node);
 }
 
-/// What nobody has looked at yet.
+/// Arrivals that no program has looked at yet.
 void Network::drop_arrived(EndpointId endpoint) {
   EndpointFacts& facts = endpoints_[endpoint];
   FlightList inbox = facts.fabric != nullptr ? facts.fabric->take_inbox() : facts.early.take_all();

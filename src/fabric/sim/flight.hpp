@@ -31,12 +31,12 @@ enum class FlightKind : std::uint8_t {
   farewell  // the sender's fabric is gone
 };
 
-/// What is known of a flight, apart from the bytes that it carries.
+/// The description of a flight, without the bytes that it carries.
 struct FlightFacts {
   FlightKind kind = FlightKind::put;
   Notify when = Notify::locally;
   bool live = false;        // in use
-  bool dead = false;        // given up: whoever meets it next releases it
+  bool dead = false;        // given up: its next holder releases it
   bool captured = false;    // the source's bytes are in data()
   bool numbered = false;    // `order` is set
   bool responding = false;  // a read or atomic on its way back

@@ -15,7 +15,7 @@ namespace dunlin::sim {
 
 struct Simulation;
 
-/// What the members of a fabric that is being formed share.
+/// The state that the members of a fabric share while it is being formed.
 struct Forming {
   struct Member {
     bool begun = false;

@@ -47,7 +47,7 @@ struct Link {
 
   FlightList stalled;  // not acknowledged, and no acknowledgement on its way
   FlightList held;     // signals that arrived before something posted earlier
-  FlightList unheard;  // messages on a channel that nobody listens to yet
+  FlightList unheard;  // messages on a channel without a handler yet
   std::uint64_t next_order = 0;
   std::uint64_t first_missing = 0;  // all of a lower order are placed
   Ring<char> placed_beyond;         // from first_missing on
@@ -67,9 +67,9 @@ struct Nic {
   [[nodiscard]] bool dead() const noexcept { return died_at != kNever; }
 };
 
-/// The NICs and what is between them. A flight passes post, transmit, arrive, step (once for each
+/// The NICs and the links between them. A flight passes post, transmit, arrive, step (once for each
 /// run of lines) and acknowledge; a read is fetched at its target, and arrives and steps once more
-/// on its way back. What cannot go on is stalled until its link is healed or given up.
+/// on its way back. A flight that cannot go on is stalled until its link is healed or given up.
 class Network {
  public:
   explicit Network(Simulation& world);
@@ -122,7 +122,7 @@ class Network {
   void message_handled(Flight& message, Ticks at);
   void execute_atomic(Flight& atomic);
   void retire(Flight& flight);
-  /// Retires what has arrived and is not to be looked at; who waits for its result hears nothing.
+  /// Retires an arrival that is not to be looked at; a caller that waits for its result gets none.
   void drop(Flight& flight);
   /// Books an amount of one of the link's budgets as returned at some moment.
   void give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at);

@@ -210,7 +210,7 @@ void Network::acknowledge_early(Flight& flight) {
   schedule(std::max(received, now()) + way_back(flight), Happening::acknowledge, notice);
 }
 
-/// It is done at its target. Without anybody to tell, only its queue slot returns to the sender.
+/// It is done at its target. If no caller waits for it, only its queue slot returns to the sender.
 void Network::acknowledge_later(Flight& flight) {
   flight.delivered = true;
   if (nic(flight.from).dead()) return retire(flight);

@@ -6,7 +6,8 @@
 
 #include "fabric/sim/simulation.hpp"
 
-/// What happens to memory, and in which order. The only part of the simulator that touches it.
+/// Places and fetches memory, in the order of the network. The only part of the simulator that
+/// touches it.
 namespace dunlin::sim {
 
 namespace {

@@ -265,7 +265,7 @@ std::size_t SimBackend::poll() noexcept {
   if (core().polling() || !world_.begin_poll(node_) || !core().begin_poll()) return 0;
   core().set_time(now_ns());
   for (const Rank newcomer : std::exchange(met_, {})) core().on_linked(newcomer);
-  // What a peer has said comes before the news of its end.
+  // A peer's messages come before the event of its failure.
   if (!inbox_.empty()) handle_inbox();
   if (!failures_.empty()) handle_failures();
   if (core().has_duties()) core().perform_duties();

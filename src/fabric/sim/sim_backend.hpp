@@ -31,7 +31,7 @@ enum class Begins { with_the_world, later };
 [[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
                                                       const Entry& entry, Endpoints endpoints);
 
-/// A simulated node's attachment. What the network brings is queued here, and handled in poll().
+/// A simulated node's attachment. Arrivals of the network are queued here, and handled in poll().
 class SimBackend final : public FabricBackend {
  public:
   SimBackend(Simulation& world, Endpoints endpoints, Rank rank, Begins when);
@@ -84,7 +84,7 @@ class SimBackend final : public FabricBackend {
   /// Nothing was heard of the peer for too long, unless that changes before the next poll.
   void suspect(EndpointId peer, std::uint32_t silence_generation);
   [[nodiscard]] FlightList take_inbox() noexcept { return inbox_.take_all(); }
-  /// What a message takes of its ring: a header, and its bytes rounded up.
+  /// The bytes of a message in its ring: a header, and its bytes rounded up.
   [[nodiscard]] static constexpr std::uint64_t ring_bytes(std::size_t message) noexcept {
     return 16 + (message + 15) / 16 * 16;
   }

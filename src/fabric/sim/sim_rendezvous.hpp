@@ -10,14 +10,13 @@
 
 #include "fabric/sim/ticks.hpp"
 
-/// Listeners of simulated groups. Who opens and who connects find each other at once, as by a
-/// directory, if their nodes can reach each other; then they form a fabric of two, which takes its
-/// time.
+/// Listeners of simulated groups. A leader and a joiner find each other at once, as by a directory,
+/// if their nodes can reach each other; then they form a fabric of two, which takes a round trip.
 namespace dunlin::sim {
 
 struct Simulation;
 
-/// Somebody at a listener, on one side or the other.
+/// A node at a listener, on one side or the other.
 struct Caller {
   Rank node;
   bool gone = false;
@@ -30,7 +29,7 @@ class Listeners {
   explicit Listeners(Simulation& world) : world_(world) {}
   [[nodiscard]] std::shared_ptr<Caller> open(const std::string& group, Rank node);
   [[nodiscard]] std::shared_ptr<Caller> connect(const std::string& group, Rank node);
-  /// Brings together who can meet.
+  /// Brings together the nodes that can meet.
   void match(const std::string& group);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace dunlin::sim {
 
-/// The world's time: now, and what is to happen later.
+/// The world's time: now, and the events to come.
 struct Timeline {
   Ticks now = 0;
   EventQueue events;

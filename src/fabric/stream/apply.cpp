@@ -2,8 +2,7 @@
 
 #include "fabric/stream/stream_backend.hpp"
 
-/// What peers have posted, done here: by one thread, in order (STR-S1), and nothing believed
-/// (STR-S6).
+/// Applies the operations of peers: by one thread, in order (STR-S1), and all checked (STR-S6).
 namespace dunlin::stream {
 namespace {
 
@@ -41,8 +40,8 @@ void StreamBackend::take_frame(Rank from, std::span<const std::byte> frame) {
   if (owes || !contact.outbox.empty()) mark_unsent(from);
 }
 
-/// What is behind the frame is placed before any of its entries is applied. That is before its
-/// puts could be seen, and nobody looks at their bytes yet (FAB-F1).
+/// The bytes behind the frame are placed before any of its entries is applied. That is before its
+/// puts could be seen, and no reader looks at their bytes yet (FAB-F1).
 bool StreamBackend::find_places(Rank from, std::span<const std::byte> frame,
                                 std::vector<Place>& places) {
   Contact& contact = contacts_[from];

@@ -4,14 +4,15 @@
 #include "fabric/stream/stream_backend.hpp"
 
 /// Operations that a device does by itself, and what goes with them: memory that peers must let go
-/// of before it is freed, and bells for those who sleep.
-///  STR-B1  What goes by frames is done by the peer's processor, later than what goes by device. So
+/// of before it is freed, and bells for peers that sleep.
+///  STR-B1  An operation by frames is done by the peer's processor, later than one by device. So
 ///      signals, reads and atomics that follow it go by frames as well, until it is answered.
-///  STR-B2  A frame is handed over before a signal by device that was posted after what is in it.
+///  STR-B2  If a signal by device was posted after the operations in a frame, the frame is handed
+///      over first.
 ///  STR-B3  Native atomics are never done by frames: the device does not see what processors do.
-///  STR-B4  Who may sleep says so, and does not sleep for long before all have noted it. A peer
-///      that has noted it follows each signal by device with a frame, which wakes; what it wrote
-///      before has been placed when its note comes.
+///  STR-B4  A member that may sleep says so, and does not sleep for long before all have noted it.
+///      A peer that has noted it sends a frame behind each signal by device, which wakes the
+///      member; writes that it posted before have been placed when its note comes.
 namespace dunlin::stream {
 namespace {
 
@@ -102,7 +103,8 @@ void StreamBackend::free_retired() noexcept {
   });
 }
 
-/// Whoever goes on without those that do not answer would fill the memory with what they may reach.
+/// If a member went on without the peers that do not answer, the regions that they may reach would
+/// fill its memory.
 void StreamBackend::check_retired(const std::string& name) const {
   if (retired_.size() < kMaxRetiredRegions) return;
   std::string awaited;
@@ -190,7 +192,7 @@ StreamBackend::Fault StreamBackend::take_noted(Contact& contact) {
   return nullptr;
 }
 
-/// What a peer that has failed can no longer do.
+/// Ends the waits for a peer that has failed.
 void StreamBackend::forget_device_of(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   device_->give_up(peer, *this);

@@ -2,8 +2,8 @@
 
 #include "fabric/stream/stream_backend.hpp"
 
-/// What peers answer. They do so in order, so an answer belongs to the oldest that waits for one,
-/// and its ticket must say so.
+/// The answers of peers. They do so in order, so an answer belongs to the oldest that waits for
+/// one, and its ticket must say so.
 namespace dunlin::stream {
 namespace {
 

@@ -6,10 +6,10 @@
 
 #include <dunlin/fabric.hpp>
 
-/// What a transport can do beside carrying frames, if its devices reach a peer's memory by
+/// The operations of a transport beside carrying frames, if its devices reach a peer's memory by
 /// themselves. Operations by device and frames to one peer leave in the order in which they were
-/// given, and what a frame says is heard after the operations before it are placed.
-///  STR-R1  A device is asked only for what it promises (Abilities); everything else goes by
+/// given, and the peer applies a frame after the operations before it are placed.
+///  STR-R1  A device performs only operations whose promises it keeps (Abilities); all others go by
 ///       frames.
 ///  STR-R2  Memory that was opened stays where it is until every peer has let go of it, or is gone,
 ///      and until our own device has finished what was started before: it may still be reading from
@@ -28,9 +28,9 @@ class DeviceOperations {
  public:
   struct Abilities {
     /// Writes are placed in the order posted, each line at once or in ascending order of its words:
-    /// so they are signals. Without it, only what nobody watches is written (put).
+    /// so they are signals. Without it, only bytes that no process polls are written (put).
     bool ordered_writes = false;
-    /// What is less than a word, or off its place, is placed and fetched at once, too.
+    /// Parts of words, and unaligned words, are placed and fetched at once, too.
     bool partial_words = false;
     /// Reads are as FAB-F2 wants them.
     bool reads = false;
@@ -49,7 +49,7 @@ class DeviceOperations {
   [[nodiscard]] virtual bool can(const Operation& operation) const noexcept = 0;
   enum class Started : std::uint8_t {
     full,     // no room now; progress() makes some
-    done,     // locally: the source was copied, and nobody asked for more
+    done,     // locally: the source was copied, and the caller asked for no more
     pending,  // Receiver::take_finished() will be called with its completion, if it has one
   };
   /// `region` is where the peer's region starts, `region_bytes` how long it is.
@@ -64,7 +64,7 @@ class DeviceOperations {
   [[nodiscard]] virtual std::uint64_t started(Rank peer) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t fetches(Rank peer) const noexcept = 0;
   [[nodiscard]] virtual bool finished(Rank peer, std::uint64_t up_to) const noexcept = 0;
-  /// Forgets who asked, and where results were to go.
+  /// Forgets the callers, and where their results were to go.
   virtual void forget(const Completion& completion) noexcept = 0;
   /// After Transport::close(): everything unfinished fails.
   virtual void give_up(Rank peer, Receiver& receiver) noexcept = 0;

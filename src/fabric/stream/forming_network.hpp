@@ -50,7 +50,7 @@ class FormingOver final : public FormingNetwork {
   std::unique_ptr<Network> network_;
 };
 
-/// What a member can offer the others.
+/// The network that a member can offer the others.
 struct Offer {
   std::string name;         // "tcp"
   std::string description;  // which network, and why it was chosen

@@ -14,7 +14,7 @@ static_assert(sizeof(EntryHead) + whole_words(kMaxAnnouncementBytes) + sizeof(En
                   sizeof(Hello) <=
               kMinFrameBytes);
 
-/// What an entry of a kind may have; anything else is garbage.
+/// The fields that an entry of a kind may have; any other entry is garbage.
 struct Rule {
   bool known = false;
   std::uint8_t flags = 0;

@@ -14,8 +14,8 @@
 
 #include "fabric/stream/device_operations.hpp"
 
-/// Frames: what travels on a stream between two members, a batch of entries each. Pure: bytes in,
-/// entries out, and back. docs/formats/stream.md describes every byte.
+/// The frames of a stream between two members, a batch of entries each. Pure: bytes in, entries
+/// out, and back. docs/formats/stream.md describes every byte.
 ///
 ///     FrameReader reader(frame);
 ///     Entry entry;
@@ -23,8 +23,8 @@
 ///     if (reader.garbage()) fail();
 ///
 /// An entry that next() returns keeps to its kind's rules: no flag, field or length that the kind
-/// does not have, its payload inside the frame. What only the receiver can know (which regions
-/// there are, how long they are, which tickets are open) is not checked here.
+/// does not have, its payload inside the frame. Facts that only the receiver knows (which regions
+/// there are, how long they are, which tickets are open) are not checked here.
 namespace dunlin::stream {
 
 enum class EntryKind : std::uint8_t {
@@ -52,7 +52,7 @@ inline constexpr std::uint8_t kAsks = 1;  // put, write: count it in `placed`; a
 inline constexpr std::uint8_t kGone = 2;  // bytes, former, placed: the region was withdrawn before
 inline constexpr std::uint8_t kBehind = 4;  // put: its bytes are behind the frame
 
-/// The fixed part of an entry, as it travels. What a kind does not use is zero.
+/// The fixed part of an entry, as it travels. A field that a kind does not use is zero.
 struct EntryHead {
   EntryKind kind{};
   std::uint8_t flags = 0;

@@ -25,7 +25,7 @@ class Inbox {
     }
   };
 
-  /// What a message counts for in the window.
+  /// The bytes that a message takes of the window.
   [[nodiscard]] static constexpr std::size_t record_bytes(std::size_t message_bytes) noexcept {
     return kWordBytes + round_up(message_bytes, kWordBytes);
   }

@@ -3,7 +3,7 @@
 namespace dunlin::stream {
 namespace {
 
-/// The sender is told of what was handled in such portions: often enough that it never stops.
+/// The sender learns of handled bytes in such portions: often enough that it never stops.
 constexpr std::uint64_t kHeardPortionBytes = Inbox::kWindowBytes / 4;
 
 }  // namespace

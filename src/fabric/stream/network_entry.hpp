@@ -15,8 +15,8 @@
 
 namespace dunlin::stream {
 
-/// A newcomer's way into a fabric over streams: it listens from the beginning, and calls whoever
-/// was there before it, until all have taken it (STR-J1).
+/// A newcomer's way into a fabric over streams: it listens from the beginning, and connects to the
+/// members that were there before it, until all have accepted it (STR-J1).
 ///
 /// `Network` is a Transport that besides has endpoint(), enter(), connected(), unconnected() and
 /// awaited().

@@ -14,7 +14,7 @@
 #include "fabric/stepped_join.hpp"
 #include "fabric/system.hpp"
 
-/// Listeners between hosts: each member has an address of its own, and who connects tries several.
+/// Listeners between hosts: each member has an address of its own, and a joiner tries several.
 namespace dunlin::stream {
 
 /// Knocks at all listeners; the first that is opened counts.

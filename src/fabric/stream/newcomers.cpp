@@ -1,13 +1,14 @@
 #include "fabric/stream/stream_backend.hpp"
 
 /// Members that come while the fabric works.
-///  STR-J1  The newcomer calls all members, and all newcomers of lower rank. A call that shows no
-///      proof of STR-S7, made with the admission's key, or whose rank has a stream already or is
-///      not awaited, is refused; it changes nothing here. So one that is early calls again.
+///  STR-J1  The newcomer calls all members, and all newcomers of lower rank. A member refuses a
+///      connection without a proof of STR-S7, made with the admission's key, and one whose rank has
+///      a stream already or is not expected; a refusal changes nothing. So one that is early calls
+///      again.
 ///  STR-J2  Nothing is said to a newcomer before its stream stands, and our first word is `hello`.
 ///      It is linked when its own `hello` has come, and hears of all regions then.
 ///  STR-J3  Growing touches no other stream: buffers, windows and what is under way stay as they
-///      are. It happens between two poll()s, so nobody holds a reference to what moves.
+///      are. It happens between two poll()s, so no code holds a reference to an object that moves.
 ///  STR-J4  A rank without a member has no stream, ever, and one that has gone gives back all that
 ///      it held but a few bytes.
 namespace dunlin::stream {

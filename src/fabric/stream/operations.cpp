@@ -150,8 +150,8 @@ Refusal StreamBackend::send_bytes(Contact& contact, const Remote& target,
   return Refusal::none;
 }
 
-/// False if there was no frame for all of it. What must not wait has asked whether there is room
-/// for its beginning, and goes on. Only the last entry asks to be counted.
+/// False if there was no frame for all of it. An operation that must not wait has checked that
+/// there is room for its beginning, and goes on. Only the last entry asks to be counted.
 bool StreamBackend::copy_into_frames(Outbox& outbox, Writing& writing) const {
   for (;;) {
     std::size_t piece = put_behind(outbox, writing);
@@ -250,7 +250,7 @@ Refusal StreamBackend::ask_read(Contact& contact, const Remote& target,
 }
 
 /// Asks for the next pieces of reads, in order, as far as the window allows. A read that waits for
-/// it may be done later than what is posted after it.
+/// it may be done later than operations posted after it.
 void StreamBackend::ask_for_reads(Contact& contact) {
   for (; contact.next_read < contact.reads.pushed(); ++contact.next_read) {
     Reading& reading = contact.reads.at(contact.next_read);

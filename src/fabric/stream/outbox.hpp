@@ -7,7 +7,7 @@
 
 #include "fabric/stream/transport.hpp"
 
-/// What is on its way out to one peer: the frame being composed, in a buffer of the transport; and
+/// The frames on their way to one peer: the frame being composed, in a buffer of the transport; and
 /// frames that wait for a buffer, on the heap.
 ///  STR-O1  Entries leave in the order in which they were made: while frames wait, new entries go
 ///      behind them.

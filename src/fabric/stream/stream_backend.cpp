@@ -81,10 +81,6 @@ StreamBackend::StreamBackend(Attachment attachment)
                              .member = attachment.names[attachment.rank]});
   if (device_ != nullptr) {
     const DeviceOperations::Abilities& able = device_->abilities();
-    if (attachment.is_part && !able.atomics_coherent_with_cpu) {
-      properties_.native_atomics = false;  // members of this host do theirs by processor
-      properties_.atomics_coherent_with_cpu = true;
-    }
     awaits_answers_ = able.ordered_writes || able.reads || able.atomics;
   }
   unsent_.reserve(members_);

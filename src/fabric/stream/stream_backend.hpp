@@ -16,27 +16,27 @@
 #include "fabric/tick_timer.hpp"
 #include "ring.hpp"
 
-/// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp does what
-/// peers have posted, completions.cpp takes their answers, messages.cpp, regions.cpp, watch.cpp
-/// shows and sees signs of life, and sleeps; by_device.cpp does what devices can do without the
-/// peer; newcomers.cpp takes members in that come later. docs/cluster.md gives STR-S1 to STR-S7,
-/// and STR-J1 to STR-J4.
+/// The backend over ordered streams, one file a concern: operations.cpp posts, apply.cpp applies
+/// the operations of peers, completions.cpp takes their answers, messages.cpp and regions.cpp carry
+/// messages and announcements, watch.cpp sends and checks heartbeats, and sleeps. by_device.cpp
+/// performs the operations that devices can do without the peer; newcomers.cpp admits members that
+/// come later. docs/cluster.md gives STR-S1 to STR-S7, and STR-J1 to STR-J4.
 namespace dunlin::stream {
 
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
 /// others with a remote completion.
 inline constexpr std::uint32_t kQueueSlots = 1024;
-/// What may be asked of one peer by reads, and not be here yet; each read is asked for in pieces.
+/// Bytes that reads may have requested from one peer and not received; reads go in pieces.
 inline constexpr std::uint64_t kReadWindowBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kReadPieceBytes = kReadWindowBytes / 4;
-/// A longer source is not copied by post(), but as there are buffers for it.
+/// A longer source is not copied by post(), but as buffers become free.
 inline constexpr std::uint32_t kMaxCopiedBytes = std::uint32_t{16} << 20;
 static_assert(kMaxCopiedBytes >= kMaxRowBytes, "a table's row is sent at once");
 
-/// STR-S7: what the member of rank `from` shows to that of rank `to`.
+/// STR-S7: the proof that the member of rank `from` shows to that of rank `to`.
 using Prove = Proof (*)(const std::array<std::byte, kAdmissionKeyBytes>& key, Rank from, Rank to);
 
-/// What a fabric is made of, when all are connected.
+/// The parts of a fabric, when all are connected.
 struct Attachment {
   std::string kind;
   std::string description;  // the network that was chosen, and why, in a line
@@ -130,7 +130,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
     std::uint32_t number;
     std::uint64_t fetches;
   };
-  /// A region that was released, and who may still be reaching into it (STR-R2).
+  /// A region that was released, and the peers that may still reach it (STR-R2).
   struct Retired {
     struct User {
       Rank peer;

@@ -11,9 +11,9 @@
 #include "fabric/stream/device_operations.hpp"
 #include "fabric/stream/frame.hpp"
 
-/// What carries frames: one ordered, reliable stream to each peer, connected when the fabric is
-/// made, or when the peer has come into it. Knows nothing of what is in a frame. Called by the
-/// fabric's thread only.
+/// A transport carries frames: one ordered, reliable stream to each peer, connected when the fabric
+/// is made, or when the peer has come into it. It does not know the contents of a frame. Called by
+/// the fabric's thread only.
 namespace dunlin::stream {
 
 /// Memory that is to be filled; null: the bytes are thrown away.
@@ -22,7 +22,7 @@ struct Place {
   std::size_t bytes = 0;
 };
 
-/// Who is told what has arrived, from within Transport::progress().
+/// Gets the arrivals, from within Transport::progress().
 class Receiver {
  public:
   /// A whole frame, on a whole word; gone when this returns.
@@ -39,7 +39,7 @@ class Receiver {
   /// The stream has ended; once, and after all frames that came on it. A newcomer that has a stream
   /// no more, and never had one that was told of, may call again.
   virtual void take_end(Rank from, std::string why) = 0;
-  /// An operation by device that somebody waits for is finished.
+  /// An operation by device for which a caller waits is finished.
   virtual void take_finished(Rank, Completion&, bool /*well*/) noexcept {}
 
  protected:
@@ -72,10 +72,10 @@ class Transport {
   /// Moves on what is under way, and hands over what has arrived: a bounded amount. The receiver
   /// may lend, commit and close meanwhile.
   virtual void progress(Receiver& receiver) noexcept = 0;
-  /// Makes room for whoever posts again and again without a poll(): takes what the device has
-  /// finished, of which the receiver is handed finished operations and nothing else. Frames that
-  /// have arrived, and ends, wait for progress(). Not to be called from within progress(). Where
-  /// nothing but progress() can make room, this does nothing.
+  /// Makes room for a caller that posts again and again without a poll(): takes the device's
+  /// completions, and hands the receiver finished operations and nothing else. Frames that have
+  /// arrived, and ends, wait for progress(). Not to be called from within progress(). Where nothing
+  /// but progress() can make room, this does nothing.
   virtual void relieve(Receiver&) noexcept {}
   /// Ends the stream; nothing is taken from it any more, and its end is not told.
   virtual void close(Rank peer) noexcept = 0;
@@ -112,7 +112,7 @@ class Transport {
   /// This memory is about to be released: bytes that were to be placed in it are thrown away.
   virtual void forget_places(std::span<const std::byte>) noexcept {}
 
-  /// What its devices can do by themselves; null: nothing.
+  /// The operations that its devices perform by themselves; null: none.
   [[nodiscard]] virtual DeviceOperations* reach() noexcept { return nullptr; }
 
   /// Adds to an epoll set what becomes readable when progress() has something to do.

@@ -6,7 +6,7 @@
 namespace dunlin::stream {
 namespace {
 
-/// While a peer has not said who it is.
+/// While a peer has not identified itself.
 constexpr std::uint64_t kGreetingIntervalNs = 50'000'000;
 /// While a peer may still write without waking us.
 constexpr std::uint64_t kLongestNapNs = 500'000;
@@ -30,7 +30,7 @@ std::uint64_t StreamBackend::signs_of_life(Rank peer) const noexcept {
 }
 
 /// The transport may have overlooked what was said first, until more comes. So a peer that has not
-/// answered hears us again, also if nobody counts silence.
+/// answered hears us again, also if no member counts silence.
 std::uint64_t StreamBackend::longest_beat_interval_ns() const noexcept {
   for (Rank peer = 0; peer < members_; ++peer)
     if (contacts_[peer].greets && !contacts_[peer].greeted && !core().failing(peer))

@@ -18,7 +18,7 @@ void tune(int socket) noexcept {
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// Before a newcomer calls again whoever has not taken it.
+/// Before a newcomer connects again to a member that has not accepted it.
 constexpr std::uint64_t kShortestPauseNs = 500'000;
 constexpr std::uint64_t kLongestPauseNs = 32'000'000;
 

@@ -16,8 +16,8 @@
 #include "fabric/tcp/wire.hpp"
 
 /// Makes the connections of one member to its peers, one after the other. The lower rank calls, the
-/// higher accepts; but a newcomer calls who was here before (STR-J1). A caller first sends a
-/// ticket: who it is, whom it means, and the proof of STR-S7.
+/// higher accepts; but a newcomer connects to the members that were here before (STR-J1). A caller
+/// first sends a ticket: its own rank, the rank that it connects to, and the proof of STR-S7.
 ///  TCP-C1  A connection counts as a peer's only when its ticket has that peer's proof, which is
 ///      compared in constant time. The first connection with it counts, and no other.
 ///  TCP-C2  Strangers hold a bounded number of descriptors: at most kMaxStrangers besides one for
@@ -29,7 +29,7 @@ namespace dunlin::tcp {
 inline constexpr std::size_t kMaxStrangers = 64;
 inline constexpr std::uint64_t kTicketPatienceNs = 10'000'000'000;
 
-/// What a caller says first.
+/// The first bytes of the member that connects.
 struct Ticket {
   std::array<char, 8> magic{'D', 'N', 'L', 'N', 'C', 'A', 'L', 'L'};
   std::uint32_t from = 0;
@@ -37,7 +37,7 @@ struct Ticket {
   stream::Proof proof{};
 };
 static_assert(sizeof(Ticket) == 48);
-/// What a newcomer is answered.
+/// The answer to a newcomer.
 inline constexpr std::array<char, 8> kWelcome{'D', 'N', 'L', 'N', 'C', 'O', 'M', 'E'};
 
 struct MadeConnection {
@@ -67,7 +67,7 @@ class Connector {
   /// The peer is expected no more.
   void give_up(Rank peer) noexcept;
   /// The next connection that is made, if one is by now. Error if one cannot be made, or if the
-  /// time is up, which names who is missing.
+  /// time is up, which names the missing members.
   [[nodiscard]] std::optional<MadeConnection> next();
   [[nodiscard]] bool complete() const noexcept { return missing_ == 0; }
   [[nodiscard]] std::vector<Rank> unconnected() const;
@@ -83,7 +83,7 @@ class Connector {
   [[nodiscard]] bool is_on_this_host(std::span<const std::byte> endpoint_address) const;
 
  private:
-  /// Who calls whom; nobody if there is to be no connection, or is one already.
+  /// Which side connects; neither if there is to be no connection, or is one already.
   enum class Caller : std::uint8_t { nobody, we, they };
   struct Peer {
     Caller caller = Caller::nobody;
@@ -123,7 +123,7 @@ class Connector {
   void accept_strangers(std::uint64_t now_ns);
   [[nodiscard]] std::optional<MadeConnection> next_call(std::uint64_t now_ns);
   [[nodiscard]] static bool send_welcome(Wire& wire) noexcept;
-  /// Who it is, if its ticket is whole and right; `gone` if it must be closed.
+  /// Its rank, if its ticket is whole and right; `gone` if it must be closed.
   [[nodiscard]] std::optional<Rank> read_ticket(Stranger& stranger, bool& gone);
   [[nodiscard]] MadeConnection made(Rank peer, Wire wire);
   [[nodiscard]] std::string who(Rank peer) const;

@@ -8,7 +8,7 @@
 
 #include "fabric/rendezvous/address.hpp"
 
-/// Where a member listens for its peers, and what it says of that at the rendezvous:
+/// Where a member listens for its peers, and the endpoint address that it gives at the rendezvous:
 /// docs/formats/stream.md, "Over TCP".
 namespace dunlin::tcp {
 
@@ -18,7 +18,7 @@ struct Endpoint {
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const Endpoint& endpoint);
-/// What another member said. Error, with `who` in it, if it is no endpoint of this fabric.
+/// The endpoint of another member. Error, with `who` in it, if it is no endpoint of this fabric.
 [[nodiscard]] Endpoint decode(std::span<const std::byte> text, const std::string& who);
 
 /// Whether they have the same address, whatever the port.
@@ -29,7 +29,7 @@ struct Endpoint {
 [[nodiscard]] std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoints,
                                                std::size_t ours);
 
-/// What is asked for, as JoinOptions have it.
+/// The requested network, as in JoinOptions.
 struct Choice {
   std::string device;   // an interface; empty: any
   std::string address;  // empty: one from which the rendezvous is reached
@@ -43,7 +43,7 @@ struct Listener {
 /// Listens at a port that the kernel chooses, for so many peers. Error names what is not there, and
 /// lists what is.
 [[nodiscard]] Listener listen_at(const Choice& choice, std::uint32_t members);
-/// Listens at another port of the same address, once nobody listens at the former one any more.
+/// Listens at another port of the same address, once no member listens at the former one any more.
 void listen_again(Listener& listener);
 
 /// "eth0 10.0.0.7": the addresses of all interfaces that are up.

@@ -11,11 +11,11 @@
 #include "fabric/stream/transport.hpp"
 #include "fabric/tcp/prefix.hpp"
 
-/// What comes from one peer, put together from whatever pieces the kernel hands out.
+/// Puts together the frames of one peer from the pieces that the kernel hands out.
 ///  TCP-I1  A frame is handed over when it and all bytes behind it are here, and frames are handed
 ///      over in their order.
-///  TCP-I2  The bytes behind a frame are received straight into their places. What came with the
-///      frame is copied there.
+///  TCP-I2  The bytes behind a frame are received straight into their places. Bytes that came with
+///      the frame are copied there.
 ///  TCP-I3  Nothing is written into memory that was released: its places are forgotten then, and
 ///      their bytes are thrown away.
 namespace dunlin::tcp {
@@ -26,7 +26,7 @@ class Scratch {
   /// From one call: as much as is worth a call, and stays in the cache.
   static constexpr std::size_t kBytes = std::size_t{1} << 18;
   [[nodiscard]] std::byte* room() noexcept { return room_.get(); }
-  /// Where bytes go that nobody wants: kMaxBehindBytes.
+  /// Memory for bytes that are thrown away: kMaxBehindBytes.
   [[nodiscard]] std::byte* bin();
 
  private:
@@ -36,7 +36,7 @@ class Scratch {
 
 class Incoming {
  public:
-  /// What the next call is to fill: at least one piece. The last one is in the scratch memory.
+  /// The memory for the next call: at least one piece. The last one is in the scratch memory.
   [[nodiscard]] std::span<const iovec> wanted(Scratch& scratch);
   /// The call has filled the first `bytes` of that. Hands over what is whole; false if the peer
   /// breaks the protocol, or the receiver has closed this connection.

@@ -12,13 +12,12 @@
 #include "fabric/tcp/wire.hpp"
 #include "ring.hpp"
 
-/// What is on its way to one peer: the frame under composition, and frames that the kernel has not
-/// taken whole.
+/// The frames on their way to one peer: the frame under composition, and frames that the kernel has
+/// not taken whole.
 ///  TCP-O1  A source that was attached is read until the next settle() or commit() returns, and not
-///      later: what the kernel has not taken by then has been copied.
+///      later: bytes that the kernel has not taken by then have been copied.
 ///  TCP-O2  Frames leave in the order of their commits. A frame of which the kernel has taken a
-///  part
-///      stays first until it has taken all.
+///      part stays first until the kernel has taken all of it.
 namespace dunlin::tcp {
 
 /// A frame, and the bytes behind it: first those that were copied, then those still in their place.
@@ -84,7 +83,7 @@ class Outgoing {
   void settle();
   /// Sends the frame under composition: 0, or errno.
   [[nodiscard]] int commit(Wire& wire, std::size_t frame_bytes);
-  /// Goes on with what the kernel has not taken: 0, or errno.
+  /// Sends the rest that the kernel has not taken: 0, or errno.
   [[nodiscard]] int push(Wire& wire);
   /// Whether the kernel has not taken all.
   [[nodiscard]] bool blocked() const noexcept { return !waiting_.empty(); }

@@ -5,7 +5,7 @@
 
 #include "fabric/stream/frame.hpp"
 
-/// What precedes a frame on a connection: docs/formats/stream.md, "Over TCP".
+/// The word before a frame on a connection: docs/formats/stream.md, "Over TCP".
 namespace dunlin::tcp {
 
 struct Prefix {

@@ -23,15 +23,15 @@ struct ssl_st;
 /// knows it.
 ///  TCP-E1  Each pair of members has a pre-shared key of its own, derived from the two proofs that
 ///      its ends show each other (STR-S7). The proofs are derived from the random key that the
-///      rendezvous has given to the members, and to nobody else. Each connection has an ephemeral
-///      key exchange besides.
+///      rendezvous has given only to the members. Each connection has an ephemeral key exchange
+///      besides.
 ///  TCP-E2  Nothing is sent or taken before the handshake is complete. There is no way back to a
 ///      connection that is not encrypted.
 namespace dunlin::tcp {
 
 using PairKey = std::array<std::byte, 32>;
 
-/// What a member needs to make its connections: it must stay until their handshakes are complete.
+/// The keys and contexts for a member's connections; must stay until their handshakes are complete.
 class Security {
  public:
   /// Throws Error.
@@ -60,7 +60,7 @@ class Security {
 /// One connection's, on a connected socket.
 class SecureSession {
  public:
-  /// The peer whom we call; or none, if we are called.
+  /// The peer that we connect to; none if we accept.
   static constexpr Rank kCalled = UINT32_MAX;
   SecureSession(const Security& security, int socket, Rank callee);
 
@@ -82,8 +82,8 @@ class SecureSession {
 
   std::string identity_;  // of a caller
   std::unique_ptr<ssl_st, Free> session_;
-  /// What is encrypted in one go. OpenSSL must be given the same bytes again while the socket has
-  /// no room for them.
+  /// The most bytes that are encrypted at once. OpenSSL must be given the same bytes again while
+  /// the socket has no room for them.
   static constexpr std::size_t kRecordBytes = 16'384;
   std::unique_ptr<std::byte[]> staged_ = std::make_unique_for_overwrite<std::byte[]>(kRecordBytes);
   std::size_t staged_bytes_ = 0;

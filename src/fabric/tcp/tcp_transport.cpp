@@ -61,7 +61,7 @@ void TcpTransport::enter(Rank rank, std::span<const std::vector<std::byte>> endp
 bool TcpTransport::connected() {
   while (std::optional<MadeConnection> made = connector_.next()) add(std::move(*made));
   if (!connector_.complete()) return false;
-  if (!connector_.enters()) connector_.stop_listening();  // nobody else is expected yet
+  if (!connector_.enters()) connector_.stop_listening();  // no other member is expected yet
   return true;
 }
 
@@ -110,8 +110,8 @@ void TcpTransport::look_around(std::uint64_t now_ns) noexcept {
   if (::poll(&ready, 1, 0) > 0) take_calls();
 }
 
-/// What cannot be had for one call, such as a descriptor, may be there for the next: a newcomer
-/// that finds its connection closed calls again.
+/// A resource that is missing for one connection, such as a descriptor, may be there for the next:
+/// a newcomer that finds its connection closed connects again.
 void TcpTransport::take_calls() {
   try {
     while (std::optional<MadeConnection> made = connector_.next()) {
@@ -172,7 +172,7 @@ void TcpTransport::push_blocked() {
   });
 }
 
-/// Sending has failed, for good: what is lost would leave a gap. What the peer has said before is
+/// Sending has failed, for good: lost bytes would leave a gap. What the peer has said before is
 /// still received, and then its end, which it makes when it sees ours.
 void TcpTransport::note_error(Connection& connection, int error) {
   if (error == 0) return;

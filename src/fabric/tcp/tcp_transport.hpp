@@ -20,8 +20,8 @@
 ///      left of one. A frame counts as under way until the next progress(), so what is posted one
 ///      by one leaves in batches.
 ///  TCP-T2  The end of a connection is told after all frames that came on it.
-///  TCP-T3  All sockets are in the fabric's epoll set, by level: whatever has not been received,
-///      room for what could not be sent, and calls of newcomers, end a sleep.
+///  TCP-T3  All sockets are in the fabric's epoll set, level-triggered: bytes to receive, room for
+///      frames that wait to be sent, and connections of newcomers end a sleep.
 namespace dunlin::tcp {
 
 class TcpTransport final : public stream::Transport {
@@ -36,8 +36,8 @@ class TcpTransport final : public stream::Transport {
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
-  /// is missing.
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
+  /// missing members.
   [[nodiscard]] bool connected();
   [[nodiscard]] Awaited awaited() const { return connector_.awaited(); }
   /// As a newcomer, instead of connect(): goes on listening.

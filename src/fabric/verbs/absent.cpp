@@ -1,6 +1,8 @@
 #include <dunlin/fabric/verbs.hpp>
 
-/// What is compiled where libibverbs, librdmacm or OpenSSL is missing.
+#include "fabric/verbs/offer.hpp"
+
+/// Compiled in place of the fabric where libibverbs, librdmacm or OpenSSL is missing.
 namespace dunlin::verbs {
 namespace {
 
@@ -18,5 +20,9 @@ std::unique_ptr<PendingJoin> begin_join(const JoinOptions&) { throw Error(kWhy);
 std::shared_ptr<Rendezvous> rendezvous(JoinOptions, std::vector<std::string>) { throw Error(kWhy); }
 
 std::vector<std::string> devices() { return {kWhy}; }
+
+std::vector<DeviceAddress> device_addresses() { return {}; }
+
+stream::Offer offer(const NetworkJoinOptions&, std::uint32_t) { throw Error(kWhy); }
 
 }  // namespace dunlin::verbs

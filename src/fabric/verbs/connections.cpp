@@ -9,9 +9,9 @@
 #include "fabric/rendezvous/address.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
-/// The lower rank calls, the higher answers; but a newcomer calls who was here before (STR-J1). A
-/// call carries who it is from and its proof (STR-S7), so that nobody else is answered; the frames
-/// prove it again, in both directions.
+/// The lower rank connects, the higher one accepts; but a newcomer connects to the members that
+/// were here before (STR-J1). A connection request carries the rank that connects, and its proof
+/// (STR-S7), so that no stranger is answered; the frames prove it again, in both directions.
 namespace dunlin::verbs {
 namespace {
 
@@ -87,13 +87,13 @@ void VerbsTransport::make_queues(std::uint32_t members) {
   abilities_.ordered_writes = !traits_.is_iwarp;
   abilities_.partial_words = !traits_.in_software;
   abilities_.reads = !(traits_.is_iwarp && traits_.in_software);
-  abilities_.atomics = traits_.atomics;
+  abilities_.atomics = traits_.atomics && !network_.atomics_by_processor;
   abilities_.atomics_coherent_with_cpu = traits_.atomics_coherent_with_cpu;
   abilities_.queue_slots = slots_ - kReservedSlots;
 }
 
 std::string VerbsTransport::description() const {
-  const char* const atomics = !traits_.atomics                    ? "by message"
+  const char* const atomics = !abilities_.atomics                 ? "by message"
                               : traits_.atomics_coherent_with_cpu ? "native"
                                                                   : "native, not with the CPU's";
   const std::string danger = network_.danger.empty() ? "" : "; " + network_.danger;
@@ -112,8 +112,8 @@ std::vector<std::byte> VerbsTransport::endpoint_address() const {
   return made_endpoint_address;
 }
 
-/// librdmacm writes into the attributes, so each attempt has its own. What a device cannot send
-/// inline it says by refusing.
+/// librdmacm writes into the attributes, so each attempt has its own. A device refuses a size that
+/// it cannot send inline.
 void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives) {
   for (const std::uint32_t inline_bytes : kInlineBytes) {
     ibv_qp_init_attr wanted{};
@@ -224,7 +224,7 @@ void VerbsTransport::answer(const Happening& event) {
 }
 
 /// An attempt has failed: the other was busy, has taken us for absent, or has not admitted us yet.
-/// Who calls does so once more, until the time is up.
+/// The side that connects tries again, until the time is up.
 void VerbsTransport::not_yet(Rank peer, std::string why) {
   Link& link = links_[peer];
   link.why = std::move(why);
@@ -239,7 +239,7 @@ void VerbsTransport::call_again() {
     if (links_[peer].call_again_ns != 0 && links_[peer].call_again_ns <= now) call(peer);
 }
 
-/// The connection is there: from now on nobody else is taken for the peer.
+/// The connection is there: from now on no other process is taken for the peer.
 void VerbsTransport::stand(Rank peer) noexcept {
   Link& link = links_[peer];
   if (link.connected) return;
@@ -406,7 +406,7 @@ bool VerbsTransport::connected() {
   while (next_happening(event)) take(event);
   call_again();
   if (unconnected().empty()) {
-    if (!enters_) listener_.reset();  // nobody else is expected yet
+    if (!enters_) listener_.reset();  // no other member is expected yet
     works_ = true;
     return true;
   }

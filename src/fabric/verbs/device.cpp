@@ -60,6 +60,13 @@ std::vector<std::string> device_names() {
   return names;
 }
 
+/// The kernel's own devices have no hardware, and tell so by their vendor only.
+bool is_in_software(const ibv_device_attr& limits) {
+  constexpr std::uint32_t kSoftRoce = 0xff'ffff;
+  constexpr std::uint32_t kSoftIwarp = 0x62'6d74;
+  return limits.vendor_id == kSoftRoce || limits.vendor_id == kSoftIwarp;
+}
+
 [[noreturn]] void none_such(const Choice& choice, const std::vector<Place>& places) {
   std::string text = "there is no RDMA device";
   if (!choice.device.empty()) text += " '" + choice.device + "'";
@@ -98,6 +105,8 @@ std::vector<Place> list_places() {
     auto* const address = reinterpret_cast<sockaddr*>(&place.socket_address);
     if (rdma_bind_addr(id.get(), address) != 0 || id->verbs == nullptr) continue;
     place.device = ibv_get_device_name(id->verbs->device);
+    ibv_device_attr limits{};
+    place.in_software = ibv_query_device(id->verbs, &limits) == 0 && is_in_software(limits);
     places.push_back(std::move(place));
   }
   return places;
@@ -133,10 +142,7 @@ bool same_host(std::span<const std::byte> one, std::span<const std::byte> other)
   return alike(offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr));
 }
 
-/// The kernel's own devices have no hardware, and tell so by their vendor only.
 Traits examine(ibv_context& device, std::uint8_t port) {
-  constexpr std::uint32_t kSoftRoce = 0xff'ffff;
-  constexpr std::uint32_t kSoftIwarp = 0x62'6d74;
   Traits traits;
   if (ibv_query_device(&device, &traits.limits) != 0)
     throw Error("asking the device for its limits failed: " + error_text(errno));
@@ -146,8 +152,7 @@ Traits examine(ibv_context& device, std::uint8_t port) {
   traits.is_iwarp = device.device->transport_type == IBV_TRANSPORT_IWARP;
   const bool ethernet = about.link_layer == IBV_LINK_LAYER_ETHERNET;
   traits.kind = traits.is_iwarp ? "iWARP" : ethernet ? "RoCE" : "InfiniBand";
-  traits.in_software =
-      traits.limits.vendor_id == kSoftRoce || traits.limits.vendor_id == kSoftIwarp;
+  traits.in_software = is_in_software(traits.limits);
   traits.atomics = traits.limits.atomic_cap != IBV_ATOMIC_NONE && !traits.is_iwarp;
   traits.atomics_coherent_with_cpu = traits.limits.atomic_cap == IBV_ATOMIC_GLOB;
   traits.max_operation_bytes = about.max_msg_sz;

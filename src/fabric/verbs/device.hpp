@@ -8,7 +8,7 @@
 
 #include "fabric/verbs/handles.hpp"
 
-/// Which RDMA devices this host has, at which of its addresses, and what they promise.
+/// The RDMA devices of this host, their addresses, and their promises.
 namespace dunlin::verbs {
 
 /// A device by an address of this host.
@@ -16,6 +16,7 @@ struct Place {
   std::string device;
   std::string address;
   sockaddr_storage socket_address{};
+  bool in_software = false;  // the kernel's own device, on an interface of any kind
 };
 
 /// All of them, in the order of the interfaces; throws Error if there is no way to ask.
@@ -28,7 +29,8 @@ struct Choice {
 struct Network {
   Place place;
   std::string why;
-  std::string danger = {};  // of forking children; empty: none
+  std::string danger = {};            // of forking children; empty: none
+  bool atomics_by_processor = false;  // though the device may have some
 };
 /// Error if there is no such device; it lists what there is.
 [[nodiscard]] Network choose_network(const Choice& choice);
@@ -36,7 +38,7 @@ struct Network {
 /// Whether two endpoint addresses (of sockets) are of the same host: they differ in the port only.
 [[nodiscard]] bool same_host(std::span<const std::byte> one, std::span<const std::byte> other);
 
-/// What differs between devices, as far as it matters here.
+/// The differences between devices that matter here.
 struct Traits {
   std::string kind;          // "RoCE", "iWARP", "InfiniBand"
   bool is_iwarp = false;     // promises no order of placement, and the caller speaks first
@@ -53,7 +55,7 @@ struct Depths {
   std::uint8_t initiator = 0;
   std::uint8_t responder = 0;
 };
-/// As many as the device can, up to what is of use.
+/// As many as the device can have, up to the useful number.
 [[nodiscard]] Depths depths_of(const ibv_device_attr& limits) noexcept;
 /// The lesser of both sides; `offered` is as seen from here, and 0 what its side does not say.
 [[nodiscard]] Depths agreed(const Depths& ours, const Depths& offered) noexcept;

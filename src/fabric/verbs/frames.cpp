@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxCompletionsPerRound = 64;
 constexpr std::uint64_t kLookIntervalNs = 1'000'000;
 constexpr int kRoundsBeforeAnEnd = 8;
-/// Of strangers, too: so that nobody can hold poll().
+/// Of strangers, too: so that no process can hold poll().
 constexpr int kMaxEventsPerLook = 64;
 constexpr std::uint64_t kLastWordsNs = 100'000'000;
 /// So many are told of with the next frame, and alone if there is none.
@@ -32,7 +32,7 @@ bool is_count_alone(const ibv_wc& completion) noexcept {
 }  // namespace
 
 /// What was said last leaves before the connection closes; a peer that hears no more does not keep
-/// us. Who asked for results may be gone by now, so nobody gets any.
+/// us. Callers that requested results may be gone by now, so none gets any.
 VerbsTransport::~VerbsTransport() {
   class Nobody final : public stream::Receiver {
    public:
@@ -132,8 +132,8 @@ void VerbsTransport::report_received(Rank peer) noexcept {
   ring(peer);
 }
 
-/// The buffers of frames that were handled since the last time: later than at once, so that whoever
-/// answers does so first, and says of them in the answer.
+/// The buffers of frames that were handled since the last time: not at once, so that an answer to
+/// them leaves first, and carries the credits.
 void VerbsTransport::return_buffers() noexcept {
   for (const Spent& spent : spent_) {
     Link& link = links_[spent.peer];
@@ -275,7 +275,7 @@ void VerbsTransport::look_around(std::uint64_t now_ns) noexcept {
   for (int i = 0; i < kMaxEventsPerLook && next_happening(event); ++i) take_later(event);
 }
 
-/// What happens once the fabric works. Whoever cannot be answered has failed.
+/// Events once the fabric works. A peer that cannot be answered has failed.
 void VerbsTransport::take_later(const Happening& event) noexcept {
   const bool is_call = event.what == RDMA_CM_EVENT_CONNECT_REQUEST;
   const Rank peer = is_call ? event.ticket.from : peer_of(event.id);

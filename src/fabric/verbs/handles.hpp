@@ -38,7 +38,7 @@ struct DestroyId {
 };
 using Id = std::unique_ptr<rdma_cm_id, DestroyId>;
 
-/// What a call made; or an Error that says what failed and why.
+/// The result of a call; or an Error with the call that failed and the reason.
 template <class T>
 T* made(T* object, const std::string& what) {
   if (object != nullptr) return object;

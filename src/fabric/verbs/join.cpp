@@ -6,6 +6,7 @@
 #include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
+#include "fabric/verbs/offer.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
 namespace dunlin::verbs {
@@ -74,6 +75,27 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
 }
 
 }  // namespace
+
+std::vector<DeviceAddress> device_addresses() {
+  std::vector<DeviceAddress> all;
+  try {
+    for (const Place& place : list_places())
+      all.push_back({place.device, place.address, place.in_software});
+  } catch (const Error&) {
+    return {};  // this kernel has no RDMA connections
+  }
+  return all;
+}
+
+stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members) {
+  Network network = choose_network({.device = options.device, .address = options.address});
+  network.atomics_by_processor = true;
+  std::unique_ptr<VerbsTransport> transport = listen_on(network, members);
+  std::string description = transport->description();
+  return {.name = "verbs",
+          .description = std::move(description),
+          .network = std::make_unique<stream::FormingOver<VerbsTransport>>(std::move(transport))};
+}
 
 std::unique_ptr<Fabric> join(const JoinOptions& options) {
   return std::make_unique<NetworkJoin>(parts(options))->run();

@@ -7,7 +7,7 @@
 #include "fabric/alignment.hpp"
 #include "fabric/verbs/verbs_transport.hpp"
 
-/// What the device does in a peer's memory by itself.
+/// The operations that the device performs in a peer's memory by itself.
 namespace dunlin::verbs {
 namespace {
 
@@ -123,8 +123,8 @@ stream::DeviceOperations::Started VerbsTransport::start_write(const Operation& o
   return waits || placed ? Started::pending : Started::done;
 }
 
-/// A write's completion says that the peer's device has it. What a later read has seen, or could
-/// have, is placed.
+/// A write's completion says that the peer's device has it. Writes that a later read has seen, or
+/// could have seen, are placed.
 void VerbsTransport::add_proof_of_placement(const Operation& operation, const stream::Key& region,
                                             std::uint64_t region_bytes) noexcept {
   Link& link = links_[operation.peer];
@@ -221,7 +221,8 @@ std::uint64_t VerbsTransport::fetches(Rank peer) const noexcept {
   return links_[peer].queue.fetches();
 }
 
-/// What nobody waits for is known to be finished when a later frame is: that of a withdrawal, here.
+/// An operation without a waiting caller is finished when a later frame is: that of a withdrawal,
+/// here.
 bool VerbsTransport::finished(Rank peer, std::uint64_t up_to) const noexcept {
   return links_[peer].queue.retired() >= up_to;
 }

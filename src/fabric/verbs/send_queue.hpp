@@ -12,8 +12,8 @@
 
 #include "ring.hpp"
 
-/// What is under way on one queue pair, in order: work requests that wait for the doorbell, and a
-/// record of each until it is known to be complete.
+/// The requests under way on one queue pair, in order: work requests that wait for the doorbell,
+/// and a record of each until it is known to be complete.
 ///  VRB-Q1  Requests complete in order; so one that is signalled tells of all before it.
 ///  VRB-Q2  There is always a signalled one among any quarter of the queue, and of the ring of
 ///       VRB-Q3.
@@ -22,7 +22,7 @@
 namespace dunlin::verbs {
 
 inline constexpr std::size_t kStagingBytes = std::size_t{64} << 10;
-/// What one operation may take of it.
+/// The most of it that one operation may take.
 inline constexpr std::size_t kMaxStagedBytes = kStagingBytes / 4;
 
 struct Record {
@@ -35,7 +35,7 @@ struct Record {
   std::uint64_t offset = 0;        // of the first word, in the peer's region
   std::byte* to = nullptr;         // where the result goes; a frame: its buffer
   Completion* completion = nullptr;
-  /// Who asked, and where the result was to go.
+  /// Forgets the caller's completion, and where the result goes.
   void forget() noexcept {
     if (kind == Kind::frame) return;
     to = nullptr;
@@ -75,7 +75,7 @@ class SendQueue {
   /// The caller says of an operation on memory where that is (request.wr).
   ibv_send_wr& add(ibv_wr_opcode opcode, const ibv_sge& piece, const Record& record,
                    std::uint64_t tag, unsigned flags = 0) noexcept;
-  /// Rings the doorbell for what was added: an error number, or 0.
+  /// Rings the doorbell for the requests added: an error number, or 0.
   [[nodiscard]] int ring() noexcept;
 
   /// All records up to the one whose request's completion had this number, the oldest first.

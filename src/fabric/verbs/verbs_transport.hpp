@@ -57,9 +57,9 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   VerbsTransport(const Network& network, std::uint32_t members);
   ~VerbsTransport() override;
 
-  /// Device, address, and what it promises, in a line.
+  /// Device, address, and its promises, in a line.
   [[nodiscard]] std::string description() const;
-  /// Where we listen: what a peer needs to connect. Requires that we do.
+  /// Where we listen: the address that a peer needs to connect. Requires that we do.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
   /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
   /// are the proofs of STR-S7, by peer.
@@ -71,10 +71,10 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names who
-  /// is missing.
+  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
+  /// missing members.
   [[nodiscard]] bool connected();
-  /// Who is missing.
+  /// The missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;
   /// For what, until then.
   [[nodiscard]] Awaited awaited() const;
@@ -108,12 +108,12 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   void give_up(Rank peer, stream::Receiver& receiver) noexcept override;
 
  private:
-  /// Memory that is registered, until the last who uses it is gone.
+  /// Memory that is registered, until its last user is gone.
   struct Opened {
     std::span<std::byte> memory;
     Memory registration;
   };
-  /// Who calls whom; nobody if there is to be no connection, or is none any more.
+  /// Which side connects; neither if there is to be no connection, or is none any more.
   enum class Caller : std::uint8_t { nobody, we, they };
   struct Link {
     Caller caller = Caller::nobody;
@@ -144,7 +144,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
     std::uint32_t from = 0;
     stream::Proof proof{};
   };
-  /// What has happened to a connection, copied, so that librdmacm can have its event back.
+  /// An event of a connection, copied, so that librdmacm can have its own back.
   struct Happening {
     rdma_cm_event_type what{};
     rdma_cm_id* id = nullptr;
@@ -233,7 +233,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
 
   Rank rank_ = UINT32_MAX;          // not known yet
   bool enters_ = false;             // goes on listening
-  bool works_ = false;              // all were connected: who comes now is a newcomer
+  bool works_ = false;              // all were connected: a later member is a newcomer
   std::uint64_t deadline_ns_ = 0;   // while we connect
   std::uint32_t most_members_ = 0;  // at a time (VRB-V5)
   std::size_t passed_over_ = 0;     // ranks that no member ever has

@@ -26,11 +26,12 @@ mixed::JoinOptions options_of_member(const std::string& group, Rank rank, std::u
 std::string in_turn(Rank rank) { return rank % 2 == 0 ? "even" : "odd"; }
 std::string in_pairs(Rank rank) { return "host" + std::to_string(rank / 2); }
 
-Backend on_hosts(const std::string& variant, HostOf host_of, const std::string& provider) {
+Backend on_hosts(const std::string& variant, HostOf host_of, const Between& between) {
   Backend backend{.variant = variant};
-  backend.begin = [host_of, provider](const std::string& group, Rank rank, std::uint32_t nodes) {
+  backend.begin = [host_of, between](const std::string& group, Rank rank, std::uint32_t nodes) {
     mixed::JoinOptions options = options_of_member(group, rank, nodes);
-    options.provider = provider;
+    options.provider = between.provider;
+    options.device = between.device;
     return mixed::begin_join_on(host_of(rank), options);
   };
   backend.join = [begin = backend.begin](const std::string& group, Rank rank, std::uint32_t nodes) {

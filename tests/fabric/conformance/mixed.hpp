@@ -17,8 +17,12 @@ using HostOf = std::string (*)(Rank rank);
 /// Ranks 0 and 1 are on one host, 2 and 3 on the next.
 [[nodiscard]] std::string in_pairs(Rank rank);
 
-/// `provider`: of ofi, which then is the network between hosts; empty: tcp is.
+/// The network between hosts: of ofi, an RDMA device, or if both are empty TCP.
+struct Between {
+  std::string provider = {};
+  std::string device = {};
+};
 [[nodiscard]] Backend on_hosts(const std::string& variant, HostOf host_of,
-                               const std::string& provider = {});
+                               const Between& between = {});
 
 }  // namespace dunlin::conformance

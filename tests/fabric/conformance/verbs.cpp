@@ -1,8 +1,13 @@
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include <dunlin/fabric/verbs.hpp>
 
 #include "fabric/conformance/growing.hpp"
+#include "fabric/conformance/mixed.hpp"
 #include "fabric/conformance/real_group.hpp"
 
 namespace dunlin::conformance {
@@ -24,17 +29,17 @@ verbs::JoinOptions options_for(const std::string& device, const std::string& gro
 
 }  // namespace
 
-/// On the devices that DUNLIN_VERBS_DEVICES names, and on none if it names none: devices are the
-/// emulated machine's (tests/verbs), or someone's own.
-std::vector<Backend> verbs_backends() {
+/// Those that DUNLIN_VERBS_DEVICES names, and none if it names none: devices are the emulated
+/// machine's (tests/verbs), or someone's own.
+std::vector<std::string> named_devices() {
   const char* const named = std::getenv("DUNLIN_VERBS_DEVICES");
-  std::string rest = named == nullptr ? "" : named;
+  std::istringstream text(named == nullptr ? "" : named);
+  return {std::istream_iterator<std::string>(text), {}};
+}
+
+std::vector<Backend> verbs_backends() {
   std::vector<Backend> backends;
-  while (!rest.empty()) {
-    const std::size_t space = rest.find(' ');
-    const std::string device = rest.substr(0, space);
-    rest = space == std::string::npos ? "" : rest.substr(space + 1);
-    if (device.empty()) continue;
+  for (const std::string& device : named_devices()) {
     Backend backend{.variant = device};
     backend.join = [device](const std::string& group, Rank rank, std::uint32_t nodes) {
       return verbs::join(options_for(device, group, rank, nodes));
@@ -48,8 +53,18 @@ std::vector<Backend> verbs_backends() {
   return backends;
 }
 
+/// Shared memory within a host, and the device between hosts.
+std::vector<Backend> mixed_backends_on_devices() {
+  std::vector<Backend> backends;
+  for (const std::string& device : named_devices())
+    backends.push_back(on_hosts(device, in_turn, {.device = device}));
+  return backends;
+}
+
 DUNLIN_CONFORMANCE(Verbs, verbs_backends);
 DUNLIN_CONFORMANCE_SUITE(Verbs, Forming, verbs_backends);
+DUNLIN_CONFORMANCE(MixedVerbs, mixed_backends_on_devices);
+DUNLIN_CONFORMANCE_SUITE(MixedVerbs, Forming, mixed_backends_on_devices);
 
 namespace {
 
