@@ -184,6 +184,72 @@ Json space_json(const Group& group, const Space& space) {
   return json;
 }
 
+void add_counter(Json& to, const char* name, const Counter& counter) {
+  to[name] = counter.total;
+  to[std::string(name) + "_per_s"] = or_null(counter.per_s);
+}
+
+Json part_json(const StoreMember::Part& part) {
+  Json json{{"keys", part.keys},
+            {"value_bytes", part.value_bytes},
+            {"main_slots", part.main_slots},
+            {"main_slots_used", part.main_slots_used},
+            {"indirect_headers", part.indirect_headers},
+            {"indirect_headers_free", part.indirect_headers_free},
+            {"memory_bytes", part.memory_bytes},
+            {"used_bytes", part.used_bytes}};
+  json["limit_bytes"] = part.limit_bytes == 0 ? Json(nullptr) : Json(part.limit_bytes);
+  add_counter(json, "evictions", part.evictions);
+  json["locked_chains"] = part.locked_chains;
+  return json;
+}
+
+Json store_json(const Group& group, const StoreSample& store) {
+  Json json{{"name", store.name}};
+  json["members"] = Json::array();
+  for (const StoreMember& m : store.members) {
+    Json member{{"rank", m.rank}, {"name", group.name_of(m.rank)}};
+    member["part"] = m.part ? part_json(*m.part) : Json(nullptr);
+    add_counter(member, "gets", m.gets);
+    add_counter(member, "puts", m.puts);
+    add_counter(member, "erases", m.erases);
+    add_counter(member, "others", m.others);
+    member["cache_slots"] = m.cache_slots;
+    add_counter(member, "cache_hits", m.cache_hits);
+    add_counter(member, "cache_misses", m.cache_misses);
+    add_counter(member, "cache_stale", m.cache_stale);
+    member["hit_percent"] = or_null(m.hit_percent());
+    add_counter(member, "lock_waits", m.lock_waits);
+    add_counter(member, "waits_for_room", m.waits_for_room);
+    member["in_flight"] = m.in_flight;
+    json["members"].push_back(std::move(member));
+  }
+  return json;
+}
+
+Json containers_json(const Group& group, const ContainersSample& containers) {
+  Json json{{"channel", containers.name}};
+  for (const char* part : {"members", "containers"}) json[part] = Json::array();
+  for (const ContainersMember& m : containers.members)
+    json["members"].push_back({{"rank", m.rank},
+                               {"name", group.name_of(m.rank)},
+                               {"in_flight", m.in_flight},
+                               {"containers_not_shown", m.not_shown}});
+  for (const auto& [member, container] : containers.lines()) {
+    Json line{{"kind", container->kind},
+              {"name", container->name},
+              {"rank", member->rank},
+              {"entries", or_null(container->entries)},
+              {"capacity", or_null(container->capacity)}};
+    add_counter(line, "one_sided", container->one_sided);
+    add_counter(line, "by_message", container->by_message);
+    add_counter(line, "local", container->local);
+    add_counter(line, "served", container->served);
+    json["containers"].push_back(std::move(line));
+  }
+  return json;
+}
+
 Json group_json(const Sample& sample, const Group& group) {
   Json json{{"name", group.name},
             {"access", group.access},
@@ -199,6 +265,11 @@ Json group_json(const Sample& sample, const Group& group) {
   }
   json["spaces"] = Json::array();
   for (const Space& space : group.spaces) json["spaces"].push_back(space_json(group, space));
+  json["stores"] = Json::array();
+  for (const StoreSample& store : group.stores) json["stores"].push_back(store_json(group, store));
+  json["containers"] = Json::array();
+  for (const ContainersSample& containers : group.containers)
+    json["containers"].push_back(containers_json(group, containers));
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "fabric/mapping/base.hpp"
+#include "top/published_page.hpp"
 #include "top/table_reader.hpp"
 
 namespace dunlin::top {
@@ -57,22 +58,44 @@ void add_member(Group& group, const Segment& segment, const ProcessReader& proce
   if (segment.info.kind == mapping::MappingKind::base) member->loop = read_loop(segment.payload);
 }
 
-void add_space(Group& group, const Segment& segment, std::vector<std::string>& remarks) {
-  if (segment.info.kind != mapping::MappingKind::published) return;
-  const auto name = space_of(segment.info.region);
-  if (!name) return;
-  std::optional<SpaceMember> member = read_space(segment.payload);
+/// Adds a member's page to those of its name, if `member` could be read from it.
+template <class Thing, class Member>
+void add_page(std::vector<Thing>& things, std::string_view kind, std::string_view name,
+              std::optional<Member> member, const Segment& segment,
+              std::vector<std::string>& remarks) {
   if (!member) {
-    remarks.push_back("group " + group.name + ": the statistics of space '" + std::string(*name) +
-                      "' of process " + std::to_string(segment.pid) +
+    remarks.push_back("group " + segment.info.group + ": the statistics of " + std::string(kind) +
+                      " '" + std::string(name) + "' of process " + std::to_string(segment.pid) +
                       " are damaged, or of another version");
     return;
   }
   member->rank = segment.info.owner_rank;
   member->incarnation = segment.info.incarnation;
-  Space* space = find(group.spaces, [&](const Space& s) { return s.name == *name; });
-  if (space == nullptr) space = &group.spaces.emplace_back(Space{.name = std::string(*name)});
-  space->members.push_back(std::move(*member));
+  Thing* thing = find(things, [&](const Thing& t) { return t.name == name; });
+  if (thing == nullptr) thing = &things.emplace_back(Thing{.name = std::string(name)});
+  thing->members.push_back(std::move(*member));
+}
+
+void add_pages(Group& group, const Segment& segment, std::vector<std::string>& remarks) {
+  if (segment.info.kind != mapping::MappingKind::published) return;
+  const std::string_view region = segment.info.region;
+  if (const auto name = space_of(region))
+    add_page(group.spaces, "space", *name, read_space(segment.payload), segment, remarks);
+  if (const auto name = store_of(region))
+    add_page(group.stores, "store", *name, read_store(segment.payload), segment, remarks);
+  if (const auto name = containers_of(region))
+    add_page(group.containers, "containers of channel", *name, read_containers(segment.payload),
+             segment, remarks);
+}
+
+/// By name, and their members by rank.
+template <class Thing>
+void sort(std::vector<Thing>& things) {
+  std::sort(things.begin(), things.end(),
+            [](const Thing& a, const Thing& b) { return a.name < b.name; });
+  for (Thing& thing : things)
+    std::sort(thing.members.begin(), thing.members.end(),
+              [](const auto& a, const auto& b) { return a.rank < b.rank; });
 }
 
 void sort(Sample& sample) {
@@ -80,11 +103,9 @@ void sort(Sample& sample) {
     std::sort(group.members.begin(), group.members.end(), [](const Member& a, const Member& b) {
       return std::tie(a.rank, a.pid, a.incarnation) < std::tie(b.rank, b.pid, b.incarnation);
     });
-    std::sort(group.spaces.begin(), group.spaces.end(),
-              [](const Space& a, const Space& b) { return a.name < b.name; });
-    for (Space& space : group.spaces)
-      std::sort(space.members.begin(), space.members.end(),
-                [](const SpaceMember& a, const SpaceMember& b) { return a.rank < b.rank; });
+    sort(group.spaces);
+    sort(group.stores);
+    sort(group.containers);
     std::sort(group.tables.begin(), group.tables.end(), [](const Table& a, const Table& b) {
       return std::tie(a.name, a.generation, a.layout_hash) <
              std::tie(b.name, b.generation, b.layout_hash);
@@ -180,7 +201,7 @@ Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
     for (const Segment& segment : segments) {
       if (!is_of(segment, group)) continue;
       parts.push_back(&segment);
-      add_space(group, segment, sample.remarks);
+      add_pages(group, segment, sample.remarks);
     }
     group.tables = read_tables(parts, now_ns, sample.remarks);
   }
@@ -199,6 +220,8 @@ void compare(const Sample& before, Sample& after) {
     for (Member& member : group.members) compare_members(*old, member, seconds);
     for (Table& table : group.tables) compare_tables(*old, table, seconds);
     compare(old->spaces, group.spaces, seconds);
+    compare(old->stores, group.stores, seconds);
+    compare(old->containers, group.containers, seconds);
   }
 }
 

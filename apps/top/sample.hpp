@@ -12,10 +12,12 @@
 #include <dunlin/table/layout.hpp>
 
 #include "fabric/mapping/mapping.hpp"
+#include "top/containers.hpp"
 #include "top/multicast.hpp"
 #include "top/process.hpp"
 #include "top/space.hpp"
 #include "top/statistics_sample.hpp"
+#include "top/store.hpp"
 #include "top/value.hpp"
 
 /// The groups of this host as they were at one moment: values only, which both outputs print. For
@@ -99,6 +101,8 @@ struct Group {
   std::vector<Member> members = {};
   std::vector<Table> tables = {};
   std::vector<Space> spaces = {};
+  std::vector<StoreSample> stores = {};
+  std::vector<ContainersSample> containers = {};
 
   [[nodiscard]] const Member* member(Rank rank) const;
   /// Its name, or its rank if it has none, or is gone.

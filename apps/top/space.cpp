@@ -4,9 +4,8 @@
 #include <map>
 #include <tuple>
 
-#include <dunlin/fabric/memory.hpp>
-
 #include "segment/statistics_page.hpp"
+#include "top/published_page.hpp"
 
 namespace dunlin::top {
 namespace {
@@ -19,6 +18,12 @@ bool contradicts_itself(const SpaceMember& member) {
 }
 
 }  // namespace
+
+void SpaceMember::compare(const SpaceMember& before, double seconds) {
+  gets.compare(before.gets.total, seconds);
+  puts.compare(before.puts.total, seconds);
+  locks.compare(before.locks.total, seconds);
+}
 
 double SpaceMember::fragmentation() const {
   const std::uint64_t free = pool_bytes - used_bytes;
@@ -61,12 +66,10 @@ std::optional<std::string_view> space_of(std::string_view region) {
 }
 
 std::optional<SpaceMember> read_space(std::span<const std::byte> memory) {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(memory.data()) % kWordBytes == 0;
-  if (!aligned || memory.size() < sizeof(space_page::Page)) return std::nullopt;
-  const auto& page = *reinterpret_cast<const space_page::Page*>(memory.data());
-  // Written last: what we see behind it is complete.
-  if (memory::load(page.header.magic) != space_page::kMagic) return std::nullopt;
-  if (memory::load(page.header.version) != space_page::kVersion) return std::nullopt;
+  const auto* const found =
+      page_at<space_page::Page>(memory, {space_page::kMagic, space_page::kVersion});
+  if (found == nullptr) return std::nullopt;
+  const space_page::Page& page = *found;
   const auto ended = [&](space_page::Count what) {
     return Counter{.total = memory::load(page.header.ended[static_cast<std::size_t>(what)])};
   };
@@ -90,23 +93,6 @@ std::optional<SpaceMember> read_space(std::span<const std::byte> memory) {
                              .held = memory::load(slot.state) == kHolds});
   }
   return member;
-}
-
-void compare(const std::vector<Space>& before, std::vector<Space>& after, double seconds) {
-  for (Space& space : after) {
-    const auto old = std::find_if(before.begin(), before.end(),
-                                  [&](const Space& s) { return s.name == space.name; });
-    if (old == before.end()) continue;
-    for (SpaceMember& member : space.members) {
-      const auto then =
-          std::find_if(old->members.begin(), old->members.end(),
-                       [&](const SpaceMember& m) { return m.incarnation == member.incarnation; });
-      if (then == old->members.end()) continue;
-      member.gets.compare(then->gets.total, seconds);
-      member.puts.compare(then->puts.total, seconds);
-      member.locks.compare(then->locks.total, seconds);
-    }
-  }
 }
 
 }  // namespace dunlin::top

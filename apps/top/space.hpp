@@ -37,6 +37,7 @@ struct SpaceMember {
   std::uint64_t in_flight = 0;
   std::vector<Lock> queued = {};
 
+  void compare(const SpaceMember& before, double seconds);
   /// 0: all that is free is in one block; towards 1: it lies in many small ones.
   [[nodiscard]] double fragmentation() const;
 };
@@ -60,7 +61,4 @@ struct Space {
 [[nodiscard]] std::optional<std::string_view> space_of(std::string_view region);
 /// Nothing if these bytes are no such page, or one that contradicts itself.
 [[nodiscard]] std::optional<SpaceMember> read_space(std::span<const std::byte> memory);
-/// Fills in the rates of `after`.
-void compare(const std::vector<Space>& before, std::vector<Space>& after, double seconds);
-
 }  // namespace dunlin::top

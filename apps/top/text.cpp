@@ -7,6 +7,7 @@
 #include <dunlin/group.hpp>
 
 #include "top/format.hpp"
+#include "top/published_text.hpp"
 
 namespace dunlin::top {
 namespace {
@@ -286,39 +287,6 @@ void print_table(std::vector<Line>& to, const Sample& sample, const Group& group
   print_predicates(to, group, table, page);
 }
 
-// --- spaces --------------------------------------------------------------------------------------
-
-void print_locks(std::vector<Line>& to, const Group& group, const Space& space, const Page& page) {
-  for (const SpaceLock& lock : space.locks()) {
-    std::string text =
-        fmt::format("  lock at {} + {}: ", printable(group.name_of(lock.home)), lock.offset);
-    text += lock.holder ? "held by " + printable(group.name_of(*lock.holder)) : "held elsewhere";
-    for (std::size_t i = 0; i < lock.waiters.size(); ++i)
-      text += (i == 0 ? "; waiting: " : ", ") + printable(group.name_of(lock.waiters[i]));
-    to.push_back({shortened(std::move(text), page.width)});
-  }
-}
-
-void print_space(std::vector<Line>& to, const Group& group, const Space& space, const Page& page) {
-  to.push_back({});
-  to.push_back({shortened(fmt::format("segment space {}", printable(space.name)), page.width),
-                Style::title});
-  TextTable members;
-  members.add_column("MEMBER", Align::left);
-  for (const char* const heading :
-       {"POOL", "USED", "BLOCKS", "FRAGM.", "GET/s", "PUT/s", "LOCK/s", "IN FLIGHT"})
-    members.add_column(heading, Align::right);
-  for (const SpaceMember& member : space.members)
-    members.add_row(
-        {printable(group.name_of(member.rank)), count_text(member.pool_bytes),
-         count_text(member.used_bytes), count_text(member.blocks),
-         fmt::format("{:.2f}", member.fragmentation()), rate_text(member.gets.per_s),
-         rate_text(member.puts.per_s), rate_text(member.locks.per_s), count_text(member.in_flight)},
-        Style::plain);
-  members.print(to, page);
-  print_locks(to, group, space, page);
-}
-
 void print_remarks(std::vector<Line>& to, const Sample& sample, const Page& page) {
   if (sample.remarks.empty()) return;
   to.push_back({});
@@ -334,8 +302,11 @@ std::vector<Line> describe_group(const Sample& sample, const Group& group, const
   print_title(lines, group, page);
   print_members(lines, sample, group, page);
   for (const Table& table : group.tables) print_table(lines, sample, group, table, page);
-  for (const Space& space : group.spaces) print_space(lines, group, space, page);
   if (group.tables.empty()) lines.push_back({"  it has no tables", Style::faint});
+  for (const Space& space : group.spaces) print_space(lines, group, space, page);
+  for (const StoreSample& store : group.stores) print_store(lines, group, store, page);
+  for (const ContainersSample& containers : group.containers)
+    print_containers(lines, group, containers, page);
   return lines;
 }
 
@@ -352,6 +323,9 @@ std::vector<Line> describe_groups(const Sample& sample, const Page& page) {
     }
     if (tables.empty()) tables = "  it has no tables";
     for (const Space& space : group.spaces) tables += ", segment space " + printable(space.name);
+    for (const StoreSample& store : group.stores) tables += ", store " + printable(store.name);
+    for (const ContainersSample& containers : group.containers)
+      tables += ", containers of channel " + printable(containers.name);
     lines.push_back({shortened(std::move(tables), page.width)});
   }
   return lines;

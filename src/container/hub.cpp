@@ -102,6 +102,7 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
       progress(its_progress),
       fabric(its_progress.fabric()),
       options(its_options),
+      page(fabric, options.channel),
       channel_(progress, checked_channel(its_options.channel),
                [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
   progress.check_is_founder("containers");
@@ -190,6 +191,7 @@ void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content
 std::size_t Hub::poll_part() {
   std::size_t done = channel_.poll();
   for (const auto& [id, container] : served) done += container->poll_part();
+  page.show(done, progress.in_flight());
   return done;
 }
 

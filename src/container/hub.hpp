@@ -10,6 +10,7 @@
 
 #include <dunlin/container/containers.hpp>
 
+#include "container/statistics_page.hpp"
 #include "remote/control_channel.hpp"
 
 namespace dunlin::container {
@@ -81,6 +82,7 @@ struct Hub final : remote::Part {
   ContainersOptions options;
   std::map<std::uint64_t, Served*> served;
   std::string broken_promise;  // the last
+  StatisticsPage page;
 
  private:
   struct Call {

@@ -138,6 +138,12 @@ struct MapState final : Served {
   std::size_t poll_part() override;
   void members_changed() override;
   void mend_of_the_dead(std::uint32_t level, std::uint32_t slot);
+  [[nodiscard]] container_page::Kind kind() const noexcept {
+    return spec.value_bytes == 0 ? container_page::Kind::set : container_page::Kind::map;
+  }
+  [[nodiscard]] std::uint64_t own_slots() const noexcept;
+  /// Counts a further piece of the own part; how many elements the last complete count has found.
+  [[nodiscard]] std::uint64_t count_piece() noexcept;
 
   /// Adds to the value of a payload: a word of 4 or 8 bytes, as adds() demands.
   void add_to(std::byte* payload, std::uint64_t operand) const noexcept;
@@ -177,6 +183,14 @@ struct MapState final : Served {
   std::vector<Mend> mends;
   mutable std::vector<std::byte> image;  // of a slot of our own
   std::uint8_t serial = 0;
+  /// Of the own part, as far as it is counted.
+  struct Census {
+    std::uint32_t level = 0, slot = 0;  // that comes next
+    std::uint64_t so_far = 0;
+    std::uint64_t elements = container_page::kUnknown;  // of the last complete count
+  };
+  Census census;
+  PageLine line{hub.page, kind(), spec.name, own_slots(), [this] { return count_piece(); }};
 };
 
 }  // namespace dunlin::container

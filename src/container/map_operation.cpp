@@ -135,6 +135,7 @@ bool MapState::choose(MapOperation& op) noexcept {
       hub.look_again_soon();
       return false;
     }
+    line.count(container_page::Way::local);
     op.found_ = result.found;
     op.finish(result.status);
     return false;
@@ -143,7 +144,9 @@ bool MapState::choose(MapOperation& op) noexcept {
     op.finish(fault);
     return false;
   }
-  if (op.home_ != self && style_of(op) == Style::message) {
+  const bool by_message = op.home_ != self && style_of(op) == Style::message;
+  line.count(by_message ? container_page::Way::by_message : container_page::Way::one_sided);
+  if (by_message) {
     op.stage_ = Stage::ask;
     return true;
   }

@@ -67,6 +67,7 @@ struct QueueState final : Served {
   void rest(QueueOperation& op, std::uint64_t longest_ns, Stage next) noexcept;
   [[nodiscard]] bool rested(QueueOperation& op) noexcept;
   [[nodiscard]] Style style_of(const QueueOperation& op) const noexcept;
+  void count(const QueueOperation& op, container_page::Way way) noexcept;
   void enlist(QueueOperation& op) noexcept;
   void delist(QueueOperation& op) noexcept;
   [[nodiscard]] Reservation* free_reservation();
@@ -102,6 +103,8 @@ struct QueueState final : Served {
     return *reinterpret_cast<std::uint64_t*>(site.memory() + offset);
   }
   void saw(std::uint64_t tail, std::uint64_t head) noexcept;
+  /// At the host; elsewhere, as far as this process knows.
+  [[nodiscard]] std::uint64_t size() noexcept;
   /// Elements, as far as this process knows; never negative, whatever a peer has written there.
   [[nodiscard]] std::uint64_t seen_size() const noexcept {
     return seen_tail > seen_head ? seen_tail - seen_head : 0;
@@ -141,6 +144,9 @@ struct QueueState final : Served {
   std::vector<bool> answered;
   std::vector<Tickets> claimed;
   std::vector<std::uint64_t> unclaimed;  // tickets to be skipped, ascending
+
+  PageLine line{hub.page, container_page::Kind::queue, spec.name, spec.capacity,
+                [this] { return size(); }};
 };
 
 }  // namespace dunlin::container

@@ -77,11 +77,11 @@ Containers& QueueCore::containers() const noexcept { return state_->containers; 
 std::uint32_t QueueCore::element_bytes() const noexcept { return state_->spec.element_bytes; }
 Rank QueueCore::host() const noexcept { return state_->spec.host; }
 
-std::uint64_t QueueCore::size() const noexcept {
-  QueueState& queue = *state_;
-  if (queue.is_host())
-    queue.saw(memory::load(queue.own_word(kTailOffset)), memory::load(queue.own_word(kHeadOffset)));
-  return queue.seen_size();
+std::uint64_t QueueCore::size() const noexcept { return state_->size(); }
+
+std::uint64_t QueueState::size() noexcept {
+  if (is_host()) saw(memory::load(own_word(kTailOffset)), memory::load(own_word(kHeadOffset)));
+  return seen_size();
 }
 
 // --- the host's own calls ------------------------------------------------------------------------
@@ -159,6 +159,7 @@ void QueueState::handle_request(Rank from, const MessageHead& head,
     reply.status = static_cast<std::uint8_t>(Status::not_allowed);
     return hub.send(from, reply, {});
   }
+  line.count(container_page::Way::served);
   const auto count = static_cast<std::uint32_t>(head.word);
   std::array<std::byte, kMaxMessageBytes> elements;
   const Local result =

@@ -207,6 +207,7 @@ bool QueueState::choose(QueueOperation& op) noexcept {
       hub.look_again_soon();
       return false;
     }
+    count(op, container_page::Way::local);
     op.count_ = result.count;
     if (result.status == Status::full || result.status == Status::empty)
       find_none(op, result.status, Stage::choose);
@@ -215,7 +216,9 @@ bool QueueState::choose(QueueOperation& op) noexcept {
     return false;
   }
   if (fails(op)) return false;
-  if (!is_host() && style_of(op) == Style::message) {
+  const bool by_message = !is_host() && style_of(op) == Style::message;
+  count(op, by_message ? container_page::Way::by_message : container_page::Way::one_sided);
+  if (by_message) {
     op.stage_ = Stage::ask;
   } else if (!op.pushes_) {
     op.stage_ = Stage::get;
@@ -229,6 +232,11 @@ bool QueueState::choose(QueueOperation& op) noexcept {
     op.stage_ = Stage::look;
   }
   return true;
+}
+
+/// Once for each call, however often it waits.
+void QueueState::count(const QueueOperation& op, container_page::Way way) noexcept {
+  if (op.vain_attempts_ == 0) line.count(way);
 }
 
 Style QueueState::style_of(const QueueOperation& op) const noexcept {

@@ -11,26 +11,37 @@ using remote::Status;
 
 namespace container {
 
+namespace {
+
+container_page::Kind kind_of(const std::string& kind) noexcept {
+  if (kind == "counter") return container_page::Kind::counter;
+  return kind == "bloom" ? container_page::Kind::bloom_filter : container_page::Kind::array;
+}
+
+}  // namespace
+
 struct WordsState {
   WordsState(Containers& its_containers, const std::string& kind, const std::string& name,
-             std::uint64_t bytes, const std::string& layout)
+             std::uint64_t bytes, const std::string& layout, std::uint64_t capacity)
       : containers(its_containers),
         hub(its_containers.hub()),
-        site(hub, kind, name, bytes, kind + "\n" + layout) {
+        site(hub, kind, name, bytes, kind + "\n" + layout),
+        line(hub.page, kind_of(kind), name, capacity, nullptr) {
     site.announce();
   }
   Containers& containers;
   Hub& hub;
   Site site;
+  PageLine line;
 };
 
 WordsCore::WordsCore(Containers& containers, const std::string& kind, const std::string& name,
-                     std::uint64_t bytes, const std::string& layout) {
+                     std::uint64_t bytes, const std::string& layout, std::uint64_t capacity) {
   check_name(kind, name);
   if (bytes == 0 || bytes > kMaxRegionBytes)
     throw Error(kind + " '" + name + "': a member's part has 1 to " +
                 std::to_string(kMaxRegionBytes) + " bytes (kMaxRegionBytes)");
-  state_ = std::make_unique<WordsState>(containers, kind, name, bytes, layout);
+  state_ = std::make_unique<WordsState>(containers, kind, name, bytes, layout, capacity);
 }
 
 WordsCore::~WordsCore() = default;
@@ -41,6 +52,7 @@ WordsOperation::WordsOperation(WordsCore& words) noexcept
     : ContainerOperation(words.state_->hub), words_(*words.state_) {}
 
 void WordsOperation::begin(Kind kind, Rank home, std::uint64_t offset) noexcept {
+  words_.line.count(container_page::Way::one_sided);
   kind_ = kind;
   home_ = home;
   offset_ = offset;
@@ -147,7 +159,7 @@ void WordsOperation::advance() noexcept {
 Counter::Counter(Containers& containers, const CounterOptions& options)
     : options_(options),
       core_(containers, "counter", options.name, kWordBytes,
-            options.sharded ? "sharded" : "host " + std::to_string(options.host)) {
+            options.sharded ? "sharded" : "host " + std::to_string(options.host), 1) {
   if (!options.sharded && options.host >= containers.fabric().size())
     throw Error("counter '" + options.name + "': the group has no member " +
                 std::to_string(options.host));

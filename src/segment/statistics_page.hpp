@@ -10,6 +10,8 @@
 #include <dunlin/remote/lock.hpp>
 #include <dunlin/remote/pool.hpp>
 
+#include "remote/page_schedule.hpp"
+
 /// The statistics that a space publishes for observers such as `dunlin top`: the figures of this
 /// member's pool, its operations, and the locks that it holds or waits for. Written by its own
 /// thread only, read by any process that may map it, never read back.
@@ -73,19 +75,12 @@ class SpaceStatistics {
   /// An operation has ended.
   void count(space_page::Count what) noexcept {
     ++ended_[static_cast<std::size_t>(what)];
-    changed_ = true;
+    schedule_.note_change();
   }
-  /// Called in each poll, with how much it has done: shows what has changed once there is nothing
-  /// to do, and now and then.
+  /// Called in each poll, with how much it has done.
   void show(std::size_t done, const remote::FirstFit& blocks, const remote::Locks& locks,
             std::size_t in_flight) noexcept {
-    if (++polls_ % kPollsPerPage != 0) {
-      if (done != 0) return;
-      const std::uint64_t queued = digest(locks);
-      if (!changed_ && queued == queued_) return;
-      queued_ = queued;
-    }
-    changed_ = false;
+    if (!schedule_.is_due(done, [&] { return digest(locks); })) return;
     space_page::Header& header = page_->header;
     const remote::PoolUse use = blocks.use();
     memory::store(header.pool_bytes, use.bytes);
@@ -107,8 +102,6 @@ class SpaceStatistics {
   }
 
  private:
-  static constexpr std::uint32_t kPollsPerPage = 256;
-
   /// Differs once the locks that are held or waited for do.
   [[nodiscard]] static std::uint64_t digest(const remote::Locks& locks) noexcept {
     std::uint64_t digest = 0;
@@ -121,9 +114,7 @@ class SpaceStatistics {
   Region region_;
   space_page::Page* page_;
   std::array<std::uint64_t, space_page::kCounts> ended_{};
-  std::uint64_t queued_ = 0;
-  bool changed_ = true;
-  std::uint32_t polls_ = 0;
+  remote::PageSchedule schedule_;
 };
 
 }  // namespace dunlin

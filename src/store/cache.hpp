@@ -19,6 +19,8 @@ class LocationCache {
   void prefetch(std::uint64_t hash) const noexcept {
     if (!sets_.empty()) __builtin_prefetch(&sets_[hash & (sets_.size() - 1)]);
   }
+  /// Keys for which it has room.
+  [[nodiscard]] std::size_t slots() const noexcept { return 2 * sets_.size(); }
   /// The word, or 0.
   [[nodiscard]] std::uint64_t find(std::uint64_t hash) const noexcept {
     if (sets_.empty()) return 0;

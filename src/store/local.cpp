@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -90,15 +91,23 @@ void State::for_each_local(const std::function<void(const StoreEntry& entry)>& s
   }
 }
 
+std::uint64_t State::evictions() const noexcept {
+  return room == nullptr || !is_home ? 0 : room->small->evicted() + room->large->evicted();
+}
+
 StoreStatistics State::statistics() const {
   StoreStatistics all = seen;
+  const auto count_of = [&](Kind kind) { return begun[static_cast<std::size_t>(kind)]; };
+  all.gets = count_of(Kind::get) + count_of(Kind::read);
+  all.changes = std::accumulate(begun.begin(), begun.end(), std::uint64_t{0}) - all.gets -
+                count_of(Kind::count) - count_of(Kind::evict);
   const std::byte* const header = index.memory().data();
   all.keys = is_home ? word_of(header + kKeysAt) : 0;
   all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;
   const remote::PoolUse in_small = small->use(), in_large = large->use();
   all.memory_bytes = in_small.bytes + in_large.bytes;
   all.memory_used = in_small.used + in_large.used;
-  if (room != nullptr && is_home) all.evictions = room->small->evicted() + room->large->evicted();
+  all.evictions = evictions();
   all.main_slots = main_headers * kSlots;
   return all;
 }

@@ -104,9 +104,7 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
   work.stage = kind == Kind::count ? Stage::count : Stage::attach;
   const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (too_large) work.end_status = Status::out_of_range;
-  if (kind == Kind::get || kind == Kind::read) ++seen.gets;
-  if (kind != Kind::get && kind != Kind::read && kind != Kind::count && kind != Kind::evict)
-    ++seen.changes;
+  ++begun[static_cast<std::size_t>(kind)];
 }
 
 void State::advance(StoreOperation& op) noexcept {

@@ -295,13 +295,20 @@ std::size_t State::poll_part() {
       if (evictor != nullptr) done += evictor->poll();
   }
   if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
-  if (!is_home) return done;
-  done += inquire();
+  if (is_home) done += do_duties();
+  page.show(*this);
+  return done;
+}
+
+/// Of a member that holds keys.
+std::size_t State::do_duties() {
+  const std::size_t done = inquire();
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {
     next_duty_ns = now + kDutyNs;
     reap();
+    page.look_at_part(*this);
   }
   fabric.wake_at(next_duty_ns);  // each time: an earlier wake has made it forget this one
   return done;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,6 +17,7 @@
 #include "store/cache.hpp"
 #include "store/format.hpp"
 #include "store/scan_work.hpp"
+#include "store/statistics_page.hpp"
 #include "store/transaction.hpp"
 #include "store/work.hpp"
 
@@ -167,6 +169,7 @@ struct State final : remote::Part {
 
   // --- the own part: local.cpp, repair.cpp -------------------------------------------------------
   std::size_t poll_part() override;
+  std::size_t do_duties();
   void members_changed() override;
   void reap() noexcept;
   void repair_chain(std::uint64_t main_offset) noexcept;
@@ -184,6 +187,7 @@ struct State final : remote::Part {
   std::size_t inquire();
   void ask(TransactionInquiry& inquiry) noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
+  [[nodiscard]] std::uint64_t evictions() const noexcept;
   void for_each_local(const std::function<void(const StoreEntry& entry)>& see);
   void see_bucket(const std::byte* main, const std::byte* bucket,
                   const std::function<void(const StoreEntry&)>& see);
@@ -247,7 +251,8 @@ struct State final : remote::Part {
   Subscription subscription;
   LocationCache cache;
   const bool reads_are_loads;  // of the fabric
-  StoreStatistics seen;
+  std::array<std::uint64_t, kKinds> begun{};  // calls, by kind
+  StoreStatistics seen;                       // but for what statistics() looks up
   std::uint64_t serial = 0;
   std::uint64_t incarnations = 0;
   std::vector<std::unique_ptr<Work>> spare;
@@ -263,6 +268,7 @@ struct State final : remote::Part {
   Store* store = nullptr;
   std::uint64_t next_duty_ns = 0;
   std::uint64_t reap_at = 0;  // main header
+  StatisticsPage page{fabric, options.name, is_home};
 };
 
 }  // namespace dunlin::store

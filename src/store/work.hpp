@@ -44,6 +44,7 @@ enum class Kind : std::uint8_t {
   read,   // get, for a transaction: with the version of the chain
   hold    // for a transaction: locks the chain, and finds the key and a vacant slot
 };
+inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::hold) + 1;
 
 enum class Stage : std::uint8_t {
   attach,    // read the home's index header

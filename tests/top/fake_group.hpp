@@ -106,11 +106,21 @@ class FakeMember {
     std::string ranks;
     for (Rank i = 0; i < members_; ++i) ranks += (i == 0 ? "" : " ") + std::to_string(i);
     const std::string text = layout_of<FakeRow>().text();
-    return {segment(mapping::MappingKind::base, "", "", base_),
-            segment(mapping::MappingKind::region, "load",
-                    text + "members " + ranks + "\nrefresh " + (reads_ ? "reads" : "writes") + "\n",
-                    region_),
-            segment(mapping::MappingKind::published, "stats:load", text, page_)};
+    std::vector<Segment> all{
+        segment(mapping::MappingKind::base, "", "", base_),
+        segment(mapping::MappingKind::region, "load",
+                text + "members " + ranks + "\nrefresh " + (reads_ ? "reads" : "writes") + "\n",
+                region_),
+        segment(mapping::MappingKind::published, "stats:load", text, page_)};
+    for (const auto& [name, memory] : published_)
+      all.push_back(segment(mapping::MappingKind::published, name, "", memory));
+    return all;
+  }
+  /// One more page; zeros.
+  template <class Page>
+  Page& publish(const std::string& name) {
+    const FakeMemory& memory = published_.emplace_back(name, FakeMemory(sizeof(Page))).second;
+    return *reinterpret_cast<Page*>(memory.data());
   }
   void pull_instead_of_push() {
     reads_ = true;
@@ -147,6 +157,7 @@ class FakeMember {
   FakeMemory base_;
   FakeMemory region_;
   FakeMemory page_;
+  std::vector<std::pair<std::string, FakeMemory>> published_ = {};
 };
 
 /// All segments of some members.

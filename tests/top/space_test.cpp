@@ -1,5 +1,6 @@
 #include "top/space.hpp"
 
+#include <array>
 #include <cstring>
 #include <initializer_list>
 #include <string>
@@ -99,7 +100,7 @@ TEST(TopSpaces, ShowsPoolsOperationsAndWhoWaitsForALockOfWhom) {
 }
 
 TEST(TopSpaces, BelievesNoPageThatContradictsItself) {
-  alignas(64) std::vector<std::uint64_t> words(sizeof(space_page::Page) / 8 + 1);
+  alignas(64) std::array<std::uint64_t, sizeof(space_page::Page) / 8 + 1> words{};
   const auto memory = std::as_writable_bytes(std::span(words));
   auto& page = *reinterpret_cast<space_page::Page*>(memory.data());
   EXPECT_FALSE(top::read_space(memory)) << "zeros";

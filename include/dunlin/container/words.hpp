@@ -26,9 +26,10 @@ struct WordsState;
 /// The same number of bytes in the memory of each member.
 class WordsCore {
  public:
-  /// Throws Error. Members whose `layout` differs refuse each other.
+  /// Throws Error. Members whose `layout` differs refuse each other. `capacity` is for observers:
+  /// how many elements, words or bits a member's part has.
   WordsCore(Containers& containers, const std::string& kind, const std::string& name,
-            std::uint64_t bytes, const std::string& layout);
+            std::uint64_t bytes, const std::string& layout, std::uint64_t capacity);
   ~WordsCore();
   WordsCore(const WordsCore&) = delete;
   WordsCore& operator=(const WordsCore&) = delete;
@@ -139,7 +140,8 @@ class Array {
       : size_(options.size),
         block_((options.size + containers.fabric().size() - 1) / containers.fabric().size()),
         core_(containers, "array", options.name, block_ * kStride,
-              "element " + std::to_string(sizeof(T)) + "\nsize " + std::to_string(options.size)) {}
+              "element " + std::to_string(sizeof(T)) + "\nsize " + std::to_string(options.size),
+              block_) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t block() const noexcept { return block_; }
@@ -246,7 +248,8 @@ class BloomFilter {
   BloomFilter(Containers& containers, const BloomFilterOptions& options)
       : words_(options.words),
         core_(containers, "bloom", options.name, std::uint64_t{options.words} * kWordBytes,
-              "key " + std::to_string(sizeof(K)) + "\nwords " + std::to_string(options.words)) {}
+              "key " + std::to_string(sizeof(K)) + "\nwords " + std::to_string(options.words),
+              std::uint64_t{options.words} * kWordBits) {}
 
   [[nodiscard]] Operation operation() { return Operation(*this); }
   /// Inserts a key of this member's own part at once; whether it may have been there before. While
@@ -264,6 +267,7 @@ class BloomFilter {
 
  private:
   static constexpr int kBits = 4;
+  static constexpr std::uint64_t kWordBits = 64;
   struct Place {
     Rank home;
     std::uint64_t offset;
