@@ -1,5 +1,6 @@
 #include "command.hpp"
 
+#include <bit>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,6 +66,10 @@ void check(const CLI::App& command, const Course& course) {
   if (course.bytes == 0 || course.bytes > kMaxCastBytes)
     throw BadInput(fmt::format("--bytes {}: 1 to {} are possible (kMaxCastBytes)", course.bytes,
                                kMaxCastBytes));
+  if (!std::has_single_bit(course.ring_bytes) || course.ring_bytes < kMinRingBytes ||
+      course.ring_bytes > kMaxRingBytes)
+    throw BadInput(fmt::format("--ring-bytes {}: must be a power of two from {} to {}",
+                               course.ring_bytes, kMinRingBytes, kMaxRingBytes));
   if (course.digest_every == 0) throw BadInput("--digest-every 0: must be at least 1");
   if (course.log.empty() && !course.log_given_up.empty())
     throw BadInput("--log-given-up: only durable messages have logs; use it with --log");
@@ -101,6 +106,14 @@ void add_course_options(CLI::App& command, Course& course) {
       .add_option("--count", course.count, "So many in all; then deliver only (default: no end)")
       ->check(whole_number())
       ->type_name("N");
+  command
+      .add_option(
+          "--ring-bytes", course.ring_bytes,
+          "Memory for each member's messages at each member; a power of two, the same for all.\n"
+          "So N members take N x N x BYTES of their hosts")
+      ->check(whole_number())
+      ->type_name("BYTES")
+      ->capture_default_str();
   command.add_option("--until", course.until, "Leave when so many have been delivered")
       ->check(whole_number())
       ->type_name("N");

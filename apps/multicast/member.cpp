@@ -18,6 +18,7 @@ namespace dunlin::app::cast {
 namespace {
 
 constexpr std::uint32_t kLookMs = 10;         // at standard input and at signals
+constexpr std::uint32_t kLookIdleMs = 100;    // at signals, where there is nothing else to do
 constexpr std::uint32_t kLookAtRateMs = 1;    // at what is due
 constexpr std::uint32_t kDeliverMs = 5'000;   // for what is under way
 constexpr std::size_t kMostSamples = 10'000;  // of latency, a report
@@ -25,7 +26,7 @@ constexpr std::size_t kMostAtOnce = 1'000;    // messages, then it is others' tu
 constexpr std::size_t kShownColumns = 1'000;  // of a line
 
 MulticastOptions options_of(const Course& course) {
-  MulticastOptions options;
+  MulticastOptions options{.ring_bytes = course.ring_bytes};
   if (course.log.empty()) return options;
   options.mode = multicast::Mode::durable;
   options.log_directory = course.log;
@@ -178,13 +179,21 @@ bool Member::work() {
 // ------------------------------------------------------------------------------------
 
 void Member::run(SignalGuard& signals) {
-  const bool by_clock = !course_.lines && course_.rate > 0;
-  const std::uint32_t slice_ms = by_clock ? kLookAtRateMs : kLookMs;
   while (!run_until(
-             group_, [this] { return work(); }, slice_ms) &&
+             group_, [this] { return work(); }, look_in_ms()) &&
          signals.caught() == nullptr) {
   }
   leave(signals);
+}
+
+/// How long it may sleep although nothing comes: a member of many that is idle costs its host
+/// little.
+std::uint32_t Member::look_in_ms() const noexcept {
+  if (course_.lines) return kLookMs;
+  if (sent_ >= course_.count.value_or(UINT64_MAX)) return kLookIdleMs;
+  if (course_.rate <= 0) return kLookMs;
+  return static_cast<std::uint32_t>(
+      std::clamp(1e3 / course_.rate, double{kLookAtRateMs}, double{kLookMs}));
 }
 
 /// False: not in time. A signal that comes meanwhile ends it.

@@ -22,7 +22,8 @@ inline constexpr const char* kSubgroup = "messages";
 struct Course {
   bool lines = false;       // sends those of standard input, until there are no more; or:
   std::size_t bytes = 100;  // messages of so many,
-  double rate = 1'000;      // so many a second; 0: as many as there is room for,
+  std::size_t ring_bytes = MulticastOptions{}.ring_bytes;  // of each sender, at each member
+  double rate = 1'000;                         // so many a second; 0: as many as there is room for,
   std::optional<std::uint64_t> count = {};     // and so many in all
   std::optional<std::uint64_t> until = {};     // leaves when so many have been delivered
   std::optional<double> seconds = {};          // or after so long
@@ -48,6 +49,7 @@ class Member {
 
  private:
   bool work();
+  [[nodiscard]] std::uint32_t look_in_ms() const noexcept;
   bool send_some(std::uint64_t now_ns);
   bool send_one(std::uint64_t now_ns);
   bool send_line();

@@ -44,7 +44,7 @@ inline constexpr std::size_t kMaxPublishedPredicates = 64;      // that `dunlin 
 inline constexpr std::size_t kMaxPredicateNameBytes = 64;       // longer ones are shown shortened
 
 // group
-inline constexpr std::uint32_t kMaxViewMembers = 64;       // of one view: one word says which
+inline constexpr std::uint32_t kMaxViewMembers = 256;      // of one view
 inline constexpr std::size_t kMaxSubgroups = 512;          // of one group, at a time
 inline constexpr std::size_t kMaxSubgroupNameBytes = 40;   // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxSubgroupTextBytes = 256;  // of its options, and of its label
@@ -93,7 +93,9 @@ static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several o
 static_assert(kMaxPublishedPredicates <= kMaxPredicates);
 static_assert(3 * kMaxSubgroups <= kMaxRegions, "a view of a subgroup takes three regions");
 static_assert(kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes, "for \"cast:\" and \"ring:\"");
-static_assert(kMaxViewMembers * kMaxRingBytes <= kMaxRegionBytes);
+static_assert(kMaxHostMembers <= kMaxViewMembers && kMaxStreamMembers <= kMaxViewMembers,
+              "the members of a fabric of processes fit into one view");
+static_assert(kMaxRingBytes <= kMaxRegionBytes, "the rings of some senders fit into a region");
 static_assert(kMaxLockNodes <= 4096, "a lock word has 12 bits for the node");
 static_assert(kMaxMembers < 4096, "a lock word has 12 bits for the member, and a key, too");
 static_assert(kMaxSpaceNameBytes + 8 <= kMaxRegionNameBytes, "for \"segment:\"");

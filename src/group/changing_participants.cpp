@@ -64,7 +64,7 @@ std::size_t ChangingSubgroups::ask_for_states() {
       membership.asked = true;
       const std::optional<Rank> place = place_of(membership.whom[membership.asks]);
       if (place)
-        send(MemberSet(std::uint64_t{1} << *place),
+        send(MemberSet::only(*place),
              {.kind = Kind::want, .name = membership.name, .generation = membership.generation});
       continue;
     }
@@ -118,13 +118,12 @@ std::size_t ChangingSubgroups::answer() {
 void ChangingSubgroups::send_state(Rank place, const SubgroupMessage& request,
                                    std::optional<std::vector<std::byte>> state,
                                    const std::string& why) {
-  send(MemberSet(std::uint64_t{1} << place),
-       {.kind = Kind::state,
-        .name = request.name,
-        .generation = request.generation,
-        .good = state.has_value(),
-        .text = why,
-        .bytes = state ? std::move(*state) : std::vector<std::byte>()});
+  send(MemberSet::only(place), {.kind = Kind::state,
+                                .name = request.name,
+                                .generation = request.generation,
+                                .good = state.has_value(),
+                                .text = why,
+                                .bytes = state ? std::move(*state) : std::vector<std::byte>()});
 }
 
 void ChangingSubgroups::take_state(Rank place, const SubgroupMessage& message) {

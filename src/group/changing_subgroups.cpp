@@ -119,7 +119,7 @@ MemberSet ChangingSubgroups::places_of(const std::vector<Rank>& ranks) const {
   return places;
 }
 
-void ChangingSubgroups::send(MemberSet to, const SubgroupMessage& message) {
+void ChangingSubgroups::send(const MemberSet& to, const SubgroupMessage& message) {
   if (to.has(view_.me)) local_.push_back(message);
   std::vector<std::byte> bytes;
   for (const Rank place : to) {

@@ -63,8 +63,8 @@ class ChangingSubgroups {
   using Kind = SubgroupMessage::Kind;
 
   [[nodiscard]] Membership* find(const std::string& name) noexcept;
-  void send(MemberSet to, const SubgroupMessage& message);
-  void send_leader(const SubgroupMessage& message) { send(MemberSet(1), message); }
+  void send(const MemberSet& to, const SubgroupMessage& message);
+  void send_leader(const SubgroupMessage& message) { send(MemberSet::only(0), message); }
   void send_to_leader_of(Membership& membership);
   void report();
   [[nodiscard]] SubgroupReport report_of(const Membership& membership, bool whole) const;

@@ -17,7 +17,7 @@ class Declaration {
   /// The members that declare other subgroups, and which: empty as long as none does.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
   /// The members whose declarations could be read, and are the same.
-  [[nodiscard]] MemberSet same() const noexcept { return same_; }
+  [[nodiscard]] const MemberSet& same() const noexcept { return same_; }
 
  private:
   void handle(const Event& event);

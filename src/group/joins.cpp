@@ -16,7 +16,7 @@ constexpr std::uint64_t kFarewellNs = 100'000'000;    // to hear why it was refu
 
 /// The view, the leader's place in it, and which attempt of it: later leaders have higher ones.
 constexpr int kViewShift = 32;
-constexpr int kLeaderShift = 26;
+constexpr int kLeaderShift = 24;
 static_assert(kMaxViewMembers <= 1U << (kViewShift - kLeaderShift));
 
 [[nodiscard]] PlanId plan_id(std::uint64_t view, std::uint32_t leader,
@@ -51,7 +51,7 @@ void Joins::enter(const View& view, const std::vector<Rank>& ranks, ControlChann
   for (const auto& [from, message] : std::exchange(early_, {})) receive(from, message);
 }
 
-std::size_t Joins::poll(bool working, MemberSet alive) {
+std::size_t Joins::poll(bool working, const MemberSet& alive) {
   alive_ = alive;
   working_ = working;
   std::size_t done = look_at_links();
@@ -140,7 +140,7 @@ void Joins::on_joiner_message(PendingJoiner& joiner, const ControlMessage& messa
       if (message.text != declaration_)
         return refuse(joiner,
                       "it declares other subgroups than the group's members: all must "
-                      "declare the same, in the same order");
+                      "declare the same, in the same order, and use the same release of Dunlin");
       joiner.name = message.name;
       joiner.endpoint = message.bytes;
       return;

@@ -29,7 +29,7 @@ class Joins {
   /// view are void.
   void enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel);
   /// Goes on. `working`: the view is not about to end; `alive`: the members that we do not suspect.
-  std::size_t poll(bool working, MemberSet alive);
+  std::size_t poll(bool working, const MemberSet& alive);
   /// The view is about to end, perhaps with the plan at hand: that is not made void any more.
   void wedge() noexcept { working_ = false; }
   /// Handles a control message of another member.

@@ -1,67 +1,122 @@
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/limits.hpp>
 
 namespace dunlin::group {
 
-/// Members of one view, by rank: one word, so that it is published at once.
+/// Members of one view, by rank. A set is one bit for each rank, in words of 64: a reader of shared
+/// memory must know that it has all words of one set (GRP-C9).
 class MemberSet {
  public:
+  static constexpr std::uint32_t kWordRanks = 64;
+  static constexpr std::size_t kWords = kMaxViewMembers / kWordRanks;
+  static_assert(kMaxViewMembers % kWordRanks == 0);
+
   constexpr MemberSet() = default;
-  constexpr explicit MemberSet(std::uint64_t bits) noexcept : bits_(bits) {}
+  /// Of ranks 0 to 63, one bit for each.
+  constexpr explicit MemberSet(std::uint64_t bits) noexcept : words_{bits} {}
   /// Ranks 0 to `members - 1`.
   [[nodiscard]] static constexpr MemberSet first(std::uint32_t members) noexcept {
-    return MemberSet(members == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << members) - 1);
+    MemberSet set;
+    for (std::size_t i = 0; i < kWords; ++i) {
+      const std::uint32_t before = static_cast<std::uint32_t>(i) * kWordRanks;
+      if (members <= before) break;
+      const std::uint32_t here = members - before;
+      set.words_[i] = here >= kWordRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
+    }
+    return set;
+  }
+  [[nodiscard]] static constexpr MemberSet only(Rank rank) noexcept {
+    MemberSet set;
+    set.add(rank);
+    return set;
+  }
+  /// How many words have a bit for a member of a view of so many.
+  [[nodiscard]] static constexpr std::size_t words_for(std::uint32_t members) noexcept {
+    return (members + kWordRanks - 1) / kWordRanks;
   }
 
-  [[nodiscard]] constexpr bool has(Rank rank) const noexcept { return (bits_ >> rank & 1) != 0; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
+  [[nodiscard]] constexpr bool has(Rank rank) const noexcept {
+    return rank < kMaxViewMembers && (words_[rank / kWordRanks] >> rank % kWordRanks & 1) != 0;
+  }
+  [[nodiscard]] constexpr bool empty() const noexcept { return *this == MemberSet(); }
   [[nodiscard]] constexpr std::uint32_t size() const noexcept {
-    return static_cast<std::uint32_t>(std::popcount(bits_));
+    std::uint32_t members = 0;
+    for (const std::uint64_t word : words_)
+      members += static_cast<std::uint32_t>(std::popcount(word));
+    return members;
   }
   /// Of a set that is not empty.
-  [[nodiscard]] constexpr Rank lowest() const noexcept {
-    return static_cast<Rank>(std::countr_zero(bits_));
+  [[nodiscard]] constexpr Rank lowest() const noexcept { return *begin(); }
+  /// A rank that no view has is not added.
+  constexpr void add(Rank rank) noexcept {
+    if (rank < kMaxViewMembers) words_[rank / kWordRanks] |= std::uint64_t{1} << rank % kWordRanks;
   }
-  [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
-  constexpr void add(Rank rank) noexcept { bits_ |= std::uint64_t{1} << rank; }
 
-  friend constexpr MemberSet operator|(MemberSet a, MemberSet b) noexcept {
-    return MemberSet(a.bits_ | b.bits_);
+  /// The bits of ranks `64 * i` to `64 * i + 63`.
+  [[nodiscard]] constexpr std::uint64_t word(std::size_t i) const noexcept { return words_[i]; }
+  constexpr void set_word(std::size_t i, std::uint64_t bits) noexcept { words_[i] = bits; }
+
+  friend constexpr MemberSet operator|(MemberSet a, const MemberSet& b) noexcept {
+    for (std::size_t i = 0; i < kWords; ++i) a.words_[i] |= b.words_[i];
+    return a;
+  }
+  friend constexpr MemberSet operator&(MemberSet a, const MemberSet& b) noexcept {
+    for (std::size_t i = 0; i < kWords; ++i) a.words_[i] &= b.words_[i];
+    return a;
   }
   /// Those of `a` that are not in `b`.
-  friend constexpr MemberSet operator-(MemberSet a, MemberSet b) noexcept {
-    return MemberSet(a.bits_ & ~b.bits_);
+  friend constexpr MemberSet operator-(MemberSet a, const MemberSet& b) noexcept {
+    for (std::size_t i = 0; i < kWords; ++i) a.words_[i] &= ~b.words_[i];
+    return a;
   }
-  friend constexpr bool operator==(MemberSet, MemberSet) noexcept = default;
+  friend constexpr bool operator==(const MemberSet&, const MemberSet&) noexcept = default;
 
-  /// In ascending order: `for (const Rank rank : set)`.
+  /// In ascending order: `for (const Rank rank : set)`. Goes over the set as it was at first.
   class Iterator {
    public:
-    constexpr explicit Iterator(std::uint64_t left) noexcept : left_(left) {}
-    constexpr Rank operator*() const noexcept { return MemberSet(left_).lowest(); }
+    constexpr Iterator(const std::array<std::uint64_t, kWords>& words, std::size_t word) noexcept
+        : left_(words), word_(word) {
+      skip_empty_words();
+    }
+    constexpr Rank operator*() const noexcept {
+      return static_cast<Rank>(word_ * kWordRanks) +
+             static_cast<Rank>(std::countr_zero(left_[word_]));
+    }
     constexpr Iterator& operator++() noexcept {
-      left_ &= left_ - 1;
+      left_[word_] &= left_[word_] - 1;
+      skip_empty_words();
       return *this;
     }
-    friend constexpr bool operator==(Iterator, Iterator) noexcept = default;
+    /// Of iterators over one set.
+    friend constexpr bool operator==(const Iterator& a, const Iterator& b) noexcept {
+      return a.word_ == b.word_ && (a.word_ == kWords || a.left_[a.word_] == b.left_[b.word_]);
+    }
 
    private:
-    std::uint64_t left_;
+    constexpr void skip_empty_words() noexcept {
+      while (word_ < kWords && left_[word_] == 0) ++word_;
+    }
+
+    std::array<std::uint64_t, kWords> left_;
+    std::size_t word_;  // the first with a bit
   };
-  [[nodiscard]] constexpr Iterator begin() const noexcept { return Iterator(bits_); }
-  [[nodiscard]] constexpr Iterator end() const noexcept { return Iterator(0); }
+  [[nodiscard]] constexpr Iterator begin() const noexcept { return {words_, 0}; }
+  [[nodiscard]] constexpr Iterator end() const noexcept { return {words_, kWords}; }
 
  private:
-  std::uint64_t bits_ = 0;
+  std::array<std::uint64_t, kWords> words_{};
 };
 
 /// Whether these are enough of a view of so many members to speak for it: more than half, or half
 /// with rank 0. Of two such sets at least one member is in both.
-[[nodiscard]] constexpr bool is_quorum(MemberSet some, std::uint32_t members) noexcept {
+[[nodiscard]] constexpr bool is_quorum(const MemberSet& some, std::uint32_t members) noexcept {
   const std::uint32_t twice = 2 * some.size();
   return twice > members || (twice == members && some.has(0));
 }

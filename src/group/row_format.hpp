@@ -9,7 +9,7 @@
 
 /// How the rows of a view change lie in a table: words only, the lengths are the view's. A row is
 /// published as a whole, between two equal revisions, so it is read as it was at one moment, or not
-/// at all. A member that dies while it publishes has not published.
+/// at all (GRP-C9). A member that dies while it publishes has not published.
 namespace dunlin::group {
 
 class RowFormat {
@@ -30,6 +30,7 @@ class RowFormat {
 
  private:
   [[nodiscard]] static std::uint64_t load(const std::byte* at) noexcept;
+  [[nodiscard]] std::size_t set_words() const noexcept { return MemberSet::words_for(members_); }
   std::size_t add(const std::string& name, std::size_t count);
 
   Layout layout_;

@@ -10,15 +10,6 @@ namespace {
 
 using Kind = SubgroupMessage::Kind;
 
-[[nodiscard]] MemberSet only(Rank rank) noexcept {
-  MemberSet set;
-  set.add(rank);
-  return set;
-}
-[[nodiscard]] MemberSet both(MemberSet a, MemberSet b) noexcept {
-  return MemberSet(a.bits() & b.bits());
-}
-
 /// How much of each sender counts: the part that all have. A peer that counts other senders has
 /// nothing.
 void lower(std::optional<std::vector<std::uint64_t>>& trim,
@@ -100,7 +91,7 @@ void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupRepo
     entry.trim.reset();
     entry.ends = report.ends;
     entry.lost = report.lacks_state && report.members.empty();
-    entry.awaited = both(report.members, all());
+    entry.awaited = report.members & all();
     entry.options = report.options;
     entry.label = report.label;
   }
@@ -141,7 +132,7 @@ void SubgroupLeader::wish_in(Rank from, Entry& entry, const SubgroupReport& repo
                   "its options are not those of subgroup '" + report.name + "': here '" +
                       report.options + "', there '" + entry.options + "'");
   entry.attempts[from] = report.attempt;
-  entry.sending = entry.sending - only(from);
+  entry.sending = entry.sending - MemberSet::only(from);
   if (report.sends) entry.sending.add(from);
   if (!known.has(from)) entry.in.add(from);
 }
@@ -150,7 +141,7 @@ void SubgroupLeader::wish_out(Rank from, Entry& entry, const SubgroupReport& rep
   if ((entry.members | entry.behind).has(from)) {
     entry.out.add(from);
   } else {
-    entry.in = entry.in - only(from);
+    entry.in = entry.in - MemberSet::only(from);
     refuse(from, report.name, report.attempt, "");
   }
 }
@@ -158,7 +149,7 @@ void SubgroupLeader::wish_out(Rank from, Entry& entry, const SubgroupReport& rep
 void SubgroupLeader::refuse(Rank to, const std::string& name, std::uint32_t attempt,
                             const std::string& why) {
   outgoing_.push_back(
-      {.to = only(to),
+      {.to = MemberSet::only(to),
        .message = {.kind = Kind::refused, .name = name, .attempt = attempt, .text = why}});
 }
 
@@ -179,7 +170,7 @@ void SubgroupLeader::establish_all() {
     const MemberSet should_have = std::exchange(entry.awaited, {});
     const MemberSet left = entry.behind - should_have;  // by the latest change, and do not know it
     // A member that wishes to be in it lacked the state then, unless the subgroup was removed.
-    if (!entry.members.empty() || entry.lost) entry.anew = both(left, entry.lacking) - entry.out;
+    if (!entry.members.empty() || entry.lost) entry.anew = (left & entry.lacking) - entry.out;
     entry.out = entry.out | left;
     // A member of the generation that has not begun it has received nothing of it.
     if (!(entry.behind - left).empty() && entry.trim) std::ranges::fill(*entry.trim, 0);
@@ -193,7 +184,8 @@ void SubgroupLeader::establish_all() {
   }
 }
 
-[[nodiscard]] bool SubgroupLeader::founders_are_here(const Entry& entry, MemberSet members) const {
+[[nodiscard]] bool SubgroupLeader::founders_are_here(const Entry& entry,
+                                                     const MemberSet& members) const {
   return std::ranges::all_of(entry.founders, [&](const std::string& founder) {
     const auto found = std::ranges::find(names_, founder);
     return found != names_.end() && members.has(static_cast<Rank>(found - names_.begin()));
@@ -217,8 +209,7 @@ void SubgroupLeader::advance(const std::string& name) {
   if (entry.removed) refuse_all_in(name, entry, "subgroup '" + name + "' was removed");
   if (!entry.wedging) {
     const MemberSet next = next_members(entry);
-    if (next == entry.members && both(entry.sending, next) == entry.senders)
-      return drop_if_gone(name);
+    if (next == entry.members && (entry.sending & next) == entry.senders) return drop_if_gone(name);
     entry.wedging = true;
     entry.trim.reset();
     entry.awaited = entry.members;
@@ -239,7 +230,7 @@ void SubgroupLeader::take_wedged(Rank from, const SubgroupMessage& message) {
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   if (!entry.wedging || message.generation != entry.generation || !entry.awaited.has(from)) return;
-  entry.awaited = entry.awaited - only(from);
+  entry.awaited = entry.awaited - MemberSet::only(from);
   lower(entry.trim, message.received);
   if (!message.good) entry.lacking.add(from);
 }
@@ -253,10 +244,10 @@ SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
                         .had_members = entry.generation != 0,
                         .options = entry.options,
                         .label = entry.label};
-  change.stay = both(change.members, had) - entry.lacking;
+  change.stay = (change.members & had) - entry.lacking;
   if (!entry.removed)
-    change.anew = entry.anew | (both(had, entry.lacking) - entry.out - change.members);
-  change.senders = both(entry.sending, change.members);
+    change.anew = entry.anew | ((had & entry.lacking) - entry.out - change.members);
+  change.senders = entry.sending & change.members;
   if (entry.trim) change.ends.push_back({entry.generation, *entry.trim});
   for (SubgroupEnd& end : entry.ends)
     if (entry.had.contains(end.generation)) change.ends.push_back(std::move(end));

@@ -74,7 +74,7 @@ class SubgroupLeader {
   void establish_all();
   void advance(const std::string& name);
   [[nodiscard]] MemberSet next_members(const Entry& entry) const;
-  [[nodiscard]] bool founders_are_here(const Entry& entry, MemberSet members) const;
+  [[nodiscard]] bool founders_are_here(const Entry& entry, const MemberSet& members) const;
   [[nodiscard]] SubgroupChange change(const std::string& name, Entry& entry);
   void drop_if_gone(const std::string& name);
 

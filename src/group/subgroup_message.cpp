@@ -39,6 +39,22 @@ void write_words(Writer& writer, const std::vector<std::uint64_t>& words) {
   return words;
 }
 
+/// Without the words behind the last one that has a bit.
+void write_set(Writer& writer, const MemberSet& set) {
+  std::uint32_t words = MemberSet::kWords;
+  while (words > 0 && set.word(words - 1) == 0) --words;
+  writer.u32(words);
+  for (std::uint32_t i = 0; i < words; ++i) writer.u64(set.word(i));
+}
+/// A message with more words than a set can have is read no further.
+[[nodiscard]] MemberSet read_set(Reader& reader) {
+  MemberSet set;
+  const std::uint32_t words = reader.u32();
+  if (words > MemberSet::kWords) static_cast<void>(reader.bytes(SIZE_MAX));
+  for (std::uint32_t i = 0; i < words && reader.good(); ++i) set.set_word(i, reader.u64());
+  return set;
+}
+
 void write_ends(Writer& writer, const std::vector<SubgroupEnd>& ends) {
   writer.u32(static_cast<std::uint32_t>(ends.size()));
   for (const SubgroupEnd& end : ends) {
@@ -65,7 +81,7 @@ void write_report(Writer& writer, const SubgroupReport& report) {
   writer.u32(static_cast<std::uint32_t>(report.founders.size()));
   for (const std::string& founder : report.founders) writer.text(founder);
   writer.u64(report.generation);
-  writer.u64(report.members.bits());
+  write_set(writer, report.members);
   write_words(writer, report.received);
   write_ends(writer, report.ends);
 }
@@ -81,7 +97,7 @@ void write_report(Writer& writer, const SubgroupReport& report) {
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
     report.founders.push_back(reader.text());
   report.generation = reader.u64();
-  report.members = MemberSet(reader.u64());
+  report.members = read_set(reader);
   report.received = read_words(reader);
   report.ends = read_ends(reader);
   return report;
@@ -90,10 +106,10 @@ void write_report(Writer& writer, const SubgroupReport& report) {
 void write_change(Writer& writer, const SubgroupChange& change) {
   writer.text(change.name);
   writer.u64(change.generation);
-  writer.u64(change.members.bits());
-  writer.u64(change.stay.bits());
-  writer.u64(change.senders.bits());
-  writer.u64(change.anew.bits());
+  write_set(writer, change.members);
+  write_set(writer, change.stay);
+  write_set(writer, change.senders);
+  write_set(writer, change.anew);
   writer.u32(change.had_members ? 1 : 0);
   writer.text(change.options);
   writer.text(change.label);
@@ -101,10 +117,10 @@ void write_change(Writer& writer, const SubgroupChange& change) {
 }
 [[nodiscard]] SubgroupChange read_change(Reader& reader) {
   SubgroupChange change{.name = reader.text(), .generation = reader.u64()};
-  change.members = MemberSet(reader.u64());
-  change.stay = MemberSet(reader.u64());
-  change.senders = MemberSet(reader.u64());
-  change.anew = MemberSet(reader.u64());
+  change.members = read_set(reader);
+  change.stay = read_set(reader);
+  change.senders = read_set(reader);
+  change.anew = read_set(reader);
   change.had_members = reader.u32() != 0;
   change.options = reader.text();
   change.label = reader.text();

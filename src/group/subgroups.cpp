@@ -11,6 +11,9 @@
 namespace dunlin::group {
 namespace {
 
+/// Of the row, of plans and of the control messages (docs/formats/group-control.md).
+constexpr int kProtocol = 2;
+
 [[nodiscard]] bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -29,7 +32,8 @@ using List = std::string (*)(const std::vector<std::string>&);
 }
 [[nodiscard]] std::string described(const std::vector<SubgroupSpec>& specs, bool joinable,
                                     List list) {
-  std::string text = joinable ? "with a rendezvous" : "without a rendezvous";
+  std::string text = "group protocol " + std::to_string(kProtocol) + "\n" +
+                     (joinable ? "with a rendezvous" : "without a rendezvous");
   for (const SubgroupSpec& spec : specs)
     text +=
         "\n'" + spec.name + "': members" + list(spec.members) + ", senders" + list(spec.senders);

@@ -28,7 +28,7 @@ bool ViewChange::step(const Rows& rows, const ViewInput& input) {
   return changed;
 }
 
-bool ViewChange::enough(MemberSet some) const noexcept {
+bool ViewChange::enough(const MemberSet& some) const noexcept {
   if (is_injected(FaultInjection::any_number_is_a_quorum)) return !some.empty();
   return is_quorum(some, members_);
 }
@@ -138,15 +138,19 @@ bool ViewChange::accept(const Rows& rows) {
 /// GRP-C7: rows of the dead count as well, for they have accepted what they have accepted. A member
 /// that knows the decision publishes it, for those that cannot see a quorum.
 void ViewChange::decide(const Rows& rows) {
-  for (const Rank knows : all()) {
-    if (!row(rows, knows).ended) continue;
-    return end(row(rows, knows));
+  MemberSet uncounted;  // that have accepted
+  for (const Rank rank : all()) {
+    const Row& theirs = row(rows, rank);
+    if (theirs.ended) return end(theirs);
+    if (theirs.accepted != 0) uncounted.add(rank);
   }
-  for (const Rank leads : all()) {
+  while (!uncounted.empty()) {
+    const Ballot ballot = row(rows, uncounted.lowest()).accepted;
     MemberSet accepted;
-    for (const Rank rank : all())
-      if (row(rows, rank).accepted == leads + 1) accepted.add(rank);
+    for (const Rank rank : uncounted)
+      if (row(rows, rank).accepted == ballot) accepted.add(rank);
     if (enough(accepted)) return end(row(rows, accepted.lowest()));
+    uncounted = uncounted - accepted;
   }
 }
 

@@ -81,7 +81,7 @@ class ViewChange {
     return rank == me_ ? mine_ : rows(rank);
   }
 
-  [[nodiscard]] bool enough(MemberSet some) const noexcept;
+  [[nodiscard]] bool enough(const MemberSet& some) const noexcept;
   bool suspect(const Rows& rows, const ViewInput& input);
   void part_accusers(const Rows& rows, MemberSet& suspects) const;
   bool promise(const Rows& rows, const ViewInput& input);

@@ -216,7 +216,7 @@ std::string Group::State::perhaps_other_subgroups() const {
   if (!declaration_->refusal().empty())
     return "; members must declare the same subgroups: " + declaration_->refusal();
   std::string silent;
-  const group::MemberSet same = declaration_->same();
+  const group::MemberSet& same = declaration_->same();
   for (Rank place = 0; place < ranks.size(); ++place)
     if (place != view.me && !same.has(place))
       silent += (silent.empty() ? "'" : ", '") + view.members[place] + "'";

@@ -72,6 +72,12 @@ void check(const SubgroupViewOptions& options, Rank own_rank) {
     refuse(options, "ring_bytes is " + std::to_string(ring_bytes) +
                         "; give a power of two from kMinRingBytes to kMaxRingBytes");
   }
+  if (options.senders.size() * ring_bytes > kMaxRegionBytes) {
+    refuse(options, "ring_bytes is " + std::to_string(ring_bytes) + " for each of " +
+                        std::to_string(options.senders.size()) + " senders; all rings together " +
+                        "may have at most " + std::to_string(kMaxRegionBytes) +
+                        " bytes (kMaxRegionBytes)");
+  }
   if (options.mode > Mode::durable) {
     refuse(options, "mode is " + std::to_string(static_cast<unsigned>(options.mode)) +
                         "; give one of multicast::Mode");

@@ -109,6 +109,8 @@ TEST(MulticastCommandLine, RefusesWhatCannotWork) {
       {{"--group", "g", "--name", "a", "--members", "a", "--rate", "nan"},
        "must be a number of messages a second"},
       {{"--group", "g", "--name", "a", "--members", "a", "--digest-every", "0"}, "at least 1"},
+      {{"--group", "g", "--name", "a", "--members", "a", "--ring-bytes", "5000"},
+       "--ring-bytes 5000: must be a power of two from 1024 to 1073741824"},
       {{"--group", "g", "--name", "a", "--members", "a", "--log-given-up", "b"},
        "--log-given-up: only durable messages have logs"},
       {{"--group", "g", "--name", "a", "--members", "a", "--log", "l", "--log-given-up", "b/c"},

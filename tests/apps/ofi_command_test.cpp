@@ -90,11 +90,11 @@ TEST(OfiCommand, TakesItsHostFromItsLauncher) {
       "DUNLIN_RANK is missing"));
   EXPECT_TRUE(contains(place_by({{"DUNLIN_MEMBERS", "3"}, {"DUNLIN_RANK", "3"}}),
                        "the environment contradicts itself"));
-  EXPECT_EQ(place_by({{"DUNLIN_MEMBERS", "65"},
+  EXPECT_EQ(place_by({{"DUNLIN_MEMBERS", "257"},
                       {"DUNLIN_RANK", "2"},
                       {"DUNLIN_RENDEZVOUS", "unix:x"},
                       {"DUNLIN_SECRET_FILE", file}}),
-            "65 hosts: at most 64 can watch each other, as members of one view");
+            "257 hosts: at most 256 can watch each other, as members of one view");
   for (const char* alone : {"DUNLIN_RANK", "DUNLIN_RENDEZVOUS"}) {
     EXPECT_TRUE(contains(place_by({{alone, "0"}, {"DUNLIN_SECRET_FILE", file}}), "DUNLIN_MEMBERS"))
         << "half a place is none, and no run on this host alone";

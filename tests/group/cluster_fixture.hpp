@@ -29,7 +29,8 @@ class ClusterNode {
   ClusterNode& operator=(const ClusterNode&) = delete;
 
   [[nodiscard]] GroupOptions group_options() {
-    return {.subgroups = {{.name = "log"}}, .rendezvous = world_.rendezvous(node_, "sim")};
+    return {.subgroups = {{.name = "log", .senders = senders}},
+            .rendezvous = world_.rendezvous(node_, "sim")};
   }
   void found() { settle(std::make_unique<Group>(world_.fabric(node_), group_options())); }
   void come() { come(group_options()); }
@@ -75,6 +76,7 @@ class ClusterNode {
     return done;
   }
 
+  std::vector<std::string> senders;  // by name; none: all members
   std::unique_ptr<GroupEntry> entry;
   std::unique_ptr<Group> group;
   std::unique_ptr<Multicast> multicast;

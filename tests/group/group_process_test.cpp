@@ -11,6 +11,7 @@
 #include "support/fresh_group.hpp"
 #include "support/node_backend.hpp"
 #include "support/process.hpp"
+#include "support/rounds.hpp"
 
 /// Groups of real processes that are killed, stopped, or leave.
 namespace dunlin {
@@ -77,6 +78,27 @@ TEST_P(GroupOfProcesses, GoesOnWithoutAMemberThatIsKilled) {
     all[dead].kill();
     for (const Rank rank : {(dead + 1) % members, (dead + 2) % members})
       EXPECT_EQ(all[rank].receive_line(), views[dead]);
+  }
+}
+
+/// More than a word has bits: the leader dies, and one of the second word.
+TEST_P(GroupOfProcesses, GoesOnWithoutTwoOfMany) {
+  const bool few = test::kSanitized || GetParam().name == "Rdma";
+  members = few ? 8 : 70;
+  std::vector<Process> all;
+  for (Rank rank = 0; rank < members; ++rank) all.push_back(member(rank));
+  std::string view_1 = "view 1:", rest;
+  for (Rank rank = 0; rank < members; ++rank) {
+    view_1 += " " + std::to_string(rank);
+    if (rank != 0 && rank != members - 3) rest += " " + std::to_string(rank);
+  }
+  for (Process& process : all) ASSERT_EQ(process.receive_line(), view_1);
+  for (const Rank dead : {members - 3, 0U}) all[dead].kill();
+  for (Rank rank = 1; rank < members; ++rank) {
+    if (rank == members - 3) continue;
+    std::string view = all[rank].receive_line();
+    if (view != "view 2:" + rest) view = all[rank].receive_line();  // they went one by one
+    ASSERT_TRUE(view.ends_with(":" + rest)) << view;
   }
 }
 

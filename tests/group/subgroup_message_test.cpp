@@ -87,6 +87,39 @@ TEST(SubgroupMessages, CarryEveryField) {
   EXPECT_EQ(encode(*read), bytes);
 }
 
+TEST(SubgroupMessages, CarryThePlacesOfAllMembersThatAViewCanHave) {
+  MemberSet some;
+  for (const Rank rank : {0U, 63U, 64U, 130U, kMaxViewMembers - 1}) some.add(rank);
+  SubgroupMessage sent = full_message();
+  sent.reports[0].members = MemberSet::first(200);
+  sent.changes[0].members = MemberSet::first(kMaxViewMembers);
+  sent.changes[0].stay = some;
+  sent.changes[0].senders = MemberSet::only(64);
+  sent.changes[0].anew = {};
+  const auto read = decode_subgroup(encode(sent));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->reports[0].members, sent.reports[0].members);
+  EXPECT_EQ(read->changes[0].members, sent.changes[0].members);
+  EXPECT_EQ(read->changes[0].stay, some);
+  EXPECT_EQ(read->changes[0].senders, MemberSet::only(64));
+  EXPECT_TRUE(read->changes[0].anew.empty());
+}
+
+/// The last field of a change without texts and ends is `anew`, with four words here.
+TEST(SubgroupMessages, AreRefusedIfASetHasMoreWordsThanThereAre) {
+  constexpr std::size_t kBehind = 4 * sizeof(std::uint32_t);  // flag, two texts, number of ends
+  const std::vector<std::byte> whole = encode(SubgroupMessage{
+      .kind = Kind::change, .changes = {{.name = "x", .anew = MemberSet::first(kMaxViewMembers)}}});
+  EXPECT_TRUE(decode_subgroup(whole).has_value());
+  std::vector<std::byte> longer = whole;
+  const auto end = longer.end() - static_cast<std::ptrdiff_t>(kBehind);
+  const auto count = end - static_cast<std::ptrdiff_t>((4 * 8) + 4);
+  ASSERT_EQ(*count, std::byte{4});
+  *count = std::byte{5};
+  longer.insert(end, 8, std::byte{0});
+  EXPECT_FALSE(decode_subgroup(longer).has_value());
+}
+
 TEST(SubgroupMessages, AreRefusedIfTheyEndEarlyOrNameWhatCannotBe) {
   const std::vector<std::byte> whole = encode(full_message());
   EXPECT_TRUE(decode_subgroup(whole).has_value());

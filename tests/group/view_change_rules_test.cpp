@@ -158,6 +158,36 @@ TEST(ViewChangeRules, WhatIsReceivedAfterThePromiseDoesNotCount) {
   EXPECT_EQ(view.at(1).decision().trim, (std::vector<std::uint64_t>{0, 0}));
 }
 
+/// Members of every word of a set die at once, two leaders among them; one leaves.
+TEST(ViewChangeRules, AreTheSameForManyMembers) {
+  constexpr std::uint32_t kMany = 130;
+  Table view(kMany);
+  const MemberSet dead = set_of({0, 1, 63, 64, 127, 129});
+  const MemberSet running = MemberSet::first(kMany) - dead;
+  for (const Rank rank : running) view.failed[rank] = dead;
+  for (Rank rank = 0; rank < kMany; ++rank) view.received[rank][128] = 1'000 - rank;
+  view.leaves[128] = true;
+  view.settle(running);
+  for (const Rank rank : running) {
+    ASSERT_EQ(view.at(rank).state(), rank == 128 ? ViewState::excluded : ViewState::decided);
+    EXPECT_EQ(view.at(rank).decision().survivors, running - set_of({128}));
+    EXPECT_EQ(view.at(rank).decision().trim[128], 1'000U - 128) << "the least that one has";
+  }
+}
+
+TEST(ViewChangeRules, HalfOfManyMembersGoOnOnlyWithTheOldest) {
+  constexpr std::uint32_t kMany = 80;
+  const MemberSet half = MemberSet::first(kMany / 2);
+  for (const bool oldest : {true, false}) {
+    Table view(kMany);
+    const MemberSet running = oldest ? half : MemberSet::first(kMany) - half;
+    for (const Rank rank : running) view.failed[rank] = MemberSet::first(kMany) - running;
+    view.settle(running);
+    for (const Rank rank : running)
+      EXPECT_EQ(view.at(rank).state(), oldest ? ViewState::decided : ViewState::minority);
+  }
+}
+
 TEST(ViewChangeRules, OneMemberAloneTakesInJoiners) {
   Table view(1);
   view.plans[0] = 7;

@@ -1,4 +1,5 @@
 #include <array>
+#include <numeric>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -282,6 +283,17 @@ TEST(SubgroupView, SaysWhatIsWrongWithItsOptions) {
   SubgroupViewOptions options = among({0, 1}, {0});
   options.ring_bytes = 5'000;
   EXPECT_TRUE(test::contains(refusal(options), "ring_bytes is 5000; give a power of two"));
+  {
+    constexpr Rank kMost = kMaxRegionBytes / kMaxRingBytes;
+    std::vector<Rank> members(kMost + 1);
+    std::iota(members.begin(), members.end(), 0);
+    SubgroupViewOptions wide = among(members, members);
+    wide.ring_bytes = kMaxRingBytes;
+    EXPECT_TRUE(test::contains(refusal(wide),
+                               "ring_bytes is 1073741824 for each of 65 senders; all "
+                               "rings together may have at most 68719476736 bytes "
+                               "(kMaxRegionBytes)"));
+  }
   options.ring_bytes = 4096;
   options.switches.used_bytes_only = false;
   options.switches.slot_bytes = 2048;

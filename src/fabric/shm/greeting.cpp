@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <vector>
+
+#include <poll.h>
 
 #include "fabric/shm/peer_discovery.hpp"
 
@@ -76,6 +79,22 @@ void PeerDiscovery::lose(Rank rank, const std::string& why) {
       "pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + " came, but " + why;
   agreement_->lost(rank);
   links_[rank] = Link{};
+}
+
+/// Asks the kernel once which of them have something: a system call for each of many would take
+/// most of the time that they need to form. Once the group runs, what else its members say is for
+/// poll() to read.
+void PeerDiscovery::read_links() {
+  std::vector<pollfd> sockets;
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < self_.members(); ++rank) {
+    if (!links_[rank].socket) continue;
+    sockets.push_back({links_[rank].socket.get(), POLLIN, 0});
+    ranks.push_back(rank);
+  }
+  if (::poll(sockets.data(), sockets.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < ranks.size() && !agreement_->decided(); ++i)
+    if (sockets[i].revents != 0) read_link(ranks[i]);
 }
 
 void PeerDiscovery::read_link(Rank rank) {

@@ -17,8 +17,7 @@ void PeerDiscovery::step() {
   read_probes();
   accept_arrivals();
   read_arrivals();
-  // Once the group runs, what else its members say is for poll() to read.
-  for (Rank rank = 0; rank < self_.members() && !agreement_->decided(); ++rank) read_link(rank);
+  read_links();
   advance();
 }
 

@@ -54,6 +54,7 @@ class PeerDiscovery {
   void read_arrivals();
   [[nodiscard]] bool still_silent(Arrival& arrival);
   void admit(Arrival& arrival, Received& hello);
+  void read_links();
   void read_link(Rank rank);
   void handle(Rank rank, Received& received);
   void greet(Rank rank, Received& hello);

@@ -76,8 +76,7 @@ void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
 /// What it has posted goes on as far as its NIC can: the NIC has the bytes, and no caller asks for
 /// results.
 void Network::leave(EndpointId endpoint) {
-  pool_.for_each([&](Flight& flight) {
-    if (flight.from != endpoint) return;
+  pool_.for_each_of(endpoint, [&](Flight& flight) {
     flight.completion = nullptr;
     if (flight.local != nullptr) capture(flight);
     flight.local = nullptr;
@@ -95,9 +94,8 @@ void Network::leave(EndpointId endpoint) {
 }
 
 void Network::send_farewell(EndpointId from, EndpointId to) {
-  Flight& flight = pool_.take();
+  Flight& flight = pool_.take(from);
   flight.kind = FlightKind::farewell;
-  flight.from = from;
   flight.to = to;
   flight.ready = cpu(from).clock();
   post(flight);

@@ -87,8 +87,8 @@ void Network::close(EndpointId observer, EndpointId peer) {
   if (out.closed) return;
   out.closed = out.broken = true;
   link(peer, observer).broken = true;
-  pool_.for_each([&](Flight& flight) {
-    if (flight.from == observer && flight.to == peer) fail(flight);
+  pool_.for_each_of(observer, [&](Flight& flight) {
+    if (flight.to == peer) fail(flight);
   });
   retire_all(out.stalled.take_all());
   retire_all(out.held.take_all());
@@ -99,8 +99,8 @@ void Network::close(EndpointId observer, EndpointId peer) {
 }
 
 void Network::abandon(EndpointId owner, const Completion& completion) {
-  pool_.for_each([&](Flight& flight) {
-    if (flight.from != owner || flight.completion != &completion) return;
+  pool_.for_each_of(owner, [&](Flight& flight) {
+    if (flight.completion != &completion) return;
     flight.completion = nullptr;
     capture(flight);
     flight.local = nullptr;
@@ -108,10 +108,10 @@ void Network::abandon(EndpointId owner, const Completion& completion) {
 }
 
 void Network::forget_memory(EndpointId owner, std::span<const std::byte> memory) {
-  pool_.for_each([&](Flight& flight) {
+  pool_.for_each_of(owner, [&](Flight& flight) {
     const bool inside =
         flight.local >= memory.data() && flight.local < memory.data() + memory.size();
-    if (flight.from != owner || flight.local == nullptr || !inside) return;
+    if (flight.local == nullptr || !inside) return;
     capture(flight);
     flight.local = nullptr;
   });

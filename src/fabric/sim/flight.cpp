@@ -44,19 +44,21 @@ FlightList FlightList::take_all() noexcept {
   return all;
 }
 
-Flight& FlightPool::take() {
+Flight& FlightPool::take(std::uint32_t from) {
   if (free_ == nullptr) {
-    all_.emplace_back().live = true;
-    return all_.back();
+    free_ = &all_.emplace_back();
+    free_->place = owners_.size();
+    owners_.push_back(kNobody);
   }
   Flight& flight = *free_;
   free_ = flight.next;
   flight.next = nullptr;
-  flight.live = true;
+  flight.from = owners_[flight.place] = from;
   return flight;
 }
 
 void FlightPool::release(Flight& flight) noexcept {
+  owners_[flight.place] = kNobody;
   flight.forget();
   flight.next = free_;
   free_ = &flight;

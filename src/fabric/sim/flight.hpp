@@ -35,7 +35,6 @@ enum class FlightKind : std::uint8_t {
 struct FlightFacts {
   FlightKind kind = FlightKind::put;
   Notify when = Notify::locally;
-  bool live = false;        // in use
   bool dead = false;        // given up: its next holder releases it
   bool captured = false;    // the source's bytes are in data()
   bool numbered = false;    // `order` is set
@@ -79,6 +78,7 @@ struct Flight : FlightFacts {
   [[nodiscard]] std::span<const std::byte> contents() noexcept { return {data(), bytes}; }
   void make_room();
   void forget() noexcept { static_cast<FlightFacts&>(*this) = {}; }
+  std::size_t place = 0;  // in the pool
 
   [[nodiscard]] bool is_atomic() const noexcept {
     return kind == FlightKind::compare_swap || kind == FlightKind::fetch_add;
@@ -126,17 +126,20 @@ class FlightList {
 
 class FlightPool {
  public:
-  [[nodiscard]] Flight& take();
+  [[nodiscard]] Flight& take(std::uint32_t from);
   void release(Flight& flight) noexcept;
-  /// Calls `visit` for each flight in use, in an order that depends on the run alone.
+  /// Calls `visit` for each flight of `from` in use, in an order that depends on the run alone.
   template <class Visit>
-  void for_each(Visit visit) {
-    for (Flight& flight : all_)
-      if (flight.live) visit(flight);
+  void for_each_of(std::uint32_t from, Visit visit) {
+    for (std::size_t place = 0; place < owners_.size(); ++place)
+      if (owners_[place] == from) visit(all_[place]);
   }
 
  private:
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+
   std::deque<Flight> all_;
+  std::vector<std::uint32_t> owners_;  // endpoints, in few cache lines; kNobody: not in use
   Flight* free_ = nullptr;
 };
 

@@ -112,7 +112,7 @@ class Network {
 
   [[nodiscard]] Link& link(EndpointId from, EndpointId to);
   [[nodiscard]] Path& path(Rank from, Rank to);
-  [[nodiscard]] Flight& new_flight() { return pool_.take(); }
+  [[nodiscard]] Flight& new_flight(EndpointId from) { return pool_.take(from); }
 
   // --- for fabrics -------------------------------------------------------------------------------
   void post(Flight& flight);

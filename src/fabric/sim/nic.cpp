@@ -200,9 +200,8 @@ void Network::acknowledge_early(Flight& flight) {
     return;
   const Link& back = link(flight.to, flight.from);
   if (back.path.cut || back.broken) return;
-  Flight& notice = pool_.take();
+  Flight& notice = pool_.take(flight.from);
   notice.kind = FlightKind::notice;
-  notice.from = flight.from;
   notice.to = flight.to;
   notice.completion = flight.completion;
   flight.completion = nullptr;

@@ -60,9 +60,8 @@ void SimBackend::disconnect(Rank peer, RegionId id) noexcept {
 
 void SimBackend::send_control(Rank peer, FlightKind kind, RemoteRegion what) {
   if (link_to(peer).closed) return;
-  Flight& flight = world_.network.new_flight();
+  Flight& flight = world_.network.new_flight(endpoint_of(rank_));
   flight.kind = kind;
-  flight.from = endpoint_of(rank_);
   flight.to = endpoint_of(peer);
   flight.announcement = std::make_shared<const RemoteRegion>(std::move(what));
   launch(flight);

@@ -183,10 +183,9 @@ void SimBackend::start(const Operation& operation) noexcept {
       finished(*operation.completion, endpoint_of(operation.peer), true);
     return;
   }
-  Flight& flight = world_.network.new_flight();
+  Flight& flight = world_.network.new_flight(endpoint_of(rank_));
   flight.kind = static_cast<FlightKind>(operation.kind);
   flight.when = operation.when;
-  flight.from = endpoint_of(rank_);
   flight.to = endpoint_of(operation.peer);
   flight.region = memories_[operation.region.index].remotes[operation.peer].number;
   flight.offset = operation.offset;
@@ -210,9 +209,8 @@ Refusal SimBackend::send(Rank peer, std::uint32_t channel,
   if (!take(link.message_ring, ring_bytes(message.size()), kMessageRingBytes))
     return Refusal::queue_full;
   spend(world_.profile.post_ns);
-  Flight& flight = world_.network.new_flight();
+  Flight& flight = world_.network.new_flight(endpoint_of(rank_));
   flight.kind = FlightKind::message;
-  flight.from = endpoint_of(rank_);
   flight.to = endpoint_of(peer);
   flight.channel = channel;
   flight.bytes = message.size();
