@@ -42,7 +42,8 @@ TEST_P(Misuse, PrefetchingMemoryThatDoesNotExistDoesNothing) {
   node(0).prefetch(1, box.id(0), UINT64_MAX, SIZE_MAX);
   node(0).prefetch(7, box.id(0), 0, 64);
   node(0).prefetch(1, RegionId{}, 0, 64);
-  post_and_finish(0, write(1, box.id(0), 0, "12345678", 8));
+  const std::uint64_t word = 1;
+  post_and_finish(0, write(1, box.id(0), 0, &word, sizeof word));
 }
 
 TEST_P(Misuse, AnnouncingNothingIsAnError) {
