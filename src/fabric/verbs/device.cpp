@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -36,6 +37,8 @@ std::string text_of(const sockaddr& address) {
 /// device: kernels before 5.12 would give the parent a copy of it as soon as it writes. It costs a
 /// system call for each registration where it is needed, and nothing elsewhere.
 std::string prepare_for_children() {
+  static std::mutex once;  // libibverbs leaves it to its callers that two of them do not do this
+  const std::scoped_lock lock(once);
   if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return {};
   const int error = ibv_fork_init();
   if (error == 0) return {};

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include <dunlin/fabric/verbs.hpp>
 
@@ -76,7 +78,12 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
 
 }  // namespace
 
+/// Where the kernel has no device, libibverbs is not asked: it would prepare the process for some.
 std::vector<DeviceAddress> device_addresses() {
+  std::error_code none;
+  if (std::filesystem::directory_iterator("/sys/class/infiniband", none) ==
+      std::filesystem::directory_iterator())
+    return {};
   std::vector<DeviceAddress> all;
   try {
     for (const Place& place : list_places())
