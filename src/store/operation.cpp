@@ -34,7 +34,7 @@ void State::begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const s
 /// ask for what they will look at, and go on when the others have done the same.
 void State::begin_get_of_batch(StoreOperation& op, StoreKey key) noexcept {
   prepare(op, Kind::get, key, {}, kNoExpiry, 0, nullptr);
-  if (!reads_are_loads) return op.start();
+  if (!fabric.properties().reads_are_loads) return op.start();
   const Work& work = *op.work_;
   const std::uint64_t headers = homes[work.home].main_headers;
   if (options.cache_bytes > 0)
@@ -47,7 +47,8 @@ void State::begin_get_of_batch(StoreOperation& op, StoreKey key) noexcept {
 
 /// Whether it pauses: what it reads next was asked for, and comes while the others go on.
 bool State::pauses(const Work& work) noexcept {
-  if (work.kind != Kind::get || !reads_are_loads || progress.in_flight() < 2) return false;
+  if (work.kind != Kind::get || !fabric.properties().reads_are_loads || progress.in_flight() < 2)
+    return false;
   if (work.stage == Stage::entry) {
     const std::uint64_t word = work.places[work.candidate].word;
     const Location location = slot_word::location_of(word);

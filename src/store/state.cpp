@@ -65,8 +65,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                  : std::min(options.homes, its_progress.size())),
       is_home(fabric.rank() < members),
       homes(members),
-      cache(options.cache_bytes),
-      reads_are_loads(fabric.properties().reads_are_loads) {
+      cache(options.cache_bytes) {
   check(options);
   std::size_t large_bytes = 0, index_bytes = kIndexHeaderBytes, small_bytes = 0;
   if (is_home) {

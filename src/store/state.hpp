@@ -250,7 +250,6 @@ struct State final : remote::Part {
   std::vector<Home> homes;
   Subscription subscription;
   LocationCache cache;
-  const bool reads_are_loads;                 // of the fabric
   std::array<std::uint64_t, kKinds> begun{};  // calls, by kind
   StoreStatistics seen;                       // but for what statistics() looks up
   std::uint64_t serial = 0;
