@@ -25,6 +25,8 @@ Result get(const RealNetwork& network, const Effort& effort, std::size_t bytes) 
                [&] { return one_sided(me, node, [&] { return batch_ns(plan, once); }); }});
   });
   Result result{.name = "get", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
+  if (bytes == 8 && network.goals.get_ratio)
+    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.get_ratio};
   compare(result, team.series(1), network.bare_name + ", asked for and here", team.series(0));
   return result;
 }

@@ -16,8 +16,14 @@ namespace dunlin::bench {
 struct FabricGoals {
   std::optional<double> detection_ratio = {};  // 8 bytes, put and signalled, or detected in a row
   std::optional<double> puts_per_s = {};       // of 8 bytes, in batches
-  std::optional<double> stream_ratio = {};     // puts of 10 KB
+  std::optional<double> get_ratio = {};        // of 8 bytes
+  std::optional<double> stream_ratio = {};     // puts of 10 KB, of one item a send,
+  std::optional<double> filled_ratio = {};     // and of sends that are filled
   std::optional<double> sleeping_ratio = {};   // both sides sleep until they are written to
+  // Multicast: beside bare connections with 64 KB a send, and a bare one-way latency.
+  std::optional<double> cast_100_ratio = {};
+  std::optional<double> cast_10k_ratio = {};
+  std::optional<double> own_delivery_ratio = {};
 };
 
 struct RealNetwork {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "bench/fabric/experiments.hpp"
@@ -75,10 +76,11 @@ Result stream(const RealNetwork& network, const Effort& effort, std::size_t byte
                 .params = {{"bytes", static_cast<double>(bytes)}},
                 .unit = "GB/s",
                 .better = Better::higher};
-  if (bytes == 10'240 && at_once == 1 && network.goals.stream_ratio)
-    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.stream_ratio};
+  const std::optional<double> goal =
+      at_once == 1 ? network.goals.stream_ratio : network.goals.filled_ratio;
+  if (bytes == 10'240 && goal) result.goal = Goal{.on = Goal::On::ratio, .bound = *goal};
   const auto items = static_cast<std::uint32_t>((std::size_t{48} << 20) / bytes);
-  const Puts puts{.bytes = bytes, .items = effort.scaled(items), .batch = 4};
+  const Puts puts{.bytes = bytes, .items = effort.scaled(items), .batch = std::max(at_once, 4U)};
   measure(result, network, effort, puts, at_once,
           [bytes](double ns) { return static_cast<double>(bytes) / ns; });
   return result;

@@ -102,6 +102,8 @@ std::vector<Result> over(const RealNetwork& network, const Effort& effort) {
          [&](const Batches& plan) { return bare->one_way(me, plan, kBytes); });
   });
   std::vector<Result> results = results_of(team, 2, network.bare_name + ", one way", std::nullopt);
+  if (const auto goal = network.goals.own_delivery_ratio)
+    results.front().goal = Goal{.on = Goal::On::ratio, .bound = *goal};
   results.front().note = team.note();
   return results;
 }

@@ -112,6 +112,7 @@ enum class Notify : std::uint8_t { locally, remotely };
 struct Operation {
   OperationKind kind;
   Notify when = Notify::locally;
+  bool more = false;  // see more_follows()
   Rank peer;
   RegionId region;
   std::uint64_t offset;  // in the peer's region; 8-byte aligned for atomics
@@ -126,6 +127,14 @@ struct Operation {
     Operation with = *this;
     with.completion = &c;
     with.when = how;
+    return with;
+  }
+  /// A hint, as MSG_MORE is to a socket: the caller posts more to this peer before its next poll(),
+  /// so a network may send both as one. In return, the source of a put must keep its bytes until
+  /// that post(), or poll(), has returned.
+  Operation more_follows() const noexcept {
+    Operation with = *this;
+    with.more = true;
     return with;
   }
 };

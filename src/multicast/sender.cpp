@@ -209,8 +209,10 @@ bool Sender::post_to(std::size_t member) noexcept {
   // later.
   for (std::uint64_t at = posted_[member]; at != goal_.head && runs < puts.size(); ++runs) {
     const RingRun run = first_run(ring_, at, goal_.head);
+    // The ring keeps the bytes until receipts come, which is not before the next poll().
     puts[runs] = put(memory_.options().members[member], memory_.rings().id(), base + run.place,
-                     ring_.memory + run.place, run.bytes);
+                     ring_.memory + run.place, run.bytes)
+                     .more_follows();
     at += run.bytes;
   }
   const Posted posted = memory_.fabric().post(std::span(puts).first(runs));

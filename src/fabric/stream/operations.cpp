@@ -44,7 +44,7 @@ Posted StreamBackend::post(std::span<const Operation> batch) noexcept {
   }
   Rank told = UINT32_MAX;
   for (const Operation& operation : batch.first(posted.accepted)) {
-    if (operation.peer == told) continue;
+    if (operation.peer == told || (operation.more && device_ == nullptr)) continue;
     told = operation.peer;
     send_if_idle(told);
     if (device_ != nullptr) ring_device(told);

@@ -59,6 +59,8 @@ void StreamBackend::unmap(RegionId id, const LocalRegion& region) noexcept {
   std::unique_ptr<Memory> memory = std::move(memories_[id.index]);
   if (!core().in_own_process()) return;
   transport_->forget_places(memory->pages.memory());
+  for (Contact& contact : contacts_)
+    if (carries_behind_ && contact.outbox.unsettled_bytes() > 0) contact.outbox.settle();
   if ((device_ != nullptr && region.number != 0) || is_source(*memory))
     retire(std::move(memory), region);
 }

@@ -145,7 +145,8 @@ void StreamBackend::mark_unsent(Rank peer) noexcept {
 /// Outside of poll() a frame leaves at once if none is under way; otherwise it waits and grows
 /// until the next poll(), as with Nagle's algorithm. So a single signal is not delayed, and many
 /// cost one frame. Many bytes in one post() are worth a frame of their own; a few of them are
-/// copied, for the sources may change when post() returns (STR-S3).
+/// copied, for the sources may change when post() returns (STR-S3). Behind a hint that more follows
+/// all of it waits for that, or for the next poll(), and so may the sources.
 void StreamBackend::send_if_idle(Rank peer) noexcept {
   Outbox& outbox = contacts_[peer].outbox;
   const std::size_t unsettled = carries_behind_ ? outbox.unsettled_bytes() : 0;

@@ -12,10 +12,14 @@
 namespace dunlin::tcp {
 namespace {
 
-/// Small frames leave at once. The kernel keeps the sizes of its buffers itself.
+/// Small frames leave at once, and a receive that finds nothing looks into the network device's
+/// queue, where kernel and driver offer that and the process may ask for it. The kernel keeps the
+/// sizes of its buffers itself.
 void tune(int socket) noexcept {
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const int microseconds = 50;  // it counts only that this is not 0: no receive blocks
+  setsockopt(socket, SOL_SOCKET, SO_BUSY_POLL, &microseconds, sizeof microseconds);
 }
 
 /// Before a newcomer connects again to a member that has not accepted it.

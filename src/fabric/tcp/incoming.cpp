@@ -12,6 +12,8 @@ namespace {
 /// Enough for a prefix and a frame of some puts whose bytes are behind it: the less of those comes
 /// along, the less is copied.
 constexpr std::size_t kPeekBytes = 1024;
+/// So few bytes behind a frame are copied sooner than a second call receives them into their place.
+constexpr std::size_t kWorthACallBytes = 16'384;
 
 }  // namespace
 
@@ -33,8 +35,8 @@ std::size_t Incoming::part_bytes() const noexcept {
 }
 
 std::size_t Incoming::scratch_bytes() const noexcept {
-  if (part_ == Part::prefix) return expects_behind_ ? kPeekBytes : Scratch::kBytes;
-  return prefix_.behind_bytes > 0 ? kPeekBytes : Scratch::kBytes;
+  // Until the next prefix is known, the frame is taken to be like the last one.
+  return prefix_.behind_bytes > kWorthACallBytes ? kPeekBytes : Scratch::kBytes;
 }
 
 std::span<const iovec> Incoming::wanted(Scratch& scratch) {
@@ -156,7 +158,6 @@ bool Incoming::finish_frame(std::span<const std::byte> frame, Rank from,
 bool Incoming::hand_over(std::span<const std::byte> frame, Rank from, stream::Receiver& receiver) {
   part_ = Part::prefix;
   have_ = 0;
-  expects_behind_ = prefix_.behind_bytes > 0;
   places_.clear();
   receiver.take_frame(from, frame);
   return !closed_;

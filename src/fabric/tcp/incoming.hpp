@@ -70,7 +70,6 @@ class Incoming {
   std::array<iovec, kMaxPieces> pieces_;
   std::size_t piece_count_ = 0;
   std::size_t own_bytes_ = 0;  // of the pieces that are not scratch memory
-  bool expects_behind_ = false;
   bool closed_ = false;
 };
 

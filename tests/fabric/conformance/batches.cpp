@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "fabric/conformance/harness.hpp"
@@ -194,6 +195,57 @@ TEST_P(Batches, MayMixAllKindsOfOperations) {
   EXPECT_EQ(box.load(1, 64), 6U);
   EXPECT_EQ(box.load(1, 72), 5U);
   EXPECT_TRUE(has_pattern({box.memory(1) + 3, source.size()}, 3));
+}
+
+TEST_P(Batches, OfWhichMoreFollowsAreSeenBeforeIt) {
+  start(2);
+  const Shared box = share("box", 65'536);
+  std::vector<std::byte> source(50'000);
+  std::uint64_t signal = 0;
+  for (const std::size_t bytes : {8U, 600U, 5'000U, 20'000U, 50'000U}) {
+    ++signal;
+    const std::span part = std::span(source).first(bytes);
+    fill_pattern(part, signal);
+    post(0, put(1, box.id(0), 64, part.data(), bytes).more_follows());
+    post(0, write(1, box.id(0), 0, &signal, 8));
+    if (bytes <= node(0).properties().max_inline_bytes) fill_pattern(part, signal + 100);
+    until("the signal is seen", [&] { return box.load(1, 0) == signal; });
+    EXPECT_TRUE(has_pattern({box.memory(1) + 64, bytes}, signal)) << bytes;
+  }
+}
+
+TEST_P(Batches, OfWhichMoreFollowsArriveThoughNothingDoes) {
+  start(2);
+  const Shared box = share("box", 65'536);
+  std::vector<std::byte> source(20'000);
+  std::uint64_t round = 0;
+  for (const std::size_t bytes : {8U, 600U, 20'000U}) {
+    const std::span part = std::span(source).first(bytes);
+    fill_pattern(part, ++round);
+    Completion done;
+    const Operation alone = put(1, box.id(0), 64, part.data(), bytes).more_follows();
+    post(0, alone.notify(done, Notify::remotely));
+    node(0).poll();
+    if (bytes <= node(0).properties().max_inline_bytes) fill_pattern(part, round + 100);
+    until_finished(done);
+    EXPECT_TRUE(has_pattern({box.memory(1) + 64, bytes}, round)) << bytes;
+  }
+}
+
+TEST_P(Batches, OfWhichMoreFollowsSurviveTheReleaseOfTheirSource) {
+  start(2);
+  const Shared box = share("box", 65'536);
+  constexpr std::size_t kBytes = 20'000;
+  if (kBytes > node(0).properties().max_inline_bytes)
+    GTEST_SKIP() << "the source belongs to the device until it has sent it";
+  std::optional<Region> source = node(0).allocate({.name = "source", .bytes = kBytes});
+  fill_pattern(source->memory(), 1);
+  const Operation put_all = put(1, box.id(0), 64, source->memory().data(), kBytes).more_follows();
+  post(0, put_all);
+  source.reset();
+  const std::uint64_t signal = 1;
+  post_and_finish(0, write(1, box.id(0), 0, &signal, 8));
+  EXPECT_TRUE(has_pattern({box.memory(1) + 64, kBytes}, 1));
 }
 
 }  // namespace dunlin::conformance

@@ -59,6 +59,25 @@ TEST(StreamBackend, GathersWhatIsPostedWhileAFrameIsUnderWay) {
   EXPECT_EQ(in_frame(pair.transport->outgoing[0]).size(), 10U);
 }
 
+TEST(StreamBackend, SendsWhatIsFollowedByMoreInOneFrameWithThat) {
+  Pair pair;
+  const std::uint64_t value = 7;
+  ASSERT_TRUE(pair.fabric->post(put(1, pair.box.id(), 8, &value, 8).more_follows()).all());
+  EXPECT_TRUE(pair.transport->outgoing.empty());
+  ASSERT_TRUE(pair.fabric->post(pair.word(0, value)).all());
+  ASSERT_EQ(pair.transport->outgoing.size(), 1U);
+  EXPECT_EQ(in_frame(pair.transport->outgoing[0]).size(), 2U);
+}
+
+TEST(StreamBackend, SendsWhatMoreShouldFollowAtTheNextPoll) {
+  Pair pair;
+  const std::uint64_t value = 7;
+  ASSERT_TRUE(pair.fabric->post(put(1, pair.box.id(), 8, &value, 8).more_follows()).all());
+  pair.fabric->poll();
+  ASSERT_EQ(pair.transport->outgoing.size(), 1U);
+  EXPECT_EQ(in_frame(pair.transport->outgoing[0]).size(), 1U);
+}
+
 TEST(StreamBackend, PushesBackWhenThereIsNoBufferAndLosesNothing) {
   Pair pair;
   pair.transport->free_buffers = 0;
