@@ -19,22 +19,21 @@ RealNetwork shared_memory() {
 
 /// Each goal is what docs/benchmarks.md explains.
 RealNetwork sockets() {
-  return {
-      .name = "tcp",
-      .bare = bare_tcp,
-      .bare_name = "bare TCP",
-      .passive_target = false,
-      .trips_per_batch = 10,
-      .both_ways = true,
-      .goals = {.detection_ratio = 1.1,
-                .puts_per_s = 2.5e7,
-                .get_ratio = 1.1,
-                .stream_ratio = 0.8,
-                .filled_ratio = 0.8,
-                .sleeping_ratio = 1.1,
-                .cast_100_ratio = 0.4,
-                .cast_10k_ratio = 0.6,
-                .own_delivery_ratio = 2.3}};
+  return {.name = "tcp",
+          .bare = bare_tcp,
+          .bare_name = "bare TCP",
+          .passive_target = false,
+          .trips_per_batch = 10,
+          .both_ways = true,
+          .goals = {.detection_ratio = 1.1,
+                    .puts_per_s = 2.5e7,
+                    .get_ratio = 1.1,
+                    .stream_ratio = 0.8,
+                    .filled_ratio = 0.8,
+                    .sleeping_ratio = 1.1,
+                    .cast_100_ratio = 0.4,
+                    .cast_10k_ratio = 0.6,
+                    .own_delivery_ratio = 2.3}};
 }
 
 RealNetwork libfabric() {
