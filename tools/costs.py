@@ -54,20 +54,23 @@ def building(log):
 
 
 def testing(log):
-    """{tree: (seconds of each part, how many tests)}"""
+    """{tree: (seconds of each part, how many tests, each of a suite counted)}"""
     found = {tree: (collections.Counter(), collections.Counter()) for tree in TREES}
     text = log.read_text(encoding="utf-8", errors="replace")
-    ran = re.findall(r"^\d+/\d+ Testing: (.*)$|^Test time =\s+([\d.]+) sec$", text, re.MULTILINE)
-    name = None
-    for new_name, seconds in ran:
+    ran = re.findall(r"^\d+/\d+ Testing: (.*)$|^\[==========\] Running (\d+) tests? from|"
+                     r"^Test time =\s+([\d.]+) sec$", text, re.MULTILINE)
+    name, tests = None, 0
+    for new_name, in_suite, seconds in ran:
         if new_name:
-            name = new_name
+            name, tests = new_name, 0
+        elif in_suite:
+            tests = tests or int(in_suite)
         elif name:
             tree = next((tree for tree, prefix in TREES.items() if prefix and name.startswith(prefix)),
                         "release")
             part = part_of_test(name.removeprefix(TREES[tree]))
             found[tree][0][part] += float(seconds)
-            found[tree][1][part] += 1
+            found[tree][1][part] += tests or 1
             name = None
     return found
 

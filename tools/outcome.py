@@ -6,8 +6,8 @@ usage: outcome.py BUILD-FOLDER [--names]
 What matters most comes last, and all of it in some screens: whoever sees only the end of a long log sees what failed.
 --names adds the names of the skipped tests.
 
-ctest lists a skipped test that is a process of its own. It does not list one in a suite that is one process
-(SUITES in tests/CMakeLists.txt), because the rest of the suite has passed. This reads both from ctest's log.
+A suite of Google Test is one test for ctest, and passes if some of its tests are skipped. This reads from ctest's log
+what each of them did.
 """
 import collections
 import pathlib
@@ -17,6 +17,10 @@ import sys
 TEST = re.compile(r"^\d+/\d+ Test: (.*)$")
 SKIPPED = re.compile(r"^\[  SKIPPED \] ([^\s,]+).* \(\d+ ms\)$")
 PLACE = re.compile(r"^\S+:\d+: Skipped$")
+RUN = re.compile(r"^\[ RUN      \] (\S+)$")
+FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).* \(\d+ ms\)$")
+# A suite says how many tests it has; anything else is one.
+COUNTED = re.compile(r"^(?:\d+/\d+ Test: |\[==========\] Running (\d+) tests? from)", re.MULTILINE)
 
 FAILURES_SHOWN = 10
 LINES_SHOWN = 40
@@ -61,6 +65,40 @@ def failed(log, names):
     return found
 
 
+def telling(lines):
+    """Of what a suite printed, the tests that failed, and one that never ended; all lines of anything else."""
+    kept, block = [], []
+    for line in lines:
+        if RUN.match(line):
+            block = [line]
+        elif block:
+            block.append(line)
+            if FAILED.match(line):
+                kept += block
+            if FAILED.match(line) or line.startswith(("[       OK ]", "[  SKIPPED ]")):
+                block = []
+    if block:
+        kept += block
+    return kept or lines
+
+
+def failures_in(lines):
+    return max(1, sum(1 for line in lines if FAILED.match(line)))
+
+
+def count(log):
+    """How many tests ran, each of a suite counted."""
+    number, in_test = 0, False
+    for match in COUNTED.finditer(log):
+        if match[1] is None:
+            number += 1
+            in_test = True
+        elif in_test:
+            number += int(match[1]) - 1
+            in_test = False
+    return number
+
+
 def print_skipped(found, with_names):
     if not found:
         print("No test of Google Test was skipped.")
@@ -77,6 +115,7 @@ def print_failed(found):
         if number == FAILURES_SHOWN:
             break
         print(f"\nFailed: {name}")
+        lines = telling(lines)
         if len(lines) > LINES_SHOWN:
             print(f"  ... {len(lines) - LINES_SHOWN} lines before these")
         for line in lines[-LINES_SHOWN:]:
@@ -104,9 +143,10 @@ def main():
         lines = failures.read_text(encoding="utf-8", errors="replace").splitlines()
         names = [line.split(":", 1)[1] for line in lines if ":" in line]
     print_skipped(skipped(log), with_names)
-    print_failed(failed(log, names))
-    count = len(re.findall(r"^Test time =", log, re.MULTILINE))
-    print(f"\nTests: {count}, failed: {len(names)}")
+    found = failed(log, names)
+    print_failed(found)
+    # A suite that crashed names no test.
+    print(f"\nTests: {count(log)}, failed: {sum(map(failures_in, found.values()))}")
 
 
 if __name__ == "__main__":

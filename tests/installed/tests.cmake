@@ -40,10 +40,12 @@ if(PKG_CONFIG AND DUNLIN_APPS)
 endif()
 
 # As a subdirectory of another project it brings the library, and neither tests nor commands. With
-# the same flags as here, so that ccache has the library already.
+# the same flags as here, so that ccache has the library already; and beside this tree instead of in it, because ccache
+# names the folders of headers from the folder in which the compiler runs.
+cmake_path(GET PROJECT_BINARY_DIR PARENT_PATH beside)
 set(as_cached -DDUNLIN_WERROR=${DUNLIN_WERROR}
     -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
 add_test(NAME installed.subproject
-  COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${here}/subproject ${PROJECT_BINARY_DIR}/subproject
+  COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${here}/subproject ${beside}/subproject
           ${same_tools} -DDUNLIN_SOURCE=${PROJECT_SOURCE_DIR} ${as_cached} --test-command user)
 set_tests_properties(installed.find_package PROPERTIES RESOURCE_LOCK examples)

@@ -78,6 +78,23 @@ class Failed(unittest.TestCase):
             [("address: fabric.Frame", ["2/7 Test: a line that a test printed"]), ("table.Gone", [])],
         )
 
+    def test_of_a_suite_show_only_the_tests_that_failed_or_never_ended(self):
+        suite = ["[==========] Running 3 tests from 1 test suite.", "[ RUN      ] Cell.IsAWord",
+                 "[       OK ] Cell.IsAWord (0 ms)", "[ RUN      ] Cell.IsRead", "cell_test.cpp:3: Failure",
+                 "[  FAILED  ] Cell.IsRead (1 ms)", "[ RUN      ] Cell.Ends", "a signal"]
+        self.assertEqual(outcome.telling(suite), suite[3:])
+        self.assertEqual(outcome.telling(["no suite", "at all"]), ["no suite", "at all"])
+        self.assertEqual(outcome.failures_in(suite), 1)
+        self.assertEqual(outcome.failures_in([]), 1)
+
+
+class Count(unittest.TestCase):
+    def test_counts_each_test_of_a_suite_and_one_for_anything_else(self):
+        self.assertEqual(outcome.count("1/2 Test: table.Cell\nOutput:\n"
+                                       "[==========] Running 7 tests from 1 test suite.\n"
+                                       "[==========] Running 2 tests from 1 test suite.\n"
+                                       "2/2 Test: lint.format\nOutput:\nfine\n"), 8)
+
 
 if __name__ == "__main__":
     unittest.main()
