@@ -3,7 +3,8 @@
 # usage: cmake -DEXECUTABLE=... -DARGUMENTS=... -DOUTPUT=... -P discover_suites.cmake; ARGUMENTS is a file that sets
 #   PREFIX      how the names of the tests begin
 #   PROPERTIES  what set_tests_properties() gives to each
-#   LEFT_OUT    regular expressions of the suites, SUITE.*/PARAMETER, that are no tests here; each has to fit one
+#   LEFT_OUT    regular expressions of the suites, SUITE or SUITE/PARAMETER, that are no tests here; each fits one
+#   WITHOUT_SIMULATOR  whether those in the simulator are no tests here, either
 cmake_minimum_required(VERSION 3.25)
 include(${ARGUMENTS})
 
@@ -20,7 +21,8 @@ foreach(line IN LISTS listed)
   if(line MATCHES "^([^ ]+)\\.$")
     set(suite ${CMAKE_MATCH_1})
   elseif(line MATCHES "^  [^/]+(/.*)?$")
-    list(APPEND units "${suite}.*${CMAKE_MATCH_1}")
+    list(APPEND units "${suite}${CMAKE_MATCH_1}")
+    set(filter_${suite}${CMAKE_MATCH_1} "${suite}.*${CMAKE_MATCH_1}")
   endif()
 endforeach()
 list(REMOVE_DUPLICATES units)
@@ -40,8 +42,8 @@ endif()
 
 set(text)
 foreach(unit IN LISTS units)
-  string(REPLACE ".*" "" name "${PREFIX}${unit}")
-  string(APPEND text "add_test([=[${name}]=] [=[${EXECUTABLE}]=] [=[--gtest_filter=${unit}]=])\n"
+  set(name "${PREFIX}${unit}")
+  string(APPEND text "add_test([=[${name}]=] [=[${EXECUTABLE}]=] [=[--gtest_filter=${filter_${unit}}]=])\n"
     "set_tests_properties([=[${name}]=] PROPERTIES ${PROPERTIES})\n")
 endforeach()
 file(WRITE ${OUTPUT} "${text}")
