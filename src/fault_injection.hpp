@@ -60,6 +60,8 @@ enum class FaultInjection : std::uint8_t {
   // store
   lock_is_ignored,
   location_is_trusted,
+  absence_is_not_checked,
+  split_leaves_early,
   checksum_is_not_checked,
   version_is_not_raised,
   unlocked_before_write,

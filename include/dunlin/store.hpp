@@ -90,6 +90,7 @@ struct StoreStatistics {
   std::uint64_t memory_bytes = 0, memory_used = 0;  // without what the limit keeps unused
   std::uint64_t evictions = 0;                      // keys of this member's
   std::uint64_t main_slots = 0;                     // places for keys in main headers
+  std::uint64_t splits = 0;                         // by which the index has grown
   std::uint64_t repaired_locks = 0;                 // of members that died
   std::uint64_t repaired_entries = 0;
   [[nodiscard]] double occupancy() const noexcept {

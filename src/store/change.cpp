@@ -24,11 +24,12 @@ bool State::lock(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   if (work.kind != Kind::hold) work.lock_word = lock_word::make(fabric.rank(), ++serial);
-  const bool done = post(op, work.home,
-                         std::array{compare_swap(work.home, index.id(), work.main_offset + kLockAt,
-                                                 0, work.lock_word, &work.before)
-                                        .notify(op.completion_)},
-                         Stage::locked);
+  const bool done =
+      post(op, work.home,
+           std::array{compare_swap(work.home, region_of(work.main), work.main.offset + kLockAt, 0,
+                                   work.lock_word, &work.before)
+                          .notify(op.completion_)},
+           Stage::locked);
   return done;
 }
 
@@ -154,7 +155,7 @@ bool State::find_room(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
-  const bool is_large = bytes > kSmallBlocks.back();
+  const bool is_large = bytes > kMostSmallBytes;
   remote::SlabPool& pool = is_large ? *large : *small;
   const std::uint32_t size_class = pool.class_of(bytes).value_or(0);
   // After a wait for room, an update may have another value.
@@ -316,9 +317,10 @@ void State::build_erase(Work& work) noexcept {
 
 void State::build_unlock(Work& work, bool changed) noexcept {
   work.unlock = {changed ? head_of(work.out.data()).version : 0, 0};
-  const std::uint64_t at = work.main_offset;
-  work.add(changed ? write(work.home, index.id(), at + kVersionAt, work.unlock.data(), 16)
-                   : write(work.home, index.id(), at + kLockAt, &work.unlock[1], kWordBytes));
+  const std::uint64_t at = work.main.offset;
+  const RegionId region = region_of(work.main);
+  work.add(changed ? write(work.home, region, at + kVersionAt, work.unlock.data(), 16)
+                   : write(work.home, region, at + kLockAt, &work.unlock[1], kWordBytes));
 }
 
 /// Each source stays until it is used, also if the caller gives up; the last is told when all has
@@ -343,6 +345,12 @@ bool State::committed(StoreOperation& op) noexcept {
     op.value_ = nullptr;
     op.value_bytes_ = 0;
     work.stage = Stage::await_room;
+    return true;
+  }
+  if (work.has_moved) {  // likewise; the key has another chain
+    work.has_moved = work.locked = false;
+    work.steps = 0;
+    work.stage = Stage::attach;
     return true;
   }
   if (op.changed_ && work.new_slot.word != 0) cache.insert(work.hash, work.new_slot.word);

@@ -12,12 +12,14 @@
 /// The layouts of a store's memory: docs/formats/store.md.
 namespace dunlin::store {
 
-// --- the index: a header, and then the main headers ----------------------------------------------
+// --- the index: a header, the first main headers, and then the directory of the later ones
+// --------
 
-inline constexpr std::uint64_t kMagic = 0x33726f7453'6e6c44;  // "DlnStor3"
+inline constexpr std::uint64_t kMagic = 0x34726f7453'6e6c44;  // "DlnStor4"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
-inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers follow
+inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers there are now
 inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
+inline constexpr std::uint64_t kBaseAt = 24;        // how many main headers follow this header
 inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_add
 inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
 inline constexpr std::uint64_t kClockAt = 128;      // the home's clock, as it was a moment ago
@@ -40,7 +42,7 @@ struct Bucket {
 /// A bucket with the lock of its chain.
 struct MainHeader {
   Bucket bucket;
-  std::uint64_t unused = 0;
+  std::uint64_t depth = 0;    // how often its positions have been halved
   std::uint64_t version = 0;  // of the chain's last change
   std::uint64_t lock = 0;     // 0, or the operation that changes the chain
 };
@@ -49,14 +51,22 @@ static_assert(sizeof(Bucket) == 136);
 static_assert(sizeof(MainHeader) == 160);
 static_assert(offsetof(Bucket, link) == 128);
 inline constexpr std::uint64_t kLinkAt = offsetof(Bucket, link);
+inline constexpr std::uint64_t kDepthAt = offsetof(MainHeader, depth);
 inline constexpr std::uint64_t kVersionAt = offsetof(MainHeader, version);
 inline constexpr std::uint64_t kLockAt = offsetof(MainHeader, lock);
 static_assert(kVersionAt % 16 == 0 && kLockAt == kVersionAt + 8,
               "one write, in one cache line, raises the version and then unlocks");
 static_assert(sizeof(MainHeader) % 32 == 0 && kIndexHeaderBytes % kCacheLineBytes == 0);
+static_assert(kDepthAt / 32 == kLockAt / 32,
+              "in one cache line: who reads a version reads no older depth (FAB-F2, STO-7)");
 
 [[nodiscard]] constexpr std::uint64_t main_header_at(std::uint64_t number) noexcept {
   return kIndexHeaderBytes + number * sizeof(MainHeader);
+}
+/// Behind the first main headers: the offset of each segment in the small pool's region.
+[[nodiscard]] constexpr std::uint64_t segment_word_at(std::uint64_t base,
+                                                      std::uint64_t segment) noexcept {
+  return main_header_at(base) + segment * kWordBytes;
 }
 
 /// A lock word: which member has the lock, and which of its operations.
@@ -179,9 +189,11 @@ static_assert(guard_of(0x3000000000007, EntryState::live) == 0x0030000000000071,
 // --- what entries lie in -------------------------------------------------------------------------
 
 inline constexpr std::size_t kSmallSlabBytes = 64 << 10;
-inline constexpr std::array<std::size_t, 23> kSmallBlocks{
-    64,   128,  192,  192,  256,  320,  384,  512,  640,   768,   1024, 1280,
-    1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 12288, 16384, 32768};
+inline constexpr std::array<std::size_t, 24> kSmallBlocks{
+    64,   128,  192,  192,  256,  320,  384,  512,  640,   768,   1024,  1280,
+    1536, 2048, 2560, 3072, 4096, 5120, 6144, 8192, 12288, 16384, 32768, kSmallSlabBytes};
+/// Longer entries lie in the pool for large ones.
+inline constexpr std::size_t kMostSmallBytes = 32768;
 inline constexpr std::size_t kLargeSlabBytes = 1088 << 10;
 inline constexpr std::array<std::size_t, 5> kLargeBlocks{69632, 139264, 278528, 557056, 1114112};
 static_assert(kLargeBlocks.back() >= entry_bytes(kMaxStoreKeyBytes, kMaxStoreValueBytes));
@@ -191,6 +203,10 @@ static_assert(kMaxRegionBytes <= slot_word::kMostOffset);
 /// The size class of indirect headers. Those are never freed, so no entry lies in their slabs.
 inline constexpr std::uint32_t kIndirectClass = 3;
 static_assert(kSmallBlocks[kIndirectClass] >= sizeof(Bucket));
+/// The size class of segments: main headers that an index has got by growing. They stay, too.
+inline constexpr std::uint32_t kSegmentClass = 23;
+inline constexpr std::uint64_t kSegmentHeaders = kSmallSlabBytes / sizeof(MainHeader);
+static_assert(kSmallBlocks[kSegmentClass] == kSmallSlabBytes && kSegmentHeaders == 409);
 
 // --- redo records: of entries that are changed in place ------------------------------------------
 
@@ -219,7 +235,7 @@ struct TransactionHead {
 };
 /// A slot, or a link, that is to change.
 struct TransactionItem {
-  std::uint64_t chain = 0;  // its main header's offset
+  std::uint64_t chain = 0;  // its main header: offset << 1, and 1: of a segment
   std::uint64_t at = 0;     // offset << 1, and 1: of an indirect header; 0: nothing changes
   std::uint64_t hash = 0;
   std::uint64_t word = 0;  // of the slot then; 0: the key is erased. Or the link's

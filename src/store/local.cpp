@@ -27,6 +27,11 @@ std::byte* State::own_entry(const Location& location) noexcept {
   return pool.own_memory().data() + location.offset;
 }
 
+std::byte* State::own_main(std::uint64_t number) const noexcept {
+  const Place place = main_header(fabric.rank(), number);
+  return (place.in_slabs ? small->own_memory() : index.memory()).data() + place.offset;
+}
+
 std::byte* State::own_bucket(std::uint64_t link) noexcept {
   if (slot_word::type_of(link) != SlotType::header) return nullptr;
   const Location location = slot_word::location_of(link);
@@ -81,8 +86,8 @@ void State::for_each_local(const std::function<void(const StoreEntry& entry)>& s
   const auto if_alive = [&](const StoreEntry& entry) {
     if (entry.ttl_ns != 0) see_entry(entry);
   };
-  for (std::uint64_t number = 0; number < main_headers; ++number) {
-    const std::byte* const main = index.memory().data() + main_header_at(number);
+  for (std::uint64_t number = 0; number < main_headers(); ++number) {
+    const std::byte* const main = own_main(number);
     const std::byte* bucket = main;
     for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
       see_bucket(main, bucket, if_alive);
@@ -108,7 +113,7 @@ StoreStatistics State::statistics() const {
   all.memory_bytes = in_small.bytes + in_large.bytes;
   all.memory_used = in_small.used + in_large.used;
   all.evictions = evictions();
-  all.main_slots = main_headers * kSlots;
+  all.main_slots = main_headers() * kSlots;
   return all;
 }
 
@@ -116,9 +121,9 @@ StoreStatistics State::statistics() const {
 void State::reap() noexcept {
   if (store == nullptr || progress.stopped()) return;
   if (reaper != nullptr && !reaper->finished()) return;
-  const std::uint64_t end_at = reap_at + std::min(kReapedAtOnce, main_headers);
+  const std::uint64_t end_at = reap_at + std::min(kReapedAtOnce, main_headers());
   for (; reap_at < end_at; ++reap_at) {
-    const std::byte* const main = index.memory().data() + main_header_at(reap_at % main_headers);
+    const std::byte* const main = own_main(reap_at % main_headers());
     const std::byte* bucket = main;
     bool reaping = false;
     for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {

@@ -23,9 +23,10 @@ namespace {
 }  // namespace
 
 void State::begin_lookup(Work& work) noexcept {
-  const std::uint64_t headers = homes[work.home].main_headers;
-  work.main_offset = main_header_at((work.hash & 0xffffffff) * headers >> 32);
-  work.bucket = {.offset = work.main_offset};
+  const IndexShape& shape = homes[work.home].shape;
+  work.number = shape.number_of(IndexShape::position_of(work.hash));
+  work.main = main_header(work.home, work.number);
+  work.bucket = work.main;
   work.present = work.has_vacant = work.from_cache = false;
   work.buckets = 0;
   work.vacant_count = 0;
@@ -51,7 +52,7 @@ void State::begin_lookup(Work& work) noexcept {
 
 bool State::read_bucket(StoreOperation& op) noexcept {
   Work& work = *op.work_;
-  const std::size_t bytes = work.bucket.indirect ? sizeof(Bucket) : sizeof(MainHeader);
+  const std::size_t bytes = work.buckets == 0 ? sizeof(MainHeader) : sizeof(Bucket);
   const std::array batch{
       read(work.home, region_of(work.bucket), work.bucket.offset, &work.header, bytes)
           .notify(op.completion_),
@@ -68,12 +69,16 @@ bool State::bucket_read(StoreOperation& op) noexcept {
   ++seen.bucket_reads;
   take_clock(work);
   if (++work.buckets > kMostBuckets) return end(op, Status::out_of_range);
-  if (!work.bucket.indirect) work.chain_version = work.header.version;
+  if (work.buckets == 1) {
+    work.chain_version = work.header.version;
+    if (work.header.depth != 0 && has_left(work, work.header.depth))
+      return go_to(op, work.header.depth);
+  }
   const Bucket& bucket = work.header.bucket;
   work.candidates = 0;
   for (std::size_t i = 0; i < kSlots; ++i) {
-    const Place place{work.bucket.indirect, work.bucket.offset + i * kSlotBytes,
-                      bucket.slots[i].word};
+    Place place = work.bucket.at(i * kSlotBytes);
+    place.word = bucket.slots[i].word;
     if (place.word == 0) {
       if (!work.has_vacant) work.vacant = place;
       work.has_vacant = true;
@@ -83,7 +88,8 @@ bool State::bucket_read(StoreOperation& op) noexcept {
       work.places[work.candidates++] = place;
     }
   }
-  work.last_link = {work.bucket.indirect, work.bucket.offset + kLinkAt, bucket.link};
+  work.last_link = work.bucket.at(kLinkAt);
+  work.last_link.word = bucket.link;
   work.next_link = bucket.link;
   work.candidate = 0;
   work.read_bytes = 0;
@@ -102,7 +108,7 @@ void State::take_clock(Work& work) noexcept {
 bool State::next_bucket(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (slot_word::type_of(work.next_link) != SlotType::header) return is_absent(op);
-  work.bucket = {.indirect = true, .offset = slot_word::location_of(work.next_link).offset};
+  work.bucket = {.in_slabs = true, .offset = slot_word::location_of(work.next_link).offset};
   work.stage = Stage::bucket;
   return true;
 }
@@ -220,8 +226,56 @@ bool State::is_absent(StoreOperation& op) noexcept {
   if (changes(work.kind)) return decide(op);
   // A slot may have been looked at before the version of its chain was: absent is what is absent
   // from all slots after a version that has not changed since (STO-7).
-  if (work.kind == Kind::read && work.former_version != work.chain_version) return look_again(op);
-  return end(op, Status::ok);
+  if (work.kind == Kind::read)
+    return work.former_version != work.chain_version ? look_again(op) : end(op, Status::ok);
+  if (is_injected(FaultInjection::absence_is_not_checked)) return end(op, Status::ok);
+  work.stage = Stage::check;
+  return true;
+}
+
+// --- chains that are split -----------------------------------------------------------------------
+
+/// STO-10. The words of a read come in any order, so a slot may have been looked at after the key
+/// had left it for another chain, and the depth before. A key that its chain still has, by a depth
+/// that was read later than the slots, was in none of them.
+bool State::check_absence(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  const Place at = work.main.at(kDepthAt);
+  return post(op, work.home,
+              std::array{read(work.home, region_of(at), at.offset, &work.depth, kWordBytes)
+                             .notify(op.completion_)},
+              Stage::checked);
+}
+
+bool State::absence_checked(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  return has_left(work, work.depth) ? go_to(op, work.depth) : end(op, Status::ok);
+}
+
+bool State::has_left(const Work& work, std::uint64_t depth) const noexcept {
+  const IndexShape& shape = homes[work.home].shape;
+  return !shape.is_depth(depth) ||
+         shape.number_at(IndexShape::position_of(work.hash), static_cast<std::uint32_t>(depth)) !=
+             work.number;
+}
+
+/// To the chain that has the key now: that depth was read in its former chain.
+bool State::go_to(StoreOperation& op, std::uint64_t depth) noexcept {
+  Work& work = *op.work_;
+  const IndexShape& shape = homes[work.home].shape;
+  if (!shape.is_depth(depth)) return end(op, Status::out_of_range);
+  const std::uint64_t position = IndexShape::position_of(work.hash);
+  const std::uint64_t number =
+      shape.next_of(position, work.number, static_cast<std::uint32_t>(depth));
+  // No main header gives keys to an earlier one: a home that says so would have us go in circles.
+  if (number <= work.number) return end(op, Status::out_of_range);
+  learn_header(work.home, number, depth > shape.depth_of(position) + 1);
+  if (work.kind == Kind::hold) return end(op, Status::conflict);
+  work.stage = Stage::attach;
+  if (!work.locked) return true;
+  work.has_moved = true;
+  build_unlock(work, false);
+  return commit(op);
 }
 
 }  // namespace dunlin::store

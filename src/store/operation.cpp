@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "fault_injection.hpp"
@@ -36,12 +37,13 @@ void State::begin_get_of_batch(StoreOperation& op, StoreKey key) noexcept {
   prepare(op, Kind::get, key, {}, kNoExpiry, 0, nullptr);
   if (!fabric.properties().reads_are_loads) return op.start();
   const Work& work = *op.work_;
-  const std::uint64_t headers = homes[work.home].main_headers;
-  if (options.cache_bytes > 0)
+  const IndexShape& shape = homes[work.home].shape;
+  if (options.cache_bytes > 0) {
     cache.prefetch(work.hash);
-  else if (headers != 0)
-    fabric.prefetch(work.home, index.id(), main_header_at((work.hash & 0xffffffff) * headers >> 32),
-                    sizeof(MainHeader));
+  } else if (shape.headers() != 0) {
+    const Place main = main_header(work.home, shape.number_of(IndexShape::position_of(work.hash)));
+    fabric.prefetch(work.home, region_of(main), main.offset, sizeof(MainHeader));
+  }
   op.start_in_next_poll();
 }
 
@@ -55,7 +57,7 @@ bool State::pauses(const Work& work) noexcept {
     fabric.prefetch(work.home, pool_of(location).region(), location.offset,
                     std::min(slot_word::bytes_of(word), kMostPrefetchedBytes));
   } else if (options.cache_bytes > 0) {
-    fabric.prefetch(work.home, index.id(), work.main_offset, sizeof(MainHeader));
+    fabric.prefetch(work.home, region_of(work.main), work.main.offset, sizeof(MainHeader));
   } else {
     return false;  // was asked for when the get began
   }
@@ -89,7 +91,7 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
   work.tries = 0;
   work.rest = {};
   work.asked_for = SIZE_MAX;
-  work.waits_for_room = false;
+  work.waits_for_room = work.has_moved = false;
   work.room_since_ns = 0;
   work.chain_version = UINT64_MAX;  // none has been seen
   work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
@@ -129,8 +131,6 @@ bool State::step(StoreOperation& op) noexcept {
   switch (op.work_->stage) {
     case Stage::attach:
       return attach(op);
-    case Stage::attached:
-      return attached(op);
     case Stage::lock:
       return lock(op);
     case Stage::locked:
@@ -139,6 +139,10 @@ bool State::step(StoreOperation& op) noexcept {
       return read_bucket(op);
     case Stage::bucket_read:
       return bucket_read(op);
+    case Stage::check:
+      return check_absence(op);
+    case Stage::checked:
+      return absence_checked(op);
     case Stage::entry:
       return read_entry(op);
     case Stage::entry_read:
@@ -181,43 +185,15 @@ bool State::post(StoreOperation& op, Rank home, std::span<const Operation> batch
   return end(op, why != Status::ok ? why : Status::out_of_range);
 }
 
-/// The home's index has how many main headers? Asked once.
 bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  const Home& home = homes[work.home];
-  if (home.main_headers != 0) {
-    begin_lookup(work);
-    return !pauses(work);
-  }
-  work.in.reserve(kIndexHeaderBytes);
-  return post(
-      op, work.home,
-      std::array{
-          read(work.home, index.id(), 0, work.in.data(), kIndexHeaderBytes).notify(op.completion_)},
-      Stage::attached);
-}
-
-bool State::attached(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (!take_header(work.home, work.in.data())) return end(op, Status::refused);
-  work.stage = Stage::attach;
-  return true;
-}
-
-/// Whether it is the header of a store's index.
-bool State::take_header(Rank rank, const std::byte* header) noexcept {
-  const auto word = [&](std::uint64_t at) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, header + at, sizeof value);
-    return value;
-  };
-  if (word(0) != kMagic || word(kMainHeadersAt) == 0) return false;
-  homes[rank].main_headers = word(kMainHeadersAt);
-  homes[rank].ranks = word(kRanksAt);
-  if (word(kClockAt) != 0) sample_clock(rank, word(kClockAt));
-  return true;
+  const std::optional<Status> known = know_index(work.home);
+  if (!known) return false;
+  if (*known != Status::ok) return end(op, *known);
+  begin_lookup(work);
+  return !pauses(work);
 }
 
 /// One member after the other; those that are gone have no keys.
@@ -245,11 +221,11 @@ void State::clean_up(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   const Stage stage = std::exchange(work.stage, Stage::done);
   const bool in_commit = stage == Stage::commit || stage == Stage::committed;
+  if (work.waits_for_room || work.has_moved) cancel_blocks(work);
   if (op.status() == Status::ok || (work.posted == 0 && stage == Stage::committed)) {
     release_record(work);
     return;
   }
-  if (work.waits_for_room) cancel_blocks(work);
   if (fault(work.home) == Status::ok && in_commit && work.posted > 0) {
     for (Operation& operation : std::span(work.batch).first(work.steps))
       operation.completion = &work.done;
@@ -262,7 +238,7 @@ void State::clean_up(StoreOperation& op) noexcept {
   if (!in_commit || work.posted == 0) cancel_blocks(work);
   if (fault(work.home) != Status::ok || !(work.locked || stage == Stage::locked)) return;
   if (is_injected(FaultInjection::given_up_lock_stays)) return;
-  mends.push_back({work.home, work.main_offset + kLockAt, work.lock_word});
+  mends.push_back({work.home, work.main.at(kLockAt), work.lock_word});
   look_again_soon();
 }
 

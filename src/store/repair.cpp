@@ -13,20 +13,18 @@ namespace dunlin::store {
 
 void State::members_changed() {
   memory::store(word_at(index.memory().data() + kGenerationAt), progress.generation());
-  for (std::uint64_t number = 0; number < main_headers; ++number) {
-    const std::uint64_t at = main_header_at(number);
-    const std::uint64_t lock = memory::load(word_at(index.memory().data() + at + kLockAt));
+  for (std::uint64_t number = 0; number < main_headers(); ++number) {
+    const std::uint64_t lock = memory::load(word_at(own_main(number) + kLockAt));
     if (lock == 0 || progress.contains(lock_word::owner_of(lock))) continue;
     if (is_injected(FaultInjection::dead_lock_stays)) continue;
     const Fate fate = fate_of(lock);
     if (fate == Fate::unknown) continue;  // for now
-    if (fate == Fate::done) redo_transaction(lock, at);
-    repair_chain(at);
+    if (fate == Fate::done) redo_transaction(lock, main_header(fabric.rank(), number));
+    repair_chain(own_main(number));
   }
 }
 
-void State::repair_chain(std::uint64_t main_offset) noexcept {
-  std::byte* const main = index.memory().data() + main_offset;
+void State::repair_chain(std::byte* main) noexcept {
   const Rank owner = lock_word::owner_of(memory::load(word_at(main + kLockAt)));
   std::uint64_t version = memory::load(word_at(main + kVersionAt));
   std::byte* bucket = main;

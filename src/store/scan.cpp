@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "store/state.hpp"
 
-/// Scans: main header by main header, chain by chain, slot by slot. A key keeps its slot as long as
-/// it is there, so it is seen exactly once.
+/// Scans: position by position, chain by chain, slot by slot. A key keeps its slot as long as its
+/// chain has it, and its position for ever, so it is seen exactly once.
 namespace dunlin {
 
 using remote::Status;
@@ -34,9 +37,9 @@ StoreEntry StoreScan::operator[](std::size_t i) const {
 namespace store {
 namespace {
 
-/// 16 bits for the member, 48 for its main header.
-[[nodiscard]] StoreCursor cursor_of(Rank home, std::uint64_t number) noexcept {
-  return std::uint64_t{home} << 48 | number;
+/// 16 bits for the member, 48 for the position there.
+[[nodiscard]] StoreCursor cursor_of(Rank home, std::uint64_t position) noexcept {
+  return std::uint64_t{home} << 48 | position;
 }
 
 }  // namespace
@@ -45,7 +48,7 @@ void State::begin(StoreScan& scan, StoreCursor from) noexcept {
   scan.abandon();
   ScanWork& work = *scan.work_;
   work.home = static_cast<Rank>(from >> 48);
-  work.number = from & 0xffffffffffff;
+  work.position = from & 0xffffffffffff;
   work.left = std::max(scan.options_.buckets, 1U);
   work.tries = 0;
   work.rest = {};
@@ -62,7 +65,7 @@ bool State::end(StoreScan& scan, Status status) noexcept {
   if (status == Status::lost) {  // goes on behind that member
     scan.next_ = work.home + 1 < members ? cursor_of(work.home + 1, 0) : 0;
   } else if (status == Status::ok) {
-    scan.next_ = work.home < members ? cursor_of(work.home, work.number) : 0;
+    scan.next_ = work.home < members ? cursor_of(work.home, work.position) : 0;
   }
   scan.end(status);
   return false;
@@ -84,8 +87,6 @@ bool State::step(StoreScan& scan) noexcept {
   switch (scan.work_->stage) {
     case ScanStage::attach:
       return scan_attach(scan);
-    case ScanStage::attached:
-      return scan_attached(scan);
     case ScanStage::bucket:
       return scan_bucket(scan);
     case ScanStage::bucket_read:
@@ -94,6 +95,10 @@ bool State::step(StoreScan& scan) noexcept {
       return scan_entries(scan);
     case ScanStage::entries_read:
       return scan_entries_read(scan);
+    case ScanStage::depth:
+      return scan_depth(scan);
+    case ScanStage::depth_read:
+      return scan_depth_read(scan);
     case ScanStage::done:
       return false;
   }
@@ -119,28 +124,18 @@ bool State::post(StoreScan& scan, std::span<const Operation> batch, ScanStage ne
 
 bool State::scan_attach(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
-  if (work.home >= members) return end(scan, Status::out_of_range);
+  if (work.home >= members || work.position > UINT32_MAX) return end(scan, Status::out_of_range);
   if (const Status why = fault(work.home); why != Status::ok) return end(scan, why);
-  if (homes[work.home].main_headers == 0) {
-    work.in.reserve(kIndexHeaderBytes);
-    return post(scan,
-                std::array{read(work.home, index.id(), 0, work.in.data(), kIndexHeaderBytes)
-                               .notify(scan.completion_)},
-                ScanStage::attached);
-  }
-  if (work.number >= homes[work.home].main_headers) return end(scan, Status::out_of_range);
-  work.bucket = {.offset = main_header_at(work.number)};
+  const std::optional<Status> known = know_index(work.home);
+  if (!known) return false;
+  if (*known != Status::ok) return end(scan, *known);
+  work.number = homes[work.home].shape.number_of(work.position);
+  work.main = work.bucket = main_header(work.home, work.number);
+  work.found_before = work.found.size();
   work.pending = (1U << kSlots) - 1;
   work.read_bytes.fill(0);
   work.buckets = 0;
   work.stage = ScanStage::bucket;
-  return true;
-}
-
-bool State::scan_attached(StoreScan& scan) noexcept {
-  ScanWork& work = *scan.work_;
-  if (!take_header(work.home, work.in.data())) return end(scan, Status::refused);
-  work.stage = ScanStage::attach;
   return true;
 }
 
@@ -218,20 +213,58 @@ bool State::scan_entries_read(StoreScan& scan) noexcept {
   return false;
 }
 
-/// The next bucket of the chain, the next chain, or the next member.
+/// The next bucket of the chain.
 bool State::scan_next(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   const std::uint64_t link = work.header.bucket.link;
   if (slot_word::type_of(link) == SlotType::header && ++work.buckets < kMostBuckets) {
-    work.bucket = {.indirect = true, .offset = slot_word::location_of(link).offset};
+    work.bucket = {.in_slabs = true, .offset = slot_word::location_of(link).offset};
     work.pending = (1U << kSlots) - 1;
     work.read_bytes.fill(0);
     work.stage = ScanStage::bucket;
     return true;
   }
-  if (++work.number >= homes[work.home].main_headers) {
+  work.stage = ScanStage::depth;
+  return true;
+}
+
+/// STO-10. Which positions the chain still has: later than all of its slots were looked at.
+bool State::scan_depth(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  const Place at = work.main.at(kDepthAt);
+  return post(scan,
+              std::array{read(work.home, region_of(at), at.offset, &work.depth, kWordBytes)
+                             .notify(scan.completion_)},
+              ScanStage::depth_read);
+}
+
+/// Keys that another chain has by now are seen there. Then the next chain, or the next member.
+bool State::scan_depth_read(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  const IndexShape& shape = homes[work.home].shape;
+  if (!shape.is_depth(work.depth)) return end(scan, Status::out_of_range);
+  const auto depth = static_cast<std::uint32_t>(work.depth);
+  const auto has_left = [&](std::uint64_t position) {
+    return shape.number_at(position, depth) != work.number;
+  };
+  const auto seen_elsewhere = [&](const ScanWork::Found& found) {
+    const std::span key = std::span(work.bytes).subspan(found.at, found.key_bytes);
+    return has_left(IndexShape::position_of(hash_of(key)));
+  };
+  const auto found = work.found.begin() + static_cast<std::ptrdiff_t>(work.found_before);
+  if (has_left(work.position)) {  // and this chain has been seen: not all main headers were known
+    work.found.erase(found, work.found.end());
+    learn_header(work.home, shape.next_of(work.position, work.number, depth),
+                 depth > shape.depth_of(work.position) + 1);
+    work.stage = ScanStage::attach;
+    return true;
+  }
+  if (depth > 0)
+    work.found.erase(std::remove_if(found, work.found.end(), seen_elsewhere), work.found.end());
+  work.position = shape.end_of(work.position, depth);
+  if (work.position > UINT32_MAX) {
     ++work.home;
-    work.number = 0;
+    work.position = 0;
     work.left = 1;  // a step does not go from one member to the next
   }
   if (--work.left == 0 || work.home >= members) return end(scan, Status::ok);

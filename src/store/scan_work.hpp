@@ -14,11 +14,12 @@ namespace dunlin::store {
 
 enum class ScanStage : std::uint8_t {
   attach,
-  attached,
   bucket,
   bucket_read,
   entries,
   entries_read,
+  depth,
+  depth_read,
   done
 };
 
@@ -34,8 +35,12 @@ struct ScanWork {
 
   ScanStage stage = ScanStage::done;
   Rank home = 0;
-  std::uint64_t number = 0;  // of the main header
-  std::uint32_t left = 0;    // main headers of this step
+  std::uint64_t position = 0;  // of the chain: the first that it has
+  std::uint64_t number = 0;    // of its main header
+  Place main;
+  std::size_t found_before = 0;  // in `found`, of other chains
+  std::uint64_t depth = 0;
+  std::uint32_t left = 0;  // main headers of this step
   std::uint32_t tries = 0;
   Rest rest;
   std::uint32_t buckets = 0;  // of the chain
@@ -47,7 +52,6 @@ struct ScanWork {
   std::vector<Found> found;
   std::vector<std::byte> bytes;
   alignas(kCacheLineBytes) MainHeader header;
-  Image in;
 };
 
 }  // namespace dunlin::store

@@ -67,12 +67,14 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       homes(members),
       cache(options.cache_bytes) {
   check(options);
+  std::uint64_t main_headers = 0;
   std::size_t large_bytes = 0, index_bytes = kIndexHeaderBytes, small_bytes = 0;
   if (is_home) {
     const std::uint64_t keys =
         options.expected_keys != 0 ? options.expected_keys : options.memory_bytes / kBytesPerKey;
     main_headers = static_cast<std::uint64_t>(static_cast<double>(keys) / kSlots / kOccupancy) + 1;
-    index_bytes = main_header_at(main_headers);
+    // A word for each segment that may come: at most one for each slab.
+    index_bytes = segment_word_at(main_headers, options.memory_bytes / kSmallSlabBytes);
     large_bytes = std::min(options.large_bytes, options.memory_bytes / 4);
     if (main_headers > UINT32_MAX ||
         index_bytes + large_bytes + 2 * kSmallSlabBytes > options.memory_bytes)
@@ -104,11 +106,17 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
        .bytes = index_bytes,
        .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
                       (options.eviction == Eviction::none ? 0 : 1ULL << 63),
-       .layout_text = "store 3\nhomes " + std::to_string(members) + "\nmembers " +
+       .layout_text = "store 4\nhomes " + std::to_string(members) + "\nmembers " +
                       std::to_string(progress.capacity()) + "\neviction " +
                       (options.eviction == Eviction::none ? "none" : "lru")});
   std::byte* const header = index.memory().data();
+  if (is_home) {
+    homes[fabric.rank()].shape = IndexShape(main_headers);
+    homes[fabric.rank()].ranks = progress.capacity();
+    growth = std::make_unique<Growth>(*this);
+  }
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
+  std::memcpy(header + kBaseAt, &main_headers, sizeof main_headers);
   std::memcpy(header + kMainHeadersAt, &main_headers, sizeof main_headers);
   std::memcpy(header + kRanksAt, &ranks, sizeof ranks);
   const std::uint64_t generation = progress.generation();
@@ -146,6 +154,8 @@ State::~State() {
   unfinished_transactions.clear();
   spare_transactions.clear();
   for (const auto& work : unfinished) fabric.abandon(work->done);
+  for (Home& home : homes) fabric.abandon(home.reading.done);
+  growth.reset();
   progress.remove(*this);
 }
 
@@ -271,9 +281,10 @@ std::size_t State::finish() {
   }
   while (!mends.empty()) {
     const Mend& mend = mends.front();
-    const Refusal refusal =
-        fabric.post(compare_swap(mend.home, index.id(), mend.offset, mend.word, 0, nullptr))
-            .refusal;
+    const Refusal refusal = fabric
+                                .post(compare_swap(mend.home, region_of(mend.lock),
+                                                   mend.lock.offset, mend.word, 0, nullptr))
+                                .refusal;
     if (!refused(mend.home, refusal)) break;
     mends.pop_front();
     ++done;
@@ -301,7 +312,7 @@ std::size_t State::poll_part() {
 
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
-  const std::size_t done = inquire();
+  const std::size_t done = inquire() + growth->poll();
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {

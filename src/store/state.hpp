@@ -16,6 +16,8 @@
 
 #include "store/cache.hpp"
 #include "store/format.hpp"
+#include "store/growth.hpp"
+#include "store/index_shape.hpp"
 #include "store/scan_work.hpp"
 #include "store/statistics_page.hpp"
 #include "store/transaction.hpp"
@@ -48,7 +50,6 @@ struct State final : remote::Part {
   [[nodiscard]] bool post(StoreOperation& op, Rank home, std::span<const Operation> batch,
                           Stage next) noexcept;
   [[nodiscard]] bool attach(StoreOperation& op) noexcept;
-  [[nodiscard]] bool attached(StoreOperation& op) noexcept;
   [[nodiscard]] bool count(StoreOperation& op) noexcept;
   [[nodiscard]] bool counted(StoreOperation& op) noexcept;
 
@@ -66,6 +67,10 @@ struct State final : remote::Part {
   [[nodiscard]] bool look_again(StoreOperation& op) noexcept;
   [[nodiscard]] bool is_found(StoreOperation& op) noexcept;
   [[nodiscard]] bool is_absent(StoreOperation& op) noexcept;
+  [[nodiscard]] bool check_absence(StoreOperation& op) noexcept;
+  [[nodiscard]] bool absence_checked(StoreOperation& op) noexcept;
+  [[nodiscard]] bool has_left(const Work& work, std::uint64_t depth) const noexcept;
+  [[nodiscard]] bool go_to(StoreOperation& op, std::uint64_t depth) noexcept;
 
   // change.cpp
   [[nodiscard]] bool lock(StoreOperation& op) noexcept;
@@ -152,8 +157,15 @@ struct State final : remote::Part {
   /// Bytes of the block; 0 if there is no such size.
   [[nodiscard]] static std::size_t block_bytes(const Location& location) noexcept;
   [[nodiscard]] RegionId region_of(const Place& place) const noexcept {
-    return place.indirect ? small->region() : index.id();
+    return place.in_slabs ? small->region() : index.id();
   }
+  /// Requires a number below that of the main headers that this process knows of the home.
+  [[nodiscard]] Place main_header(Rank home, std::uint64_t number) const noexcept;
+  // attachment.cpp
+  [[nodiscard]] std::optional<remote::Status> know_index(Rank home) noexcept;
+  void learn_header(Rank home, std::uint64_t number, bool is_far_behind) noexcept;
+  [[nodiscard]] bool take_header(Rank home, const std::byte* header) noexcept;
+  void take_directory(Rank home) noexcept;
   [[nodiscard]] Rank home_of(std::uint64_t hash) const noexcept;
 
   // --- time --------------------------------------------------------------------------------------
@@ -172,7 +184,7 @@ struct State final : remote::Part {
   std::size_t do_duties();
   void members_changed() override;
   void reap() noexcept;
-  void repair_chain(std::uint64_t main_offset) noexcept;
+  void repair_chain(std::byte* main) noexcept;
   void repair_slot(Rank owner, std::byte* slot, std::uint64_t& version) noexcept;
   /// The image of the redo record of that entry, or null.
   [[nodiscard]] const std::byte* redo_of(Rank owner, std::uint64_t word, const EntryHead& head,
@@ -182,7 +194,7 @@ struct State final : remote::Part {
   enum class Fate : std::uint8_t { not_done, done, unknown };
   [[nodiscard]] Fate fate_of(std::uint64_t lock);
   [[nodiscard]] std::optional<std::size_t> record_of(std::uint64_t lock, Image& record) noexcept;
-  void redo_transaction(std::uint64_t lock, std::uint64_t main_offset) noexcept;
+  void redo_transaction(std::uint64_t lock, const Place& main) noexcept;
   void redo_item(const TransactionItem& item) noexcept;
   std::size_t inquire();
   void ask(TransactionInquiry& inquiry) noexcept;
@@ -194,6 +206,10 @@ struct State final : remote::Part {
   /// Of the own memory; null if there is none.
   [[nodiscard]] std::byte* own_entry(const Location& location) noexcept;
   [[nodiscard]] std::byte* own_bucket(std::uint64_t link) noexcept;
+  [[nodiscard]] std::byte* own_main(std::uint64_t number) const noexcept;
+  [[nodiscard]] std::uint64_t main_headers() const noexcept {
+    return is_home ? homes[fabric.rank()].shape.headers() : 0;
+  }
 
   // --- scans: scan.cpp ---------------------------------------------------------------------------
   void begin(StoreScan& scan, StoreCursor from) noexcept;
@@ -203,13 +219,13 @@ struct State final : remote::Part {
   [[nodiscard]] bool post(StoreScan& scan, std::span<const Operation> batch,
                           ScanStage next) noexcept;
   [[nodiscard]] bool scan_attach(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_attached(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_bucket(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_bucket_read(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_entries(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_entries_read(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_next(StoreScan& scan) noexcept;
-  [[nodiscard]] bool take_header(Rank home, const std::byte* header) noexcept;
+  [[nodiscard]] bool scan_depth(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_depth_read(StoreScan& scan) noexcept;
 
   // --- works -------------------------------------------------------------------------------------
   [[nodiscard]] std::unique_ptr<Work> take_work();
@@ -217,10 +233,21 @@ struct State final : remote::Part {
   std::size_t finish();
   void release_record(Work& work) noexcept;
 
+  /// A look at the header and the directory of a home's index, for all calls that wait for it.
+  struct IndexReading {
+    enum class Stage : std::uint8_t { none, header, directory };
+    Stage stage = Stage::none;
+    std::uint64_t headers = 0;  // that the home has told of
+    Image in;
+    Completion done;
+  };
   /// The knowledge of this process about a member that holds keys.
   struct Home {
-    std::uint64_t main_headers = 0;  // 0: not known yet
-    std::uint64_t ranks = 0;         // that have redo records
+    IndexShape shape;                     // at least; no main headers: not known yet
+    std::vector<std::uint64_t> segments;  // offsets, of all main headers that are known
+    std::uint64_t ranks = 0;              // that have redo records
+    bool has_grown = false;               // there is a main header in a segment that is not known
+    IndexReading reading;
     bool clock_known = false;
     std::int64_t clock_offset_ns = 0;  // the home's clock minus ours, at least
     std::uint64_t sampled_at_ns = 0;
@@ -231,7 +258,7 @@ struct State final : remote::Part {
   /// A lock word that this process may have taken, and gives back.
   struct Mend {
     Rank home;
-    std::uint64_t offset;
+    Place lock;
     std::uint64_t word;
   };
 
@@ -241,12 +268,12 @@ struct State final : remote::Part {
   StoreOptions options;
   std::uint32_t members = 0;  // that hold keys
   bool is_home = false;
-  std::uint64_t main_headers = 0;  // of the own index
   std::unique_ptr<remote::SlabPool> small;
   std::unique_ptr<remote::SlabPool> large;
   Region index;
   Region redo;
-  std::unique_ptr<Room> room;  // of a store with eviction
+  std::unique_ptr<Room> room;      // of a store with eviction
+  std::unique_ptr<Growth> growth;  // of a home
   std::vector<Home> homes;
   Subscription subscription;
   LocationCache cache;

@@ -54,14 +54,14 @@ void Census::count_piece(const State& state) noexcept {
 }
 
 void Census::count_headers(const State& state) noexcept {
-  const std::uint64_t end = std::min(next_header_ + kHeadersAtOnce, state.main_headers);
+  const std::uint64_t end = std::min(next_header_ + kHeadersAtOnce, state.main_headers());
   for (; next_header_ < end; ++next_header_) {
-    const std::byte* const main = state.index.memory().data() + main_header_at(next_header_);
+    const std::byte* const main = state.own_main(next_header_);
     for (std::size_t i = 0; i < kSlots; ++i)
       if (load_at(main + i * kSlotBytes + kWordBytes) != 0) ++slots_so_far_.used;
     if (load_at(main + kLockAt) != 0) ++slots_so_far_.locked_chains;
   }
-  if (next_header_ < state.main_headers) return;
+  if (next_header_ < state.main_headers()) return;
   slots_ = slots_so_far_;
   slots_so_far_ = {};
   next_header_ = 0;
@@ -121,7 +121,7 @@ void StatisticsPage::look_at_part(const State& state) noexcept {
       .used_bytes = memory.used,
       .limit_bytes = state.options.limit_bytes,
       .evictions = state.evictions(),
-      .main_slots = state.main_headers * kSlots,
+      .main_slots = state.main_headers() * kSlots,
       .main_slots_used = census_.slots().used,
       .indirect_headers = memory.indirect_headers,
       .indirect_headers_free = memory.indirect_headers_free,

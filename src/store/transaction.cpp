@@ -258,8 +258,8 @@ bool State::gets_ended(TransactionWork& work) noexcept {
   }
   // The order of (home, main header) at all members, so that no members wait in a circle.
   std::sort(work.order.begin(), work.order.end(), [](const auto* one, const auto* other) {
-    return std::pair(one->home, one->hash & 0xffffffff) <
-           std::pair(other->home, other->hash & 0xffffffff);
+    return std::pair(one->home, IndexShape::position_of(one->hash)) <
+           std::pair(other->home, IndexShape::position_of(other->hash));
   });
   work.stage = work.order.empty() ? TransactionStage::validate : TransactionStage::room;
   return true;
@@ -295,14 +295,15 @@ bool State::hold(TransactionWork& work) noexcept {
       // The chain that was locked last is this one, too?
       op.work_->locked =
           before != nullptr && before->home == write.home &&
-          before->main_offset ==
-              main_header_at((write.hash & 0xffffffff) * homes[write.home].main_headers >> 32);
+          before->number == homes[write.home].shape.number_of(IndexShape::position_of(write.hash));
       op.start();
     }
     if (!op.finished()) {
       all_ended = false;
       continue;
     }
+    // A chain of the key has been split: the locks are taken anew.
+    if (op.status() == Status::conflict) return begin_anew(work);
     if (op.status() != Status::ok) return fail(work, op.status());
     if (write.kind == Kind::insert && op.found_) return fail(work, Status::name_taken);
     if (fabric.rank() >= homes[write.home].ranks) return fail(work, Status::not_allowed);
@@ -311,9 +312,9 @@ bool State::hold(TransactionWork& work) noexcept {
   for (TransactionWrite* const write : work.order) {
     const Work& held = *write->hold->work_;
     if (work.chains.empty() || work.chains.back().home != write->home ||
-        work.chains.back().at != held.main_offset)
+        work.chains.back().main.encoded() != held.main.encoded())
       work.chains.push_back(
-          {.home = write->home, .at = held.main_offset, .seen_version = held.chain_version});
+          {.home = write->home, .main = held.main, .seen_version = held.chain_version});
     write->chain = work.chains.size() - 1;
   }
   work.stage = TransactionStage::validate;
@@ -328,7 +329,7 @@ bool State::validate(TransactionWork& work) noexcept {
     if (one.is_own || is_injected(FaultInjection::transaction_is_not_validated)) continue;
     const Work& read_work = *one.operation->work_;
     const auto held = std::find_if(work.chains.begin(), work.chains.end(), [&](const auto& chain) {
-      return chain.home == read_work.home && chain.at == read_work.main_offset;
+      return chain.home == read_work.home && chain.main.encoded() == read_work.main.encoded();
     });
     if (held != work.chains.end()) {
       if (held->seen_version != read_work.chain_version) return fail(work, Status::conflict);
@@ -336,8 +337,8 @@ bool State::validate(TransactionWork& work) noexcept {
     }
     const Refusal refusal =
         fabric
-            .post(read(read_work.home, index.id(), read_work.main_offset + kVersionAt,
-                       one.words.data(), sizeof one.words)
+            .post(read(read_work.home, region_of(read_work.main),
+                       read_work.main.offset + kVersionAt, one.words.data(), sizeof one.words)
                       .notify(work.done))
             .refusal;
     one.to_validate = refusal == Refusal::none;

@@ -72,7 +72,7 @@ struct TransactionWrite {
 /// A chain that is locked; those of one home are neighbours.
 struct TransactionChain {
   Rank home = 0;
-  std::uint64_t at = 0;  // of the main header
+  Place main;
   std::uint64_t seen_version = 0;
   bool changes = false;
   std::array<std::uint64_t, 2> unlock{};  // version, lock

@@ -12,14 +12,6 @@ namespace dunlin::store {
 
 using remote::Status;
 
-namespace {
-
-[[nodiscard]] std::uint64_t at_of(const Place& place) noexcept {
-  return place.offset << 1 | (place.indirect ? 1U : 0U);
-}
-
-}  // namespace
-
 // --- which slot, and which block -----------------------------------------------------------------
 
 bool State::plan(TransactionWork& work) noexcept {
@@ -86,7 +78,7 @@ bool State::find_room(TransactionWork& work) noexcept {
     if (fault(write->home) != Status::ok) return fail(work, fault(write->home));
     if (!write->puts()) continue;
     const std::size_t bytes = entry_bytes(write->key_bytes, write->value_bytes);
-    write->is_large = bytes > kSmallBlocks.back();
+    write->is_large = bytes > kMostSmallBytes;
     find(*write, write->home, write->is_large,
          (write->is_large ? *large : *small).class_of(bytes).value_or(0));
   }
@@ -255,10 +247,11 @@ void State::build_share(TransactionWork& work, TransactionShare& share, std::siz
         fetch_add(share.home, index.id(), kValueBytesAt, share.bytes_added, nullptr));
   for (TransactionChain& chain : work.chains) {
     if (chain.home != share.home) continue;
+    const RegionId region = region_of(chain.main);
+    const std::uint64_t main = chain.main.offset;
     share.apply.push_back(
-        chain.changes
-            ? write(chain.home, index.id(), chain.at + kVersionAt, chain.unlock.data(), 16)
-            : write(chain.home, index.id(), chain.at + kLockAt, &chain.unlock[1], kWordBytes));
+        chain.changes ? write(chain.home, region, main + kVersionAt, chain.unlock.data(), 16)
+                      : write(chain.home, region, main + kLockAt, &chain.unlock[1], kWordBytes));
   }
   std::memcpy(share.record.data(), &head, sizeof head);
   head.checksum = checksum_of(head, share.record.data());
@@ -282,14 +275,14 @@ void State::build_share(TransactionWork& work, TransactionShare& share, std::siz
 TransactionItem State::build_change(TransactionWork& work, TransactionWrite& one,
                                     TransactionShare& share) {
   const Work& held = *one.hold->work_;
-  TransactionItem item{.chain = work.chains[one.chain].at};
+  TransactionItem item{.chain = work.chains[one.chain].main.encoded()};
   if (!one.puts()) one.new_slot = {};
   if (held.present) {
     const Location former = slot_word::location_of(held.slot.word);
     remote::SlabPool& pool = pool_of(former);
     one.new_guard = guard_of(incarnation_of(held.head.guard),
                              one.puts() ? EntryState::moved : EntryState::dead);
-    item.at = at_of(one.slot);
+    item.at = one.slot.encoded();
     item.former_word = held.slot.word;
     item.former_guard = one.new_guard;
     share.apply.push_back(
@@ -300,7 +293,7 @@ TransactionItem State::build_change(TransactionWork& work, TransactionWrite& one
     share.bytes_added -= held.head.value_bytes;
     if (!one.puts()) share.keys_added -= 1;
   } else if (one.puts() && one.bucket == SIZE_MAX) {
-    item.at = at_of(one.slot);
+    item.at = one.slot.encoded();
     share.apply.push_back(
         write(share.home, region_of(one.slot), one.slot.offset, &one.new_slot, kSlotBytes));
     share.keys_added += 1;
@@ -308,7 +301,7 @@ TransactionItem State::build_change(TransactionWork& work, TransactionWrite& one
     const TransactionBucket& bucket = work.buckets[one.bucket];
     share.keys_added += 1;
     if (bucket.before == SIZE_MAX) {  // one link for all keys of the bucket
-      item.at = at_of(bucket.link);
+      item.at = bucket.link.encoded();
       item.word = bucket.word;
     }
   }

@@ -55,7 +55,7 @@ State::Fate State::fate_of(std::uint64_t lock) {
   return Fate::unknown;
 }
 
-void State::redo_transaction(std::uint64_t lock, std::uint64_t main_offset) noexcept {
+void State::redo_transaction(std::uint64_t lock, const Place& main) noexcept {
   Image record;
   if (!record_of(lock, record)) return;
   TransactionHead head;
@@ -63,7 +63,7 @@ void State::redo_transaction(std::uint64_t lock, std::uint64_t main_offset) noex
   for (std::uint32_t i = 0; i < head.items; ++i) {
     TransactionItem item;
     std::memcpy(&item, record.data() + sizeof head + i * sizeof item, sizeof item);
-    if (item.chain == main_offset && item.at != 0) redo_item(item);
+    if (item.chain == main.encoded() && item.at != 0) redo_item(item);
   }
   ++seen.repaired_entries;
 }

@@ -35,7 +35,7 @@ void State::give_locks_back(TransactionWork& work) noexcept {
       op.abandon();  // gives back what it has
     } else if (op.status() == Status::ok && fault(held.home) == Status::ok &&
                !is_injected(FaultInjection::given_up_lock_stays)) {
-      mends.push_back({held.home, held.main_offset + kLockAt, work.lock_word});
+      mends.push_back({held.home, held.main.at(kLockAt), work.lock_word});
       look_again_soon();
     }
   }

@@ -47,12 +47,13 @@ enum class Kind : std::uint8_t {
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::hold) + 1;
 
 enum class Stage : std::uint8_t {
-  attach,    // read the home's index header
-  attached,  //
-  lock,      // compare-and-swap the chain's lock
-  locked,    //
-  bucket,    // read the next bucket of the chain
+  attach,  // know the shape of the home's index
+  lock,    // compare-and-swap the chain's lock
+  locked,  //
+  bucket,  // read the next bucket of the chain
   bucket_read,
+  check,  // of a key that is absent: read the depth of the chain behind its slots
+  checked,
   entry,  // read the candidate's entry
   entry_read,
   room,        // allocate what the change needs
@@ -100,11 +101,17 @@ struct Rest {
   }
 };
 
-/// A slot or link word: in the index, or in an indirect header.
+/// A main header, a slot or a link: in the index, or in the memory for entries, where segments and
+/// indirect headers are.
 struct Place {
-  bool indirect = false;
+  bool in_slabs = false;
   std::uint64_t offset = 0;
   std::uint64_t word = 0;  // that was seen there
+  [[nodiscard]] Place at(std::uint64_t bytes) const noexcept { return {in_slabs, offset + bytes}; }
+  /// As records of transactions have it.
+  [[nodiscard]] std::uint64_t encoded() const noexcept {
+    return offset << 1 | (in_slabs ? 1U : 0U);
+  }
 };
 
 struct Work {
@@ -133,8 +140,9 @@ struct Work {
   std::array<std::byte, kMaxStoreKeyBytes> key{};
   StoreUpdater updater;
 
-  std::uint64_t main_offset = 0;
-  Place bucket;  // that is read: the offset alone
+  std::uint64_t number = 0;  // of the main header
+  Place main;                // where it is
+  Place bucket;              // that is read: the offset alone
   std::uint64_t next_link = 0;
   Place last_link;
   std::uint64_t chain_version = 0;
@@ -157,6 +165,7 @@ struct Work {
   remote::SlabBlock entry_block;
   remote::SlabBlock bucket_block;
   bool waits_for_room = false;  // the lock is being given back
+  bool has_moved = false;       // likewise: the key has another chain now
   bool room_is_large = false;
   std::uint32_t room_class = 0;
   std::uint64_t room_since_ns = 0;
@@ -166,6 +175,7 @@ struct Work {
   alignas(kCacheLineBytes) MainHeader header;  // as it was read
   std::array<std::uint64_t, 4> clock{};        // clock, generation, hands
   std::array<std::uint64_t, 2> counters{};
+  std::uint64_t depth = 0;
   Image in;
   Image out;
   Image redo;

@@ -37,7 +37,9 @@ constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
 constexpr std::uint64_t kEvictionSeeds = test::rounds(400);
 /// Of the seeds, those whose histories the independent checker sees, too.
 constexpr std::uint64_t kSeedsForChecker = 200;
-constexpr std::uint32_t kKeys = 14;
+constexpr std::uint32_t kFewKeys = 14;
+constexpr std::uint32_t kKeys = 40;  // at most: indexes grow
+constexpr std::uint64_t kSeedsPerGrowth = 3;
 constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
 constexpr std::uint64_t kSeedsPerJoin = 4;
 
@@ -45,7 +47,7 @@ struct StoreSeen {
   std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
                 read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
-                waits_for_room = 0, marks = 0;
+                waits_for_room = 0, marks = 0, splits = 0;
 };
 
 /// A value: its number, over and over.
@@ -139,6 +141,7 @@ struct StoreAuditor {
       : seed(its_seed),
         seen(what),
         random(its_seed),
+        key_count(seed % kSeedsPerGrowth == 1 ? kKeys : kFewKeys),
         founders(2 + below(4)),
         count(founders + (seed % kSeedsPerJoin == 0 ? 1 : 0)),
         world(profile(), founders, its_seed),
@@ -146,7 +149,7 @@ struct StoreAuditor {
     if (count > founders) world.add_node();
     options.memory_bytes = kMinStoreBytes;
     options.large_bytes = 0;
-    options.expected_keys = 1 + below(16);
+    options.expected_keys = key_count == kKeys ? 1 : 1 + below(16);
     options.cache_bytes = below(3) == 0 ? 0 : 256;
     options.homes = below(2) == 0 ? 1 : founders;
     options.eviction = eviction;
@@ -177,7 +180,7 @@ struct StoreAuditor {
           << "STO-4, STO-5: a call of member " << rank << " hangs";
     look_at_what_is_left();
     get_what_is_left();
-    for (std::uint32_t key = 0; key < kKeys; ++key)
+    for (std::uint32_t key = 0; key < key_count; ++key)
       EXPECT_TRUE(keys.at(key).linearizable(options.eviction != Eviction::none))
           << "STO-1, STO-V1: key " << key << "\n"
           << keys.at(key).text();
@@ -191,6 +194,7 @@ struct StoreAuditor {
       seen.evictions += statistics.evictions;
       seen.waits_for_room += statistics.waits_for_room;
       seen.marks += statistics.marks;
+      seen.splits += statistics.splits;
       EXPECT_TRUE(options.limit_bytes == 0 || statistics.memory_bytes <= options.limit_bytes)
           << "STO-V3";
     }
@@ -209,7 +213,7 @@ struct StoreAuditor {
         std::memcpy(&key, entry.key.data(), sizeof key);
         EXPECT_TRUE(left.emplace(key, number_of(entry.value)).second) << "STO-2: twice";
       });
-      for (std::uint32_t key = 0; key < kKeys; ++key) {
+      for (std::uint32_t key = 0; key < key_count; ++key) {
         if (stores[rank]->store->home_of(key_of(key)) != rank ||
             keys.at(key).records().size() >= KeyCalls::kMost + 4)
           continue;
@@ -228,7 +232,7 @@ struct StoreAuditor {
     Rank by = 0;
     while (by < count && (gone[by] || !stores[by]->is_member())) ++by;
     if (by == count) return;
-    for (std::uint32_t key = 0; key < kKeys; ++key) {
+    for (std::uint32_t key = 0; key < key_count; ++key) {
       if (keys.at(key).records().size() >= KeyCalls::kMost + 4) continue;
       StoreOperation get(*stores[by]->store);
       const std::uint64_t begin = ++events;
@@ -291,7 +295,7 @@ struct StoreAuditor {
   }
   /// What the independent checker understands of it: gets, and changes of whatever was there.
   void tell(Histories& histories) const {
-    for (std::uint32_t key = 0; key < kKeys; ++key) {
+    for (std::uint32_t key = 0; key < key_count; ++key) {
       histories.begin("seed-" + std::to_string(seed) + "-key-" + std::to_string(key),
                       Histories::Model::map);
       std::uint32_t client = 0;
@@ -318,6 +322,7 @@ struct StoreAuditor {
   std::uint64_t seed;
   StoreSeen& seen;
   std::mt19937_64 random;
+  std::uint32_t key_count;
   std::uint32_t founders;
   std::uint32_t count;  // with the one that joins
   bool begun = false;   // all are there
@@ -371,7 +376,7 @@ std::size_t AuditedStore::step() {
 }
 
 void AuditedStore::begin(AuditedCall& call) {
-  call.key = below(2) == 0 ? below(3) : below(kKeys);
+  call.key = below(2) == 0 ? below(3) : below(auditor.key_count);
   KeyCalls& history = auditor.keys.at(call.key);
   if (history.full()) return;
   call.call = below(2) == 0 ? KeyCall::get : static_cast<KeyCall>(below(5));
@@ -453,14 +458,16 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   }
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
-        seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners})
+        seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners,
+        seen.splits})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
             << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
             << seen.no_room << " without room, " << seen.repaired_locks << " locks and "
             << seen.repaired_entries << " entries repaired, " << seen.cache_hits << " cache hits, "
             << seen.cache_stale << " stale, " << seen.read_again << " read again, "
-            << seen.calls_of_joiners << " calls of members that joined\n";
+            << seen.calls_of_joiners << " calls of members that joined, " << seen.splits
+            << " chains split\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;

@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "store/state.hpp"
+
+/// The knowledge of a home's index: how many main headers it has, and where its segments are. A
+/// home adds main headers and never moves one, so what is known stays true; that a key has moved to
+/// a later main header is seen in its former one.
+namespace dunlin::store {
+
+using remote::Status;
+
+namespace {
+
+[[nodiscard]] std::uint64_t word_in(const std::byte* bytes, std::uint64_t at) noexcept {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes + at, sizeof value);
+  return value;
+}
+[[nodiscard]] std::uint64_t segments_for(std::uint64_t base, std::uint64_t headers) noexcept {
+  return (headers - base + kSegmentHeaders - 1) / kSegmentHeaders;
+}
+
+}  // namespace
+
+Place State::main_header(Rank rank, std::uint64_t number) const noexcept {
+  const Home& home = homes[rank];
+  if (number < home.shape.base()) return {.in_slabs = false, .offset = main_header_at(number)};
+  const std::uint64_t later = number - home.shape.base();
+  return {.in_slabs = true,
+          .offset = home.segments[later / kSegmentHeaders] +
+                    later % kSegmentHeaders * sizeof(MainHeader)};
+}
+
+/// There is a main header with that number. If it is not where the others are, or many more are to
+/// be expected, the home's own figures are read.
+void State::learn_header(Rank rank, std::uint64_t number, bool is_far_behind) noexcept {
+  Home& home = homes[rank];
+  if (segments_for(home.shape.base(), number + 1) > home.segments.size())
+    home.has_grown = true;
+  else
+    home.shape.grow_to(number + 1);
+  if (is_far_behind) home.has_grown = true;
+}
+
+/// `ok`, or why the home cannot be used; none: one read for all calls is under way.
+std::optional<Status> State::know_index(Rank rank) noexcept {
+  Home& home = homes[rank];
+  if (home.shape.headers() != 0 && !home.has_grown) return Status::ok;
+  using Reading = IndexReading::Stage;
+  IndexReading& reading = home.reading;
+  const auto start = [&](std::uint64_t at, std::size_t bytes, Reading stage) {
+    reading.in.reserve(bytes);
+    reading.done.reset();
+    const Posted posted =
+        fabric.post(read(rank, index.id(), at, reading.in.data(), bytes).notify(reading.done));
+    reading.stage = posted.all() ? stage : Reading::none;
+    return posted.all();
+  };
+  if (reading.stage == Reading::none && !start(0, kIndexHeaderBytes, Reading::header))
+    return std::nullopt;
+  while (reading.done.finished()) {
+    const Reading stage = std::exchange(reading.stage, Reading::none);
+    if (reading.done.failed()) return Status::lost;
+    if (stage == Reading::header) {
+      if (!take_header(rank, reading.in.data())) return Status::refused;
+      const std::uint64_t known = home.segments.size();
+      const std::uint64_t all = segments_for(home.shape.base(), reading.headers);
+      if (all > known) {
+        if (!start(segment_word_at(home.shape.base(), known), (all - known) * kWordBytes,
+                   Reading::directory))
+          return std::nullopt;
+        continue;
+      }
+    } else {
+      take_directory(rank);
+    }
+    home.shape.grow_to(reading.headers);
+    home.has_grown = false;
+    return Status::ok;
+  }
+  return std::nullopt;
+}
+
+/// Whether it is the header of a store's index.
+bool State::take_header(Rank rank, const std::byte* header) noexcept {
+  Home& home = homes[rank];
+  const std::uint64_t base = word_in(header, kBaseAt);
+  const std::uint64_t headers = word_in(header, kMainHeadersAt);
+  if (word_in(header, 0) != kMagic || base == 0 || base > UINT32_MAX || headers < base ||
+      headers > std::uint64_t{1} << IndexShape::kPositionBits)
+    return false;
+  if (home.shape.headers() == 0) home.shape = IndexShape(base);
+  if (home.shape.base() != base) return false;
+  home.reading.headers = headers;
+  home.ranks = word_in(header, kRanksAt);
+  if (word_in(header, kClockAt) != 0) sample_clock(rank, word_in(header, kClockAt));
+  return true;
+}
+
+void State::take_directory(Rank rank) noexcept {
+  Home& home = homes[rank];
+  const std::uint64_t all = segments_for(home.shape.base(), home.reading.headers);
+  for (std::uint64_t i = 0; home.segments.size() < all; ++i)
+    home.segments.push_back(word_in(home.reading.in.data(), i * kWordBytes));
+}
+
+}  // namespace dunlin::store

@@ -1,0 +1,198 @@
+#include "store/growth.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <dunlin/fabric/memory.hpp>
+
+#include "fault_injection.hpp"
+#include "store/state.hpp"
+
+namespace dunlin::store {
+
+namespace {
+
+constexpr std::size_t kSplitsAtOnce = 32;
+/// Keys for each slot of main headers, at which the index grows, in percent.
+constexpr std::uint64_t kMostOccupancyPercent = 75;
+/// A home without room tries again.
+constexpr std::uint64_t kNoRoomNs = 10'000'000;
+
+}  // namespace
+
+Growth::Growth(State& state) : state_(state) {}
+Growth::~Growth() { state_.fabric.abandon(done_); }
+
+bool Growth::is_wanted() const noexcept {
+  const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
+  const auto keys =
+      static_cast<std::int64_t>(memory::load(word_at(state_.index.memory().data() + kKeysAt)));
+  return keys > 0 && shape.can_grow() &&
+         static_cast<std::uint64_t>(keys) * 100 > shape.headers() * kSlots * kMostOccupancyPercent;
+}
+
+std::size_t Growth::poll() {
+  std::size_t splits = 0;
+  while (splits < kSplitsAtOnce) {
+    if (stage_ == Stage::idle) {
+      if (!is_wanted()) return splits;
+      if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) break;
+      not_before_ns_ = 0;
+      if (!has_room()) break;
+      stage_ = Stage::lock;
+    }
+    if (stage_ == Stage::lock && !lock()) break;
+    if (!done_.finished()) break;
+    stage_ = Stage::idle;
+    if (done_.failed()) return splits;  // its own failure
+    if (before_ != 0) {
+      not_before_ns_ = state_.fabric.now_ns() + rest_.next_ns();
+      break;
+    }
+    rest_ = {};
+    split();
+    ++splits;
+  }
+  // There is more to do, now or soon.
+  state_.fabric.wake_at(std::max(not_before_ns_, state_.fabric.now_ns()));
+  return splits;
+}
+
+/// For the next main header, and for the indirect headers that its chain needs.
+bool Growth::has_room() {
+  const State::Home& home = state_.homes[state_.fabric.rank()];
+  const std::uint64_t later = home.shape.headers() - home.shape.base();
+  if (later / kSegmentHeaders == home.segments.size() && !add_segment()) return false;
+  remote::SlabPool& pool = *state_.small;
+  while (buckets_.size() < buckets_needed_) {
+    const auto block = pool.allocate_class(state_.fabric.rank(), kIndirectClass);
+    if (!block) {
+      if (pool.full_class(state_.fabric.rank(), kIndirectClass))
+        not_before_ns_ = state_.fabric.now_ns() + kNoRoomNs;
+      return false;
+    }
+    if (!state_.fabric.post(pool.link(*block)).all()) {
+      pool.cancel(*block);
+      return false;
+    }
+    buckets_.push_back(block->offset);
+  }
+  return true;
+}
+
+bool Growth::add_segment() {
+  const Rank rank = state_.fabric.rank();
+  State::Home& home = state_.homes[rank];
+  remote::SlabPool& pool = *state_.small;
+  if (!has_segment_) {
+    const auto block = pool.allocate_class(rank, kSegmentClass);
+    if (!block) {
+      if (pool.full_class(rank, kSegmentClass)) not_before_ns_ = state_.fabric.now_ns() + kNoRoomNs;
+      return false;
+    }
+    segment_ = *block;
+    has_segment_ = true;
+  }
+  if (!state_.fabric.post(pool.link(segment_)).all()) return false;
+  has_segment_ = false;
+  // Late readers of what was here may still be looking.
+  for (std::size_t at = 0; at < kSmallSlabBytes; at += kWordBytes)
+    memory::store(word_at(pool.own_memory().data() + segment_.offset + at), 0);
+  memory::store(word_at(state_.index.memory().data() +
+                        segment_word_at(home.shape.base(), home.segments.size())),
+                segment_.offset);
+  home.segments.push_back(segment_.offset);
+  return true;
+}
+
+/// By an operation of the fabric, as all members take it.
+bool Growth::lock() {
+  const Rank rank = state_.fabric.rank();
+  const Place main = state_.main_header(rank, state_.homes[rank].shape.next_to_split());
+  lock_word_ = lock_word::make(rank, ++state_.serial);
+  before_ = 0;
+  done_.reset();
+  if (!state_.fabric
+           .post(compare_swap(rank, state_.region_of(main), main.offset + kLockAt, 0, lock_word_,
+                              &before_)
+                     .notify(done_))
+           .all())
+    return false;
+  stage_ = Stage::locked;
+  return true;
+}
+
+/// The upper half's slots are copied before any member can learn of their main header, and leave
+/// the chain after its depth has been raised: a reader finds a key in the one or in the other, or
+/// sees that depth.
+void Growth::split() {
+  const Rank rank = state_.fabric.rank();
+  State::Home& home = state_.homes[rank];
+  const std::uint64_t number = home.shape.headers();
+  const std::uint32_t depth = home.shape.depth_to_split();
+  std::byte* const main = state_.own_main(home.shape.next_to_split());
+  const std::uint64_t version = memory::load(word_at(main + kVersionAt));
+
+  moving_.clear();
+  slots_.clear();
+  std::byte* bucket = main;
+  for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      std::byte* const slot = bucket + i * kSlotBytes;
+      const Slot content{memory::load(word_at(slot)), memory::load(word_at(slot + kWordBytes))};
+      if (content.word == 0 ||
+          home.shape.number_at(IndexShape::position_of(content.hash), depth + 1) != number)
+        continue;
+      moving_.push_back(slot);
+      slots_.push_back(content);
+    }
+    bucket = state_.own_bucket(memory::load(word_at(bucket + kLinkAt)));
+  }
+  const std::size_t all = moving_.size();
+  buckets_needed_ = all <= kSlots ? 0 : (all - 1) / kSlots;
+  if (buckets_needed_ > buckets_.size()) return unlock(main, version);  // once more, with so many
+
+  home.shape.grow_to(number + 1);
+  std::byte* const upper = state_.own_main(number);
+  std::byte* to = upper;
+  const bool early = is_injected(FaultInjection::split_leaves_early);
+  const auto leave = [&] {
+    for (std::byte* const slot : moving_) {
+      memory::store(word_at(slot + kWordBytes), 0);
+      memory::store(word_at(slot), 0);
+    }
+  };
+  if (early) leave();
+  for (std::size_t i = 0; i < all; ++i) {
+    if (i > 0 && i % kSlots == 0) {
+      const std::uint64_t offset = buckets_.back();
+      buckets_.pop_back();
+      std::byte* const next = state_.small->own_memory().data() + offset;
+      for (std::size_t at = 0; at < sizeof(Bucket); at += kWordBytes)
+        memory::store(word_at(next + at), 0);
+      memory::store(
+          word_at(to + kLinkAt),
+          slot_word::make(SlotType::header, 0, {false, kIndirectClass, offset}, sizeof(Bucket)));
+      to = next;
+    }
+    std::byte* const slot = to + i % kSlots * kSlotBytes;
+    memory::store(word_at(slot), slots_[i].hash);
+    memory::store(word_at(slot + kWordBytes), slots_[i].word);
+  }
+  memory::store(word_at(upper + kDepthAt), depth + 1);
+  memory::store(word_at(upper + kVersionAt), version + 1);
+  memory::store(word_at(state_.index.memory().data() + kMainHeadersAt), number + 1);
+  memory::store(word_at(main + kDepthAt), depth + 1);
+  if (!early) leave();
+  unlock(main, version + 1);
+  buckets_needed_ = 0;
+  ++state_.seen.splits;
+}
+
+void Growth::unlock(std::byte* main, std::uint64_t version) noexcept {
+  memory::store(word_at(main + kVersionAt), version);
+  memory::store(word_at(main + kLockAt), 0);
+}
+
+}  // namespace dunlin::store
