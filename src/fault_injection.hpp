@@ -61,7 +61,7 @@ enum class FaultInjection : std::uint8_t {
   lock_is_ignored,
   location_is_trusted,
   absence_is_not_checked,
-  split_leaves_early,
+  moved_key_is_not_followed,
   checksum_is_not_checked,
   version_is_not_raised,
   unlocked_before_write,

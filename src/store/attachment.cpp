@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "store/state.hpp"
@@ -46,43 +45,40 @@ void State::learn_header(Rank rank, std::uint64_t number, bool is_far_behind) no
   if (is_far_behind) home.has_grown = true;
 }
 
-/// `ok`, or why the home cannot be used; none: one read for all calls is under way.
-std::optional<Status> State::know_index(Rank rank) noexcept {
+/// `ok`, or why the home cannot be used; `under_way`: one read for all calls has not ended yet.
+Status State::know_index(Rank rank) noexcept {
   Home& home = homes[rank];
   if (home.shape.headers() != 0 && !home.has_grown) return Status::ok;
   using Reading = IndexReading::Stage;
   IndexReading& reading = home.reading;
-  const auto start = [&](std::uint64_t at, std::size_t bytes, Reading stage) {
+  const auto begin = [&](std::uint64_t at, std::size_t bytes, Reading stage) {
     reading.in.reserve(bytes);
     reading.done.reset();
-    const Posted posted =
-        fabric.post(read(rank, index.id(), at, reading.in.data(), bytes).notify(reading.done));
-    reading.stage = posted.all() ? stage : Reading::none;
-    return posted.all();
+    const Refusal refusal =
+        fabric.post(read(rank, index.id(), at, reading.in.data(), bytes).notify(reading.done))
+            .refusal;
+    reading.stage = refusal == Refusal::none ? stage : Reading::none;
+    const bool may_post = refusal == Refusal::queue_full || refusal == Refusal::not_connected;
+    return refusal == Refusal::none || may_post ? Status::under_way : Status::refused;
   };
-  if (reading.stage == Reading::none && !start(0, kIndexHeaderBytes, Reading::header))
-    return std::nullopt;
-  while (reading.done.finished()) {
+  Status now = Status::under_way;
+  if (reading.stage == Reading::none) now = begin(0, kIndexHeaderBytes, Reading::header);
+  while (now == Status::under_way && reading.stage != Reading::none && reading.done.finished()) {
     const Reading stage = std::exchange(reading.stage, Reading::none);
     if (reading.done.failed()) return Status::lost;
-    if (stage == Reading::header) {
-      if (!take_header(rank, reading.in.data())) return Status::refused;
-      const std::uint64_t known = home.segments.size();
-      const std::uint64_t all = segments_for(home.shape.base(), reading.headers);
-      if (all > known) {
-        if (!start(segment_word_at(home.shape.base(), known), (all - known) * kWordBytes,
-                   Reading::directory))
-          return std::nullopt;
-        continue;
-      }
-    } else {
-      take_directory(rank);
+    if (stage == Reading::directory) take_directory(rank);
+    if (stage == Reading::header && !take_header(rank, reading.in.data())) return Status::refused;
+    const std::uint64_t known = home.segments.size();
+    const std::uint64_t all = segments_for(home.shape.base(), reading.headers);
+    if (all <= known) {
+      home.shape.grow_to(reading.headers);
+      home.has_grown = false;
+      return Status::ok;
     }
-    home.shape.grow_to(reading.headers);
-    home.has_grown = false;
-    return Status::ok;
+    now = begin(segment_word_at(home.shape.base(), known), (all - known) * kWordBytes,
+                Reading::directory);
   }
-  return std::nullopt;
+  return now;
 }
 
 /// Whether it is the header of a store's index.

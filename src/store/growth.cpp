@@ -6,7 +6,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 namespace dunlin::store {
@@ -156,14 +155,6 @@ void Growth::split() {
   home.shape.grow_to(number + 1);
   std::byte* const upper = state_.own_main(number);
   std::byte* to = upper;
-  const bool early = is_injected(FaultInjection::split_leaves_early);
-  const auto leave = [&] {
-    for (std::byte* const slot : moving_) {
-      memory::store(word_at(slot + kWordBytes), 0);
-      memory::store(word_at(slot), 0);
-    }
-  };
-  if (early) leave();
   for (std::size_t i = 0; i < all; ++i) {
     if (i > 0 && i % kSlots == 0) {
       const std::uint64_t offset = buckets_.back();
@@ -184,7 +175,10 @@ void Growth::split() {
   memory::store(word_at(upper + kVersionAt), version + 1);
   memory::store(word_at(state_.index.memory().data() + kMainHeadersAt), number + 1);
   memory::store(word_at(main + kDepthAt), depth + 1);
-  if (!early) leave();
+  for (std::byte* const slot : moving_) {
+    memory::store(word_at(slot + kWordBytes), 0);
+    memory::store(word_at(slot), 0);
+  }
   unlock(main, version + 1);
   buckets_needed_ = 0;
   ++state_.seen.splits;

@@ -71,7 +71,8 @@ bool State::bucket_read(StoreOperation& op) noexcept {
   if (++work.buckets > kMostBuckets) return end(op, Status::out_of_range);
   if (work.buckets == 1) {
     work.chain_version = work.header.version;
-    if (work.header.depth != 0 && has_left(work, work.header.depth))
+    if (work.header.depth != 0 && has_left(work, work.header.depth) &&
+        !is_injected(FaultInjection::moved_key_is_not_followed))
       return go_to(op, work.header.depth);
   }
   const Bucket& bucket = work.header.bucket;

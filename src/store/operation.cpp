@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 #include "fault_injection.hpp"
@@ -189,9 +188,9 @@ bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  const std::optional<Status> known = know_index(work.home);
-  if (!known) return false;
-  if (*known != Status::ok) return end(op, *known);
+  const Status known = know_index(work.home);
+  if (known == Status::under_way) return false;
+  if (known != Status::ok) return end(op, known);
   begin_lookup(work);
   return !pauses(work);
 }

@@ -2,7 +2,6 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -126,9 +125,9 @@ bool State::scan_attach(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   if (work.home >= members || work.position > UINT32_MAX) return end(scan, Status::out_of_range);
   if (const Status why = fault(work.home); why != Status::ok) return end(scan, why);
-  const std::optional<Status> known = know_index(work.home);
-  if (!known) return false;
-  if (*known != Status::ok) return end(scan, *known);
+  const Status known = know_index(work.home);
+  if (known == Status::under_way) return false;
+  if (known != Status::ok) return end(scan, known);
   work.number = homes[work.home].shape.number_of(work.position);
   work.main = work.bucket = main_header(work.home, work.number);
   work.found_before = work.found.size();

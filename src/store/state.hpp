@@ -162,7 +162,7 @@ struct State final : remote::Part {
   /// Requires a number below that of the main headers that this process knows of the home.
   [[nodiscard]] Place main_header(Rank home, std::uint64_t number) const noexcept;
   // attachment.cpp
-  [[nodiscard]] std::optional<remote::Status> know_index(Rank home) noexcept;
+  [[nodiscard]] remote::Status know_index(Rank home) noexcept;
   void learn_header(Rank home, std::uint64_t number, bool is_far_behind) noexcept;
   [[nodiscard]] bool take_header(Rank home, const std::byte* header) noexcept;
   void take_directory(Rank home) noexcept;

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +14,7 @@
 
 #include "store/index_shape.hpp"
 #include "store/stores.hpp"
+#include "support/rounds.hpp"
 
 /// An index that is laid out for one key, and grows while it is used.
 namespace dunlin {
@@ -123,26 +126,26 @@ INSTANTIATE_TEST_SUITE_P(OnAll, GrowthOnStores, testing::ValuesIn(test::store_ba
                          test::name_of_backend);
 
 TEST_P(GrowthOnStores, TheIndexGrowsWithTheKeysAndLookupsStayShort) {
-  constexpr std::uint64_t kKeys = 1'200;
+  constexpr std::uint64_t kMany = 1'200;
   start(3, one_key());
   EXPECT_EQ(get(2, 7), "-");  // knows an index of one main header
-  for (std::uint64_t key = 0; key < kKeys; key += 20) {
+  for (std::uint64_t key = 0; key < kMany; key += 20) {
     put_all(0, key, 20);
     settle();
   }
-  EXPECT_GT(splits(), kKeys / 8);
+  EXPECT_GT(splits(), kMany / 8);
   std::uint64_t reads = 0;
-  for (std::uint64_t key = 0; key < kKeys; ++key) {
+  for (std::uint64_t key = 0; key < kMany; ++key) {
     auto op = at(2).get(key);
     EXPECT_EQ(ended(op).text(), value_of(key));
     reads += op.bucket_reads();
   }
   // Main headers that are read twice, as this member learns of their splits, among them.
-  EXPECT_LT(reads, kKeys * 3 / 2);
-  for (std::uint64_t key = kKeys; key < kKeys + 100; ++key) EXPECT_EQ(get(1, key), "-");
-  for (std::uint64_t key = 0; key < kKeys; key += 2) EXPECT_TRUE(erase(1, key));
-  EXPECT_EQ(count(2), kKeys / 2);
-  for (std::uint64_t key = 0; key < kKeys; ++key)
+  EXPECT_LT(reads, kMany * 3 / 2);
+  for (std::uint64_t key = kMany; key < kMany + 100; ++key) EXPECT_EQ(get(1, key), "-");
+  for (std::uint64_t key = 0; key < kMany; key += 2) EXPECT_TRUE(erase(1, key));
+  EXPECT_EQ(count(2), kMany / 2);
+  for (std::uint64_t key = 0; key < kMany; ++key)
     ASSERT_EQ(get(2, key), key % 2 == 0 ? "-" : value_of(key)) << key;
 }
 
@@ -259,6 +262,87 @@ TEST_P(GrowthOnStores, AnIndexWithoutRoomStaysAsItIs) {
     ASSERT_EQ(get(1, key), std::string(400, 'v')) << key;
   for (std::uint64_t key = 0; key + 1 < keys; ++key) EXPECT_TRUE(erase(1, key));
   EXPECT_FALSE(put(1, 1, "again"));
+}
+
+/// While the home is paused, keys overflow into indirect headers. When it wakes, at any moment of
+/// the gets, it splits their chain again and again.
+TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
+  constexpr std::uint64_t kOverflow = 24, kPauseNs = 900'000;
+  sim::Profile wild = sim::profile("ib100");
+  wild.jitter = 0.9;
+  wild.ordered_placement = false;
+  std::uint64_t split_meanwhile = 0;
+  for (std::uint64_t delay_ns = 0; delay_ns < 12'000; delay_ns += 150) {
+    StoreOptions options = GrowthOnStores::one_key();
+    options.homes = 1;
+    test::SimStores cluster(wild, 2, options, 1 + delay_ns);
+    auto first = cluster[1].put("first", "value");
+    ASSERT_EQ(cluster.end_of(first), Status::ok);
+    const std::uint64_t wakes_ns = cluster[1].fabric().now_ns() + kPauseNs;
+    cluster.world.pause(0, kPauseNs);
+    for (std::uint64_t key = 0; key < kOverflow; ++key) {
+      auto put = cluster[1].put(key, "value");
+      ASSERT_EQ(cluster.end_of(put), Status::ok);
+    }
+    ASSERT_EQ(cluster[0].statistics().splits, 0U);
+    const std::uint64_t now_ns = cluster[1].fabric().now_ns();
+    ASSERT_LT(now_ns + 12'000, wakes_ns);
+    cluster.world.run_for(wakes_ns - now_ns - 10'000 + delay_ns);
+    std::deque<StoreOperation> gets;
+    for (std::uint64_t key = 0; key < kOverflow; ++key)
+      cluster[1].get(gets.emplace_back(cluster[1]), key);
+    std::uint64_t splits = 0;
+    ASSERT_TRUE(cluster.until([&] {
+      splits = cluster[0].statistics().splits;
+      return std::all_of(gets.begin(), gets.end(), [](const auto& get) { return get.finished(); });
+    }));
+    if (splits > 0) ++split_meanwhile;
+    for (const StoreOperation& get : gets)
+      ASSERT_TRUE(get.found()) << "STO-10: after " << delay_ns << " ns";
+  }
+  EXPECT_GT(split_meanwhile, 10U);
+}
+
+// --- by threads ----------------------------------------------------------------------------------
+
+/// One thread inserts keys, and splits the chains in which another one looks for its own.
+TEST(StoreGrowth, NoKeyIsMissedByAThreadThatLooksBesideTheSplits) {
+  constexpr std::uint64_t kStay = 64, kNew = test::rounds(20'000);
+  const auto& all = test::backends();
+  const auto shm = std::find_if(all.begin(), all.end(),
+                                [](const test::NodeBackend& one) { return one.name == "Shm"; });
+  StoreOptions options = GrowthOnStores::one_key();
+  options.memory_bytes = 16 << 20;
+  options.homes = 1;
+  const std::string group = test::fresh_group();
+  std::atomic<bool> is_filled = false, is_done = false;
+  std::jthread reader([&] {
+    const auto fabric = shm->join({.group = group, .nodes = 2, .rank = 1});
+    Store store(*fabric, options);
+    while (!is_filled) store.poll();
+    std::uint64_t looks = 0;
+    while (!is_done || looks < kStay) {
+      const std::uint64_t key = looks++ % kStay;
+      auto get = store.get(key);
+      ASSERT_EQ(get.wait(), Status::ok);
+      ASSERT_TRUE(get.found()) << "STO-10: key " << key << " is missed";
+      auto absent = store.get(1'000'000 + key);
+      ASSERT_EQ(absent.wait(), Status::ok);
+      ASSERT_FALSE(absent.found());
+    }
+  });
+  const auto fabric = shm->join({.group = group, .nodes = 2, .rank = 0});
+  Store store(*fabric, options);
+  for (std::uint64_t key = 0; key < kStay; ++key)
+    ASSERT_EQ(store.put(key, "stays").wait(), Status::ok);
+  is_filled = true;
+  for (std::uint64_t key = kStay; key < kNew; ++key) {
+    EXPECT_EQ(store.put(key, "comes").wait(), Status::ok);
+    store.poll();
+  }
+  is_done = true;
+  EXPECT_GT(store.statistics().splits, kNew / 10);
+  reader.join();
 }
 
 }  // namespace

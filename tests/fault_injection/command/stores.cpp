@@ -22,6 +22,8 @@ constexpr std::array kStoreFaults{
     NamedFault{"location_is_trusted", FaultInjection::location_is_trusted},
     NamedFault{"checksum_is_not_checked", FaultInjection::checksum_is_not_checked},
     NamedFault{"version_is_not_raised", FaultInjection::version_is_not_raised},
+    NamedFault{"absence_is_not_checked", FaultInjection::absence_is_not_checked},
+    NamedFault{"moved_key_is_not_followed", FaultInjection::moved_key_is_not_followed},
     NamedFault{"unlocked_before_write", FaultInjection::unlocked_before_write},
     NamedFault{"entry_after_slot", FaultInjection::entry_after_slot},
     NamedFault{"moved_is_not_marked", FaultInjection::moved_is_not_marked},
