@@ -14,6 +14,7 @@ std::vector<Experiment> find_store_experiments() {
   std::vector<Experiment> found{lookup_cost()};
   for (const RealNetwork& network : real_networks()) found.push_back(store_gets(network));
   for (const RealNetwork& network : real_networks()) found.push_back(store_puts(network));
+  for (const RealNetwork& network : real_networks()) found.push_back(store_growth(network));
   found.push_back(store_ycsb());
   return found;
 }

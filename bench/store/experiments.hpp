@@ -18,6 +18,8 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment store_gets(const RealNetwork& network);
 /// Puts in place beside the operations that they consist of.
 [[nodiscard]] Experiment store_puts(const RealNetwork& network);
+/// An index that grows beside one that need not.
+[[nodiscard]] Experiment store_growth(const RealNetwork& network);
 /// The workloads of YCSB beside Redis and memcached.
 [[nodiscard]] Experiment store_ycsb();
 

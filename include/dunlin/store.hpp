@@ -39,6 +39,7 @@
 ///  STO-8  A transaction that was cut off by its member's death has happened at all remaining
 ///         homes, or at none, once they have asked each other.
 ///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
+///  STO-10 An index that grows hides no key, and shows none twice.
 namespace dunlin {
 
 /// Of the messages of a Store with eviction, unless told otherwise.
@@ -60,8 +61,8 @@ struct StoreOptions {
   std::size_t memory_bytes = 64 << 20;
   /// Of memory_bytes, for entries of more than 32 KB.
   std::size_t large_bytes = 16 << 20;
-  /// Keys for which the member's index has room without overflow; 0: one for each 256 bytes of
-  /// memory.
+  /// Keys for which the member's index is laid out; 0: one for each 256 bytes of memory. With more
+  /// keys it grows into the memory for entries, as long as the member polls.
   std::uint64_t expected_keys = 0;
   /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;

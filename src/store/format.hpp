@@ -30,6 +30,8 @@ inline constexpr std::uint64_t kHandsAt = 144;
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;
+/// Of the slots of main headers: for so many keys an index is laid out.
+inline constexpr std::uint64_t kOccupancyPercent = 75;
 
 struct Slot {
   std::uint64_t hash = 0;  // of the key

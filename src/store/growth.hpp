@@ -23,12 +23,15 @@ class Growth {
   Growth& operator=(const Growth&) = delete;
 
   /// Splits some chains if the index has too many keys; returns how many.
-  std::size_t poll();
+  std::size_t poll() { return stage_ == Stage::idle && keys() <= most_keys_ ? 0 : grow(); }
 
  private:
   enum class Stage : std::uint8_t { idle, lock, locked };
 
-  [[nodiscard]] bool is_wanted() const noexcept;
+  /// A peer may have written anything, and a death may have left it wrong by one.
+  [[nodiscard]] std::int64_t keys() const noexcept;
+  void set_most_keys() noexcept;
+  std::size_t grow();
   [[nodiscard]] bool has_room();
   [[nodiscard]] bool add_segment();
   [[nodiscard]] bool lock();
@@ -37,6 +40,8 @@ class Growth {
 
   State& state_;
   Stage stage_ = Stage::idle;
+  std::int64_t most_keys_ = 0;  // of the index as it is
+  const std::byte* keys_at_;
   std::uint64_t lock_word_ = 0;
   std::uint64_t before_ = 0;
   remote::SlabBlock segment_;  // that is to be linked

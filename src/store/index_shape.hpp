@@ -43,6 +43,7 @@ class IndexShape {
     return chain_of(position, level_) < split() ? level_ + 1 : level_;
   }
   [[nodiscard]] std::uint64_t number_of(std::uint64_t position) const noexcept {
+    if (headers_ == base_) return chain_of(position, 0);
     return number_at(position, depth_of(position));
   }
   /// If its chain has that depth.

@@ -78,15 +78,18 @@ bool State::bucket_read(StoreOperation& op) noexcept {
   const Bucket& bucket = work.header.bucket;
   work.candidates = 0;
   for (std::size_t i = 0; i < kSlots; ++i) {
-    Place place = work.bucket.at(i * kSlotBytes);
-    place.word = bucket.slots[i].word;
-    if (place.word == 0) {
-      if (!work.has_vacant) work.vacant = place;
+    const auto place = [&] {
+      Place slot = work.bucket.at(i * kSlotBytes);
+      slot.word = bucket.slots[i].word;
+      return slot;
+    };
+    if (bucket.slots[i].word == 0) {
+      if (!work.has_vacant) work.vacant = place();
       work.has_vacant = true;
       if (work.kind == Kind::hold && work.vacant_count < work.vacants.size())
-        work.vacants[work.vacant_count++] = place;
+        work.vacants[work.vacant_count++] = place();
     } else if (bucket.slots[i].hash == work.hash) {
-      work.places[work.candidates++] = place;
+      work.places[work.candidates++] = place();
     }
   }
   work.last_link = work.bucket.at(kLinkAt);

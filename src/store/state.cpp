@@ -24,8 +24,6 @@ constexpr std::uint64_t kHandNs = 1'000'000;
 constexpr std::int64_t kDrift = 10'000;  // one part in so many
 /// An index and pools need so much, or a quarter goes to large entries.
 constexpr std::uint64_t kBytesPerKey = 256;
-/// Occupancy of the main headers for which the index is laid out.
-constexpr double kOccupancy = 0.75;
 constexpr int kPollsAtEnd = 200;
 
 void check(const StoreOptions& options) {
@@ -72,7 +70,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
   if (is_home) {
     const std::uint64_t keys =
         options.expected_keys != 0 ? options.expected_keys : options.memory_bytes / kBytesPerKey;
-    main_headers = static_cast<std::uint64_t>(static_cast<double>(keys) / kSlots / kOccupancy) + 1;
+    main_headers = keys * 100 / (kSlots * kOccupancyPercent) + 1;
     // A word for each segment that may come: at most one for each slab.
     index_bytes = segment_word_at(main_headers, options.memory_bytes / kSmallSlabBytes);
     large_bytes = std::min(options.large_bytes, options.memory_bytes / 4);

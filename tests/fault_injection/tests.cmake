@@ -60,6 +60,7 @@ if(NOT DUNLIN_SANITIZE)
   dunlin_together(stores_with_fault ALSO src)
   set_target_properties(stores_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   foreach(fault lock_is_ignored location_is_trusted checksum_is_not_checked version_is_not_raised unlocked_before_write
+                moved_key_is_not_followed
                 entry_after_slot moved_is_not_marked dead_is_not_marked redo_is_left_out dead_lock_stays given_up_lock_stays)
     add_test(NAME fault_injection.store.${fault}
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreInSimulator.*:StoreDeath.AChange*)
@@ -72,6 +73,9 @@ if(NOT DUNLIN_SANITIZE)
     COMMAND stores_with_fault eviction_waits_for_a_lock --gtest_filter=StoreInSimulator.*Evicts)
   set_tests_properties(fault_injection.store.eviction_waits_for_a_lock PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300
     ENVIRONMENT "DUNLIN_EVICTION_SEEDS=542 1")  # rare
+  add_test(NAME fault_injection.store.absence_is_not_checked
+    COMMAND stores_with_fault absence_is_not_checked --gtest_filter=StoreGrowth.*)
+  set_tests_properties(fault_injection.store.absence_is_not_checked PROPERTIES PASS_REGULAR_EXPRESSION "STO-10" TIMEOUT 300)
   foreach(fault transaction_is_not_validated transaction_record_is_left_out transaction_asks_nobody)
     add_test(NAME fault_injection.store.${fault} COMMAND stores_with_fault ${fault} --gtest_filter=StoreBank.*:StoreTransactionDeath.*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
