@@ -61,6 +61,8 @@ enum class FaultInjection : std::uint8_t {
   lock_is_ignored,
   location_is_trusted,
   absence_is_not_checked,
+  home_opens_at_once,
+  change_is_not_copied,
   moved_key_is_not_followed,
   checksum_is_not_checked,
   version_is_not_raised,

@@ -64,6 +64,10 @@ struct StoreOptions {
   /// Keys for which the member's index is laid out; 0: one for each 256 bytes of memory. With more
   /// keys it grows into the memory for entries, as long as the member polls.
   std::uint64_t expected_keys = 0;
+  /// Members that hold each key: 1 or 2. The same at all members. With 2, a change has ended when it
+  /// is at two homes, and no key is lost by one death. Not with eviction; a StoreTransaction only
+  /// reads then.
+  std::uint32_t copies = 1;
   /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;
   /// The same at all members. With eviction, keys vanish that no member has erased.
@@ -94,6 +98,9 @@ struct StoreStatistics {
   std::uint64_t splits = 0;                         // by which the index has grown
   std::uint64_t repaired_locks = 0;                 // of members that died
   std::uint64_t repaired_entries = 0;
+  // with copies: 2
+  std::uint64_t copies_restored = 0;  // made by this member after deaths
+  bool copies_complete = true;        // of all keys that this member holds first
   [[nodiscard]] double occupancy() const noexcept {
     return main_slots == 0 ? 0 : static_cast<double>(keys) / static_cast<double>(main_slots);
   }

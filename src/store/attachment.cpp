@@ -93,6 +93,7 @@ bool State::take_header(Rank rank, const std::byte* header) noexcept {
   if (home.shape.base() != base) return false;
   home.reading.headers = headers;
   home.ranks = word_in(header, kRanksAt);
+  home.opened = word_in(header, kOpenedAt);
   if (word_in(header, kClockAt) != 0) sample_clock(rank, word_in(header, kClockAt));
   return true;
 }

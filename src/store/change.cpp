@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "fault_injection.hpp"
 #include "store/state.hpp"
@@ -17,6 +18,8 @@ namespace {
 
 /// A block stays with its entry while it is at most so many times as large as it need be.
 constexpr std::size_t kMostWaste = 4;
+/// At a lock of the second home, before the change gives the one of the first home back.
+constexpr std::uint32_t kTriesOfCopy = 5;
 
 }  // namespace
 
@@ -44,6 +47,7 @@ bool State::locked(StoreOperation& op) noexcept {
   if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
     return end(op, Status::ok);
   ++seen.lock_waits;
+  if (is_copy(work.kind) && work.rest.times >= kTriesOfCopy) return end(op, Status::busy);
   work.stage = Stage::lock;
   begin_rest(work.rest);
   return false;
@@ -77,6 +81,17 @@ bool State::decide(StoreOperation& op) noexcept {
       work.ttl_ns = update.ttl_ns;
       return change(op, update.value);
     }
+    case Kind::restore:
+      if (!op.found_) return leave(op, Status::ok);
+      op.version_ = work.head.version;
+      build_unlock(work, false);
+      return replicate(op);
+    case Kind::copy_put:
+    case Kind::copy_erase:
+      // The one who changes the key is no longer at its first home: the change begins anew there.
+      if (first_home_of(work.hash) != work.first) return leave(op, Status::conflict);
+      if (work.kind == Kind::copy_put) return change(op, written);
+      break;
     case Kind::get:
     case Kind::read:
     case Kind::hold:
@@ -91,7 +106,7 @@ bool State::decide(StoreOperation& op) noexcept {
   op.changed_ = op.found_;
   op.version_ = 0;
   build_erase(work);
-  return commit(op);
+  return replicate(op);
 }
 
 /// Ends with that status, once the lock is given back.
@@ -122,10 +137,13 @@ bool State::change(StoreOperation& op, std::span<const std::byte> value) noexcep
   } else if (work.ttl_ns < kLongestTtlNs) {
     expiry = std::max<std::uint64_t>(home_now_ns(work.home) + work.ttl_ns, 1);
   }
+  const bool is_given = work.kind == Kind::copy_put;
   const std::uint64_t before =
       work.present ? std::max(work.head.version, work.chain_version) : work.chain_version;
   EntryHead head;
   head.version = before + (is_injected(FaultInjection::version_is_not_raised) ? 0 : 1);
+  work.next_version = head.version;
+  if (is_given) head.version = work.expected_version;
   head.expiry_ns = expiry;
   head.key_bytes = static_cast<std::uint32_t>(work.key_bytes);
   head.value_bytes = static_cast<std::uint32_t>(work.value_bytes);
@@ -145,7 +163,7 @@ bool State::change(StoreOperation& op, std::span<const std::byte> value) noexcep
     cancel_blocks(work);
     build_in_place(work);
     mark(work);
-    return commit(op);
+    return replicate(op);
   }
   work.stage = Stage::room;
   return true;
@@ -184,7 +202,7 @@ bool State::find_room(StoreOperation& op) noexcept {
     work.has_bucket_block = true;
   }
   build_out_of_place(work);
-  return commit(op);
+  return replicate(op);
 }
 
 /// Of the home's memory. None: not yet, or never, if the home is full. A cache uses no larger block
@@ -302,6 +320,7 @@ void State::build_erase(Work& work) noexcept {
   work.new_slot = {};
   EntryHead head;
   head.version = std::max(work.head.version, work.chain_version) + 1;
+  work.next_version = head.version;
   work.out.reserve(kEntryHeadBytes);
   std::memcpy(work.out.data(), &head, sizeof head);
   if (!is_injected(FaultInjection::dead_is_not_marked))
@@ -316,7 +335,9 @@ void State::build_erase(Work& work) noexcept {
 }
 
 void State::build_unlock(Work& work, bool changed) noexcept {
-  work.unlock = {changed ? head_of(work.out.data()).version : 0, 0};
+  // A second home's chain has other keys, but no version in it is given twice.
+  const std::uint64_t given = is_copy(work.kind) ? work.expected_version : 0;
+  work.unlock = {changed ? std::max(work.next_version, given) : 0, 0};
   const std::uint64_t at = work.main.offset;
   const RegionId region = region_of(work.main);
   work.add(changed ? write(work.home, region, at + kVersionAt, work.unlock.data(), 16)
@@ -351,8 +372,11 @@ bool State::committed(StoreOperation& op) noexcept {
     work.has_moved = work.locked = false;
     work.steps = 0;
     work.stage = Stage::attach;
-    return true;
+    if (!std::exchange(work.gives_way, false)) return true;
+    begin_rest(work.rest);
+    return false;
   }
+  if (is_copy(work.kind)) return end(op, work.end_status);
   if (op.changed_ && work.new_slot.word != 0) cache.insert(work.hash, work.new_slot.word);
   if (op.changed_ && work.new_slot.word == 0) cache.erase(work.hash);
   return end(op, work.end_status);

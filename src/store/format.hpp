@@ -27,6 +27,9 @@ inline constexpr std::uint64_t kGenerationAt =
     136;  // of the members that the home has been told of
 /// Of a store with eviction: where the hands of its pools are, sweep << 32 | slab.
 inline constexpr std::uint64_t kHandsAt = 144;
+/// With copies: 2, the generation of the members in which this home holds keys of those that are
+/// gone.
+inline constexpr std::uint64_t kOpenedAt = 160;
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;
@@ -266,6 +269,11 @@ inline constexpr std::size_t kRecordBytesOfRank =
 }
 [[nodiscard]] constexpr std::uint64_t transaction_at(Rank by, std::size_t record) noexcept {
   return redo_at(by, kRedoRecords) + record * kTransactionBytes;
+}
+/// Behind the records of all ranks: for each home, the generation since which this one has a second
+/// copy of all its keys; 0: it has not.
+[[nodiscard]] constexpr std::uint64_t covered_at(std::uint64_t ranks, Rank home) noexcept {
+  return ranks * kRecordBytesOfRank + std::uint64_t{home} * kWordBytes;
 }
 static_assert(kTransactionBytes == 832 && kRecordBytesOfRank == 11520 &&
                   transaction_at(2, 1) == 32064 &&

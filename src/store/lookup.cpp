@@ -17,7 +17,7 @@ namespace {
 /// Whether the call needs the value that it finds.
 [[nodiscard]] bool needs_value(Kind kind) noexcept {
   return kind != Kind::put && kind != Kind::erase && kind != Kind::reap && kind != Kind::evict &&
-         kind != Kind::hold;
+         kind != Kind::hold && kind != Kind::copy_put && kind != Kind::copy_erase;
 }
 
 }  // namespace

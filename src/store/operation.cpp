@@ -69,30 +69,16 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
                     StoreUpdater updater) noexcept {
   op.abandon();
   if (op.work_ == nullptr) op.work_ = take_work();
-  op.found_ = op.changed_ = false;
+  rewind(op);
   op.round_trips_ = op.bucket_reads_ = op.entry_reads_ = 0;
-  op.version_ = op.keys_ = 0;
-  op.ttl_ns_ = kNoExpiry;
-  op.value_ = nullptr;
-  op.value_bytes_ = 0;
+  op.keys_ = 0;
 
   Work& work = *op.work_;
   const std::span<const std::byte> bytes = key.bytes();
   work.kind = kind;
-  work.locked = false;
-  work.has_entry_block = work.has_bucket_block = false;
-  work.end_status = Status::ok;
   work.ttl_ns = ttl_ns;
   work.expected_version = expected_version;
   work.updater = std::move(updater);
-  work.redo_record = Work::kNoRecord;
-  work.steps = work.posted = 0;
-  work.tries = 0;
-  work.rest = {};
-  work.asked_for = SIZE_MAX;
-  work.waits_for_room = work.has_moved = false;
-  work.room_since_ns = 0;
-  work.chain_version = UINT64_MAX;  // none has been seen
   work.key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
   if (work.key_bytes > 0) std::memcpy(work.key.data(), bytes.data(), work.key_bytes);
   work.value_bytes = std::min(value.size(), kMaxStoreValueBytes);
@@ -102,26 +88,53 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
     if (work.value_bytes > 0) std::memcpy(to, value.data(), work.value_bytes);
   }
   work.hash = hash_of(work.key_span());
-  work.home = kind == Kind::count ? 0 : home_of(work.hash);
+  work.home = kind == Kind::count ? 0 : first_home_of(work.hash);
   work.stage = kind == Kind::count ? Stage::count : Stage::attach;
   const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (too_large) work.end_status = Status::out_of_range;
   ++begun[static_cast<std::size_t>(kind)];
 }
 
+void State::rewind(StoreOperation& op) noexcept {
+  op.found_ = op.changed_ = false;
+  op.version_ = 0;
+  op.ttl_ns_ = kNoExpiry;
+  op.value_ = nullptr;
+  op.value_bytes_ = 0;
+  Work& work = *op.work_;
+  work.locked = work.is_copied = false;
+  work.has_entry_block = work.has_bucket_block = false;
+  work.waits_for_room = work.has_moved = work.gives_way = false;
+  work.end_status = Status::ok;
+  work.redo_record = Work::kNoRecord;
+  work.steps = work.posted = 0;
+  work.tries = 0;
+  work.rest = {};
+  work.asked_for = SIZE_MAX;
+  work.room_since_ns = 0;
+  work.chain_version = UINT64_MAX;  // none has been seen
+  work.stage = Stage::attach;
+}
+
 void State::advance(StoreOperation& op) noexcept {
   if (rests(op.work_->rest)) return;
   for (int steps = 0; steps < kStepsAtOnce; ++steps) {
-    if (op.completion_.failed()) {
-      end(op, Status::lost);
-      return;
-    }
+    if (op.completion_.failed() && !end(op, Status::lost)) return;
     if (!step(op)) return;
   }
   look_again_soon();
 }
 
+/// With copies, a home that fails is no end: its keys have another one.
 bool State::end(StoreOperation& op, Status status) noexcept {
+  const Work& lost = *op.work_;
+  if (status == Status::lost && !is_copy(lost.kind) && lost.kind != Kind::count &&
+      has_another_home(home_of(lost.hash), lost.home)) {
+    op.work_->stage = Stage::fail_over;
+    fabric.abandon(op.completion_);
+    op.completion_.reset();
+    return true;
+  }
   op.end(status);
   return false;
 }
@@ -150,6 +163,12 @@ bool State::step(StoreOperation& op) noexcept {
       return find_room(op);
     case Stage::await_room:
       return await_room(op);
+    case Stage::copy:
+      return begin_copy(op);
+    case Stage::copying:
+      return copy_ended(op);
+    case Stage::fail_over:
+      return fail_over(op);
     case Stage::commit:
       return commit(op);
     case Stage::committed:
@@ -187,9 +206,12 @@ bool State::post(StoreOperation& op, Rank home, std::span<const Operation> batch
 bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
+  const bool has_key = !is_copy(work.kind);
+  if (has_key && has_copies()) work.home = first_home_of(work.hash);
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  const Status known = know_index(work.home);
-  if (known == Status::under_way) return false;
+  const Status known = has_key ? know_home(home_of(work.hash), work.home) : know_index(work.home);
+  if (known == Status::busy) begin_rest(work.rest);
+  if (known == Status::busy || known == Status::under_way) return false;
   if (known != Status::ok) return end(op, known);
   begin_lookup(work);
   return !pauses(work);
@@ -199,7 +221,12 @@ bool State::attach(StoreOperation& op) noexcept {
 bool State::count(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   while (work.home < members && fault(work.home) == Status::lost) ++work.home;
-  if (work.home >= members) return end(op, Status::ok);
+  if (work.home >= members) {
+    std::uint32_t there = 0;
+    for (Rank rank = 0; rank < members; ++rank) there += fault(rank) == Status::lost ? 0 : 1;
+    if (has_copies() && there > 1) op.keys_ /= 2;
+    return end(op, Status::ok);
+  }
   return post(
       op, work.home,
       std::array{read(work.home, index.id(), kKeysAt, work.counters.data(), sizeof work.counters)
@@ -220,6 +247,7 @@ void State::clean_up(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   const Stage stage = std::exchange(work.stage, Stage::done);
   const bool in_commit = stage == Stage::commit || stage == Stage::committed;
+  drop_copy(work);
   if (work.waits_for_room || work.has_moved) cancel_blocks(work);
   if (op.status() == Status::ok || (work.posted == 0 && stage == Stage::committed)) {
     release_record(work);

@@ -53,6 +53,7 @@ void State::begin(StoreScan& scan, StoreCursor from) noexcept {
   work.rest = {};
   work.posted = 0;
   work.found.clear();
+  work.found_before = 0;
   work.bytes.clear();
   work.stage = ScanStage::attach;
   scan.next_ = from;
@@ -60,7 +61,17 @@ void State::begin(StoreScan& scan, StoreCursor from) noexcept {
 }
 
 bool State::end(StoreScan& scan, Status status) noexcept {
-  const ScanWork& work = *scan.work_;
+  ScanWork& work = *scan.work_;
+  if (status == Status::lost && has_another_home(work.home, work.at)) {
+    // Its keys have another home, once the members agree.
+    fabric.abandon(scan.completion_);
+    scan.completion_.reset();
+    work.found.resize(work.found_before);
+    work.posted = 0;
+    work.stage = ScanStage::attach;
+    begin_rest(work.rest);
+    return false;
+  }
   if (status == Status::lost) {  // goes on behind that member
     scan.next_ = work.home + 1 < members ? cursor_of(work.home + 1, 0) : 0;
   } else if (status == Status::ok) {
@@ -73,10 +84,7 @@ bool State::end(StoreScan& scan, Status status) noexcept {
 void State::advance(StoreScan& scan) noexcept {
   if (rests(scan.work_->rest)) return;
   for (int steps = 0; steps < kStepsAtOnce; ++steps) {
-    if (scan.completion_.failed()) {
-      end(scan, Status::lost);
-      return;
-    }
+    if (scan.completion_.failed() && !end(scan, Status::lost)) return;
     if (!step(scan)) return;
   }
   look_again_soon();
@@ -115,7 +123,7 @@ bool State::post(StoreScan& scan, std::span<const Operation> batch, ScanStage ne
   }
   const bool for_ever =
       posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
-  const Status why = fault(work.home);
+  const Status why = fault(work.at);
   if (!for_ever && why == Status::ok) return false;
   fabric.abandon(scan.completion_);
   return end(scan, why != Status::ok ? why : Status::out_of_range);
@@ -124,12 +132,14 @@ bool State::post(StoreScan& scan, std::span<const Operation> batch, ScanStage ne
 bool State::scan_attach(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   if (work.home >= members || work.position > UINT32_MAX) return end(scan, Status::out_of_range);
-  if (const Status why = fault(work.home); why != Status::ok) return end(scan, why);
-  const Status known = know_index(work.home);
-  if (known == Status::under_way) return false;
+  work.at = has_copies() ? first_from(work.home) : work.home;
+  if (const Status why = fault(work.at); why != Status::ok) return end(scan, why);
+  const Status known = know_home(work.home, work.at);
+  if (known == Status::busy) begin_rest(work.rest);
+  if (known == Status::busy || known == Status::under_way) return false;
   if (known != Status::ok) return end(scan, known);
-  work.number = homes[work.home].shape.number_of(work.position);
-  work.main = work.bucket = main_header(work.home, work.number);
+  work.number = homes[work.at].shape.number_of(work.position);
+  work.main = work.bucket = main_header(work.at, work.number);
   work.found_before = work.found.size();
   work.pending = (1U << kSlots) - 1;
   work.read_bytes.fill(0);
@@ -141,7 +151,7 @@ bool State::scan_attach(StoreScan& scan) noexcept {
 bool State::scan_bucket(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   return post(scan,
-              std::array{read(work.home, region_of(work.bucket), work.bucket.offset, &work.header,
+              std::array{read(work.at, region_of(work.bucket), work.bucket.offset, &work.header,
                               sizeof(Bucket))
                              .notify(scan.completion_)},
               ScanStage::bucket_read);
@@ -172,7 +182,7 @@ bool State::scan_entries(StoreScan& scan) noexcept {
   for (std::size_t i = 0; i < kSlots; ++i) {
     if ((work.pending >> i & 1) == 0) continue;
     const Location location = slot_word::location_of(work.header.bucket.slots[i].word);
-    batch[steps++] = read(work.home, pool_of(location).region(), location.offset,
+    batch[steps++] = read(work.at, pool_of(location).region(), location.offset,
                           work.entries[i].data(), work.read_bytes[i])
                          .notify(scan.completion_);
   }
@@ -197,7 +207,7 @@ bool State::scan_entries_read(StoreScan& scan) noexcept {
     }
     if (checksum_of(entry, head, location) != head.checksum) continue;
     work.pending &= ~(1U << i);
-    const std::uint64_t ttl = ttl_of(work.home, head.expiry_ns);
+    const std::uint64_t ttl = ttl_of(work.at, head.expiry_ns);
     if (ttl == 0) continue;
     const std::size_t value_bytes = scan.options_.values ? head.value_bytes : 0;
     work.found.push_back({work.bytes.size(), head.key_bytes, value_bytes, head.version, ttl});
@@ -232,7 +242,7 @@ bool State::scan_depth(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   const Place at = work.main.at(kDepthAt);
   return post(scan,
-              std::array{read(work.home, region_of(at), at.offset, &work.depth, kWordBytes)
+              std::array{read(work.at, region_of(at), at.offset, &work.depth, kWordBytes)
                              .notify(scan.completion_)},
               ScanStage::depth_read);
 }
@@ -240,7 +250,7 @@ bool State::scan_depth(StoreScan& scan) noexcept {
 /// Keys that another chain has by now are seen there. Then the next chain, or the next member.
 bool State::scan_depth_read(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
-  const IndexShape& shape = homes[work.home].shape;
+  const IndexShape& shape = homes[work.at].shape;
   if (!shape.is_depth(work.depth)) return end(scan, Status::out_of_range);
   const auto depth = static_cast<std::uint32_t>(work.depth);
   const auto has_left = [&](std::uint64_t position) {
@@ -248,17 +258,20 @@ bool State::scan_depth_read(StoreScan& scan) noexcept {
   };
   const auto seen_elsewhere = [&](const ScanWork::Found& found) {
     const std::span key = std::span(work.bytes).subspan(found.at, found.key_bytes);
-    return has_left(IndexShape::position_of(hash_of(key)));
+    const std::uint64_t hash = hash_of(key);
+    const std::uint64_t position = IndexShape::position_of(hash);
+    // The chain of a home that has taken over may begin earlier.
+    return has_left(position) || position < work.position || home_of(hash) != work.home;
   };
   const auto found = work.found.begin() + static_cast<std::ptrdiff_t>(work.found_before);
   if (has_left(work.position)) {  // and this chain has been seen: not all main headers were known
     work.found.erase(found, work.found.end());
-    learn_header(work.home, shape.next_of(work.position, work.number, depth),
+    learn_header(work.at, shape.next_of(work.position, work.number, depth),
                  depth > shape.depth_of(work.position) + 1);
     work.stage = ScanStage::attach;
     return true;
   }
-  if (depth > 0)
+  if (depth > 0 || has_copies())
     work.found.erase(std::remove_if(found, work.found.end(), seen_elsewhere), work.found.end());
   work.position = shape.end_of(work.position, depth);
   if (work.position > UINT32_MAX) {

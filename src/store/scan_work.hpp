@@ -34,7 +34,8 @@ struct ScanWork {
   };
 
   ScanStage stage = ScanStage::done;
-  Rank home = 0;
+  Rank home = 0;               // whose keys are returned
+  Rank at = 0;                 // where they are: the same, or the one that has taken over
   std::uint64_t position = 0;  // of the chain: the first that it has
   std::uint64_t number = 0;    // of its main header
   Place main;

@@ -34,6 +34,12 @@ void check(const StoreOptions& options) {
   if (!sound)
     throw Error("store: the name '" + options.name + "' is not 1 to " +
                 std::to_string(kMaxStoreNameBytes) + " of A-Z a-z 0-9 . _ -");
+  if (options.copies < 1 || options.copies > 2)
+    throw Error("store '" + options.name + "': copies is " + std::to_string(options.copies) +
+                "; a store has 1 or 2 of each key");
+  if (options.copies > 1 && options.eviction != Eviction::none)
+    throw Error("store '" + options.name +
+                "': a store with two copies does not evict; set copies to 1, or eviction to none");
   if (options.memory_bytes < kMinStoreBytes || options.memory_bytes > kMaxRegionBytes)
     throw Error("store '" + options.name + "': memory_bytes is " +
                 std::to_string(options.memory_bytes) + ", and is at least kMinStoreBytes = " +
@@ -97,21 +103,25 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .own_bytes = large_bytes,
                                         .makes_room = options.eviction != Eviction::none,
                                         .limit_bytes = of_large});
-  redo = fabric.allocate({.name = "store-redo:" + options.name,
-                          .bytes = is_home ? redo_at(progress.capacity(), 0) : kCacheLineBytes});
+  redo = fabric.allocate(
+      {.name = "store-redo:" + options.name,
+       .bytes = is_home ? covered_at(progress.capacity(), members) : kCacheLineBytes});
   index = fabric.allocate(
       {.name = "store:" + options.name,
        .bytes = index_bytes,
        .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
-                      (options.eviction == Eviction::none ? 0 : 1ULL << 63),
+                      (options.eviction == Eviction::none ? 0 : 1ULL << 63) +
+                      (std::uint64_t{options.copies - 1} << 62),
        .layout_text = "store 4\nhomes " + std::to_string(members) + "\nmembers " +
                       std::to_string(progress.capacity()) + "\neviction " +
-                      (options.eviction == Eviction::none ? "none" : "lru")});
+                      (options.eviction == Eviction::none ? "none" : "lru") + "\ncopies " +
+                      std::to_string(options.copies)});
   std::byte* const header = index.memory().data();
   if (is_home) {
     homes[fabric.rank()].shape = IndexShape(main_headers);
     homes[fabric.rank()].ranks = progress.capacity();
     growth = std::make_unique<Growth>(*this);
+    if (has_copies()) copies = std::make_unique<Copies>(*this);
   }
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kBaseAt, &main_headers, sizeof main_headers);
@@ -136,6 +146,9 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
 /// Completes the changes that its operations had begun, as far as possible now.
 State::~State() {
   reaper.reset();
+  copies.reset();
+  idle_copies.clear();
+  copy_operations.clear();
   if (room != nullptr) {
     room->small = nullptr;
     room->large = nullptr;
@@ -152,7 +165,10 @@ State::~State() {
   unfinished_transactions.clear();
   spare_transactions.clear();
   for (const auto& work : unfinished) fabric.abandon(work->done);
-  for (Home& home : homes) fabric.abandon(home.reading.done);
+  for (Home& home : homes) {
+    fabric.abandon(home.reading.done);
+    fabric.abandon(home.look);
+  }
   growth.reset();
   progress.remove(*this);
 }
@@ -310,7 +326,7 @@ std::size_t State::poll_part() {
 
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
-  const std::size_t done = inquire() + growth->poll();
+  const std::size_t done = inquire() + growth->poll() + (copies != nullptr ? copies->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {

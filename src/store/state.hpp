@@ -15,6 +15,7 @@
 #include <dunlin/store.hpp>
 
 #include "store/cache.hpp"
+#include "store/copies.hpp"
 #include "store/format.hpp"
 #include "store/growth.hpp"
 #include "store/index_shape.hpp"
@@ -87,8 +88,30 @@ struct State final : remote::Part {
   void build_unlock(Work& work, bool changed) noexcept;
   void fill_head(Work& work, std::uint64_t incarnation, const Location& location) noexcept;
   void cancel_blocks(Work& work) noexcept;
+  /// At the second home first, if there is one.
+  [[nodiscard]] bool replicate(StoreOperation& op) noexcept;
   [[nodiscard]] bool commit(StoreOperation& op) noexcept;
   [[nodiscard]] bool committed(StoreOperation& op) noexcept;
+
+  // --- second copies: copies.cpp -----------------------------------------------------------------
+  [[nodiscard]] bool has_copies() const noexcept { return options.copies > 1; }
+  /// The first member from that home on that is there.
+  [[nodiscard]] Rank first_from(Rank home) const noexcept;
+  [[nodiscard]] Rank first_home_of(std::uint64_t hash) const noexcept;
+  [[nodiscard]] std::optional<Rank> second_home_of(std::uint64_t hash) const noexcept;
+  /// Of a home that holds keys of another: whether all members know that.
+  [[nodiscard]] bool is_open(Rank rank) const noexcept;
+  [[nodiscard]] bool begin_copy(StoreOperation& op) noexcept;
+  [[nodiscard]] bool copy_ended(StoreOperation& op) noexcept;
+  void drop_copy(Work& work) noexcept;
+  /// Of a call that finds its home gone: whether its keys have, or will have, another one.
+  [[nodiscard]] bool is_lost(Rank home) const noexcept;
+  [[nodiscard]] bool has_another_home(Rank home, Rank gone) const noexcept;
+  /// know_index(), and more if it has taken over from `home`. `busy`: not all members know yet.
+  [[nodiscard]] remote::Status know_home(Rank home, Rank at) noexcept;
+  [[nodiscard]] bool fail_over(StoreOperation& op) noexcept;
+  /// As before the first step.
+  void rewind(StoreOperation& op) noexcept;
 
   // --- eviction: room.cpp ------------------------------------------------------------------------
   void open_room();
@@ -163,6 +186,10 @@ struct State final : remote::Part {
   [[nodiscard]] Place main_header(Rank home, std::uint64_t number) const noexcept;
   // attachment.cpp
   [[nodiscard]] remote::Status know_index(Rank home) noexcept;
+  /// For what a home has changed there: know_index() reads it anew.
+  void look_at_index_again(Rank home) noexcept {
+    if (home != fabric.rank()) homes[home].has_grown = true;
+  }
   void learn_header(Rank home, std::uint64_t number, bool is_far_behind) noexcept;
   [[nodiscard]] bool take_header(Rank home, const std::byte* header) noexcept;
   void take_directory(Rank home) noexcept;
@@ -252,6 +279,13 @@ struct State final : remote::Part {
     std::int64_t clock_offset_ns = 0;  // the home's clock minus ours, at least
     std::uint64_t sampled_at_ns = 0;
     std::uint32_t records = 0;  // redo records in use, a bit for each
+    std::uint64_t opened = 0;   // as it was read last
+    // With copies, once another has taken over from this home: whether that one has all its keys.
+    std::uint64_t looked_in = UINT64_MAX;  // generation
+    std::uint64_t covered = 0;             // as it is read
+    std::uint64_t looks_in = 0;
+    bool is_looking = false;
+    Completion look;
     bool withdrawn = false;
     bool refused = false;
   };
@@ -272,8 +306,11 @@ struct State final : remote::Part {
   std::unique_ptr<remote::SlabPool> large;
   Region index;
   Region redo;
-  std::unique_ptr<Room> room;      // of a store with eviction
-  std::unique_ptr<Growth> growth;  // of a home
+  std::unique_ptr<Room> room;                                    // of a store with eviction
+  std::unique_ptr<Growth> growth;                                // of a home
+  std::unique_ptr<Copies> copies;                                // of a home
+  std::vector<std::unique_ptr<StoreOperation>> copy_operations;  // all of them
+  std::vector<StoreOperation*> idle_copies;
   std::vector<Home> homes;
   Subscription subscription;
   LocationCache cache;

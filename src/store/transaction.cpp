@@ -249,6 +249,7 @@ bool State::gets_ended(TransactionWork& work) noexcept {
     if (!read.finished()) return false;
     if (read.status() != Status::ok) return fail(work, read.status());
   }
+  if (has_copies() && work.used_writes > 0) return fail(work, Status::not_allowed);
   for (std::size_t i = 0; i < work.used_writes; ++i) {
     TransactionWrite& write = *work.writes[i];
     write.begun = write.has_block = write.is_linked = false;

@@ -39,11 +39,18 @@ enum class Kind : std::uint8_t {
   update,
   expire,
   count,
-  evict,  // erase, if it is in this place
-  reap,   // erase, if it has expired
-  read,   // get, for a transaction: with the version of the chain
-  hold    // for a transaction: locks the chain, and finds the key and a vacant slot
+  evict,       // erase, if it is in this place
+  reap,        // erase, if it has expired
+  read,        // get, for a transaction: with the version of the chain
+  restore,     // makes a second copy, if the key is there
+  copy_put,    // the part of a change at the second home
+  copy_erase,  // likewise
+  hold         // for a transaction: locks the chain, and finds the key and a vacant slot
 };
+/// Part of a change of another's.
+[[nodiscard]] constexpr bool is_copy(Kind kind) noexcept {
+  return kind == Kind::copy_put || kind == Kind::copy_erase;
+}
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::hold) + 1;
 
 enum class Stage : std::uint8_t {
@@ -58,6 +65,9 @@ enum class Stage : std::uint8_t {
   entry_read,
   room,        // allocate what the change needs
   await_room,  // likewise, without the lock: its home makes room
+  copy,        // begin the change at the second home
+  copying,     // wait for it
+  fail_over,   // wait until the members agree on the death of a home
   commit,      // post the change
   committed,
   count,
@@ -147,6 +157,7 @@ struct Work {
   Place last_link;
   std::uint64_t chain_version = 0;
   std::uint64_t former_version = 0;  // of the chain, when it was gone through before
+  std::uint64_t next_version = 0;    // of the chain, after the change
   std::uint32_t buckets = 0;
   std::uint32_t tries = 0;
   Rest rest;
@@ -164,8 +175,12 @@ struct Work {
   bool out_of_room = false;
   remote::SlabBlock entry_block;
   remote::SlabBlock bucket_block;
-  bool waits_for_room = false;  // the lock is being given back
-  bool has_moved = false;       // likewise: the key has another chain now
+  bool waits_for_room = false;     // the lock is being given back
+  bool has_moved = false;          // likewise: the key has another chain now
+  bool gives_way = false;          // likewise: others wait for the lock that hold another
+  bool is_copied = false;          // the change is at the second home
+  StoreOperation* copy = nullptr;  // of this change, at the second home
+  Rank first = 0;                  // copy_put, copy_erase: the home whose change it is
   bool room_is_large = false;
   std::uint32_t room_class = 0;
   std::uint64_t room_since_ns = 0;

@@ -40,6 +40,7 @@ constexpr std::uint64_t kSeedsForChecker = 200;
 constexpr std::uint32_t kFewKeys = 14;
 constexpr std::uint32_t kKeys = 40;  // at most: indexes grow
 constexpr std::uint64_t kSeedsPerGrowth = 3;
+constexpr std::uint64_t kSeedsPerCopies = 5;
 constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
 constexpr std::uint64_t kSeedsPerJoin = 4;
 
@@ -47,7 +48,7 @@ struct StoreSeen {
   std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
                 read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
-                waits_for_room = 0, marks = 0, splits = 0;
+                waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0;
 };
 
 /// A value: its number, over and over.
@@ -152,6 +153,10 @@ struct StoreAuditor {
     options.expected_keys = key_count == kKeys ? 1 : 1 + below(16);
     options.cache_bytes = below(3) == 0 ? 0 : 256;
     options.homes = below(2) == 0 ? 1 : founders;
+    if (eviction == Eviction::none && seed % kSeedsPerCopies == 2) {
+      options.homes = founders;
+      options.copies = 2;
+    }
     options.eviction = eviction;
     if (eviction != Eviction::none) options.limit_bytes = (2 + below(3)) << 16;  // slabs
     for (Rank rank = 0; rank < count; ++rank) {
@@ -195,6 +200,7 @@ struct StoreAuditor {
       seen.waits_for_room += statistics.waits_for_room;
       seen.marks += statistics.marks;
       seen.splits += statistics.splits;
+      seen.copies_restored += statistics.copies_restored;
       EXPECT_TRUE(options.limit_bytes == 0 || statistics.memory_bytes <= options.limit_bytes)
           << "STO-V3";
     }
@@ -214,7 +220,8 @@ struct StoreAuditor {
         EXPECT_TRUE(left.emplace(key, number_of(entry.value)).second) << "STO-2: twice";
       });
       for (std::uint32_t key = 0; key < key_count; ++key) {
-        if (stores[rank]->store->home_of(key_of(key)) != rank ||
+        // A key of which both homes have died is lost.
+        if (stores[rank]->store->home_of(key_of(key)) != rank || may_have_lost_keys(rank) ||
             keys.at(key).records().size() >= KeyCalls::kMost + 4)
           continue;
         const auto found = left.find(key_of(key));
@@ -252,6 +259,15 @@ struct StoreAuditor {
     for (Rank rank = 0; rank < count; ++rank)
       if (!gone[rank] && !stores[rank]->idle()) return false;
     return true;
+  }
+
+  /// With copies: that member knows of a second home that has gone, perhaps before the copies were
+  /// restored.
+  bool may_have_lost_keys(Rank rank) const {
+    std::uint32_t homes = 0;
+    for (Rank home = 0; home < founders; ++home)
+      homes += stores[rank]->members->contains(home) ? 1 : 0;
+    return options.copies > 1 && homes + 1 < founders;
   }
 
   void trouble() {
@@ -410,6 +426,8 @@ void AuditedStore::end(AuditedCall& call) {
       break;
     case Status::lost:
       ++auditor.seen.lost;
+      EXPECT_TRUE(auditor.options.copies == 1 || auditor.may_have_lost_keys(rank))
+          << "STO-C1: a key is lost";
       return;
     case Status::stopped:
       ++auditor.seen.stopped;
@@ -459,7 +477,7 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
         seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners,
-        seen.splits})
+        seen.splits, seen.copies_restored})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
             << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
@@ -467,7 +485,7 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
             << seen.repaired_entries << " entries repaired, " << seen.cache_hits << " cache hits, "
             << seen.cache_stale << " stale, " << seen.read_again << " read again, "
             << seen.calls_of_joiners << " calls of members that joined, " << seen.splits
-            << " chains split\n";
+            << " chains split, " << seen.copies_restored << " copies restored\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;

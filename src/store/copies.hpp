@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <dunlin/remote.hpp>
+#include <dunlin/store/operation.hpp>
+
+/// A home's work after deaths, in a store with two copies of each key (docs/store.md, STO-C1 to
+/// STO-C4): it serves the keys of which it has become the first home, once all members know of the
+/// death, and makes the second copies that are missing.
+namespace dunlin::store {
+
+struct State;
+
+class Copies {
+ public:
+  explicit Copies(State& state);
+  ~Copies();
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+  void members_changed();
+  std::size_t poll();
+  /// The generation of the members in which this home serves keys of others.
+  [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
+  /// Whether this home is the first one of the key.
+  [[nodiscard]] bool serves(std::uint64_t hash) const noexcept;
+  /// Whether each key that this home holds first has a second copy.
+  [[nodiscard]] bool complete() const noexcept { return is_complete_; }
+
+ private:
+  static constexpr std::size_t kAtOnce = 16;
+
+  std::size_t open();
+  std::size_t restore();
+  [[nodiscard]] bool tell_second_homes();
+  [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
+  void collect(std::uint64_t number);
+
+  State& state_;
+  std::uint64_t opened_ = 0;
+  // which members know of the death
+  Rank asks_ = 0;
+  bool has_asked_ = false;
+  std::uint64_t word_ = 0;
+  Completion done_;
+  std::uint64_t not_before_ns_ = 0;
+  // second copies
+  bool is_complete_ = true;
+  bool has_failed_ = false;
+  std::uint64_t number_ = 0;  // of the next main header
+  Rank told_ = 0;
+  std::uint64_t covered_ = 0;
+  std::deque<std::vector<std::byte>> keys_;
+  std::array<std::unique_ptr<StoreOperation>, kAtOnce> restores_;
+  std::array<bool, kAtOnce> under_way_{};
+};
+
+}  // namespace dunlin::store
