@@ -18,8 +18,10 @@ namespace {
 
 /// A block stays with its entry while it is at most so many times as large as it need be.
 constexpr std::size_t kMostWaste = 4;
-/// At a lock of the second home, before the change gives the one of the first home back.
-constexpr std::uint32_t kTriesOfCopy = 5;
+/// At a lock of the second home, before the change gives the one of the first home back. Only where
+/// the second home has the lower rank: those that wait for a higher one never wait in a circle.
+constexpr std::uint32_t kTriesOfCopy = 2;
+constexpr std::uint64_t kRestOfThoseThatGiveWay = 16;  // times as long as that of others
 
 }  // namespace
 
@@ -47,7 +49,8 @@ bool State::locked(StoreOperation& op) noexcept {
   if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
     return end(op, Status::ok);
   ++seen.lock_waits;
-  if (is_copy(work.kind) && work.rest.times >= kTriesOfCopy) return end(op, Status::busy);
+  if (is_copy(work.kind) && work.home < work.first && work.rest.times >= kTriesOfCopy)
+    return end(op, Status::busy);
   work.stage = Stage::lock;
   begin_rest(work.rest);
   return false;
@@ -373,7 +376,9 @@ bool State::committed(StoreOperation& op) noexcept {
     work.steps = 0;
     work.stage = Stage::attach;
     if (!std::exchange(work.gives_way, false)) return true;
-    begin_rest(work.rest);
+    // Long enough for others to find both locks free.
+    work.rest.until_ns = fabric.now_ns() + work.rest.next_ns() * kRestOfThoseThatGiveWay;
+    fabric.wake_at(work.rest.until_ns);
     return false;
   }
   if (is_copy(work.kind)) return end(op, work.end_status);

@@ -200,7 +200,7 @@ void Copies::members_changed() {
   told_ = 0;
   has_failed_ = false;
   is_complete_ = false;
-  keys_.clear();
+  for (Lane& lane : lanes_) lane.keys.clear();
 }
 
 std::size_t Copies::poll() {
@@ -247,34 +247,35 @@ std::size_t Copies::open() {
   return 1;
 }
 
-/// Of each key that this home holds first; a change that happens meanwhile makes its own.
+/// Of each key that this home holds first; a change that happens meanwhile makes its own. One key
+/// of a chain after the other, and some chains at once.
 std::size_t Copies::restore() {
   std::size_t done = 0;
   bool all_idle = true;
-  for (std::size_t i = 0; i < kAtOnce; ++i) {
-    if (under_way_[i]) {
-      if (!restores_[i]->finished()) {
+  for (Lane& lane : lanes_) {
+    if (lane.under_way) {
+      if (!lane.operation->finished()) {
         all_idle = false;
         continue;
       }
-      under_way_[i] = false;
+      lane.under_way = false;
       ++done;
-      if (restores_[i]->status() == Status::ok)
+      if (lane.operation->status() == Status::ok)
         ++state_.seen.copies_restored;
       else
         has_failed_ = true;
     }
-    while (keys_.empty() && number_ < state_.main_headers()) collect(number_++);
-    if (keys_.empty()) continue;
-    if (restores_[i] == nullptr) restores_[i] = std::make_unique<StoreOperation>(*state_.store);
-    under_way_[i] = true;
+    while (lane.keys.empty() && number_ < state_.main_headers()) collect(lane, number_++);
+    if (lane.keys.empty()) continue;
+    if (lane.operation == nullptr) lane.operation = std::make_unique<StoreOperation>(*state_.store);
+    lane.under_way = true;
     all_idle = false;
-    state_.begin(*restores_[i], Kind::restore, std::span<const std::byte>(keys_.front()), {},
+    state_.begin(*lane.operation, Kind::restore, std::span<const std::byte>(lane.keys.back()), {},
                  kNoExpiry, 0, nullptr);
-    keys_.pop_front();
+    lane.keys.pop_back();
   }
   state_.fabric.wake_at(state_.fabric.now_ns());
-  if (!all_idle || !keys_.empty()) return done;
+  if (!all_idle) return done;
   if (!has_failed_ && !tell_second_homes()) return done;
   if (!has_failed_) {
     is_complete_ = true;
@@ -299,9 +300,10 @@ bool Copies::tell_second_homes() {
     const Operation tell =
         write(second, state_.redo.id(), covered_at(state_.homes[second].ranks, told_), &covered_,
               kWordBytes);
-    if (!state_.fabric.post(tell).all()) return false;
+    if (!state_.fabric.post(tell.notify(done_, Notify::remotely)).all()) return false;
   }
-  return true;
+  // One that has failed meanwhile is told nothing; the members are about to agree on that.
+  return done_.finished() && !done_.failed();
 }
 
 bool Copies::serves(std::uint64_t hash) const noexcept {
@@ -314,14 +316,14 @@ std::uint64_t Copies::own_covered(Rank home) const noexcept {
       word_at(state_.redo.memory().data() + covered_at(state_.progress.capacity(), home)));
 }
 
-void Copies::collect(std::uint64_t number) {
+void Copies::collect(Lane& lane, std::uint64_t number) {
   const std::byte* const main = state_.own_main(number);
   const std::byte* bucket = main;
   for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
     state_.see_bucket(main, bucket, [&](const StoreEntry& entry) {
       const std::uint64_t hash = hash_of(entry.key);
       if (state_.first_home_of(hash) == state_.fabric.rank() && state_.second_home_of(hash))
-        keys_.emplace_back(entry.key.begin(), entry.key.end());
+        lane.keys.emplace_back(entry.key.begin(), entry.key.end());
     });
     bucket =
         state_.own_bucket(memory::load(*reinterpret_cast<const std::uint64_t*>(bucket + kLinkAt)));

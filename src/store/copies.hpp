@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -34,13 +33,19 @@ class Copies {
   [[nodiscard]] bool complete() const noexcept { return is_complete_; }
 
  private:
-  static constexpr std::size_t kAtOnce = 16;
+  static constexpr std::size_t kLanes = 16;
+  /// Of one chain at a time.
+  struct Lane {
+    std::vector<std::vector<std::byte>> keys;
+    std::unique_ptr<StoreOperation> operation;
+    bool under_way = false;
+  };
 
   std::size_t open();
   std::size_t restore();
   [[nodiscard]] bool tell_second_homes();
   [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
-  void collect(std::uint64_t number);
+  void collect(Lane& lane, std::uint64_t number);
 
   State& state_;
   std::uint64_t opened_ = 0;
@@ -56,9 +61,7 @@ class Copies {
   std::uint64_t number_ = 0;  // of the next main header
   Rank told_ = 0;
   std::uint64_t covered_ = 0;
-  std::deque<std::vector<std::byte>> keys_;
-  std::array<std::unique_ptr<StoreOperation>, kAtOnce> restores_;
-  std::array<bool, kAtOnce> under_way_{};
+  std::array<Lane, kLanes> lanes_;
 };
 
 }  // namespace dunlin::store

@@ -211,7 +211,7 @@ struct StoreAuditor {
   /// STO-2, and what the last gets would return.
   void look_at_what_is_left() {
     for (Rank rank = 0; rank < count; ++rank) {
-      if (gone[rank] || !stores[rank]->is_member()) continue;
+      if (gone[rank] || !stores[rank]->is_member() || is_behind(rank)) continue;
       std::map<std::uint64_t, std::uint64_t> left;
       stores[rank]->store->for_each_local([&](const StoreEntry& entry) {
         std::uint64_t key = 0;
@@ -237,7 +237,7 @@ struct StoreAuditor {
   /// What a member saw in its own part is what all get from then on.
   void get_what_is_left() {
     Rank by = 0;
-    while (by < count && (gone[by] || !stores[by]->is_member())) ++by;
+    while (by < count && (gone[by] || !stores[by]->is_member() || is_behind(by))) ++by;
     if (by == count) return;
     for (std::uint32_t key = 0; key < key_count; ++key) {
       if (keys.at(key).records().size() >= KeyCalls::kMost + 4) continue;
@@ -259,6 +259,16 @@ struct StoreAuditor {
     for (Rank rank = 0; rank < count; ++rank)
       if (!gone[rank] && !stores[rank]->idle()) return false;
     return true;
+  }
+
+  /// With copies: others are members without this one, and it does not know that yet.
+  bool is_behind(Rank rank) const {
+    if (options.copies == 1) return false;
+    for (const auto& other : stores)
+      if (!gone[other->rank] && other->is_member() &&
+          other->members->generation() > stores[rank]->members->generation())
+        return true;
+    return false;
   }
 
   /// With copies: that member knows of a second home that has gone, perhaps before the copies were

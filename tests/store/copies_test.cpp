@@ -1,0 +1,256 @@
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <initializer_list>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/store.hpp>
+
+#include "store/mortals.hpp"
+#include "store/stores.hpp"
+
+/// Stores with two copies of each key, whose homes die.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::Mortals;
+
+StoreOptions two_copies() {
+  StoreOptions options = test::small_store();
+  options.expected_keys = 8;
+  options.copies = 2;
+  return options;
+}
+std::string name_of(int key) { return "key " + std::to_string(key); }
+
+/// What a scan by that member returns; fails if it returns a key twice.
+std::map<std::string, std::string> scanned(Mortals& mortals, Rank by) {
+  std::map<std::string, std::string> all;
+  StoreScan scan(mortals.at(by), {.buckets = 4});
+  StoreCursor cursor = 0;
+  do {
+    scan.step(cursor);
+    EXPECT_EQ(mortals.end_of(scan), Status::ok);
+    for (std::size_t i = 0; i < scan.size(); ++i) {
+      const auto text = [](std::span<const std::byte> bytes) {
+        return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      };
+      EXPECT_TRUE(all.emplace(text(scan[i].key), text(scan[i].value)).second) << "STO-C3: twice";
+    }
+    cursor = scan.cursor();
+  } while (cursor != 0);
+  return all;
+}
+
+void restore(Mortals& mortals, Rank dead, std::initializer_list<Rank> left) {
+  EXPECT_TRUE(mortals.world.run_until(
+      [&] {
+        for (const Rank rank : left)
+          if (mortals.nodes[rank].progress->contains(dead) ||
+              !mortals.at(rank).statistics().copies_complete)
+            return false;
+        return true;
+      },
+      1'000'000'000))
+      << "STO-C4: copies are not restored";
+}
+
+TEST(StoreCopies, NoKeyIsLostByOneDeathAndThenAnother) {
+  constexpr int kKeys = 60;
+  Mortals mortals(5, 5, Mortals::network(), two_copies());
+  std::map<std::string, std::string> expected;
+  for (int key = 0; key < kKeys; ++key) {
+    expected[name_of(key)] = std::string(static_cast<std::size_t>(key) * 20, 'v') + name_of(key);
+    mortals.put(static_cast<Rank>(key % 5), name_of(key), expected[name_of(key)]);
+  }
+  auto erase = mortals.at(1).erase(name_of(7));
+  EXPECT_EQ(mortals.end_of(erase), Status::ok);
+  expected.erase(name_of(7));
+  EXPECT_EQ(scanned(mortals, 2), expected);
+
+  for (const Rank dies : {Rank{3}, Rank{4}}) {  // 4 has what was 3's
+    mortals.world.crash(dies);
+    EXPECT_EQ(scanned(mortals, 0), expected);
+    for (int key = 0; key < kKeys; ++key) {
+      const auto found = expected.find(name_of(key));
+      EXPECT_EQ(mortals.get(static_cast<Rank>(key % 3), name_of(key)),
+                found == expected.end() ? "-" : found->second)
+          << "STO-C1: " << name_of(key);
+      EXPECT_NE(mortals.at(0).home_of(name_of(key)), dies);
+    }
+    for (int key = 0; key < kKeys; key += 5)
+      mortals.put(1, name_of(key), expected[name_of(key)] = "after " + std::to_string(dies));
+    restore(mortals, dies, {0, 1, 2});
+    auto count = mortals.at(0).count();
+    EXPECT_EQ(mortals.end_of(count), Status::ok);
+    EXPECT_EQ(count.keys(), expected.size());
+  }
+  std::uint64_t restored = 0, local = 0;
+  for (const Rank rank : {0U, 1U, 2U}) {
+    restored += mortals.at(rank).statistics().copies_restored;
+    mortals.at(rank).for_each_local([&](const StoreEntry&) { ++local; });
+  }
+  EXPECT_GT(restored, expected.size() / 5);
+  EXPECT_EQ(local, expected.size());
+}
+
+TEST(StoreCopies, AChangeThatHasEndedOutlivesTheFirstHomeWheneverThatDies) {
+  std::uint64_t before_death = 0, after_death = 0;
+  const std::string small(200, 's'), large(3'000, 'l');
+  for (std::uint64_t moment = 0; moment < 240'000; moment += 3'000) {
+    Mortals mortals(3, 3, Mortals::network(), two_copies());
+    std::string key = "key";
+    while (mortals.at(0).home_of(key) != 2) key += "y";
+    mortals.put(0, key, "old");
+    const std::uint64_t version = [&] {
+      auto op = mortals.at(1).get(key);
+      mortals.end_of(op);
+      return op.version();
+    }();
+    const std::string& value = moment % 2 == 0 ? small : large;
+    auto put = mortals.at(0).compare_and_set(key, version, std::as_bytes(std::span(value)));
+    mortals.world.run_for(moment);
+    const bool had_ended = put.finished();
+    mortals.world.crash(2);
+    EXPECT_EQ(mortals.end_of(put), Status::ok);
+    EXPECT_TRUE(put.changed()) << "STO-C1: happened twice, or not at all: " << moment;
+    for (const Rank by : {0U, 1U}) EXPECT_EQ(mortals.get(by, key), value) << "STO-C1: " << moment;
+    ++(had_ended ? before_death : after_death);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(before_death, 0U);
+  EXPECT_GT(after_death, 0U);
+}
+
+TEST(StoreCopies, AChangeEndsAlthoughTheSecondHomeDies) {
+  for (std::uint64_t moment = 0; moment < 240'000; moment += 3'000) {
+    Mortals mortals(4, 4, Mortals::network(), two_copies());
+    std::string key = "key";
+    while (mortals.at(0).home_of(key) != 1) key += "y";
+    auto put = mortals.at(0).put(key, std::string(500, 'n'));
+    mortals.world.run_for(moment);
+    mortals.world.crash(2);
+    EXPECT_EQ(mortals.end_of(put), Status::ok);
+    restore(mortals, 2, {0, 1, 3});
+    mortals.world.crash(1);  // the new second home is 3
+    EXPECT_EQ(mortals.get(0, key), std::string(500, 'n')) << "STO-C4: " << moment;
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(StoreCopies, KeysOfWhichBothHomesDieAreLostAndTheOthersStay) {
+  constexpr int kKeys = 50;
+  Mortals mortals(5, 5, Mortals::network(), two_copies());
+  std::array<Rank, kKeys> homes{};
+  for (int key = 0; key < kKeys; ++key) {
+    mortals.put(0, name_of(key), "value");
+    homes.at(static_cast<std::size_t>(key)) = mortals.at(0).home_of(name_of(key));
+  }
+  mortals.world.crash(2);
+  mortals.world.crash(3);
+  int lost = 0;
+  for (int key = 0; key < kKeys; ++key) {
+    auto get = mortals.at(1).get(name_of(key));
+    const Status status = mortals.end_of(get);
+    const bool both = homes.at(static_cast<std::size_t>(key)) == 2;
+    EXPECT_EQ(status, both ? Status::lost : Status::ok) << name_of(key);
+    if (both) {
+      ++lost;
+    } else {
+      EXPECT_EQ(get.text(), "value");
+    }
+  }
+  EXPECT_GT(lost, 0);
+  auto insert = mortals.at(0).insert(name_of(0), std::as_bytes(std::span("x", 1)));
+  mortals.end_of(insert);
+  EXPECT_TRUE(insert.finished());
+}
+
+TEST(StoreCopies, ATimeToLiveEndsAtTheHomeThatTakesOver) {
+  Mortals mortals(3, 3, Mortals::network(), two_copies());
+  std::string key = "key";
+  while (mortals.at(0).home_of(key) != 2) key += "y";
+  auto put = mortals.at(0).put(key, "value", 200'000'000);
+  EXPECT_EQ(mortals.end_of(put), Status::ok);
+  mortals.world.crash(2);
+  EXPECT_EQ(mortals.get(1, key), "value");
+  mortals.world.run_for(220'000'000);
+  EXPECT_EQ(mortals.get(1, key), "-");
+}
+
+TEST(StoreCopies, RefusesWhatItDoesNotOffer) {
+  sim::World world(sim::profile("ib100"), 1, 1);
+  StoreOptions options = two_copies();
+  options.copies = 3;
+  EXPECT_THROW(Store(world.fabric(0), options), Error);
+  options.copies = 2;
+  options.eviction = Eviction::lru;
+  EXPECT_THROW(Store(world.fabric(0), options), Error);
+  Mortals mortals(3, 3, Mortals::network(), two_copies());
+  StoreTransaction transaction(mortals.at(0));
+  transaction.put("key", "value");
+  EXPECT_EQ(mortals.end_of(transaction.commit()), Status::not_allowed);
+}
+
+// --- on each fabric ------------------------------------------------------------------------------
+
+struct CopiesOnStores : test::OnStores {};
+INSTANTIATE_TEST_SUITE_P(OnAll, CopiesOnStores, testing::ValuesIn(test::store_backends()),
+                         test::name_of_backend);
+
+TEST_P(CopiesOnStores, CallsReturnWhatTheyReturnWithOneCopy) {
+  StoreOptions options = test::small_store();
+  options.copies = 2;
+  start(3, options);
+  for (std::uint64_t key = 0; key < 150; ++key)
+    put(static_cast<Rank>(key % 3), key, std::string(key, 'v'));
+  for (std::uint64_t key = 0; key < 150; ++key) {
+    EXPECT_EQ(get(static_cast<Rank>(key % 2), key), std::string(key, 'v'));
+    if (key % 3 == 0) {
+      EXPECT_TRUE(erase(1, key));
+    }
+    if (key % 3 == 1) {
+      EXPECT_TRUE(put(2, key, std::string(2'000, 'l')));
+    }
+  }
+  EXPECT_EQ(count(0), 100U);
+  std::map<std::uint64_t, int> seen;
+  for (Rank rank = 0; rank < 3; ++rank)
+    at(rank).for_each_local([&](const StoreEntry& entry) {
+      std::uint64_t key = 0;
+      std::memcpy(&key, entry.key.data(), sizeof key);
+      ++seen[key];
+    });
+  EXPECT_EQ(seen.size(), 100U);
+  for (const auto& [key, times] : seen) EXPECT_EQ(times, 1) << key;
+  auto append = at(0).update(1, [](std::optional<std::span<const std::byte>> now) {
+    EXPECT_TRUE(now.has_value());
+    return StoreUpdate::erase();
+  });
+  EXPECT_TRUE(ended(append).changed());
+  EXPECT_EQ(get(2, 1), "-");
+}
+
+/// Members change keys of each other's at once: none waits for the others in a circle.
+TEST_P(CopiesOnStores, ChangesOfFewChainsAllEnd) {
+  StoreOptions options = test::small_store();
+  options.copies = 2;
+  options.expected_keys = 1;
+  start(3, options);
+  for (int round = 0; round < 20; ++round) {
+    std::deque<StoreOperation> all;
+    for (Rank rank = 0; rank < 3; ++rank)
+      for (std::uint64_t key = 0; key < 6; ++key)
+        at(rank).put(all.emplace_back(at(rank)), key, bytes("value"));
+    for (StoreOperation& one : all) EXPECT_TRUE(ended(one).changed());
+  }
+  EXPECT_EQ(count(1), 6U);
+}
+
+}  // namespace
+}  // namespace dunlin
