@@ -28,6 +28,7 @@ Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or is n
 
 Examples:
   dunlin store serve                                  # alone; then: redis-cli -p 6390
+  dunlin store serve --members a,b,c --name a --copies 2           # likewise b and c; no key dies with one
   dunlin store serve --members a,b --name a --resp 127.0.0.1:6390
   dunlin store serve --members a,b --name b --resp 127.0.0.1:6391
   dunlin store serve --memory 1024 --eviction lru                  # a cache
@@ -82,6 +83,13 @@ void add_serve(CLI::App& store) {
       ->check(CLI::IsMember({"none", "lru"}))
       ->type_name("none|lru")
       ->default_str("none");
+  command
+      ->add_option("--copies", options->copies,
+                   "Founders that hold each key: with 2, no key is lost when one of them dies;\n"
+                   "the same for all members. Not with --eviction lru")
+      ->check(number_between(1, 2, "copies"))
+      ->type_name("1|2")
+      ->capture_default_str();
   command
       ->add_option("--cache", options->cache_mb,
                    "Megabytes for the locations of keys; 16 bytes hold one")

@@ -81,6 +81,7 @@ void serve(ServeOptions options) {
   const std::size_t memory_bytes = options.memory_mb * kMegabyte;
   Store store(progress, {.memory_bytes = memory_bytes,
                          .large_bytes = memory_bytes / kLargeShare,
+                         .copies = options.copies,
                          .cache_bytes = options.cache_mb * kMegabyte,
                          .eviction = options.evicts ? Eviction::lru : Eviction::none,
                          .limit_bytes = options.max_memory_mb * kMegabyte});

@@ -16,6 +16,7 @@ struct ServeOptions {
   std::uint32_t memory_mb = 64;
   std::uint32_t max_memory_mb = 0;  // of it, for entries; 0: all
   bool evicts = false;
+  std::uint32_t copies = 1;         // of each key
   std::uint32_t most_members = 64;  // that ever come, founders included
   std::uint32_t cache_mb = 1;
 };

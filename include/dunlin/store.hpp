@@ -40,6 +40,12 @@
 ///         homes, or at none, once they have asked each other.
 ///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
 ///  STO-10 An index that grows hides no key, and shows none twice.
+///  STO-C1 With copies: 2, a change that has ended is not lost when one home dies.
+///  STO-C2 A get that begins after a change has ended never returns an older value from a home that
+///         the members have removed.
+///  STO-C3 Scans return a key from one of its homes.
+///  STO-C4 The copies are made again. A key of which both homes die before that is `lost`, never
+///         absent.
 namespace dunlin {
 
 /// Of the messages of a Store with eviction, unless told otherwise.
@@ -64,9 +70,9 @@ struct StoreOptions {
   /// Keys for which the member's index is laid out; 0: one for each 256 bytes of memory. With more
   /// keys it grows into the memory for entries, as long as the member polls.
   std::uint64_t expected_keys = 0;
-  /// Members that hold each key: 1 or 2. The same at all members. With 2, a change has ended when it
-  /// is at two homes, and no key is lost by one death. Not with eviction; a StoreTransaction only
-  /// reads then.
+  /// Members that hold each key: 1 or 2. The same at all members. With 2, a change has ended when
+  /// it is at two homes, and no key is lost by one death. Not with eviction; a StoreTransaction
+  /// only reads then.
   std::uint32_t copies = 1;
   /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;

@@ -23,6 +23,8 @@ constexpr std::array kStoreFaults{
     NamedFault{"checksum_is_not_checked", FaultInjection::checksum_is_not_checked},
     NamedFault{"version_is_not_raised", FaultInjection::version_is_not_raised},
     NamedFault{"absence_is_not_checked", FaultInjection::absence_is_not_checked},
+    NamedFault{"home_opens_at_once", FaultInjection::home_opens_at_once},
+    NamedFault{"change_is_not_copied", FaultInjection::change_is_not_copied},
     NamedFault{"moved_key_is_not_followed", FaultInjection::moved_key_is_not_followed},
     NamedFault{"unlocked_before_write", FaultInjection::unlocked_before_write},
     NamedFault{"entry_after_slot", FaultInjection::entry_after_slot},
