@@ -201,6 +201,39 @@ TEST_F(StoreServe, ScansAndDumpsTheKeysOfMembersThatAreLeft) {
   a.end();
 }
 
+TEST_F(StoreServe, KeepsAllKeysWithTwoCopiesWhenOneFounderAfterTheOtherIsKilled) {
+  SKIP_WITHOUT("redis-cli");
+  const auto options = [](const std::string& name) {
+    return Words{"--members", "a,b,c,d", "--name", name, "--copies", "2"};
+  };
+  ServerProcess a(group, options("a")), b(group, options("b"));
+  ServerProcess c(group, options("c")), d(group, options("d"));
+  std::string sets, gets, values;
+  for (int i = 0; i < 200; ++i) {
+    const std::string number = std::to_string(i);
+    sets += request({"SET", "key" + number, number});
+    gets += request({"GET", "key" + number});
+    values += "$" + std::to_string(number.size()) + "\r\n" + number + "\r\n";
+  }
+  EXPECT_TRUE(contains(redis_cli(a, {"--pipe"}, sets), "errors: 0, replies: 200"));
+  std::vector<ServerProcess*> left{&a, &d, &c, &b};
+  for (int deaths = 1; deaths <= 2; ++deaths) {
+    left.back()->kill();
+    left.pop_back();
+    for (ServerProcess* const one : left) {
+      const Socket client(one->port());
+      client.send(gets);
+      EXPECT_EQ(client.receive(values.size()), values) << "STO-C1: after " << deaths << " deaths";
+    }
+    // Each knows of the death now, since it has found the keys of the dead one.
+    for (ServerProcess* const one : left)
+      while (!contains(redis_cli(*one, {"info"}), "copies_complete:1")) ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_TRUE(contains(redis_cli(d, {"dbsize"}), "200"));
+  d.end();
+  a.end();
+}
+
 TEST_F(StoreServe, AnswersAClientThatSendsNothingMore) {
   ServerProcess server(group);
   const Socket client(server.port());
