@@ -5,7 +5,7 @@
 
 #include "store/state.hpp"
 
-/// The knowledge of a home's index: how many main headers it has, and where its segments are. A
+/// The knowledge of a home's index: how many main headers it has, and where its extents are. A
 /// home adds main headers and never moves one, so what is known stays true; that a key has moved to
 /// a later main header is seen in its former one.
 namespace dunlin::store {
@@ -19,8 +19,8 @@ namespace {
   std::memcpy(&value, bytes + at, sizeof value);
   return value;
 }
-[[nodiscard]] std::uint64_t segments_for(std::uint64_t base, std::uint64_t headers) noexcept {
-  return (headers - base + kSegmentHeaders - 1) / kSegmentHeaders;
+[[nodiscard]] std::uint64_t extents_for(std::uint64_t base, std::uint64_t headers) noexcept {
+  return (headers - base + kExtentHeaders - 1) / kExtentHeaders;
 }
 
 }  // namespace
@@ -29,16 +29,16 @@ Place State::main_header(Rank rank, std::uint64_t number) const noexcept {
   const Home& home = homes[rank];
   if (number < home.shape.base()) return {.in_slabs = false, .offset = main_header_at(number)};
   const std::uint64_t later = number - home.shape.base();
-  return {.in_slabs = true,
-          .offset = home.segments[later / kSegmentHeaders] +
-                    later % kSegmentHeaders * sizeof(MainHeader)};
+  return {
+      .in_slabs = true,
+      .offset = home.extents[later / kExtentHeaders] + later % kExtentHeaders * sizeof(MainHeader)};
 }
 
 /// There is a main header with that number. If it is not where the others are, or many more are to
 /// be expected, the home's own figures are read.
 void State::learn_header(Rank rank, std::uint64_t number, bool is_far_behind) noexcept {
   Home& home = homes[rank];
-  if (segments_for(home.shape.base(), number + 1) > home.segments.size())
+  if (extents_for(home.shape.base(), number + 1) > home.extents.size())
     home.has_grown = true;
   else
     home.shape.grow_to(number + 1);
@@ -68,14 +68,14 @@ Status State::know_index(Rank rank) noexcept {
     if (reading.done.failed()) return Status::lost;
     if (stage == Reading::directory) take_directory(rank);
     if (stage == Reading::header && !take_header(rank, reading.in.data())) return Status::refused;
-    const std::uint64_t known = home.segments.size();
-    const std::uint64_t all = segments_for(home.shape.base(), reading.headers);
+    const std::uint64_t known = home.extents.size();
+    const std::uint64_t all = extents_for(home.shape.base(), reading.headers);
     if (all <= known) {
       home.shape.grow_to(reading.headers);
       home.has_grown = false;
       return Status::ok;
     }
-    now = begin(segment_word_at(home.shape.base(), known), (all - known) * kWordBytes,
+    now = begin(extent_word_at(home.shape.base(), known), (all - known) * kWordBytes,
                 Reading::directory);
   }
   return now;
@@ -100,9 +100,9 @@ bool State::take_header(Rank rank, const std::byte* header) noexcept {
 
 void State::take_directory(Rank rank) noexcept {
   Home& home = homes[rank];
-  const std::uint64_t all = segments_for(home.shape.base(), home.reading.headers);
-  for (std::uint64_t i = 0; home.segments.size() < all; ++i)
-    home.segments.push_back(word_in(home.reading.in.data(), i * kWordBytes));
+  const std::uint64_t all = extents_for(home.shape.base(), home.reading.headers);
+  for (std::uint64_t i = 0; home.extents.size() < all; ++i)
+    home.extents.push_back(word_in(home.reading.in.data(), i * kWordBytes));
 }
 
 }  // namespace dunlin::store

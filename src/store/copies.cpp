@@ -115,7 +115,7 @@ bool State::begin_copy(StoreOperation& op) noexcept {
   StoreOperation& copy = *work.copy;
   prepare(copy, erases ? Kind::copy_erase : Kind::copy_put, work.key_span(), value, ttl,
           restores ? work.head.version : work.next_version, nullptr);
-  copy.work_->home = *second;
+  copy.work_->home = work.second = *second;
   copy.work_->first = work.home;
   work.stage = Stage::copying;
   copy.start();
@@ -126,7 +126,6 @@ bool State::copy_ended(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (!work.copy->finished()) return false;
   const Status status = work.copy->status();
-  const Rank second = work.copy->work_->home;
   drop_copy(work);
   switch (status) {
     case Status::ok:
@@ -134,7 +133,7 @@ bool State::copy_ended(StoreOperation& op) noexcept {
       return commit(op);
     case Status::lost:  // another member may become the second home
       work.stage = Stage::copy;
-      if (!progress.contains(second)) return true;
+      if (!progress.contains(work.second)) return true;
       begin_rest(work.rest);
       return false;
     case Status::conflict:  // the first home is gone

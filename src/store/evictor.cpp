@@ -63,7 +63,7 @@ std::size_t Evictor::poll() {
 
 /// Indirect headers are never freed.
 bool Evictor::is_pinned(const remote::SlabHolder& holder) const noexcept {
-  return !is_large_ && (holder.size_class == kIndirectClass || holder.size_class == kSegmentClass);
+  return !is_large_ && (holder.size_class == kIndirectClass || holder.size_class == kExtentClass);
 }
 
 std::size_t Evictor::live_blocks(std::uint32_t slab) const noexcept {

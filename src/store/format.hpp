@@ -68,10 +68,10 @@ static_assert(kDepthAt / 32 == kLockAt / 32,
 [[nodiscard]] constexpr std::uint64_t main_header_at(std::uint64_t number) noexcept {
   return kIndexHeaderBytes + number * sizeof(MainHeader);
 }
-/// Behind the first main headers: the offset of each segment in the small pool's region.
-[[nodiscard]] constexpr std::uint64_t segment_word_at(std::uint64_t base,
-                                                      std::uint64_t segment) noexcept {
-  return main_header_at(base) + segment * kWordBytes;
+/// Behind the first main headers: the offset of each extent in the small pool's region.
+[[nodiscard]] constexpr std::uint64_t extent_word_at(std::uint64_t base,
+                                                     std::uint64_t extent) noexcept {
+  return main_header_at(base) + extent * kWordBytes;
 }
 
 /// A lock word: which member has the lock, and which of its operations.
@@ -208,10 +208,10 @@ static_assert(kMaxRegionBytes <= slot_word::kMostOffset);
 /// The size class of indirect headers. Those are never freed, so no entry lies in their slabs.
 inline constexpr std::uint32_t kIndirectClass = 3;
 static_assert(kSmallBlocks[kIndirectClass] >= sizeof(Bucket));
-/// The size class of segments: main headers that an index has got by growing. They stay, too.
-inline constexpr std::uint32_t kSegmentClass = 23;
-inline constexpr std::uint64_t kSegmentHeaders = kSmallSlabBytes / sizeof(MainHeader);
-static_assert(kSmallBlocks[kSegmentClass] == kSmallSlabBytes && kSegmentHeaders == 409);
+/// The size class of extents: main headers that an index has got by growing. They stay, too.
+inline constexpr std::uint32_t kExtentClass = 23;
+inline constexpr std::uint64_t kExtentHeaders = kSmallSlabBytes / sizeof(MainHeader);
+static_assert(kSmallBlocks[kExtentClass] == kSmallSlabBytes && kExtentHeaders == 409);
 
 // --- redo records: of entries that are changed in place ------------------------------------------
 
@@ -240,7 +240,7 @@ struct TransactionHead {
 };
 /// A slot, or a link, that is to change.
 struct TransactionItem {
-  std::uint64_t chain = 0;  // its main header: offset << 1, and 1: of a segment
+  std::uint64_t chain = 0;  // its main header: offset << 1, and 1: of an extent
   std::uint64_t at = 0;     // offset << 1, and 1: of an indirect header; 0: nothing changes
   std::uint64_t hash = 0;
   std::uint64_t word = 0;  // of the slot then; 0: the key is erased. Or the link's

@@ -70,7 +70,7 @@ std::size_t Growth::grow() {
 bool Growth::has_room() {
   const State::Home& home = state_.homes[state_.fabric.rank()];
   const std::uint64_t later = home.shape.headers() - home.shape.base();
-  if (later / kSegmentHeaders == home.segments.size() && !add_segment()) return false;
+  if (later / kExtentHeaders == home.extents.size() && !add_extent()) return false;
   remote::SlabPool& pool = *state_.small;
   while (buckets_.size() < buckets_needed_) {
     const auto block = pool.allocate_class(state_.fabric.rank(), kIndirectClass);
@@ -88,28 +88,28 @@ bool Growth::has_room() {
   return true;
 }
 
-bool Growth::add_segment() {
+bool Growth::add_extent() {
   const Rank rank = state_.fabric.rank();
   State::Home& home = state_.homes[rank];
   remote::SlabPool& pool = *state_.small;
-  if (!has_segment_) {
-    const auto block = pool.allocate_class(rank, kSegmentClass);
+  if (!has_extent_) {
+    const auto block = pool.allocate_class(rank, kExtentClass);
     if (!block) {
-      if (pool.full_class(rank, kSegmentClass)) not_before_ns_ = state_.fabric.now_ns() + kNoRoomNs;
+      if (pool.full_class(rank, kExtentClass)) not_before_ns_ = state_.fabric.now_ns() + kNoRoomNs;
       return false;
     }
-    segment_ = *block;
-    has_segment_ = true;
+    extent_ = *block;
+    has_extent_ = true;
   }
-  if (!state_.fabric.post(pool.link(segment_)).all()) return false;
-  has_segment_ = false;
+  if (!state_.fabric.post(pool.link(extent_)).all()) return false;
+  has_extent_ = false;
   // Late readers of what was here may still be looking.
   for (std::size_t at = 0; at < kSmallSlabBytes; at += kWordBytes)
-    memory::store(word_at(pool.own_memory().data() + segment_.offset + at), 0);
+    memory::store(word_at(pool.own_memory().data() + extent_.offset + at), 0);
   memory::store(word_at(state_.index.memory().data() +
-                        segment_word_at(home.shape.base(), home.segments.size())),
-                segment_.offset);
-  home.segments.push_back(segment_.offset);
+                        extent_word_at(home.shape.base(), home.extents.size())),
+                extent_.offset);
+  home.extents.push_back(extent_.offset);
   return true;
 }
 

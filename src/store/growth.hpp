@@ -33,7 +33,7 @@ class Growth {
   void set_most_keys() noexcept;
   std::size_t grow();
   [[nodiscard]] bool has_room();
-  [[nodiscard]] bool add_segment();
+  [[nodiscard]] bool add_extent();
   [[nodiscard]] bool lock();
   void split();
   void unlock(std::byte* main, std::uint64_t version) noexcept;
@@ -44,8 +44,8 @@ class Growth {
   const std::byte* keys_at_;
   std::uint64_t lock_word_ = 0;
   std::uint64_t before_ = 0;
-  remote::SlabBlock segment_;  // that is to be linked
-  bool has_segment_ = false;
+  remote::SlabBlock extent_;  // that is to be linked
+  bool has_extent_ = false;
   std::vector<std::uint64_t> buckets_;  // offsets of indirect headers, for upper halves
   std::size_t buckets_needed_ = 0;
   std::vector<std::byte*> moving_;  // slots, and what is in them

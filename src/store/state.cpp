@@ -77,8 +77,8 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     const std::uint64_t keys =
         options.expected_keys != 0 ? options.expected_keys : options.memory_bytes / kBytesPerKey;
     main_headers = keys * 100 / (kSlots * kOccupancyPercent) + 1;
-    // A word for each segment that may come: at most one for each slab.
-    index_bytes = segment_word_at(main_headers, options.memory_bytes / kSmallSlabBytes);
+    // A word for each extent that may come: at most one for each slab.
+    index_bytes = extent_word_at(main_headers, options.memory_bytes / kSmallSlabBytes);
     large_bytes = std::min(options.large_bytes, options.memory_bytes / 4);
     if (main_headers > UINT32_MAX ||
         index_bytes + large_bytes + 2 * kSmallSlabBytes > options.memory_bytes)

@@ -270,10 +270,10 @@ struct State final : remote::Part {
   };
   /// The knowledge of this process about a member that holds keys.
   struct Home {
-    IndexShape shape;                     // at least; no main headers: not known yet
-    std::vector<std::uint64_t> segments;  // offsets, of all main headers that are known
-    std::uint64_t ranks = 0;              // that have redo records
-    bool has_grown = false;               // there is a main header in a segment that is not known
+    IndexShape shape;                    // at least; no main headers: not known yet
+    std::vector<std::uint64_t> extents;  // offsets, of all main headers that are known
+    std::uint64_t ranks = 0;             // that have redo records
+    bool has_grown = false;              // there is a main header in an extent that is not known
     IndexReading reading;
     bool clock_known = false;
     std::int64_t clock_offset_ns = 0;  // the home's clock minus ours, at least

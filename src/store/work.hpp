@@ -111,7 +111,7 @@ struct Rest {
   }
 };
 
-/// A main header, a slot or a link: in the index, or in the memory for entries, where segments and
+/// A main header, a slot or a link: in the index, or in the memory for entries, where extents and
 /// indirect headers are.
 struct Place {
   bool in_slabs = false;
@@ -180,6 +180,7 @@ struct Work {
   bool gives_way = false;          // likewise: others wait for the lock that hold another
   bool is_copied = false;          // the change is at the second home
   StoreOperation* copy = nullptr;  // of this change, at the second home
+  Rank second = 0;                 // where it is
   Rank first = 0;                  // copy_put, copy_erase: the home whose change it is
   bool room_is_large = false;
   std::uint32_t room_class = 0;
