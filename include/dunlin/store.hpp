@@ -95,7 +95,7 @@ struct StoreStatistics {
   std::uint64_t lock_waits = 0;      // attempts at a lock that another member had
   std::uint64_t marks = 0;           // with eviction: uses of entries that the home was told of
   std::uint64_t waits_for_room = 0;  // likewise: how often a home was asked for room
-  // the member's own part
+  // the member's own part; with copies: 2, second copies count, too
   std::uint64_t keys = 0;
   std::uint64_t value_bytes = 0;
   std::uint64_t memory_bytes = 0, memory_used = 0;  // without what the limit keeps unused

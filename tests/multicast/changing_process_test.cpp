@@ -156,7 +156,16 @@ TEST_P(ChangingProcesses, GoOnWhenAMemberIsKilledInTheMidstOfChanges) {
           return false;  // the other survivor needs this one until both are killed
         },
         kPatienceMs);
-    parent.send_line("waits in vain");
+    std::string line = "waits in vain: in view " + std::to_string(group.view().number) + ", " +
+                       std::to_string(changes) + " changes, asks for topic" +
+                       std::to_string(changes % 3);
+    if (comes->multicast->left()) line += ", which it left: " + comes->multicast->why_left();
+    for (const SubgroupInfo& info : group.subgroups()) {
+      line += "; " + info.name + " " + std::to_string(info.view) + "." +
+              std::to_string(info.change) + " has";
+      for (const std::string& each : info.members) line += " " + each;
+    }
+    parent.send_line(line);
     return 1;
   };
   for (Rank dead = 0; dead < members; ++dead) {
