@@ -247,7 +247,8 @@ bool State::counted(StoreOperation& op) noexcept {
   return true;
 }
 
-/// REM-3, STO-4. A change of which something has been posted is completed; a lock is given back.
+/// REM-3, STO-4. A change of which something has been posted, or that the second home has, is
+/// completed; a lock is given back.
 void State::clean_up(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   const Stage stage = std::exchange(work.stage, Stage::done);
@@ -258,7 +259,7 @@ void State::clean_up(StoreOperation& op) noexcept {
     release_record(work);
     return;
   }
-  if (fault(work.home) == Status::ok && in_commit && work.posted > 0) {
+  if (fault(work.home) == Status::ok && in_commit && (work.posted > 0 || work.is_copied)) {
     for (Operation& operation : std::span(work.batch).first(work.steps))
       operation.completion = &work.done;
     unfinished.push_back(std::move(op.work_));
