@@ -181,7 +181,8 @@ Copies::Copies(State& state) : state_(state) {
   for (Rank rank = 0; rank < state_.members; ++rank)
     all_are_there = all_are_there && state_.progress.contains(rank);
   // All changes of the home before are made here, too, from the first one on.
-  const Rank before = (state_.fabric.rank() + state_.members - 1) % state_.members;
+  const Rank own = state_.fabric.rank();
+  const Rank before = own > 0 ? own - 1 : state_.members - 1;
   if (all_are_there)
     memory::store(
         word_at(state_.redo.memory().data() + covered_at(state_.progress.capacity(), before)),
