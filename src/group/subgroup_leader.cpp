@@ -81,7 +81,7 @@ void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupRepo
   entry.had.insert(report.generation);
   if (report.lacks_state && !report.members.empty()) entry.lacking.add(from);
   if (report.generation < entry.generation) {
-    entry.behind.add(from);
+    if (!report.members.empty()) entry.behind.add(from);  // else it is out, and knows it
     return;
   }
   if (report.generation > entry.generation) {
