@@ -235,6 +235,7 @@ void ChangingSubgroups::handle(Rank place, const SubgroupMessage& message) {
     case Kind::report:
     case Kind::request:
     case Kind::wedged:
+    case Kind::parted:
       if (view_.me == 0) leader_.receive(place, message);
       return;
     case Kind::want:
@@ -277,13 +278,13 @@ void ChangingSubgroups::apply_all(const SubgroupMessage& message) {
 }
 
 void ChangingSubgroups::apply(const SubgroupChange& change) {
-  gone_.erase(change.name);
+  const bool knew_it_gone = gone_.erase(change.name) > 0;
   Membership* membership = find(change.name);
   const bool in = change.members.has(view_.me);
   if (membership != nullptr && membership->generation >= change.generation) return;
   const bool concerned = membership != nullptr && membership->generation != 0;
   if (concerned) end(*membership, change);
-  if (concerned && change.members.empty())
+  if ((concerned || knew_it_gone) && change.members.empty())
     gone_[change.name] = {.name = change.name,
                           .lacks_state = !change.anew.empty(),
                           .options = change.options,
@@ -300,6 +301,7 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
   }
   if (in) return begin(*membership, change);
   if (membership == nullptr || !concerned) return;
+  send_leader({.kind = Kind::parted, .name = change.name, .generation = change.generation});
   if (change.anew.has(view_.me) && membership->wants_in)
     ask_anew(*membership);
   else

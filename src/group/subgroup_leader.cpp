@@ -55,6 +55,9 @@ void SubgroupLeader::receive(Rank from, const SubgroupMessage& message) {
   } else if (message.kind == Kind::wedged && ready()) {
     take_wedged(from, message);
     advance(message.name);
+  } else if (message.kind == Kind::parted && ready()) {
+    take_parted(from, message);
+    advance(message.name);
   }
 }
 
@@ -67,8 +70,9 @@ void SubgroupLeader::ask() {
 // --- what members have ---------------------------------------------------------------------------
 
 void SubgroupLeader::take_report(Rank from, const SubgroupReport& report) {
-  if (report.generation != 0 && (entries_.contains(report.name) || entries_.size() < room_)) {
+  if (report.generation != 0 && has_room_for(report.name)) {
     Entry& entry = entries_[report.name];
+    entry.exists = true;
     entry.attempts.resize(names_.size());
     entry.attempts[from] = report.attempt;
     take_membership(from, entry, report);
@@ -104,9 +108,10 @@ void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupRepo
 
 void SubgroupLeader::take_wish(Rank from, const SubgroupReport& report) {
   const bool asks = report.wants_in || report.generation != 0 || report.removes;
-  if (!entries_.contains(report.name) && (!asks || report.removes))
+  if (report.removes && ready() && !has_members(report.name)) return remove_none(from, report);
+  if (!entries_.contains(report.name) && !asks)
     return refuse(from, report.name, report.attempt, "");
-  if (!entries_.contains(report.name) && entries_.size() >= room_)
+  if (!has_room_for(report.name))
     return refuse(from, report.name, report.attempt,
                   "subgroup '" + report.name + "' would be one too many (kMaxSubgroups)");
   Entry& entry = entries_[report.name];
@@ -117,6 +122,29 @@ void SubgroupLeader::take_wish(Rank from, const SubgroupReport& report) {
     wish_in(from, entry, report);
   else if (report.generation == 0 || !report.members.empty())
     wish_out(from, entry, report);
+}
+
+bool SubgroupLeader::has_members(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found != entries_.end() && !(found->second.members | found->second.behind).empty();
+}
+
+/// Nobody is in it; some may wish to be.
+void SubgroupLeader::remove_none(Rank from, const SubgroupReport& report) {
+  refuse(from, report.name, report.attempt, "");
+  const auto found = entries_.find(report.name);
+  if (found != entries_.end())
+    refuse_all_in(report.name, found->second, "subgroup '" + report.name + "' was removed");
+}
+
+/// One that waits only for members to know that it is no more takes no room.
+bool SubgroupLeader::has_room_for(const std::string& name) const {
+  if (entries_.contains(name) || entries_.size() < room_) return true;
+  const auto taken = std::ranges::count_if(entries_, [](const auto& named) {
+    const Entry& entry = named.second;
+    return !entry.members.empty() || !entry.in.empty() || !entry.behind.empty();
+  });
+  return static_cast<std::size_t>(taken) < room_;
 }
 
 /// GRP-D2: the first one's options are the subgroup's.
@@ -201,7 +229,8 @@ MemberSet SubgroupLeader::next_members(const Entry& entry) const {
 }
 
 /// GRP-D3: wedges a subgroup that is to change, and changes it once all of its members have said
-/// what they received.
+/// what they received, and all that are out by the change before, that they know how theirs ended:
+/// a change says only how the one before ended.
 void SubgroupLeader::advance(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return;
@@ -218,7 +247,7 @@ void SubgroupLeader::advance(const std::string& name) {
           {.to = entry.members,
            .message = {.kind = Kind::wedge, .name = name, .generation = entry.generation}});
   }
-  if (!entry.awaited.empty()) return;
+  if (!(entry.awaited | entry.parting).empty()) return;
   SubgroupMessage message{.kind = Kind::change};
   message.changes.push_back(change(name, entry));
   outgoing_.push_back({.to = all(), .message = std::move(message)});
@@ -235,13 +264,19 @@ void SubgroupLeader::take_wedged(Rank from, const SubgroupMessage& message) {
   if (!message.good) entry.lacking.add(from);
 }
 
+void SubgroupLeader::take_parted(Rank from, const SubgroupMessage& message) {
+  const auto found = entries_.find(message.name);
+  if (found == entries_.end() || message.generation != found->second.generation) return;
+  found->second.parting = found->second.parting - MemberSet::only(from);
+}
+
 /// The next generation, and how the one at hand ends.
 SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
   const MemberSet had = entry.members | entry.behind;
   SubgroupChange change{.name = name,
                         .generation = view_ << Subgroup::kChangeBits | ++changes_,
                         .members = next_members(entry),
-                        .had_members = entry.generation != 0,
+                        .had_members = entry.exists,
                         .options = entry.options,
                         .label = entry.label};
   change.stay = (change.members & had) - entry.lacking;
@@ -254,6 +289,8 @@ SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
   entry.ends.clear();
   entry.had.clear();
   entry.generation = change.generation;
+  entry.exists = !change.members.empty();
+  entry.parting = had - change.members;
   entry.members = change.members;
   entry.senders = change.senders;
   entry.sending = change.senders;
@@ -268,8 +305,8 @@ void SubgroupLeader::drop_if_gone(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return;
   const Entry& entry = found->second;
-  if (!entry.members.empty() || !entry.in.empty() || !entry.behind.empty()) return;
-  entries_.erase(found);
+  const MemberSet concerned = entry.members | entry.in | entry.behind | entry.parting;
+  if (concerned.empty()) entries_.erase(found);
 }
 
 }  // namespace dunlin::group

@@ -44,6 +44,7 @@ class SubgroupLeader {
     std::vector<std::uint32_t> attempts = {};  // by place in the view
     // --- what they have
     std::uint64_t generation = 0;  // the latest; 0: none
+    bool exists = false;           // it has had members without a break until now
     MemberSet members = {};        // by that
     MemberSet senders = {};
     std::optional<std::vector<std::uint64_t>> trim = {};  // the least received of those heard
@@ -56,6 +57,7 @@ class SubgroupLeader {
     // --- the change under way
     bool wedging = false;
     MemberSet awaited = {};  // have not said what they received
+    MemberSet parting = {};  // are out by the change before, and have not said that they know it
   };
   using Entries = std::map<std::string, Entry>;
 
@@ -66,9 +68,13 @@ class SubgroupLeader {
   void take_report(Rank from, const SubgroupReport& report);
   void take_membership(Rank from, Entry& entry, const SubgroupReport& report);
   void take_wish(Rank from, const SubgroupReport& report);
+  void remove_none(Rank from, const SubgroupReport& report);
   void wish_in(Rank from, Entry& entry, const SubgroupReport& report);
   void wish_out(Rank from, Entry& entry, const SubgroupReport& report);
   void take_wedged(Rank from, const SubgroupMessage& message);
+  void take_parted(Rank from, const SubgroupMessage& message);
+  [[nodiscard]] bool has_members(const std::string& name) const;
+  [[nodiscard]] bool has_room_for(const std::string& name) const;
   void refuse(Rank to, const std::string& name, std::uint32_t attempt, const std::string& why);
   void refuse_all_in(const std::string& name, Entry& entry, const std::string& why);
   void establish_all();

@@ -21,6 +21,7 @@ static_assert(static_cast<std::uint32_t>(Kind::change) == 5);
 static_assert(static_cast<std::uint32_t>(Kind::refused) == 6);
 static_assert(static_cast<std::uint32_t>(Kind::want) == 7);
 static_assert(static_cast<std::uint32_t>(Kind::state) == 8);
+static_assert(static_cast<std::uint32_t>(Kind::parted) == 9);
 
 // Of SubgroupReport: bits of a word.
 constexpr std::uint32_t kWantsIn = 1;
@@ -159,7 +160,7 @@ std::vector<std::byte> encode(const SubgroupMessage& message) {
 std::optional<SubgroupMessage> decode_subgroup(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   const std::uint32_t kind = reader.u32();
-  if (kind > static_cast<std::uint32_t>(Kind::state)) return std::nullopt;
+  if (kind > static_cast<std::uint32_t>(Kind::parted)) return std::nullopt;
   SubgroupMessage message{.kind = static_cast<Kind>(kind)};
   message.name = reader.text();
   message.generation = reader.u64();

@@ -63,7 +63,8 @@ struct SubgroupMessage {
     change,   // leader to all: changes; good: these were all of the view's beginning
     refused,  // leader to member: name, attempt, text (empty: it is not in it, as it wanted)
     want,     // joiner to a member of the subgroup: name, generation
-    state     // likewise back: name, generation, good, bytes; text: why it cannot give any
+    state,    // likewise back: name, generation, good, bytes; text: why it cannot give any
+    parted    // member to leader: name, generation: the change by which it is out is carried out
   };
   Kind kind;
   std::string name = {};

@@ -64,6 +64,10 @@ class LeaderScenario {
                        .generation = generation_of(command.at(3)),
                        .good = command.back() != "lacks",
                        .received = numbers_of(command.size() > 4 ? command[4] : "")});
+    } else if (what == "parted") {
+      leader_.receive(place_of(command.at(1)), {.kind = Kind::parted,
+                                                .name = command.at(2),
+                                                .generation = generation_of(command.at(3))});
     } else {
       wish(command);
     }

@@ -126,7 +126,7 @@ TEST(SubgroupMessages, AreRefusedIfTheyEndEarlyOrNameWhatCannotBe) {
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
     EXPECT_FALSE(decode_subgroup(std::span(whole).first(bytes)).has_value()) << bytes;
   std::vector<std::byte> unknown = whole;
-  unknown[0] = std::byte{9};
+  unknown[0] = std::byte{10};
   EXPECT_FALSE(decode_subgroup(unknown).has_value());
   for (const std::string& name : {std::string(), std::string(kMaxSubgroupNameBytes + 1, 'x')}) {
     SubgroupMessage message = full_message();
@@ -167,7 +167,7 @@ TEST(SubgroupMessages, OfDamagedBytesAreRefusedOrReadToTheSameBytesAgain) {
     std::ranges::generate(noise, [&] { return static_cast<std::byte>(random()); });
     if (noise.size() >= 4) {  // of a kind that there is
       std::ranges::fill(std::span(noise).first(4), std::byte{0});
-      noise[0] = static_cast<std::byte>(random() % 9);
+      noise[0] = static_cast<std::byte>(random() % 10);
     }
     look_at(noise);
   }

@@ -301,6 +301,91 @@ TEST(ChangingSubgroups, BeginAnewWhenTheOneThatHadTheStateFails) {
   EXPECT_LT(anew, static_cast<int>(kMoments));
 }
 
+/// From the given moment on node 2 hears nothing from the leader, which changes the subgroup twice
+/// more if it can, and fails.
+void leave_as_the_leader_fails(std::uint64_t after_ns, int& told, int& untold) {
+  ChangingGroup cluster(3);
+  std::vector<ChangingMember*> all;
+  for (Rank rank = 0; rank < 3; ++rank) all.push_back(&cluster[rank].join("topic", {}));
+  ASSERT_TRUE(cluster.until([&] {
+    return std::ranges::all_of(all, [](const ChangingMember* member) {
+      return member->multicast->joined() && member->multicast->subgroup().members.size() == 3;
+    });
+  }));
+  cluster.world.run_for(kWhileNs);
+  for (Rank rank = 0; rank < 3; ++rank)
+    cluster.world.on(rank, [&, rank] { EXPECT_TRUE(all[rank]->send()); });
+  cluster.world.on(2, [&] { all[2]->multicast->leave(); });
+  cluster.world.run_for(after_ns);
+  cluster.world.cut(0, 2);
+  for (const bool sends : {false, true}) {
+    cluster.world.on(1, [&] { all[1]->multicast->set_sends(sends); });
+    cluster.world.run_for(30'000);
+  }
+  (all[2]->multicast->left() ? told : untold)++;
+  cluster.world.crash(0);
+  ASSERT_TRUE(cluster.until([&] { return all[2]->multicast->left(); }));
+  EXPECT_EQ(all[2]->multicast->why_left(), "");
+  ASSERT_TRUE(cluster.until([&] {
+    return all[1]->multicast->subgroup().view == 2 &&
+           all[1]->multicast->subgroup().members == std::vector<Rank>{1};
+  }));
+  const std::vector<Said>& history = all[2]->history;
+  EXPECT_TRUE(history.size() <= all[1]->history.size() &&
+              std::equal(history.begin(), history.end(), all[1]->history.begin()));
+}
+
+TEST(ChangingSubgroups, LetAMemberLeaveThatHearsOfItFromTheNextLeader) {
+  int told = 0;
+  int untold = 0;
+  for (std::uint64_t moment = 0; moment < 40; ++moment) {
+    SCOPED_TRACE("moment " + std::to_string(moment));
+    leave_as_the_leader_fails(moment * 500, told, untold);
+  }
+  EXPECT_GT(told, 0);
+  EXPECT_GT(untold, 0);
+}
+
+/// Node 2 comes in, and is not given the state, because node 1, which alone has it, goes and comes
+/// back. From the given moment on node 2 hears nothing from the leader, which then fails.
+void ask_anew_as_the_leader_fails(std::uint64_t after_ns, int& told, int& untold) {
+  ChangingGroup cluster(3);
+  ChangingMember& first = cluster[1].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return first.multicast->joined(); }));
+  cluster.world.run_for(kWhileNs);
+  ChangingMember& joiner = cluster[2].join("topic", {});
+  ASSERT_TRUE(cluster.until([&] { return !joiner.generations.empty(); }));
+  cluster.world.cut(1, 2);
+  cluster.world.on(1, [&] { cluster[1].members.clear(); });
+  cluster.world.run_for(after_ns);
+  cluster.world.cut(0, 2);
+  ChangingMember& again = cluster[1].join("topic", {});
+  cluster.world.run_for(40'000);
+  (joiner.multicast->joined() ? told : untold)++;
+  cluster.world.crash(0);
+  cluster.world.heal(1, 2);
+  ASSERT_TRUE(cluster.until([&] {
+    return again.multicast->joined() && joiner.multicast->joined() &&
+           joiner.multicast->subgroup().members == std::vector<Rank>{1, 2};
+  })) << joiner.multicast->why_left();
+  cluster.world.on(1, [&] { EXPECT_TRUE(again.send()); });
+  ASSERT_TRUE(cluster.until([&] { return !joiner.history.empty(); }));
+  ASSERT_TRUE(cluster.until([&] { return !again.history.empty(); }));
+  EXPECT_EQ(joiner.history, again.history);
+  EXPECT_EQ(joiner.began, again.began);
+}
+
+TEST(ChangingSubgroups, BeginAnewForAMemberThatHearsOfItFromTheNextLeader) {
+  int told = 0;
+  int untold = 0;
+  for (std::uint64_t moment = 0; moment < 40; ++moment) {
+    SCOPED_TRACE("moment " + std::to_string(moment));
+    ask_anew_as_the_leader_fails((moment + 1) * 1'000, told, untold);
+  }
+  EXPECT_GT(told, 0);
+  EXPECT_GT(untold, 0);
+}
+
 TEST(ChangingSubgroups, TellAJoinerWhyItCannotBeGivenTheState) {
   ChangingGroup cluster(2);
   ChangingMember& a = cluster[0].join("topic", {});
