@@ -34,15 +34,18 @@ Place State::main_header(Rank rank, std::uint64_t number) const noexcept {
       .offset = home.extents[later / kExtentHeaders] + later % kExtentHeaders * sizeof(MainHeader)};
 }
 
-/// There is a main header with that number. If it is not where the others are, or many more are to
-/// be expected, the home's own figures are read.
-void State::learn_header(Rank rank, std::uint64_t number, bool is_far_behind) noexcept {
+/// There is a main header with the number that is returned. If it is not where the others are, or
+/// many more are to be expected, the home's own figures are read.
+std::uint64_t State::learn_split(Rank rank, std::uint64_t position, std::uint64_t number,
+                                 std::uint32_t depth) noexcept {
   Home& home = homes[rank];
-  if (extents_for(home.shape.base(), number + 1) > home.extents.size())
+  const std::uint64_t next = home.shape.next_of(position, number, depth);
+  home.has_grown = home.has_grown || depth > home.shape.depth_of(position) + 1;
+  if (extents_for(home.shape.base(), next + 1) > home.extents.size())
     home.has_grown = true;
   else
-    home.shape.grow_to(number + 1);
-  if (is_far_behind) home.has_grown = true;
+    home.shape.grow_to(next + 1);
+  return next;
 }
 
 /// `ok`, or why the home cannot be used; `under_way`: one read for all calls has not ended yet.

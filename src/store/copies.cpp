@@ -16,6 +16,7 @@ using remote::Status;
 namespace {
 
 constexpr std::uint64_t kAskAgainNs = 20'000;
+constexpr std::uint64_t kTellAgainNs = 100'000;
 /// A second home without room is tried again.
 constexpr std::uint64_t kRestoreAgainNs = 1'000'000'000;
 
@@ -238,8 +239,7 @@ std::size_t Copies::open() {
     ++asks_;
   }
   if (asks_ < state_.progress.capacity()) {
-    not_before_ns_ = state_.fabric.now_ns() + kAskAgainNs;
-    state_.fabric.wake_at(not_before_ns_);
+    try_later(kAskAgainNs);
     return 0;
   }
   opened_ = generation;
@@ -274,18 +274,25 @@ std::size_t Copies::restore() {
                  kNoExpiry, 0, nullptr);
     lane.keys.pop_back();
   }
-  state_.fabric.wake_at(state_.fabric.now_ns());
-  if (!all_idle) return done;
-  if (!has_failed_ && !tell_second_homes()) return done;
+  if (!all_idle) {
+    state_.fabric.wake_at(state_.fabric.now_ns());
+    return done;
+  }
   if (!has_failed_) {
-    is_complete_ = true;
+    is_complete_ = tell_second_homes();
+    if (!is_complete_) try_later(kTellAgainNs);  // one that is not there yet must not keep us awake
     return done;
   }
   has_failed_ = false;
   number_ = 0;
   told_ = 0;
-  not_before_ns_ = state_.fabric.now_ns() + kRestoreAgainNs;
+  try_later(kRestoreAgainNs);
   return done;
+}
+
+void Copies::try_later(std::uint64_t ns) noexcept {
+  not_before_ns_ = state_.fabric.now_ns() + ns;
+  state_.fabric.wake_at(not_before_ns_);
 }
 
 /// They have a copy of all keys of which this home is the first one: they may take over.
@@ -302,8 +309,11 @@ bool Copies::tell_second_homes() {
               kWordBytes);
     if (!state_.fabric.post(tell.notify(done_, Notify::remotely)).all()) return false;
   }
-  // One that has failed meanwhile is told nothing; the members are about to agree on that.
-  return done_.finished() && !done_.failed();
+  if (!done_.finished()) return false;
+  const bool all_know = !done_.failed();
+  if (!all_know) told_ = 0;  // all of them again, unless the members agree that one is gone
+  done_.reset();
+  return all_know;
 }
 
 bool Copies::serves(std::uint64_t hash) const noexcept {

@@ -44,6 +44,7 @@ class Copies {
   std::size_t open();
   std::size_t restore();
   [[nodiscard]] bool tell_second_homes();
+  void try_later(std::uint64_t ns) noexcept;
   [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
   void collect(Lane& lane, std::uint64_t number);
 
@@ -56,7 +57,7 @@ class Copies {
   Completion done_;
   std::uint64_t not_before_ns_ = 0;
   // second copies
-  bool is_complete_ = true;
+  bool is_complete_ = false;
   bool has_failed_ = false;
   std::uint64_t number_ = 0;  // of the next main header
   Rank told_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -73,12 +74,8 @@ bool Growth::has_room() {
   if (later / kExtentHeaders == home.extents.size() && !add_extent()) return false;
   remote::SlabPool& pool = *state_.small;
   while (buckets_.size() < buckets_needed_) {
-    const auto block = pool.allocate_class(state_.fabric.rank(), kIndirectClass);
-    if (!block) {
-      if (pool.full_class(state_.fabric.rank(), kIndirectClass))
-        not_before_ns_ = state_.fabric.now_ns() + kNoRoomNs;
-      return false;
-    }
+    const auto block = allocate(kIndirectClass);
+    if (!block) return false;
     if (!state_.fabric.post(pool.link(*block)).all()) {
       pool.cancel(*block);
       return false;
@@ -88,16 +85,29 @@ bool Growth::has_room() {
   return true;
 }
 
+/// A home that is full is asked again later, not at once: the calls of this process ask it, too,
+/// for one size at a time.
+std::optional<remote::SlabBlock> Growth::allocate(std::uint32_t size_class) {
+  const Rank rank = state_.fabric.rank();
+  remote::SlabPool& pool = *state_.small;
+  const bool has_asked = std::exchange(asked_for_, std::nullopt) == size_class;
+  const bool is_full = has_asked && pool.full_class(rank, size_class);
+  const auto block = is_full ? std::nullopt : pool.allocate_class(rank, size_class);
+  if (block) return block;
+  if (is_full || pool.full_class(rank, size_class))
+    not_before_ns_ = state_.fabric.now_ns() + kNoRoomNs;
+  else
+    asked_for_ = size_class;
+  return std::nullopt;
+}
+
 bool Growth::add_extent() {
   const Rank rank = state_.fabric.rank();
   State::Home& home = state_.homes[rank];
   remote::SlabPool& pool = *state_.small;
   if (!has_extent_) {
-    const auto block = pool.allocate_class(rank, kExtentClass);
-    if (!block) {
-      if (pool.full_class(rank, kExtentClass)) not_before_ns_ = state_.fabric.now_ns() + kNoRoomNs;
-      return false;
-    }
+    const auto block = allocate(kExtentClass);
+    if (!block) return false;
     extent_ = *block;
     has_extent_ = true;
   }

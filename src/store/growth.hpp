@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <dunlin/remote.hpp>
@@ -33,6 +34,7 @@ class Growth {
   void set_most_keys() noexcept;
   std::size_t grow();
   [[nodiscard]] bool has_room();
+  [[nodiscard]] std::optional<remote::SlabBlock> allocate(std::uint32_t size_class);
   [[nodiscard]] bool add_extent();
   [[nodiscard]] bool lock();
   void split();
@@ -50,6 +52,7 @@ class Growth {
   std::size_t buckets_needed_ = 0;
   std::vector<std::byte*> moving_;  // slots, and what is in them
   std::vector<Slot> slots_;
+  std::optional<std::uint32_t> asked_for_;  // size class
   Rest rest_;
   std::uint64_t not_before_ns_ = 0;
   Completion done_;

@@ -268,12 +268,10 @@ bool State::go_to(StoreOperation& op, std::uint64_t depth) noexcept {
   Work& work = *op.work_;
   const IndexShape& shape = homes[work.home].shape;
   if (!shape.is_depth(depth)) return end(op, Status::out_of_range);
-  const std::uint64_t position = IndexShape::position_of(work.hash);
-  const std::uint64_t number =
-      shape.next_of(position, work.number, static_cast<std::uint32_t>(depth));
+  const std::uint64_t number = learn_split(work.home, IndexShape::position_of(work.hash),
+                                           work.number, static_cast<std::uint32_t>(depth));
   // No main header gives keys to an earlier one: a home that says so would have us go in circles.
   if (number <= work.number) return end(op, Status::out_of_range);
-  learn_header(work.home, number, depth > shape.depth_of(position) + 1);
   if (work.kind == Kind::hold) return end(op, Status::conflict);
   work.stage = Stage::attach;
   if (!work.locked) return true;

@@ -207,11 +207,11 @@ bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
   const bool has_key = !is_copy(work.kind);
-  if (const Rank first = first_home_of(work.hash); has_copies() && has_key && first != work.home) {
+  if (has_copies() && has_key && first_home_of(work.hash) != work.home) {
     release_record(work);
     cancel_blocks(work);  // of the former home
     rewind(op);
-    work.home = first;
+    work.home = first_home_of(work.hash);
   }
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   const Status known = has_key ? know_home(home_of(work.hash), work.home) : know_index(work.home);

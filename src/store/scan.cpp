@@ -266,8 +266,7 @@ bool State::scan_depth_read(StoreScan& scan) noexcept {
   const auto found = work.found.begin() + static_cast<std::ptrdiff_t>(work.found_before);
   if (has_left(work.position)) {  // and this chain has been seen: not all main headers were known
     work.found.erase(found, work.found.end());
-    learn_header(work.at, shape.next_of(work.position, work.number, depth),
-                 depth > shape.depth_of(work.position) + 1);
+    learn_split(work.at, work.position, work.number, depth);
     work.stage = ScanStage::attach;
     return true;
   }

@@ -190,7 +190,9 @@ struct State final : remote::Part {
   void look_at_index_again(Rank home) noexcept {
     if (home != fabric.rank()) homes[home].has_grown = true;
   }
-  void learn_header(Rank home, std::uint64_t number, bool is_far_behind) noexcept;
+  /// The main header that got the position from `number`, as that one's depth says.
+  std::uint64_t learn_split(Rank home, std::uint64_t position, std::uint64_t number,
+                            std::uint32_t depth) noexcept;
   [[nodiscard]] bool take_header(Rank home, const std::byte* header) noexcept;
   void take_directory(Rank home) noexcept;
   [[nodiscard]] Rank home_of(std::uint64_t hash) const noexcept;

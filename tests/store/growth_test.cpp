@@ -303,6 +303,35 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
   EXPECT_GT(split_meanwhile, 10U);
 }
 
+/// The home wakes when its index should grow and no slab is left for that.
+TEST(StoreGrowth, CallsOfAHomeThatHasNoRoomToGrowEnd) {
+  StoreOptions options = GrowthOnStores::one_key();
+  options.memory_bytes = kMinStoreBytes;
+  options.homes = 1;
+  options.limit_bytes = 4 << 16;  // slabs
+  test::SimStores cluster(sim::profile("ib100"), 2, options);
+  auto first = cluster[1].put("first", "value");
+  ASSERT_EQ(cluster.end_of(first), Status::ok);
+  cluster.world.pause(0, 900'000);
+  Status last = Status::ok;
+  for (std::uint64_t key = 0; key < 8; ++key) {
+    auto put = cluster[1].put(key, "value");
+    ASSERT_EQ(cluster.end_of(put), Status::ok);
+  }
+  for (std::size_t bytes = 30'000; last == Status::ok && bytes > 1'000; bytes /= 2)
+    for (std::uint64_t key = 0; last == Status::ok && key < 3; ++key) {
+      auto put = cluster[1].put(1'000 * bytes + key, std::string(bytes, 'v'));
+      last = cluster.end_of(put);
+    }
+  ASSERT_EQ(last, Status::no_room);
+  ASSERT_EQ(cluster[0].statistics().splits, 0U);
+  cluster.world.run_for(2'000'000);
+  for (const std::size_t bytes : {60, 300, 700, 6'000}) {
+    auto put = cluster[0].put(std::uint64_t{bytes}, std::string(bytes, 'h'));
+    EXPECT_EQ(cluster.end_of(put), Status::no_room) << bytes;
+  }
+}
+
 // --- by threads ----------------------------------------------------------------------------------
 
 /// One thread inserts keys, and splits the chains in which another one looks for its own.
