@@ -326,7 +326,7 @@ TEST(StoreGrowth, CallsOfAHomeThatHasNoRoomToGrowEnd) {
   ASSERT_EQ(last, Status::no_room);
   ASSERT_EQ(cluster[0].statistics().splits, 0U);
   cluster.world.run_for(2'000'000);
-  for (const std::size_t bytes : {60, 300, 700, 6'000}) {
+  for (const std::size_t bytes : {60U, 300U, 700U, 6'000U}) {
     auto put = cluster[0].put(std::uint64_t{bytes}, std::string(bytes, 'h'));
     EXPECT_EQ(cluster.end_of(put), Status::no_room) << bytes;
   }
