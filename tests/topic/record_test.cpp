@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -269,6 +270,44 @@ TEST(TopicRecord, LeavesAFileThatCanBeReplayedWhenItIsKilled) {
   })) << home.hear(player, "");
   EXPECT_EQ(home.await(player), 0);
   EXPECT_TRUE(contains(home.hear(player, ""), "warning: "));
+}
+
+TEST(TopicRecord, BeginsWithWhatIsStoredIfItIsAskedTo) {
+  const OwnDirectory directory;
+  const std::string file = directory / "stored.mcap";
+  Home home;
+  const Topic<Numbered> topic(home.participant, "numbers",
+                              {.level = Level::volatile_storage, .history = History::keep_all()});
+  DataWriter<Numbered> writer{Publisher(home.participant), topic};
+  for (std::uint64_t i = 0; i < 5; ++i) write(home, writer, {.number = i});
+  Process recorder = start(
+      home.words({"topic", "record", "numbers", "--stored", "--output", file, "--samples", "6"}));
+  ASSERT_TRUE(home.until([&] { return writer->publication_matched_status().current_count > 0; }));
+  write(home, writer, {.number = 5});
+  ASSERT_EQ(home.await(recorder), 0) << home.hear(recorder, "");
+  app::mcap::FileReader reader(file);
+  app::mcap::Message message;
+  std::vector<std::uint64_t> numbers;
+  while (reader.next(message)) {
+    ASSERT_EQ(message.data.size(), sizeof(Numbered));
+    std::memcpy(&numbers.emplace_back(), message.data.data(), sizeof(Numbered));
+  }
+  EXPECT_EQ(numbers, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(reader.warning(), "");
+}
+
+TEST(TopicRecord, EndsAfterItsDurationThoughNoSampleComes) {
+  const OwnDirectory directory;
+  const std::string file = directory / "short.mcap";
+  Home home;
+  const Topic<Numbered> topic(home.participant, "numbers");
+  const DataWriter<Numbered> writer{Publisher(home.participant), topic};
+  Process recorder =
+      start(home.words({"topic", "record", "numbers", "--duration", "0.05", "--output", file}));
+  ASSERT_EQ(home.await(recorder), 0) << home.hear(recorder, "");
+  std::string warning;
+  EXPECT_TRUE(messages_of(file, &warning).empty());
+  EXPECT_EQ(warning, "");
 }
 
 TEST(TopicRecord, WorksThroughARelay) {
