@@ -30,7 +30,8 @@ ControlChannel::~ControlChannel() {
 
 void ControlChannel::send(Rank to, std::vector<std::byte> text) {
   if (outgoing_.size() <= to) outgoing_.resize(fabric_.size());
-  outgoing_[to].texts.push_back(std::move(text));
+  if (outgoing_[to] == nullptr) outgoing_[to] = std::make_unique<Outgoing>();
+  outgoing_[to]->texts.push_back(std::move(text));
 }
 
 void ControlChannel::take(Rank from, std::span<const std::byte> message) {
@@ -52,9 +53,7 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
 }
 
 bool ControlChannel::pending() const noexcept {
-  return !arrived_.empty() || std::ranges::any_of(outgoing_, [](const Outgoing& outgoing) {
-    return !outgoing.texts.empty();
-  });
+  return !arrived_.empty() || std::ranges::any_of(outgoing_, has_more);
 }
 
 /// The next part; false if there is no room for it now.
@@ -79,12 +78,12 @@ bool ControlChannel::send_one(Rank to, Outgoing& outgoing) {
 std::size_t ControlChannel::poll(const Handler& handler) {
   std::size_t done = 0;
   for (Rank to = 0; to < outgoing_.size(); ++to) {
-    Outgoing& outgoing = outgoing_[to];
-    if (outgoing.texts.empty()) [[likely]]
+    std::unique_ptr<Outgoing>& outgoing = outgoing_[to];
+    if (!has_more(outgoing) && !(outgoing && fabric_.failed(to))) [[likely]]
       continue;
-    if (fabric_.failed(to)) outgoing = {};
-    while (!outgoing.texts.empty() && send_one(to, outgoing)) ++done;
-    if (!outgoing.texts.empty()) ++done;  // there will be room
+    if (fabric_.failed(to)) outgoing.reset();
+    while (has_more(outgoing) && send_one(to, *outgoing)) ++done;
+    if (has_more(outgoing)) ++done;  // there will be room
   }
   while (!arrived_.empty()) {
     const Arrived text = std::move(arrived_.front());

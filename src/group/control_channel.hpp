@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,11 +55,16 @@ class ControlChannel {
     std::vector<std::byte> bytes;
   };
   bool send_one(Rank to, Outgoing& outgoing);
+  [[nodiscard]] static bool has_more(const std::unique_ptr<Outgoing>& outgoing) noexcept {
+    return outgoing != nullptr && !outgoing->texts.empty();
+  }
   void take(Rank from, std::span<const std::byte> message);
 
   Fabric& fabric_;
   std::size_t most_bytes_;
-  std::vector<Outgoing> outgoing_;                // by rank; as many as were needed so far
+  // By rank, as many as were needed so far; none for a member that nothing was sent to, or that has
+  // failed: a fabric gives no rank twice.
+  std::vector<std::unique_ptr<Outgoing>> outgoing_;
   std::vector<std::vector<std::byte>> incoming_;  // likewise: what has come of a control message
   std::deque<Arrived> arrived_;
   bool* flag_ = nullptr;

@@ -50,6 +50,7 @@ void ShmBackend::hear_last_word(Rank from) {
       core().sleeper().forget(parting.get());
       shutdown(parting.get(), SHUT_RDWR);
       parting.close();
+      if (core().touches_nothing(from)) contacts_[from].process.close();  // no need to fence it
       return;
     }
   }

@@ -132,6 +132,7 @@ void ShmBackend::part(Rank peer) noexcept {
   static_cast<void>(send_packet(contact.link.socket.get(), farewell));
   const bool is_heard = core().expelled(peer) && !core().touches_nothing(peer);
   shutdown(contact.link.socket.get(), is_heard ? SHUT_WR : SHUT_RDWR);
+  if (core().touches_nothing(peer)) contact.process.close();  // no need to fence it
   if (!is_heard) return core().sleeper().forget(contact.link.socket.get());
   contact.parting = std::move(contact.link.socket);
   contact.parted_ns = now_ns();

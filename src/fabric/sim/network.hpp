@@ -163,11 +163,17 @@ class Network {
   void schedule_transmit(Rank node);
   [[nodiscard]] Nic& nic(EndpointId endpoint) { return nics_[endpoints_[endpoint].node]; }
   [[nodiscard]] Cpu& cpu(EndpointId endpoint);
+  /// Those that are gone, too, if something may still come from them.
   template <class Visit>
   void for_each_peer(EndpointId endpoint, Visit visit) {
     const std::shared_ptr<Roster> roster = endpoints_[endpoint].roster;
     for (const EndpointId peer : roster->endpoints)
-      if (peer != endpoint) visit(peer);
+      if (peer != endpoint && (!endpoints_[peer].gone || has_link(peer, endpoint))) visit(peer);
+  }
+  [[nodiscard]] bool has_link(EndpointId from, EndpointId to) const noexcept {
+    const std::vector<Link*>& row = endpoints_[from].links;
+    const std::size_t slot = endpoints_[to].slot;
+    return slot < row.size() && row[slot] != nullptr;
   }
   /// For each link between the two nodes in this direction, of whatever fabric.
   template <class Visit>

@@ -40,7 +40,7 @@ void StreamBackend::admit(const Admission& admission) {
   transport_->admit(admission.first, newcomers);
   our_proofs_.resize(after);
   their_proofs_.resize(after);
-  remotes_.resize(std::size_t{after} * kMaxRegions);
+  remotes_.resize(after);
   for (Rank rank = members_; rank < after; ++rank) contacts_.emplace_back(*transport_, rank);
   unsent_.reserve(contacts_.capacity());
   members_ = after;

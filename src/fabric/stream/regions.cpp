@@ -66,12 +66,15 @@ void StreamBackend::unmap(RegionId id, const LocalRegion& region) noexcept {
 }
 
 void StreamBackend::connect(Rank peer, RegionId id, const RemoteRegion& there) noexcept {
-  remote(peer, id) = {static_cast<std::uint32_t>(there.number),
-                      there.bytes,
-                      {.address = there.address, .key = there.key}};
+  if (remotes_[peer] == nullptr) remotes_[peer] = std::make_unique<Remote[]>(kMaxRegions);
+  remotes_[peer][id.index] = {static_cast<std::uint32_t>(there.number),
+                              there.bytes,
+                              {.address = there.address, .key = there.key}};
 }
 
-void StreamBackend::disconnect(Rank peer, RegionId id) noexcept { remote(peer, id) = {}; }
+void StreamBackend::disconnect(Rank peer, RegionId id) noexcept {
+  if (remotes_[peer] != nullptr) remotes_[peer][id.index] = {};
+}
 
 StreamBackend::Fault StreamBackend::take_announcement(Rank from, const Entry& entry) {
   const auto announced = decode_announcement(entry.content());

@@ -65,7 +65,7 @@ StreamBackend::StreamBackend(Attachment attachment)
       properties_(properties_with(device_)),
       carries_behind_(transport_->carries_behind()),
       members_(static_cast<std::uint32_t>(attachment.names.size())),
-      remotes_(attachment.names.size() * kMaxRegions),
+      remotes_(attachment.names.size()),
       memories_(kMaxRegions),
       their_proofs_(std::move(attachment.their_proofs)),
       formed_by_ns_(attachment.formed_by_ns),

@@ -277,8 +277,10 @@ class StreamBackend final : public FabricBackend, private Receiver {
 
   // regions.cpp
   [[nodiscard]] Fault take_announcement(Rank from, const Entry& entry);
-  [[nodiscard]] Remote& remote(Rank peer, RegionId id) noexcept {
-    return remotes_[peer * kMaxRegions + id.index];
+  [[nodiscard]] const Remote& remote(Rank peer, RegionId id) const noexcept {
+    static constexpr Remote kNone{};
+    const std::unique_ptr<Remote[]>& of_peer = remotes_[peer];
+    return of_peer == nullptr ? kNone : of_peer[id.index];
   }
 
   // newcomers.cpp
@@ -311,7 +313,8 @@ class StreamBackend final : public FabricBackend, private Receiver {
 
   std::unique_ptr<mapping::ProcessRegistry> registry_;  // none if this is a part
   std::uint32_t members_;
-  std::vector<Remote> remotes_;    // by peer and region
+  // By peer and region; none of a peer that has not been connected to, or has gone (STR-J4).
+  std::vector<std::unique_ptr<Remote[]>> remotes_;
   std::vector<Contact> contacts_;  // by rank
   std::vector<Rank> unsent_;       // have something to send
   bool sent_to_self_ = false;

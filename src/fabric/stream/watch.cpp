@@ -61,6 +61,7 @@ void StreamBackend::close(Rank peer) noexcept {
   contact.outbox.clear();
   fail_all(contact, peer);
   contact.give_back();
+  remotes_[peer].reset();
   if (std::exchange(contact.came_here, false)) --host_members_;
   if (registry_) registry_->publish_failed(peer);
 }
