@@ -63,12 +63,15 @@ bool read_number(const Json& from, const char* key, T& value) {
 }
 
 std::string text_of(const pubsub::TopicQos& qos) {
-  return Json{{"level", word_of(kLevels, qos.level)},
-              {"history", word_of(kHistories, qos.history.kind)},
-              {"depth", qos.history.depth},
-              {"max_samples", qos.max_samples},
-              {"ring_bytes", qos.ring_bytes}}
-      .dump();
+  Json json{{"level", word_of(kLevels, qos.level)},
+            {"history", word_of(kHistories, qos.history.kind)},
+            {"depth", qos.history.depth},
+            {"max_samples", qos.max_samples},
+            {"ring_bytes", qos.ring_bytes}};
+  if (qos.max_bytes != 0) json["max_bytes"] = qos.max_bytes;
+  if (qos.max_age_ns != pubsub::kInfiniteNs) json["max_age_ns"] = qos.max_age_ns;
+  if (qos.log_trim_bytes != 0) json["log_trim_bytes"] = qos.log_trim_bytes;
+  return json.dump();
 }
 
 bool read(const std::string& text, pubsub::TopicQos& qos) {
@@ -77,7 +80,10 @@ bool read(const std::string& text, pubsub::TopicQos& qos) {
          read_word(json, "history", kHistories, qos.history.kind) &&
          read_number(json, "depth", qos.history.depth) &&
          read_number(json, "max_samples", qos.max_samples) &&
-         read_number(json, "ring_bytes", qos.ring_bytes);
+         read_number(json, "ring_bytes", qos.ring_bytes) &&
+         read_number(json, "max_bytes", qos.max_bytes) &&
+         read_number(json, "max_age_ns", qos.max_age_ns) &&
+         read_number(json, "log_trim_bytes", qos.log_trim_bytes);
 }
 
 std::string text_of(const pubsub::DataWriterQos& qos) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <dunlin/pubsub.hpp>
 
@@ -23,6 +24,23 @@ namespace {
 constexpr std::uint64_t kTopicsMs = 2'000;  // in which the members tell of their topics
 
 using pubsub::RawSample;
+
+/// The samples that members keep for late readers, and in their logs; a line each.
+std::string describe_keeping(const pubsub::TopicQos& qos) {
+  if (qos.level < pubsub::Level::volatile_storage) return {};
+  std::string kept = qos.history.kind == pubsub::History::Kind::keep_all
+                         ? fmt::format("the newest {} samples", qos.max_samples)
+                         : fmt::format("the newest {} samples of each instance, and {} in all",
+                                       qos.history.depth, qos.max_samples);
+  if (qos.max_bytes != 0) kept += fmt::format(", of at most {} bytes", qos.max_bytes);
+  if (qos.max_age_ns != pubsub::kInfiniteNs)
+    kept += fmt::format(", for {:g} s", static_cast<double>(qos.max_age_ns) / 1e9);
+  kept = fmt::format("Keeps: {}\n", kept);
+  if (qos.level != pubsub::Level::logged) return kept;
+  return kept + (qos.log_trim_bytes == 0
+                     ? "Log: has all samples\n"
+                     : fmt::format("Log: trimmed to these, every {} bytes\n", qos.log_trim_bytes));
+}
 
 class Tool {
  public:
@@ -60,6 +78,10 @@ class Tool {
                       "shows those that there are",
                       options_.topic, options_.place.group));
     const pubsub::TopicInfo* const one = info();
+    if (one->qos.level == pubsub::Level::logged && options_.work == Work::info) {
+      print_logged(*one);
+      return false;
+    }
     if (one->qos.level == pubsub::Level::logged)
       throw BadInput(
           fmt::format("topic '{}' is logged: a member of it needs a log, and this "
@@ -84,10 +106,16 @@ class Tool {
     }
   }
 
+  /// The endpoints are known to members of the topic only, which this command cannot be.
+  static void print_logged(const pubsub::TopicInfo& one) {
+    say(fmt::format("Type: {}\nLevel: {}\n{}Members: {}\n", one.type_name, describe(one.qos.level),
+                    describe_keeping(one.qos), fmt::join(one.members, ", ")));
+  }
   void print_info() {
     const pubsub::TopicInfo* const one = info();
-    say(fmt::format("Type: {}\nLevel: {}\n\n{}\n", one == nullptr ? "" : one->type_name,
-                    describe(topic_.qos().level), topic_.type_text()));
+    say(fmt::format("Type: {}\nLevel: {}\n{}\n{}\n", one == nullptr ? "" : one->type_name,
+                    describe(topic_.qos().level), describe_keeping(topic_.qos()),
+                    topic_.type_text()));
     for (const bool writes : {true, false}) {
       std::string lines;
       std::size_t count = 0;

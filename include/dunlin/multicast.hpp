@@ -105,8 +105,10 @@ class Multicast {
   /// it before the first poll(). If the log begins with a snapshot (LogTrim), `load` of on_state is
   /// called before, and this for the messages behind it. A member that takes a state (on_state) of
   /// another member gets that instead. An exception comes out of that poll(); the next poll() goes
-  /// on with the next message.
-  void on_replay(multicast::ReplayUpcall upcall);
+  /// on with the next message. `load_logged` replaces `load` for the snapshot of the log, for a
+  /// user that treats a state of its past otherwise than one of another member; null: `load` gets
+  /// both.
+  void on_replay(multicast::ReplayUpcall upcall, Load load_logged = nullptr);
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;
 

@@ -119,14 +119,15 @@ void DurableLog::load_state() {
     refusal_ = journal_->blame(e.what());
     return;
   }
-  if (state && !load_) {
+  const Multicast::Load& load = load_logged_ ? load_logged_ : load_;
+  if (state && !load) {
     refusal_ = journal_->blame(
         "it begins with a snapshot of the state, and this member has no `load` handler: call "
         "on_state, as the members did that wrote it");
     return;
   }
   loaded_ = true;
-  if (state) load_(*state);
+  if (state) load(*state);
 }
 
 bool DurableLog::trim_is_due() const noexcept {

@@ -33,8 +33,12 @@ class DurableLog {
   DurableLog(const DurableLog&) = delete;
   DurableLog& operator=(const DurableLog&) = delete;
 
-  void on_replay(ReplayUpcall upcall) { on_replay_ = std::move(upcall); }
-  /// Takes the state that the log's snapshot holds, before the replay.
+  /// `load_logged` takes the state that the log's snapshot holds, before the replay.
+  void on_replay(ReplayUpcall upcall, Multicast::Load load_logged) {
+    on_replay_ = std::move(upcall);
+    load_logged_ = std::move(load_logged);
+  }
+  /// Takes that state if there is no `load_logged`.
   void on_state(Multicast::Load load) { load_ = std::move(load); }
 
   /// A view begins, or has ended. `names`: of the subgroup's members.
@@ -96,6 +100,7 @@ class DurableLog {
   std::uint64_t replayed_ = 0;  // messages
   bool replayed_all_ = false;
   Multicast::Load load_;
+  Multicast::Load load_logged_;
   bool loaded_ = false;
 
   /// Where the log may begin later.

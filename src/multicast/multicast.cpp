@@ -50,8 +50,8 @@ bool Multicast::left() const noexcept { return participant_->has_left(); }
 const std::string& Multicast::why_left() const noexcept { return participant_->why_left(); }
 void Multicast::on_members(MembersHandler handler) { participant_->on_members(std::move(handler)); }
 const Subgroup& Multicast::subgroup() const noexcept { return participant_->subgroup(); }
-void Multicast::on_replay(multicast::ReplayUpcall upcall) {
-  participant_->on_replay(std::move(upcall));
+void Multicast::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
+  participant_->on_replay(std::move(upcall), std::move(load_logged));
 }
 std::vector<std::string> Multicast::log_notices() const { return participant_->log_notices(); }
 Counters Multicast::counters() const noexcept { return participant_->counters(); }

@@ -325,9 +325,9 @@ std::optional<Delivery> Multicast::Participant::next() {
 // --- the log
 // ---------------------------------------------------------------------------------------
 
-void Multicast::Participant::on_replay(multicast::ReplayUpcall upcall) {
+void Multicast::Participant::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
   check_not_begun("on_replay");
-  if (log_) log_->on_replay(std::move(upcall));
+  if (log_) log_->on_replay(std::move(upcall), std::move(load_logged));
 }
 
 std::vector<std::string> Multicast::Participant::log_notices() const {

@@ -57,7 +57,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   void on_delivery(multicast::Upcall upcall);
   [[nodiscard]] std::optional<multicast::Delivery> next();
   void on_state(Save save, Load load);
-  void on_replay(multicast::ReplayUpcall upcall);
+  void on_replay(multicast::ReplayUpcall upcall, Load load_logged);
   [[nodiscard]] std::vector<std::string> log_notices() const;
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return views_.subgroup(); }
   [[nodiscard]] multicast::Counters counters() const noexcept;

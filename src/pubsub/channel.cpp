@@ -1,19 +1,18 @@
 #include "pubsub/channel.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
 #include "fabric/hash.hpp"
+#include "pubsub/topic_qos.hpp"
 
 namespace dunlin::pubsub {
 namespace {
 
 constexpr std::string_view kPrefix = "topic.";
-constexpr std::string_view kLevel = "level ";
 constexpr std::size_t kHashDigits = 16;
 
 [[nodiscard]] constexpr bool is_plain_character(char c) noexcept {
@@ -32,23 +31,6 @@ constexpr std::size_t kHashDigits = 16;
   return level == Level::logged ? multicast::Mode::durable : multicast::Mode::ordered;
 }
 
-/// The options that all members of a topic give alike, as text for people and for topic_of().
-[[nodiscard]] std::string describe_storage(const TopicQos& qos) {
-  return std::string(kLevel) + std::string(describe(qos.level)) + ", ring " +
-         std::to_string(qos.ring_bytes) + ", depth " + std::to_string(qos.history.depth) +
-         ", samples " + std::to_string(qos.max_samples);
-}
-
-/// The number behind a word of that text; 0: it is not there.
-[[nodiscard]] std::uint64_t number_after(std::string_view text, std::string_view word) noexcept {
-  const std::size_t at = text.find(word);
-  std::uint64_t value = 0;
-  if (at == std::string_view::npos) return value;
-  text.remove_prefix(at + word.size());
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 }  // namespace
 
 std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup) {
@@ -57,21 +39,10 @@ std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup) {
   TopicInfo info{.name = subgroup.label.substr(0, space),
                  .type_name = subgroup.label.substr(std::min(space + 1, subgroup.label.size())),
                  .members = subgroup.members};
-  const std::size_t begin = subgroup.options.rfind(kLevel);
-  if (begin == std::string::npos) return std::nullopt;
-  const std::string_view rest = std::string_view(subgroup.options).substr(begin);
-  info.qos.ring_bytes = number_after(rest, ", ring ");
-  info.qos.max_samples = static_cast<std::uint32_t>(number_after(rest, ", samples "));
-  const auto depth = static_cast<std::uint32_t>(number_after(rest, ", depth "));
-  info.qos.history = depth == 0 ? History::keep_all() : History::keep_last(depth);
-  const std::string_view name = rest.substr(kLevel.size(), rest.find(',') - kLevel.size());
-  for (const Level one :
-       {Level::unordered, Level::atomic, Level::volatile_storage, Level::logged}) {
-    if (name != describe(one)) continue;
-    info.qos.level = one;
-    return info;
-  }
-  return std::nullopt;
+  const std::optional<TopicQos> qos = read_topic_qos(subgroup.options);
+  if (!qos) return std::nullopt;
+  info.qos = *qos;
+  return info;
 }
 
 void check_topic_name(const std::string& name) {
@@ -109,14 +80,17 @@ Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
                   "ParticipantOptions::log_directory");
     cast.log_directory = options.log_directory + "/" + subgroup;
     cast.log_disk = options.log_disk;
+    cast.log_trim.every_bytes = qos.log_trim_bytes;
   }
   multicast_ = Multicast::join(
       group, subgroup, std::move(cast),
-      {.options = describe_storage(qos),
+      {.options = describe(qos),
        .label = (topic + " " + type_name).substr(0, kMaxSubgroupTextBytes),
        .founders = qos.level == Level::logged ? options.log_founders : std::vector<std::string>()});
   multicast_->on_state(std::move(handlers.save), std::move(handlers.load));
-  if (qos.level == Level::logged) multicast_->on_replay(std::move(handlers.replay));
+  if (qos.level == Level::logged) {
+    multicast_->on_replay(std::move(handlers.replay), std::move(handlers.load_logged));
+  }
 }
 
 bool Channel::members_changed(std::uint64_t& seen) const noexcept {

@@ -20,6 +20,7 @@ class Channel {
     Multicast::Save save;
     Multicast::Load load;
     multicast::ReplayUpcall replay;
+    Multicast::Load load_logged;
   };
   /// Asks to be in the topic's subgroup. Throws Error.
   Channel(Group& group, const std::string& topic, const TopicQos& qos,

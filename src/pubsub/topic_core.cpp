@@ -7,6 +7,7 @@
 #include <dunlin/pubsub/limits.hpp>
 
 #include "pubsub/match.hpp"
+#include "pubsub/topic_qos.hpp"
 
 namespace dunlin::pubsub {
 namespace {
@@ -34,19 +35,16 @@ TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
       me_(member_name_of(group.fabric(), group.fabric().rank())),
       name_(std::move(name)),
       qos_(qos) {
-  if (qos_.max_samples == 0 || qos_.max_samples > kMaxStoredSamples)
-    throw Error("topic '" + name_ + "': max_samples " + std::to_string(qos_.max_samples) +
-                "; 1 to " + std::to_string(kMaxStoredSamples) +
-                " are possible (kMaxStoredSamples)");
-  if (qos_.history.kind == History::Kind::keep_last && qos_.history.depth == 0)
-    throw Error("topic '" + name_ + "': a history of depth 0 keeps nothing; give 1 or more");
-  if (qos_.level == Level::volatile_storage || qos_.level == Level::logged)
-    storage_ = std::make_unique<Storage>(qos_);
+  check_topic_qos(name_, qos_);
+  if (stores(qos_.level)) storage_ = std::make_unique<Storage>(qos_);
   channel_ = std::make_unique<Channel>(
       group, name_, qos_, options, type_name,
-      Channel::Handlers{.save = [this] { return save(); },
-                        .load = [this](std::span<const std::byte> state) { load(state); },
-                        .replay = [this](const multicast::Logged& logged) { replay(logged); }});
+      Channel::Handlers{
+          .save = [this] { return save(); },
+          .load = [this](std::span<const std::byte> state) { load(state, StateFrom::member); },
+          .replay = [this](const multicast::Logged& logged) { replay(logged); },
+          .load_logged =
+              [this](std::span<const std::byte> state) { load(state, StateFrom::log); }});
 }
 
 bool TopicCore::joined() const noexcept { return channel_ != nullptr && channel_->joined(); }

@@ -138,7 +138,12 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
 
   // topic_state.cpp
   [[nodiscard]] std::vector<std::byte> save();
-  void load(std::span<const std::byte> state);
+  enum class StateFrom : std::uint8_t {
+    member,  // its endpoints are those of now
+    log      // its endpoints are gone
+  };
+  void load(std::span<const std::byte> state, StateFrom from);
+  void expire_stored();
   void replay(const multicast::Logged& logged);
 
   Group& group_;

@@ -144,6 +144,7 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header, Announce
     for (const auto& writer : other.writers)
       if (writer && !writer->refused) match(writer, reader);
   if (!storage_ || reader.qos().durability.kind == Durability::Kind::volatile_) return;
+  expire_stored();
   catching_up_.push_back({.reader = &reader, .next = storage_->samples().begin()});
   give_stored();
 }
@@ -172,6 +173,11 @@ void TopicCore::give_stored(CatchingUp& one) {
   for (const Storage::Stored& stored : storage_->samples())
     if (!stored.writer->alive()) gone.insert(stored.writer.get());
   for (RemoteWriter* const writer : gone) reader.forget(*writer, now_ns_);
+}
+
+/// Not while a reader is on its way through them (PUB-T2).
+void TopicCore::expire_stored() {
+  if (storage_ && catching_up_.empty()) storage_->expire(now_ns_);
 }
 
 void TopicCore::give_stored() {

@@ -28,6 +28,7 @@ void write_writer(Writer& writer, const RemoteWriter& remote) {
 std::vector<std::byte> TopicCore::save() {
   if (channel_->members_changed(members_seen_)) refresh_members();
   now_ns_ = clock_->now_ns();
+  expire_stored();
   std::vector<std::byte> state;
   Writer writer(state);
   writer.u32(kStateVersion);
@@ -74,14 +75,17 @@ std::vector<std::byte> TopicCore::save() {
   return state;
 }
 
-void TopicCore::load(std::span<const std::byte> state) {
+/// Of a log, the endpoints are those of an earlier life: what they wrote there is stored, and what
+/// is behind the state in the log is replayed.
+void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
   if (channel_->members_changed(members_seen_)) refresh_members();
   now_ns_ = clock_->now_ns();
   Reader reader(state);
   const auto check = [&](bool good, const char* what) {
     if (good && reader.good()) return;
-    throw Error("topic '" + name_ + "': cannot load the state that another member sent: " + what +
-                "; do all members use the same release?");
+    throw Error("topic '" + name_ + "': cannot load the state that " +
+                (from == StateFrom::log ? "its log begins with: " : "another member sent: ") +
+                what + "; do all members use the same release?");
   };
   check(reader.u32() == kStateVersion, "it is of another version");
   type_text_ = reader.text();
@@ -101,8 +105,10 @@ void TopicCore::load(std::span<const std::byte> state) {
     writer->refused = (flags & 1U) != 0;
     writer->heard_ns = now_ns_;
     const auto member = members_.find(writer->member);
+    if (from == StateFrom::log && (flags & 2U) == 0)
+      replayed_[{std::string(writer->member), writer->number}] = writer;
     // A member can be gone for the receiver, and not yet for the sender.
-    writer->gone = (flags & 2U) != 0 || member == members_.end();
+    writer->gone = from == StateFrom::log || (flags & 2U) != 0 || member == members_.end();
     if (!writer->gone) {
       auto& of_member = member->second.writers;
       if (of_member.size() <= writer->number) of_member.resize(std::size_t{writer->number} + 1);
@@ -115,7 +121,8 @@ void TopicCore::load(std::span<const std::byte> state) {
     const std::uint16_t number = reader.u16();
     const bool refused = reader.u16() != 0;
     Announcement announcement = read_announcement(reader, false);
-    if (const auto member = members_.find(name); member != members_.end())
+    const auto member = members_.find(name);
+    if (from == StateFrom::member && member != members_.end())
       member->second.readers[number] = {.number = number,
                                         .qos = announcement.reader_qos,
                                         .type_text = std::move(announcement.type_text),

@@ -9,7 +9,7 @@ namespace dunlin::relay {
 namespace {
 
 constexpr std::size_t kMaxOpenBytes =
-    4 * 3 + pubsub::kMaxTopicNameBytes + 2 * pubsub::kMaxTypeTextBytes + 24 + 20;
+    4 * 3 + pubsub::kMaxTopicNameBytes + 2 * pubsub::kMaxTypeTextBytes + 24 + 44;
 
 /// The valid frames of a kind.
 struct Rule {
@@ -79,6 +79,9 @@ pubsub::TopicQos take_qos(Reader& from, bool& good) {
   qos.history = depth == 0 ? pubsub::History::keep_all() : pubsub::History::keep_last(depth);
   qos.max_samples = from.u32();
   qos.ring_bytes = from.u64();
+  qos.max_bytes = from.u64();
+  qos.max_age_ns = from.u64();
+  qos.log_trim_bytes = from.u64();
   return qos;
 }
 
@@ -231,6 +234,9 @@ void add_open(Buffer& to, std::uint16_t endpoint, const Open& open) {
   writer.u32(keeps_all ? 0 : open.qos->history.depth);
   writer.u32(open.qos->max_samples);
   writer.u64(open.qos->ring_bytes);
+  writer.u64(open.qos->max_bytes);
+  writer.u64(open.qos->max_age_ns);
+  writer.u64(open.qos->log_trim_bytes);
 }
 
 void add_sample(Buffer& to, std::uint16_t endpoint, std::uint8_t flags,

@@ -13,19 +13,18 @@ namespace {
 constexpr std::uint64_t kLingerNs = 5'000'000'000;
 constexpr std::string_view kPlain = " plain ";
 
-/// The differences between the policies of a client and those of the topic.
-bool same_qos(const pubsub::TopicQos& one, const pubsub::TopicQos& other) {
-  return one.level == other.level && one.ring_bytes == other.ring_bytes &&
-         one.max_samples == other.max_samples && one.history.kind == other.history.kind &&
-         one.history.depth == other.history.depth;
-}
-
 std::string describe_qos(const pubsub::TopicQos& qos) {
   const bool keeps_all = qos.history.kind == pubsub::History::Kind::keep_all;
-  return "level " + std::string(pubsub::describe(qos.level)) + ", history " +
-         (keeps_all ? "keep_all" : "keep_last(" + std::to_string(qos.history.depth) + ")") +
-         ", max_samples " + std::to_string(qos.max_samples) + ", ring_bytes " +
-         std::to_string(qos.ring_bytes);
+  std::string text =
+      "level " + std::string(pubsub::describe(qos.level)) + ", history " +
+      (keeps_all ? "keep_all" : "keep_last(" + std::to_string(qos.history.depth) + ")") +
+      ", max_samples " + std::to_string(qos.max_samples) + ", ring_bytes " +
+      std::to_string(qos.ring_bytes);
+  if (qos.max_bytes != 0) text += ", max_bytes " + std::to_string(qos.max_bytes);
+  if (qos.max_age_ns != pubsub::kInfiniteNs)
+    text += ", max_age_ns " + std::to_string(qos.max_age_ns);
+  if (qos.log_trim_bytes != 0) text += ", log_trim_bytes " + std::to_string(qos.log_trim_bytes);
+  return text;
 }
 
 }  // namespace
@@ -146,7 +145,7 @@ void RelayTopic::remove(const ClientId& client, ClientEndpoint& endpoint) {
 std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why) {
   if (const auto found = topics_.find(open.topic); found != topics_.end()) {
     if (found->second->why_over().empty()) {
-      if (!open.qos || same_qos(*open.qos, found->second->topic().qos())) return found->second;
+      if (!open.qos || *open.qos == found->second->topic().qos()) return found->second;
       why = "topic '" + open.topic + "' has " + describe_qos(found->second->topic().qos()) +
             "; this client gives " + describe_qos(*open.qos);
       return nullptr;
@@ -163,7 +162,7 @@ std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why
           std::to_string(kMaxClientRingBytes) + " (kMaxClientRingBytes)";
     return nullptr;
   }
-  if (info != infos.end() && open.qos && !same_qos(*open.qos, info->qos)) {
+  if (info != infos.end() && open.qos && !(*open.qos == info->qos)) {
     why = "topic '" + open.topic + "' has " + describe_qos(info->qos) + "; this client gives " +
           describe_qos(*open.qos);
     return nullptr;

@@ -3,16 +3,12 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/relay/relay.hpp>
 #include <dunlin/run.hpp>
@@ -21,18 +17,15 @@
 #include "mcap/file_reader.hpp"
 #include "process/program.hpp"
 #include "support/errors.hpp"
-#include "support/fresh_group.hpp"
 #include "support/own_directory.hpp"
 #include "support/process.hpp"
+#include "topic/home.hpp"
 
 /// `dunlin topic record`, `replay` and `info FILE`, with a member whose topics they are about.
 namespace dunlin::test {
 namespace {
 
 using namespace dunlin::pubsub;
-using Words = std::vector<std::string>;
-
-constexpr std::uint32_t kPatienceMs = 60'000;
 
 struct Position {
   std::uint32_t ship = 0;
@@ -51,68 +44,11 @@ struct Numbered {
   std::uint64_t number = 0;
 };
 
-app::Status run_command(const Words& words) {
-  std::vector<const char*> all{"dunlin"};
-  for (const std::string& word : words) all.push_back(word.c_str());
-  return app::run(static_cast<int>(all.size()), all.data());
-}
-
-/// The command in a process whose output is its parent's line.
-Process start(const Words& words) {
-  return Process([words](Parent& parent) {
-    for (const int number : {STDOUT_FILENO, STDERR_FILENO}) dup2(parent.descriptor(), number);
-    return static_cast<int>(run_command(words));
-  });
-}
-
-std::string output_of(const Words& words) {
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(run_command(words), app::Status::ok);
-  return testing::internal::GetCapturedStdout();
-}
-
 DataReaderQos everything() {
   DataReaderQos qos;
   qos << Reliability::reliable() << History::keep_all();
   return qos;
 }
-
-/// A member of a group that others can join.
-struct Home {
-  std::string name = fresh_group();
-  std::unique_ptr<Fabric> fabric = shm::join({.group = name, .names = {"a"}, .name = "a"});
-  Group group = Group(*fabric, {.rendezvous = shm::rendezvous({.group = name})});
-  DomainParticipant participant = DomainParticipant(group);
-
-  bool until(const std::function<bool()>& condition) {
-    return run_until(participant, condition, kPatienceMs);
-  }
-  /// A word of the command, then its place in this group.
-  [[nodiscard]] Words words(Words first) const {
-    const Words place{"--group", name, "--join", "--name", "tool"};
-    first.insert(first.end(), place.begin(), place.end());
-    return first;
-  }
-  /// Polls until the command has printed this, or has ended; returns what it has printed.
-  std::string& hear(Process& process, const std::string& awaited) {
-    std::string& heard = heard_[process.pid()];
-    EXPECT_TRUE(until([&] {
-      std::array<char, 512> part;
-      const ssize_t got = recv(process.descriptor(), part.data(), part.size(), MSG_DONTWAIT);
-      if (got > 0) heard.append(part.data(), static_cast<std::size_t>(got));
-      return got == 0 || (!awaited.empty() && heard.find(awaited) != std::string::npos);
-    })) << heard;
-    return heard;
-  }
-  /// Polls until it has ended; returns its exit code.
-  int await(Process& process) {
-    hear(process, "");
-    return process.exit_code();
-  }
-
- private:
-  std::map<pid_t, std::string> heard_;
-};
 
 /// Writes the sample as soon as there is room.
 template <class T>

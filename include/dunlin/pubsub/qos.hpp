@@ -114,6 +114,15 @@ struct TopicQos {
   /// Of each writing member, at every member of the topic; a power of two. A sample in place takes
   /// at most a quarter of it.
   std::size_t ring_bytes = std::size_t{1} << 20;
+  /// Of the storage: bytes of the payloads of all its samples. The oldest ones go, and the newest
+  /// one stays in any case. 0: any number.
+  std::uint64_t max_bytes = 0;
+  /// Of the storage: samples that were received so long ago go. While no member of the topic runs,
+  /// they do not age.
+  std::uint64_t max_age_ns = kInfiniteNs;
+  /// Of logged: each time that about so many more bytes are in a member's log, the member trims it
+  /// to what the storage has. At least kLeastLogTrimBytes; 0: never, and the log has all samples.
+  std::uint64_t log_trim_bytes = 0;
   friend bool operator==(const TopicQos&, const TopicQos&) = default;
 };
 

@@ -1,0 +1,84 @@
+#include "pubsub/topic_qos.hpp"
+
+#include <charconv>
+#include <cstdint>
+
+#include <dunlin/error.hpp>
+#include <dunlin/pubsub/limits.hpp>
+
+namespace dunlin::pubsub {
+namespace {
+
+constexpr std::string_view kLevel = "level ";
+
+/// The number behind a word of that text; `otherwise`: it is not there.
+[[nodiscard]] std::uint64_t number_after(std::string_view text, std::string_view word,
+                                         std::uint64_t otherwise = 0) noexcept {
+  const std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return otherwise;
+  std::uint64_t value = 0;
+  text.remove_prefix(at + word.size());
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+void check_topic_qos(const std::string& topic, const TopicQos& qos) {
+  const std::string who = "topic '" + topic + "': ";
+  if (qos.max_samples == 0 || qos.max_samples > kMaxStoredSamples)
+    throw Error(who + "max_samples " + std::to_string(qos.max_samples) + "; 1 to " +
+                std::to_string(kMaxStoredSamples) + " are possible (kMaxStoredSamples)");
+  if (qos.history.kind == History::Kind::keep_last && qos.history.depth == 0)
+    throw Error(who + "a history of depth 0 keeps nothing; give 1 or more");
+  if (qos.max_age_ns == 0)
+    throw Error(who + "a max_age_ns of 0 keeps nothing; give 1 or more, or kInfiniteNs");
+  const std::string level = "its level is " + std::string(describe(qos.level));
+  if (!stores(qos.level) && (qos.max_bytes != 0 || qos.max_age_ns != kInfiniteNs))
+    throw Error(who + level +
+                ", which stores nothing; leave max_bytes and max_age_ns out, or give the level "
+                "volatile_storage or logged");
+  if (qos.level != Level::logged && qos.log_trim_bytes != 0)
+    throw Error(who + level +
+                ", which has no log; leave log_trim_bytes out, or give the level "
+                "logged");
+  if (qos.log_trim_bytes != 0 && qos.log_trim_bytes < kLeastLogTrimBytes)
+    throw Error(who + "log_trim_bytes " + std::to_string(qos.log_trim_bytes) + "; give " +
+                std::to_string(kLeastLogTrimBytes) +
+                " or more (kLeastLogTrimBytes), or 0 to keep the whole log");
+}
+
+std::string describe(const TopicQos& qos) {
+  std::string text = std::string(kLevel) + std::string(describe(qos.level)) + ", ring " +
+                     std::to_string(qos.ring_bytes) + ", depth " +
+                     std::to_string(qos.history.depth) + ", samples " +
+                     std::to_string(qos.max_samples);
+  if (qos.max_bytes != 0) text += ", bytes " + std::to_string(qos.max_bytes);
+  if (qos.max_age_ns != kInfiniteNs) text += ", age " + std::to_string(qos.max_age_ns);
+  if (qos.log_trim_bytes != 0) text += ", trim " + std::to_string(qos.log_trim_bytes);
+  return text;
+}
+
+std::optional<TopicQos> read_topic_qos(std::string_view text) noexcept {
+  const std::size_t begin = text.rfind(kLevel);
+  if (begin == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(begin);
+  TopicQos qos;
+  qos.ring_bytes = number_after(text, ", ring ");
+  qos.max_samples = static_cast<std::uint32_t>(number_after(text, ", samples "));
+  const auto depth = static_cast<std::uint32_t>(number_after(text, ", depth "));
+  qos.history = depth == 0 ? History::keep_all() : History::keep_last(depth);
+  qos.max_bytes = number_after(text, ", bytes ");
+  qos.max_age_ns = number_after(text, ", age ", kInfiniteNs);
+  qos.log_trim_bytes = number_after(text, ", trim ");
+  const std::string_view name = text.substr(kLevel.size(), text.find(',') - kLevel.size());
+  for (const Level one :
+       {Level::unordered, Level::atomic, Level::volatile_storage, Level::logged}) {
+    if (name != describe(one)) continue;
+    qos.level = one;
+    return qos;
+  }
+  return std::nullopt;
+}
+
+}  // namespace dunlin::pubsub
