@@ -250,6 +250,30 @@ Json containers_json(const Group& group, const ContainersSample& containers) {
   return json;
 }
 
+Json relay_json(const Group& group, const RelaySample& relay, const RelayMember& m) {
+  Json json{{"address", relay.name},
+            {"rank", m.rank},
+            {"name", group.name_of(m.rank)},
+            {"encrypted", m.is_encrypted},
+            {"clients", m.clients},
+            {"most_clients", m.most_clients},
+            {"blocked_clients", m.blocked_clients},
+            {"waiting_bytes", m.waiting_bytes},
+            {"most_waiting_bytes", m.most_waiting_bytes}};
+  add_counter(json, "accepted", m.accepted);
+  add_counter(json, "rejected", m.rejected);
+  add_counter(json, "damaged", m.damaged);
+  add_counter(json, "dropped", m.dropped);
+  add_counter(json, "resumed", m.resumed);
+  add_counter(json, "published", m.published);
+  add_counter(json, "published_bytes", m.published_bytes);
+  add_counter(json, "repeated", m.repeated);
+  add_counter(json, "delivered", m.delivered);
+  add_counter(json, "delivered_bytes", m.delivered_bytes);
+  add_counter(json, "skipped", m.skipped);
+  return json;
+}
+
 Json group_json(const Sample& sample, const Group& group) {
   Json json{{"name", group.name},
             {"access", group.access},
@@ -270,6 +294,10 @@ Json group_json(const Sample& sample, const Group& group) {
   json["containers"] = Json::array();
   for (const ContainersSample& containers : group.containers)
     json["containers"].push_back(containers_json(group, containers));
+  json["relays"] = Json::array();
+  for (const RelaySample& relay : group.relays)
+    for (const RelayMember& member : relay.members)
+      json["relays"].push_back(relay_json(group, relay, member));
   return json;
 }
 

@@ -133,4 +133,23 @@ void print_containers(std::vector<Line>& to, const Group& group, const Container
     to.push_back({shortened(fmt::format("  {} more containers", not_shown), page.width)});
 }
 
+void print_relays(std::vector<Line>& to, const Group& group, const Page& page) {
+  if (group.relays.empty()) return;
+  print_title(to, "relays", page);
+  TextTable table;
+  table.add_column("AT", Align::left);
+  add_columns(table, {"CLIENTS", "HELD", "QUEUED", "IN/s", "BYTES/s", "OUT/s", "BYTES/s", "SKIP/s",
+                      "SLOW", "BACK", "BAD"});
+  for (const RelaySample& relay : group.relays)
+    for (const RelayMember& member : relay.members)
+      table.add_row({printable(relay.name), printable(group.name_of(member.rank)),
+                     count_text(member.clients), count_text(member.blocked_clients),
+                     count_text(member.waiting_bytes), rate_text(member.published.per_s),
+                     rate_text(member.published_bytes.per_s), rate_text(member.delivered.per_s),
+                     rate_text(member.delivered_bytes.per_s), rate_text(member.skipped.per_s),
+                     count_text(member.dropped.total), count_text(member.resumed.total),
+                     count_text(member.rejected.total)});
+  table.print(to, page);
+}
+
 }  // namespace dunlin::top

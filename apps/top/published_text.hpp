@@ -12,5 +12,7 @@ void print_store(std::vector<Line>& to, const Group& group, const StoreSample& s
                  const Page& page);
 void print_containers(std::vector<Line>& to, const Group& group, const ContainersSample& containers,
                       const Page& page);
+/// All of the group's, as one block.
+void print_relays(std::vector<Line>& to, const Group& group, const Page& page);
 
 }  // namespace dunlin::top

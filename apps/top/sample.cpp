@@ -86,6 +86,8 @@ void add_pages(Group& group, const Segment& segment, std::vector<std::string>& r
   if (const auto name = containers_of(region))
     add_page(group.containers, "containers of channel", *name, read_containers(segment.payload),
              segment, remarks);
+  if (const auto name = relay_of(region))
+    add_page(group.relays, "the relay at", *name, read_relay(segment.payload), segment, remarks);
 }
 
 /// By name, and their members by rank.
@@ -106,6 +108,7 @@ void sort(Sample& sample) {
     sort(group.spaces);
     sort(group.stores);
     sort(group.containers);
+    sort(group.relays);
     std::sort(group.tables.begin(), group.tables.end(), [](const Table& a, const Table& b) {
       return std::tie(a.name, a.generation, a.layout_hash) <
              std::tie(b.name, b.generation, b.layout_hash);
@@ -222,6 +225,7 @@ void compare(const Sample& before, Sample& after) {
     compare(old->spaces, group.spaces, seconds);
     compare(old->stores, group.stores, seconds);
     compare(old->containers, group.containers, seconds);
+    compare(old->relays, group.relays, seconds);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "top/containers.hpp"
 #include "top/multicast.hpp"
 #include "top/process.hpp"
+#include "top/relays.hpp"
 #include "top/space.hpp"
 #include "top/statistics_sample.hpp"
 #include "top/store.hpp"
@@ -103,6 +104,7 @@ struct Group {
   std::vector<Space> spaces = {};
   std::vector<StoreSample> stores = {};
   std::vector<ContainersSample> containers = {};
+  std::vector<RelaySample> relays = {};
 
   [[nodiscard]] const Member* member(Rank rank) const;
   /// Its name, or its rank if it has none, or is gone.

@@ -307,6 +307,7 @@ std::vector<Line> describe_group(const Sample& sample, const Group& group, const
   for (const StoreSample& store : group.stores) print_store(lines, group, store, page);
   for (const ContainersSample& containers : group.containers)
     print_containers(lines, group, containers, page);
+  print_relays(lines, group, page);
   return lines;
 }
 
@@ -326,6 +327,7 @@ std::vector<Line> describe_groups(const Sample& sample, const Page& page) {
     for (const StoreSample& store : group.stores) tables += ", store " + printable(store.name);
     for (const ContainersSample& containers : group.containers)
       tables += ", containers of channel " + printable(containers.name);
+    for (const RelaySample& relay : group.relays) tables += ", relay " + printable(relay.name);
     lines.push_back({shortened(std::move(tables), page.width)});
   }
   return lines;

@@ -10,7 +10,7 @@
 #include <dunlin/fabric.hpp>
 
 #include "container/statistics_page_format.hpp"
-#include "remote/page_schedule.hpp"
+#include "fabric/page_schedule.hpp"
 
 namespace dunlin::container {
 
@@ -37,7 +37,7 @@ class StatisticsPage {
   std::vector<PageLine*> lines_;
   std::array<PageLine*, container_page::kMaxShown> shown_{};  // by slot
   std::uint64_t looked_at_ns_ = 0;
-  remote::PageSchedule schedule_;
+  PageSchedule schedule_;
 };
 
 /// A PageLine publishes one container; the container owns it.

@@ -12,6 +12,7 @@
 #include "fabric/client_listener.hpp"
 #include "pubsub/channel.hpp"
 #include "relay/session.hpp"
+#include "relay/statistics_page.hpp"
 
 namespace dunlin::relay {
 namespace {
@@ -32,6 +33,11 @@ void drain(int socket) noexcept {
   std::array<std::byte, 4096> rest;
   for (int i = 0; i < 64 && recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++i) {
   }
+}
+
+std::string text_of(const std::string& address, std::uint16_t port) {
+  const bool is_ipv6 = address.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
 }
 
 }  // namespace
@@ -92,6 +98,7 @@ class Relay::State {
   RelayTopics topics_;
   SessionPlace place_;
   Descriptor epoll_;
+  StatisticsPage page_;
   std::uint64_t next_number_ = kListenerTag + 1;
   std::uint32_t polls_until_look_ = 0;
   std::unordered_map<const Session*, Client*> by_session_;
@@ -112,7 +119,8 @@ Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
       place_{.topics = topics_,
              .options = options,
              .counters = counters,
-             .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
+             .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())},
+      page_(participant.fabric(), text_of(options.address, listener.port()), options) {
   if (!secrets_ && !is_loopback_address(options.address))
     throw Error("a relay at " + options.address +
                 " can be reached by other hosts, so it needs the group's secret "
@@ -148,6 +156,7 @@ std::size_t Relay::State::poll() {
   if (retry_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(retry_at_ns_);
   if (sweep_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(sweep_at_ns_);
   if (life_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(life_at_ns_);
+  page_.show(done, clients.size(), blocked_.size(), counters);
   return done;
 }
 
@@ -340,8 +349,14 @@ void Relay::State::bury() {
 }
 
 void Relay::State::sweep(std::uint64_t now_ns) {
-  for (const auto& [number, client] : clients)
-    if (!client->over) check_client(*client, now_ns);
+  StatisticsPage::Waiting waiting;
+  for (const auto& [number, client] : clients) {
+    if (client->over) continue;
+    const std::uint64_t bytes = client->connection.waiting();
+    waiting = {.bytes = waiting.bytes + bytes, .most = std::max(waiting.most, bytes)};
+    check_client(*client, now_ns);
+  }
+  page_.note(waiting);
   const std::uint64_t topics_ns = topics_.let_go(now_ns);
   sweep_at_ns_ = clients.empty() ? topics_ns : now_ns + kSweepNs;
 }

@@ -81,6 +81,7 @@ void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub:
                  .skipped = std::exchange(skipped, 0),
                  .payload = sample.payload});
   ++session_.place_.counters.delivered;
+  session_.place_.counters.delivered_bytes += sample.payload.size();
   session_.mark_due();
 }
 
@@ -201,7 +202,9 @@ void Session::handle_sample(const Frame& frame) {
   switch (endpoint->topic->publish(id_, frame.header.flags, *sample)) {
     case pubsub::WriteResult::written:
       endpoint->published = sample->number;
+      published_ = true;
       ++place_.counters.published;
+      place_.counters.published_bytes += sample->payload.size();
       return;
     case pubsub::WriteResult::no_room:
     case pubsub::WriteResult::not_ready:
@@ -300,10 +303,20 @@ void Session::begin(Endpoint& endpoint) {
       endpoint.position = goes_on ? open.after_position : 0;
       if (!endpoint.stored) topic.add_reader(endpoint);
     }
+    count_if_resumed(endpoint);
     add_opened(connection_.output(), endpoint.number(), opened);
   } catch (const Error& error) {
     endpoint.why_over = error.what();
   }
+}
+
+/// Samples that were delivered before this connection published any, and a reader's place in the
+/// topic, come from an earlier connection.
+void Session::count_if_resumed(const Endpoint& endpoint) {
+  const bool comes_back = endpoint.open.writes ? endpoint.delivered > 0 && !published_
+                                               : endpoint.open.after_beginning != 0;
+  if (!comes_back || std::exchange(resumed_, true)) return;
+  ++place_.counters.resumed;
 }
 
 /// Once a reader has all stored samples, it goes on with new ones, like all others: as nothing is

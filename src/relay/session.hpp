@@ -75,6 +75,7 @@ class Session {
   void break_off(const std::string& mistake);
   void begin(Endpoint& endpoint);
   void end(std::uint16_t number, const std::string& why);
+  void count_if_resumed(const Endpoint& endpoint);
   void give_stored(Endpoint& endpoint);
   [[nodiscard]] bool attend(Endpoint& endpoint);
 
@@ -85,6 +86,8 @@ class Session {
   bool greeted_ = false;
   bool blocked_ = false;
   bool closing_ = false;
+  bool resumed_ = false;    // counted as one that had been at a relay before
+  bool published_ = false;  // a sample of this connection
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // by number
 };
 

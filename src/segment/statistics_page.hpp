@@ -10,7 +10,7 @@
 #include <dunlin/remote/lock.hpp>
 #include <dunlin/remote/pool.hpp>
 
-#include "remote/page_schedule.hpp"
+#include "fabric/page_schedule.hpp"
 
 /// The statistics that a space publishes for observers such as `dunlin top`: the figures of this
 /// member's pool, its operations, and the locks that it holds or waits for. Written by its own
@@ -114,7 +114,7 @@ class SpaceStatistics {
   Region region_;
   space_page::Page* page_;
   std::array<std::uint64_t, space_page::kCounts> ended_{};
-  remote::PageSchedule schedule_;
+  PageSchedule schedule_;
 };
 
 }  // namespace dunlin

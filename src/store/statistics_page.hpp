@@ -6,7 +6,7 @@
 
 #include <dunlin/fabric.hpp>
 
-#include "remote/page_schedule.hpp"
+#include "fabric/page_schedule.hpp"
 #include "store/statistics_page_format.hpp"
 
 namespace dunlin::remote {
@@ -64,7 +64,7 @@ class StatisticsPage {
   store_page::Page* page_;
   Census census_;
   store_page::Part part_;
-  remote::PageSchedule schedule_;
+  PageSchedule schedule_;
   std::uint64_t activity_ = 0;  // at the last poll
 };
 

@@ -366,6 +366,40 @@ TEST(RelayClient, WritesATopicAgainAfterItsFirstWriterHasGone) {
   ASSERT_EQ(taken.size(), 15U);
   for (std::uint32_t i = 0; i < taken.size(); ++i) EXPECT_EQ(taken[i], i);
   EXPECT_EQ(client->counters().connections, 1U);
+  EXPECT_EQ(house.relay.counters().resumed, 0U) << "later writers are of the same connection";
+}
+
+TEST(Relay, CountsTheConnectionsOfClientsThatComeBack) {
+  House house;
+  ClientId id = {};
+  id[3] = std::byte{9};
+  for (std::uint64_t connection = 1; connection <= 3; ++connection) {
+    Stranger stranger(house.relay.port());
+    Buffer bytes;
+    add_hello(bytes, {.id = id});
+    add_open(bytes, 0,
+             {.writes = true,
+              .topic = "counts",
+              .type_text = pubsub::type_support<Counted>()->text,
+              .qos = pubsub::TopicQos{}});
+    stranger.say(bytes);
+    ASSERT_TRUE(house.until([&] {
+      EXPECT_FALSE(stranger.listen()) << stranger.goodbye();
+      return stranger.count(FrameKind::opened) == 1;
+    }));
+    EXPECT_EQ(house.relay.counters().resumed, connection - 1);
+    bytes.clear();
+    const Counted sample{.client = 9, .number = 1};
+    add_sample(bytes, 0, 0,
+               {.number = connection, .payload = std::as_bytes(std::span(&sample, 1))});
+    stranger.say(bytes);
+    ASSERT_TRUE(house.until([&] {
+      stranger.listen();
+      return stranger.count(FrameKind::acknowledged) == 1;
+    }));
+  }
+  EXPECT_EQ(house.relay.counters().published, 3U);
+  EXPECT_EQ(house.relay.counters().published_bytes, 3 * sizeof(Counted));
 }
 
 TEST(RelayClient, RefusesOptionsThatCannotWork) {

@@ -27,14 +27,17 @@ struct RelayCounters {
   std::uint64_t rejected = 0;   // of them, those that never said a good hello
   std::uint64_t damaged = 0;    // connections that broke the protocol
   std::uint64_t dropped = 0;    // clients and subscriptions that were too slow
+  std::uint64_t resumed = 0;    // connections of clients that had been at this relay or another
   std::uint64_t published = 0;  // samples of clients, written to topics
+  std::uint64_t published_bytes = 0;  // of their payloads
   std::uint64_t repeated = 0;   // samples that had been delivered before, and were not written
   std::uint64_t delivered = 0;  // samples given to subscriptions
-  std::uint64_t skipped = 0;    // samples that slow subscriptions were not given
+  std::uint64_t delivered_bytes = 0;
+  std::uint64_t skipped = 0;  // samples that slow subscriptions were not given
 };
 
 /// A member's service for programs that are no members (docs/relay.md): they publish and subscribe
-/// by RelayClient. One thread, that of the participant.
+/// by RelayClient. `dunlin top` shows its counters. One thread, that of the participant.
 ///
 ///     Relay relay(participant, {.port = 7480});
 ///     Loop(participant.fabric()).add(participant).add(relay).run();

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace dunlin::remote {
+namespace dunlin {
 
 /// A PageSchedule says when a layer writes its statistics page: in a poll that finds nothing to do,
 /// if something has changed, and in every 256th poll. So no operation waits for the page.
@@ -33,4 +33,4 @@ class PageSchedule {
   std::uint32_t polls_ = 0;
 };
 
-}  // namespace dunlin::remote
+}  // namespace dunlin

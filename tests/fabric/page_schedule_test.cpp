@@ -1,8 +1,8 @@
-#include "remote/page_schedule.hpp"
+#include "fabric/page_schedule.hpp"
 
 #include <gtest/gtest.h>
 
-namespace dunlin::remote {
+namespace dunlin {
 namespace {
 
 constexpr int kPollsPerPage = 256;
@@ -34,4 +34,4 @@ TEST_F(Schedule, WritesInEvery256thPollHoweverBusy) {
 }
 
 }  // namespace
-}  // namespace dunlin::remote
+}  // namespace dunlin
