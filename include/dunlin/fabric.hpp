@@ -401,6 +401,10 @@ class Fabric {
   /// Receive the messages of a channel; replaces an earlier handler. Messages that arrive on a
   /// channel without a handler wait, and hold back those behind them from the same peer.
   void receive(std::uint32_t channel, MessageHandler handler);
+  /// Drops the messages of a channel from now on, until another receive() of it.
+  void ignore(std::uint32_t channel);
+  /// Whether a channel has a handler: it is in use. False for one that is ignored.
+  [[nodiscard]] bool receives(std::uint32_t channel) const noexcept;
 
   // --- time and waiting --------------------------------------------------------------------------
   /// Nanoseconds since some fixed moment; the only clock that a layer may read.

@@ -43,8 +43,8 @@ class Group {
  public:
   using ViewHandler = std::function<void(const View&)>;
 
-  /// The first view has all members of the fabric, which must outlive the group. Throws Error. Does
-  /// not wait for the others.
+  /// The first view has all members of the fabric, which must outlive the group, or those of
+  /// options.further. Throws Error. Does not wait for the others.
   Group(Fabric& fabric, GroupOptions options);
   explicit Group(Fabric& fabric);
   /// Joins a running group under that name, and returns when this member is in a view: attach its
@@ -190,11 +190,24 @@ struct SubgroupInfo {
   std::string label = {};
 };
 
+/// A group beside the one that a fabric has, for other work of some of its members: with views,
+/// subgroups and names of its own. It goes on without the dead of the fabric; whoever leaves it, or
+/// is left behind by it, stays in the fabric. Nobody joins it later. (GRP-F1 to GRP-F4)
+struct FurtherGroup {
+  std::string name;                  // that no other group of the fabric has had
+  std::vector<std::string> members;  // of its first view, in this order: the same list at each
+  /// Of its control messages; no other group of the fabric has it. Messages on a channel hold back
+  /// others until its group is made, so all members make it before they wait for each other.
+  std::uint32_t channel;
+};
+
 struct GroupOptions {
   std::vector<SubgroupSpec> subgroups = {};
   /// Where others may join: either all members give one, or none does and no process can join. It
   /// is made for the group's name.
   std::shared_ptr<Rendezvous> rendezvous = nullptr;
+  /// None: this is the fabric's own group, which decides who is in the fabric.
+  std::optional<FurtherGroup> further = std::nullopt;
 };
 
 /// Group::join() step by step, beside whatever else its thread does.

@@ -44,11 +44,12 @@ inline constexpr std::size_t kMaxPublishedPredicates = 64;      // that `dunlin 
 inline constexpr std::size_t kMaxPredicateNameBytes = 64;       // longer ones are shown shortened
 
 // group
-inline constexpr std::uint32_t kMaxViewMembers = 256;      // of one view
-inline constexpr std::size_t kMaxSubgroups = 512;          // of one group, at a time
-inline constexpr std::size_t kMaxSubgroupNameBytes = 40;   // [A-Za-z0-9._-]
-inline constexpr std::size_t kMaxSubgroupTextBytes = 256;  // of its options, and of its label
-inline constexpr std::size_t kMaxJoinersAtOnce = 16;       // in one view change; others come next
+inline constexpr std::uint32_t kMaxViewMembers = 256;         // of one view
+inline constexpr std::size_t kMaxSubgroups = 512;             // of one group, at a time
+inline constexpr std::size_t kMaxSubgroupNameBytes = 40;      // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxFurtherGroupNameBytes = 12;  // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxSubgroupTextBytes = 256;     // of its options, and of its label
+inline constexpr std::size_t kMaxJoinersAtOnce = 16;  // in one view change; others come next
 inline constexpr std::uint32_t kGroupChannel = kMaxChannels - 1;     // of a group's own messages
 inline constexpr std::size_t kMaxStateBytes = std::size_t{1} << 30;  // of a subgroup, transferred
 
@@ -92,7 +93,8 @@ static_assert(kMessageRingBytes % kCacheLineBytes == 0);
 static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several of the largest");
 static_assert(kMaxPublishedPredicates <= kMaxPredicates);
 static_assert(3 * kMaxSubgroups <= kMaxRegions, "a view of a subgroup takes three regions");
-static_assert(kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes, "for \"cast:\" and \"ring:\"");
+static_assert(kMaxFurtherGroupNameBytes + 1 + kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes,
+              "for \"cast:\" and \"ring:\"");
 static_assert(kMaxHostMembers <= kMaxViewMembers && kMaxStreamMembers <= kMaxViewMembers,
               "the members of a fabric of processes fit into one view");
 static_assert(kMaxRingBytes <= kMaxRegionBytes, "the rings of some senders fit into a region");

@@ -116,6 +116,8 @@ Subscription Fabric::subscribe(EventHandler handler) {
 void Fabric::receive(std::uint32_t channel, MessageHandler handler) {
   core_->receive(channel, std::move(handler));
 }
+void Fabric::ignore(std::uint32_t channel) { core_->ignore(channel); }
+bool Fabric::receives(std::uint32_t channel) const noexcept { return core_->receives(channel); }
 
 std::uint64_t Fabric::now_ns() const noexcept { return backend_->now_ns(); }
 void Fabric::prepare_sleep() noexcept { core_->prepare_sleep(); }

@@ -53,6 +53,11 @@ void check_subgroup_name(std::string_view name) {
         "A-Z a-z 0-9 . _ - (kMaxSubgroupNameBytes)");
 }
 
+void check_further_group_name(std::string_view name) {
+  check("further group", name, kMaxFurtherGroupNameBytes, plain,
+        "A-Z a-z 0-9 . _ - (kMaxFurtherGroupNameBytes)");
+}
+
 void check_region_name(std::string_view name) {
   check("region", name, kMaxRegionNameBytes, printable, "printable ASCII (kMaxRegionNameBytes)");
 }

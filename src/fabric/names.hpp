@@ -10,6 +10,7 @@ void check_group_name(std::string_view name);
 void check_joinable_group_name(std::string_view name);
 void check_member_name(std::string_view name);
 void check_subgroup_name(std::string_view name);
+void check_further_group_name(std::string_view name);
 void check_region_name(std::string_view name);
 
 }  // namespace dunlin

@@ -9,8 +9,8 @@
 
 namespace dunlin::group {
 
-ChangingSubgroups::ChangingSubgroups(ControlChannel& channel, std::size_t declared)
-    : channel_(channel), fabric_(channel.fabric()), declared_(declared) {}
+ChangingSubgroups::ChangingSubgroups(ControlChannel& channel, Scope scope, std::size_t declared)
+    : channel_(channel), fabric_(channel.fabric()), scope_(std::move(scope)), declared_(declared) {}
 
 // --- what the user asks for ----------------------------------------------------------------------
 
@@ -324,7 +324,7 @@ void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change
 
 void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& change) {
   const bool comes = membership.generation == 0;
-  Subgroup subgroup{.name = membership.name,
+  Subgroup subgroup{.name = scope_.subgroup(membership.name),
                     .view = view_.number,
                     .change = change.generation & ((std::uint64_t{1} << Subgroup::kChangeBits) - 1),
                     .had_members = change.had_members};

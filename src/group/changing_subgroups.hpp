@@ -16,6 +16,7 @@
 
 #include "group/control_channel.hpp"
 #include "group/control_message.hpp"
+#include "group/scope.hpp"
 #include "group/subgroup_leader.hpp"
 #include "group/subgroup_membership.hpp"
 #include "group/subgroup_message.hpp"
@@ -29,7 +30,7 @@ namespace dunlin::group {
 class ChangingSubgroups {
  public:
   /// `declared`: so many subgroups were declared, and take room.
-  ChangingSubgroups(ControlChannel& channel, std::size_t declared);
+  ChangingSubgroups(ControlChannel& channel, Scope scope, std::size_t declared);
 
   // --- what the user asks for: Group has the contracts -------------------------------------------
   void join(const std::string& name, SubgroupParticipant& participant, SubgroupJoin join);
@@ -105,6 +106,7 @@ class ChangingSubgroups {
 
   ControlChannel& channel_;
   Fabric& fabric_;
+  const Scope scope_;
   const std::size_t declared_;
   View view_;
   std::vector<Rank> ranks_;  // of its members

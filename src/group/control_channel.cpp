@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include <dunlin/error.hpp>
+
 namespace dunlin::group {
 namespace {
 
@@ -18,15 +20,17 @@ static_assert(sizeof(Remaining) == 8 && kFragmentBytes == 248 && kGroupChannel =
 
 }  // namespace
 
-ControlChannel::ControlChannel(Fabric& fabric, std::size_t most_bytes)
-    : fabric_(fabric), most_bytes_(most_bytes) {
-  fabric_.receive(kGroupChannel,
+ControlChannel::ControlChannel(Fabric& fabric, Options options)
+    : fabric_(fabric), options_(options) {
+  if (fabric_.receives(options_.channel))
+    throw Error("channel " + std::to_string(options_.channel) +
+                " of the fabric is in use: a group needs one of its own, and a second group on one "
+                "fabric is a FurtherGroup");
+  fabric_.receive(options_.channel,
                   [this](Rank from, std::span<const std::byte> message) { take(from, message); });
 }
 
-ControlChannel::~ControlChannel() {
-  fabric_.receive(kGroupChannel, [](Rank, std::span<const std::byte>) {});
-}
+ControlChannel::~ControlChannel() { fabric_.ignore(options_.channel); }
 
 void ControlChannel::send(Rank to, std::vector<std::byte> text) {
   if (outgoing_.size() <= to) outgoing_.resize(fabric_.size());
@@ -41,10 +45,11 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
   const auto fragment = message.subspan(sizeof remaining);
   if (incoming_.size() <= from) incoming_.resize(fabric_.size());
   std::vector<std::byte>& text = incoming_[from];
-  if (remaining > most_bytes_ || fragment.size() > most_bytes_ - text.size()) {
+  if (remaining > options_.most_bytes || fragment.size() > options_.most_bytes - text.size()) {
     text = {};
     return fabric_.expel(from, "it sent a control message of more than the " +
-                                   std::to_string(most_bytes_) + " bytes that are possible");
+                                   std::to_string(options_.most_bytes) +
+                                   " bytes that are possible");
   }
   text.insert(text.end(), fragment.begin(), fragment.end());
   if (remaining > fragment.size()) return;
@@ -65,7 +70,7 @@ bool ControlChannel::send_one(Rank to, Outgoing& outgoing) {
   std::memcpy(message.data(), &remaining, sizeof remaining);
   std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(outgoing.sent), fragment,
               message.begin() + sizeof remaining);
-  if (fabric_.send(to, kGroupChannel, std::span(message).first(sizeof remaining + fragment)) !=
+  if (fabric_.send(to, options_.channel, std::span(message).first(sizeof remaining + fragment)) !=
       Refusal::none)
     return false;
   outgoing.sent += fragment;

@@ -26,11 +26,17 @@ inline constexpr std::size_t kMaxJoinerBytes = std::size_t{1} << 16;
 
 /// Control messages of any length between the members of a fabric, in order from each to each, over
 /// its small messages. Messages for a failed peer are dropped. A sender that announces more than
-/// `most_bytes` is expelled. One at a time on a fabric, which must outlive it. One thread at a
-/// time, that of the fabric.
+/// `most_bytes` is expelled. One at a time on a channel of a fabric, which must outlive it. One
+/// thread at a time, that of the fabric.
 class ControlChannel {
  public:
-  explicit ControlChannel(Fabric& fabric, std::size_t most_bytes = kMaxControlBytes);
+  struct Options {
+    std::size_t most_bytes = kMaxControlBytes;
+    std::uint32_t channel = kGroupChannel;
+  };
+  /// Throws Error if the channel is in use.
+  ControlChannel(Fabric& fabric, Options options);
+  explicit ControlChannel(Fabric& fabric) : ControlChannel(fabric, Options()) {}
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
@@ -61,7 +67,7 @@ class ControlChannel {
   void take(Rank from, std::span<const std::byte> message);
 
   Fabric& fabric_;
-  std::size_t most_bytes_;
+  Options options_;
   // By rank, as many as were needed so far; none for a member that nothing was sent to, or that has
   // failed: a fabric gives no rank twice.
   std::vector<std::unique_ptr<Outgoing>> outgoing_;

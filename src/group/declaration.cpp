@@ -1,5 +1,6 @@
 #include "group/declaration.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "fabric/hash.hpp"
@@ -11,20 +12,24 @@ constexpr std::uint64_t kGeneration = 1;  // of founders only
 
 }  // namespace
 
-Declaration::Declaration(Fabric& fabric, std::string text) {
+Declaration::Declaration(Fabric& fabric, std::string region, std::vector<Rank> founders,
+                         std::string text)
+    : founders_(std::move(founders)) {
   const std::uint64_t hash = fnv1a(text);
-  region_ = fabric.allocate({.name = "group:subgroups",
+  region_ = fabric.allocate({.name = std::move(region),
                              .bytes = sizeof(std::uint64_t),
                              .generation = kGeneration,
                              .layout_hash = hash,
                              .layout_text = std::move(text)});
   subscription_ = fabric.subscribe([this](const Event& event) { handle(event); });
-  fabric.announce(region_);
+  fabric.announce(region_, founders_);
 }
 
 void Declaration::handle(const Event& event) {
   if (event.kind == Event::Kind::peer_failed || event.region != region_.id()) return;
-  if (event.kind == Event::Kind::region_connected) same_.add(event.peer);
+  const auto place = std::ranges::find(founders_, event.peer);
+  if (event.kind == Event::Kind::region_connected && place != founders_.end())
+    same_.add(static_cast<Rank>(place - founders_.begin()));
   if (event.kind == Event::Kind::region_refused && refusal_.empty()) refusal_ = event.text;
 }
 

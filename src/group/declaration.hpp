@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <dunlin/fabric.hpp>
 
@@ -13,15 +14,16 @@ namespace dunlin::group {
 class Declaration {
  public:
   /// `text`: what must be the same everywhere, to be read by people; at most kMaxLayoutTextBytes.
-  Declaration(Fabric& fabric, std::string text);
+  Declaration(Fabric& fabric, std::string region, std::vector<Rank> founders, std::string text);
   /// The members that declare other subgroups, and which: empty as long as none does.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
-  /// The members whose declarations could be read, and are the same.
+  /// The founders, by place, whose declarations could be read, and are the same.
   [[nodiscard]] const MemberSet& same() const noexcept { return same_; }
 
  private:
   void handle(const Event& event);
 
+  std::vector<Rank> founders_;
   std::string refusal_;
   MemberSet same_;
   Region region_;

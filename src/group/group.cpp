@@ -7,6 +7,7 @@
 #include "fabric/names.hpp"
 #include "fabric/sleeping.hpp"
 #include "group/group_joiner.hpp"
+#include "group/scope.hpp"
 #include "group/views.hpp"
 
 namespace dunlin {
@@ -114,6 +115,7 @@ GroupOptions checked(const std::string& name, GroupOptions options) {
     throw Error("member '" + name +
                 "' cannot join a group without GroupOptions::rendezvous: give that of the "
                 "group, such as shm::rendezvous()");
+  static_cast<void>(group::scope_of(options));  // none joins a further group
   check_member_name(name);
   return options;
 }

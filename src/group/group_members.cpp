@@ -18,6 +18,12 @@ GroupMembers::GroupMembers(Group& group, std::uint32_t most)
     throw Error(who + "this process is the " + std::to_string(rank + 1) +
                 "th member that has come so far, and at most " + std::to_string(capacity()) +
                 " are expected; let all members of the group give a greater number (`most`)");
+  if (group.view().number == 1 &&
+      std::ranges::any_of(group.view().ranks, [&](Rank first) { return first >= capacity(); }))
+    throw Error(who +
+                "it is a further group whose members are not the first ranks of the fabric, which "
+                "these layers count; list those first in FurtherGroup::members, or use the "
+                "fabric's own group");
   look();
 }
 

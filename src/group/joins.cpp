@@ -97,7 +97,8 @@ std::size_t Joins::accept_joiners() {
     if (!fabric) return 0;
     auto joiner = std::make_unique<PendingJoiner>();
     joiner->fabric = std::move(fabric);
-    joiner->channel = std::make_unique<ControlChannel>(*joiner->fabric, kMaxJoinerBytes);
+    joiner->channel = std::make_unique<ControlChannel>(
+        *joiner->fabric, ControlChannel::Options{.most_bytes = kMaxJoinerBytes});
     joiners_.push_back(std::move(joiner));
   } catch (const Error& e) {  // at an address that another process has, say
     trouble_ = e.what();

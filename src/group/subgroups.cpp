@@ -70,12 +70,15 @@ Subgroups::Subgroups(std::vector<SubgroupSpec> specs) : specs_(std::move(specs))
   }
 }
 
-std::vector<Subgroups::Place> Subgroups::in_view(const View& view,
-                                                 const std::vector<Rank>& ranks) const {
+std::vector<Subgroups::Place> Subgroups::in_view(const View& view, const std::vector<Rank>& ranks,
+                                                 const Scope& scope) const {
   std::vector<Place> places;
   std::size_t counts = 0;
   for (const SubgroupSpec& spec : specs_) {
-    Place place{.subgroup = {.name = spec.name, .view = view.number, .members = {}, .senders = {}},
+    Place place{.subgroup = {.name = scope.subgroup(spec.name),
+                             .view = view.number,
+                             .members = {},
+                             .senders = {}},
                 .first_count = counts};
     for (std::uint32_t i = 0; i < ranks.size(); ++i) {
       const std::string& name = view.members[i];

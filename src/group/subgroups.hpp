@@ -7,6 +7,8 @@
 
 #include <dunlin/group.hpp>
 
+#include "group/scope.hpp"
+
 /// Which subgroups there are, what becomes of them in a view, and where their senders' counts lie
 /// in a row. Pure.
 namespace dunlin::group {
@@ -27,7 +29,8 @@ class Subgroups {
 
   [[nodiscard]] const std::vector<SubgroupSpec>& specs() const noexcept { return specs_; }
   /// Members of a view: names, and ranks in its fabric.
-  [[nodiscard]] std::vector<Place> in_view(const View& view, const std::vector<Rank>& ranks) const;
+  [[nodiscard]] std::vector<Place> in_view(const View& view, const std::vector<Rank>& ranks,
+                                           const Scope& scope) const;
   /// How many counts there are: the end of the last place.
   [[nodiscard]] static std::size_t counts(const std::vector<Place>& places) noexcept;
   /// The same for all that have declared the same; whether others may join is part of it.

@@ -15,7 +15,7 @@ ViewAgreement::ViewAgreement(Fabric& fabric, Options options)
     : fabric_(fabric),
       format_(size_of(options.members), options.counts, options.text),
       table_(fabric, format_.layout(), [](std::byte*) {},
-             {.name = "view", .members = options.members, .generation = options.view}),
+             {.name = options.table, .members = options.members, .generation = options.view}),
       change_(size_of(options.members), static_cast<Rank>(table_.my_row())),
       subscription_(fabric.subscribe([this](const Event&) { due_ = true; })),
       seen_(options.members.size()),

@@ -17,6 +17,7 @@ namespace dunlin::group {
 class ViewAgreement {
  public:
   struct Options {
+    std::string table;  // its name
     std::uint64_t view;
     std::vector<Rank> members;  // ranks in the fabric, in the view's order
     std::size_t counts;         // of senders, over all subgroups

@@ -32,30 +32,32 @@ void rethrow(const std::exception_ptr& thrown) {
 
 Group::State::State(GroupOptions options, Fabric& on)
     : fabric(on),
+      scope(group::scope_of(options)),
       name(options.rendezvous ? options.rendezvous->group() : on.group()),
       subgroups(std::move(options.subgroups)),
       participants(subgroups.specs().size()),
       rendezvous_(std::move(options.rendezvous)) {
+  if (scope.further()) name += "/" + scope.name;
   if (rendezvous_)
     joins_ = std::make_unique<group::Joins>(rendezvous_, subgroups.fingerprint(true));
 }
 
-Group::State::State(Fabric& on, GroupOptions options) : State(std::move(options), on) {
-  if (on.size() > kMaxViewMembers)
-    throw Error("group '" + name + "': " + std::to_string(on.size()) + " members; at most " +
+Group::State::State(Fabric& on, GroupOptions options) : State(options, on) {
+  ranks = group::first_ranks(on, options);
+  if (ranks.size() > kMaxViewMembers)
+    throw Error("group '" + name + "': " + std::to_string(ranks.size()) + " members; at most " +
                 std::to_string(kMaxViewMembers) + " (kMaxViewMembers) can be in one view");
   if (rendezvous_ && on.group() != name)
     throw Error("group '" + on.group() + "': its rendezvous is that of group '" + name +
                 "'; give both the same name");
-  view.me = on.rank();
-  for (Rank rank = 0; rank < on.size(); ++rank) {
-    view.members.push_back(group::name_on(on, rank));
-    ranks.push_back(rank);
-  }
+  view.me = static_cast<std::uint32_t>(std::ranges::find(ranks, on.rank()) - ranks.begin());
+  for (const Rank rank : ranks) view.members.push_back(group::name_on(on, rank));
   view.number = 1;
-  founders = on.size();
-  open_channel(std::make_unique<group::ControlChannel>(fabric));
-  declaration_.emplace(fabric, subgroups.description(rendezvous_ != nullptr));
+  founders = static_cast<std::uint32_t>(ranks.size());
+  open_channel(std::make_unique<group::ControlChannel>(
+      fabric, group::ControlChannel::Options{.channel = scope.channel}));
+  declaration_.emplace(fabric, scope.region("group:subgroups"), ranks,
+                       subgroups.description(rendezvous_ != nullptr));
   enter();
 }
 
@@ -76,7 +78,7 @@ Group::State::State(group::GroupJoiner::Arrival arrival, GroupOptions options)
 void Group::State::open_channel(std::unique_ptr<group::ControlChannel> channel) {
   channel_ = std::move(channel);
   channel_->flag_arrivals(attends_);
-  changing = std::make_unique<group::ChangingSubgroups>(*channel_, subgroups.specs().size());
+  changing = std::make_unique<group::ChangingSubgroups>(*channel_, scope, subgroups.specs().size());
 }
 
 /// A view is entered, works, is wedged, and leads to the next one; it may end here at any time.
@@ -95,14 +97,15 @@ void Group::State::enter() {
   DUNLIN_ASSERT_ALWAYS(view.me < ranks.size() && ranks[view.me] == fabric.rank(),
                        "GRP-V1: a member is in the view that it enters");
   view.ranks = ranks;
-  places_ = subgroups.in_view(view, ranks);
+  places_ = subgroups.in_view(view, ranks, scope);
   had_members_.resize(places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) {
     places_[i].subgroup.had_members = had_members_[i];
     if (!places_[i].subgroup.members.empty()) had_members_[i] = true;
   }
   agreement_ = std::make_unique<group::ViewAgreement>(
-      fabric, group::ViewAgreement::Options{.view = view.number,
+      fabric, group::ViewAgreement::Options{.table = scope.region("view"),
+                                            .view = view.number,
                                             .members = ranks,
                                             .counts = group::Subgroups::counts(places_),
                                             .text = subgroups.fingerprint(rendezvous_ != nullptr)});
@@ -327,10 +330,10 @@ void Group::State::part_from_all() {
 }
 
 /// A peer that is not in the view at hand must reach none of the memory that comes now, and must
-/// not be waited for.
+/// not be waited for. Who leaves a further group stays in the fabric (GRP-F2).
 void Group::State::expel_others(const std::vector<Rank>& stay, const std::string& reason,
                                 const std::vector<Rank>& left) {
-  if (is_injected(FaultInjection::dead_are_not_expelled)) return;
+  if (scope.further() || is_injected(FaultInjection::dead_are_not_expelled)) return;
   for (const Rank rank : left) fabric.expel(rank, reason, Parting::left);
   for (Rank rank = 0; rank < fabric.size(); ++rank)
     if (rank != fabric.rank() && std::ranges::find(stay, rank) == stay.end())

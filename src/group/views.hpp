@@ -16,6 +16,7 @@
 #include "group/declaration.hpp"
 #include "group/group_joiner.hpp"
 #include "group/joins.hpp"
+#include "group/scope.hpp"
 #include "group/state_transfer.hpp"
 #include "group/subgroups.hpp"
 #include "group/view_agreement.hpp"
@@ -46,6 +47,7 @@ struct Group::State {
 
   std::unique_ptr<Fabric> owned;  // of a member that came in
   Fabric& fabric;                 // the same for all views
+  const group::Scope scope;       // on the fabric
   std::string name;
   group::Subgroups subgroups;
   std::vector<SubgroupParticipant*> participants;  // by subgroup; null: none is attached here

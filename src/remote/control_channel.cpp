@@ -1,7 +1,10 @@
 #include "remote/control_channel.hpp"
 
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <dunlin/error.hpp>
 
 namespace dunlin::remote {
 
@@ -11,14 +14,15 @@ ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, 
 ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler,
                                std::uint32_t ranks)
     : fabric_(progress.fabric()), ranks_(ranks), channel_(channel), handler_(std::move(handler)) {
+  if (fabric_.receives(channel_))
+    throw Error("channel " + std::to_string(channel_) +
+                " of the fabric is in use: give each object that sends on it another one");
   fabric_.receive(channel_, [this](Rank from, std::span<const std::byte> message) {
     if (from < ranks_) handler_(from, message);
   });
 }
 
-ControlChannel::~ControlChannel() {
-  fabric_.receive(channel_, [](Rank, std::span<const std::byte>) {});
-}
+ControlChannel::~ControlChannel() { fabric_.ignore(channel_); }
 
 void ControlChannel::send(Rank to, std::span<const std::byte> message) {
   const bool at_once = waiting_.empty() && !polling_ && to != fabric_.rank();

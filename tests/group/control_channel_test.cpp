@@ -19,7 +19,7 @@ constexpr std::uint64_t kWhileNs = 1'000'000;
 
 struct Control : testing::Test {
   sim::World world{sim::profile("ideal"), 2, 1};
-  ControlChannel channel{world.fabric(0), kMostBytes};
+  ControlChannel channel{world.fabric(0), {.most_bytes = kMostBytes}};
   std::vector<std::size_t> taken;
   std::string failure;
   Subscription events = world.fabric(0).subscribe([this](const Event& event) {

@@ -22,7 +22,7 @@ TEST(Subgroups, HaveThoseOfTheirMembersThatAreInTheView) {
                        {.name = "some", .members = {"a", "c", "x"}, .senders = {"c"}},
                        {.name = "none", .members = {"x"}},
                        {.name = "fed", .senders = {"b"}}});
-  const auto places = all.in_view(view_of({"a", "b", "c"}, 1), {4, 6, 7});
+  const auto places = all.in_view(view_of({"a", "b", "c"}, 1), {4, 6, 7}, {});
   ASSERT_EQ(places.size(), 4U);
   EXPECT_EQ(places[0].subgroup.members, (std::vector<Rank>{4, 6, 7}));
   EXPECT_EQ(places[0].subgroup.senders, (std::vector<std::uint32_t>{0, 1, 2}));

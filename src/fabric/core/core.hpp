@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -207,6 +208,8 @@ class FabricCore {
   void leave_handler() noexcept;
   void emit(const Event& event);
   void receive(std::uint32_t channel, Fabric::MessageHandler handler);
+  void ignore(std::uint32_t channel);
+  [[nodiscard]] bool receives(std::uint32_t channel) const noexcept;
   void must_attend() noexcept;
 
   // waiting.cpp
@@ -238,6 +241,7 @@ class FabricCore {
   std::vector<std::unique_ptr<Subscriber>> subscribers_;
   std::uint64_t next_subscriber_ = 1;
   std::vector<std::shared_ptr<const Fabric::MessageHandler>> handlers_;  // by channel
+  std::bitset<kMaxChannels> ignored_;                                    // likewise
   std::uint32_t handler_depth_ = 0;
 
   std::uint64_t silence_timeout_ns_;

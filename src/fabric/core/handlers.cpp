@@ -44,9 +44,19 @@ void FabricCore::receive(std::uint32_t channel, Fabric::MessageHandler handler) 
   handlers_.resize(kMaxChannels);
   handlers_[channel] =
       handler ? std::make_shared<const Fabric::MessageHandler>(std::move(handler)) : nullptr;
+  ignored_[channel] = false;
   if (!handlers_[channel]) return;
   must_drain_ = true;
   must_attend();
+}
+
+void FabricCore::ignore(std::uint32_t channel) {
+  receive(channel, [](Rank, std::span<const std::byte>) {});
+  ignored_[channel] = true;
+}
+
+bool FabricCore::receives(std::uint32_t channel) const noexcept {
+  return channel < handlers_.size() && handlers_[channel] && !ignored_[channel];
 }
 
 bool FabricCore::deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message) {
