@@ -123,8 +123,8 @@ TEST_P(TwoGroups, ShareOneFabric) {
       loop.add(own).add(further);
       EXPECT_TRUE(loop.run_until(
           [&] {
-            return own.heard.size() == kMembers * kMessages &&
-                   further.heard.size() == kMembers * kMessages;
+            return own.heard.size() >= kMembers * kMessages &&
+                   further.heard.size() >= kMembers * kMessages;
           },
           kPatienceMs));
       // One of them leaves the further group, and goes on in the fabric's own.
