@@ -15,8 +15,8 @@ char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c 
 const std::vector<const Command*>& sorted_commands() {
   static const std::vector<const Command*> sorted = [] {
     std::vector<const Command*> all;
-    for (const auto& commands :
-         {string_commands(), key_commands(), hash_commands(), connection_commands()})
+    for (const auto& commands : {string_commands(), key_commands(), hash_commands(),
+                                 sorted_set_commands(), connection_commands()})
       for (const Command& command : commands) all.push_back(&command);
     std::ranges::sort(all, {}, &Command::name);
     return all;

@@ -50,6 +50,7 @@ struct Command {
 [[nodiscard]] std::span<const Command> string_commands() noexcept;
 [[nodiscard]] std::span<const Command> key_commands() noexcept;
 [[nodiscard]] std::span<const Command> hash_commands() noexcept;
+[[nodiscard]] std::span<const Command> sorted_set_commands() noexcept;
 [[nodiscard]] std::span<const Command> connection_commands() noexcept;
 
 /// Without regard to upper and lower case; `lower` is in lower case.
@@ -79,6 +80,7 @@ inline constexpr const char* kNotAnInteger = "ERR value is not an integer or out
 inline constexpr const char* kSyntaxError = "ERR syntax error";
 inline constexpr const char* kTooLong =
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
-inline constexpr const char* kMarked = "ERR a string cannot begin with the mark of a hash";
+inline constexpr const char* kMarked =
+    "ERR a string cannot begin with the mark of a hash or a sorted set";
 
 }  // namespace dunlin::app::resp

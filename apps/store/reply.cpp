@@ -7,11 +7,21 @@
 namespace dunlin::app::resp {
 namespace {
 
-/// As Redis writes it: the shortest digits that give the same double.
+// All integers up to here are doubles.
+constexpr double kMostExact = 9007199254740992;
+
+/// As Redis from 7.2 on writes it: an integer as one, else the shortest digits that give the same
+/// double.
 std::string_view as_text(double number, std::array<char, 32>& digits) {
   if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
   if (std::isnan(number)) return "nan";
-  const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool is_integer = std::abs(number) < kMostExact && std::trunc(number) == number;
+  const bool is_negative_zero = number == 0 && std::signbit(number);
+  char* const past = digits.data() + digits.size();
+  const auto [end, failure] =
+      is_integer && !is_negative_zero
+          ? std::to_chars(digits.data(), past, static_cast<std::int64_t>(number))
+          : std::to_chars(digits.data(), past, number);
   static_cast<void>(failure);  // 24 characters are enough for any double
   return {digits.data(), static_cast<std::size_t>(end - digits.data())};
 }

@@ -25,7 +25,8 @@ namespace {
 constexpr std::size_t kInPipeline = 64;
 constexpr std::size_t kReadBytes = std::size_t{1} << 16;
 constexpr std::string_view kKeysAStep = "64";
-constexpr std::size_t kWordsOfFields = 2'000;  // names and values of hash fields in a request
+// Names and values of hash fields, or scores and members, in a request.
+constexpr std::size_t kWordsOfFields = 2'000;
 static_assert(kWordsOfFields % 2 == 0 && kWordsOfFields + 2 <= kMaxArguments);
 constexpr std::int64_t kNoTtl = -1;  // what PTTL says
 
@@ -123,13 +124,17 @@ std::string request_of(const Client::Words& words) {
   return text;
 }
 
-/// The requests that make a hash anew, each with no more fields than a request has room for.
-std::string requests_for_hash(const std::string& key, const std::vector<Client::Answer>& parts) {
-  std::string text = request_of({"DEL", key});  // of an older hash, or of a string
+/// The requests that make a hash or a sorted set anew, each with no more parts than a request has
+/// room for.
+std::string requests_for_parts(const std::string& key, bool is_sorted_set,
+                               const std::vector<Client::Answer>& parts) {
+  std::string text = request_of({"DEL", key});  // of what it held before
   for (std::size_t begin = 0; begin < parts.size(); begin += kWordsOfFields) {
-    Client::Words words{"HSET", key};
+    Client::Words words{is_sorted_set ? "ZADD" : "HSET", key};
     const std::size_t end = std::min(parts.size(), begin + kWordsOfFields);
-    for (std::size_t i = begin; i < end; ++i) words.push_back(parts[i].text);
+    // ZADD takes the score first, and a range has it behind the member.
+    for (std::size_t i = begin; i < end; ++i)
+      words.push_back(parts[is_sorted_set ? i ^ 1 : i].text);
     text += request_of(words);
   }
   return text;
@@ -137,7 +142,8 @@ std::string requests_for_hash(const std::string& key, const std::vector<Client::
 
 /// What makes this key anew; nothing if it has gone. `ttl_ms` is what PTTL says, which was asked
 /// for behind the value: the key may have expired in between.
-std::string requests_for(const std::string& key, const Client::Answer& value, std::int64_t ttl_ms) {
+std::string requests_for(const std::string& key, const std::string& type,
+                         const Client::Answer& value, std::int64_t ttl_ms) {
   const bool has_ttl = ttl_ms != kNoTtl;
   if (has_ttl && ttl_ms <= 0) return {};
   const std::string ttl = fmt::format("{}", ttl_ms);
@@ -146,8 +152,8 @@ std::string requests_for(const std::string& key, const Client::Answer& value, st
     if (has_ttl) words.insert(words.end(), {"PX", ttl});
     return request_of(words);
   }
-  if (value.list.empty()) return {};
-  return requests_for_hash(key, value.list) +
+  if (value.list.empty() || value.list.size() % 2 != 0) return {};
+  return requests_for_parts(key, type == "zset", value.list) +
          (has_ttl ? request_of({"PEXPIRE", key, ttl}) : std::string());
 }
 
@@ -168,7 +174,7 @@ struct PassedOver {
   void report() const {
     if (of_other_type > 0)
       fmt::print(stderr,
-                 "store: keys that the dump lacks, as they are neither strings nor hashes, or "
+                 "store: keys that the dump lacks, as they have no type of this server, or "
                  "changed their type meanwhile: {}\n",
                  of_other_type);
     if (lost > 0)
@@ -184,17 +190,21 @@ std::string dump_keys(Client& client, const std::vector<Client::Answer>& keys, P
   // An error comes again as the reply to GET.
   for (std::size_t i = 0; i < keys.size(); ++i) types.push_back(client.take_any());
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    client.send({types[i].text == "hash" ? "HGETALL" : "GET", keys[i].text});
+    if (types[i].text == "zset") {
+      client.send({"ZRANGE", keys[i].text, "0", "-1", "WITHSCORES"});
+    } else {
+      client.send({types[i].text == "hash" ? "HGETALL" : "GET", keys[i].text});
+    }
     client.send({"PTTL", keys[i].text});
   }
   std::string text;
-  for (const Client::Answer& key : keys) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
     const Client::Answer value = client.take_any();
     const Client::Answer ttl = client.take_any();
     if (value.kind == Kind::error || ttl.kind == Kind::error) {
       passed.count(value.kind == Kind::error ? value : ttl);
     } else {
-      text += requests_for(key.text, value, ttl.number);
+      text += requests_for(keys[i].text, types[i].text, value, ttl.number);
     }
   }
   return text;

@@ -275,10 +275,10 @@ TEST_F(RedisCommands, RefuseTheWrongType) {
 TEST_F(RedisCommands, TakeNoStringThatLooksLikeAHash) {
   const std::string mark(dunlin::app::resp::kHashMark);
   EXPECT_EQ(client.ask({"SET", "k", mark + "x"}),
-            "-ERR a string cannot begin with the mark of a hash\r\n");
+            "-ERR a string cannot begin with the mark of a hash or a sorted set\r\n");
   EXPECT_EQ(client.ask({"SET", "k", mark.substr(0, 4)}), "+OK\r\n");
   EXPECT_EQ(client.ask({"APPEND", "k", mark.substr(4)}),
-            "-ERR a string cannot begin with the mark of a hash\r\n");
+            "-ERR a string cannot begin with the mark of a hash or a sorted set\r\n");
 }
 
 TEST_F(RedisCommands, ReadWhatAnybodyHasWrittenAsAHash) {

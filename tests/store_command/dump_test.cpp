@@ -100,6 +100,13 @@ TEST(StoreDump, LeavesOutKeysThatExpireWhileItReadsThem) {
   EXPECT_EQ(dumped.complaint, "");
 }
 
+TEST(StoreDump, WritesSortedSets) {
+  const Dumped dumped = dump(keys_reply({"z"}) + "+zset\r\n*4\r\n" + bulk("low") + bulk("-0.5") +
+                             bulk("high") + bulk("inf") + ":-1\r\n");
+  EXPECT_EQ(dumped.requests,
+            request({"DEL", "z"}) + request({"ZADD", "z", "-0.5", "low", "inf", "high"}));
+}
+
 TEST(StoreDump, PassesOverKeysThatChangeTheirTypeWhileItReadsThem) {
   const Dumped dumped = dump(keys_reply({"a", "b", "c", "d"}) +
                              "+string\r\n+hash\r\n+string\r\n-CLUSTERDOWN failed\r\n" +

@@ -11,7 +11,7 @@ def check(is_right, what):
 
 
 def use(client):
-    client.delete("k", "n", "h", "a", "b")
+    client.delete("k", "n", "h", "a", "b", "_indices")
     check(client.ping(), "ping")
     check(client.set("k", "value", ex=100), "set")
     check(client.get("k") == b"value", "get")
@@ -25,6 +25,19 @@ def use(client):
     check(client.exists("a", "b", "none") == 2, "exists")
     check(client.hset("h", mapping={"x": "1", "y": "2"}) == 2, "hset")
     check(client.hgetall("h") == {b"x": b"1", b"y": b"2"}, "hgetall")
+    # As YCSB's binding: one sorted set has all keys.
+    check(client.zadd("_indices", {"user3": 3, "user1": 1.5, "user2": 2}) == 3, "zadd")
+    check(client.zadd("_indices", {"user2": 1}, gt=True, ch=True) == 0, "zadd gt ch")
+    check(client.zrangebyscore("_indices", 1, "inf", start=0, num=2) == [b"user1", b"user2"],
+          "zrangebyscore")
+    check(client.zrangebyscore("_indices", "(1.5", 3, withscores=True)
+          in ([(b"user2", 2.0), (b"user3", 3.0)], [[b"user2", 2.0], [b"user3", 3.0]]),
+          "zrangebyscore withscores")
+    check(client.zscore("_indices", "user1") == 1.5, "zscore")
+    check(client.zincrby("_indices", 2, "user1") == 3.5, "zincrby")
+    check(client.zrange("_indices", 0, -1) == [b"user2", b"user3", b"user1"], "zrange")
+    check((client.zcard("_indices"), client.zcount("_indices", 2, "(3")) == (3, 1), "zcard, zcount")
+    check(client.zrem("_indices", "user1", "none", "user2", "user3") == 2 + 1, "zrem")
     check(sorted(client.scan_iter(count=2)) == [b"a", b"b", b"h", b"k", b"n"], "scan")
     check(client.dbsize() == 5, "dbsize")
     check(client.config_get("save") == {"save": ""} or client.config_get("save") == {b"save": b""},
