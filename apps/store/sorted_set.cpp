@@ -61,8 +61,8 @@ NamedMembers::NamedMembers(std::span<const std::string_view> words, std::size_t 
   all_.reserve(words.size() / step + 1);
   for (std::size_t i = 0; i < words.size(); i += step) all_.push_back({.name = words[i]});
   std::ranges::sort(all_, {}, &Named::name);
-  const auto repeated = std::ranges::unique(all_, {}, &Named::name);
-  all_.erase(repeated.begin(), repeated.end());
+  const auto is_same = [](const Named& a, const Named& b) { return a.name == b.name; };
+  all_.erase(std::unique(all_.begin(), all_.end(), is_same), all_.end());
 }
 
 NamedMembers::Named* NamedMembers::find(std::string_view name) noexcept {
