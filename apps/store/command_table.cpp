@@ -8,8 +8,6 @@
 namespace dunlin::app::resp {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 32;
-
 char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 const std::vector<const Command*>& sorted_commands() {
@@ -23,6 +21,38 @@ const std::vector<const Command*>& sorted_commands() {
   }();
   return sorted;
 }
+
+/// The commands by a hash of their names, in slots of which at most half are taken.
+class CommandIndex {
+ public:
+  CommandIndex() {
+    for (const Command* const command : sorted_commands()) {
+      std::size_t slot = first_slot(command->name);
+      while (slots_[slot] != nullptr) slot = (slot + 1) % kSlots;
+      slots_[slot] = command;
+    }
+  }
+
+  [[nodiscard]] const Command* find(std::string_view name) const noexcept {
+    for (std::size_t slot = first_slot(name); slots_[slot] != nullptr; slot = (slot + 1) % kSlots)
+      if (is_word(name, slots_[slot]->name)) return slots_[slot];
+    return nullptr;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 256;
+  static constexpr std::size_t kHashedBytes = 16;
+
+  static std::size_t first_slot(std::string_view name) noexcept {
+    constexpr std::size_t kCaseBit = 0x20;  // letters without regard to their case
+    std::size_t hash = name.size();
+    for (const char c : name.substr(0, kHashedBytes))
+      hash = hash * 31 + (static_cast<unsigned char>(c) | kCaseBit);
+    return hash % kSlots;
+  }
+
+  std::array<const Command*, kSlots> slots_{};
+};
 
 /// Whether `c` is in the class that begins behind its bracket at `at`; `at` moves behind the class.
 bool in_class(std::string_view pattern, std::size_t& at, char c) noexcept {
@@ -58,17 +88,15 @@ bool matches_one(std::string_view pattern, std::size_t& at, char c) noexcept {
 std::span<const Command* const> all_commands() noexcept { return sorted_commands(); }
 
 const Command* find_command(std::string_view name) noexcept {
-  if (name.size() > kMaxNameBytes) return nullptr;
-  std::array<char, kMaxNameBytes> letters;
-  std::ranges::transform(name, letters.begin(), lower);
-  const std::string_view wanted(letters.data(), name.size());
-  const auto& all = sorted_commands();
-  const auto found = std::ranges::lower_bound(all, wanted, {}, &Command::name);
-  return found != all.end() && (*found)->name == wanted ? *found : nullptr;
+  static const CommandIndex index;
+  return index.find(name);
 }
 
 bool is_word(std::string_view text, std::string_view wanted) noexcept {
-  return std::ranges::equal(text, wanted, {}, lower);
+  if (text.size() != wanted.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (lower(text[i]) != wanted[i]) return false;
+  return true;
 }
 
 bool parse_integer(std::string_view text, std::int64_t& number) noexcept {

@@ -52,8 +52,7 @@ void Reply::error(std::string_view text) {
 
 void Reply::bulk(std::string_view bytes) {
   number_line('$', static_cast<std::int64_t>(bytes.size()));
-  out_ += bytes;
-  out_ += "\r\n";
+  out_.append(bytes).append("\r\n", 2);
 }
 
 void Reply::null() { out_ += protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"; }

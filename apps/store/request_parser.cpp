@@ -59,6 +59,23 @@ bool take_quoted(std::string_view line, std::size_t& at, char quote, std::string
   return at == line.size() || is_blank(line[at]);
 }
 
+/// A number of a few digits and its line end, as almost all clients send it; returns how long both
+/// are, or 0 if there is anything else.
+std::size_t read_short_number(std::string_view text, long long& number) noexcept {
+  constexpr std::size_t kMostDigits = 7;  // of kMaxArgumentBytes
+  long long value = 0;
+  std::size_t digits = 0;
+  for (; digits < kMostDigits && digits < text.size(); ++digits) {
+    const auto digit = static_cast<unsigned char>(text[digits] - '0');
+    if (digit > 9) break;
+    value = value * 10 + digit;
+  }
+  if (digits == 0 || text.size() < digits + 2) return 0;
+  if (text[digits] != '\r' || text[digits + 1] != '\n') return 0;
+  number = value;
+  return digits + 2;
+}
+
 }  // namespace
 
 void RequestParser::next() noexcept {
@@ -104,6 +121,10 @@ RequestParser::Parsed RequestParser::parse_array(std::string_view bytes) {
 /// The number in the line at at_, behind its first character.
 RequestParser::Header RequestParser::read_header(std::string_view bytes, const char* too_long,
                                                  long long& number) {
+  if (const std::size_t length = read_short_number(bytes.substr(at_ + 1), number); length > 0) {
+    at_ += 1 + length;
+    return Header::number;
+  }
   const std::string_view rest = bytes.substr(at_, kMaxHeaderBytes);
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) {
