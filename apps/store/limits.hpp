@@ -25,6 +25,7 @@ inline constexpr std::size_t kMaxClientNameBytes = 256;  // CLIENT SETNAME
 inline constexpr std::uint32_t kMaxJobs = 64;            // commands of one connection under way
 inline constexpr std::uint32_t kMaxCalls = 1024;    // calls on the store under way, of all clients
 inline constexpr std::uint32_t kMaxScanSteps = 64;  // that one SCAN takes at most
+inline constexpr int kMaxEvents = 256;              // of clients, in one turn of the loop
 inline constexpr std::uint32_t kMaxClients = 1 << 16;
 inline constexpr std::size_t kMaxAllInputBytes = std::size_t{1} << 30;  // of all connections
 

@@ -15,7 +15,6 @@
 namespace dunlin::app::resp {
 namespace {
 
-constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptsAtOnce = 64;
 constexpr int kReadsAtOnce = 4;
 // A sleep arms the fabric's doorbell and a timer, which costs two system calls: a busy server looks
@@ -46,8 +45,8 @@ void add_to(int epoll, int descriptor, std::uint32_t events, void* data) {
   checked(control(epoll, EPOLL_CTL_ADD, descriptor, events, data) ? 0 : -1, "epoll_ctl");
 }
 
-std::array<epoll_event, kEventsAtOnce>& events() {
-  static thread_local std::array<epoll_event, kEventsAtOnce> all;
+std::array<epoll_event, kMaxEvents>& events() {
+  static thread_local std::array<epoll_event, kMaxEvents> all;
   return all;
 }
 
@@ -105,9 +104,12 @@ void Server::wait(Service& service) {
   handle_events(service, look_at_events());
 }
 
-int Server::look_at_events() { return epoll_wait(epoll_.get(), events().data(), kEventsAtOnce, 0); }
+int Server::look_at_events() { return epoll_wait(epoll_.get(), events().data(), kMaxEvents, 0); }
 
+/// Replies are sent when all clients that have sent requests are read from, as Redis does: a client
+/// that is woken by the first of them finds the others, too.
 void Server::handle_events(Service& service, int count) {
+  std::size_t to_attend = 0;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events()[static_cast<std::size_t>(i)];
     fruitless_ = 0;
@@ -122,9 +124,11 @@ void Server::handle_events(Service& service, int count) {
       } else if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) {
         lose(connection);
       }
-      attend(connection);
+      connection.session.proceed();
+      read_[to_attend++] = &connection;
     }
   }
+  for (Connection* const connection : std::span(read_).first(to_attend)) attend(*connection);
 }
 
 bool Server::attend_runnable(Service& service) {

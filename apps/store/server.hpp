@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -64,7 +65,8 @@ class Server {
   std::uint64_t next_id_ = 1;
   int stop_descriptor_ = -1;
   bool stop_ = false;
-  std::uint32_t fruitless_ = 0;  // turns in a row
+  std::uint32_t fruitless_ = 0;                 // turns in a row
+  std::array<Connection*, kMaxEvents> read_{};  // in this turn
   std::unordered_map<const Session*, std::unique_ptr<Connection>> connections_;
   std::vector<const Session*> finished_;  // to be removed at the end of the turn
 };
