@@ -75,6 +75,8 @@ void check(const CLI::App& command, const Course& course) {
     throw BadInput("--log-given-up: only durable messages have logs; use it with --log");
   if (course.log.empty() && course.log_trim_bytes > 0)
     throw BadInput("--log-trim: only durable messages have logs; use it with --log");
+  if (course.log.empty() && course.log_quorum)
+    throw BadInput("--log-quorum: only durable messages have logs; use it with --log");
   cast::check_member_names("--log-given-up", course.log_given_up);
 }
 
@@ -137,6 +139,10 @@ void add_course_options(CLI::App& command, Course& course) {
       ->check(whole_number())
       ->type_name("BYTES")
       ->capture_default_str();
+  command.add_flag(
+      "--log-quorum", course.log_quorum,
+      "Begin again, and go on, with a quorum of the last members, and stop without one;\n"
+      "else all of them are needed to begin again. The same at all members");
   command.add_option("--digest-every", course.digest_every, "Print the digest at each Nth message")
       ->check(whole_number())
       ->type_name("N")

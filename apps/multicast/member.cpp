@@ -32,6 +32,7 @@ MulticastOptions options_of(const Course& course) {
   options.log_directory = course.log;
   options.log_given_up = course.log_given_up;
   options.log_trim.every_bytes = course.log_trim_bytes;
+  options.log_quorum = course.log_quorum;
   return options;
 }
 

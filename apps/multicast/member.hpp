@@ -32,6 +32,7 @@ struct Course {
   std::string log = {};                        // durable: the directory of this member's log
   std::vector<std::string> log_given_up = {};  // members whose logs are lost
   std::uint64_t log_trim_bytes = 0;            // the log is trimmed each time; 0: never
+  bool log_quorum = false;                     // begins again with a quorum of the last members
   bool tells_ways = false;  // prints how each member is reached, whenever that is new
 };
 

@@ -233,6 +233,10 @@ struct MulticastOptions {
   /// these logs had.
   std::vector<std::string> log_given_up = {};
   multicast::LogTrim log_trim = {};
+  /// Durable: the subgroup begins again, and goes on, with a quorum of its last view (more than
+  /// half, or half with its first member), and stops without one. The same at all members. Without
+  /// it, all members of the last view are needed to begin again, and any one of them can go on.
+  bool log_quorum = false;
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
   multicast::Switches switches = {};              // to measure what an optimization is worth
 };

@@ -315,8 +315,11 @@ void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change
   const auto end = std::ranges::find(change.ends, membership.generation, &SubgroupEnd::generation);
   const bool fits = end != change.ends.end() && end->trim.size() == membership.counts.size() &&
                     std::ranges::equal(end->trim, membership.counts, std::less_equal());
+  std::vector<Rank> staying;
+  for (const Rank place : change.stay)
+    if (place < ranks_.size()) staying.push_back(ranks_[place]);
   if (fits)
-    keep([&] { membership.participant->finish(end->trim); });
+    keep([&] { membership.participant->finish(end->trim, staying); });
   else
     give_up(membership, "the leader's change of subgroup '" + membership.name +
                             "' does not fit what this member has of it");

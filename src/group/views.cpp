@@ -240,10 +240,18 @@ std::exception_ptr Group::State::finish() {
   DUNLIN_ASSERT_ALWAYS(stage_ == Stage::wedged,
                        "GRP-V1: a view's parts are wedged before they finish");
   std::exception_ptr thrown;
-  const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
+  const group::Decision& decision = agreement_->change().decision();
+  std::vector<Rank> staying;
   each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
+    staying.clear();
+    for (std::uint32_t i = 0; i < ranks.size(); ++i)
+      if (decision.survivors.has(i) &&
+          std::ranges::find(place.subgroup.members, ranks[i]) != place.subgroup.members.end())
+        staying.push_back(ranks[i]);
     keep(thrown, [&] {
-      participant.finish(std::span(trim).subspan(place.first_count, place.subgroup.senders.size()));
+      participant.finish(
+          std::span(decision.trim).subspan(place.first_count, place.subgroup.senders.size()),
+          staying);
     });
   });
   return thrown;

@@ -20,10 +20,13 @@ void DurableLog::begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std
   stage_ = Stage::equalizing;
   refusal_.clear();
   journal_->wake(&fabric);
-  agreement_ = std::make_unique<LogAgreement>(
-      fabric, subgroup, *journal_,
-      LogAgreement::Member{
-          .names = names_, .live = live_, .given_up = given_up_, .past = past_of(subgroup)});
+  agreement_ = std::make_unique<LogAgreement>(fabric, subgroup, *journal_,
+                                              LogAgreement::Member{.names = names_,
+                                                                   .live = live_,
+                                                                   .begun = last_begun_,
+                                                                   .by_quorum = by_quorum_,
+                                                                   .given_up = given_up_,
+                                                                   .past = past_of(subgroup)});
 }
 
 void DurableLog::end() noexcept {
@@ -54,8 +57,9 @@ std::size_t DurableLog::poll(bool delivered) {
   refusal_ = agreement_->refusal();
   if (!refusal_.empty()) return done;
   if (stage_ == Stage::equalizing) done += equalize();
-  if (stage_ == Stage::replaying) done += replay();
+  if (stage_ == Stage::replaying && !by_quorum_) done += replay();
   if (stage_ == Stage::appending) done += append();
+  if (stage_ == Stage::replaying && by_quorum_) done += replay();
   // The others have it all when they can deliver.
   if (stage_ == Stage::begun && delivered) agreement_.reset();
   return done;
@@ -64,8 +68,9 @@ std::size_t DurableLog::poll(bool delivered) {
 std::size_t DurableLog::equalize() {
   if (!agreement_->equal()) return 0;
   live_ = live_ || agreement_->inherits();
-  stage_ = Stage::replaying;
-  return 0;
+  stage_ = by_quorum_ ? Stage::appending : Stage::replaying;
+  if (by_quorum_) record_view();
+  return by_quorum_ ? 1 : 0;
 }
 
 std::size_t DurableLog::replay() {
@@ -81,11 +86,15 @@ std::size_t DurableLog::replay() {
     }
   }
   replayed_all_ = true;
+  stage_ = by_quorum_ ? Stage::begun : Stage::appending;
+  if (!by_quorum_) record_view();
+  return done + 1;
+}
+
+void DurableLog::record_view() {
   first_message_ = journal_->next() + 1;
   journal_->begin_view(agreement_->last_view() + 1, names_);
   agreement_->appended();
-  stage_ = Stage::appending;
-  return done + 1;
 }
 
 /// Hands up what the log held when this member began, and what others had of it. Returns whether
@@ -161,8 +170,9 @@ void DurableLog::trim(const Deliverer::Delivered& delivered,
 std::size_t DurableLog::append() {
   if (!agreement_->begun()) return 0;
   live_ = true;
-  stage_ = Stage::begun;
-  return 0;
+  last_begun_ = agreement_->last_view() + 1;
+  stage_ = by_quorum_ ? Stage::replaying : Stage::begun;
+  return by_quorum_ ? 1 : 0;
 }
 
 }  // namespace dunlin::multicast

@@ -19,15 +19,20 @@
 
 /// The log of a durable subgroup at one member, from view to view. In each view the members make
 /// their logs equal, this one replays its messages once, and appends the view's record; then the
-/// view's messages may be logged. docs/multicast.md ("The durable mode") says why (MC-L1 to MC-L7).
+/// view's messages may be logged. docs/multicast.md ("The durable mode") says why (MC-L1 to MC-L8,
+/// MC-Q1 to MC-Q4).
 /// One thread at a time, that of the group.
 namespace dunlin::multicast {
 
 class DurableLog {
  public:
   /// Opens the log, or begins it. Throws Error.
-  DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim)
-      : journal_(std::move(journal)), given_up_(std::move(given_up)), trim_(trim) {}
+  DurableLog(std::unique_ptr<Journal> journal, std::vector<std::string> given_up, LogTrim trim,
+             bool by_quorum)
+      : journal_(std::move(journal)),
+        given_up_(std::move(given_up)),
+        by_quorum_(by_quorum),
+        trim_(trim) {}
   /// Waits for the writes under way.
   ~DurableLog();
   DurableLog(const DurableLog&) = delete;
@@ -68,7 +73,8 @@ class DurableLog {
   [[nodiscard]] const Journal& journal() const noexcept { return *journal_; }
 
  private:
-  /// Of the view at hand. Each leads to the next, in poll(); begin() leads to the first.
+  /// Of the view at hand. Each leads to the next, in poll(); begin() leads to the first. By quorum,
+  /// `appending` comes before `replaying` (MC-Q3).
   enum class Stage : std::uint8_t {
     equalizing,  // the members' logs are being made equal,
     replaying,   // what this one holds is handed up, once,
@@ -81,16 +87,19 @@ class DurableLog {
   std::size_t replay();
   [[nodiscard]] bool replay_some();
   void load_state();
+  void record_view();
   std::size_t append();
 
   std::unique_ptr<Journal> journal_;
   std::vector<std::string> given_up_;
+  const bool by_quorum_;
   std::string refusal_;
 
   std::unique_ptr<LogAgreement> agreement_;  // until all need it no more
   Stage stage_ = Stage::equalizing;
   std::vector<std::string> names_;  // of the view's members
   bool live_ = false;               // this log is as good as any
+  std::uint64_t last_begun_ = 0;    // number of the last view in the log that began here
 
   std::set<std::string> seen_;  // members, until an agreement has ended here,
   bool saw_first_ = false;      // from the subgroup's first view on

@@ -92,9 +92,10 @@ std::size_t LogAgreement::poll() {
 bool LogAgreement::send_report() {
   std::vector<std::byte> message;
   Writer writer(message);
-  const JournalState state = journal_.read_state(member_.live);
+  const JournalState state = journal_.read_state(member_.live && !member_.by_quorum);
   writer.u32(static_cast<std::uint32_t>(Kind::report));
   writer.u32(member_.live ? 1 : 0);
+  writer.u64(member_.begun);
   writer.u32(member_.past.had_members ? 1 : 0);
   writer.u32(member_.past.saw_all ? 1 : 0);
   write(writer, member_.past.departed);
@@ -225,6 +226,7 @@ void LogAgreement::take_report(std::uint32_t sender, std::span<const std::byte> 
   if (reports_[sender]) return;
   Reader reader(message);
   LogReport report{.member = member_.names[sender], .live = reader.u32() != 0, .end = {}};
+  report.begun = reader.u64();
   report.past.had_members = reader.u32() != 0;
   report.past.saw_all = reader.u32() != 0;
   report.past.departed = read_names(reader);
@@ -246,7 +248,7 @@ void LogAgreement::choose() {
   std::vector<LogReport> reports;
   reports.reserve(reports_.size());
   for (const auto& report : reports_) reports.push_back(*report);
-  const LogChoice choice = choose_log(reports);
+  const LogChoice choice = member_.by_quorum ? choose_log_by_quorum(reports) : choose_log(reports);
   refusal_ = choice.refusal;
   if (!refusal_.empty()) refusal_ = "subgroup '" + name_ + "': " + refusal_;
   if (!refusal_.empty()) return;

@@ -29,6 +29,8 @@ class LogAgreement {
   struct Member {
     std::vector<std::string> names;     // of the subgroup's members
     bool live = false;                  // this one has gone on from an earlier view
+    std::uint64_t begun = 0;            // the last view in the log that it saw begin; 0: none
+    bool by_quorum = false;             // a quorum of the last view's logs suffices (MC-Q1)
     std::vector<std::string> given_up;  // whose logs are lost
     Past past = {};
   };

@@ -29,9 +29,10 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
   if (durable && options.log_directory.empty())
     throw Error(who + "a durable one needs a directory for its log: give log_directory");
   const bool no_log = options.log_directory.empty() && options.log_given_up.empty() &&
-                      options.log_trim.every_bytes == 0;
+                      options.log_trim.every_bytes == 0 && !options.log_quorum;
   if (!durable && !no_log)
-    throw Error(who + "log_directory, log_given_up and log_trim are for the mode durable only");
+    throw Error(
+        who + "log_directory, log_given_up, log_trim and log_quorum are for the mode durable only");
   for (const std::string& name : options.log_given_up) check_member_name(name);
   return options;
 }
@@ -44,7 +45,7 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
       std::make_unique<multicast::Journal>(options.log_disk ? options.log_disk : log::posix_disk(),
                                            options.log_directory, name,
                                            multicast::Journal::segment_bytes_for(options.log_trim)),
-      options.log_given_up, options.log_trim);
+      options.log_given_up, options.log_trim, options.log_quorum);
 }
 
 [[nodiscard]] std::vector<std::string> names_of(const Fabric& fabric,
@@ -75,13 +76,18 @@ Multicast::Participant::~Participant() {
 
 /// The members' options are compared before any of their memory is: GRP-D2.
 void Multicast::Participant::join(SubgroupJoin join) {
+  if (options_.log_quorum)
+    throw Error(who_ +
+                "log_quorum is for subgroups that the group declares; leave it out, or "
+                "declare this one in GroupOptions::subgroups");
   join.options = multicast::describe_common({.name = name_,
                                              .members = {},
                                              .senders = {},
                                              .mode = options_.mode,
                                              .ring_bytes = options_.ring_bytes,
                                              .window_messages = options_.window_messages,
-                                             .switches = options_.switches}) +
+                                             .switches = options_.switches,
+                                             .log_quorum = options_.log_quorum}) +
                  (join.options.empty() ? "" : ", ") + join.options;
   group_.join_subgroup(name_, *this, std::move(join));
   at_run_time_ = true;
@@ -101,12 +107,17 @@ multicast::SubgroupViewOptions Multicast::Participant::view_options(
           .ring_bytes = options_.ring_bytes,
           .window_messages = options_.window_messages,
           .switches = options_.switches,
+          .log_quorum = options_.log_quorum,
           .journal = log_ ? &log_->journal() : nullptr};
 }
 
 void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
   DUNLIN_ASSERT_ALWAYS(views_.empty() || views_.present().view->over(),
                        "GRP-V1: a view is finished before the next one begins");
+  if (without_quorum_)
+    throw Error(who_ +
+                "the members of its last view that go on are no quorum of it, so this "
+                "member stops (log_quorum): start it anew, with more of them");
   if (upcall_ || state_.awaited()) views_.drop_all();
   fruitless_polls_ = 0;
   multicast::Upcall upcall;
@@ -171,11 +182,21 @@ bool Multicast::Participant::rests() const noexcept {
   return fruitless_polls_ >= kFruitlessUntilRest;
 }
 
-void Multicast::Participant::finish(std::span<const std::uint64_t> trim) {
+/// MC-Q2
+bool Multicast::Participant::may_go_on(std::span<const Rank> staying) const {
+  if (!options_.log_quorum || !log_->begun()) return true;
+  const std::vector<Rank>& members = subgroup().members;
+  return multicast::are_quorum(staying.size(), members.size(),
+                               std::ranges::find(staying, members.front()) != staying.end());
+}
+
+void Multicast::Participant::finish(std::span<const std::uint64_t> trim,
+                                    std::span<const Rank> staying) {
   DUNLIN_ASSERT_ALWAYS(!views_.empty(), "GRP-V1: what has not begun is not finished");
+  without_quorum_ = !may_go_on(staying);
   if (log_) log_->end();
   SubgroupView::Remains remains =
-      upcall_.keep_exceptions_during([&] { return present().finish(trim); });
+      upcall_.keep_exceptions_during([&] { return present().finish(trim, !without_quorum_); });
   if (is_injected(FaultInjection::unsent_is_lost)) remains.again.clear();
   resending_.add(std::move(remains.again));
   views_.present().add_beyond(remains.ahead);

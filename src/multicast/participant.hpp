@@ -39,7 +39,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] std::span<const std::uint64_t> received() const noexcept override {
     return views_.present().view->received();
   }
-  void finish(std::span<const std::uint64_t> trim) override;
+  void finish(std::span<const std::uint64_t> trim, std::span<const Rank> staying) override;
   [[nodiscard]] bool can_begin_anew() const noexcept override { return log_ == nullptr; }
   [[nodiscard]] bool wants_state() const noexcept override { return state_.wanted(); }
   [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
@@ -72,6 +72,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   }
 
  private:
+  [[nodiscard]] bool may_go_on(std::span<const Rank> staying) const;
   [[nodiscard]] multicast::SubgroupView& present() noexcept { return *views_.present().view; }
   [[nodiscard]] multicast::SubgroupViewOptions view_options(const Subgroup& subgroup) const;
   [[nodiscard]] bool may_send() const noexcept;
@@ -96,6 +97,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   MembersHandler members_handler_;
   bool at_run_time_ = false;  // the subgroup came so
   bool has_left_ = false;
+  bool without_quorum_ = false;  // of the view that has ended (MC-Q2)
   std::string why_left_;
   bool next_found_ = false;            // a message, since the last poll()
   std::uint64_t fruitless_polls_ = 0;  // in a row, while the user asked for nothing

@@ -154,6 +154,105 @@ LogChoice choose_log(Reports reports) {
   return choice;
 }
 
+// --- by quorum -----------------------------------------------------------------------------------
+
+namespace {
+
+/// What all reports together say of the views that may have begun.
+class QuorumView {
+ public:
+  explicit QuorumView(Reports reports) : reports_(reports) {
+    for (const LogReport& report : reports)
+      for (auto view = report.views.begin(); view != report.views.end(); ++view)
+        if ((has_messages(view, report) || view->number == report.begun) &&
+            (proved_ == nullptr || proved_->number < view->number))
+          proved_ = &*view;
+  }
+
+  /// The last view of a log that may have begun (MC-Q2); none: null.
+  [[nodiscard]] const LoggedView* last_of(const LogReport& report) const {
+    for (auto view = report.views.rbegin(); view != report.views.rend(); ++view)
+      if (may_have_begun(*view, report)) return &*view;
+    return nullptr;
+  }
+  /// The first such view of the log that was chosen of which no quorum is here; none: null.
+  [[nodiscard]] const LoggedView* without_quorum(const LogReport& source) const {
+    for (const LoggedView& view : source.views)
+      if (may_have_begun(view, source) && !has_quorum(view)) return &view;
+    return nullptr;
+  }
+  /// A view that excludes those of that log, and may have begun instead; none: null.
+  [[nodiscard]] const LoggedView* in_dispute(const LogReport& source) const {
+    for (const LogReport& report : reports_)
+      for (const LoggedView& view : report.views)
+        if (!has(source, view) && may_have_begun(view, report)) return &view;
+    return nullptr;
+  }
+
+ private:
+  /// Views that began are one chain. So a later one has the last that is proved to have begun in
+  /// its log; and all its own members have its record.
+  [[nodiscard]] bool may_have_begun(const LoggedView& view, const LogReport& report) const {
+    if (proved_ != nullptr && (view.number < proved_->number || !has(report, *proved_)))
+      return false;
+    return was_in_all(view, reports_);
+  }
+  [[nodiscard]] bool has_quorum(const LoggedView& view) const {
+    const auto counts = [&](const std::string& member) {
+      const auto report = std::ranges::find(reports_, member, &LogReport::member);
+      return is_given_up(member, reports_) ||
+             (report != reports_.end() && !is_empty(*report) && has(*report, view));
+    };
+    const auto here = static_cast<std::size_t>(std::ranges::count_if(view.members, counts));
+    return are_quorum(here, view.members.size(), counts(view.members.front())) ||
+           missing(view, reports_).empty();
+  }
+
+  Reports reports_;
+  const LoggedView* proved_ = nullptr;  // the last view that began for certain
+};
+
+[[nodiscard]] std::string names_of(const LoggedView& view) {
+  std::string names;
+  for (const std::string& member : view.members)
+    names += (names.empty() ? "'" : ", '") + member + "'";
+  return names;
+}
+
+}  // namespace
+
+LogChoice choose_log_by_quorum(Reports reports) {
+  const QuorumView views(reports);
+  const auto rank = [&](const LogReport& report) {
+    const LoggedView* last = views.last_of(report);
+    return std::tuple(last == nullptr ? 0 : last->number, report.live, report.end.number);
+  };
+  const auto best = std::ranges::max_element(reports, {}, rank);
+  const LoggedView* const last = views.last_of(*best);
+  LogChoice choice{.source = static_cast<std::size_t>(best - reports.begin()), .refusal = {}};
+  if (last == nullptr) {  // no view began: the other rule says whether this is a first one
+    choice = choose_log(reports);
+    choice.heirs.clear();
+    return choice;
+  }
+  if (const LoggedView* const other = views.in_dispute(*best))
+    choice.refusal = "the logs that are here end in views " + std::to_string(last->number) + " (" +
+                     names_of(*last) + ") and " + std::to_string(other->number) + " (" +
+                     names_of(*other) +
+                     "), of which one never began: start all members of one of them, too";
+  else if (const LoggedView* const few = views.without_quorum(*best))
+    choice.refusal = "no quorum of view " + std::to_string(few->number) + " (" + names_of(*few) +
+                     ") is here with its logs: start more of these members; or, if logs are lost, "
+                     "say so " +
+                     kHowToGiveUp;
+  for (const LogReport& report : reports)
+    if (report.live && !has(report, *last) && choice.refusal.empty())
+      choice.refusal = "'" + report.member + "' works with a log that is without view " +
+                       std::to_string(last->number) + " of '" + best->member +
+                       "': start all members anew";
+  return choice;
+}
+
 std::uint64_t common_prefix_end(const LogReport& source, const LogReport& member,
                                 const std::function<std::uint64_t(std::uint64_t)>& chain_before) {
   const auto shared = [&](const LogPlace& place) {

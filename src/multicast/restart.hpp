@@ -41,7 +41,8 @@ struct Past {
 /// A member reports this of its log.
 struct LogReport {
   std::string member;
-  bool live = false;  // it has gone on from an earlier view, with this log
+  bool live = false;        // it has gone on from an earlier view, with this log
+  std::uint64_t begun = 0;  // number of the last view that this member saw begin; 0: none
   LogPlace end;
   LogPlace first = {};                     // the oldest record that is there
   std::vector<LoggedView> views = {};      // ascending; perhaps without the oldest
@@ -58,6 +59,15 @@ struct LogChoice {
 };
 /// All that have the same reports choose the same.
 [[nodiscard]] LogChoice choose_log(std::span<const LogReport> reports);
+/// The same where each view has a quorum of the view before (MC-Q1 to MC-Q4): not all members of
+/// the last view are needed.
+[[nodiscard]] LogChoice choose_log_by_quorum(std::span<const LogReport> reports);
+
+/// Whether so many of a view's members are a quorum of it: more than half, or half with the first.
+[[nodiscard]] constexpr bool are_quorum(std::size_t some, std::size_t all,
+                                        bool has_first) noexcept {
+  return 2 * some > all || (2 * some == all && has_first);
+}
 
 /// From which record on a member needs those of the source instead of its own; none: the source has
 /// not all of these any more, so the member begins anew with the source's snapshot. `chain_before`:

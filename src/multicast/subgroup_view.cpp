@@ -60,7 +60,7 @@ bool SubgroupView::covers_what_all_have(std::span<const std::uint64_t> trim) con
   return true;
 }
 
-SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim) {
+SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim, bool delivers) {
   if (over() || !covers_what_all_have(trim)) {
     refuse(options(),
            "finish() is called once, with as many slots of each sender as all survivors have "
@@ -75,7 +75,7 @@ SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim) 
   lifecycle_.end();
   if (const SenderRank own = memory_.own_sender_rank())
     remains.again = sender_.uncovered(trim[*own]);
-  deliverer_.deliver_rest(trim);
+  if (delivers) deliverer_.deliver_rest(trim);
   return remains;
 }
 

@@ -110,7 +110,7 @@ class SubgroupView {
   };
   /// Delivers the rest (without upcall: next() does), at most received() of each sender. Nothing
   /// can be sent any more.
-  Remains finish(std::span<const std::uint64_t> trim);
+  Remains finish(std::span<const std::uint64_t> trim, bool delivers = true);
 
   /// Whether finish() has been called.
   [[nodiscard]] bool over() const noexcept { return lifecycle_.over(); }

@@ -32,7 +32,8 @@ std::string described_switches(const SubgroupViewOptions& options) {
          std::to_string(options.switches.used_bytes_only ? 0 : options.switches.slot_bytes) +
          ", window_messages " + std::to_string(options.window_messages) +
          (options.switches.nulls ? "" : ", without nulls") +
-         (options.switches.one_cache_line ? "" : ", without one_cache_line");
+         (options.switches.one_cache_line ? "" : ", without one_cache_line") +
+         (options.log_quorum ? ", with log_quorum" : "");
 }
 
 void check_members(const SubgroupViewOptions& options, Rank own_rank) {

@@ -22,6 +22,7 @@ struct SubgroupViewOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender; a power of two
   std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
   Switches switches = {};
+  bool log_quorum = false;     // that all must agree on; the log's owner acts upon it
   Journal* journal = nullptr;  // of the durable mode, which needs one; outlives the view
 };
 

@@ -66,6 +66,7 @@ TEST(GroupInSimulator, LetsAMemberGo) {
   EXPECT_NO_THROW(groups[1].group->check());
   EXPECT_EQ(groups[1].participant.trims.size(), 1U);
   ASSERT_TRUE(groups.run_until_view_of({0, 2}));
+  EXPECT_EQ(groups[0].participant.stayed, (std::vector<Rank>{0, 2}));
 }
 
 /// Or nobody who polls would sleep, or give its processor to the member that is waited for.

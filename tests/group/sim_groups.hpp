@@ -27,6 +27,7 @@ class ScriptedParticipant final : public SubgroupParticipant {
   std::uint64_t per_view = 0;         // with which a view begins, for each sender
   std::vector<Subgroup> begun;
   std::vector<std::vector<std::uint64_t>> trims;
+  std::vector<Rank> stayed;  // at the last finish()
   bool wedged = false;
   bool fails_to_begin = false;
   std::function<void()> on_finish;
@@ -44,7 +45,8 @@ class ScriptedParticipant final : public SubgroupParticipant {
   }
   void wedge() noexcept override { wedged = true; }
   std::span<const std::uint64_t> received() const noexcept override { return counts; }
-  void finish(std::span<const std::uint64_t> trim) override {
+  void finish(std::span<const std::uint64_t> trim, std::span<const Rank> staying) override {
+    stayed.assign(staying.begin(), staying.end());
     EXPECT_TRUE(wedged);
     for (std::size_t i = 0; i < trim.size(); ++i) EXPECT_LE(trim[i], counts[i]);
     trims.emplace_back(trim.begin(), trim.end());

@@ -30,7 +30,7 @@ class Part final : public SubgroupParticipant {
   std::size_t poll() override { return 0; }
   void wedge() noexcept override {}
   [[nodiscard]] std::span<const std::uint64_t> received() const noexcept override { return {}; }
-  void finish(std::span<const std::uint64_t>) override {}
+  void finish(std::span<const std::uint64_t>, std::span<const Rank>) override {}
   [[nodiscard]] bool wants_state() const noexcept override { return waits; }
   std::optional<std::vector<std::byte>> give_state() override {
     if (busy) return std::nullopt;

@@ -53,7 +53,7 @@ struct Idle final : SubgroupParticipant {
   std::size_t poll() override { return 0; }
   void wedge() noexcept override {}
   std::span<const std::uint64_t> received() const noexcept override { return {}; }
-  void finish(std::span<const std::uint64_t>) override {}
+  void finish(std::span<const std::uint64_t>, std::span<const Rank>) override {}
 };
 
 TEST(Subgroups, ThatDifferAreRefusedByTheOthers) {
@@ -128,7 +128,7 @@ TEST(Subgroups, ThatRestArePolledSeldomOnlyWhileOthersAreBusy) {
     bool rests() const noexcept override { return resting; }
     void wedge() noexcept override {}
     std::span<const std::uint64_t> received() const noexcept override { return {}; }
-    void finish(std::span<const std::uint64_t>) override {}
+    void finish(std::span<const std::uint64_t>, std::span<const Rank>) override {}
   };
   sim::World world(sim::profile("ideal"), 1, 1);
   Group group(world.fabric(0), {.subgroups = {{.name = "busy"}, {.name = "other"}}});

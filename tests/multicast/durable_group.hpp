@@ -73,16 +73,24 @@ class DurableGroup {
 
   DurableGroup(Disks& disks, std::uint64_t seed, std::string run = "a",
                sim::Profile profile = sim::profile("ib100"), std::vector<std::string> given_up = {},
-               multicast::LogTrim trim = {})
-      : world(std::move(profile), static_cast<std::uint32_t>(disks.size()), seed),
+               multicast::LogTrim trim = {}, bool by_quorum = false)
+      : world(std::move(profile),
+              static_cast<std::uint32_t>(disks.size()) + (by_quorum ? kOthers : 0), seed),
         members(disks.size()),
+        others(by_quorum ? kOthers : 0),
         random_(seed),
         run_(std::move(run)),
         given_up_(std::move(given_up)),
-        trim_(trim) {
+        trim_(trim),
+        by_quorum_(by_quorum) {
     for (Rank rank = 0; rank < members.size(); ++rank) {
       members[rank].disk = disks[rank].get();
       start(rank);
+    }
+    for (Rank i = 0; i < others.size(); ++i) {
+      const auto rank = static_cast<Rank>(members.size()) + i;
+      others[i] = make_group(rank);
+      world.attach(rank, [&other = *others[i]] { return other.poll(); });
     }
   }
 
@@ -118,17 +126,28 @@ class DurableGroup {
   }
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
 
+  /// By quorum, so many members of the group are not in the subgroup: then the group goes on also
+  /// when most members of the subgroup are gone.
+  static constexpr std::uint32_t kOthers = 4;
+
   sim::World world;
   std::vector<DurableMember> members;
+  std::vector<std::unique_ptr<Group>> others;
 
  private:
+  std::unique_ptr<Group> make_group(Rank rank) {
+    SubgroupSpec orders{.name = "orders"};
+    for (Rank member = 0; member < members.size(); ++member)
+      orders.members.push_back(world.fabric(rank).member_name(member));
+    return std::make_unique<Group>(world.fabric(rank), GroupOptions{.subgroups = {orders}});
+  }
   void start(Rank rank) {
     DurableMember& member = members[rank];
-    member.group = std::make_unique<Group>(world.fabric(rank),
-                                           GroupOptions{.subgroups = {{.name = "orders"}}});
+    member.group = make_group(rank);
     MulticastOptions durable = options(member.disk);
     durable.log_given_up = given_up_;
     durable.log_trim = trim_;
+    durable.log_quorum = by_quorum_;
     member.cast = std::make_unique<Multicast>(*member.group, "orders", std::move(durable));
     if (trim_.every_bytes > 0 && trim_.keeps_state)
       member.cast->on_state(
@@ -183,6 +202,7 @@ class DurableGroup {
   std::string run_;
   std::vector<std::string> given_up_;
   multicast::LogTrim trim_;
+  bool by_quorum_;
 };
 
 /// What is in a log, after a crash.

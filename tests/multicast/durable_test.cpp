@@ -129,10 +129,10 @@ TEST(DurableGroup, NeedsADirectoryForItsLog) {
       "subgroup 'orders': a durable one needs a directory for its log"));
   EXPECT_TRUE(contains(
       what_is_thrown_by([&] { Multicast(group, "orders", {.log_directory = "somewhere"}); }),
-      "log_directory, log_given_up and log_trim are for the mode durable only"));
-  EXPECT_TRUE(
-      contains(what_is_thrown_by([&] { Multicast(group, "orders", {.log_given_up = {"a"}}); }),
-               "log_directory, log_given_up and log_trim are for the mode durable only"));
+      "log_directory, log_given_up, log_trim and log_quorum are for the mode durable only"));
+  EXPECT_TRUE(contains(
+      what_is_thrown_by([&] { Multicast(group, "orders", {.log_given_up = {"a"}}); }),
+      "log_directory, log_given_up, log_trim and log_quorum are for the mode durable only"));
   EXPECT_TRUE(contains(what_is_thrown_by([&] {
                          Multicast(
                              group, "orders",

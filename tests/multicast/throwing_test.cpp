@@ -134,7 +134,7 @@ TEST(Throwing, OfAPartThatCannotBeginEndsTheGroup) {
     }
     void wedge() noexcept override {}
     std::span<const std::uint64_t> received() const noexcept override { return {}; }
-    void finish(std::span<const std::uint64_t>) override {}
+    void finish(std::span<const std::uint64_t>, std::span<const Rank>) override {}
   };
   sim::World world(sim::profile("ideal"), 1, 1);
   Group group(world.fabric(0), {.subgroups = {{.name = "all"}}});

@@ -33,9 +33,9 @@ class SubgroupParticipant {
   virtual void wedge() noexcept = 0;
   /// How much of each sender has been received; does not change once wedged.
   [[nodiscard]] virtual std::span<const std::uint64_t> received() const noexcept = 0;
-  /// How much of each sender counts, for all members that go on: deliver that, and no more. An
-  /// exception comes out of poll(), once the next view has been entered.
-  virtual void finish(std::span<const std::uint64_t> trim) = 0;
+  /// How much of each sender counts, for all members that go on (`staying`, their ranks): deliver
+  /// that, and no more. An exception comes out of poll(), once the next view has been entered.
+  virtual void finish(std::span<const std::uint64_t> trim, std::span<const Rank> staying) = 0;
 
   // --- for members that come into a group that works already -------------------------------------
   /// Whether this participant needs the members' state before it delivers anything.
