@@ -18,6 +18,10 @@ namespace {
               "', which is no member of the fabric; all of them must be in it already");
 }
 
+[[noreturn]] void refuse_twice(const std::string& name, const std::string& who) {
+  throw Error(who + "FurtherGroup::members has '" + name + "' twice");
+}
+
 }  // namespace
 
 Scope scope_of(const GroupOptions& options) {
@@ -43,9 +47,9 @@ std::vector<Rank> first_ranks(const Fabric& fabric, const GroupOptions& options)
   }
   const std::string who = "group '" + options.further->name + "': ";
   for (const std::string& name : options.further->members) {
-    ranks.push_back(rank_of(fabric, name, who));
-    if (std::ranges::count(ranks, ranks.back()) > 1)
-      throw Error(who + "FurtherGroup::members has '" + name + "' twice");
+    const Rank rank = rank_of(fabric, name, who);
+    if (std::ranges::find(ranks, rank) != ranks.end()) refuse_twice(name, who);
+    ranks.push_back(rank);
   }
   if (std::ranges::find(ranks, fabric.rank()) == ranks.end())
     throw Error(who + "FurtherGroup::members lacks this member, '" +
