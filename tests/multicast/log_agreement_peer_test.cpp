@@ -92,8 +92,10 @@ struct Liar {
   /// That its log is empty.
   void report() {
     Writer writer(to_say.emplace_back());
-    for (const std::uint32_t word : {static_cast<std::uint32_t>(Kind::report), 0U, 0U, 0U, 0U})
-      writer.u32(word);  // not live, no past, nobody has departed
+    writer.u32(static_cast<std::uint32_t>(Kind::report));
+    writer.u32(0);                                                   // not live
+    writer.u64(0);                                                   // saw no view begin
+    for (const std::uint32_t word : {0U, 0U, 0U}) writer.u32(word);  // no past, nobody has departed
     for (const std::uint64_t word : {1U, 0U, 1U, 0U})
       writer.u64(word);  // end and first: an empty log
     writer.u32(0);       // no views
