@@ -7,6 +7,7 @@
 
 #include "bench/harness/neighbour.hpp"
 #include "bench/store/experiments.hpp"
+#include "bench/store/lmdb.hpp"
 #include "bench/store/store_pair.hpp"
 
 namespace dunlin::bench {
@@ -83,8 +84,18 @@ void our_round(Team& team, const Effort& effort, std::uint32_t records) {
   });
 }
 
-/// A server with all records, and what it has been asked to hold since.
-class LoadedNeighbour {
+/// A store of other people with all records, and what it has been asked to hold since.
+class Peer {
+ public:
+  Peer() = default;
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  virtual ~Peer() = default;
+  /// Calls a second of one client; so many of them together.
+  virtual double measure(std::size_t workload, const Batches& plan, std::size_t at_once) = 0;
+};
+
+class LoadedNeighbour final : public Peer {
  public:
   LoadedNeighbour(Neighbour::Kind kind, std::uint32_t records)
       : server_(kind), value_(kYcsbValueBytes, 'v') {
@@ -96,8 +107,8 @@ class LoadedNeighbour {
       calls_.emplace_back(workload, records, kSeed);
   }
 
-  /// Calls a second of one client; so many requests leave together.
-  double measure(std::size_t workload, const Batches& plan, std::size_t at_once) {
+  /// So many requests leave together.
+  double measure(std::size_t workload, const Batches& plan, std::size_t at_once) override {
     YcsbCalls& calls = calls_.at(workload);
     const double ns = batch_ns(plan, [&] {
       requests_.clear();
@@ -132,9 +143,51 @@ class LoadedNeighbour {
   Dialogue second_;
 };
 
+class LoadedLmdb final : public Peer {
+ public:
+  explicit LoadedLmdb(std::uint32_t records)
+      : lmdb_(kLmdbBytes), value_(kYcsbValueBytes), read_(kYcsbValueBytes) {
+    lmdb_.begin(true);
+    for (std::uint32_t i = 0; i < records; ++i) lmdb_.put(mixed(i), value_);
+    lmdb_.end();
+    for (const YcsbWorkload& workload : kYcsbWorkloads)
+      calls_.emplace_back(workload, records, kSeed);
+  }
+
+  /// So many calls are one transaction, which only reads if all of them do.
+  double measure(std::size_t workload, const Batches& plan, std::size_t at_once) override {
+    std::vector<YcsbCall> calls(at_once);
+    const double ns = batch_ns(plan, [&] {
+      bool writes = false;
+      for (YcsbCall& call : calls) {
+        call = calls_.at(workload).next();
+        writes |= call.kind != YcsbKind::read;
+      }
+      lmdb_.begin(writes);
+      for (const YcsbCall& call : calls) make(call);
+      lmdb_.end();
+    });
+    return 1e9 * static_cast<double>(at_once) / ns;
+  }
+
+ private:
+  static constexpr std::size_t kLmdbBytes = std::size_t{1} << 30;
+  void make(const YcsbCall& call) {
+    const std::uint64_t key = mixed(call.record);
+    if (call.kind == YcsbKind::read || call.kind == YcsbKind::read_modify_write)
+      lmdb_.get(key, read_);
+    if (call.kind != YcsbKind::read) lmdb_.put(key, value_);
+  }
+
+  Lmdb lmdb_;
+  std::vector<std::byte> value_, read_;
+  std::vector<YcsbCalls> calls_;
+};
+
 struct Theirs {
-  Neighbour::Kind kind;
-  std::unique_ptr<LoadedNeighbour> server = {};  // null: it is not installed
+  std::string name;
+  std::string missing;
+  std::unique_ptr<Peer> peer = {};  // null: it is not installed
   std::array<std::vector<double>, kYcsbWorkloads.size() * kAtOnce.size()> series = {};
 };
 
@@ -142,18 +195,20 @@ std::vector<Result> measure_ycsb(const Effort& effort) {
   const std::uint32_t records = effort.scaled(kRecords);
   std::vector<Theirs> all;
   for (const Neighbour::Kind kind : kNeighbours) {
-    Theirs& theirs = all.emplace_back(Theirs{.kind = kind});
-    if (Neighbour::missing(kind).empty())
-      theirs.server = std::make_unique<LoadedNeighbour>(kind, records);
+    Theirs& theirs = all.emplace_back(
+        Theirs{.name = std::string(Neighbour::name(kind)), .missing = Neighbour::missing(kind)});
+    if (theirs.missing.empty()) theirs.peer = std::make_unique<LoadedNeighbour>(kind, records);
   }
+  Theirs& lmdb = all.emplace_back(Theirs{.name = "LMDB", .missing = Lmdb::missing()});
+  if (lmdb.missing.empty()) lmdb.peer = std::make_unique<LoadedLmdb>(records);
   Team team({.processes = 2, .timeout = effort.timeout});
   for (std::uint32_t round = 0; round < effort.rounds; ++round) {
     our_round(team, effort, records);
     for (Theirs& theirs : all)
-      for (std::size_t workload = 0; theirs.server && workload < kYcsbWorkloads.size(); ++workload)
+      for (std::size_t workload = 0; theirs.peer && workload < kYcsbWorkloads.size(); ++workload)
         for (std::size_t i = 0; i < kAtOnce.size(); ++i)
           theirs.series.at(series_of(workload, i))
-              .push_back(theirs.server->measure(workload, plan_of(effort, kAtOnce[i]), kAtOnce[i]));
+              .push_back(theirs.peer->measure(workload, plan_of(effort, kAtOnce[i]), kAtOnce[i]));
   }
   std::vector<Result> results;
   for (std::size_t workload = 0; workload < kYcsbWorkloads.size(); ++workload)
@@ -165,10 +220,10 @@ std::vector<Result> measure_ycsb(const Effort& effort) {
                                  {"at once", double(kAtOnce[i])}},
                       .unit = "1/s",
                       .better = Better::higher,
-                      .limit_name = std::string(Neighbour::name(theirs.kind)),
+                      .limit_name = theirs.name,
                       .goal = Goal{.on = Goal::On::ratio, .bound = 1},
-                      .note = Neighbour::missing(theirs.kind)};
-        if (theirs.server)
+                      .note = theirs.missing};
+        if (theirs.peer)
           compare(result, team.series(series), result.limit_name, theirs.series.at(series));
         else
           result.value = summarize(team.series(series));
@@ -183,7 +238,7 @@ Experiment store_ycsb() {
   return {.name = "ycsb",
           .title =
               "YCSB's workloads, records of 1,000 bytes, Zipf 0.99: one client, beside Redis and "
-              "memcached over UNIX sockets",
+              "memcached over UNIX sockets, and LMDB in memory without syncs",
           .fabric = "shm",
           .run = measure_ycsb};
 }
