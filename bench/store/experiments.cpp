@@ -30,7 +30,7 @@ void add_store_suite(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "store",
       "The key-value store: lookups beside cuckoo and hopscotch tables, gets and puts beside their "
-      "bare operations, and YCSB beside Redis and memcached");
+      "bare operations, and YCSB beside Redis, memcached and LMDB");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
   command->callback([options] { run_suite(store_experiments(), *options, app::say); });

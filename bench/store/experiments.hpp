@@ -20,7 +20,7 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment store_puts(const RealNetwork& network);
 /// An index that grows beside one that need not.
 [[nodiscard]] Experiment store_growth(const RealNetwork& network);
-/// The workloads of YCSB beside Redis and memcached.
+/// The workloads of YCSB beside Redis, memcached and LMDB.
 [[nodiscard]] Experiment store_ycsb();
 
 [[nodiscard]] const std::vector<Experiment>& store_experiments();
