@@ -191,8 +191,8 @@ struct SubgroupInfo {
 };
 
 /// A group beside the one that a fabric has, for other work of some of its members: with views,
-/// subgroups and names of its own. It goes on without the dead of the fabric; whoever leaves it, or
-/// is left behind by it, stays in the fabric. Nobody joins it later. (GRP-F1 to GRP-F4)
+/// subgroups and names of its own. It goes on without the dead of the fabric; a member that leaves
+/// it, or is left behind by it, stays in the fabric. No member joins it later. (GRP-F1 to GRP-F4)
 struct FurtherGroup {
   std::string name;                  // that no other group of the fabric has had
   std::vector<std::string> members;  // of its first view, in this order: the same list at each

@@ -338,7 +338,7 @@ void Group::State::part_from_all() {
 }
 
 /// A peer that is not in the view at hand must reach none of the memory that comes now, and must
-/// not be waited for. Who leaves a further group stays in the fabric (GRP-F2).
+/// not be waited for. A member that leaves a further group stays in the fabric (GRP-F2).
 void Group::State::expel_others(const std::vector<Rank>& stay, const std::string& reason,
                                 const std::vector<Rank>& left) {
   if (scope.further() || is_injected(FaultInjection::dead_are_not_expelled)) return;
