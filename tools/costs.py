@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+import ctest_log
+
 TREES = {"release": "", "asan": "address: ", "tsan": "thread: "}
 
 
@@ -56,22 +58,12 @@ def building(log):
 def testing(log):
     """{tree: (seconds of each part, how many tests, each of a suite counted)}"""
     found = {tree: (collections.Counter(), collections.Counter()) for tree in TREES}
-    text = log.read_text(encoding="utf-8", errors="replace")
-    ran = re.findall(r"^\d+/\d+ Testing: (.*)$|^\[==========\] Running (\d+) tests? from|"
-                     r"^Test time =\s+([\d.]+) sec$", text, re.MULTILINE)
-    name, tests = None, 0
-    for new_name, in_suite, seconds in ran:
-        if new_name:
-            name, tests = new_name, 0
-        elif in_suite:
-            tests = tests or int(in_suite)
-        elif name:
-            tree = next((tree for tree, prefix in TREES.items() if prefix and name.startswith(prefix)),
-                        "release")
-            part = part_of_test(name.removeprefix(TREES[tree]))
-            found[tree][0][part] += float(seconds)
-            found[tree][1][part] += tests or 1
-            name = None
+    for test in ctest_log.ran(log.read_text(encoding="utf-8", errors="replace")):
+        tree = next((tree for tree, prefix in TREES.items() if prefix and test.name.startswith(prefix)),
+                    "release")
+        part = part_of_test(test.name.removeprefix(TREES[tree]))
+        found[tree][0][part] += test.seconds
+        found[tree][1][part] += test.tests
     return found
 
 

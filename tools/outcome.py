@@ -14,13 +14,13 @@ import pathlib
 import re
 import sys
 
+import ctest_log
+
 TEST = re.compile(r"^\d+/\d+ Test: (.*)$")
 SKIPPED = re.compile(r"^\[  SKIPPED \] ([^\s,]+).* \(\d+ ms\)$")
 PLACE = re.compile(r"^\S+:\d+: Skipped$")
 RUN = re.compile(r"^\[ RUN      \] (\S+)$")
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).* \(\d+ ms\)$")
-# A suite says how many tests it has; anything else is one.
-COUNTED = re.compile(r"^(?:\d+/\d+ Test: |\[==========\] Running (\d+) tests? from)", re.MULTILINE)
 
 FAILURES_SHOWN = 10
 LINES_SHOWN = 40
@@ -88,15 +88,7 @@ def failures_in(lines):
 
 def count(log):
     """How many tests ran, each of a suite counted."""
-    number, in_test = 0, False
-    for match in COUNTED.finditer(log):
-        if match[1] is None:
-            number += 1
-            in_test = True
-        elif in_test:
-            number += int(match[1]) - 1
-            in_test = False
-    return number
+    return sum(test.tests for test in ctest_log.ran(log))
 
 
 def print_skipped(found, with_names):

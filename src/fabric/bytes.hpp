@@ -17,6 +17,7 @@ class Writer {
  public:
   explicit Writer(std::vector<std::byte>& to) : to_(to) {}
 
+  void u8(std::uint8_t value) { number(value, 1); }
   void u16(std::uint16_t value) { number(value, 2); }
   void u32(std::uint32_t value) { number(value, 4); }
   void u64(std::uint64_t value) { number(value, 8); }
@@ -47,6 +48,7 @@ class Reader {
  public:
   explicit Reader(std::span<const std::byte> from) : from_(from) {}
 
+  std::uint8_t u8() { return static_cast<std::uint8_t>(number(1)); }
   std::uint16_t u16() { return static_cast<std::uint16_t>(number(2)); }
   std::uint32_t u32() { return static_cast<std::uint32_t>(number(4)); }
   std::uint64_t u64() { return number(8); }

@@ -1,12 +1,11 @@
 #include "multicast/journal.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include <dunlin/error.hpp>
 
+#include "fabric/bytes.hpp"
 #include "multicast/long_messages.hpp"
 
 namespace dunlin::multicast {
@@ -18,55 +17,30 @@ struct MessageHead {
   std::uint64_t sender;
 };
 
-class Bytes {
- public:
-  explicit Bytes(std::span<const std::byte> bytes) : rest_(bytes) {}
-  template <class Number>
-  Number number() {
-    Number value{};
-    std::memcpy(&value, take(sizeof value).data(), sizeof value);
-    return value;
-  }
-  std::string text(std::size_t bytes) {
-    const std::span<const std::byte> text = take(bytes);
-    return {reinterpret_cast<const char*>(text.data()), text.size()};
-  }
-  [[nodiscard]] std::span<const std::byte> rest() const noexcept { return rest_; }
-
- private:
-  std::span<const std::byte> take(std::size_t bytes) {
-    if (bytes > rest_.size()) throw Error("a record of a multicast's log is too short");
-    const std::span<const std::byte> taken = rest_.first(bytes);
-    rest_ = rest_.subspan(bytes);
-    return taken;
-  }
-  std::span<const std::byte> rest_;
-};
-
-template <class Number>
-void put(std::vector<std::byte>& to, Number value) {
-  const auto bytes = std::as_bytes(std::span(&value, 1));
-  to.insert(to.end(), bytes.begin(), bytes.end());
+void check(const Reader& reader) {
+  if (!reader.good()) throw Error("a record of a multicast's log is too short");
 }
 
-LoggedView read_view(Bytes& bytes) {
-  LoggedView view{.place = {}, .number = bytes.number<std::uint64_t>()};
-  for (auto left = bytes.number<std::uint32_t>(); left > 0; --left)
-    view.members.push_back(bytes.text(bytes.number<std::uint8_t>()));
+LoggedView read_view(Reader& reader) {
+  LoggedView view{.place = {}, .number = reader.u64()};
+  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
+    const auto name = reader.bytes(reader.u8());
+    view.members.emplace_back(reinterpret_cast<const char*>(name.data()), name.size());
+  }
+  check(reader);
   return view;
 }
 LoggedView read_view(std::span<const std::byte> payload) {
-  Bytes bytes(payload);
-  return read_view(bytes);
+  Reader reader(payload);
+  return read_view(reader);
 }
 
-void put_view(std::vector<std::byte>& to, const LoggedView& view) {
-  put(to, view.number);
-  put(to, static_cast<std::uint32_t>(view.members.size()));
+void write_view(Writer& writer, const LoggedView& view) {
+  writer.u64(view.number);
+  writer.u32(static_cast<std::uint32_t>(view.members.size()));
   for (const std::string& member : view.members) {
-    put(to, static_cast<std::uint8_t>(member.size()));
-    const auto bytes = std::as_bytes(std::span(member));
-    to.insert(to.end(), bytes.begin(), bytes.end());
+    writer.u8(static_cast<std::uint8_t>(member.size()));
+    writer.bytes(std::as_bytes(std::span(member)));
   }
 }
 
@@ -111,14 +85,14 @@ void Replay::take(const log::Record& record, const std::function<void(const Logg
     began_at_.assign(members_.size(), 0);
     return;
   }
-  Bytes bytes(record.payload);
-  const auto slot = bytes.number<std::uint64_t>();
-  const auto sender = bytes.number<std::uint64_t>();
+  Reader reader(record.payload);
+  const std::uint64_t slot = reader.u64(), sender = reader.u64();
+  check(reader);
   if (sender >= members_.size()) refuse(log_, record.number, "its view has no such sender");
   Reassembly& reassembly = reassemblies_[sender];
   if (!reassembly.open()) began_at_[sender] = record.number;
   if (!reassembly.add(
-          {.message = bytes.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
+          {.message = reader.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
     return;
   const struct LetGo {  // also of a message for which the upcall throws
     Reassembly& held;
@@ -172,13 +146,12 @@ void Journal::note(const log::Record& record, std::uint64_t chain_before) {
 
 /// The views before a snapshot's `from`, and whether it holds a state; the state follows.
 void Journal::begin_with(const log::Snapshot& snapshot) {
-  Bytes bytes(snapshot.payload);
-  bytes.number<std::uint32_t>();  // whether there is a state
+  Reader reader(snapshot.payload);
+  reader.u32();  // whether there is a state
   std::vector<LoggedView> views;
-  for (auto left = bytes.number<std::uint32_t>(); left > 0; --left) {
-    const auto number = bytes.number<std::uint64_t>();
-    const auto chain = bytes.number<std::uint64_t>();
-    views.push_back(read_view(bytes));
+  for (std::uint32_t left = reader.u32(); left > 0; --left) {
+    const std::uint64_t number = reader.u64(), chain = reader.u64();
+    views.push_back(read_view(reader));
     views.back().place = {.number = number, .chain = chain};
   }
   if (views.empty()) throw Error("a snapshot of a multicast's log names no view");
@@ -218,14 +191,16 @@ std::optional<log::Snapshot> Journal::read_snapshot() {
 std::optional<std::vector<std::byte>> Journal::read_state_of_user() {
   const std::optional<log::Snapshot> snapshot = read_snapshot();
   if (!snapshot) return std::nullopt;
-  Bytes bytes(snapshot->payload);
-  if (bytes.number<std::uint32_t>() == 0) return std::nullopt;
-  for (auto left = bytes.number<std::uint32_t>(); left > 0; --left) {
-    bytes.number<std::uint64_t>();
-    bytes.number<std::uint64_t>();
-    read_view(bytes);
+  Reader reader(snapshot->payload);
+  if (reader.u32() == 0) return std::nullopt;
+  for (std::uint32_t left = reader.u32(); left > 0; --left) {
+    reader.u64();
+    reader.u64();
+    read_view(reader);
   }
-  return std::vector<std::byte>(bytes.rest().begin(), bytes.rest().end());
+  check(reader);
+  const auto state = reader.rest();
+  return std::vector<std::byte>(state.begin(), state.end());
 }
 
 void Journal::store(std::uint64_t number, std::uint64_t from,
@@ -233,12 +208,13 @@ void Journal::store(std::uint64_t number, std::uint64_t from,
   const std::vector<LoggedView> views = views_before(from);
   log::Snapshot snapshot{.number = number, .from = from};
   std::vector<std::byte>& payload = snapshot.payload;
-  put(payload, static_cast<std::uint32_t>(state ? 1 : 0));
-  put(payload, static_cast<std::uint32_t>(views.size()));
+  Writer writer(payload);
+  writer.u32(state ? 1 : 0);
+  writer.u32(static_cast<std::uint32_t>(views.size()));
   for (const LoggedView& view : views) {
-    put(payload, view.place.number);
-    put(payload, view.place.chain);
-    put_view(payload, view);
+    writer.u64(view.place.number);
+    writer.u64(view.place.chain);
+    write_view(writer, view);
   }
   if (state) payload.insert(payload.end(), state->begin(), state->end());
   commit_->store(std::move(snapshot));
@@ -295,7 +271,8 @@ void Journal::drop_copy() {
 
 void Journal::begin_view(std::uint64_t number, const std::vector<std::string>& members) {
   std::vector<std::byte> payload;
-  put_view(payload, {.place = {}, .number = number, .members = members});
+  Writer writer(payload);
+  write_view(writer, {.place = {}, .number = number, .members = members});
   commit_->append(static_cast<std::uint32_t>(Entry::view), {}, payload);
 }
 

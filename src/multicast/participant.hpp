@@ -14,9 +14,9 @@
 
 #include "multicast/delivery_upcall.hpp"
 #include "multicast/durable_log.hpp"
+#include "multicast/joiner_state.hpp"
 #include "multicast/open_views.hpp"
 #include "multicast/resending.hpp"
-#include "multicast/state_transfer.hpp"
 
 /// Does the work of a Multicast in its group: it opens a SubgroupView in each view, ends it, and
 /// carries over from one to the next what must not be lost or repeated. It decides what comes in
@@ -92,7 +92,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   std::unique_ptr<multicast::DurableLog> log_;  // in the durable mode
   multicast::OpenViews views_;
   multicast::Resending resending_;
-  multicast::StateTransfer state_;
+  multicast::JoinerState state_;
   multicast::DeliveryUpcall upcall_;
   MembersHandler members_handler_;
   bool at_run_time_ = false;  // the subgroup came so

@@ -7,6 +7,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "store/own_chain.hpp"
 #include "store/state.hpp"
 
 namespace dunlin::store {
@@ -153,8 +154,7 @@ void Growth::split() {
 
   moving_.clear();
   slots_.clear();
-  std::byte* bucket = main;
-  for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
+  for (std::byte* const bucket : OwnChain(state_, main))
     for (std::size_t i = 0; i < kSlots; ++i) {
       std::byte* const slot = bucket + i * kSlotBytes;
       const Slot content{memory::load(word_at(slot)), memory::load(word_at(slot + kWordBytes))};
@@ -164,8 +164,6 @@ void Growth::split() {
       moving_.push_back(slot);
       slots_.push_back(content);
     }
-    bucket = state_.own_bucket(memory::load(word_at(bucket + kLinkAt)));
-  }
   const std::size_t all = moving_.size();
   buckets_needed_ = all <= kSlots ? 0 : (all - 1) / kSlots;
   if (buckets_needed_ > buckets_.size()) return unlock(main, version);  // once more, with so many

@@ -3,6 +3,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "store/own_chain.hpp"
 #include "store/room.hpp"
 #include "store/state.hpp"
 
@@ -89,12 +90,8 @@ void State::for_each_local(const std::function<void(const StoreEntry& entry)>& s
     see_entry(entry);
   };
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
-    const std::byte* const main = own_main(number);
-    const std::byte* bucket = main;
-    for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
-      see_bucket(main, bucket, if_alive);
-      bucket = own_bucket(word_of(bucket + kLinkAt));
-    }
+    std::byte* const main = own_main(number);
+    for (const std::byte* const bucket : OwnChain(*this, main)) see_bucket(main, bucket, if_alive);
   }
 }
 
@@ -127,10 +124,9 @@ void State::reap() noexcept {
   if (reaper != nullptr && !reaper->finished()) return;
   const std::uint64_t end_at = reap_at + std::min(kReapedAtOnce, main_headers());
   for (; reap_at < end_at; ++reap_at) {
-    const std::byte* const main = own_main(reap_at % main_headers());
-    const std::byte* bucket = main;
+    std::byte* const main = own_main(reap_at % main_headers());
     bool reaping = false;
-    for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
+    for (const std::byte* const bucket : OwnChain(*this, main)) {
       // Its head alone says whether an entry has expired; the erasing looks closer.
       for (std::size_t i = 0; i < kSlots && !reaping; ++i) {
         const std::uint64_t word = word_of(bucket + i * kSlotBytes + kWordBytes);
@@ -148,7 +144,6 @@ void State::reap() noexcept {
         });
       }
       if (reaping) break;
-      bucket = own_bucket(word_of(bucket + kLinkAt));
     }
     if (reaping && !reaper->finished()) return;  // the same header again, next time
   }

@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "fault_injection.hpp"
+#include "store/own_chain.hpp"
 #include "store/state.hpp"
 
 /// STO-4. A member that is gone can change nothing here any more (REM-13). Each chain that it had
@@ -28,11 +29,8 @@ void State::members_changed() {
 void State::repair_chain(std::byte* main) noexcept {
   const Rank owner = lock_word::owner_of(memory::load(word_at(main + kLockAt)));
   std::uint64_t version = memory::load(word_at(main + kVersionAt));
-  std::byte* bucket = main;
-  for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
+  for (std::byte* const bucket : OwnChain(*this, main))
     for (std::size_t i = 0; i < kSlots; ++i) repair_slot(owner, bucket + i * kSlotBytes, version);
-    bucket = own_bucket(memory::load(word_at(bucket + kLinkAt)));
-  }
   // A version that readers may have seen is never given again.
   memory::store(word_at(main + kVersionAt), version + 1);
   memory::store(word_at(main + kLockAt), 0);

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <span>
 #include <sstream>
 #include <string>
@@ -18,6 +17,7 @@
 #include <dunlin/group_members.hpp>
 
 #include "support/rounds.hpp"
+#include "support/troubles.hpp"
 
 /// Members of random groups in the simulator push to each other and flush, with handlers that take
 /// a part of a batch at a time, while some members crash, pause, or are cut off.
@@ -61,11 +61,11 @@ class AuditedOrigin {
   Handled take(Rank from, std::span<const Element> elements);
   void begin_flush();
   void end_flush();
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  std::uint32_t below(std::uint32_t limit) { return draws_.below(limit); }
 
   AggregatorAuditor& auditor_;
   Rank rank_;
-  std::mt19937_64 random_;
+  test::Draws draws_;
   std::unique_ptr<Group> group_;
   std::unique_ptr<GroupMembers> members_;
   container::AggregatorWait* flush_ = nullptr;
@@ -83,7 +83,11 @@ class AuditedOrigin {
 
 struct AggregatorAuditor {
   AggregatorAuditor(std::uint64_t seed, AggregatorsSeen& what)
-      : seen(what), random(seed), count(2 + below(3)), world(profile(), count, seed), gone(count) {
+      : seen(what),
+        draws(seed),
+        count(2 + below(3)),
+        world(test::unfavourable_network(draws), count, seed),
+        gone(count) {
     options = {.name = "elements", .elements = 1 + below(6), .batches = 1 + below(3)};
     for (Rank rank = 0; rank < count; ++rank) {
       members.push_back(std::make_unique<AuditedOrigin>(*this, rank, seed * 89 + rank));
@@ -95,11 +99,10 @@ struct AggregatorAuditor {
   void run() {
     for (std::uint32_t troubles = below(3); troubles > 0; --troubles) {
       world.run_for(1 + below(100'000));
-      trouble();
+      test::trouble(world, draws, gone);
     }
     world.run_for(100'000);
-    for (Rank from = 0; from < count; ++from)
-      for (Rank to = 0; to < count; ++to) world.heal(from, to);
+    test::heal_all(world, count);
     for (const auto& member : members) member->stop();
     EXPECT_TRUE(world.run_until([&] { return all_idle(); }, 1'000'000'000))
         << "CON-P4: a flush hangs";
@@ -133,39 +136,10 @@ struct AggregatorAuditor {
     return true;
   }
 
-  void trouble() {
-    const Rank rank = below(count), other = below(count);
-    switch (below(5)) {
-      case 0:
-        gone[rank] = true;
-        return world.crash(rank);
-      case 1:
-        gone[rank] = true;
-        return world.hang(rank);
-      case 2:
-        return world.pause(rank, below(1'000'000));
-      case 3:
-        if (rank != other) world.cut(rank, other);
-        return;
-      default:
-        return world.slow(rank, 1 + below(50));
-    }
-  }
-
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
-  sim::Profile profile() {
-    sim::Profile network = sim::profile("ib100");
-    if (below(2) == 0) {
-      network.jitter = 0.9;
-      network.ordered_placement = false;
-    }
-    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;
-    if (below(3) == 0) network.queue_slots = 2;
-    return network;
-  }
+  std::uint32_t below(std::uint32_t limit) { return draws.below(limit); }
 
   AggregatorsSeen& seen;
-  std::mt19937_64 random;
+  test::Draws draws;
   std::uint32_t count;
   sim::World world;
   std::vector<bool> gone;  // crashed or hung
@@ -176,7 +150,7 @@ struct AggregatorAuditor {
 AuditedOrigin::AuditedOrigin(AggregatorAuditor& its_auditor, Rank its_rank, std::uint64_t seed)
     : auditor_(its_auditor),
       rank_(its_rank),
-      random_(seed),
+      draws_(seed),
       pushed_(auditor_.count),
       taken_(auditor_.count) {
   Fabric& fabric = auditor_.world.fabric(rank_);

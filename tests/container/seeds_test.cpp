@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 
 #include "container/histories.hpp"
 #include "support/rounds.hpp"
+#include "support/troubles.hpp"
 
 /// Random histories in the simulator: members call a map and a queue in both styles, while some
 /// crash, hang, pause, or are cut off, and some calls are abandoned.
@@ -77,7 +77,7 @@ class AuditedMember {
   std::unique_ptr<AuditedQueue> queue;
 
  private:
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  std::uint32_t below(std::uint32_t limit) { return draws_.below(limit); }
   void begin_map();
   void call_map(MapCall call, std::uint32_t key);
   void end_map();
@@ -85,7 +85,7 @@ class AuditedMember {
   void end_queue();
   [[nodiscard]] bool count(Status status);
 
-  std::mt19937_64 random_;
+  test::Draws draws_;
   bool stopping_ = false, draining_ = false, drained_ = false;
   std::unique_ptr<AuditedMap::Operation> map_call_;
   std::unique_ptr<AuditedQueue::Operation> queue_call_;
@@ -100,7 +100,11 @@ class AuditedMember {
 
 struct ContainerAuditor {
   ContainerAuditor(std::uint64_t seed, ContainersSeen& what)
-      : seen(what), random(seed), count(2 + below(4)), world(profile(), count, seed), gone(count) {
+      : seen(what),
+        draws(seed),
+        count(2 + below(4)),
+        world(test::unfavourable_network(draws), count, seed),
+        gone(count) {
     style = std::array{Style::one_sided, Style::message, Style::automatic}.at(below(3));
     host = below(count);
     capacity = 1 + below(6);
@@ -118,11 +122,10 @@ struct ContainerAuditor {
   void run() {
     for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
       world.run_for(1 + below(std::exchange(first_trouble_ns, 300'000)));
-      trouble();
+      test::trouble(world, draws, gone);
     }
     world.run_for(300'000);
-    for (Rank from = 0; from < count; ++from)
-      for (Rank to = 0; to < count; ++to) world.heal(from, to);
+    test::heal_all(world, count);
     for (const auto& member : members) member->stop();
     const bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
     for (Rank rank = 0; rank < count; ++rank)
@@ -176,45 +179,10 @@ struct ContainerAuditor {
     return true;
   }
 
-  void trouble() {
-    const Rank rank = below(count), other = below(count);
-    switch (below(6)) {
-      case 0:
-        gone[rank] = true;
-        return world.crash(rank);
-      case 1:
-        gone[rank] = true;
-        return world.hang(rank);
-      case 2:
-        return world.pause(rank, below(3'000'000));
-      case 3:
-        if (rank != other) world.cut(rank, other);
-        return;
-      case 4:
-        if (rank == other) return;
-        world.cut(rank, other);
-        return world.cut(other, rank);
-      default:
-        return world.slow(rank, 1 + below(50));
-    }
-  }
-
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
-  sim::Profile profile() {
-    sim::Profile network = sim::profile("ib100");
-    if (below(2) == 0) {
-      network.jitter = 0.9;
-      network.ordered_placement = false;
-    }
-    network.native_atomics = below(2) == 0;
-    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;  // members die in the middle of writes
-    if (below(3) == 0) network.queue_slots = 2;
-    if (below(2) == 0) network.max_inline_bytes = 64;
-    return network;
-  }
+  std::uint32_t below(std::uint32_t limit) { return draws.below(limit); }
 
   ContainersSeen& seen;
-  std::mt19937_64 random;
+  test::Draws draws;
   std::uint32_t count;
   sim::World world;
   std::vector<bool> gone;  // crashed or hung
@@ -233,7 +201,7 @@ struct ContainerAuditor {
 };
 
 AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::uint64_t seed)
-    : auditor(its_auditor), rank(its_rank), random_(seed) {
+    : auditor(its_auditor), rank(its_rank), draws_(seed) {
   Fabric& fabric = auditor.world.fabric(rank);
   group = std::make_unique<Group>(fabric);
   members = std::make_unique<GroupMembers>(*group);

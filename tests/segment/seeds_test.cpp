@@ -4,7 +4,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "segment/spaces.hpp"
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
+#include "support/troubles.hpp"
 
 /// Random histories in the simulator: members get, put and lock a few segments, while some crash,
 /// hang, pause, or are cut off. What the promises of write, strict and version say is checked of
@@ -81,7 +81,7 @@ class Client {
 
  private:
   enum class Doing { nothing, get, get_version, put, lock };
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  std::uint32_t below(std::uint32_t limit) { return draws_.below(limit); }
   void choose();
   void begin_get();
   void begin_put();
@@ -91,7 +91,7 @@ class Client {
   void is_version(std::uint64_t version, std::uint64_t value);
   void unlock();
 
-  std::mt19937_64 random_;
+  test::Draws draws_;
   bool stopping_ = false;
   Doing doing_ = Doing::nothing;
   Shared* segment_ = nullptr;
@@ -109,9 +109,9 @@ struct Auditor {
   Auditor(std::uint64_t its_seed, Seen& what)
       : seen(what),
         seed(its_seed),
-        random(seed),
+        draws(seed),
         count(2 + below(4)),
-        world(profile(), count, seed),
+        world(test::unfavourable_network(draws), count, seed),
         gone(count) {
     for (Rank rank = 0; rank < count; ++rank) {
       clients.push_back(std::make_unique<Client>(*this, rank, seed * 97 + rank));
@@ -142,11 +142,10 @@ struct Auditor {
   void run() {
     for (std::uint32_t troubles = below(5); troubles > 0; --troubles) {
       world.run_for(1 + below(400'000));
-      trouble();
+      test::trouble(world, draws, gone);
     }
     world.run_for(500'000);
-    for (Rank from = 0; from < count; ++from)
-      for (Rank to = 0; to < count; ++to) world.heal(from, to);
+    test::heal_all(world, count);
     for (const auto& client : clients) client->stop();
     bool all_ended = world.run_until([&] { return all_idle(); }, 1'000'000'000);
     if (all_ended) all_ended = look_once_more();
@@ -200,30 +199,6 @@ struct Auditor {
     return true;
   }
 
-  void trouble() {
-    const Rank rank = below(count);
-    const Rank other = below(count);
-    switch (below(6)) {
-      case 0:
-        gone[rank] = true;
-        return world.crash(rank);
-      case 1:
-        gone[rank] = true;
-        return world.hang(rank);
-      case 2:
-        return world.pause(rank, below(3'000'000));
-      case 3:
-        if (rank != other) world.cut(rank, other);
-        return;
-      case 4:
-        if (rank == other) return;
-        world.cut(rank, other);
-        return world.cut(other, rank);
-      default:
-        return world.slow(rank, 1 + below(50));
-    }
-  }
-
   /// With two copies, only if two members are gone.
   void lost(Rank rank, const Shared& segment) {
     std::uint32_t without = 0;
@@ -245,19 +220,7 @@ struct Auditor {
     segment.holders.push_back(rank);
   }
 
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
-  sim::Profile profile() {
-    sim::Profile network = sim::profile("ib100");
-    if (below(2) == 0) {
-      network.jitter = 0.9;
-      network.ordered_placement = false;
-    }
-    network.native_atomics = below(2) == 0;
-    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;  // members die in the middle of puts
-    if (below(3) == 0) network.queue_slots = 2;
-    if (below(2) == 0) network.max_inline_bytes = 64;
-    return network;
-  }
+  std::uint32_t below(std::uint32_t limit) { return draws.below(limit); }
   static std::string text(const RegisterHistory& history) {
     std::string all;
     for (const test::RegisterEvent& event : history.events())
@@ -269,7 +232,7 @@ struct Auditor {
 
   Seen& seen;
   std::uint64_t seed;
-  std::mt19937_64 random;
+  test::Draws draws;
   std::uint32_t count;
   sim::World world;
   std::vector<bool> gone;                     // crashed or hung
@@ -282,7 +245,7 @@ struct Auditor {
 };
 
 Client::Client(Auditor& its_auditor, Rank its_rank, std::uint64_t seed)
-    : auditor(its_auditor), rank(its_rank), random_(seed) {
+    : auditor(its_auditor), rank(its_rank), draws_(seed) {
   Fabric& fabric = auditor.world.fabric(rank);
   group = std::make_unique<Group>(fabric);
   members = std::make_unique<GroupMembers>(*group);

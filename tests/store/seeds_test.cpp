@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "store/key_history.hpp"
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
+#include "support/troubles.hpp"
 
 /// Random histories in the simulator: members get and change a few keys, in chains that overflow,
 /// while some crash, hang, pause, or are cut off, and some calls are abandoned. In some of them a
@@ -122,13 +122,13 @@ class AuditedStore {
   std::unique_ptr<Store> store;
 
  private:
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  std::uint32_t below(std::uint32_t limit) { return draws_.below(limit); }
   void settle(std::unique_ptr<Group> its_group);
   std::size_t step();
   void begin(AuditedCall& call);
   void end(AuditedCall& call);
 
-  std::mt19937_64 random_;
+  test::Draws draws_;
   std::unique_ptr<GroupEntry> entry_;
   bool stopping_ = false;
   std::array<AuditedCall, kCallsAtOnce> calls_;
@@ -141,11 +141,11 @@ struct StoreAuditor {
   StoreAuditor(std::uint64_t its_seed, StoreSeen& what, Eviction eviction = Eviction::none)
       : seed(its_seed),
         seen(what),
-        random(its_seed),
+        draws(its_seed),
         key_count(seed % kSeedsPerGrowth == 1 ? kKeys : kFewKeys),
         founders(2 + below(4)),
         count(founders + (seed % kSeedsPerJoin == 0 ? 1 : 0)),
-        world(profile(), founders, its_seed),
+        world(test::unfavourable_network(draws), founders, its_seed),
         gone(count) {
     if (count > founders) world.add_node();
     options.memory_bytes = kMinStoreBytes;
@@ -173,11 +173,10 @@ struct StoreAuditor {
   void run() {
     for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
       world.run_for(1 + below(300'000));
-      trouble();
+      test::trouble(world, draws, gone, [this](Rank rank) { await_a_write_of(rank); });
     }
     world.run_for(300'000);
-    for (Rank from = 0; from < count; ++from)
-      for (Rank to = 0; to < count; ++to) world.heal(from, to);
+    test::heal_all(world, count);
     for (const auto& member : stores) member->stop();
     const bool all_ended = world.run_until([&] { return all_idle(); }, 3'000'000'000);
     for (Rank rank = 0; rank < count; ++rank)
@@ -280,45 +279,13 @@ struct StoreAuditor {
     return options.copies > 1 && homes + 1 < founders;
   }
 
-  void trouble() {
-    const Rank rank = below(count), other = below(count);
-    switch (below(6)) {
-      case 0:
-        gone[rank] = true;
-        if (below(2) == 0)  // in the middle of its writes
-          world.run_until([&] { return stores[rank]->writes(); }, 50'000);
-        world.run_for(below(20'000));
-        return world.crash(rank);
-      case 1:
-        gone[rank] = true;
-        return world.hang(rank);
-      case 2:
-        return world.pause(rank, below(3'000'000));
-      case 3:
-        if (rank != other) world.cut(rank, other);
-        return;
-      case 4:
-        if (rank == other) return;
-        world.cut(rank, other);
-        return world.cut(other, rank);
-      default:
-        return world.slow(rank, 1 + below(50));
-    }
+  /// That member dies in the middle of its writes, now and then.
+  void await_a_write_of(Rank rank) {
+    if (below(2) == 0) world.run_until([&] { return stores[rank]->writes(); }, 50'000);
+    world.run_for(below(20'000));
   }
 
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
-  sim::Profile profile() {
-    sim::Profile network = sim::profile("ib100");
-    if (below(2) == 0) {
-      network.jitter = 0.9;
-      network.ordered_placement = false;
-    }
-    network.native_atomics = below(2) == 0;
-    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;  // members die in the middle of writes
-    if (below(3) == 0) network.queue_slots = 2;
-    if (below(2) == 0) network.max_inline_bytes = 64;
-    return network;
-  }
+  std::uint32_t below(std::uint32_t limit) { return draws.below(limit); }
   /// What the independent checker understands of it: gets, and changes of whatever was there.
   void tell(Histories& histories) const {
     for (std::uint32_t key = 0; key < key_count; ++key) {
@@ -347,7 +314,7 @@ struct StoreAuditor {
 
   std::uint64_t seed;
   StoreSeen& seen;
-  std::mt19937_64 random;
+  test::Draws draws;
   std::uint32_t key_count;
   std::uint32_t founders;
   std::uint32_t count;  // with the one that joins
@@ -362,7 +329,7 @@ struct StoreAuditor {
 };
 
 AuditedStore::AuditedStore(StoreAuditor& its_auditor, Rank its_rank, std::uint64_t seed, bool joins)
-    : auditor(its_auditor), rank(its_rank), random_(seed) {
+    : auditor(its_auditor), rank(its_rank), draws_(seed) {
   GroupOptions of_group;
   if (auditor.count > auditor.founders) of_group.rendezvous = auditor.world.rendezvous(rank, "sim");
   if (joins) {

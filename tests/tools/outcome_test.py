@@ -90,10 +90,10 @@ class Failed(unittest.TestCase):
 
 class Count(unittest.TestCase):
     def test_counts_each_test_of_a_suite_and_one_for_anything_else(self):
-        self.assertEqual(outcome.count("1/2 Test: table.Cell\nOutput:\n"
+        self.assertEqual(outcome.count("1/2 Testing: table.Cell\nOutput:\n"
                                        "[==========] Running 7 tests from 1 test suite.\n"
                                        "[==========] Running 2 tests from 1 test suite.\n"
-                                       "2/2 Test: lint.format\nOutput:\nfine\n"), 8)
+                                       "2/2 Testing: lint.format\nOutput:\nfine\n"), 8)
 
 
 if __name__ == "__main__":

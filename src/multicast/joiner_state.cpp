@@ -1,4 +1,4 @@
-#include "multicast/state_transfer.hpp"
+#include "multicast/joiner_state.hpp"
 
 #include <utility>
 
@@ -31,7 +31,7 @@ void write(Writer& writer, const Known& known) {
 
 }  // namespace
 
-std::vector<std::byte> StateTransfer::give(OpenView& view) const {
+std::vector<std::byte> JoinerState::give(OpenView& view) const {
   std::vector<std::byte> state;
   Writer writer(state);
   const std::size_t senders = view.subgroup.senders.size();
@@ -47,7 +47,7 @@ std::vector<std::byte> StateTransfer::give(OpenView& view) const {
   return state;
 }
 
-void StateTransfer::take(std::span<const std::byte> state, OpenView& view) {
+void JoinerState::take(std::span<const std::byte> state, OpenView& view) {
   Reader reader(state);
   const std::vector<std::uint32_t>& senders = view.subgroup.senders;
   std::vector<Known> had(view.subgroup.members.size());

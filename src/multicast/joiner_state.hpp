@@ -16,10 +16,10 @@ namespace dunlin::multicast {
 /// The state that a member gives to a joiner: the bytes of the user's `save`, and how far into the
 /// senders' slots of the present view they reach. A joiner that awaits its state neither sends nor
 /// delivers.
-class StateTransfer {
+class JoinerState {
  public:
   /// `who`: begins each message of an error.
-  explicit StateTransfer(std::string who) : who_(std::move(who)) {}
+  explicit JoinerState(std::string who) : who_(std::move(who)) {}
 
   void on_state(Multicast::Save save, Multicast::Load load) {
     save_ = std::move(save);
