@@ -28,7 +28,7 @@ constexpr std::uint64_t kRestOfThoseThatGiveWay = 16;  // times as long as that 
 bool State::lock(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  if (work.kind != Kind::hold) work.lock_word = lock_word::make(fabric.rank(), ++serial);
+  if (!is_hold(work.kind)) work.lock_word = lock_word::make(fabric.rank(), ++serial);
   const bool done =
       post(op, work.home,
            std::array{compare_swap(work.home, region_of(work.main), work.main.offset + kLockAt, 0,
@@ -98,6 +98,7 @@ bool State::decide(StoreOperation& op) noexcept {
     case Kind::get:
     case Kind::read:
     case Kind::hold:
+    case Kind::hold_copy:
     case Kind::count:
       return end(op, Status::ok);
   }

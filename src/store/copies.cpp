@@ -5,6 +5,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "fault_injection.hpp"
+#include "store/own_chain.hpp"
 #include "store/state.hpp"
 
 /// Second copies. A change takes the lock at the key's first home, makes the change at the second
@@ -199,6 +200,9 @@ void Copies::members_changed() {
   not_before_ns_ = 0;
   number_ = 0;
   told_ = 0;
+  has_looked_at_locks_ = false;
+  prepared_.clear();
+  held_.clear();
   has_failed_ = false;
   is_complete_ = false;
   for (Lane& lane : lanes_) lane.keys.clear();
@@ -238,13 +242,29 @@ std::size_t Copies::open() {
     if (done_.failed() || word_ < generation) break;
     ++asks_;
   }
-  if (asks_ < state_.progress.capacity()) {
+  if (asks_ < state_.progress.capacity() || has_prepared_transactions()) {
     try_later(kAskAgainNs);
     return 0;
   }
   opened_ = generation;
   memory::store(word_at(state_.index.memory().data() + kOpenedAt), generation);
   return 1;
+}
+
+std::uint64_t Copies::lock_of(std::uint64_t number) const noexcept {
+  return memory::load(word_at(state_.own_main(number) + kLockAt));
+}
+
+/// STO-C5. The first home, which is gone, may have shown what such a transaction has written.
+bool Copies::has_prepared_transactions() {
+  Image record;
+  if (!has_looked_at_locks_)
+    for (std::uint64_t number = 0; number < state_.main_headers(); ++number)
+      if (const std::uint64_t lock = lock_of(number); lock != 0 && state_.record_of(lock, record))
+        prepared_.push_back({number, lock});
+  has_looked_at_locks_ = true;
+  std::erase_if(prepared_, [&](const Held& held) { return lock_of(held.number) != held.lock; });
+  return !prepared_.empty() && !is_injected(FaultInjection::home_opens_at_once);
 }
 
 /// Of each key that this home holds first; a change that happens meanwhile makes its own. One key
@@ -265,7 +285,7 @@ std::size_t Copies::restore() {
       else
         has_failed_ = true;
     }
-    while (lane.keys.empty() && number_ < state_.main_headers()) collect(lane, number_++);
+    while (lane.keys.empty() && collect_next(lane)) continue;
     if (lane.keys.empty()) continue;
     if (lane.operation == nullptr) lane.operation = std::make_unique<StoreOperation>(*state_.store);
     lane.under_way = true;
@@ -276,6 +296,10 @@ std::size_t Copies::restore() {
   }
   if (!all_idle) {
     state_.fabric.wake_at(state_.fabric.now_ns());
+    return done;
+  }
+  if (!held_.empty()) {
+    try_later(kAskAgainNs);
     return done;
   }
   if (!has_failed_) {
@@ -326,18 +350,34 @@ std::uint64_t Copies::own_covered(Rank home) const noexcept {
       word_at(state_.redo.memory().data() + covered_at(state_.progress.capacity(), home)));
 }
 
+/// STO-C4. What holds a chain now may have begun when the second home was another one. Returns
+/// whether there was a chain to look at.
+bool Copies::collect_next(Lane& lane) {
+  if (number_ < state_.main_headers()) {
+    const std::uint64_t number = number_++, lock = lock_of(number);
+    if (lock != 0)
+      held_.push_back({number, lock});
+    else
+      collect(lane, number);
+    return true;
+  }
+  const auto done = std::ranges::find_if(
+      held_, [&](const Held& held) { return lock_of(held.number) != held.lock; });
+  if (done == held_.end()) return false;
+  const std::uint64_t number = done->number;
+  held_.erase(done);
+  collect(lane, number);
+  return true;
+}
+
 void Copies::collect(Lane& lane, std::uint64_t number) {
-  const std::byte* const main = state_.own_main(number);
-  const std::byte* bucket = main;
-  for (std::uint32_t buckets = 0; bucket != nullptr && buckets < kMostBuckets; ++buckets) {
+  std::byte* const main = state_.own_main(number);
+  for (const std::byte* const bucket : OwnChain(state_, main))
     state_.see_bucket(main, bucket, [&](const StoreEntry& entry) {
       const std::uint64_t hash = hash_of(entry.key);
       if (state_.first_home_of(hash) == state_.fabric.rank() && state_.second_home_of(hash))
         lane.keys.emplace_back(entry.key.begin(), entry.key.end());
     });
-    bucket =
-        state_.own_bucket(memory::load(*reinterpret_cast<const std::uint64_t*>(bucket + kLinkAt)));
-  }
 }
 
 }  // namespace dunlin::store

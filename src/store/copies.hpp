@@ -34,6 +34,11 @@ class Copies {
 
  private:
   static constexpr std::size_t kLanes = 16;
+  /// A chain, and the lock that was seen there: another word there means that its holder has done.
+  struct Held {
+    std::uint64_t number = 0;
+    std::uint64_t lock = 0;
+  };
   /// Of one chain at a time.
   struct Lane {
     std::vector<std::vector<std::byte>> keys;
@@ -42,10 +47,13 @@ class Copies {
   };
 
   std::size_t open();
+  [[nodiscard]] bool has_prepared_transactions();
+  [[nodiscard]] std::uint64_t lock_of(std::uint64_t number) const noexcept;
   std::size_t restore();
   [[nodiscard]] bool tell_second_homes();
   void try_later(std::uint64_t ns) noexcept;
   [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
+  bool collect_next(Lane& lane);
   void collect(Lane& lane, std::uint64_t number);
 
   State& state_;
@@ -54,12 +62,15 @@ class Copies {
   Rank asks_ = 0;
   bool has_asked_ = false;
   std::uint64_t word_ = 0;
+  bool has_looked_at_locks_ = false;
+  std::vector<Held> prepared_;  // by transactions that may have happened
   Completion done_;
   std::uint64_t not_before_ns_ = 0;
   // second copies
   bool is_complete_ = false;
   bool has_failed_ = false;
   std::uint64_t number_ = 0;  // of the next main header
+  std::vector<Held> held_;    // of those before it, when it was their turn
   Rank told_ = 0;
   std::uint64_t covered_ = 0;
   std::array<Lane, kLanes> lanes_;

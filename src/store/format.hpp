@@ -15,7 +15,7 @@ namespace dunlin::store {
 // --- the index: a header, the first main headers, and then the directory of the later ones
 // --------
 
-inline constexpr std::uint64_t kMagic = 0x34726f7453'6e6c44;  // "DlnStor4"
+inline constexpr std::uint64_t kMagic = 0x35726f7453'6e6c44;  // "DlnStor5"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
 inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers there are now
 inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
@@ -230,13 +230,17 @@ inline constexpr std::size_t kMostInPlace = kRedoBytes - sizeof(RedoHead);
 
 enum class TransactionState : std::uint8_t { none, prepared, committed };
 
+/// With two copies, a key has two.
+inline constexpr std::size_t kMaxTransactionHomes = 2 * kMaxTransactionWrites;
+
 struct TransactionHead {
   std::uint64_t state = 0;     // serial << 2 | state; written after all the rest
   std::uint64_t checksum = 0;  // of the rest
   std::uint64_t lock = 0;      // the word in its chains
   std::uint32_t items = 0;
   std::uint32_t homes = 0;
-  std::array<std::uint16_t, kMaxTransactionWrites> ranks{};  // of the homes
+  std::array<std::uint16_t, kMaxTransactionHomes> ranks{};  // of the homes
+  std::array<std::uint64_t, 4> reserved{};
 };
 /// A slot, or a link, that is to change.
 struct TransactionItem {
@@ -247,7 +251,7 @@ struct TransactionItem {
   std::uint64_t former_word = 0;
   std::uint64_t former_guard = 0;  // that the former entry gets
 };
-static_assert(sizeof(TransactionHead) == 64 && sizeof(TransactionItem) == 48);
+static_assert(sizeof(TransactionHead) == 128 && sizeof(TransactionItem) == 48);
 inline constexpr std::size_t kTransactionRecords = 4;  // of each member, at each home
 inline constexpr std::size_t kTransactionBytes =
     sizeof(TransactionHead) + kMaxTransactionWrites * sizeof(TransactionItem);
@@ -275,8 +279,8 @@ inline constexpr std::size_t kRecordBytesOfRank =
 [[nodiscard]] constexpr std::uint64_t covered_at(std::uint64_t ranks, Rank home) noexcept {
   return ranks * kRecordBytesOfRank + std::uint64_t{home} * kWordBytes;
 }
-static_assert(kTransactionBytes == 832 && kRecordBytesOfRank == 11520 &&
-                  transaction_at(2, 1) == 32064 &&
+static_assert(kTransactionBytes == 896 && kRecordBytesOfRank == 11776 &&
+                  transaction_at(2, 1) == 32640 &&
                   state_word(5, TransactionState::prepared) == 0x15 &&
                   state_word(5, TransactionState::committed) == 0x16,
               "docs/formats/store.md");

@@ -17,7 +17,7 @@ namespace {
 /// Whether the call needs the value that it finds.
 [[nodiscard]] bool needs_value(Kind kind) noexcept {
   return kind != Kind::put && kind != Kind::erase && kind != Kind::reap && kind != Kind::evict &&
-         kind != Kind::hold && kind != Kind::copy_put && kind != Kind::copy_erase;
+         !is_hold(kind) && !is_copy(kind);
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ bool State::bucket_read(StoreOperation& op) noexcept {
     if (bucket.slots[i].word == 0) {
       if (!work.has_vacant) work.vacant = place();
       work.has_vacant = true;
-      if (work.kind == Kind::hold && work.vacant_count < work.vacants.size())
+      if (is_hold(work.kind) && work.vacant_count < work.vacants.size())
         work.vacants[work.vacant_count++] = place();
     } else if (bucket.slots[i].hash == work.hash) {
       work.places[work.candidates++] = place();
@@ -272,7 +272,7 @@ bool State::go_to(StoreOperation& op, std::uint64_t depth) noexcept {
                                            work.number, static_cast<std::uint32_t>(depth));
   // No main header gives keys to an earlier one: a home that says so would have us go in circles.
   if (number <= work.number) return end(op, Status::out_of_range);
-  if (work.kind == Kind::hold) return end(op, Status::conflict);
+  if (is_hold(work.kind)) return end(op, Status::conflict);
   work.stage = Stage::attach;
   if (!work.locked) return true;
   work.has_moved = true;

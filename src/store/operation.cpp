@@ -128,8 +128,8 @@ void State::advance(StoreOperation& op) noexcept {
 /// With copies, a home that fails is no end: its keys have another one.
 bool State::end(StoreOperation& op, Status status) noexcept {
   const Work& lost = *op.work_;
-  if (status == Status::lost && !is_copy(lost.kind) && lost.kind != Kind::count &&
-      has_another_home(home_of(lost.hash), lost.home)) {
+  if (status == Status::lost && !is_copy(lost.kind) && !is_hold(lost.kind) &&
+      lost.kind != Kind::count && has_another_home(home_of(lost.hash), lost.home)) {
     op.work_->stage = Stage::fail_over;
     fabric.abandon(op.completion_);
     op.completion_.reset();
@@ -206,15 +206,17 @@ bool State::post(StoreOperation& op, Rank home, std::span<const Operation> batch
 bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
-  const bool has_key = !is_copy(work.kind);
-  if (has_copies() && has_key && first_home_of(work.hash) != work.home) {
+  const bool is_at_first = !is_copy(work.kind) && work.kind != Kind::hold_copy;
+  if (has_copies() && is_at_first && first_home_of(work.hash) != work.home) {
+    if (is_hold(work.kind)) return end(op, Status::lost);
     release_record(work);
     cancel_blocks(work);  // of the former home
     rewind(op);
     work.home = first_home_of(work.hash);
   }
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  const Status known = has_key ? know_home(home_of(work.hash), work.home) : know_index(work.home);
+  const Status known =
+      is_at_first ? know_home(home_of(work.hash), work.home) : know_index(work.home);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
   if (known != Status::ok) return end(op, known);

@@ -112,7 +112,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
        .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
                       (options.eviction == Eviction::none ? 0 : 1ULL << 63) +
                       (std::uint64_t{options.copies - 1} << 62),
-       .layout_text = "store 4\nhomes " + std::to_string(members) + "\nmembers " +
+       .layout_text = "store 5\nhomes " + std::to_string(members) + "\nmembers " +
                       std::to_string(progress.capacity()) + "\neviction " +
                       (options.eviction == Eviction::none ? "none" : "lru") + "\ncopies " +
                       std::to_string(options.copies)});

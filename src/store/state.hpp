@@ -138,6 +138,8 @@ struct State final : remote::Part {
   void clean_up(StoreTransaction& transaction) noexcept;
   [[nodiscard]] bool step(TransactionWork& work) noexcept;
   [[nodiscard]] bool gets_ended(TransactionWork& work) noexcept;
+  static void add_to_order(TransactionWork& work, TransactionWrite& write);
+  [[nodiscard]] TransactionWrite& copy_of(TransactionWork& work, TransactionWrite& write);
   [[nodiscard]] bool take_record(TransactionWork& work) noexcept;
   [[nodiscard]] bool hold(TransactionWork& work) noexcept;
   [[nodiscard]] bool validate(TransactionWork& work) noexcept;
@@ -162,9 +164,13 @@ struct State final : remote::Part {
   [[nodiscard]] bool decide(TransactionWork& work) noexcept;
   [[nodiscard]] static bool decided(TransactionWork& work) noexcept;
   [[nodiscard]] bool in_doubt(TransactionWork& work) noexcept;
+  [[nodiscard]] static bool applied_elsewhere(TransactionWork& work) noexcept;
   [[nodiscard]] bool applied(TransactionWork& work) noexcept;
   bool fail(TransactionWork& work, remote::Status status) noexcept;
   void undo(TransactionWork& work) noexcept;
+  [[nodiscard]] bool awaits_death(TransactionWork& work) noexcept;
+  [[nodiscard]] remote::Status status_without(const TransactionWork& work) const noexcept;
+  [[nodiscard]] static bool has_lost_a_key(const TransactionWork& work) noexcept;
   void give_locks_back(TransactionWork& work) noexcept;
   void give_headers_back(TransactionWork& work) noexcept;
   bool rolled_back(TransactionWork& work) noexcept;
@@ -222,6 +228,7 @@ struct State final : remote::Part {
   // transaction_repair.cpp
   enum class Fate : std::uint8_t { not_done, done, unknown };
   [[nodiscard]] Fate fate_of(std::uint64_t lock);
+  /// The number of the whole record that belongs to that lock.
   [[nodiscard]] std::optional<std::size_t> record_of(std::uint64_t lock, Image& record) noexcept;
   void redo_transaction(std::uint64_t lock, const Place& main) noexcept;
   void redo_item(const TransactionItem& item) noexcept;

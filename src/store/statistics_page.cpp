@@ -39,6 +39,7 @@ constexpr std::uint32_t kSlabsAtOnce = 64;
     case Kind::evict:
     case Kind::reap:
     case Kind::hold:
+    case Kind::hold_copy:
     case Kind::restore:
     case Kind::copy_put:
     case Kind::copy_erase:

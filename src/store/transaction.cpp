@@ -85,6 +85,7 @@ void State::give_back(std::unique_ptr<TransactionWork> work) noexcept {
   clear(*work);
   // They are of a store's state, and end before it does.
   for (const auto& one : work->writes) one->hold.reset();
+  for (const auto& one : work->copies) one->hold.reset();
   for (const auto& one : work->reads) one->operation.reset();
   spare_transactions.push_back(std::move(work));
 }
@@ -151,7 +152,6 @@ void State::add(TransactionWork& work, Kind kind, StoreKey key, std::span<const 
     one->key_bytes = bytes.size();
     if (!bytes.empty()) std::memcpy(one->key.data(), bytes.data(), bytes.size());
     one->hash = hash_of(bytes);
-    one->home = home_of(one->hash);
   }
   if (one->hold == nullptr) one->hold = std::make_unique<StoreOperation>(*store);
   one->kind = kind;
@@ -209,6 +209,7 @@ bool State::step(TransactionWork& work) noexcept {
       return find_headers(work);
     case TransactionStage::prepare:
     case TransactionStage::apply:
+    case TransactionStage::apply_at_decider:
       return post_shares(work);
     case TransactionStage::prepared:
       return prepared(work);
@@ -218,6 +219,8 @@ bool State::step(TransactionWork& work) noexcept {
       return decided(work);
     case TransactionStage::in_doubt:
       return in_doubt(work);
+    case TransactionStage::applied_elsewhere:
+      return applied_elsewhere(work);
     case TransactionStage::applied:
       return applied(work);
     case TransactionStage::roll_back:
@@ -237,7 +240,8 @@ void TransactionWork::begin() noexcept {
   headers.clear();
   room_since_ns = 0;
   rest = {};
-  used_shares = posted = 0;
+  used_copies = used_shares = posted = 0;
+  awaits_death = false;
   record = kNoRecord;
   done.reset();
 }
@@ -249,13 +253,16 @@ bool State::gets_ended(TransactionWork& work) noexcept {
     if (!read.finished()) return false;
     if (read.status() != Status::ok) return fail(work, read.status());
   }
-  if (has_copies() && work.used_writes > 0) return fail(work, Status::not_allowed);
   for (std::size_t i = 0; i < work.used_writes; ++i) {
     TransactionWrite& write = *work.writes[i];
-    write.begun = write.has_block = write.is_linked = false;
-    write.asked_for = SIZE_MAX;
-    write.bucket = SIZE_MAX;
-    work.order.push_back(&write);
+    write.home = first_home_of(write.hash);
+    write.copy = nullptr;
+    add_to_order(work, write);
+    const std::optional<Rank> second = second_home_of(write.hash);
+    if (!second || is_injected(FaultInjection::change_is_not_copied)) continue;
+    write.copy = &copy_of(work, write);
+    write.copy->home = *second;
+    add_to_order(work, *write.copy);
   }
   // The order of (home, main header) at all members, so that no members wait in a circle.
   std::sort(work.order.begin(), work.order.end(), [](const auto* one, const auto* other) {
@@ -264,6 +271,31 @@ bool State::gets_ended(TransactionWork& work) noexcept {
   });
   work.stage = work.order.empty() ? TransactionStage::validate : TransactionStage::room;
   return true;
+}
+
+void State::add_to_order(TransactionWork& work, TransactionWrite& write) {
+  write.begun = write.has_block = write.is_linked = false;
+  write.asked_for = SIZE_MAX;
+  write.bucket = SIZE_MAX;
+  work.order.push_back(&write);
+}
+
+/// The same change, for the key's second home.
+TransactionWrite& State::copy_of(TransactionWork& work, TransactionWrite& write) {
+  if (work.used_copies == work.copies.size())
+    work.copies.push_back(std::make_unique<TransactionWrite>());
+  TransactionWrite& copy = *work.copies[work.used_copies++];
+  if (copy.hold == nullptr) copy.hold = std::make_unique<StoreOperation>(*store);
+  copy.first = &write;
+  copy.kind = write.kind;
+  copy.hash = write.hash;
+  copy.key_bytes = write.key_bytes;
+  copy.key = write.key;
+  copy.value_bytes = write.value_bytes;
+  const std::size_t bytes = entry_bytes(write.key_bytes, write.value_bytes);
+  copy.entry.reserve(bytes);
+  std::memcpy(copy.entry.data(), write.entry.data(), bytes);
+  return copy;
 }
 
 /// Before any lock, so that those that hold locks never wait for a record.
@@ -291,7 +323,9 @@ bool State::hold(TransactionWork& work) noexcept {
       const Work* const before = i == 0 ? nullptr : work.order[i - 1]->hold->work_.get();
       if (before != nullptr && !before->locked) return false;
       write.begun = true;
-      prepare(op, Kind::hold, write.key_span(), {}, kNoExpiry, 0, nullptr);
+      prepare(op, write.first == nullptr ? Kind::hold : Kind::hold_copy, write.key_span(), {},
+              kNoExpiry, 0, nullptr);
+      op.work_->home = write.home;
       op.work_->lock_word = work.lock_word;
       // The chain that was locked last is this one, too?
       op.work_->locked =
@@ -306,7 +340,8 @@ bool State::hold(TransactionWork& work) noexcept {
     // A chain of the key has been split: the locks are taken anew.
     if (op.status() == Status::conflict) return begin_anew(work);
     if (op.status() != Status::ok) return fail(work, op.status());
-    if (write.kind == Kind::insert && op.found_) return fail(work, Status::name_taken);
+    if (write.kind == Kind::insert && write.first == nullptr && op.found_)
+      return fail(work, Status::name_taken);
     if (fabric.rank() >= homes[write.home].ranks) return fail(work, Status::not_allowed);
   }
   if (!all_ended) return false;

@@ -31,7 +31,9 @@ enum class TransactionStage : std::uint8_t {
   decide,     // posts the mark in the record of the first home
   decided,    //
   in_doubt,   // that home has failed; waits until the members have agreed on it
-  apply,      // posts the slots, and gives the locks back
+  apply,      // posts the slots, and gives the locks back; with copies, not yet at the first home
+  applied_elsewhere,
+  apply_at_decider,
   applied,    //
   roll_back,  // waits until nothing reads the sources of what was posted
   done
@@ -50,6 +52,10 @@ struct TransactionWrite {
   Image entry;  // as it is to be
   std::unique_ptr<StoreOperation> hold;
   bool begun = false;  // hold
+
+  TransactionWrite* first = nullptr;  // of a second copy: the write at the key's first home
+  TransactionWrite* copy = nullptr;   // of that one: the write at the second home
+  std::uint64_t expiry_ns = 0;        // by the home's clock
 
   std::size_t chain = 0;
   bool has_block = false;
@@ -74,6 +80,7 @@ struct TransactionChain {
   Rank home = 0;
   Place main;
   std::uint64_t seen_version = 0;
+  std::uint64_t next_version = 0;  // of the keys whose first home it is
   bool changes = false;
   std::array<std::uint64_t, 2> unlock{};  // version, lock
   std::size_t vacants_taken = 0;
@@ -130,12 +137,15 @@ struct TransactionWork {
 
   TransactionStage stage = TransactionStage::done;
   bool too_much = false;
+  bool awaits_death = false;  // a home has failed, and another one will have its keys
   remote::Status end_status = remote::Status::ok;
   std::vector<std::unique_ptr<TransactionRead>> reads;
   std::vector<std::unique_ptr<TransactionWrite>> writes;
   std::size_t used_reads = 0;
   std::size_t used_writes = 0;
-  std::vector<TransactionWrite*> order;  // by home and chain
+  std::vector<std::unique_ptr<TransactionWrite>> copies;  // at second homes
+  std::size_t used_copies = 0;
+  std::vector<TransactionWrite*> order;  // all of both, by home and chain
   std::vector<TransactionChain> chains;
   std::vector<TransactionBucket> buckets;
   std::vector<TransactionHeader> headers;
@@ -160,7 +170,7 @@ struct TransactionInquiry {
   std::size_t record = 0;
   std::uint32_t homes = 0;
   std::uint32_t next = 0;
-  std::array<std::uint16_t, kMaxTransactionWrites> ranks{};
+  std::array<std::uint16_t, kMaxTransactionHomes> ranks{};
   bool has_posted = false;
   bool has_heard_of_death = false;  // the home that is asked
   bool is_answered = false;

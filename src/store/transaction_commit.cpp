@@ -147,13 +147,19 @@ void State::build(TransactionWork& work) noexcept {
     for (const TransactionWrite* const write : work.order)
       if (&work.chains[write->chain] == &chain && write->hold->work_->present)
         version = std::max(version, write->hold->work_->head.version);
-    chain.unlock = {version + 1, 0};
+    chain.next_version = version + 1;
+    chain.unlock = {chain.next_version, 0};
     share_of(work, chain.home);
   }
-  for (TransactionWrite* const write : work.order) {
-    TransactionShare& share = share_of(work, write->home);
-    if (write->puts()) build_entry(work, *write, share);
-  }
+  for (const bool of_copies : {false, true})  // which have versions and expiries of the others
+    for (TransactionWrite* const write : work.order) {
+      if ((write->first != nullptr) != of_copies) continue;
+      if (of_copies) {  // no version in a chain is given twice
+        std::uint64_t& version = work.chains[write->chain].unlock[0];
+        version = std::max(version, work.chains[write->first->chain].next_version);
+      }
+      if (write->puts()) build_entry(work, *write, share_of(work, write->home));
+    }
   // The last ones first: a link is in the image of the bucket before.
   for (std::size_t i = work.buckets.size(); i-- > 0;) {
     TransactionBucket& bucket = work.buckets[i];
@@ -189,8 +195,13 @@ TransactionShare& State::share_of(TransactionWork& work, Rank home) {
 void State::build_entry(TransactionWork& work, TransactionWrite& write, TransactionShare& share) {
   const StoreOperation& op = *write.hold;
   const Work& held = *op.work_;
-  std::uint64_t expiry = 0;
-  if (write.ttl_ns == kKeepExpiry) {
+  const TransactionWrite& first = write.first == nullptr ? write : *write.first;
+  std::uint64_t& expiry = write.expiry_ns = 0;
+  if (write.first != nullptr) {
+    if (first.expiry_ns != 0)
+      expiry =
+          home_now_ns(write.home) + std::max<std::uint64_t>(ttl_of(first.home, first.expiry_ns), 1);
+  } else if (write.ttl_ns == kKeepExpiry) {
     expiry = op.found_ ? held.head.expiry_ns : 0;
   } else if (write.ttl_ns < kLongestTtlNs) {
     expiry = std::max<std::uint64_t>(home_now_ns(write.home) + write.ttl_ns, 1);
@@ -198,7 +209,7 @@ void State::build_entry(TransactionWork& work, TransactionWrite& write, Transact
   const std::uint64_t incarnation = make_incarnation(fabric.rank(), ++incarnations);
   const Location location{write.is_large, write.block.size_class, write.block.offset};
   EntryHead head{.guard = guard_of(incarnation, EntryState::live),
-                 .version = work.chains[write.chain].unlock[0],
+                 .version = work.chains[first.chain].next_version,
                  .expiry_ns = expiry,
                  .value_bytes = static_cast<std::uint32_t>(write.value_bytes),
                  .key_bytes = static_cast<std::uint32_t>(write.key_bytes)};
@@ -315,11 +326,13 @@ TransactionItem State::build_change(TransactionWork& work, TransactionWrite& one
 /// What is left of each home's batch. A home that fails is left out.
 bool State::post_shares(TransactionWork& work) noexcept {
   const bool prepares = work.stage == TransactionStage::prepare;
+  const bool decider_is_last = work.stage == TransactionStage::apply && has_copies();
   bool all = true;
   for (std::size_t i = 0; i < work.used_shares; ++i) {
     TransactionShare& share = *work.shares[i];
     std::vector<Operation>& batch = prepares ? share.prepare : share.apply;
     if (share.is_lost || share.posted == batch.size()) continue;
+    if (decider_is_last && i == work.decider) continue;
     if (share.posted == 0)
       for (std::size_t j = 0; j < batch.size(); ++j)
         batch[j] =
@@ -333,7 +346,9 @@ bool State::post_shares(TransactionWork& work) noexcept {
     all = all && share.is_lost;
   }
   if (!all) return false;
-  work.stage = prepares ? TransactionStage::prepared : TransactionStage::applied;
+  work.stage = prepares          ? TransactionStage::prepared
+               : decider_is_last ? TransactionStage::applied_elsewhere
+                                 : TransactionStage::applied;
   return true;
 }
 
@@ -397,9 +412,19 @@ bool State::in_doubt(TransactionWork& work) noexcept {
   return fail(work, Status::lost);
 }
 
+/// STO-C5. All homes have the mark now, so if this process and the first of them die, the others
+/// still know what readers of that one may have seen.
+bool State::applied_elsewhere(TransactionWork& work) noexcept {
+  if (!shares_ended(work)) return false;
+  work.stage = TransactionStage::apply_at_decider;
+  return true;
+}
+
 bool State::applied(TransactionWork& work) noexcept {
   if (!shares_ended(work)) return false;
+  if (has_copies() && has_lost_a_key(work)) work.end_status = Status::lost;
   for (const TransactionWrite* const one : work.order) {
+    if (one->first != nullptr) continue;
     if (one->new_slot.word != 0 && one->puts()) cache.insert(one->hash, one->new_slot.word);
     if (!one->puts()) cache.erase(one->hash);
   }

@@ -22,7 +22,7 @@ std::optional<std::size_t> State::record_of(std::uint64_t lock, Image& record) n
     TransactionHead head;
     std::memcpy(&head, record.data(), sizeof head);
     if (head.lock != lock || head.state >> 2 != lock_word::serial_of(lock) ||
-        head.items > kMaxTransactionWrites || head.homes > kMaxTransactionWrites ||
+        head.items > kMaxTransactionWrites || head.homes > kMaxTransactionHomes ||
         checksum_of(head, record.data()) != head.checksum)
       continue;
     return i;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <utility>
@@ -10,9 +11,11 @@ namespace dunlin::store {
 
 using remote::Status;
 
-/// It ends with that status, and has changed nothing.
+/// It ends with that status, and has changed nothing. With copies, the failure of a home is a
+/// conflict, once the members have agreed on it: another attempt finds the keys at other homes.
 bool State::fail(TransactionWork& work, Status status) noexcept {
   work.end_status = status;
+  work.awaits_death = has_copies() && status == Status::lost;
   undo(work);
   return true;
 }
@@ -48,7 +51,7 @@ void State::give_headers_back(TransactionWork& work) noexcept {
 }
 
 bool State::rolled_back(TransactionWork& work) noexcept {
-  if (!shares_ended(work)) return false;
+  if (!shares_ended(work) || awaits_death(work)) return false;
   const auto give_back = [&](remote::SlabPool& pool, std::deque<remote::SlabBlock>& to_free,
                              const remote::SlabBlock& block, bool is_linked) {
     if (!is_linked) return pool.cancel(block);
@@ -68,6 +71,45 @@ bool State::rolled_back(TransactionWork& work) noexcept {
   release_record(work);
   work.stage = TransactionStage::done;
   return true;
+}
+
+bool State::awaits_death(TransactionWork& work) noexcept {
+  if (!work.awaits_death) return false;
+  if (rests(work.rest)) return true;
+  for (Rank home = 0; home < members; ++home) {
+    if (!fabric.failed(home) || !progress.contains(home)) continue;
+    begin_rest(work.rest);
+    return true;
+  }
+  work.awaits_death = false;
+  work.end_status = status_without(work);
+  return false;
+}
+
+/// Of one that a home has failed.
+Status State::status_without(const TransactionWork& work) const noexcept {
+  const bool is_over =
+      std::ranges::any_of(work.order,
+                          [&](const TransactionWrite* write) {
+                            return is_lost(home_of(write->hash)) || homes[write->home].withdrawn;
+                          }) ||
+      std::any_of(work.reads.begin(),
+                  work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),
+                  [](const auto& one) { return one->operation->status() == Status::lost; });
+  return is_over ? Status::lost : Status::conflict;
+}
+
+/// Whether both homes of a key have failed before they had all of it.
+bool State::has_lost_a_key(const TransactionWork& work) noexcept {
+  const auto is_lost_at = [&](Rank home) {
+    return std::any_of(work.shares.begin(),
+                       work.shares.begin() + static_cast<std::ptrdiff_t>(work.used_shares),
+                       [&](const auto& share) { return share->home == home && share->is_lost; });
+  };
+  return std::ranges::any_of(work.order, [&](const TransactionWrite* write) {
+    return write->first == nullptr && is_lost_at(write->home) &&
+           (write->copy == nullptr || is_lost_at(write->copy->home));
+  });
 }
 
 void State::release_record(TransactionWork& work) noexcept {

@@ -45,11 +45,17 @@ enum class Kind : std::uint8_t {
   restore,     // makes a second copy, if the key is there
   copy_put,    // the part of a change at the second home
   copy_erase,  // likewise
+  hold_copy,   // hold, at the second home
   hold         // for a transaction: locks the chain, and finds the key and a vacant slot
 };
 /// Part of a change of another's.
 [[nodiscard]] constexpr bool is_copy(Kind kind) noexcept {
   return kind == Kind::copy_put || kind == Kind::copy_erase;
+}
+/// For a transaction. It locks its chains in one order, so it is told when a home is gone, and no
+/// call goes to another home by itself.
+[[nodiscard]] constexpr bool is_hold(Kind kind) noexcept {
+  return kind == Kind::hold || kind == Kind::hold_copy;
 }
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::hold) + 1;
 

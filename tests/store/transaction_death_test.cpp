@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,11 +16,12 @@
 
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
+#include "support/troubles.hpp"
 
 /// SmallBank in the simulator: tellers move money between a few accounts by transactions, while
 /// some of them die, and sometimes a home with them. An auditor looks at all accounts by
 /// transactions, too: what the accounts of the homes that are left hold is what the transfers say,
-/// whole ones.
+/// whole ones. With two copies, all accounts are left.
 namespace dunlin {
 namespace {
 
@@ -31,10 +31,11 @@ using test::Histories;
 constexpr std::uint64_t kBankSeeds = test::rounds(240);
 constexpr std::uint32_t kBankAccounts = 5;
 constexpr std::uint64_t kBankStart = 1'000;
+constexpr std::uint64_t kSeedsPerCopies = 3;
 
 struct BankSeen {
   std::uint64_t transfers = 0, conflicts = 0, lost = 0, audits = 0, abandoned = 0, repaired = 0,
-                deaths = 0, last_audits = 0;
+                deaths = 0, last_audits = 0, deaths_of_homes_with_copies = 0;
 };
 
 struct Bank;
@@ -65,13 +66,13 @@ class Teller {
   bool stopping = false;
 
  private:
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  std::uint32_t below(std::uint32_t limit) { return draws_.below(limit); }
   void begin();
   void commit();
   void end();
   void record(std::uint64_t at);
 
-  std::mt19937_64 random_;
+  test::Draws draws_;
   std::vector<std::uint32_t> accounts_;
   std::vector<StoreOperation*> gets_;
   std::vector<std::uint64_t> saw_;
@@ -93,15 +94,16 @@ struct Bank {
       : seed(its_seed),
         seen(what),
         histories(its_histories),
-        random(its_seed),
-        homes(2 + below(2)),
+        draws(its_seed),
+        homes(has_copies() ? 3 : 2 + below(2)),
         count(homes + 2),
-        world(profile(), count, its_seed),
+        world(test::unfavourable_network(draws), count, its_seed),
         gone(count) {
     options.memory_bytes = kMinStoreBytes;
     options.large_bytes = 0;
     options.expected_keys = 1 + below(16);
-    options.homes = below(3) == 0 ? count : homes;
+    options.homes = !has_copies() && below(3) == 0 ? count : homes;
+    options.copies = has_copies() ? 2 : 1;
     for (Rank rank = 0; rank < count; ++rank) {
       tellers.push_back(std::make_unique<Teller>(*this, rank, seed * 97 + rank));
       Teller& teller = *tellers.back();
@@ -149,7 +151,7 @@ struct Bank {
   }
 
   void die(Rank rank) {
-    if (gone[rank]) return;
+    if (gone[rank] || !may_die(rank)) return;
     gone[rank] = true;
     ++seen.deaths;
     if (below(2) == 0) world.run_until([&] { return tellers[rank]->under_way; }, 50'000);
@@ -157,9 +159,23 @@ struct Bank {
     world.crash(rank);
     if (below(4) == 0 && below(2) == 0) {  // a home at the same moment
       const Rank home = below(homes);
+      if (!may_die(home)) return;
       gone[home] = true;
       world.crash(home);
     }
+  }
+
+  /// With two copies one home, and then no account is lost.
+  bool may_die(Rank rank) {
+    if (!has_copies() || rank >= homes) return true;
+    for (Rank home = 0; home < homes; ++home)
+      if (gone[home]) return false;
+    ++seen.deaths_of_homes_with_copies;
+    return true;
+  }
+  [[nodiscard]] bool has_copies() const { return seed % kSeedsPerCopies == 2; }
+  [[nodiscard]] bool is_left(const Store& store, std::uint64_t account) const {
+    return has_copies() || !gone[store.home_of(account)];
   }
 
   bool all_idle() {
@@ -178,10 +194,10 @@ struct Bank {
     Store& store = *tellers[by]->store;
     bool has_all = true;
     for (std::uint64_t account = 0; account < kBankAccounts; ++account)
-      has_all = has_all && !gone[store.home_of(account)];
+      has_all = has_all && is_left(store, account);
     std::vector<std::uint64_t> left;
     for (std::uint64_t account = 0; account < kBankAccounts; ++account)
-      if (!gone[store.home_of(account)]) left.push_back(account);
+      if (is_left(store, account)) left.push_back(account);
     StoreTransaction audit(store);
     Status status = Status::conflict;
     std::uint64_t sum = 0, begin = 0;
@@ -211,7 +227,7 @@ struct Bank {
     }
     if (status == Status::stopped) return;  // too many have died
     ++seen.last_audits;
-    EXPECT_EQ(remote::describe(status), "done");
+    EXPECT_EQ(remote::describe(status), "done") << "STO-8, STO-C5";
     if (has_all) {
       EXPECT_EQ(sum, kBankAccounts * kBankStart) << "STO-7, STO-8";
     }
@@ -224,23 +240,12 @@ struct Bank {
     return true;
   }
 
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
-  sim::Profile profile() {
-    sim::Profile network = sim::profile("ib100");
-    if (below(2) == 0) {
-      network.jitter = 0.9;
-      network.ordered_placement = false;
-    }
-    network.native_atomics = below(2) == 0;
-    if (below(2) == 0) network.bandwidth_bytes_per_ns = 0.2;  // members die in the middle of writes
-    if (below(3) == 0) network.queue_slots = 2;
-    return network;
-  }
+  std::uint32_t below(std::uint32_t limit) { return draws.below(limit); }
 
   std::uint64_t seed;
   BankSeen& seen;
   Histories& histories;
-  std::mt19937_64 random;
+  test::Draws draws;
   std::uint32_t homes;
   std::uint32_t count;
   sim::World world;
@@ -252,7 +257,7 @@ struct Bank {
 };
 
 Teller::Teller(Bank& its_bank, Rank its_rank, std::uint64_t seed)
-    : bank(its_bank), rank(its_rank), random_(seed) {
+    : bank(its_bank), rank(its_rank), draws_(seed) {
   Fabric& fabric = bank.world.fabric(rank);
   group = std::make_unique<Group>(fabric);
   members = std::make_unique<GroupMembers>(*group);
@@ -328,6 +333,7 @@ void Teller::end() {
   EXPECT_TRUE(may_have_happened || status == Status::ok || status == Status::conflict ||
               status == Status::no_room)
       << remote::describe(status);
+  EXPECT_TRUE(status != Status::lost || !bank.has_copies()) << "STO-C5: a key is lost";
   if (status == Status::conflict) ++bank.seen.conflicts;
   if (status == Status::lost) ++bank.seen.lost;
   if (status == Status::abandoned) ++bank.seen.abandoned;
@@ -357,12 +363,14 @@ TEST(StoreBank, KeepsAllMoneyWhateverHappens) {
     bank.run();
     ASSERT_FALSE(testing::Test::HasFailure()) << "replay with DUNLIN_BANK_SEEDS='" << seed << " 1'";
   }
-  for (const std::uint64_t count : {seen.transfers, seen.conflicts, seen.lost, seen.audits,
-                                    seen.abandoned, seen.repaired, seen.deaths, seen.last_audits})
+  for (const std::uint64_t count :
+       {seen.transfers, seen.conflicts, seen.lost, seen.audits, seen.abandoned, seen.repaired,
+        seen.deaths, seen.last_audits, seen.deaths_of_homes_with_copies})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.transfers << " transfers, " << seen.audits << " audits, " << seen.conflicts
             << " conflicts, " << seen.lost << " lost, " << seen.abandoned << " abandoned, "
-            << seen.deaths << " deaths, " << seen.repaired << " locks repaired\n";
+            << seen.deaths << " deaths (" << seen.deaths_of_homes_with_copies
+            << " of homes with copies), " << seen.repaired << " locks repaired\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << "STO-7: " << verdict.text;

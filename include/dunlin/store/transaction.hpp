@@ -34,7 +34,8 @@ struct TransactionWork;
 /// sees each key before or after a transaction, but may see one key before and another after it.
 ///
 /// How commit() ends: `ok`; `conflict` (call clear(), read again, and try again); `name_taken` (the
-/// key of an insert is there); `lost` (a member that holds one of the keys has failed); `no_room`,
+/// key of an insert is there); `lost` (all members that hold one of the keys have failed; with two
+/// copies, the failure of one of them is a `conflict`); `no_room`,
 /// `full` (one has no room); `out_of_range` (over kMaxTransactionWrites, kMaxTransactionReads, or a
 /// limit of keys and values); `not_allowed` (the home has no record for this member, as it expects
 /// fewer ranks); `stopped`, `timed_out`, `abandoned`. With `ok` all is changed;
