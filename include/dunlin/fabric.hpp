@@ -411,6 +411,8 @@ class Fabric {
   [[nodiscard]] std::uint64_t now_ns() const noexcept;
   /// The time at which poll() last read that clock, which it does now and then: a load.
   [[nodiscard]] std::uint64_t recent_ns() const noexcept { return recent_ns_; }
+  /// When it woke up the last time. A simulated node sleeps between any two polls.
+  [[nodiscard]] std::uint64_t awake_since_ns() const noexcept;
   /// Runners call, in this order: prepare_sleep(); poll all layers once more; then sleep() if that
   /// found nothing, or cancel_sleep(). After prepare_sleep() a peer's operation rings our doorbell,
   /// so nothing that arrives in between is slept through. On a simulated node they do nothing.

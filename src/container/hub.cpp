@@ -103,6 +103,7 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
       fabric(its_progress.fabric()),
       options(its_options),
       page(fabric, options.channel),
+      attention(*this),
       channel_(progress, checked_channel(its_options.channel),
                [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
   progress.check_is_founder("containers");
@@ -189,6 +190,7 @@ void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content
 }
 
 std::size_t Hub::poll_part() {
+  attention.poll();
   std::size_t done = channel_.poll();
   for (const auto& [id, container] : served) done += container->poll_part();
   page.show(done, progress.in_flight());

@@ -10,6 +10,7 @@
 
 #include <dunlin/container/containers.hpp>
 
+#include "container/attention.hpp"
 #include "container/statistics_page.hpp"
 #include "remote/control_channel.hpp"
 
@@ -83,6 +84,7 @@ struct Hub final : remote::Part {
   std::map<std::uint64_t, Served*> served;
   std::string broken_promise;  // the last
   StatisticsPage page;
+  Attention attention;  // of this member, and of those that it asks
 
  private:
   struct Call {

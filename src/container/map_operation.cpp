@@ -180,7 +180,8 @@ Style MapState::style_of(const MapOperation& op) const noexcept {
                                      Call::assign};
   const Situation situation{.promise = op.promise_,
                             .tables = static_cast<double>(known[op.home_]),
-                            .bytes = static_cast<double>(shape.slot_bytes)};
+                            .bytes = static_cast<double>(shape.slot_bytes),
+                            .wait_ns = hub.attention.wait_ns_of(op.home_)};
   return cheaper_style(hub.options.costs, kCalls[static_cast<std::size_t>(op.call_kind_)],
                        situation);
 }

@@ -246,7 +246,8 @@ Style QueueState::style_of(const QueueOperation& op) const noexcept {
   if (wanted != Style::automatic) return wanted;
   const Situation situation{.promise = op.promise_,
                             .bytes = static_cast<double>(shape.slot_bytes) * op.wanted_,
-                            .count = static_cast<double>(op.wanted_)};
+                            .count = static_cast<double>(op.wanted_),
+                            .wait_ns = hub.attention.wait_ns_of(spec.host)};
   return cheaper_style(hub.options.costs, op.pushes_ ? Call::push : Call::pop, situation);
 }
 

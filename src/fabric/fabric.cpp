@@ -120,6 +120,7 @@ void Fabric::ignore(std::uint32_t channel) { core_->ignore(channel); }
 bool Fabric::receives(std::uint32_t channel) const noexcept { return core_->receives(channel); }
 
 std::uint64_t Fabric::now_ns() const noexcept { return backend_->now_ns(); }
+std::uint64_t Fabric::awake_since_ns() const noexcept { return core_->awake_since_ns(); }
 void Fabric::prepare_sleep() noexcept { core_->prepare_sleep(); }
 void Fabric::cancel_sleep() noexcept { core_->cancel_sleep(); }
 void Fabric::sleep(std::uint64_t timeout_ns) noexcept { core_->sleep(timeout_ns); }

@@ -1,0 +1,104 @@
+#include "container/attention.hpp"
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/container.hpp>
+#include <dunlin/fabric/sim.hpp>
+
+#include "container/hub.hpp"
+
+/// How long a request waits for its target's poll, and that the automatic style minds it.
+namespace dunlin {
+namespace {
+
+using container::PollIntervals;
+
+/// Polls with these gaps, over and over.
+double wait_after(std::initializer_list<std::uint64_t> gaps_ns, int rounds,
+                  std::uint64_t slept_of_each_ns = 0) {
+  PollIntervals intervals;
+  std::uint64_t now_ns = 1'000;
+  for (int i = 0; i < rounds; ++i)
+    for (const std::uint64_t gap_ns : gaps_ns) {
+      const std::uint64_t awake_since_ns = slept_of_each_ns == 0 ? 0 : now_ns + slept_of_each_ns;
+      now_ns += gap_ns;
+      if (intervals.wants_next()) intervals.note(now_ns, awake_since_ns);
+    }
+  return intervals.wait_ns();
+}
+
+TEST(PollIntervals, OfOneLengthMeanAWaitOfHalf) {
+  EXPECT_DOUBLE_EQ(wait_after({100}, 5'000), 50);
+  EXPECT_DOUBLE_EQ(wait_after({100'000}, 50), 50'000);
+}
+
+TEST(PollIntervals, ThatAreLongAreMetMoreOftenThanTheyCome) {
+  // Once 100 us, and then nine polls of 100 ns: a request nearly always meets the long one.
+  const double wait = wait_after({100'000, 100, 100, 100, 100, 100, 100, 100, 100, 100}, 3'000);
+  EXPECT_GT(wait, 40'000);
+  EXPECT_LT(wait, 50'000);
+}
+
+TEST(PollIntervals, OfSleepDoNotCount) {
+  EXPECT_DOUBLE_EQ(wait_after({1'000'000}, 100, 999'800), 100);
+}
+
+TEST(PollIntervals, AreForgottenWhenTheirLengthChanges) {
+  PollIntervals intervals;
+  std::uint64_t now_ns = 1'000;
+  const auto poll = [&](std::uint64_t gap_ns, int times) {
+    for (int i = 0; i < times; ++i) {
+      now_ns += gap_ns;
+      if (intervals.wants_next()) intervals.note(now_ns, 0);
+    }
+  };
+  poll(100'000, 50);
+  poll(100, 20'000);
+  EXPECT_LT(intervals.wait_ns(), 100);
+  poll(100'000, 50);
+  EXPECT_GT(intervals.wait_ns(), 45'000);
+}
+
+TEST(AttentionInSimulator, DecidesAboutTheAutomaticStyle) {
+  sim::World world(sim::profile("ib100"), 2, 1);
+  // A message is cheaper, if its target polls.
+  const ComponentCosts costs{.read_ns = 2'000,
+                             .write_ns = 2'000,
+                             .compare_swap_ns = 2'000,
+                             .fetch_add_ns = 2'000,
+                             .message_ns = 1'500};
+  std::vector<std::unique_ptr<Containers>> members;
+  std::vector<std::unique_ptr<HashMap<std::uint64_t, std::uint64_t>>> maps;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    members.push_back(
+        std::make_unique<Containers>(world.fabric(rank), ContainersOptions{.costs = costs}));
+    maps.push_back(std::make_unique<HashMap<std::uint64_t, std::uint64_t>>(
+        *members[rank], MapOptions{.name = "map", .slots = 64}));
+    world.attach(rank, [&member = *members[rank]] { return member.poll(); });
+  }
+  std::uint64_t key = 1;
+  while (maps[0]->home_of(key) != 1) ++key;
+  const auto assigns_by_message = [&] {
+    auto call = maps[0]->assign(key, key);
+    EXPECT_TRUE(world.run_until([&] { return call.finished(); }, 1'000'000'000));
+    world.run_for(2'000'000);  // long enough for another look at the target's wait
+    return call.round_trips() == 1;
+  };
+  EXPECT_TRUE(assigns_by_message());
+  members[1]->hub().attention.publish(50'000);
+  assigns_by_message();  // with what was known
+  EXPECT_FALSE(assigns_by_message());
+  members[1]->hub().attention.publish(0);
+  assigns_by_message();
+  EXPECT_TRUE(assigns_by_message());
+  for (Rank rank = 0; rank < 2; ++rank) world.detach_all(rank);
+  maps.clear();
+  members.clear();
+}
+
+}  // namespace
+}  // namespace dunlin
