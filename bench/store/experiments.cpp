@@ -17,6 +17,7 @@ std::vector<Experiment> find_store_experiments() {
   for (const RealNetwork& network : real_networks()) found.push_back(store_growth(network));
   found.push_back(store_ycsb());
   found.push_back(store_latency());
+  found.push_back(simulated_store());
   return found;
 }
 

@@ -24,6 +24,8 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment store_ycsb();
 /// What a client waits for one call, beside the same.
 [[nodiscard]] Experiment store_latency();
+/// The published setting of DrTM-KV in virtual time, and what a call costs among many members.
+[[nodiscard]] Experiment simulated_store();
 
 [[nodiscard]] const std::vector<Experiment>& store_experiments();
 
