@@ -5,9 +5,9 @@
 #include <optional>
 #include <random>
 
-#include <dunlin/fabric/sim.hpp>
 #include <dunlin/segment.hpp>
 
+#include "bench/fabric/simulated_members.hpp"
 #include "bench/segment/experiments.hpp"
 #include "bench/table/simulation.hpp"
 
@@ -16,7 +16,6 @@
 namespace dunlin::bench {
 namespace {
 
-constexpr std::uint64_t kStuckNs = 100'000'000'000;
 /// What the paper's processes pay for their daemon, without which ours work.
 constexpr double kDaemonNs = 10'000;
 
@@ -36,48 +35,19 @@ sim::Profile published_network() {
 }
 
 /// Simulated members with a space each.
-class SimulatedSpaces {
+class SimulatedSpaces : public SimulatedMembers<SegmentSpace> {
  public:
   SimulatedSpaces(const sim::Profile& profile, std::uint32_t members, std::uint64_t seed)
-      : world(profile, members, seed) {
-    for (Rank rank = 0; rank < members; ++rank) {
-      spaces.push_back(
-          std::make_unique<SegmentSpace>(world.fabric(rank), SpaceOptions{.pool_bytes = 1 << 18}));
-      world.attach(rank, [space = spaces.back().get()] { return space->poll(); });
-    }
-  }
+      : SimulatedMembers(profile, members, seed, [](Fabric& fabric) {
+          return std::make_unique<SegmentSpace>(fabric, SpaceOptions{.pool_bytes = 1 << 18});
+        }) {}
 
   Key make(const SegmentSpec& spec) {
-    auto made = spaces.front()->allocate(spec);
+    auto made = layers.front()->allocate(spec);
     run_until([&] { return made.finished(); });
     if (!made.ok()) throw Error("bench: " + made.describe());
     return made.result().key;
   }
-  /// The program of a member begins, on its processor.
-  template <class Program>
-  void start(Rank rank, Program program) {
-    world.on(rank, [this, rank, program] { jobs.push_back(program(*spaces[rank])); });
-    ++started_;
-  }
-  void finish() {
-    run_until([this] {
-      return jobs.size() == started_ &&
-             std::ranges::all_of(jobs, [](const remote::Job& job) { return job.finished(); });
-    });
-    for (const remote::Job& job : jobs) job.check();
-    jobs.clear();
-    started_ = 0;
-  }
-  void run_until(const std::function<bool()>& condition) {
-    if (!world.run_until(condition, kStuckNs)) throw Error("bench: simulated segments are stuck");
-  }
-
-  sim::World world;
-  std::vector<std::unique_ptr<SegmentSpace>> spaces;
-  std::deque<remote::Job> jobs;
-
- private:
-  std::size_t started_ = 0;
 };
 
 void demand_ok(const Outcome& outcome) {
@@ -233,12 +203,12 @@ std::vector<Result> by_operations_under_way(const Effort& effort) {
             std::vector<std::uint64_t> words(bytes / 8 + 1);
             const auto memory = std::as_writable_bytes(std::span(words)).first(bytes);
             std::deque<SegmentOperation> gets;
-            for (std::size_t i = 0; i < at_once; ++i) gets.emplace_back(*all.spaces[0]);
+            for (std::size_t i = 0; i < at_once; ++i) gets.emplace_back(*all.layers[0]);
             std::uint64_t begin = 0;
             const auto batch = [&] {
               all.world.on(0, [&] {
-                begin = all.spaces[0]->fabric().now_ns();
-                for (SegmentOperation& get : gets) all.spaces[0]->get(get, key, memory);
+                begin = all.layers[0]->fabric().now_ns();
+                for (SegmentOperation& get : gets) all.layers[0]->get(get, key, memory);
               });
               all.run_until([&] {
                 return begin != 0 &&

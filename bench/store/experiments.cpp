@@ -16,6 +16,8 @@ std::vector<Experiment> find_store_experiments() {
   for (const RealNetwork& network : real_networks()) found.push_back(store_puts(network));
   for (const RealNetwork& network : real_networks()) found.push_back(store_growth(network));
   found.push_back(store_ycsb());
+  found.push_back(store_latency());
+  found.push_back(simulated_store());
   return found;
 }
 
@@ -30,7 +32,7 @@ void add_store_suite(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "store",
       "The key-value store: lookups beside cuckoo and hopscotch tables, gets and puts beside their "
-      "bare operations, and YCSB beside Redis and memcached");
+      "bare operations, and YCSB beside Redis, memcached and LMDB");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
   command->callback([options] { run_suite(store_experiments(), *options, app::say); });

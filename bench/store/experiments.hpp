@@ -20,8 +20,12 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment store_puts(const RealNetwork& network);
 /// An index that grows beside one that need not.
 [[nodiscard]] Experiment store_growth(const RealNetwork& network);
-/// The workloads of YCSB beside Redis and memcached.
+/// The workloads of YCSB beside Redis, memcached and LMDB.
 [[nodiscard]] Experiment store_ycsb();
+/// What a client waits for one call, beside the same.
+[[nodiscard]] Experiment store_latency();
+/// The published setting of DrTM-KV in virtual time, and what a call costs among many members.
+[[nodiscard]] Experiment simulated_store();
 
 [[nodiscard]] const std::vector<Experiment>& store_experiments();
 

@@ -5,175 +5,116 @@
 #include <string>
 #include <vector>
 
-#include "bench/harness/neighbour.hpp"
 #include "bench/store/experiments.hpp"
-#include "bench/store/store_pair.hpp"
+#include "bench/store/peers.hpp"
 
 namespace dunlin::bench {
 namespace {
 
 constexpr std::uint32_t kRecords = 20'000;
-constexpr std::array<std::size_t, 2> kAtOnce{1, StorePair::kAtOnce};
-constexpr std::array kNeighbours{Neighbour::Kind::redis, Neighbour::Kind::memcached};
 constexpr std::uint64_t kSeed = 7;
-/// Room for what workload D inserts in all rounds.
-constexpr std::uint32_t kMostInserts = 20'000;
 
-[[nodiscard]] std::uint32_t series_of(std::size_t workload, std::size_t in_flight) {
-  return static_cast<std::uint32_t>(workload * kAtOnce.size() + in_flight);
-}
+/// How the client makes its calls. The peers know no difference between single calls at once and a
+/// batch: they have one row beside both.
+struct Manner {
+  std::string name;
+  std::size_t at_once;
+  std::size_t of_peers;  // the number of the peers' manner
+  void (OurRecords::*make)(std::span<const YcsbCall> calls);
+};
+const std::array<Manner, 3> kManners{
+    {{"single calls", 1, 0, &OurRecords::make_each},
+     {"single calls", StorePair::kAtOnce, 1, &OurRecords::make_each},
+     {"a batch", StorePair::kAtOnce, 1, &OurRecords::make_batch}}};
+constexpr std::array<std::size_t, 2> kAtOnceOfPeers{1, StorePair::kAtOnce};
+
+constexpr std::size_t kOurSeries = kYcsbWorkloads.size() * kManners.size();
+static_assert(kOurSeries <= kMaxSeries);
 
 [[nodiscard]] Batches plan_of(const Effort& effort, std::size_t at_once) {
   return effort.plan(50, at_once == 1 ? 100 : 20);
 }
 
-/// Calls a second of one client on a store whose keys lie at both members.
-double measure_ours(StorePair& pair, YcsbCalls& calls, const Batches& plan, std::size_t at_once) {
-  const std::vector<std::byte> value(kYcsbValueBytes);
-  const auto change = [&](std::optional<std::span<const std::byte>> present) {
-    if (!present) throw Error("bench: a record of the workload is not there");
-    return StoreUpdate::put(value);
-  };
-  const auto begin = [&](StoreOperation& operation) {
-    const YcsbCall call = calls.next();
-    const std::uint64_t key = mixed(call.record);
-    switch (call.kind) {
-      case YcsbKind::read:
-        return pair.store().get(operation, key);
-      case YcsbKind::update:
-      case YcsbKind::insert:
-        return pair.store().put(operation, key, value);
-      case YcsbKind::read_modify_write:
-        return pair.store().update(operation, key, change);
-    }
-  };
-  const double ns = batch_ns(plan, [&] {
-    for (std::size_t i = 0; i < at_once; ++i) begin(pair.operation(i));
-    pair.demand(at_once);
-  });
-  return 1e9 * static_cast<double>(at_once) / ns;
-}
-
 /// A round of ours in two processes; adds one to each series of the team.
-void our_round(Team& team, const Effort& effort, std::uint32_t records) {
-  const Group group(real_network("shm"), effort);
+void our_round(Team& team, const Group& group, const Effort& effort, std::uint32_t records) {
   team.run([&](Member& me) {
-    const std::size_t pairs = records + kMostInserts;
-    StorePair pair(me, group,
-                   {.memory_bytes = store_bytes(pairs, kYcsbValueBytes),
-                    .large_bytes = 0,
-                    .expected_keys = pairs});
-    std::vector<std::uint64_t> keys;
-    for (std::uint32_t i = 0; i < records; ++i) keys.push_back(mixed(i));
-    const std::vector<std::byte> value(kYcsbValueBytes);
-    if (me.rank() == 0) pair.load(keys, value);
-    me.meet([&] { pair.poll(); });
+    OurRecords ours(me, group, records);
     std::vector<std::unique_ptr<YcsbCalls>> calls;
     std::vector<Contender> contenders;
     for (const YcsbWorkload& workload : kYcsbWorkloads) {
       YcsbCalls& of_this =
           *calls.emplace_back(std::make_unique<YcsbCalls>(workload, records, kSeed));
-      for (const std::size_t at_once : kAtOnce)
-        contenders.emplace_back([&, at_once] {
-          return pair.turn(
-              [&] { return measure_ours(pair, of_this, plan_of(effort, at_once), at_once); });
+      for (const Manner& manner : kManners)
+        contenders.emplace_back([&] {
+          const auto make = [&](std::span<const YcsbCall> these) { (ours.*manner.make)(these); };
+          return ours.pair().turn([&] {
+            return calls_per_second(make, of_this, plan_of(effort, manner.at_once), manner.at_once);
+          });
         });
     }
     alternate(me, 1, contenders);
   });
 }
 
-/// A server with all records, and what it has been asked to hold since.
-class LoadedNeighbour {
- public:
-  LoadedNeighbour(Neighbour::Kind kind, std::uint32_t records)
-      : server_(kind), value_(kYcsbValueBytes, 'v') {
-    for (std::uint32_t i = 0; i < records; ++i) {
-      const Dialogue one = server_.set(name_of(i), value_);
-      server_.exchange(one.request, one.answer);
-    }
+/// What the rounds of a peer gave, for each workload by how many calls there are at once.
+struct PeerSeries {
+  Peer peer;
+  std::vector<YcsbCalls> calls = {};
+  std::array<std::array<std::vector<double>, kAtOnceOfPeers.size()>, kYcsbWorkloads.size()> series =
+      {};
+
+  void measure_round(const Effort& effort) {
+    for (std::size_t workload = 0; peer.make && workload < kYcsbWorkloads.size(); ++workload)
+      for (std::size_t i = 0; i < kAtOnceOfPeers.size(); ++i)
+        series[workload][i].push_back(calls_per_second(
+            peer.make, calls[workload], plan_of(effort, kAtOnceOfPeers[i]), kAtOnceOfPeers[i]));
+  }
+};
+
+std::vector<PeerSeries> load_peer_series(std::uint32_t records) {
+  std::vector<PeerSeries> all;
+  for (Peer& peer : load_peers(records)) {
+    PeerSeries& loaded = all.emplace_back(PeerSeries{.peer = std::move(peer)});
     for (const YcsbWorkload& workload : kYcsbWorkloads)
-      calls_.emplace_back(workload, records, kSeed);
+      loaded.calls.emplace_back(workload, records, kSeed);
   }
+  return all;
+}
 
-  /// Calls a second of one client; so many requests leave together.
-  double measure(std::size_t workload, const Batches& plan, std::size_t at_once) {
-    YcsbCalls& calls = calls_.at(workload);
-    const double ns = batch_ns(plan, [&] {
-      requests_.clear();
-      answers_.clear();
-      second_ = {};
-      for (std::size_t i = 0; i < at_once; ++i) begin(calls.next());
-      server_.exchange(requests_, answers_);
-      // What is to be written depends on what was read.
-      if (!second_.request.empty()) server_.exchange(second_.request, second_.answer);
-    });
-    return 1e9 * static_cast<double>(at_once) / ns;
+Result compare_with(const PeerSeries& theirs, std::size_t workload, const Manner& manner,
+                    std::span<const double> ours) {
+  Result result{.name = "ycsb",
+                .params = {{"workload", std::string(kYcsbWorkloads[workload].name)},
+                           {"at once", double(manner.at_once)},
+                           {"ours", manner.name}},
+                .unit = "1/s",
+                .better = Better::higher,
+                .limit_name = theirs.peer.name,
+                .goal = Goal{.on = Goal::On::ratio, .bound = 1},
+                .note = theirs.peer.missing};
+  if (theirs.peer.make) {
+    compare(result, ours, result.limit_name, theirs.series[workload][manner.of_peers]);
+  } else {
+    result.value = summarize(ours);
   }
-
- private:
-  static std::string name_of(std::uint64_t record) { return std::to_string(mixed(record)); }
-  static void add(std::string& requests, std::string& answers, const Dialogue& one) {
-    requests += one.request;
-    answers += one.answer;
-  }
-  void begin(const YcsbCall& call) {
-    const std::string name = name_of(call.record);
-    const bool reads = call.kind == YcsbKind::read || call.kind == YcsbKind::read_modify_write;
-    add(requests_, answers_, reads ? server_.get(name, value_) : server_.set(name, value_));
-    if (call.kind == YcsbKind::read_modify_write)
-      add(second_.request, second_.answer, server_.set(name, value_));
-  }
-
-  Neighbour server_;
-  std::string value_;
-  std::vector<YcsbCalls> calls_;
-  std::string requests_, answers_;
-  Dialogue second_;
-};
-
-struct Theirs {
-  Neighbour::Kind kind;
-  std::unique_ptr<LoadedNeighbour> server = {};  // null: it is not installed
-  std::array<std::vector<double>, kYcsbWorkloads.size() * kAtOnce.size()> series = {};
-};
+  return result;
+}
 
 std::vector<Result> measure_ycsb(const Effort& effort) {
   const std::uint32_t records = effort.scaled(kRecords);
-  std::vector<Theirs> all;
-  for (const Neighbour::Kind kind : kNeighbours) {
-    Theirs& theirs = all.emplace_back(Theirs{.kind = kind});
-    if (Neighbour::missing(kind).empty())
-      theirs.server = std::make_unique<LoadedNeighbour>(kind, records);
-  }
+  std::vector<PeerSeries> all = load_peer_series(records);
   Team team({.processes = 2, .timeout = effort.timeout});
   for (std::uint32_t round = 0; round < effort.rounds; ++round) {
-    our_round(team, effort, records);
-    for (Theirs& theirs : all)
-      for (std::size_t workload = 0; theirs.server && workload < kYcsbWorkloads.size(); ++workload)
-        for (std::size_t i = 0; i < kAtOnce.size(); ++i)
-          theirs.series.at(series_of(workload, i))
-              .push_back(theirs.server->measure(workload, plan_of(effort, kAtOnce[i]), kAtOnce[i]));
+    our_round(team, Group(real_network("shm"), effort), effort, records);
+    for (PeerSeries& theirs : all) theirs.measure_round(effort);
   }
   std::vector<Result> results;
   for (std::size_t workload = 0; workload < kYcsbWorkloads.size(); ++workload)
-    for (std::size_t i = 0; i < kAtOnce.size(); ++i)
-      for (const Theirs& theirs : all) {
-        const std::uint32_t series = series_of(workload, i);
-        Result result{.name = "ycsb",
-                      .params = {{"workload", std::string(kYcsbWorkloads[workload].name)},
-                                 {"at once", double(kAtOnce[i])}},
-                      .unit = "1/s",
-                      .better = Better::higher,
-                      .limit_name = std::string(Neighbour::name(theirs.kind)),
-                      .goal = Goal{.on = Goal::On::ratio, .bound = 1},
-                      .note = Neighbour::missing(theirs.kind)};
-        if (theirs.server)
-          compare(result, team.series(series), result.limit_name, theirs.series.at(series));
-        else
-          result.value = summarize(team.series(series));
-        results.push_back(std::move(result));
-      }
+    for (std::size_t manner = 0; manner < kManners.size(); ++manner) {
+      const auto series = static_cast<std::uint32_t>(workload * kManners.size() + manner);
+      for (const PeerSeries& theirs : all)
+        results.push_back(compare_with(theirs, workload, kManners.at(manner), team.series(series)));
+    }
   return results;
 }
 
@@ -183,7 +124,7 @@ Experiment store_ycsb() {
   return {.name = "ycsb",
           .title =
               "YCSB's workloads, records of 1,000 bytes, Zipf 0.99: one client, beside Redis and "
-              "memcached over UNIX sockets",
+              "memcached over UNIX sockets, and LMDB in memory without syncs",
           .fabric = "shm",
           .run = measure_ycsb};
 }

@@ -135,6 +135,11 @@ StoreOperation& StoreBatch::erase(StoreKey key) {
   store_.erase(operation, key);
   return operation;
 }
+StoreOperation& StoreBatch::update(StoreKey key, StoreUpdater updater) {
+  StoreOperation& operation = next();
+  store_.update(operation, key, std::move(updater));
+  return operation;
+}
 bool StoreBatch::finished() const noexcept {
   for (std::size_t i = 0; i < used_; ++i)
     if (!operations_[i]->finished()) return false;

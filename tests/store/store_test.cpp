@@ -196,6 +196,24 @@ TEST_P(Stores, ABatchIsManyCallsAtOnce) {
   EXPECT_FALSE(batch[100].found());
 }
 
+TEST_P(Stores, ABatchUpdatesManyKeysAtOnce) {
+  start(2);
+  for (std::uint64_t key = 0; key < 20; ++key) ASSERT_FALSE(put(0, key, "former"));
+  StoreBatch batch(at(1));
+  const auto change = [](std::optional<std::span<const std::byte>> current) {
+    return current ? StoreUpdate::put("changed") : StoreUpdate::keep();
+  };
+  for (std::uint64_t key = 0; key < 21; ++key) batch.update(key, change);
+  ASSERT_TRUE(cluster->until([&] { return batch.finished(); }));
+  EXPECT_EQ(batch.wait(), Status::ok);
+  for (std::uint64_t key = 0; key < 20; ++key) {
+    EXPECT_EQ(batch[key].text(), "former") << key;
+    EXPECT_EQ(get(0, key), "changed") << key;
+  }
+  EXPECT_FALSE(batch[20].changed());
+  EXPECT_EQ(get(0, 20), "-");
+}
+
 TEST_P(Stores, ABatchOfGetsEndsAsSingleGetsDo) {
   for (const std::size_t cache_bytes : {std::size_t{0}, std::size_t{4096}}) {
     StoreOptions options = test::small_store();

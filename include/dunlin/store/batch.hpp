@@ -29,6 +29,7 @@ class StoreBatch {
   StoreOperation& insert(StoreKey key, std::span<const std::byte> value,
                          std::uint64_t ttl_ns = kNoExpiry);
   StoreOperation& erase(StoreKey key);
+  StoreOperation& update(StoreKey key, StoreUpdater updater);
 
   [[nodiscard]] std::size_t size() const noexcept { return used_; }
   [[nodiscard]] StoreOperation& operator[](std::size_t i) { return *operations_.at(i); }

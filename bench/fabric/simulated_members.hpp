@@ -1,0 +1,60 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/remote.hpp>
+
+/// Simulated members with something of a layer each (a space, a store, or a client of one), and the
+/// programs that use it.
+namespace dunlin::bench {
+
+template <class Layer>
+class SimulatedMembers {
+ public:
+  /// `make` makes the member's layer, which has a poll(), from its fabric.
+  template <class Make>
+  SimulatedMembers(const sim::Profile& profile, std::uint32_t members, std::uint64_t seed,
+                   const Make& make)
+      : world(profile, members, seed) {
+    for (Rank rank = 0; rank < members; ++rank) {
+      layers.push_back(make(world.fabric(rank)));
+      world.attach(rank, [layer = layers.back().get()] { return layer->poll(); });
+    }
+  }
+
+  /// The program of a member, a coroutine, begins on its processor.
+  template <class Program>
+  void start(Rank rank, Program program) {
+    world.on(rank, [this, rank, program] { jobs_.push_back(program(*layers[rank])); });
+    ++started_;
+  }
+  /// Until all programs have ended. Throws Error if one has failed.
+  void finish() {
+    run_until([this] {
+      return jobs_.size() == started_ &&
+             std::ranges::all_of(jobs_, [](const remote::Job& job) { return job.finished(); });
+    });
+    for (const remote::Job& job : jobs_) job.check();
+    jobs_.clear();
+    started_ = 0;
+  }
+  void run_until(const std::function<bool()>& condition) {
+    constexpr std::uint64_t kStuckNs = 100'000'000'000;
+    if (!world.run_until(condition, kStuckNs)) throw Error("bench: simulated members are stuck");
+  }
+
+  sim::World world;
+  std::vector<std::unique_ptr<Layer>> layers;
+
+ private:
+  std::deque<remote::Job> jobs_;
+  std::size_t started_ = 0;
+};
+
+}  // namespace dunlin::bench
