@@ -1,6 +1,7 @@
 #include "command.hpp"
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "fabric/private_file.hpp"
 #include "multicast/enter.hpp"
 #include "multicast/leave.hpp"
+#include "relay/kept_logs.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
 
@@ -31,12 +33,16 @@ It joins the group, or is one of its --members, and serves clients until a signa
 Clients use <dunlin/relay.hpp>, or dunlin topic echo|publish --relay. An address that other hosts can
 reach needs a secret, which clients must know: everything is then encrypted by TLS 1.3.
 
+With --log it can be in logged topics, and is in all that the group has: each has a log below that
+directory. Members that may have such logs are --log-founders; a topic that begins waits for them.
+
 Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or is no member any more.
 
 Examples:
   dunlin relay --group plant --members a,b,r --name r --serve 127.0.0.1:7480
   dunlin relay --group plant --join --name r2 --fabric tcp --contacts 10.0.0.1 --listen 10.0.0.9
-               --secret-file secret --serve 10.0.0.9:7480)";
+               --secret-file secret --serve 10.0.0.9:7480
+  dunlin relay --group plant --members a,b --name a --log logs/a --log-founders a,b,c --log-quorum)";
 
 constexpr const char* kRelayEndpoint = "127.0.0.1:7480";
 
@@ -48,14 +54,15 @@ struct RelayCommandOptions {
   std::uint64_t slow_ms = 1'000;
   std::uint64_t stall_ms = 10'000;
   std::size_t clients = relay::kMaxClients;
+  pubsub::ParticipantOptions logs = {};
 };
 
 /// Ends the loop when a signal comes, or the group has ended; tells of clients that were cut off.
 class RelayAttendant {
  public:
   RelayAttendant(SignalGuard& signals, const Group& group, const relay::Relay& relay,
-                 std::stop_source& stop)
-      : signals_(signals), group_(group), relay_(relay), stop_(stop) {}
+                 KeptLogs* logs, std::stop_source& stop)
+      : signals_(signals), group_(group), relay_(relay), logs_(logs), stop_(stop) {}
 
   std::size_t poll() {
     if (++polls_ % kPollsPerLook != 0) return 0;
@@ -63,6 +70,7 @@ class RelayAttendant {
       told_ = relay_.last_parting();
       say(told_ + "\n");
     }
+    if (logs_ != nullptr) logs_->look();
     signal_ = signals_.caught();
     if (signal_ == nullptr && !group_.ended()) return 0;
     stop_.request_stop();
@@ -80,6 +88,7 @@ class RelayAttendant {
   SignalGuard& signals_;
   const Group& group_;
   const relay::Relay& relay_;
+  KeptLogs* logs_;  // null: it has none
   std::stop_source& stop_;
   std::string told_;
   const char* signal_ = nullptr;
@@ -110,8 +119,27 @@ relay::RelayOptions relay_options_of(const RelayCommandOptions& options) {
   return made;
 }
 
+void check_logs(const pubsub::ParticipantOptions& logs) {
+  const auto refuse = [](const char* option) {
+    throw BadInput(std::string(option) + ": only members with a log need it; use it with --log");
+  };
+  if (logs.log_directory.empty()) {
+    if (!logs.log_founders.empty()) refuse("--log-founders");
+    if (!logs.log_given_up.empty()) refuse("--log-given-up");
+    if (logs.log_quorum) refuse("--log-quorum");
+    return;
+  }
+  if (logs.log_founders.empty())
+    throw BadInput(
+        "--log-founders is missing: name all members that have logs, those that are not started "
+        "now, too");
+  cast::check_member_names("--log-founders", logs.log_founders);
+  cast::check_member_names("--log-given-up", logs.log_given_up);
+}
+
 void run_relay(const RelayCommandOptions& options) {
   const relay::RelayOptions relay_options = relay_options_of(options);
+  check_logs(options.logs);
   const cast::Place place(options.place);
   const std::string& name = place.name();
   say(fmt::format("{}: process {}\n", name, getpid()));
@@ -122,14 +150,17 @@ void run_relay(const RelayCommandOptions& options) {
   Group& group = *entered.group;
   const char* signal = nullptr;
   {
-    pubsub::DomainParticipant participant(group);
+    pubsub::DomainParticipant participant(group, options.logs);
     relay::Relay relay(participant, relay_options);
     say(fmt::format("{}: relays for clients at {}{}, over {}\n", name,
                     Endpoint{relay_options.address, relay.port()}.text(),
                     relay_options.secret.empty() ? "" : ", encrypted",
                     group.fabric().description()));
     std::stop_source stop;
-    RelayAttendant attendant(signals, group, relay, stop);
+    std::optional<KeptLogs> logs;
+    if (!options.logs.log_directory.empty())
+      logs.emplace(participant, [&name](const std::string& what) { say(name + ": " + what); });
+    RelayAttendant attendant(signals, group, relay, logs ? &*logs : nullptr, stop);
     Loop(group.fabric(), {.stop = stop.get_token()})
         .add(participant)
         .add(relay)
@@ -144,6 +175,25 @@ void run_relay(const RelayCommandOptions& options) {
         signal, counters.accepted, counters.published, counters.delivered));
   }
   cast::leave(group, name, signals);
+}
+
+void add_log_options(CLI::App& command, pubsub::ParticipantOptions& logs) {
+  command
+      .add_option("--log", logs.log_directory,
+                  "Keep the logs of all logged topics, each below this directory of this member's\n"
+                  "own. It must exist")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIRECTORY");
+  add_list(command, "--log-founders", logs.log_founders, "name",
+           "All members that may have logs: a topic waits for them when it begins")
+      ->type_name("NAME,...");
+  command.add_flag(
+      "--log-quorum", logs.log_quorum,
+      "Logged topics begin again, and go on, with a quorum of their last members; only a\n"
+      "topic without any log waits for all founders. The same at all members");
+  add_list(command, "--log-given-up", logs.log_given_up, "name",
+           "Members whose logs are lost: go on without what only these logs had")
+      ->type_name("NAME,...");
 }
 
 }  // namespace
@@ -176,6 +226,7 @@ void add_relay(CLI::App& program) {
              "A client that is late with stored samples holds its topic back for so long");
   add_number("--stall-ms", options->stall_ms, 1, 3.6e6, "ms",
              "A client that takes nothing of what waits for it is cut off after so long");
+  add_log_options(*command, options->logs);
   command->callback([options] { run_relay(*options); });
 }
 

@@ -124,6 +124,9 @@ class Multicast {
   /// A sentence, if this member was refused, or the subgroup was removed, or failed here; empty if
   /// it asked to leave.
   [[nodiscard]] const std::string& why_left() const noexcept;
+  /// Which members it waits for before it can begin, and why: a sentence (log_quorum, MC-Q5); empty
+  /// if it does not wait.
+  [[nodiscard]] const std::string& why_waiting() const noexcept;
   /// Called from the group's poll() when the subgroup begins here, and after each change: after all
   /// deliveries of the one before, and before any of this one. Also without join(), in each view.
   /// Replaces an earlier handler; null: none.
@@ -235,7 +238,9 @@ struct MulticastOptions {
   multicast::LogTrim log_trim = {};
   /// Durable: the subgroup begins again, and goes on, with a quorum of its last view (more than
   /// half, or half with its first member), and stops without one. The same at all members. Without
-  /// it, all members of the last view are needed to begin again, and any one of them can go on.
+  /// it, all members of the last view are needed to begin again, and any one of them can go on. A
+  /// subgroup that comes at run time needs SubgroupJoin::founders for it: it begins a new history
+  /// only with all of these, and waits for a quorum of an old one.
   bool log_quorum = false;
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
   multicast::Switches switches = {};              // to measure what an optimization is worth

@@ -315,9 +315,10 @@ void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change
   const auto end = std::ranges::find(change.ends, membership.generation, &SubgroupEnd::generation);
   const bool fits = end != change.ends.end() && end->trim.size() == membership.counts.size() &&
                     std::ranges::equal(end->trim, membership.counts, std::less_equal());
-  std::vector<Rank> staying;
-  for (const Rank place : change.stay)
-    if (place < ranks_.size()) staying.push_back(ranks_[place]);
+  std::vector<Rank> staying;  // with the state or without
+  for (const Rank rank : membership.subgroup.members)
+    if (const auto place = place_of(rank); place && change.members.has(*place))
+      staying.push_back(rank);
   if (fits)
     keep([&] { membership.participant->finish(end->trim, staying); });
   else

@@ -300,6 +300,8 @@ void Deliverer::stop() noexcept {
   look_ahead();
 }
 
+void Deliverer::deliver_no_more() { trim_.assign(sources_.size(), 0); }
+
 void Deliverer::deliver_rest(std::span<const std::uint64_t> trim) {
   DUNLIN_ASSERT(lifecycle_.over() && trim.size() == sources_.size(),
                 "the trim is known once the view is over");

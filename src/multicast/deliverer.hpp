@@ -63,6 +63,8 @@ class Deliverer {
   void stop() noexcept;
   /// The view is over. Hands up all that the trim still covers, if there is an upcall.
   void deliver_rest(std::span<const std::uint64_t> trim);
+  /// Instead: next() returns what it has found already, and nothing behind it (MC-Q2).
+  void deliver_no_more();
 
  private:
   struct Source {

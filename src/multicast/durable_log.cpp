@@ -18,13 +18,16 @@ void DurableLog::begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std
   DUNLIN_ASSERT_ALWAYS(agreement_ == nullptr, "GRP-V1: a view is finished before the next begins");
   names_ = std::move(names);
   stage_ = Stage::equalizing;
+  awaits_state_ = subgroup.lacks_state;
   refusal_.clear();
+  why_waiting_.clear();
   journal_->wake(&fabric);
   agreement_ = std::make_unique<LogAgreement>(fabric, subgroup, *journal_,
                                               LogAgreement::Member{.names = names_,
                                                                    .live = live_,
                                                                    .begun = last_begun_,
                                                                    .by_quorum = by_quorum_,
+                                                                   .may_wait = !founders_.empty(),
                                                                    .given_up = given_up_,
                                                                    .past = past_of(subgroup)});
 }
@@ -42,12 +45,18 @@ const std::string& DurableLog::failure() const noexcept {
 Past DurableLog::past_of(const Subgroup& subgroup) {
   Past past{.had_members = subgroup.had_members};
   if (live_) return past;
+  const auto is_here = [this](const std::string& name) {
+    return std::ranges::find(names_, name) != names_.end();
+  };
+  if (!founders_.empty()) {
+    past = {.had_members = true, .saw_all = true};
+    std::ranges::remove_copy_if(founders_, std::back_inserter(past.departed), is_here);
+    return past;
+  }
   if (seen_.empty()) saw_first_ = !past.had_members;
   past.saw_all = saw_first_;
   seen_.insert(names_.begin(), names_.end());
-  std::ranges::copy_if(seen_, std::back_inserter(past.departed), [&](const std::string& name) {
-    return std::ranges::find(names_, name) == names_.end();
-  });
+  std::ranges::remove_copy_if(seen_, std::back_inserter(past.departed), is_here);
   return past;
 }
 
@@ -55,7 +64,8 @@ std::size_t DurableLog::poll(bool delivered) {
   if (!agreement_ || !failure().empty()) return 0;
   std::size_t done = agreement_->poll();
   refusal_ = agreement_->refusal();
-  if (!refusal_.empty()) return done;
+  why_waiting_ = agreement_->why_waiting();
+  if (!refusal_.empty() || !why_waiting_.empty()) return done;
   if (stage_ == Stage::equalizing) done += equalize();
   if (stage_ == Stage::replaying && !by_quorum_) done += replay();
   if (stage_ == Stage::appending) done += append();
@@ -75,7 +85,7 @@ std::size_t DurableLog::equalize() {
 
 std::size_t DurableLog::replay() {
   std::size_t done = 0;
-  if (!replayed_all_) {
+  if (!replayed_all_ && !awaits_state_) {
     done += journal_->poll() ? 1 : 0;
     if (!journal_->settled()) return done;
     if (!loaded_) load_state();
@@ -85,9 +95,10 @@ std::size_t DurableLog::replay() {
       if (replay_some()) return done;
     }
   }
-  replayed_all_ = true;
+  replayed_all_ = replayed_all_ || !awaits_state_;
   stage_ = by_quorum_ ? Stage::begun : Stage::appending;
   if (!by_quorum_) record_view();
+  ever_begun_ = ever_begun_ || by_quorum_;
   return done + 1;
 }
 
@@ -172,6 +183,7 @@ std::size_t DurableLog::append() {
   live_ = true;
   last_begun_ = agreement_->last_view() + 1;
   stage_ = by_quorum_ ? Stage::replaying : Stage::begun;
+  ever_begun_ = ever_begun_ || !by_quorum_;
   return by_quorum_ ? 1 : 0;
 }
 

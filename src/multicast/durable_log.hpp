@@ -46,6 +46,10 @@ class DurableLog {
   /// Takes that state if there is no `load_logged`.
   void on_state(Multicast::Load load) { load_ = std::move(load); }
 
+  /// The subgroup came at run time, and does not begin a new history before all of these members
+  /// are in it (MC-Q6). Only by quorum; it waits for members that have its log (MC-Q5).
+  void wait_for(std::vector<std::string> founders) { founders_ = std::move(founders); }
+
   /// A view begins, or has ended. `names`: of the subgroup's members.
   void begin(Fabric& fabric, const Subgroup& subgroup, std::vector<std::string> names);
   void end() noexcept;
@@ -56,7 +60,11 @@ class DurableLog {
   [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
   /// Why this member cannot go on with its log: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& failure() const noexcept;
-  /// This member gets a state instead of the log's messages, now or in a later view.
+  /// Why the view cannot begin, and another one can, with further members (MC-Q5); empty: it can.
+  [[nodiscard]] const std::string& why_waiting() const noexcept { return why_waiting_; }
+  /// Whether any view has begun here, and all that the log held was handed up.
+  [[nodiscard]] bool ever_begun() const noexcept { return ever_begun_; }
+  /// This member was given a state instead of the log's messages.
   void skip_replay() noexcept { replayed_all_ = true; }
 
   // --- trimming ----------------------------------------------------------------------------------
@@ -93,13 +101,17 @@ class DurableLog {
   std::unique_ptr<Journal> journal_;
   std::vector<std::string> given_up_;
   const bool by_quorum_;
+  std::vector<std::string> founders_;
   std::string refusal_;
+  std::string why_waiting_;
 
   std::unique_ptr<LogAgreement> agreement_;  // until all need it no more
   Stage stage_ = Stage::equalizing;
   std::vector<std::string> names_;  // of the view's members
   bool live_ = false;               // this log is as good as any
   std::uint64_t last_begun_ = 0;    // number of the last view in the log that began here
+  bool ever_begun_ = false;
+  bool awaits_state_ = false;  // which comes instead of the replay
 
   std::set<std::string> seen_;  // members, until an agreement has ended here,
   bool saw_first_ = false;      // from the subgroup's first view on

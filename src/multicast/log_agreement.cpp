@@ -249,9 +249,11 @@ void LogAgreement::choose() {
   reports.reserve(reports_.size());
   for (const auto& report : reports_) reports.push_back(*report);
   const LogChoice choice = member_.by_quorum ? choose_log_by_quorum(reports) : choose_log(reports);
-  refusal_ = choice.refusal;
-  if (!refusal_.empty()) refusal_ = "subgroup '" + name_ + "': " + refusal_;
-  if (!refusal_.empty()) return;
+  if (!choice.refusal.empty()) {
+    const bool waits = member_.may_wait && choice.others_may_help;
+    (waits ? why_waiting_ : refusal_) = "subgroup '" + name_ + "': " + choice.refusal;
+    return;
+  }
   source_ = static_cast<std::uint32_t>(choice.source);
   inherits_ = std::ranges::find(choice.heirs, member_.names[me_]) != choice.heirs.end();
   for (const LoggedView& view : reports[source_].views)

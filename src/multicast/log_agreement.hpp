@@ -31,6 +31,7 @@ class LogAgreement {
     bool live = false;                  // this one has gone on from an earlier view
     std::uint64_t begun = 0;            // the last view in the log that it saw begin; 0: none
     bool by_quorum = false;             // a quorum of the last view's logs suffices (MC-Q1)
+    bool may_wait = false;              // further members can come into the subgroup (MC-Q5)
     std::vector<std::string> given_up;  // whose logs are lost
     Past past = {};
   };
@@ -39,6 +40,8 @@ class LogAgreement {
   std::size_t poll();
   /// Why no log can be chosen: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
+  /// Why none can be chosen before further members come, and the next view with them (MC-Q5).
+  [[nodiscard]] const std::string& why_waiting() const noexcept { return why_waiting_; }
   /// Whether all have stored the log that was chosen.
   [[nodiscard]] bool equal() const noexcept { return stage_ >= Stage::equal; }
   /// Whether this member may go on with that log also if the view never begins.
@@ -103,6 +106,7 @@ class LogAgreement {
   std::uint32_t me_;
   Stage stage_ = Stage::reporting;
   std::string refusal_;
+  std::string why_waiting_;
   std::vector<std::optional<LogReport>> reports_;  // by member
   std::vector<MemberLog> logs_;                    // by member
 

@@ -48,6 +48,7 @@ void Multicast::set_sends(bool sends) { participant_->set_sends(sends); }
 void Multicast::leave() { participant_->leave(); }
 bool Multicast::left() const noexcept { return participant_->has_left(); }
 const std::string& Multicast::why_left() const noexcept { return participant_->why_left(); }
+const std::string& Multicast::why_waiting() const noexcept { return participant_->why_waiting(); }
 void Multicast::on_members(MembersHandler handler) { participant_->on_members(std::move(handler)); }
 const Subgroup& Multicast::subgroup() const noexcept { return participant_->subgroup(); }
 void Multicast::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {

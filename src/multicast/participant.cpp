@@ -76,10 +76,13 @@ Multicast::Participant::~Participant() {
 
 /// The members' options are compared before any of their memory is: GRP-D2.
 void Multicast::Participant::join(SubgroupJoin join) {
-  if (options_.log_quorum)
-    throw Error(who_ +
-                "log_quorum is for subgroups that the group declares; leave it out, or "
-                "declare this one in GroupOptions::subgroups");
+  if (options_.log_quorum) {
+    if (join.founders.empty())
+      throw Error(who_ +
+                  "log_quorum needs SubgroupJoin::founders, the members that may have its log: a "
+                  "member with an empty log would begin a new history without them");
+    log_->wait_for(std::exchange(join.founders, {}));
+  }
   join.options = multicast::describe_common({.name = name_,
                                              .members = {},
                                              .senders = {},
@@ -114,10 +117,7 @@ multicast::SubgroupViewOptions Multicast::Participant::view_options(
 void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
   DUNLIN_ASSERT_ALWAYS(views_.empty() || views_.present().view->over(),
                        "GRP-V1: a view is finished before the next one begins");
-  if (without_quorum_)
-    throw Error(who_ +
-                "the members of its last view that go on are no quorum of it, so this "
-                "member stops (log_quorum): start it anew, with more of them");
+  if (without_quorum_ && !at_run_time_) throw Error(why_without_quorum());
   if (upcall_ || state_.awaited()) views_.drop_all();
   fruitless_polls_ = 0;
   multicast::Upcall upcall;
@@ -127,8 +127,7 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
        .names = names_of(fabric, subgroup.members),
        .view = std::make_unique<SubgroupView>(fabric, view_options(subgroup), std::move(upcall))});
   state_.begin(subgroup.lacks_state);
-  if (log_) {
-    if (state_.awaited()) log_->skip_replay();
+  if (log_ && !without_quorum_) {
     log_->begin(fabric, subgroup, opened.names);
   }
   present().hold(state_.awaited());
@@ -139,6 +138,10 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
 std::size_t Multicast::Participant::poll() {
   DUNLIN_ASSERT(!views_.empty() && !views_.present().view->over(),
                 "GRP-V1: a participant is polled between begin() and finish()");
+  if (without_quorum_) [[unlikely]] {
+    give_up(why_without_quorum());
+    return 1;
+  }
   if (resending_.pending()) [[unlikely]]
     resending_.send_in(present());
   // A caller that takes one message at a time must not sleep while there are more, or before it has
@@ -182,6 +185,14 @@ bool Multicast::Participant::rests() const noexcept {
   return fruitless_polls_ >= kFruitlessUntilRest;
 }
 
+std::string Multicast::Participant::why_without_quorum() const {
+  return who_ +
+         "the members of its last view that go on are no quorum of it, so this member stops "
+         "(log_quorum): " +
+         (at_run_time_ ? "join it anew; it then waits for more of them"
+                       : "start it anew, with more of them");
+}
+
 /// MC-Q2
 bool Multicast::Participant::may_go_on(std::span<const Rank> staying) const {
   if (!options_.log_quorum || !log_->begun()) return true;
@@ -193,7 +204,7 @@ bool Multicast::Participant::may_go_on(std::span<const Rank> staying) const {
 void Multicast::Participant::finish(std::span<const std::uint64_t> trim,
                                     std::span<const Rank> staying) {
   DUNLIN_ASSERT_ALWAYS(!views_.empty(), "GRP-V1: what has not begun is not finished");
-  without_quorum_ = !may_go_on(staying);
+  without_quorum_ = without_quorum_ || !may_go_on(staying);
   if (log_) log_->end();
   SubgroupView::Remains remains =
       upcall_.keep_exceptions_during([&] { return present().finish(trim, !without_quorum_); });
@@ -235,7 +246,7 @@ void Multicast::Participant::left(const std::string& why) {
 }
 
 bool Multicast::Participant::joined() const noexcept {
-  return !views_.empty() && !has_left_ && !state_.awaited();
+  return !views_.empty() && !has_left_ && !state_.awaited() && (!log_ || log_->ever_begun());
 }
 
 // --- members that come in
@@ -244,12 +255,14 @@ bool Multicast::Participant::joined() const noexcept {
 std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
   if (views_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
   if (!present().handed_up()) return std::nullopt;
+  if (log_ && !log_->ever_begun()) return std::nullopt;  // what the log holds is a part of it
   return state_.give(views_.present());
 }
 
 void Multicast::Participant::take_state(std::span<const std::byte> state) {
   try {
     state_.take(state, views_.present());
+    if (log_) log_->skip_replay();
   } catch (const std::exception& error) {
     give_up(error.what());
     throw;
@@ -349,6 +362,11 @@ std::optional<Delivery> Multicast::Participant::next() {
 void Multicast::Participant::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
   check_not_begun("on_replay");
   if (log_) log_->on_replay(std::move(upcall), std::move(load_logged));
+}
+
+const std::string& Multicast::Participant::why_waiting() const noexcept {
+  static const std::string no_reason;
+  return log_ && !has_left_ ? log_->why_waiting() : no_reason;
 }
 
 std::vector<std::string> Multicast::Participant::log_notices() const {

@@ -40,7 +40,9 @@ class Multicast::Participant final : public SubgroupParticipant {
     return views_.present().view->received();
   }
   void finish(std::span<const std::uint64_t> trim, std::span<const Rank> staying) override;
-  [[nodiscard]] bool can_begin_anew() const noexcept override { return log_ == nullptr; }
+  [[nodiscard]] bool can_begin_anew() const noexcept override {
+    return !log_ || (options_.log_quorum && !log_->ever_begun());
+  }
   [[nodiscard]] bool wants_state() const noexcept override { return state_.wanted(); }
   [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
   void take_state(std::span<const std::byte> state) override;
@@ -66,12 +68,14 @@ class Multicast::Participant final : public SubgroupParticipant {
   void leave() { group_.leave_subgroup(name_); }
   [[nodiscard]] bool has_left() const noexcept { return has_left_; }
   [[nodiscard]] const std::string& why_left() const noexcept { return why_left_; }
+  [[nodiscard]] const std::string& why_waiting() const noexcept;
   void on_members(MembersHandler handler) { members_handler_ = std::move(handler); }
   void each_table(const std::function<void(const TableCore&)>& look) const {
     views_.each_table(look);
   }
 
  private:
+  [[nodiscard]] std::string why_without_quorum() const;
   [[nodiscard]] bool may_go_on(std::span<const Rank> staying) const;
   [[nodiscard]] multicast::SubgroupView& present() noexcept { return *views_.present().view; }
   [[nodiscard]] multicast::SubgroupViewOptions view_options(const Subgroup& subgroup) const;

@@ -18,6 +18,12 @@ constexpr const char* kHowToGiveUp =
   return std::ranges::find(names, name) != names.end();
 }
 
+[[nodiscard]] std::string quoted(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
 [[nodiscard]] bool has(const LogReport& report, const LoggedView& view) {
   const bool older = report.views.empty() || view.place.number < report.views.front().place.number;
   return std::ranges::find(report.views, view) != report.views.end() ||
@@ -108,16 +114,19 @@ constexpr const char* kHowToGiveUp =
 /// subgroup before may have had the log. Empty if it does.
 [[nodiscard]] std::string had_by_others(Reports reports) {
   if (std::ranges::none_of(reports, &Past::had_members, &LogReport::past)) return {};
-  const auto witness = std::ranges::find_if(reports, &Past::saw_all, &LogReport::past);
-  if (witness == reports.end())
+  if (std::ranges::none_of(reports, &Past::saw_all, &LogReport::past))
     return "the members that had its log are gone, and those that are here have none; start one "
            "that has it, or all members anew";
-  std::string names;
-  for (const std::string& member : witness->past.departed)
-    if (!is_given_up(member, reports)) names += (names.empty() ? "'" : ", '") + member + "'";
-  if (names.empty()) return {};
-  return "the logs that are here are empty, and one of a member that is gone may not be (" + names +
-         "): start all members anew; or, if its log is lost, say so " + kHowToGiveUp;
+  std::vector<std::string> absent;
+  for (const LogReport& report : reports) {
+    if (!report.past.saw_all) continue;
+    for (const std::string& member : report.past.departed)
+      if (!is_given_up(member, reports) && !has(absent, member)) absent.push_back(member);
+  }
+  if (absent.empty()) return {};
+  return "the logs that are here are empty, and one of a member that is gone may not be (" +
+         quoted(absent) + "): start all members anew; or, if its log is lost, say so " +
+         kHowToGiveUp;
 }
 
 }  // namespace
@@ -212,13 +221,6 @@ class QuorumView {
   const LoggedView* proved_ = nullptr;  // the last view that began for certain
 };
 
-[[nodiscard]] std::string names_of(const LoggedView& view) {
-  std::string names;
-  for (const std::string& member : view.members)
-    names += (names.empty() ? "'" : ", '") + member + "'";
-  return names;
-}
-
 }  // namespace
 
 LogChoice choose_log_by_quorum(Reports reports) {
@@ -233,18 +235,21 @@ LogChoice choose_log_by_quorum(Reports reports) {
   if (last == nullptr) {  // no view began: the other rule says whether this is a first one
     choice = choose_log(reports);
     choice.heirs.clear();
+    choice.others_may_help = true;
     return choice;
   }
   if (const LoggedView* const other = views.in_dispute(*best))
     choice.refusal = "the logs that are here end in views " + std::to_string(last->number) + " (" +
-                     names_of(*last) + ") and " + std::to_string(other->number) + " (" +
-                     names_of(*other) +
+                     quoted(last->members) + ") and " + std::to_string(other->number) + " (" +
+                     quoted(other->members) +
                      "), of which one never began: start all members of one of them, too";
   else if (const LoggedView* const few = views.without_quorum(*best))
-    choice.refusal = "no quorum of view " + std::to_string(few->number) + " (" + names_of(*few) +
+    choice.refusal = "no quorum of view " + std::to_string(few->number) + " (" +
+                     quoted(few->members) +
                      ") is here with its logs: start more of these members; or, if logs are lost, "
                      "say so " +
                      kHowToGiveUp;
+  choice.others_may_help = !choice.refusal.empty();
   for (const LogReport& report : reports)
     if (report.live && !has(report, *last) && choice.refusal.empty())
       choice.refusal = "'" + report.member + "' works with a log that is without view " +

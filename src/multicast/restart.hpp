@@ -30,7 +30,8 @@ struct LoggedView {
   friend bool operator==(const LoggedView&, const LoggedView&) = default;
 };
 
-/// A member's knowledge of the subgroup before the present view, in this group.
+/// A member's knowledge of the subgroup before the present view, in this group. Founders that are
+/// not here count as members that it saw: they may have a log (MC-Q6).
 struct Past {
   bool had_members = false;
   bool saw_all = false;                    // it has been a member from the first view on
@@ -53,7 +54,8 @@ struct LogReport {
 
 struct LogChoice {
   std::size_t source = 0;
-  std::string refusal;  // why none can be chosen: a sentence; empty if all is well
+  std::string refusal;           // why none can be chosen: a sentence; empty if all is well
+  bool others_may_help = false;  // with further members here, one may be chosen
   /// The members that may go on with that log also if the present view never begins (MC-L5).
   std::vector<std::string> heirs = {};
 };

@@ -75,7 +75,10 @@ SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim, 
   lifecycle_.end();
   if (const SenderRank own = memory_.own_sender_rank())
     remains.again = sender_.uncovered(trim[*own]);
-  if (delivers) deliverer_.deliver_rest(trim);
+  if (delivers)
+    deliverer_.deliver_rest(trim);
+  else
+    deliverer_.deliver_no_more();
   return remains;
 }
 

@@ -80,6 +80,12 @@ Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
                   "ParticipantOptions::log_directory");
     cast.log_directory = options.log_directory + "/" + subgroup;
     cast.log_disk = options.log_disk;
+    if (options.log_quorum && options.log_founders.empty())
+      throw Error("topic '" + topic +
+                  "': log_quorum needs ParticipantOptions::log_founders, the members that may have "
+                  "its log");
+    cast.log_quorum = options.log_quorum;
+    cast.log_given_up = options.log_given_up;
     cast.log_trim.every_bytes = qos.log_trim_bytes;
   }
   multicast_ = Multicast::join(

@@ -41,6 +41,9 @@ class Channel {
   /// Whether the members are others than those that `seen` stands for, which is set.
   [[nodiscard]] bool members_changed(std::uint64_t& seen) const noexcept;
   [[nodiscard]] bool joined() const noexcept { return multicast_->joined(); }
+  [[nodiscard]] const std::string& why_waiting() const noexcept {
+    return multicast_->why_waiting();
+  }
   /// Asks to be out of it; what was sent here must have come back already.
   void leave() { multicast_->leave(); }
   [[nodiscard]] bool left() const noexcept { return multicast_->left(); }

@@ -127,6 +127,7 @@ AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name
 const std::string& AnyTopic::name() const noexcept { return core_->name(); }
 const TopicQos& AnyTopic::qos() const noexcept { return core_->qos(); }
 bool AnyTopic::joined() const noexcept { return core_->joined(); }
+std::string AnyTopic::why_waiting() const { return core_->why_waiting(); }
 const std::string& AnyTopic::why_refused() const noexcept { return core_->why_refused; }
 InconsistentTopicStatus AnyTopic::inconsistent_topic_status() const { return core_->inconsistent; }
 void AnyTopic::on_inconsistent_topic(std::function<void()> handler) {
@@ -209,6 +210,7 @@ AnyReader::Loan AnyReader::lend(const Selection& selection, bool take) {
   loan.slots_ = std::exchange(core_->spare_slots, {});
   loan.infos_ = std::exchange(core_->spare_infos, {});
   core_->lend(selection, take, loan.slots_, loan.infos_, core_->topic->now_ns());
+  if (core_->catches_up && take && loan.size() > 0) core_->topic->wake();
   loan.reader_ = core_;
   return loan;
 }

@@ -107,6 +107,7 @@ class ReaderCore {
   std::string why_refused;
   std::uint64_t announcement = 0;  // which one of this member's
   bool active = false;             // its own announcement was delivered: it is given samples
+  bool catches_up = false;         // it is on its way through what is stored
   std::uint64_t full_since_ns = 0;
   MatchedStatus matched_status;
   DeadlineMissedStatus deadline_status;

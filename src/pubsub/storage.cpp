@@ -1,5 +1,8 @@
 #include "pubsub/storage.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace dunlin::pubsub {
 
 /// `adding`: the hash of the key whose sample comes next; its place stays.
@@ -10,6 +13,16 @@ void Storage::drop(Place place, std::uint64_t adding) {
     if (of_key->second.empty() && of_key->first != adding) by_key_.erase(of_key);
   }
   bytes_ -= place->payload.size();
+  --kept_;
+  place->dropped_at = ways_begun_ + 1;
+  while (oldest_ != samples_.end() && !oldest_->kept()) ++oldest_;
+  if (place->number < first_needed()) [[likely]]
+    return remove(place);
+  overtaken_.emplace(place->number, place);
+  overtaken_bytes_ += place->payload.size();
+}
+
+void Storage::remove(Place place) {
   place->writer.reset();
   if (free_.empty())
     free_.splice(free_.end(), samples_, place);
@@ -17,12 +30,19 @@ void Storage::drop(Place place, std::uint64_t adding) {
     samples_.erase(place);
 }
 
+/// Samples below that number lie behind all ways.
+std::uint64_t Storage::first_needed() const noexcept {
+  std::uint64_t first = added_ + 1;
+  for (const Way& way : ways_)
+    if (way.next != samples_.end()) first = std::min(first, way.next->number);
+  return first;
+}
+
 void Storage::expire(std::uint64_t now_ns, std::uint64_t adding) {
   if (max_age_ns_ == kInfiniteNs) [[likely]]
     return;
-  while (!samples_.empty() && now_ns > samples_.front().received_ns &&
-         now_ns - samples_.front().received_ns >= max_age_ns_)
-    drop(samples_.begin(), adding);
+  while (kept_ > 0 && now_ns > oldest_->received_ns && now_ns - oldest_->received_ns >= max_age_ns_)
+    drop(oldest_, adding);
 }
 
 /// At the end. Old samples go, once there are enough.
@@ -32,14 +52,15 @@ Storage::Place Storage::make_place(std::uint64_t key_hash, std::size_t bytes) {
     if (of_key.size() >= history_.depth) drop(of_key.front(), key_hash);
   }
   const auto is_full = [&] {
-    return samples_.size() >= max_samples_ || (max_bytes_ != 0 && bytes_ + bytes > max_bytes_);
+    return kept_ >= max_samples_ || (max_bytes_ != 0 && bytes_ + bytes > max_bytes_);
   };
-  while (!samples_.empty() && is_full()) drop(samples_.begin(), key_hash);
+  while (kept_ > 0 && is_full()) drop(oldest_, key_hash);
   if (free_.empty())
     samples_.emplace_back();
   else
     samples_.splice(samples_.end(), free_, free_.begin());
   const Place place = std::prev(samples_.end());
+  if (kept_++ == 0) oldest_ = place;
   if (keeps_last()) by_key_[key_hash].push_back(place);
   return place;
 }
@@ -54,7 +75,37 @@ void Storage::add(const MessageHeader& header, std::span<const std::byte> payloa
   stored.received_ns = received_ns;
   stored.position = position;
   stored.payload.assign(payload.begin(), payload.end());
+  stored.number = ++added_;
+  stored.dropped_at = 0;
   bytes_ += payload.size();
+}
+
+// --- a late reader's way -------------------------------------------------------------------------
+
+Storage::WayPlace Storage::begin_way() {
+  return ways_.insert(ways_.end(), Way{.next = oldest_, .number = ++ways_begun_});
+}
+
+/// What was dropped before the way began is none of its samples.
+const Storage::Stored* Storage::next(WayPlace way) noexcept {
+  while (way->next != samples_.end() && !way->next->kept() && way->next->dropped_at <= way->number)
+    ++way->next;
+  return way->next != samples_.end() ? &*way->next : nullptr;
+}
+
+void Storage::end_way(WayPlace way) {
+  ways_.erase(way);
+  let_go_of_overtaken();
+}
+
+void Storage::let_go_of_overtaken() {
+  const std::uint64_t needed = first_needed();
+  while (!overtaken_.empty() && overtaken_.begin()->first < needed) {
+    const Place place = overtaken_.begin()->second;
+    overtaken_.erase(overtaken_.begin());
+    overtaken_bytes_ -= place->payload.size();
+    remove(place);
+  }
 }
 
 }  // namespace dunlin::pubsub

@@ -48,6 +48,10 @@ TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
 }
 
 bool TopicCore::joined() const noexcept { return channel_ != nullptr && channel_->joined(); }
+std::string TopicCore::why_waiting() const {
+  if (!channel_ || channel_->why_waiting().empty()) return {};
+  return "topic '" + name_ + "': " + channel_->why_waiting();
+}
 bool TopicCore::ended() const noexcept { return ended_ || group_.ended(); }
 
 std::size_t TopicCore::poll() {
@@ -90,11 +94,12 @@ std::size_t TopicCore::send_outbox() {
 }
 
 std::size_t TopicCore::drain() {
+  std::size_t most = kMessagesAPoll;
+  budget_ = {.samples = kSamplesAPoll, .bytes = kBytesAPoll};
+  const std::size_t given = catching_up_.empty() ? 0 : give_stored(most);
   std::size_t count = 0;
-  while (count < kMessagesAPoll) {
-    if (!catching_up_.empty()) [[unlikely]]
-      give_stored();
-    if (waits_for_a_reader() || !catching_up_.empty()) break;
+  while (count < most) {
+    if (waits_for_a_reader() || waits_for_late_readers()) break;
     const auto delivery = channel_->next();
     if (!delivery) break;
     if (channel_->members_changed(members_seen_)) [[unlikely]]
@@ -102,14 +107,14 @@ std::size_t TopicCore::drain() {
     receive(*delivery);
     ++count;
   }
-  return count;
+  return given + count;
 }
 
 /// PUB-S1: a full reader that must be given everything holds the topic back, or is dropped.
 bool TopicCore::waits_for_a_reader() {
   bool waits = false;
   for (const auto& reader : readers_) {
-    if (!reader->is_full()) [[likely]] {
+    if (!reader->is_full() || (reader->catches_up && !waits_for_late_readers())) [[likely]] {
       reader->full_since_ns = 0;
       continue;
     }
@@ -179,6 +184,8 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
                     .received_ns = now_ns_,
                     .position = position_};
   for (ReaderCore* const reader : writer->readers) {
+    if (reader->catches_up) [[unlikely]]
+      continue;  // it comes to this one on its way
     try {
       reader->receive(in, now_ns_);
     } catch (...) {
@@ -297,6 +304,8 @@ void TopicCore::close_endpoints() {
     }
     ReaderCore* const reader = readers_[i].get();
     reader->close();
+    for (CatchingUp& one : catching_up_)
+      if (one.reader == reader) end_catching_up(one);
     std::erase_if(catching_up_, [&](const CatchingUp& one) { return one.reader == reader; });
     for (auto& [name, member] : members_)
       for (const auto& writer : member.writers)

@@ -32,6 +32,10 @@
 ///          stored before it first, then those behind it. So there is neither gap nor duplicate.
 ///  PUB-T3  A topic has the type of its first endpoint. An endpoint of another type is refused, by
 ///          the same decision at all members.
+///  PUB-T5  The topic goes on while late readers are on their way through what is stored, and a
+///  poll
+///          gives them a bounded part of it. It waits for them only when too many samples are
+///          overtaken: dropped by its policy, and before a reader on its way (storage.hpp).
 ///  PUB-T4  The endpoints of a member that has left the subgroup go, after its last sample and
 ///          before the first one of the next view.
 namespace dunlin::pubsub {
@@ -65,6 +69,10 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   [[nodiscard]] WriteResult send(std::span<const std::byte> message);
   [[nodiscard]] std::uint64_t now_ns() noexcept { return clock_->now_ns(); }
   [[nodiscard]] bool ended() const noexcept;
+  /// A late reader has room again.
+  void wake() const {
+    if (!ended_) group_.fabric().wake_at(clock_->now_ns());
+  }
   void due_at(std::uint64_t time_ns) noexcept {
     if (time_ns < due_ns_) due_ns_ = time_ns;
   }
@@ -81,6 +89,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   [[nodiscard]] const TopicQos& qos() const noexcept { return qos_; }
   [[nodiscard]] const std::string& type_text() const noexcept { return type_text_; }
   [[nodiscard]] bool joined() const noexcept;
+  [[nodiscard]] std::string why_waiting() const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] std::uint64_t beginning() const noexcept { return beginning_; }
   [[nodiscard]] const ClientNumbers& clients() const noexcept { return clients_; }
@@ -130,10 +139,23 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   /// A late reader on its way through the stored samples.
   struct CatchingUp {
     ReaderCore* reader;
-    std::list<Storage::Stored>::const_iterator next;
+    Storage::WayPlace way;
+    std::set<std::shared_ptr<RemoteWriter>> writers = {};  // of what it was given
+    bool has_all = false;
   };
-  void give_stored(CatchingUp& one);
-  void give_stored();
+  /// What readers are given of what is stored, in one poll.
+  static constexpr std::size_t kSamplesAPoll = 512;
+  static constexpr std::size_t kBytesAPoll = std::size_t{256} << 10U;
+  struct Budget {
+    std::size_t samples = 0;
+    std::size_t bytes = 0;
+  };
+  void give_stored(CatchingUp& one, Budget& budget);
+  std::size_t give_stored(std::size_t& most_messages);
+  void end_catching_up(CatchingUp& one);
+  [[nodiscard]] bool waits_for_late_readers() const noexcept {
+    return storage_ && storage_->is_overtaking();
+  }
   [[nodiscard]] bool is_me(const Member& member) const noexcept;
 
   // topic_state.cpp
@@ -143,7 +165,6 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
     log      // its endpoints are gone
   };
   void load(std::span<const std::byte> state, StateFrom from);
-  void expire_stored();
   void replay(const multicast::Logged& logged);
 
   Group& group_;
@@ -164,6 +185,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::vector<std::shared_ptr<WriterCore>> writers_;
   std::vector<std::shared_ptr<ReaderCore>> readers_;
   std::vector<CatchingUp> catching_up_;
+  Budget budget_;                // that is left for readers that find their place in this poll
   std::uint64_t announced_ = 0;  // endpoints of this member so far
   std::deque<std::vector<std::byte>> outbox_;
   std::uint64_t now_ns_ = 0;  // of the message at hand

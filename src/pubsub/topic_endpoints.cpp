@@ -11,6 +11,9 @@
 namespace dunlin::pubsub {
 namespace {
 
+/// A late reader that has room is given so many samples in a poll, however large they are.
+constexpr std::size_t kLeastGiven = 2;
+
 [[nodiscard]] std::string reader_name(std::string_view member, std::uint16_t number) {
   return "reader " + std::to_string(number) + " of member '" + std::string(member) + "'";
 }
@@ -144,48 +147,71 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header, Announce
     for (const auto& writer : other.writers)
       if (writer && !writer->refused) match(writer, reader);
   if (!storage_ || reader.qos().durability.kind == Durability::Kind::volatile_) return;
-  expire_stored();
-  catching_up_.push_back({.reader = &reader, .next = storage_->samples().begin()});
-  give_stored();
+  storage_->expire(now_ns_);
+  reader.catches_up = true;
+  catching_up_.push_back({.reader = &reader, .way = storage_->begin_way()});
+  give_stored(catching_up_.back(), budget_);  // what is left of it
+  if (catching_up_.back().has_all) catching_up_.pop_back();
 }
 
-/// As far as the reader has room. Until it has all, the topic takes no further message (PUB-T2), so
-/// that the storage stays as it is.
-void TopicCore::give_stored(CatchingUp& one) {
+/// As far as the reader has room, and there is something left of the budget. A way ends as soon as
+/// the reader has all: from there on it gets samples as they come (PUB-T2).
+void TopicCore::give_stored(CatchingUp& one, Budget& budget) {
   ReaderCore& reader = *one.reader;
-  const auto end = storage_->samples().end();
-  for (; one.next != end && !reader.is_full(); ++one.next) {
-    const Storage::Stored& stored = *one.next;
-    if (!mismatch(stored.writer->qos, qos_.level, reader.qos()).empty()) continue;
-    const Incoming in{.header = stored.header,
-                      .payload = stored.payload,
-                      .writer = stored.writer.get(),
-                      .received_ns = stored.received_ns,
-                      .position = stored.position};
+  const Storage::Stored* stored = storage_->next(one.way);
+  for (std::size_t given = 0; stored != nullptr && budget.samples > 0 && !reader.is_full();
+       stored = storage_->next(one.way)) {
+    if (budget.bytes == 0 && given >= kLeastGiven) break;
+    ++given;
+    --budget.samples;
+    budget.bytes -= std::min(budget.bytes, stored->payload.size());
+    storage_->pass(one.way);
+    if (!mismatch(stored->writer->qos, qos_.level, reader.qos()).empty()) continue;
+    one.writers.insert(stored->writer);
+    const Incoming in{.header = stored->header,
+                      .payload = stored->payload,
+                      .writer = stored->writer.get(),
+                      .received_ns = stored->received_ns,
+                      .position = stored->position};
     try {
       reader.receive(in, now_ns_);
     } catch (...) {
       if (!failure_) failure_ = std::current_exception();
     }
   }
-  if (one.next != end) return;
-  std::set<RemoteWriter*> gone;
-  for (const Storage::Stored& stored : storage_->samples())
-    if (!stored.writer->alive()) gone.insert(stored.writer.get());
-  for (RemoteWriter* const writer : gone) reader.forget(*writer, now_ns_);
+  if (stored == nullptr || reader.closed() || reader.dropped()) end_catching_up(one);
 }
 
-/// Not while a reader is on its way through them (PUB-T2).
-void TopicCore::expire_stored() {
-  if (storage_ && catching_up_.empty()) storage_->expire(now_ns_);
+void TopicCore::end_catching_up(CatchingUp& one) {
+  ReaderCore& reader = *one.reader;
+  one.has_all = true;
+  reader.catches_up = false;
+  if (!reader.closed() && !reader.dropped())
+    for (const auto& writer : one.writers)
+      if (!writer->alive()) reader.forget(*writer, now_ns_);
+  storage_->end_way(one.way);
 }
 
-void TopicCore::give_stored() {
+/// All readers on their way get the same part of what is given in one poll, and the topic takes at
+/// most half as many messages as each of those that have room was given: so they come closer.
+std::size_t TopicCore::give_stored(std::size_t& most_messages) {
   now_ns_ = clock_->now_ns();
-  for (CatchingUp& one : catching_up_) give_stored(one);
-  std::erase_if(catching_up_, [this](const CatchingUp& one) {
-    return one.next == storage_->samples().end() || one.reader->closed() || one.reader->dropped();
-  });
+  const std::size_t readers = catching_up_.size();
+  std::size_t given = 0;
+  for (CatchingUp& one : catching_up_) {
+    Budget budget{.samples = std::max(kSamplesAPoll / readers, kLeastGiven),
+                  .bytes = kBytesAPoll / readers};
+    const std::size_t samples = budget.samples;
+    give_stored(one, budget);
+    const std::size_t to_one = samples - budget.samples;
+    given += to_one;
+    if (!one.has_all && !one.reader->is_full())
+      most_messages = std::min(most_messages, to_one / kLeastGiven);
+  }
+  budget_ = {};
+  std::erase_if(catching_up_, [](const CatchingUp& one) { return one.has_all; });
+  storage_->let_go_of_overtaken();
+  return given;
 }
 
 void TopicCore::match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& reader) {

@@ -28,7 +28,7 @@ void write_writer(Writer& writer, const RemoteWriter& remote) {
 std::vector<std::byte> TopicCore::save() {
   if (channel_->members_changed(members_seen_)) refresh_members();
   now_ns_ = clock_->now_ns();
-  expire_stored();
+  if (storage_) storage_->expire(now_ns_);
   std::vector<std::byte> state;
   Writer writer(state);
   writer.u32(kStateVersion);
@@ -48,8 +48,7 @@ std::vector<std::byte> TopicCore::save() {
       if (one) add(one.get());
     readers += static_cast<std::uint32_t>(member.readers.size());
   }
-  if (storage_)
-    for (const Storage::Stored& stored : storage_->samples()) add(stored.writer.get());
+  if (storage_) storage_->each([&](const Storage::Stored& stored) { add(stored.writer.get()); });
   writer.u32(static_cast<std::uint32_t>(writers.size()));
   for (const RemoteWriter* const one : writers) write_writer(writer, *one);
   writer.u32(readers);
@@ -61,16 +60,16 @@ std::vector<std::byte> TopicCore::save() {
       write(writer,
             Announcement{.writes = false, .type_text = reader.type_text, .reader_qos = reader.qos});
     }
-  writer.u32(storage_ ? static_cast<std::uint32_t>(storage_->samples().size()) : 0);
+  writer.u32(storage_ ? static_cast<std::uint32_t>(storage_->size()) : 0);
   if (storage_)
-    for (const Storage::Stored& stored : storage_->samples()) {
+    storage_->each([&](const Storage::Stored& stored) {
       writer.u32(places.at(stored.writer.get()));
       write_header(writer, stored.header);
       writer.u64(now_ns_ - stored.received_ns);  // its age: the receiver has a clock of its own
       writer.u64(stored.position);
       writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
       writer.bytes(stored.payload);
-    }
+    });
   clients_.save(writer);
   return state;
 }

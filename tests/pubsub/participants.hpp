@@ -42,9 +42,14 @@ class Participants {
   };
   using Disks = std::vector<std::unique_ptr<log::SimulatedDisk>>;
 
+  /// `logs`: of those that have disks, the first ones; without founders, all of them are.
   explicit Participants(std::uint32_t founders, std::uint64_t seed = 1, std::uint32_t joiners = 0,
-                        Disks* disks = nullptr, sim::Profile profile = sim::profile("ib100"))
-      : world(std::move(profile), founders, seed), nodes(founders + joiners), disks_(disks) {
+                        Disks* disks = nullptr, sim::Profile profile = sim::profile("ib100"),
+                        pubsub::ParticipantOptions logs = {})
+      : world(std::move(profile), founders, seed),
+        nodes(founders + joiners),
+        disks_(disks),
+        logs_(std::move(logs)) {
     joinable_ = joiners > 0;
     for (std::uint32_t i = 0; i < joiners; ++i) world.add_node();
     for (Rank rank = 0; rank < nodes.size(); ++rank)
@@ -103,11 +108,12 @@ class Participants {
     return {.rendezvous = joinable_ ? world.rendezvous(rank, "sim") : nullptr};
   }
   void begin(Rank rank) {
-    pubsub::ParticipantOptions options;
-    if (disks_ != nullptr) {
+    pubsub::ParticipantOptions options = logs_;
+    if (disks_ != nullptr && rank < disks_->size()) {
       options.log_directory = ".";
       options.log_disk = std::shared_ptr<log::Disk>(std::shared_ptr<void>(), (*disks_)[rank].get());
-      for (Rank other = 0; other < world.size() && other < disks_->size(); ++other)
+      const bool all = options.log_founders.empty();
+      for (Rank other = 0; all && other < world.size() && other < disks_->size(); ++other)
         options.log_founders.push_back("node" + std::to_string(other));
     }
     nodes[rank].participant =
@@ -136,6 +142,7 @@ class Participants {
 
   bool joinable_ = false;
   Disks* disks_;
+  pubsub::ParticipantOptions logs_;
 };
 
 }  // namespace dunlin::test

@@ -35,6 +35,12 @@ struct ParticipantOptions {
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
   /// Members that a logged topic waits for when it begins: those that may have its log.
   std::vector<std::string> log_founders = {};
+  /// Logged topics begin again, and go on, with a quorum of their last members: more than half, or
+  /// half with the first one. Only a topic without any log waits for all of log_founders. The same
+  /// at all members.
+  bool log_quorum = false;
+  /// Members whose logs are lost: the others go on without samples that only these logs had.
+  std::vector<std::string> log_given_up = {};
 };
 
 /// A topic that the group's members have, as others see it.
@@ -102,6 +108,9 @@ class AnyTopic {
   [[nodiscard]] const TopicQos& qos() const noexcept;
   /// This member takes part in it: it has the topic's history, and the endpoints of all members.
   [[nodiscard]] bool joined() const noexcept;
+  /// Which members' logs a logged topic waits for, and why: a sentence; empty: it does not wait
+  /// (ParticipantOptions::log_quorum).
+  [[nodiscard]] std::string why_waiting() const;
   /// Why not, if it never will: a sentence.
   [[nodiscard]] const std::string& why_refused() const noexcept;
   [[nodiscard]] InconsistentTopicStatus inconsistent_topic_status() const;
