@@ -67,7 +67,7 @@ std::size_t QueueState::skip_orphans() {
       hub.fabric.wake_at(orphan_look_at_ns);
       return 0;
     }
-    orphan_rest_ns = std::min(std::max(orphan_rest_ns * 2, kShortestRestNs), kShortRestNs);
+    orphan_rest_ns = std::min(std::max(orphan_rest_ns * 2, kShortestRestNs), kLongestRestNs);
     orphan_look_at_ns = now + orphan_rest_ns;
     const Operation ends =
         read(spec.host, site.region(), kTailOffset, orphan_ends, kEndsBytes).notify(orphan_done);

@@ -76,7 +76,9 @@ std::size_t Progress::poll() {
     ~Polling() { polling = false; }
     bool& polling;
   } const polling(polling_);
-  std::size_t done = members_.poll() + fabric_.poll();
+  // The members come before the operations to the places in the queues that this poll frees.
+  std::size_t done = fabric_.poll();
+  done += members_.poll();
   if (members_.generation() != generation_) follow_members();
   if (generation_ != told_generation_) done += fence_members();
   for (std::size_t i = 0; i < parts_.size(); ++i) done += parts_[i]->poll_part();
