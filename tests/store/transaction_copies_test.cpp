@@ -42,6 +42,8 @@ std::string name_of(int key) {
   return names.at(static_cast<std::size_t>(key));
 }
 
+std::string value_for(int key) { return std::string(static_cast<std::size_t>(key) * 100, 'v'); }
+
 // --- on each fabric ------------------------------------------------------------------------------
 
 struct TransactionsWithCopies : test::OnStores {};
@@ -56,11 +58,11 @@ TEST_P(TransactionsWithCopies, ChangeSeveralKeysAtOnce) {
     if (key % 4 == 0)
       transaction.erase(name_of(key));
     else
-      transaction.put(name_of(key), std::string(key * 100, 'v'));
+      transaction.put(name_of(key), value_for(key));
   }
   EXPECT_EQ(remote::describe(cluster->end_of(transaction.commit())), "done");
   for (int key = 0; key < kKeys; ++key)
-    EXPECT_EQ(get(2, name_of(key)), key % 4 == 0 ? "-" : std::string(key * 100, 'v')) << key;
+    EXPECT_EQ(get(2, name_of(key)), key % 4 == 0 ? "-" : value_for(key)) << key;
   EXPECT_EQ(count(0), 9U);
   for (int key = 0; key < kKeys; ++key) put(2, name_of(key), "later");  // no lock has stayed
 
