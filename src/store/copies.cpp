@@ -242,7 +242,7 @@ std::size_t Copies::open() {
     if (done_.failed() || word_ < generation) break;
     ++asks_;
   }
-  if (asks_ < state_.progress.capacity() || has_prepared_transactions()) {
+  if (asks_ < state_.progress.capacity() || waits_for_prepared()) {
     try_later(kAskAgainNs);
     return 0;
   }
@@ -255,8 +255,8 @@ std::uint64_t Copies::lock_of(std::uint64_t number) const noexcept {
   return memory::load(word_at(state_.own_main(number) + kLockAt));
 }
 
-/// STO-C5. The first home, which is gone, may have shown what such a transaction has written.
-bool Copies::has_prepared_transactions() {
+/// STO-C5. The first home, which is gone, may have shown what a prepared transaction has written.
+bool Copies::waits_for_prepared() {
   Image record;
   if (!has_looked_at_locks_)
     for (std::uint64_t number = 0; number < state_.main_headers(); ++number)

@@ -47,7 +47,7 @@ class Copies {
   };
 
   std::size_t open();
-  [[nodiscard]] bool has_prepared_transactions();
+  [[nodiscard]] bool waits_for_prepared();
   [[nodiscard]] std::uint64_t lock_of(std::uint64_t number) const noexcept;
   std::size_t restore();
   [[nodiscard]] bool tell_second_homes();

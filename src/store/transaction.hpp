@@ -31,7 +31,7 @@ enum class TransactionStage : std::uint8_t {
   decide,     // posts the mark in the record of the first home
   decided,    //
   in_doubt,   // that home has failed; waits until the members have agreed on it
-  apply,      // posts the slots, and gives the locks back; with copies, not yet at the first home
+  apply,      // posts the slots, and gives the locks back; with copies, not yet where it decided
   applied_elsewhere,
   apply_at_decider,
   applied,    //

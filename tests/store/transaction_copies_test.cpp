@@ -161,8 +161,8 @@ struct Deaths {
   std::vector<std::pair<Rank, Rank>> slow;
 };
 
-/// One of the homes dies at any moment of a commit by member 3, or member 3, or both. What member 4
-/// has seen before does not become what was there before.
+/// One of the homes dies at any moment of a commit by member 3, or member 3, or both. No value
+/// that member 4 has seen is undone.
 TEST(StoreTransactionCopies, HappenWholeOrNotWhenMembersDieAtAnyMoment) {
   int happened = 0, did_not = 0, tried_again = 0;
   const std::uint64_t total_ns = time_of_a_commit();

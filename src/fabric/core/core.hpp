@@ -213,7 +213,7 @@ class FabricCore {
   void must_attend() noexcept;
 
   // waiting.cpp
-  [[nodiscard]] std::uint64_t awake_since_ns() const noexcept;
+  [[nodiscard]] std::uint64_t awake_since_ns() noexcept;
   void prepare_sleep() noexcept;
   void cancel_sleep() noexcept;
   void sleep(std::uint64_t timeout_ns) noexcept;
@@ -254,6 +254,7 @@ class FabricCore {
 
   std::optional<Sleeper> sleeper_;
   bool prepared_ = false;
+  bool has_slept_ = false;  // since awake_since_ns() was called
   std::uint64_t awake_since_ns_ = 0;
   std::uint64_t wake_at_ns_ = UINT64_MAX;
 

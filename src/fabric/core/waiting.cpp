@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "fabric/core/core.hpp"
 
@@ -21,8 +22,10 @@ std::uint64_t FabricCore::next_duty_ns() const noexcept {
   return std::min({wake_at_ns_, next_beat_ns_, check_ns, backend_->next_duty_ns()});
 }
 
-std::uint64_t FabricCore::awake_since_ns() const noexcept {
-  return sleeper_ ? awake_since_ns_ : backend_->now_ns();
+/// Waking up reads no clock: what woke the member is looked at first. The first call says when.
+std::uint64_t FabricCore::awake_since_ns() noexcept {
+  if (!sleeper_ || std::exchange(has_slept_, false)) awake_since_ns_ = backend_->now_ns();
+  return awake_since_ns_;
 }
 
 void FabricCore::prepare_sleep() noexcept {
@@ -41,7 +44,7 @@ void FabricCore::prepare_loop() noexcept {
 void FabricCore::cancel_sleep() noexcept {
   if (!sleeper_ || !std::exchange(prepared_, false)) return;
   if (sleeper_->serves_loop()) static_cast<void>(sleeper_->take_wake());
-  awake_since_ns_ = backend_->now_ns();
+  has_slept_ = true;
   backend_->disarm(false);
 }
 
@@ -56,7 +59,7 @@ void FabricCore::sleep(std::uint64_t timeout_ns) noexcept {
   }
   wake_at_ns_ = UINT64_MAX;
   prepared_ = false;
-  awake_since_ns_ = backend_->now_ns();
+  has_slept_ = true;
   backend_->disarm(only_rung);
 }
 
