@@ -30,7 +30,7 @@ for device in rxe0 siw0; do
     '*AsProcesses*Rdma*:*Death*Rdma*:*Silence*Rdma*' "$too_long"
   try "groups, and who comes in, on $device" \
     "$here/on_device.sh" "$device" "$tests/group_tests" '*Rdma*' ''
-  try "multicast on $device" "$here/on_device.sh" "$device" "$tests/multicast_tests" '*Rdma*' ''
+  try "multicast on $device" "$here/on_device.sh" "$device" "$tests/multicast_tests" '*Rdma*' 'On/ChangingProcesses*Rdma*'
   try "dunlin multicast on $device" \
     "$here/on_device.sh" "$device" "$tests/apps_tests" 'VerbsMulticast*' ''
   try "routing on $device" "$tests/../apps/dunlin" routing --topology hub-ring:8 --events 3 \
