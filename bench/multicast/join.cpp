@@ -28,7 +28,8 @@
 namespace dunlin::bench {
 namespace {
 
-constexpr std::uint64_t kWarmUp = 300;      // messages
+constexpr std::uint64_t kWarmUp = 300;  // messages
+constexpr double kFirstQuietNs = 2e7;
 constexpr double kMostPauseNs = 2e6;        // of three members on shared memory, in 99 of 100 cases
 constexpr std::uint32_t kMostMembers = 16;  // members that are there
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
@@ -110,10 +111,12 @@ struct Holdings {
 /// On memory that the processes share; moments are of the host's one clock.
 struct Scene {
   std::atomic<std::uint32_t> ready{0};  // members that talk, and know what they hold
-  std::atomic<double> asked_ns{0};      // the joiner begins,
+  std::atomic<double> quiet_ns{0};      // the joiner begins to spin, and does nothing else;
+  std::atomic<double> asked_ns{0};      // it begins to join,
   std::atomic<double> delivered_ns{0};  // and has its first message
   std::atomic<std::uint32_t> on{0};     // members that have delivered one in the next view
   std::atomic<std::uint32_t> seen{0};   // processes that know what they hold now
+  std::array<std::atomic<double>, kMostMembers> quiet_paused_ns{};
   std::array<std::atomic<double>, kMostMembers> paused_ns{};
   std::array<std::atomic<std::uint32_t>, kMostMembers + 1> connections{};  // that are new, by rank
   std::array<std::atomic<std::uint64_t>, kMostMembers + 1> bytes{};        // that are mapped anew
@@ -135,21 +138,25 @@ void compare_holdings(Member& me, Speaker& speaker, const Holdings& before) {
   for (Patience patience; scene.seen < me.size();) patience.after(speaker.poll() > 0);
 }
 
-/// How long this member delivered nothing, at the longest, from the request on until it has
-/// delivered in the next view, and so has the joiner.
+/// How long this member delivered nothing, at the longest: while the joiner spun, and from its
+/// request on until this member has delivered in the next view, and so has the joiner.
 class PauseWatch {
  public:
   explicit PauseWatch(Scene& scene) : scene_(scene) {}
   void on_delivery(std::uint64_t view) {
     const double at_ns = now_ns();
+    const double quiet_ns = scene_.quiet_ns;
     const double asked_ns = scene_.asked_ns;
     const bool on = view > 1;
     if (asked_ns != 0 && (!on_ || scene_.delivered_ns == 0))
       paused_ns = std::max(paused_ns, at_ns - std::max(before_ns_, asked_ns));
+    else if (asked_ns == 0 && quiet_ns != 0)
+      quiet_paused_ns = std::max(quiet_paused_ns, at_ns - std::max(before_ns_, quiet_ns));
     before_ns_ = at_ns;
     if (on && !on_) ++scene_.on;
     on_ = on;
   }
+  double quiet_paused_ns = 0;
   double paused_ns = 0;
 
  private:
@@ -177,13 +184,15 @@ void be_there(Member& me, const Case& of, const std::string& group) {
   speaker.on_delivery = [&](std::uint64_t view) { watch.on_delivery(view); };
   ++scene.ready;
   for (Patience patience; !scene.over(of.members);) patience.after(speaker.poll() > 0);
+  scene.quiet_paused_ns.at(me.rank()) = watch.quiet_paused_ns;
   scene.paused_ns.at(me.rank()) = watch.paused_ns;
   compare_holdings(me, speaker, before);
   if (me.rank() != 0) return;
-  double paused_ns = 0;
+  double quiet_paused_ns = 0, paused_ns = 0;
   std::uint32_t connections = 0;
   std::uint64_t bytes = 0;
   for (Rank rank = 0; rank < of.members; ++rank) {
+    quiet_paused_ns = std::max(quiet_paused_ns, scene.quiet_paused_ns.at(rank).load());
     paused_ns = std::max(paused_ns, scene.paused_ns.at(rank).load());
     connections += scene.connections.at(rank);
     bytes = std::max(bytes, scene.bytes.at(rank).load());
@@ -193,13 +202,18 @@ void be_there(Member& me, const Case& of, const std::string& group) {
   me.record(2, connections);
   me.record(3, static_cast<double>(bytes));
   me.record(4, static_cast<double>(scene.bytes.at(of.members)));
+  me.record(5, quiet_paused_ns);
 }
 
-void come(Member& me, const Case& of, const std::string& group) {
+/// Spins as long as the last join took, before it joins: with so many processes on so few
+/// processors the members pause without a join, too.
+void come(Member& me, const Case& of, const std::string& group, double quiet_ns) {
   Scene& scene = Scene::of(me);
   const auto place = place_of(of, group, me.rank());
   for (Patience patience; scene.ready < of.members;) patience.after(false);
   const Holdings before = Holdings::now();
+  scene.quiet_ns = now_ns();
+  for (Patience patience; now_ns() < scene.quiet_ns + quiet_ns;) patience.after(false);
   scene.asked_ns = now_ns();
   GroupEntry entry("late", Speaker::options(place));
   std::unique_ptr<dunlin::Group> in;
@@ -221,12 +235,13 @@ void come(Member& me, const Case& of, const std::string& group) {
 }
 
 std::vector<Result> measure(const Effort& effort, const Case& of) {
-  std::array<std::vector<double>, 5> series;
+  std::array<std::vector<double>, 6> series;
   for (std::uint32_t i = 0; i < of.times; ++i) {
     const std::string group = fresh_joinable_group();
+    const double quiet_ns = series[0].empty() ? kFirstQuietNs : series[0].back();
     Team team({.processes = of.members + 1, .timeout = effort.timeout});
     team.run([&](Member& me) {
-      me.rank() < of.members ? be_there(me, of, group) : come(me, of, group);
+      me.rank() < of.members ? be_there(me, of, group) : come(me, of, group, quiet_ns);
     });
     for (std::uint32_t j = 0; j < series.size(); ++j)
       series.at(j).push_back(team.series(j).front());
@@ -242,6 +257,7 @@ std::vector<Result> measure(const Effort& effort, const Case& of) {
   const bool aimed_at = of.fabric == "shm" && of.members == 3;
   report(results, about("until the joiner has delivered", "ns"), series[0], 0);
   report(results, about("others without a delivery", "ns"), series[1], aimed_at ? kMostPauseNs : 0);
+  report(results, about("the same without a join", "ns"), series[5], 0);
   const auto add = [&](const char* what, std::uint32_t j, double most) {
     Result result = about(what, j == 2 ? "connections" : "B");
     result.value = summarize(series.at(j));

@@ -206,8 +206,9 @@ void Multicast::Participant::finish(std::span<const std::uint64_t> trim,
   DUNLIN_ASSERT_ALWAYS(!views_.empty(), "GRP-V1: what has not begun is not finished");
   without_quorum_ = without_quorum_ || !may_go_on(staying);
   if (log_) log_->end();
+  const auto rest = without_quorum_ ? SubgroupView::Rest::withhold : SubgroupView::Rest::deliver;
   SubgroupView::Remains remains =
-      upcall_.keep_exceptions_during([&] { return present().finish(trim, !without_quorum_); });
+      upcall_.keep_exceptions_during([&] { return present().finish(trim, rest); });
   if (is_injected(FaultInjection::unsent_is_lost)) remains.again.clear();
   resending_.add(std::move(remains.again));
   views_.present().add_beyond(remains.ahead);

@@ -60,7 +60,7 @@ bool SubgroupView::covers_what_all_have(std::span<const std::uint64_t> trim) con
   return true;
 }
 
-SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim, bool delivers) {
+SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim, Rest rest) {
   if (over() || !covers_what_all_have(trim)) {
     refuse(options(),
            "finish() is called once, with as many slots of each sender as all survivors have "
@@ -75,10 +75,14 @@ SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim, 
   lifecycle_.end();
   if (const SenderRank own = memory_.own_sender_rank())
     remains.again = sender_.uncovered(trim[*own]);
-  if (delivers)
-    deliverer_.deliver_rest(trim);
-  else
-    deliverer_.deliver_no_more();
+  switch (rest) {
+    case Rest::deliver:
+      deliverer_.deliver_rest(trim);
+      break;
+    case Rest::withhold:
+      deliverer_.deliver_no_more();
+      break;
+  }
   return remains;
 }
 

@@ -108,9 +108,11 @@ class SubgroupView {
     /// be passed over when they come again.
     std::vector<std::uint64_t> ahead;
   };
+  /// What happens to the messages that the trim covers and that were not delivered yet.
+  enum class Rest : std::uint8_t { deliver, withhold };
   /// Delivers the rest (without upcall: next() does), at most received() of each sender. Nothing
   /// can be sent any more.
-  Remains finish(std::span<const std::uint64_t> trim, bool delivers = true);
+  Remains finish(std::span<const std::uint64_t> trim, Rest rest = Rest::deliver);
 
   /// Whether finish() has been called.
   [[nodiscard]] bool over() const noexcept { return lifecycle_.over(); }

@@ -9,6 +9,8 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/remote/pool.hpp>
 
+#include "remote/pool_steps.hpp"
+
 /// A region is a row of chunks, each a line of words and then its blocks. The words are changed
 /// through the fabric only, by the home, too.
 ///
@@ -163,24 +165,10 @@ PoolUse ChunkPool::use() const noexcept {
 
 // --- getting chunks ------------------------------------------------------------------------------
 
-std::size_t ChunkPool::poll_part() {
-  std::size_t done = 0;
-  for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
-    State::Home& home = state_->homes[rank];
-    while (home.done.finished()) {
-      if (std::exchange(home.posted_step, false)) state_->end_step(home);
-      if (!state_->begin_step(rank, home)) break;
-      ++done;
-    }
-  }
-  return done;
-}
+std::size_t ChunkPool::poll_part() { return poll_steps(*state_); }
 
 Refusal ChunkPool::State::post(Home& home, const Operation& operation) noexcept {
-  home.done.reset();
-  const Refusal refusal = fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
-  home.posted_step = refusal == Refusal::none;
-  return refusal;
+  return post_step(fabric, home, operation);
 }
 
 /// Returns whether it posted anything.

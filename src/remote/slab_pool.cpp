@@ -9,6 +9,7 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
+#include "remote/pool_steps.hpp"
 #include "remote/slab_pool_state.hpp"
 
 /// Allocating in slabs, and taking them.
@@ -194,24 +195,10 @@ PoolUse SlabPool::use() const noexcept {
 
 // --- getting slabs -------------------------------------------------------------------------------
 
-std::size_t SlabPool::poll_part() {
-  std::size_t done = 0;
-  for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
-    State::Home& home = state_->homes[rank];
-    while (home.done.finished()) {
-      if (std::exchange(home.posted_step, false)) state_->end_step(home);
-      if (!state_->begin_step(rank, home)) break;
-      ++done;
-    }
-  }
-  return done;
-}
+std::size_t SlabPool::poll_part() { return poll_steps(*state_); }
 
 Refusal SlabPool::State::post(Home& home, const Operation& operation) noexcept {
-  home.done.reset();
-  const Refusal refusal = fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
-  home.posted_step = refusal == Refusal::none;
-  return refusal;
+  return post_step(fabric, home, operation);
 }
 
 void SlabPool::State::satisfied(Home& home) noexcept { home.wanted = kNoClass; }

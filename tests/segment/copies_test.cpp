@@ -24,16 +24,16 @@ class Replicated final : public test::Spaces {
       node.group = std::make_unique<Group>(fabric);
       node.members = std::make_unique<GroupMembers>(*node.group);
       node.progress = std::make_unique<remote::Progress>(fabric, *node.members);
-      spaces_.push_back(
+      members_.push_back(
           std::make_unique<SegmentSpace>(*node.progress, SpaceOptions{.pool_bytes = pool_bytes}));
-      world.attach(rank, [this, rank] { return spaces_[rank] ? spaces_[rank]->poll() : 0; });
+      world.attach(rank, [this, rank] { return members_[rank]->poll(); });
     }
   }
-  ~Replicated() override { spaces_.clear(); }
+  ~Replicated() override { members_.clear(); }
   bool until(const std::function<bool()>& condition) override {
     return world.run_until(condition, 1'000'000'000);
   }
-  std::size_t used(Rank rank) { return spaces_[rank]->use().used; }
+  std::size_t used(Rank rank) { return members_[rank]->use().used; }
   sim::World world;
 
  private:

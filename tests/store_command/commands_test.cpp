@@ -17,22 +17,10 @@ namespace {
 using dunlin::app::resp::Ending;
 using dunlin::app::resp::matches;
 using dunlin::app::resp::parse_integer;
-using dunlin::app::resp::Service;
 using dunlin::test::contains;
-using dunlin::test::Conversation;
-using dunlin::test::FakeValues;
+using dunlin::test::kWrongTypeReply;
 
-constexpr const char* kWrongTypeReply =
-    "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-
-struct RedisCommands : testing::Test {
-  FakeValues values;
-  Service service{values, {}};
-  Conversation client{service};
-
-  /// A line, as a person types it.
-  std::string ask(const std::string& line) { return client.ask(line + "\r\n"); }
-};
+struct RedisCommands : dunlin::test::OneClient {};
 
 TEST_F(RedisCommands, GetWhatWasSet) {
   EXPECT_EQ(ask("get k"), "$-1\r\n");

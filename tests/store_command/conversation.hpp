@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <gtest/gtest.h>
+
 #include "store/service.hpp"
 #include "store/session.hpp"
 #include "store_command/fake_values.hpp"
@@ -74,6 +76,19 @@ struct Conversation {
 
   app::resp::Service& service;
   app::resp::Session session;
+};
+
+constexpr const char* kWrongTypeReply =
+    "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+
+/// One client of a service over a map.
+struct OneClient : testing::Test {
+  FakeValues values;
+  app::resp::Service service{values, {}};
+  Conversation client{service};
+
+  /// A line, as a person types it.
+  std::string ask(const std::string& line) { return client.ask(line + "\r\n"); }
 };
 
 }  // namespace dunlin::test

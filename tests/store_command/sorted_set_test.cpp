@@ -23,23 +23,11 @@
 namespace {
 
 using dunlin::app::resp::kSortedSetMark;
-using dunlin::app::resp::Service;
 using dunlin::test::contains;
-using dunlin::test::Conversation;
-using dunlin::test::FakeValues;
+using dunlin::test::kWrongTypeReply;
 using dunlin::test::request;
 
-constexpr const char* kWrongTypeReply =
-    "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
-
-struct RedisSortedSets : testing::Test {
-  FakeValues values;
-  Service service{values, {}};
-  Conversation client{service};
-
-  /// A line, as a person types it.
-  std::string ask(const std::string& line) { return client.ask(line + "\r\n"); }
-};
+struct RedisSortedSets : dunlin::test::OneClient {};
 
 TEST_F(RedisSortedSets, KeepMembersInTheOrderOfTheirScores) {
   EXPECT_EQ(ask("zadd z 3 c 1 a 2 b"), ":3\r\n");
