@@ -3,6 +3,8 @@
 #include <cstring>
 #include <numeric>
 
+#include <dunlin/fabric/shm.hpp>
+
 #include "daemon/serving.hpp"
 #include "support/errors.hpp"
 

@@ -38,11 +38,38 @@ int hold(const std::string& group, Key key, Parent& parent) {
   }
 }
 
-TEST(DaemonDeath, TheLockOfAKilledClientGoesToTheNextWhichIsTold) {
-  const Serving daemon(test::fresh_group());
+/// A daemon's clients use segments of another member, which they reach over that fabric.
+struct DaemonDeath : testing::TestWithParam<test::NodeBackend> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+
+  static Key there(SegmentSpace& client, SegmentSpec spec) {
+    spec.placement = Placement::on(1);
+    return make(client, spec);
+  }
+
+  std::string name = test::fresh_group();
+  Process home = Process([this](Parent&) {
+    test::DaemonMember member(name, 2, 1, GetParam());
+    run(member.space);
+    return 0;
+  });
+};
+
+std::vector<test::NodeBackend> one_host() {
+  std::vector<test::NodeBackend> all;
+  for (const test::NodeBackend& backend : test::backends())
+    if (backend.name == "Shm" || backend.name == "Tcp") all.push_back(backend);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(On, DaemonDeath, testing::ValuesIn(one_host()),
+                         [](const auto& backend) { return backend.param.name; });
+
+TEST_P(DaemonDeath, TheLockOfAKilledClientGoesToTheNextWhichIsTold) {
+  const Serving daemon(name, {}, 2, GetParam());
   const auto client = daemon.attach();
   for (int round = 0; round < 5; ++round) {
-    const Key key = make(*client, {.bytes = 4096});
+    const Key key = there(*client, {.bytes = 4096});
     Process holder([&](Parent& parent) { return hold(daemon.group(), key, parent); });
     ASSERT_EQ(holder.receive_line(), "held");
     auto lock = client->lock(key);
@@ -50,7 +77,7 @@ TEST(DaemonDeath, TheLockOfAKilledClientGoesToTheNextWhichIsTold) {
     holder.kill();
     const Outcome outcome = lock.outcome(kPatienceNs);
     EXPECT_TRUE(outcome.ok()) << lock.describe();
-    EXPECT_TRUE(outcome.recovered);
+    EXPECT_TRUE(outcome.recovered) << "DMN-3";
     std::array<std::uint64_t, 512> words{};
     EXPECT_TRUE(client->get(key, bytes_of(words)).outcome(kPatienceNs).ok());
     for (const std::uint64_t word : words) EXPECT_EQ(word, words[0]) << "a put was torn";
@@ -58,10 +85,10 @@ TEST(DaemonDeath, TheLockOfAKilledClientGoesToTheNextWhichIsTold) {
   }
 }
 
-TEST(DaemonDeath, AStoppedClientIsCutOffAndChangesNothingWhenItWakesUp) {
-  const Serving daemon(test::fresh_group(), {.silence_timeout_ms = 1'000});
+TEST_P(DaemonDeath, AStoppedClientIsCutOffAndChangesNothingWhenItWakesUp) {
+  const Serving daemon(name, {.silence_timeout_ms = 1'000}, 2, GetParam());
   const auto client = daemon.attach();
-  const Key key = make(*client, {.bytes = 4096});
+  const Key key = there(*client, {.bytes = 4096});
   Process holder([&](Parent& parent) { return hold(daemon.group(), key, parent); });
   // Who waits without polling would be cut off, too.
   const auto await_holder = [&] {
@@ -83,13 +110,13 @@ TEST(DaemonDeath, AStoppedClientIsCutOffAndChangesNothingWhenItWakesUp) {
   for (const std::uint64_t word : words) EXPECT_EQ(word, UINT64_MAX);
 }
 
-TEST(DaemonDeath, SegmentsWithoutANameGoWithTheirClient) {
-  const Serving daemon(test::fresh_group());
+TEST_P(DaemonDeath, SegmentsWithoutANameGoWithTheirClient) {
+  const Serving daemon(name, {}, 2, GetParam());
   const auto client = daemon.attach();
   Process other([&](Parent& parent) {
     const auto space = attach_to(daemon.group());
-    parent.send_line(std::to_string(make(*space, {.bytes = 8}).value));
-    make(*space, {.bytes = 8, .name = "stays"});
+    parent.send_line(std::to_string(there(*space, {.bytes = 8}).value));
+    there(*space, {.bytes = 8, .name = "stays"});
     parent.send_line("made");
     static_cast<void>(parent.receive_line());
     return 0;
@@ -139,12 +166,12 @@ int work(const std::string& group, const std::vector<Key>& keys, std::uint64_t s
   }
 }
 
-TEST(DaemonDeath, ClientsMayDieAtAnyInstruction) {
-  const Serving daemon(test::fresh_group());
+TEST_P(DaemonDeath, ClientsMayDieAtAnyInstruction) {
+  const Serving daemon(name, {}, 2, GetParam());
   const auto client = daemon.attach();
   std::vector<Key> keys;
   for (const Coherence coherence : {Coherence::write, Coherence::strict, Coherence::version})
-    keys.push_back(make(*client, {.bytes = 4096, .coherence = coherence}));
+    keys.push_back(there(*client, {.bytes = 4096, .coherence = coherence}));
   std::mt19937_64 random(15);
   for (std::uint32_t round = 0; round < test::rounds(40); ++round) {
     Process one([&](Parent& parent) { return work(daemon.group(), keys, round, parent); });
@@ -169,7 +196,7 @@ TEST(DaemonDeath, ClientsMayDieAtAnyInstruction) {
   while (daemon.clients() != 1) static_cast<void>(get(*client, keys[0]));
 }
 
-TEST(DaemonDeath, AClientIsToldThatItsDaemonHasEndedAndAttachesAgain) {
+TEST(DaemonEnd, AClientIsToldThatItsDaemonHasEndedAndAttachesAgain) {
   const std::string group = test::fresh_group();
   const auto serve = [&](Parent& parent) {
     test::DaemonMember member(group, 1, 0);

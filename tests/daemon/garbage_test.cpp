@@ -61,7 +61,23 @@ TEST(DaemonGarbage, ATornPutIsNotMadeByUnlockingInItsMiddle) {
   EXPECT_FALSE(hostile.broke_off());
   hostile.settle();
   hostile.end();
-  EXPECT_TRUE(hostile.others_are_well());
+  EXPECT_TRUE(hostile.others_are_well()) << "DMN-1";
+}
+
+TEST(DaemonGarbage, APutHasTheBytesThatWereThereWhenItWasAskedFor) {
+  Hostile hostile;
+  hostile.begin();
+  const auto fill = [&](std::uint64_t word) {
+    const std::vector<std::uint64_t> words(256, word);
+    memory::place(hostile.memory().data() + Hostile::kLayout.buffer_at(1), words.data(), 2048);
+  };
+  fill(1);
+  hostile.ask({.key = hostile.segment().value, .bytes = 2048, .slot = 1, .call = Call::put});
+  fill(2);  // it waits for the segment's lock
+  hostile.settle();
+  const auto& words = hostile.content();
+  for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(words[i], 1U) << "DMN-2: at word " << i;
+  hostile.end();
 }
 
 }  // namespace

@@ -112,6 +112,13 @@ class Hostile {
            end_of(space_.get(segment_, bytes_of(words_)));
   }
 
+  /// What a member finds in the segment that all may use; 0 if it cannot get it.
+  [[nodiscard]] const std::array<std::uint64_t, 512>& content() {
+    words_.fill(0);
+    if (!end_of(space_.get(segment_, bytes_of(words_)))) words_.fill(0);
+    return words_;
+  }
+
   /// For a fuzzer: all of it is the client's.
   [[nodiscard]] std::span<std::byte> memory() {
     return {reinterpret_cast<std::byte*>(memory_.data()), kLayout.bytes()};

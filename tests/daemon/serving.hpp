@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/daemon.hpp>
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/group.hpp>
 #include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
@@ -31,13 +30,9 @@ constexpr std::uint64_t kPatienceNs = std::uint64_t{kPatienceMs} * 1'000'000;
 /// A member with a space, as `dunlin daemon` is.
 struct DaemonMember {
   DaemonMember(const std::string& group_name, std::uint32_t count, Rank rank,
-               std::size_t pool_bytes = std::size_t{1} << 22)
-      : fabric(shm::join({.group = group_name,
-                          .members = count,
-                          .rank = rank,
-                          .timeout_ms = kPatienceMs,
-                          .silence_timeout_ms = 0})),
-        space(progress, {.pool_bytes = pool_bytes}) {}
+               const NodeBackend& backend = backends().front())
+      : fabric(backend.join({.group = group_name, .nodes = count, .rank = rank})),
+        space(progress, {.pool_bytes = std::size_t{1} << 22}) {}
 
   std::unique_ptr<Fabric> fabric;
   Group group{*fabric};
@@ -49,11 +44,12 @@ struct DaemonMember {
 class Serving {
  public:
   /// Alone in its group, unless there are more `members`; it has rank 0.
-  explicit Serving(std::string group, DaemonOptions options = {}, std::uint32_t members = 1)
+  explicit Serving(std::string group, DaemonOptions options = {}, std::uint32_t members = 1,
+                   const NodeBackend& backend = backends().front())
       : group_(std::move(group)) {
     options.group = group_;
-    thread_ = std::thread([this, options, members] {
-      DaemonMember member(group_, members, 0);
+    thread_ = std::thread([this, options, members, &backend] {
+      DaemonMember member(group_, members, 0, backend);
       Daemon daemon(member.space, options);
       ready_ = true;
       Loop loop(*member.fabric, {.stop = stop_.get_token()});

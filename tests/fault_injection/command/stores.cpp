@@ -1,19 +1,12 @@
 #include <array>
-#include <string_view>
 
-#include <gtest/gtest.h>
-
-#include "fault_injection.hpp"
+#include "fault_injection/command/named_faults.hpp"
 
 /// The audit of the store, with a fault: `stores_with_fault FAULT`.
 namespace {
 
 using dunlin::FaultInjection;
-
-struct NamedFault {
-  std::string_view name;
-  FaultInjection fault;
-};
+using dunlin::fault_injection::NamedFault;
 
 constexpr std::array kStoreFaults{
     NamedFault{"lock_is_ignored", FaultInjection::lock_is_ignored},
@@ -41,8 +34,5 @@ constexpr std::array kStoreFaults{
 }  // namespace
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  for (const NamedFault& one : kStoreFaults)
-    if (argc > 1 && one.name == argv[1]) dunlin::active_fault = one.fault;
-  return RUN_ALL_TESTS();
+  return dunlin::fault_injection::run_tests(argc, argv, kStoreFaults);
 }
