@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -61,20 +62,28 @@ void Attention::publish(std::uint64_t wait_ns) noexcept {
 }
 
 double Attention::wait_ns_of(Rank rank) noexcept {
-  if (!hub_.options.costs.measured()) return 0;  // the style does not depend on it
-  if (rank >= known_.size() || rank == hub_.fabric.rank()) return 0;
+  if (rank >= known_.size()) return 0;
   Known& known = known_[rank];
-  if (!known.done.finished()) return static_cast<double>(known.wait_ns);
-  if (known.asked_ns != 0 && !known.done.failed()) known.wait_ns = known.word;
   const std::uint64_t now_ns = hub_.fabric.recent_ns();
-  if ((known.asked_ns != 0 && now_ns - known.asked_ns < kReadAgainNs) || !site_->connected(rank) ||
-      hub_.gone(rank))
-    return static_cast<double>(known.wait_ns);
+  if (now_ns >= known.look_ns) look(known, rank, now_ns);
+  return known.wait_ns;
+}
+
+/// Takes what was asked for, or asks.
+void Attention::look(Known& known, Rank rank, std::uint64_t now_ns) noexcept {
+  if (!hub_.options.costs.measured()) return;  // the style does not depend on it
+  if (!known.done.finished()) return;
+  if (std::exchange(known.asked, false)) {
+    if (!known.done.failed()) known.wait_ns = static_cast<double>(known.word);
+    known.look_ns = now_ns + kReadAgainNs;
+    return;
+  }
+  if (rank == hub_.fabric.rank() || !site_->connected(rank) || hub_.gone(rank)) return;
   known.done.reset();
-  const Posted posted = hub_.fabric.post(
-      read(rank, site_->region(), 0, &known.word, sizeof known.word).notify(known.done));
-  if (posted.all()) known.asked_ns = std::max<std::uint64_t>(now_ns, 1);
-  return static_cast<double>(known.wait_ns);
+  known.asked =
+      hub_.fabric
+          .post(read(rank, site_->region(), 0, &known.word, sizeof known.word).notify(known.done))
+          .all();
 }
 
 }  // namespace dunlin::container

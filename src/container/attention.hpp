@@ -59,11 +59,13 @@ class Attention {
 
  private:
   struct Known {
-    std::uint64_t wait_ns = 0;
+    double wait_ns = 0;
+    std::uint64_t look_ns = 0;  // this is used until then
+    bool asked = false;
     std::uint64_t word = 0;  // that is being read
-    std::uint64_t asked_ns = 0;
     Completion done;
   };
+  void look(Known& known, Rank rank, std::uint64_t now_ns) noexcept;
 
   Hub& hub_;
   std::unique_ptr<Site> site_;

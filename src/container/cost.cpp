@@ -129,8 +129,8 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 std::string_view name_of(Call call) noexcept {
-  static constexpr std::array<std::string_view, 6> kNames{"insert", "assign", "find",
-                                                          "erase",  "push",   "pop"};
+  static constexpr std::array<std::string_view, kCalls> kNames{"insert", "assign", "find",
+                                                               "erase",  "push",   "pop"};
   const auto place = static_cast<std::size_t>(call);
   return place < kNames.size() ? kNames[place] : "unknown";
 }
@@ -152,11 +152,16 @@ std::vector<CostTerm> explain(const ComponentCosts& costs, Call call, Style styl
   return terms;
 }
 
+double longest_wait_ns(const ComponentCosts& costs, Call call, Situation situation) noexcept {
+  if (!costs.measured()) return 0;
+  situation.wait_ns = 0;
+  return predict_ns(costs, call, Style::one_sided, situation) -
+         predict_ns(costs, call, Style::message, situation);
+}
+
 Style cheaper_style(const ComponentCosts& costs, Call call, const Situation& situation) noexcept {
-  if (!costs.measured()) return Style::one_sided;
-  const double by_message = predict_ns(costs, call, Style::message, situation);
-  return by_message < predict_ns(costs, call, Style::one_sided, situation) ? Style::message
-                                                                           : Style::one_sided;
+  return situation.wait_ns < longest_wait_ns(costs, call, situation) ? Style::message
+                                                                     : Style::one_sided;
 }
 
 // --- the file ------------------------------------------------------------------------------------

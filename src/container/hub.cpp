@@ -36,7 +36,10 @@ Containers::Containers(remote::Progress& progress, ContainersOptions options)
 Containers::~Containers() = default;
 remote::Progress& Containers::progress() const noexcept { return hub_->progress; }
 const ComponentCosts& Containers::costs() const noexcept { return hub_->options.costs; }
-void Containers::set_costs(const ComponentCosts& costs) noexcept { hub_->options.costs = costs; }
+void Containers::set_costs(const ComponentCosts& costs) noexcept {
+  hub_->options.costs = costs;
+  ++hub_->costs_version;
+}
 const std::string& Containers::broken_promise() const noexcept { return hub_->broken_promise; }
 
 ContainerOperation::ContainerOperation(container::Hub& hub) noexcept

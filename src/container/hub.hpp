@@ -12,6 +12,7 @@
 
 #include "container/attention.hpp"
 #include "container/statistics_page.hpp"
+#include "container/style_choice.hpp"
 #include "remote/control_channel.hpp"
 
 namespace dunlin::container {
@@ -68,6 +69,12 @@ struct Hub final : remote::Part {
                           std::span<const std::byte> content) noexcept;
   void forget(ContainerOperation& op) noexcept;
   void send(Rank to, MessageHead head, std::span<const std::byte> content);
+  /// By the cost model, as that target polls now.
+  [[nodiscard]] Style cheaper_style(StyleChoice& choice, Call call, Situation at,
+                                    Rank target) noexcept {
+    at.wait_ns = attention.wait_ns_of(target);
+    return choice.of(options.costs, costs_version, call, at);
+  }
   /// Polls no later than in a moment: an operation looks again at what another is changing.
   void look_again_soon() noexcept;
   [[nodiscard]] bool gone(Rank rank) const noexcept {
@@ -81,20 +88,21 @@ struct Hub final : remote::Part {
   remote::Progress& progress;
   Fabric& fabric;
   ContainersOptions options;
+  std::uint32_t costs_version = 1;  // of those in the options
   std::map<std::uint64_t, Served*> served;
   std::string broken_promise;  // the last
   StatisticsPage page;
   Attention attention;  // of this member, and of those that it asks
 
  private:
-  struct Call {
+  struct Asking {
     ContainerOperation* op = nullptr;
     std::uint32_t generation = 1;
   };
   void handle(Rank from, std::span<const std::byte> message);
   void take_reply(const MessageHead& head, std::span<const std::byte> content);
 
-  std::vector<Call> calls_;
+  std::vector<Asking> calls_;
   std::vector<std::uint32_t> free_calls_;
   remote::ControlChannel channel_;
 };

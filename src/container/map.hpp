@@ -93,7 +93,7 @@ struct MapState final : Served {
   [[nodiscard]] bool post(MapOperation& op, Site& at, std::span<const Operation> batch,
                           Stage next) noexcept;
   void next_slot(MapOperation& op, std::uint32_t by = 1) const noexcept;
-  [[nodiscard]] Style style_of(const MapOperation& op) const noexcept;
+  [[nodiscard]] Style style_of(const MapOperation& op) noexcept;
 
   // --- growth: map_growth.cpp --------------------------------------------------------------------
   [[nodiscard]] bool next_table(MapOperation& op) noexcept;
@@ -168,6 +168,7 @@ struct MapState final : Served {
 
   Containers& containers;
   Hub& hub;
+  StyleChoice styles;
   const Rank self;
   const std::uint32_t members;
   MapSpec spec;

@@ -167,7 +167,7 @@ bool MapState::choose(MapOperation& op) noexcept {
   return true;
 }
 
-Style MapState::style_of(const MapOperation& op) const noexcept {
+Style MapState::style_of(const MapOperation& op) noexcept {
   const bool finds = op.call_kind_ == MapCall::find;
   if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
     return Style::one_sided;
@@ -176,14 +176,13 @@ Style MapState::style_of(const MapOperation& op) const noexcept {
   if (!coherent) return Style::one_sided;
   const Style wanted = op.style_ != Style::automatic ? op.style_ : spec.style;
   if (wanted != Style::automatic) return wanted;
-  static constexpr std::array kCalls{Call::insert, Call::assign, Call::find, Call::erase,
-                                     Call::assign};
-  const Situation situation{.promise = op.promise_,
+  static constexpr std::array kModelled{Call::insert, Call::assign, Call::find, Call::erase,
+                                        Call::assign};
+  return hub.cheaper_style(styles, kModelled[static_cast<std::size_t>(op.call_kind_)],
+                           {.promise = op.promise_,
                             .tables = static_cast<double>(known[op.home_]),
-                            .bytes = static_cast<double>(shape.slot_bytes),
-                            .wait_ns = hub.attention.wait_ns_of(op.home_)};
-  return cheaper_style(hub.options.costs, kCalls[static_cast<std::size_t>(op.call_kind_)],
-                       situation);
+                            .bytes = static_cast<double>(shape.slot_bytes)},
+                           op.home_);
 }
 
 bool MapState::ask(MapOperation& op) noexcept {

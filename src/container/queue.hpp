@@ -66,7 +66,7 @@ struct QueueState final : Served {
   void find_none(QueueOperation& op, remote::Status status, Stage next) noexcept;
   void rest(QueueOperation& op, std::uint64_t longest_ns, Stage next) noexcept;
   [[nodiscard]] bool rested(QueueOperation& op) noexcept;
-  [[nodiscard]] Style style_of(const QueueOperation& op) const noexcept;
+  [[nodiscard]] Style style_of(const QueueOperation& op) noexcept;
   void count(const QueueOperation& op, container_page::Way way) noexcept;
   void enlist(QueueOperation& op) noexcept;
   void delist(QueueOperation& op) noexcept;
@@ -115,6 +115,7 @@ struct QueueState final : Served {
 
   Containers& containers;
   Hub& hub;
+  StyleChoice styles;
   QueueSpec spec;
   SlotShape shape;
   bool coherent;

@@ -239,16 +239,16 @@ void QueueState::count(const QueueOperation& op, container_page::Way way) noexce
   if (op.vain_attempts_ == 0) line.count(way);
 }
 
-Style QueueState::style_of(const QueueOperation& op) const noexcept {
+Style QueueState::style_of(const QueueOperation& op) noexcept {
   if (spec.style == Style::message) return Style::message;
   if (!coherent || kMessageHeader + spec.element_bytes > kMaxMessageBytes) return Style::one_sided;
   const Style wanted = op.style_ != Style::automatic ? op.style_ : spec.style;
   if (wanted != Style::automatic) return wanted;
-  const Situation situation{.promise = op.promise_,
+  return hub.cheaper_style(styles, op.pushes_ ? Call::push : Call::pop,
+                           {.promise = op.promise_,
                             .bytes = static_cast<double>(shape.slot_bytes) * op.wanted_,
-                            .count = static_cast<double>(op.wanted_),
-                            .wait_ns = hub.attention.wait_ns_of(spec.host)};
-  return cheaper_style(hub.options.costs, op.pushes_ ? Call::push : Call::pop, situation);
+                            .count = static_cast<double>(op.wanted_)},
+                           spec.host);
 }
 
 bool QueueState::ask(QueueOperation& op) noexcept {

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -62,6 +63,38 @@ TEST(PollIntervals, AreForgottenWhenTheirLengthChanges) {
   EXPECT_LT(intervals.wait_ns(), 100);
   poll(100'000, 50);
   EXPECT_GT(intervals.wait_ns(), 45'000);
+}
+
+/// What it remembers is as good as what it computes, however the calls alternate.
+TEST(StyleChoice, IsThatOfThePredictions) {
+  std::mt19937_64 random(16);
+  ComponentCosts costs;
+  std::uint32_t version = 0;
+  container::StyleChoice choice;
+  int by_message = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    if (i % 500 == 0) {
+      ++version;
+      costs = {.read_ns = double(random() % 2'000),
+               .write_ns = double(random() % 2'000),
+               .compare_swap_ns = double(random() % 2'000),
+               .fetch_add_ns = double(random() % 2'000),
+               .message_ns = double(random() % 4'000),
+               .batched_ns = double(random() % 100)};
+    }
+    const auto call = static_cast<Call>(random() % kCalls);
+    const Situation at{.promise = static_cast<Promise>(random() % kPromises),
+                       .tables = double(1 + random() % 3),
+                       .count = double(1 + random() % 3),
+                       .wait_ns = double(random() % 3'000)};
+    const bool is_cheaper =
+        predict_ns(costs, call, Style::message, at) < predict_ns(costs, call, Style::one_sided, at);
+    const Style style = choice.of(costs, version, call, at);
+    ASSERT_EQ(style == Style::message, costs.measured() && is_cheaper) << i;
+    by_message += style == Style::message ? 1 : 0;
+  }
+  EXPECT_GT(by_message, 2'000);
+  EXPECT_LT(by_message, 18'000);
 }
 
 TEST(AttentionInSimulator, DecidesAboutTheAutomaticStyle) {

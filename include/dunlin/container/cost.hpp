@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -36,6 +37,7 @@ struct ComponentCosts {
 [[nodiscard]] std::string text_of(const ComponentCosts& costs, const std::string& measured_on);
 
 enum class Call : std::uint8_t { insert, assign, find, erase, push, pop };
+inline constexpr std::size_t kCalls = 6;
 [[nodiscard]] std::string_view name_of(Call call) noexcept;
 
 /// The conditions of a call.
@@ -62,6 +64,10 @@ struct CostTerm {
 /// The same, as the sum of its terms.
 [[nodiscard]] std::vector<CostTerm> explain(const ComponentCosts& costs, Call call, Style style,
                                             const Situation& situation);
+/// A message is the cheaper style if its target polls within less than this, on average; 0 or less
+/// if it never is. The situation's own wait does not count.
+[[nodiscard]] double longest_wait_ns(const ComponentCosts& costs, Call call,
+                                     Situation situation) noexcept;
 /// Style::one_sided, as long as nothing is measured.
 [[nodiscard]] Style cheaper_style(const ComponentCosts& costs, Call call,
                                   const Situation& situation) noexcept;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -14,6 +15,7 @@ enum class Promise : std::uint8_t {
   reads,   // only calls that read: finds, or pops
   local    // no calls of other members
 };
+inline constexpr std::size_t kPromises = 4;
 
 /// How a call reaches the memory of another member.
 enum class Style : std::uint8_t {
