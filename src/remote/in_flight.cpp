@@ -4,16 +4,19 @@
 
 namespace dunlin::remote {
 
+void InFlight::set_deadline(std::uint64_t timeout_ns) noexcept {
+  deadline_ns_ = kForever;
+  if (timeout_ns == kForever) return;
+  const std::uint64_t now = progress_->fabric_.now_ns();
+  deadline_ns_ = timeout_ns < kForever - now ? now + timeout_ns : kForever;
+}
+
 void InFlight::start(std::uint64_t timeout_ns) noexcept {
   abandon();
   completion_.reset();
   status_ = Status::under_way;
-  deadline_ns_ = kForever;
-  if (timeout_ns != kForever) {
-    const std::uint64_t now = progress_->fabric_.now_ns();
-    deadline_ns_ = timeout_ns < kForever - now ? now + timeout_ns : kForever;
-  }
-  if (progress_->stopped()) {
+  set_deadline(timeout_ns);
+  if (progress_->was_stopped()) {
     end(Status::stopped);
   } else {
     advance();
@@ -29,6 +32,13 @@ void InFlight::start_in_next_poll() noexcept {
   status_ = Status::under_way;
   deadline_ns_ = kForever;
   progress_->fabric_.wake_at(0);
+  progress_->link(*this);
+}
+
+void InFlight::start_posted(std::uint64_t timeout_ns) noexcept {
+  status_ = Status::under_way;
+  set_deadline(timeout_ns);
+  if (deadline_ns_ != kForever) progress_->fabric_.wake_at(deadline_ns_);
   progress_->link(*this);
 }
 
@@ -64,7 +74,10 @@ void InFlight::then(std::function<void()> callback) {
 }
 
 Status InFlight::wait(std::uint64_t timeout_ns) {
-  wait_all({this}, timeout_ns);
+  if (finished())
+    progress_->poll_in_passing();
+  else
+    wait_all({this}, timeout_ns);
   return status_;
 }
 

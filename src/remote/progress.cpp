@@ -41,6 +41,7 @@ Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
       present_(members.capacity()) {
   for (Rank rank = 0; rank < capacity(); ++rank) present_[rank] = members.contains(rank);
   has_been_ = present_;
+  was_stopped_ = stopped();
 }
 
 Progress::~Progress() {
@@ -81,6 +82,7 @@ std::size_t Progress::poll() {
   done += members_.poll();
   if (members_.generation() != generation_) follow_members();
   if (generation_ != told_generation_) done += fence_members();
+  was_stopped_ = stopped();
   for (std::size_t i = 0; i < parts_.size(); ++i) done += parts_[i]->poll_part();
   if (first_ != nullptr) done += advance_all();
   return done;
@@ -124,7 +126,7 @@ std::size_t Progress::fence_members() {
 }
 
 std::size_t Progress::advance_all() {
-  const bool none_goes_on = stopped();
+  const bool none_goes_on = was_stopped();
   std::size_t done = 0;
   for (InFlight* operation = first_; operation != nullptr; operation = next_) {
     next_ = operation->after_;

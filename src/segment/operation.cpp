@@ -17,6 +17,12 @@ SegmentOperation::SegmentOperation(SegmentSpace& space, const Request& request, 
 
 void SegmentOperation::start_as(const Request& request) noexcept {
   abandon();
+  if (space_.port_->begin_at_once(*this, request)) return;
+  reset(request);
+  start(request.timeout_ns);
+}
+
+void SegmentOperation::reset(const Request& request) noexcept {
   request_ = request;
   stage_ = Stage::begin;
   using_ = using_name_ = locked_ = odd_ = changing_ = in_turn_ = false;
@@ -26,7 +32,6 @@ void SegmentOperation::start_as(const Request& request) noexcept {
   final_word_ = 0;
   searched_ = 0;
   outcome_ = {.key = request.key};
-  start(request.timeout_ns);
 }
 
 Outcome SegmentOperation::result() const noexcept {
@@ -251,11 +256,11 @@ bool SegmentState::post(SegmentOperation& op, std::span<const Operation> batch,
   return false;
 }
 
-bool SegmentState::read(SegmentOperation& op, std::uint64_t offset, void* to,
-                        std::size_t bytes) noexcept {
+bool SegmentState::read(SegmentOperation& op, const KnownSegment& segment, std::uint64_t offset,
+                        void* to, std::size_t bytes) noexcept {
   std::size_t accepted = 0;
-  const Rank primary = known(op.request_.key)->primary;
-  const Operation one = dunlin::read(primary, pool.id(), offset, to, bytes).notify(op.completion_);
+  const Operation one =
+      dunlin::read(segment.primary, pool.id(), offset, to, bytes).notify(op.completion_);
   return post(op, std::span(&one, 1), accepted);
 }
 

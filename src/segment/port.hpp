@@ -22,6 +22,11 @@ class SegmentPort {
   /// As InFlight::advance and clean_up.
   virtual void advance(SegmentOperation& op) noexcept = 0;
   virtual void clean_up(SegmentOperation& op) noexcept = 0;
+  /// Whether it has begun a get or put, and perhaps ended it, by a shorter way than the steps.
+  [[nodiscard]] virtual bool begin_at_once(SegmentOperation&,
+                                           const SegmentOperation::Request&) noexcept {
+    return false;
+  }
 
   [[nodiscard]] virtual remote::Progress& its_progress() const noexcept = 0;
   [[nodiscard]] virtual const std::string& space_name() const noexcept = 0;

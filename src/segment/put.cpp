@@ -10,8 +10,6 @@ using remote::Status;
 
 namespace {
 
-constexpr std::uint8_t number(PutStep step) noexcept { return static_cast<std::uint8_t>(step); }
-
 /// Under delta the bytes go into a slot that no member reads, so no word is made odd. A word that
 /// is odd already stays so.
 bool is_needed(PutStep step, const KnownSegment& segment, bool odd, Rank second) noexcept {
@@ -148,7 +146,7 @@ bool SegmentState::change_unversioned(SegmentOperation& op, const KnownSegment& 
   const Operation data =
       put_step(op, segment, PutStep::data).notify(op.completion_, Notify::remotely);
   if (!post(op, std::span(&data, 1), accepted)) return false;
-  op.posted_ = number(PutStep::unmark);
+  op.posted_ = kUnversionedPosted;
   return true;
 }
 

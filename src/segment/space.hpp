@@ -35,6 +35,8 @@ enum class SegmentOperation::Stage : std::uint8_t {
 /// The steps of a put, in their order (put.cpp); each coherence needs some of them.
 enum class PutStep : std::uint8_t { mark, second_mark, second_data, second_unmark, data, unmark };
 inline constexpr std::uint8_t kPutSteps = 6;
+/// Of a put without versions: its one step has been posted.
+inline constexpr auto kUnversionedPosted = static_cast<std::uint8_t>(PutStep::unmark);
 
 inline constexpr Rank kNobody = UINT32_MAX;
 
@@ -208,6 +210,8 @@ struct SegmentState final : SegmentPort, remote::Part {
   // --- operations: operation.cpp, transfer.cpp, put.cpp ------------------------------------------
   void advance(SegmentOperation& op) noexcept override;
   void clean_up(SegmentOperation& op) noexcept override;
+  [[nodiscard]] bool begin_at_once(SegmentOperation& op,
+                                   const SegmentOperation::Request& request) noexcept override;
   /// The segment, once this process knows it; until then, and if there is none, the operation asks
   /// or has ended.
   [[nodiscard]] KnownSegment* resolve(SegmentOperation& op) noexcept;
@@ -244,8 +248,9 @@ struct SegmentState final : SegmentPort, remote::Part {
   [[nodiscard]] bool acquire(SegmentOperation& op, const KnownSegment& segment) noexcept;
   /// Whether all was posted; if that will never be, the operation has ended.
   bool post(SegmentOperation& op, std::span<const Operation> batch, std::size_t& accepted) noexcept;
-  bool read_version(SegmentOperation& op, std::uint64_t offset) noexcept;
-  bool read(SegmentOperation& op, std::uint64_t offset, void* to, std::size_t bytes) noexcept;
+  bool read_version(SegmentOperation& op, const KnownSegment& segment) noexcept;
+  bool read(SegmentOperation& op, const KnownSegment& segment, std::uint64_t offset, void* to,
+            std::size_t bytes) noexcept;
 
   [[nodiscard]] static space_page::Count counted_as(SegmentOperation::Kind kind) noexcept {
     using Kind = SegmentOperation::Kind;

@@ -23,9 +23,10 @@ bool lies_alike(const void* memory, std::uint64_t offset) noexcept {
 
 void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
   if (op.stage_ == Stage::begin || op.stage_ == Stage::ask) begin_transfer(op);
+  if (op.finished() || !op.using_) return;  // it asks the home
+  KnownSegment* const segment = known(op.request_.key);
+  if (segment == nullptr) return;
   while (!op.finished() && op.completion_.finished()) {
-    KnownSegment* const segment = known(op.request_.key);
-    if (segment == nullptr || !op.using_) return;  // asked its home
     if (!has_place(op, *segment) || !has_turn(op, *segment)) return;
     const std::uint64_t version_word = segment->offset + kVersionWord;
     const SegmentOperation::Request& request = op.request_;
@@ -37,7 +38,7 @@ void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
         if (!acquire(op, *segment)) return;
         break;
       case Stage::read_before:
-        if (!read_version(op, version_word)) return;
+        if (!read_version(op, *segment)) return;
         op.stage_ = Stage::got_before;
         break;
       case Stage::got_before:
@@ -49,7 +50,8 @@ void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
         break;
       case Stage::read_data:
         op.posted_at_ns_ = segment->coherence == Coherence::temporal ? fabric.now_ns() : 0;
-        if (!read(op, segment->data_at(segment->offset, op.data_version_) + request.offset,
+        if (!read(op, *segment,
+                  segment->data_at(segment->offset, op.data_version_) + request.offset,
                   request.memory, request.bytes))
           return;
         op.stage_ = Stage::got_data;
@@ -58,14 +60,14 @@ void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
         got_data(op, *segment);
         break;
       case Stage::read_after:
-        if (!read(op, version_word, &op.second_word_, 8)) return;
+        if (!read(op, *segment, version_word, &op.second_word_, 8)) return;
         op.stage_ = Stage::got_after;
         break;
       case Stage::got_after:
         got_version_again(op, *segment);
         break;
       case Stage::read_old:
-        if (!read(op, segment->data_at(segment->offset, op.data_version_ - 1),
+        if (!read(op, *segment, segment->data_at(segment->offset, op.data_version_ - 1),
                   segment->merged.data(), segment->bytes))
           return;
         op.stage_ = Stage::got_old;
@@ -79,6 +81,51 @@ void SegmentState::advance_transfer(SegmentOperation& op) noexcept {
         break;
     }
   }
+}
+
+/// Under null, with one copy, a get or put is one operation of the fabric, and ends here if that
+/// does.
+bool SegmentState::begin_at_once(SegmentOperation& op,
+                                 const SegmentOperation::Request& request) noexcept {
+  const bool is_get = request.kind == SegmentOperation::Kind::get;
+  if (!is_get && request.kind != SegmentOperation::Kind::put) return false;
+  KnownSegment* const segment = known(request.key);
+  if (segment == nullptr || segment->coherence != Coherence::null || segment->copies > 1 ||
+      segment->lost || segment->closing || segment->lock.valid() || progress.was_stopped())
+    return false;
+  // Whatever is wrong, the steps tell.
+  if (request.bytes == 0 || request.bytes > segment->bytes ||
+      request.offset > segment->bytes - request.bytes ||
+      !lies_alike(request.memory, request.offset) || request.known_version != UINT64_MAX ||
+      request.wanted_version != UINT64_MAX)
+    return false;
+  const std::uint64_t at = segment->offset + kDataOffset + request.offset;
+  op.completion_.reset();
+  const Operation one =
+      is_get ? dunlin::read(segment->primary, pool.id(), at, request.memory, request.bytes)
+                   .notify(op.completion_)
+             : dunlin::write(segment->primary, pool.id(), at, request.memory, request.bytes)
+                   .notify(op.completion_, Notify::remotely);
+  if (!fabric.post(one).all()) return false;
+  if (op.completion_.finished() && !op.completion_.failed()) {
+    op.request_.kind = request.kind;  // what describe() needs, and no more
+    op.request_.key = request.key;
+    op.request_.bytes = request.bytes;
+    op.request_.offset = request.offset;
+    op.outcome_ = {.key = request.key};
+    op.begin_and_end(Status::ok);
+    statistics.count(counted_as(request.kind));
+    return true;
+  }
+  op.reset(request);
+  ++segment->users;
+  op.using_ = true;
+  op.placement_ = segment->placement;
+  op.data_version_ = 0;
+  op.stage_ = is_get ? Stage::got_data : Stage::change;
+  op.posted_ = is_get ? 0 : kUnversionedPosted;
+  op.start_posted(request.timeout_ns);
+  return true;
 }
 
 void SegmentState::begin_transfer(SegmentOperation& op) noexcept {
@@ -159,12 +206,13 @@ bool SegmentState::has_turn(SegmentOperation& op, KnownSegment& segment) noexcep
 }
 
 /// Before a put, by an atomic: it comes behind what this process has posted there before (F1).
-bool SegmentState::read_version(SegmentOperation& op, std::uint64_t offset) noexcept {
-  if (op.request_.kind == SegmentOperation::Kind::get) return read(op, offset, &op.first_word_, 8);
+bool SegmentState::read_version(SegmentOperation& op, const KnownSegment& segment) noexcept {
+  const std::uint64_t offset = segment.offset + kVersionWord;
+  if (op.request_.kind == SegmentOperation::Kind::get)
+    return read(op, segment, offset, &op.first_word_, 8);
   std::size_t accepted = 0;
-  const Rank primary = known(op.request_.key)->primary;
   const Operation one =
-      fetch_add(primary, pool.id(), offset, 0, &op.first_word_).notify(op.completion_);
+      fetch_add(segment.primary, pool.id(), offset, 0, &op.first_word_).notify(op.completion_);
   return post(op, std::span(&one, 1), accepted);
 }
 
@@ -291,7 +339,7 @@ void SegmentState::advance_lock(SegmentOperation& op) noexcept {
   if (!has_place(op, segment)) return;
   if (op.stage_ == Stage::acquire && !acquire(op, segment)) return;
   if (op.stage_ == Stage::read_before) {
-    if (!read(op, segment.offset + kVersionWord, &op.first_word_, 8)) return;
+    if (!read(op, segment, segment.offset + kVersionWord, &op.first_word_, 8)) return;
     op.stage_ = Stage::got_before;
     if (!op.completion_.finished() || op.completion_.failed()) return;  // looked at again
   }

@@ -79,6 +79,10 @@ class InFlight {
   void start(std::uint64_t timeout_ns = kForever) noexcept;
   /// The same, but the first steps are those of the next Progress::poll(), which is soon.
   void start_in_next_poll() noexcept;
+  /// Its first step has been posted with completion_, and is under way.
+  void start_posted(std::uint64_t timeout_ns) noexcept;
+  /// It has begun and ended at once: a shorter way for what is one step here.
+  void begin_and_end(Status status) noexcept { status_ = status; }
   /// It has ended; advance() returns after that.
   void end(Status status) noexcept;
 
@@ -88,6 +92,7 @@ class InFlight {
  private:
   friend class Progress;
   friend bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns);
+  void set_deadline(std::uint64_t timeout_ns) noexcept;
   void unlink() noexcept;
 
   Status status_ = Status::ok;
@@ -150,6 +155,8 @@ class Progress {
   }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
   [[nodiscard]] bool stopped() const noexcept { return !why_stopped().empty(); }
+  /// The same, as of the last poll().
+  [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
   /// Why this process is no member any more, or cannot go on as one: a sentence, or nothing.
   [[nodiscard]] const std::string& why_stopped() const noexcept {
     return unfenced_.empty() ? members_.why_stopped() : unfenced_;
@@ -198,6 +205,7 @@ class Progress {
   InFlight* next_ = nullptr;  // that advance_all() looks at next
   std::size_t in_flight_ = 0;
   std::uint32_t passed_ = 0;  // waits for operations that had ended already
+  bool was_stopped_ = false;
   bool polling_ = false;
 };
 

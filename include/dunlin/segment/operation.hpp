@@ -11,6 +11,7 @@
 
 namespace dunlin {
 
+class SegmentPort;
 class SegmentSpace;
 
 /// One call of a SegmentSpace under way: poll until finished(), wait(), co_await it, or attach a
@@ -37,6 +38,7 @@ class SegmentOperation final : public remote::InFlight {
   [[nodiscard]] std::string describe() const;
 
  private:
+  friend class SegmentPort;
   friend class SegmentSpace;
   friend struct SegmentState;
   friend struct SegmentAccess;
@@ -64,6 +66,7 @@ class SegmentOperation final : public remote::InFlight {
 
   SegmentOperation(SegmentSpace& space, const Request& request, std::string name = {});
   void start_as(const Request& request) noexcept;
+  void reset(const Request& request) noexcept;
   void advance() noexcept override;
   void clean_up() noexcept override;
 
