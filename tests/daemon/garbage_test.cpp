@@ -61,22 +61,39 @@ TEST(DaemonGarbage, ATornPutIsNotMadeByUnlockingInItsMiddle) {
   EXPECT_FALSE(hostile.broke_off());
   hostile.settle();
   hostile.end();
-  EXPECT_TRUE(hostile.others_are_well()) << "DMN-1";
+  EXPECT_TRUE(hostile.others_are_well());
+}
+
+void fill(Hostile& hostile, std::uint32_t slot, std::uint64_t word) {
+  const std::vector<std::uint64_t> words(512, word);
+  memory::place(hostile.memory().data() + Hostile::kLayout.buffer_at(slot), words.data(), 4096);
+}
+
+TEST(DaemonGarbage, APutUnderALockComesBeforeThatLocksEnd) {
+  Hostile hostile;
+  hostile.begin();
+  const std::uint64_t key = hostile.segment().value;
+  hostile.ask({.key = key, .slot = 0, .call = Call::lock});
+  hostile.settle();
+  for (std::uint16_t slot = 0; slot < 3; ++slot) {  // each put waits for the one before
+    fill(hostile, slot, slot);
+    hostile.ask({.key = key, .bytes = 4096, .slot = slot, .call = Call::put});
+  }
+  hostile.ask({.key = key, .slot = 3, .call = Call::unlock});
+  EXPECT_TRUE(hostile.put(3));  // once it has the lock
+  hostile.settle();
+  for (const std::uint64_t word : hostile.content()) ASSERT_EQ(word, 3U) << "DMN-1";
+  hostile.end();
 }
 
 TEST(DaemonGarbage, APutHasTheBytesThatWereThereWhenItWasAskedFor) {
   Hostile hostile;
   hostile.begin();
-  const auto fill = [&](std::uint64_t word) {
-    const std::vector<std::uint64_t> words(256, word);
-    memory::place(hostile.memory().data() + Hostile::kLayout.buffer_at(1), words.data(), 2048);
-  };
-  fill(1);
-  hostile.ask({.key = hostile.segment().value, .bytes = 2048, .slot = 1, .call = Call::put});
-  fill(2);  // it waits for the segment's lock
+  fill(hostile, 1, 1);
+  hostile.ask({.key = hostile.segment().value, .bytes = 4096, .slot = 1, .call = Call::put});
+  fill(hostile, 1, 2);  // it waits for the segment's lock
   hostile.settle();
-  const auto& words = hostile.content();
-  for (std::size_t i = 0; i < 256; ++i) ASSERT_EQ(words[i], 1U) << "DMN-2: at word " << i;
+  for (const std::uint64_t word : hostile.content()) ASSERT_EQ(word, 1U) << "DMN-2";
   hostile.end();
 }
 

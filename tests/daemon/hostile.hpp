@@ -105,11 +105,14 @@ class Hostile {
     if (!end_of(space_.get(secret_, bytes_of(words_)))) return false;
     for (const std::uint64_t word : words_)
       if (word != kSecret) return false;
-    words_.fill(1);
     if (look_up() == remote::Status::released)  // which any client may do
       segment_ = make({.bytes = 4096, .coherence = Coherence::write});
-    return end_of(space_.put(segment_, bytes_of(words_))) &&
-           end_of(space_.get(segment_, bytes_of(words_)));
+    return put(1) && end_of(space_.get(segment_, bytes_of(words_)));
+  }
+  /// A member puts these words into the segment that all may use.
+  [[nodiscard]] bool put(std::uint64_t word) {
+    words_.fill(word);
+    return end_of(space_.put(segment_, bytes_of(words_)));
   }
 
   /// What a member finds in the segment that all may use; 0 if it cannot get it.
