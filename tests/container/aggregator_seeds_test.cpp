@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include <dunlin/group_members.hpp>
 
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 #include "support/troubles.hpp"
 
 /// Members of random groups in the simulator push to each other and flush, with handlers that take
@@ -226,19 +225,12 @@ void AuditedOrigin::end_flush() {
 }
 
 TEST(AggregatorsInSimulator, LoseAndDoubleNothingWhateverHappens) {
-  // DUNLIN_AGGREGATOR_SEEDS="1 50000": other seeds than usual, the first and how many.
-  const char* const wanted = std::getenv("DUNLIN_AGGREGATOR_SEEDS");
-  std::uint64_t first = 1, seeds = kAggregatorSeeds;
-  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  const test::Seeds seeds(kAggregatorSeeds);
   AggregatorsSeen seen;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    AggregatorAuditor auditor(seed, seen);
-    auditor.run();
-    ASSERT_FALSE(HasFailure()) << "replay with DUNLIN_AGGREGATOR_SEEDS='" << seed << " 1'";
-  }
+  test::for_each_seed(seeds, [&](std::uint64_t seed) { AggregatorAuditor(seed, seen).run(); });
   for (const std::uint64_t count :
        {seen.taken, seen.in_parts, seen.flushed, seen.lost, seen.complete})
-    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+    EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   std::cout << seen.pushed << " pushed, " << seen.taken << " taken, " << seen.in_parts
             << " batches in parts, " << seen.flushed << " flushes, " << seen.lost << " lost, "
             << seen.complete << " groups complete\n";

@@ -1,8 +1,8 @@
+#include "support/seeds.hpp"
+
 #include <array>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -346,20 +346,13 @@ void AuditedMember::end_queue() {
 }
 
 TEST(ContainersInSimulator, KeepTheirPromisesWhateverHappens) {
-  // DUNLIN_CONTAINER_SEEDS="1 50000": other seeds than usual, the first and how many.
-  const char* const wanted = std::getenv("DUNLIN_CONTAINER_SEEDS");
-  std::uint64_t first = 1, seeds = kContainerSeeds;
-  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  const test::Seeds seeds(kContainerSeeds);
   ContainersSeen seen;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    ContainerAuditor auditor(seed, seen);
-    auditor.run();
-    ASSERT_FALSE(HasFailure()) << "replay with DUNLIN_CONTAINER_SEEDS='" << seed << " 1'";
-  }
+  test::for_each_seed(seeds, [&](std::uint64_t seed) { ContainerAuditor(seed, seen).run(); });
   for (const std::uint64_t count :
        {seen.map, seen.pushes, seen.pops, seen.empty, seen.full, seen.half, seen.lost, seen.stopped,
         seen.abandoned, seen.timed_out, seen.drained, seen.grown})
-    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+    EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   std::cout << seen.map << " calls on maps, " << seen.pushes << " pushes, " << seen.pops
             << " pops, " << seen.empty << " empty, " << seen.full << " full, " << seen.half
             << " half written, " << seen.lost << " lost, " << seen.stopped << " stopped, "

@@ -47,7 +47,7 @@ if(NOT DUNLIN_SANITIZE)
       PASS_REGULAR_EXPRESSION "hangs|torn under|is not what it was|linearizable" TIMEOUT 300)
   endforeach()
   set_tests_properties(fault_injection.segment.death_is_not_told PROPERTIES
-    ENVIRONMENT "DUNLIN_SEGMENT_SEEDS=2602 1")  # rare
+    ENVIRONMENT "DUNLIN_SEEDS=2602 2602")  # rare
 
   # Those of the daemon (tests/daemon/death_test.cpp and garbage_test.cpp): each of these is found. The third one of
   # `daemon_with_fault FAULT` is not.

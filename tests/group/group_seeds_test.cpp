@@ -3,6 +3,7 @@
 
 #include "group/sim_groups.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 namespace dunlin {
 namespace {
@@ -113,11 +114,7 @@ class Troubled {
 };
 
 TEST(GroupInSimulator, AgreesOnViewsWhateverHappens) {
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    Troubled group(seed);
-    group.run();
-    ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
-  }
+  test::for_each_seed(test::Seeds(kSeeds), [](std::uint64_t seed) { Troubled(seed).run(); });
 }
 
 }  // namespace

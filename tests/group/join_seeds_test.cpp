@@ -1,6 +1,7 @@
 #include <random>
 
 #include "group/cluster_fixture.hpp"
+#include "support/seeds.hpp"
 
 /// Groups that members join, leave and lose, in ways drawn from a seed: whoever is left at the end
 /// is in one view, and has the same history.
@@ -127,15 +128,7 @@ class JoiningSeed {
 };
 
 TEST(JoiningFromSeeds, LeavesAllInOneViewWithOneHistory) {
-  const char* const first = std::getenv("DUNLIN_FIRST_SEED");
-  const char* const last = std::getenv("DUNLIN_LAST_SEED");
-  const std::uint64_t from = first == nullptr ? 1 : std::stoull(first);
-  const std::uint64_t to = last == nullptr ? kSeeds : std::stoull(last);
-  for (std::uint64_t seed = from; seed <= to; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    JoiningSeed(seed).run();
-    if (HasFatalFailure() || HasNonfatalFailure()) return;
-  }
+  test::for_each_seed(test::Seeds(kSeeds), [](std::uint64_t seed) { JoiningSeed(seed).run(); });
 }
 
 }  // namespace

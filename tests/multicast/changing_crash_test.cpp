@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -9,6 +8,7 @@
 
 #include "multicast/changing_group.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// Members that join one subgroup after the other and leave it at once, while one of them fails, in
 /// the simulator: changing_process_test.cpp does the same with processes.
@@ -69,15 +69,8 @@ void go_on(std::uint64_t seed) {
 }
 
 TEST(ChangingSubgroups, GoOnWhereverAMemberFailsInTheMidstOfChanges) {
-  const char* const first = std::getenv("DUNLIN_FIRST_SEED");
-  const char* const last = std::getenv("DUNLIN_LAST_SEED");
-  const std::uint64_t from = first == nullptr ? 1 : std::stoull(first);
-  const std::uint64_t to = last == nullptr ? test::rounds(kCrashSeeds) : std::stoull(last);
-  for (std::uint64_t seed = from; seed <= to; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    go_on(seed);
-    if (HasFatalFailure() || HasNonfatalFailure()) return;
-  }
+  test::for_each_seed(test::Seeds(test::rounds(kCrashSeeds)),
+                      [](std::uint64_t seed) { go_on(seed); });
 }
 
 }  // namespace

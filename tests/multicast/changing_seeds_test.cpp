@@ -1,8 +1,8 @@
-#include <cstdlib>
 #include <random>
 
 #include "multicast/changing_group.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// Members that create, join, change, leave, drop and remove subgroups, and that crash, hang, are
 /// cut off, leave and come, as a seed says. All that are in a subgroup at the end have one history.
@@ -263,15 +263,8 @@ class ChangingSeed {
 };
 
 TEST(ChangingSubgroupsFromSeeds, LeaveTheMembersOfEachWithOneHistory) {
-  const char* const first = std::getenv("DUNLIN_FIRST_SEED");
-  const char* const last = std::getenv("DUNLIN_LAST_SEED");
-  const std::uint64_t from = first == nullptr ? 1 : std::stoull(first);
-  const std::uint64_t to = last == nullptr ? test::rounds(kChangingSeeds) : std::stoull(last);
-  for (std::uint64_t seed = from; seed <= to; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    ChangingSeed(seed).run();
-    if (HasFatalFailure() || HasNonfatalFailure()) return;
-  }
+  test::for_each_seed(test::Seeds(test::rounds(kChangingSeeds)),
+                      [](std::uint64_t seed) { ChangingSeed(seed).run(); });
 }
 
 }  // namespace

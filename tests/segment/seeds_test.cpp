@@ -1,10 +1,10 @@
+#include "support/seeds.hpp"
+
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -406,20 +406,13 @@ void Client::unlock() {
 }
 
 TEST(SegmentInSimulator, KeepsItsPromisesWhateverHappens) {
-  // DUNLIN_SEGMENT_SEEDS="1 50000": other seeds than usual, the first and how many.
-  const char* const wanted = std::getenv("DUNLIN_SEGMENT_SEEDS");
-  std::uint64_t first = 1, seeds = kSeeds;
-  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  const test::Seeds seeds(kSeeds);
   Seen seen;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    Auditor auditor(seed, seen);
-    auditor.run();
-    ASSERT_FALSE(HasFailure()) << "replay with DUNLIN_SEGMENT_SEEDS='" << seed << " 1'";
-  }
+  test::for_each_seed(seeds, [&](std::uint64_t seed) { Auditor(seed, seen).run(); });
   for (const std::uint64_t count :
        {seen.gets, seen.puts, seen.locks, seen.recovered, seen.half_written, seen.lost,
         seen.stopped, seen.timed_out, seen.abandoned, seen.by_number, seen.not_kept, seen.saved})
-    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+    EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   std::cout << seen.gets << " gets, " << seen.puts << " puts, " << seen.locks << " locks, "
             << seen.recovered << " recovered, " << seen.half_written << " half written, "
             << seen.lost << " lost, " << seen.stopped << " stopped, " << seen.timed_out
