@@ -16,6 +16,7 @@
 #include <dunlin/group_members.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
+#include <dunlin/progress_thread.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/remote.hpp>
 #include <dunlin/run.hpp>

@@ -10,6 +10,7 @@
 #include <dunlin/run.hpp>
 
 #include "fabric/sleeping.hpp"
+#include "run/threads.hpp"
 
 namespace dunlin {
 namespace {
@@ -23,14 +24,6 @@ constexpr std::uint32_t kPollsPerClock = 32;
 // too.
 constexpr std::uint32_t kLeastTurns = 16;
 
-void pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm("yield");
-#endif
-}
-
 std::uint32_t usable_processors() noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -38,7 +31,9 @@ std::uint32_t usable_processors() noexcept {
   return static_cast<std::uint32_t>(CPU_COUNT(&set));
 }
 
-void pin_to(int core) {
+}  // namespace
+
+void threads::pin_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (core >= 0 && core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &set);
@@ -49,8 +44,6 @@ void pin_to(int core) {
                 "; choose one of those that 'taskset -p $$' shows");
   }
 }
-
-}  // namespace
 
 Loop::Loop(Fabric& fabric, RunOptions options)
     : fabric_(fabric),
@@ -105,7 +98,7 @@ bool Loop::wait(const std::function<bool()>& condition, std::uint64_t deadline_n
   if (crowded_ || fruitless_ % kPollsPerYield == 0) {
     sched_yield();
   } else {
-    pause();
+    threads::pause();
   }
   return false;
 }
@@ -142,7 +135,7 @@ bool Loop::sleep(const std::function<bool()>& condition, std::uint64_t deadline_
 RunnerThread::RunnerThread(ThreadOptions options, std::function<void(std::stop_token)> body)
     : thread_([this, core = options.core, run_body = std::move(body)](std::stop_token stop) {
         try {
-          if (core != ThreadOptions::kAnyCore) pin_to(core);
+          if (core != ThreadOptions::kAnyCore) threads::pin_to(core);
           run_body(std::move(stop));
         } catch (...) {
           failure_ = std::current_exception();
