@@ -129,7 +129,7 @@ class Multicast {
   [[nodiscard]] const std::string& why_waiting() const noexcept;
   /// Called from the group's poll() when the subgroup begins here, and after each change: after all
   /// deliveries of the one before, and before any of this one. Also without join(), in each view.
-  /// Replaces an earlier handler; null: none.
+  /// Replaces an earlier handler; null: none. What it throws comes out of the group's next poll().
   using MembersHandler = std::function<void(const Subgroup&)>;
   void on_members(MembersHandler handler);
 

@@ -357,16 +357,19 @@ void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& chan
   subgroup.lacks_state = membership.lacks_state;
   membership.subgroup = std::move(subgroup);
   if (membership.participant == nullptr) return;
+  std::string why;
   try {
     membership.participant->begin(fabric_, membership.subgroup);
+    return;
   } catch (const std::exception& error) {
+    why = std::string(": ") + error.what();
     keep([] { throw; });
-    SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
-    give_up(membership, "");
-    keep([&] {
-      participant->left("it could not begin subgroup '" + membership.name + "': " + error.what());
-    });
+  } catch (...) {
+    keep([] { throw; });
   }
+  SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
+  give_up(membership, "");
+  keep([&] { participant->left("it could not begin subgroup '" + membership.name + "'" + why); });
 }
 
 /// This member goes, and the others go on: its participant could do nothing that is asked of it.

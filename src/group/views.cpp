@@ -158,6 +158,11 @@ void Group::State::begin(SubgroupParticipant* participant, const Subgroup& subgr
              std::to_string(view.number) + ": " + error.what(),
          true);
     throw;
+  } catch (...) {
+    stop("its participant of subgroup '" + subgroup.name + "' could not begin view " +
+             std::to_string(view.number),
+         true);
+    throw;
   }
 }
 

@@ -36,6 +36,15 @@ class DeliveryUpcall {
     const ScopedFlag keeps(keeps_);
     return end_view();
   }
+  /// Another handler of the user's: what it throws is kept.
+  template <class Handler>
+  void call_and_keep(const Handler& handler) {
+    try {
+      handler();
+    } catch (...) {
+      if (!kept_) kept_ = std::current_exception();
+    }
+  }
   /// Throws the first one that was kept, if there is one.
   void throw_kept() {
     if (kept_) std::rethrow_exception(std::exchange(kept_, nullptr));

@@ -131,13 +131,15 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
     log_->begin(fabric, subgroup, opened.names);
   }
   present().hold(state_.awaited());
-  if (const MembersHandler handler = members_handler_) handler(subgroup);
+  if (const MembersHandler handler = members_handler_)
+    upcall_.call_and_keep([&] { handler(subgroup); });  // comes out of the next poll()
   resending_.send_in(present());
 }
 
 std::size_t Multicast::Participant::poll() {
   DUNLIN_ASSERT(!views_.empty() && !views_.present().view->over(),
                 "GRP-V1: a participant is polled between begin() and finish()");
+  upcall_.throw_kept();
   if (without_quorum_) [[unlikely]] {
     give_up(why_without_quorum());
     return 1;
@@ -266,6 +268,9 @@ void Multicast::Participant::take_state(std::span<const std::byte> state) {
     if (log_) log_->skip_replay();
   } catch (const std::exception& error) {
     give_up(error.what());
+    throw;
+  } catch (...) {
+    give_up("its handler that loads the state threw what is no std::exception");
     throw;
   }
   present().hold(false);

@@ -9,6 +9,9 @@
 namespace dunlin::multicast {
 namespace {
 
+/// A further group's subgroups have its name, too.
+constexpr std::size_t kMostNameBytes = kMaxFurtherGroupNameBytes + 1 + kMaxSubgroupNameBytes;
+
 template <class Numbers>
 std::string list(const Numbers& numbers) {
   std::string text;
@@ -61,10 +64,10 @@ void refuse(const SubgroupViewOptions& options, const std::string& what) {
 }
 
 void check(const SubgroupViewOptions& options, Rank own_rank) {
-  if (options.name.size() > kMaxSubgroupNameBytes) {
+  if (options.name.size() > kMostNameBytes) {
     refuse(options, "the name has " + std::to_string(options.name.size()) + " bytes; at most " +
-                        std::to_string(kMaxSubgroupNameBytes) +
-                        " (kMaxSubgroupNameBytes) are allowed");
+                        std::to_string(kMostNameBytes) + " are allowed, with that of a further group (kMaxFurtherGroupNameBytes + 1 + "
+                        "kMaxSubgroupNameBytes)");
   }
   check_members(options, own_rank);
   const std::size_t ring_bytes = options.ring_bytes;

@@ -216,8 +216,9 @@ void ChunkPool::State::end_step(Home& home) {
     home.next = 0;
   };
   if (home.done.failed()) {
+    satisfied();
     home.full = true;
-    return satisfied();
+    return;
   }
   switch (doing) {
     case Doing::look:

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include <dunlin/error.hpp>
 #include <dunlin/remote/in_flight.hpp>
 
 namespace dunlin::remote {
@@ -53,7 +54,7 @@ void InFlight::abandon() noexcept {
   end(Status::abandoned);
   unlink();
   callback_ = nullptr;
-  waiter_ = nullptr;
+  if (awaiting_ != nullptr) std::exchange(awaiting_, nullptr)->waiter_ = nullptr;
 }
 
 void InFlight::unlink() noexcept {
@@ -63,6 +64,14 @@ void InFlight::unlink() noexcept {
   if (progress_->next_ == this) progress_->next_ = after_;
   (before_ != nullptr ? before_->after_ : progress_->first_) = after_;
   (after_ != nullptr ? after_->before_ : progress_->last_) = before_;
+}
+
+void Awaiting::await_suspend(std::coroutine_handle<> waiter) {
+  if (operation_.awaiting_ != nullptr)
+    throw Error(
+        "remote: another coroutine awaits this operation already; one can, and others may poll it");
+  operation_.awaiting_ = this;
+  waiter_ = waiter;
 }
 
 void InFlight::then(std::function<void()> callback) {

@@ -82,6 +82,11 @@ struct Locks::State {
   /// Returns whether the node can go on at once.
   bool act(std::uint32_t index) noexcept;
   bool post(Node& node, const Operation& operation) noexcept;
+  [[nodiscard]] bool is_lost_with_its_home(Node& node) noexcept;
+  /// Whether a word that a peer has written can be a node's address.
+  [[nodiscard]] bool is_known(NodeAddress address) const noexcept {
+    return address.member < withdrawn.size() && address.node < kMaxLockNodes;
+  }
   void free(std::uint32_t index) noexcept;
   [[nodiscard]] std::uint64_t& own_word(std::uint32_t index, std::uint64_t which) const noexcept;
   [[nodiscard]] NodeAddress address(std::uint32_t index) const noexcept {

@@ -164,6 +164,14 @@ bool Locks::State::post(Node& node, const Operation& operation) noexcept {
   return node.posted;
 }
 
+/// Nodes of a member that has destroyed its part: nobody waits there any more.
+bool Locks::State::is_lost_with_its_home(Node& node) noexcept {
+  if (frozen || !withdrawn[node.home]) return false;
+  node.phase = Phase::lost;
+  node.settled = true;
+  return true;
+}
+
 void Locks::State::step(std::uint32_t index) noexcept {
   Node& node = nodes[index];
   while (node.phase != Phase::free && node.done.finished()) {
@@ -190,7 +198,10 @@ void Locks::State::take_result(std::uint32_t index) noexcept {
             lock_word(is_free(node.before) ? 1 : ticket_of(node.before) + 1, address(index));
         node.recovered = node.before == kFreeAfterDeath;
         node.other = unpack(node.before);
-        node.phase = is_free(node.before) ? Phase::held : Phase::link;
+        node.phase = is_free(node.before)   ? Phase::held
+                     : is_known(node.other) ? Phase::link
+                                            : Phase::lost;
+        node.settled = node.phase == Phase::lost;
       } else if (node.only_if_free && !is_free(node.before)) {
         node.phase = Phase::busy;
       } else {
@@ -282,20 +293,26 @@ bool Locks::State::act(std::uint32_t index) noexcept {
       }
       return false;
     case Phase::settle:  // a signal behind all that was posted to the home (F1)
-      return post(node, fetch_add(node.home, options.words, node.offset, 0, &node.before));
+      return post(node, fetch_add(node.home, options.words, node.offset, 0, &node.before)) ||
+             is_lost_with_its_home(node);
     case Phase::leave:
       if (memory::load(own_word(index, kNextWord)) != 0) {
         node.phase = Phase::grant;
         return true;
       }
       return post(node, compare_swap(node.home, options.words, node.offset, node.word,
-                                     node.recovered ? kFreeAfterDeath : 0, &node.before));
+                                     node.recovered ? kFreeAfterDeath : 0, &node.before)) ||
+             is_lost_with_its_home(node);
     case Phase::await_next:
       if (memory::load(own_word(index, kNextWord)) == 0) return false;
       node.phase = Phase::grant;
       return true;
     case Phase::grant:
       node.other = unpack(memory::load(own_word(index, kNextWord)));
+      if (!is_known(node.other)) {  // no member writes this
+        node.phase = Phase::stranded;
+        return true;
+      }
       node.message = node.recovered ? kGrantedAfterDeath : kGranted;
       if (post(node, write(node.other.member, node_words.id(),
                            node.other.node * kNodeBytes + kGrantWord, &node.message, 8)))

@@ -89,7 +89,8 @@ std::size_t Progress::poll() {
 }
 
 /// The group's decision holds for this process's connections, too (FAB-X1, FAB-X4). A member that
-/// the fabric did not take for failed has left the group by itself, and lives on.
+/// the fabric did not take for failed has left a further group by itself; it, too, must change
+/// nothing here any more, so it parts from this fabric.
 void Progress::follow_members() {
   generation_ = members_.generation();
   for (Rank rank = 0; rank < capacity(); ++rank) {
@@ -99,8 +100,9 @@ void Progress::follow_members() {
     }
     if (!has_been_[rank]) continue;  // perhaps it is just coming
     has_been_[rank] = false;         // and no rank comes twice
-    if (fabric_.failed(rank)) to_fence_.push_back(rank);
-    fabric_.expel(rank, "the members have agreed that it is none of them any more");
+    const Parting parting = fabric_.failed(rank) ? Parting::failed : Parting::left;
+    fabric_.expel(rank, "the members have agreed that it is none of them any more", parting);
+    to_fence_.push_back(rank);
   }
 }
 
@@ -155,7 +157,8 @@ std::size_t Progress::advance_all() {
 void Progress::complete(InFlight& operation) {
   operation.unlink();
   const std::function<void()> callback = std::exchange(operation.callback_, nullptr);
-  const std::coroutine_handle<> waiter = std::exchange(operation.waiter_, nullptr);
+  Awaiting* const awaiting = std::exchange(operation.awaiting_, nullptr);
+  const auto waiter = awaiting == nullptr ? nullptr : std::exchange(awaiting->waiter_, nullptr);
   if (callback) callback();
   if (waiter) waiter.resume();
 }

@@ -208,10 +208,14 @@ bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
   using Doing = Home::Doing;
   if (home.doing == Doing::clear) return begin_clear(rank, home);
   if (home.doing == Doing::try_take) {
-    if (post(home, compare_swap(rank, region.id(), home.taking * stride(), 0,
-                                holder_word(fabric.rank(), home.wanted), &home.before)) !=
-        Refusal::none)
-      return false;
+    const Refusal refusal =
+        post(home, compare_swap(rank, region.id(), home.taking * stride(), 0,
+                                holder_word(fabric.rank(), home.wanted), &home.before));
+    if (refusal == Refusal::out_of_bounds) {  // a hint to what is no slab
+      home.doing = Doing::nothing;
+      return begin_step(rank, home);
+    }
+    if (refusal != Refusal::none) return false;
     home.doing = Doing::take;
     return true;
   }

@@ -181,6 +181,39 @@ TEST_F(InSimulation, ACoroutineThatIsDestroyedAbandonsWhatItAwaits) {
   EXPECT_EQ(result, 0U);
 }
 
+Job await_that(Read& operation, bool& resumed) {
+  static_cast<void>(co_await operation);
+  resumed = true;
+}
+
+TEST_F(InSimulation, ACoroutineMayEndBeforeWhatItAwaits) {
+  bool resumed = false;
+  Read operation(*progress[0], 1, boxes[0].id());
+  { const Job job = await_that(operation, resumed); }
+  EXPECT_TRUE(until([&] { return operation.finished(); }));
+  EXPECT_FALSE(resumed);
+}
+
+TEST_F(InSimulation, WhatACoroutineAwaitsMayEndBeforeIt) {
+  bool resumed = false;
+  auto operation = std::make_unique<Read>(*progress[0], 1, boxes[0].id());
+  const Job job = await_that(*operation, resumed);
+  operation.reset();
+  world.run_for(1'000'000);
+  EXPECT_FALSE(resumed);
+}
+
+TEST_F(InSimulation, OneCoroutineAwaitsAnOperation) {
+  bool one = false, other = false;
+  Read operation(*progress[0], 1, boxes[0].id());
+  const Job job = await_that(operation, one);
+  const Job second = await_that(operation, other);
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { second.check(); }), "another coroutine awaits"));
+  EXPECT_TRUE(until([&] { return job.finished(); }));
+  EXPECT_TRUE(one);
+  EXPECT_FALSE(other);
+}
+
 TEST(InFlightOnShm, HasEndedWhenTheCallReturns) {
   const auto fabric = shm::join({.group = test::fresh_group(), .members = 1});
   Progress progress(*fabric);

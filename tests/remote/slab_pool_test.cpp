@@ -301,5 +301,11 @@ TEST(SlabPool, RefusesSizesThatDoNotFit) {
   EXPECT_TRUE(test::contains(with(1000, {64}), "whole cache lines"));
 }
 
+TEST(SlabPool, AHintToWhatIsNoSlabIsForgotten) {
+  Slabs slabs(2, 4);
+  slabs.at(1).hint(0, 0, 0x7fffffff);
+  EXPECT_TRUE(slabs.allocate(1, 0, 64));
+}
+
 }  // namespace
 }  // namespace dunlin::remote

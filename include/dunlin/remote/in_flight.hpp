@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
@@ -28,12 +29,13 @@
 ///  REM-3  An abandoned or destroyed operation leaves nothing behind: its locks are released, and
 ///         nothing reads or writes its buffers any more.
 ///  REM-4  Callbacks and coroutines run inside Progress::poll(), when the operation has ended and
-///         is in no list any more, so that they may destroy it. An operation that ends within the
-///         call that started it runs no callback.
+///         is in no list any more, so that they may destroy it. If the operation has ended before
+///         then() or co_await, the callback runs, and the coroutine goes on, in that call.
 ///  REM-13 A part hears that a member is gone once the member can change nothing here any more.
 ///  REM-5  A step neither allocates nor throws, nor waits.
 namespace dunlin::remote {
 
+class Awaiting;
 class InFlight;
 class Progress;
 
@@ -61,10 +63,6 @@ class InFlight {
   /// Gives it up (REM-3). It ends with `abandoned`, and calls nothing.
   void abandon() noexcept;
 
-  // --- co_await (see coroutine.hpp for a coroutine's type) ---------------------------------------
-  [[nodiscard]] bool await_ready() const noexcept { return finished(); }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
-
  protected:
   explicit InFlight(Progress& progress) noexcept : progress_(&progress) {}
 
@@ -91,6 +89,7 @@ class InFlight {
 
  private:
   friend class Progress;
+  friend class Awaiting;
   friend bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns);
   void set_deadline(std::uint64_t timeout_ns) noexcept;
   void unlink() noexcept;
@@ -101,8 +100,51 @@ class InFlight {
   InFlight* before_ = nullptr;
   InFlight* after_ = nullptr;
   std::function<void()> callback_;
-  std::coroutine_handle<> waiter_;
+  Awaiting* awaiting_ = nullptr;
 };
+
+/// A coroutine that awaits an operation; this lives in the coroutine's frame. Either may go before
+/// the other. (coroutine.hpp has the type of a coroutine.)
+class Awaiting {
+ public:
+  explicit Awaiting(InFlight& operation) noexcept : operation_(operation) {}
+  Awaiting(const Awaiting&) = delete;
+  Awaiting& operator=(const Awaiting&) = delete;
+  ~Awaiting() {
+    if (waiter_) operation_.awaiting_ = nullptr;
+  }
+  [[nodiscard]] bool await_ready() const noexcept { return operation_.finished(); }
+  /// Throws Error if another coroutine awaits it already.
+  void await_suspend(std::coroutine_handle<> waiter);
+
+ private:
+  friend class InFlight;
+  friend class Progress;
+  InFlight& operation_;
+  std::coroutine_handle<> waiter_;  // as long as it waits
+};
+
+template <class Operation>
+class AwaitingOne final : public Awaiting {
+ public:
+  explicit AwaitingOne(Operation& operation) noexcept
+      : Awaiting(operation), operation_(operation) {}
+  decltype(auto) await_resume() { return operation_.await_resume(); }
+
+ private:
+  Operation& operation_;
+};
+
+/// `co_await` of any operation that has `await_resume()`. One that is made in the expression lives
+/// in the frame as long as it is awaited.
+template <std::derived_from<InFlight> Operation>
+[[nodiscard]] auto operator co_await(Operation& operation) noexcept {
+  return AwaitingOne<Operation>(operation);
+}
+template <std::derived_from<InFlight> Operation>
+[[nodiscard]] auto operator co_await(Operation&& operation) noexcept {
+  return AwaitingOne<Operation>(operation);
+}
 
 inline bool wait_all(std::initializer_list<InFlight*> operations,
                      std::uint64_t timeout_ns = kForever) {
