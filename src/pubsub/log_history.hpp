@@ -90,7 +90,9 @@ class LogHistory {
   /// All that is kept lies behind it.
   [[nodiscard]] const Landmark& first() const noexcept { return landmarks_[first_kept()]; }
   /// The first one that needs no record before that one; null: none.
-  [[nodiscard]] std::uint64_t max_samples() const noexcept { return max_samples_; }
+  [[nodiscard]] std::uint64_t max_samples() const noexcept {
+    return max_samples_ == kAllSamples ? UINT64_MAX : max_samples_;
+  }
   [[nodiscard]] const Landmark* first_from(std::uint64_t record) const noexcept;
   /// Whether a reader that came at `place` is given the sample behind these.
   [[nodiscard]] bool gives(const Counts& before, const Counts& place) const noexcept;

@@ -171,9 +171,9 @@ void TopicCore::go_on_behind_trim(CatchingUp& one) {
 /// Samples up to that one, that it would have been given, are gone.
 void TopicCore::lose(CatchingUp& one, std::uint64_t up_to) {
   const LogWay& way = *one.logged;
-  const std::uint64_t kept = log_history_->max_samples();
-  const std::uint64_t first =
-      std::max(way.passed.samples, way.place.samples - std::min(way.place.samples, kept));
+  // Before its place, it would have been given the newest samples only.
+  const std::uint64_t kept = std::min(log_history_->max_samples(), way.place.samples);
+  const std::uint64_t first = std::max(way.passed.samples, way.place.samples - kept);
   if (up_to <= first) return;
   one.reader->lost_status.total_count += static_cast<std::uint32_t>(up_to - first);
   one.reader->changed(Status::sample_lost);

@@ -131,8 +131,11 @@ TEST(KeptInLog, TellsAReaderHowManySamplesWereTrimmedBeforeIt) {
   std::vector<std::uint64_t> taken;
   ASSERT_TRUE(all.until(
       [&] {
-        for (const auto& sample : late.take())
-          if (sample.info().valid()) taken.push_back(sample.data().number);
+        for (const auto& sample : late.take()) {
+          if (!sample.info().valid()) continue;
+          taken.push_back(sample.data().number);
+          EXPECT_EQ(sample.info().position, taken.back() + 1);
+        }
         return !taken.empty() && taken.back() + 1 == home.end;
       },
       60'000'000'000));
@@ -170,6 +173,17 @@ TEST(KeptInLog, LandmarksStayFewAndFindTheFirstKeptSample) {
     --before.samples;
     --before.bytes;
     EXPECT_FALSE(history.gives(before, place));
+    // The state has all of it, and does not grow with the samples.
+    std::vector<std::byte> state;
+    Writer to(state);
+    history.save(to);
+    EXPECT_LE(state.size(), 64 * kMaxLandmarks);
+    LogHistory loaded({.level = Level::logged, .max_samples = 100'000, .max_bytes = max_bytes});
+    Reader from(state);
+    ASSERT_TRUE(loaded.load(from));
+    EXPECT_EQ(loaded.counts().samples, place.samples);
+    EXPECT_EQ(loaded.first().from, first.from);
+    EXPECT_LE(loaded.size(), history.size());
   }
 }
 
@@ -190,6 +204,22 @@ TEST(KeptInLog, ForgetsWritersOfWhichNoSampleIsKept) {
     writer->gone = true;
   }
   EXPECT_LE(history.size(), 40U);
+}
+
+TEST(KeptInLog, TakesWritersThatAreGoneAndAlikeForOne) {
+  LogHistory history({.level = Level::logged, .max_samples = kAllSamples});
+  history.begin({});
+  std::uint64_t record = 1;
+  for (std::uint64_t life = 0; life < 2'000; ++life) {
+    auto writer = std::make_shared<RemoteWriter>(RemoteWriter{.member = "a"});
+    history.announce(record++, writer);
+    history.add(1, *writer, record, 0, 0);
+    ++record;
+    if (history.wants_landmark()) history.mark({.number = record, .from = record}, {});
+    writer->gone = true;
+  }
+  EXPECT_NE(history.writer_of("a", 0, 3), nullptr) << "its samples are kept";
+  EXPECT_LE(history.size(), 200U);
 }
 
 // --- seeds ---------------------------------------------------------------------------------------
