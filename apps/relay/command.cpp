@@ -15,6 +15,7 @@
 
 #include "endpoint.hpp"
 #include "fabric/private_file.hpp"
+#include "log_options.hpp"
 #include "multicast/enter.hpp"
 #include "multicast/leave.hpp"
 #include "relay/kept_logs.hpp"
@@ -119,27 +120,9 @@ relay::RelayOptions relay_options_of(const RelayCommandOptions& options) {
   return made;
 }
 
-void check_logs(const pubsub::ParticipantOptions& logs) {
-  const auto refuse = [](const char* option) {
-    throw BadInput(std::string(option) + ": only members with a log need it; use it with --log");
-  };
-  if (logs.log_directory.empty()) {
-    if (!logs.log_founders.empty()) refuse("--log-founders");
-    if (!logs.log_given_up.empty()) refuse("--log-given-up");
-    if (logs.log_quorum) refuse("--log-quorum");
-    return;
-  }
-  if (logs.log_founders.empty())
-    throw BadInput(
-        "--log-founders is missing: name all members that have logs, those that are not started "
-        "now, too");
-  cast::check_member_names("--log-founders", logs.log_founders);
-  cast::check_member_names("--log-given-up", logs.log_given_up);
-}
-
 void run_relay(const RelayCommandOptions& options) {
   const relay::RelayOptions relay_options = relay_options_of(options);
-  check_logs(options.logs);
+  check_log_options(options.logs);
   const cast::Place place(options.place);
   const std::string& name = place.name();
   say(fmt::format("{}: process {}\n", name, getpid()));
@@ -177,25 +160,6 @@ void run_relay(const RelayCommandOptions& options) {
   cast::leave(group, name, signals);
 }
 
-void add_log_options(CLI::App& command, pubsub::ParticipantOptions& logs) {
-  command
-      .add_option("--log", logs.log_directory,
-                  "Keep the logs of all logged topics, each below this directory of this member's\n"
-                  "own. It must exist")
-      ->check(CLI::ExistingDirectory)
-      ->type_name("DIRECTORY");
-  add_list(command, "--log-founders", logs.log_founders, "name",
-           "All members that may have logs: a topic waits for them when it begins")
-      ->type_name("NAME,...");
-  command.add_flag(
-      "--log-quorum", logs.log_quorum,
-      "Logged topics begin again, and go on, with a quorum of their last members; only a\n"
-      "topic without any log waits for all founders. The same at all members");
-  add_list(command, "--log-given-up", logs.log_given_up, "name",
-           "Members whose logs are lost: go on without what only these logs had")
-      ->type_name("NAME,...");
-}
-
 }  // namespace
 
 void add_relay(CLI::App& program) {
@@ -226,7 +190,9 @@ void add_relay(CLI::App& program) {
              "A client that is late with stored samples holds its topic back for so long");
   add_number("--stall-ms", options->stall_ms, 1, 3.6e6, "ms",
              "A client that takes nothing of what waits for it is cut off after so long");
-  add_log_options(*command, options->logs);
+  add_log_options(*command, options->logs,
+                  "Keep the logs of all logged topics, each below this directory of this member's\n"
+                  "own. It must exist");
   command->callback([options] { run_relay(*options); });
 }
 

@@ -5,6 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <dunlin/pubsub/limits.hpp>
+
+#include "log_options.hpp"
 #include "multicast/place.hpp"
 #include "topic/tool.hpp"
 
@@ -35,6 +38,7 @@ Examples:
   dunlin topic echo square --relay 10.0.0.9:7480 --secret-file secret
   dunlin topic publish square '{"x": 3, "color": "RED"}' --rate 10 --group g --join --name tool
   dunlin topic record square --output squares.mcap --group g --join --name recorder
+  dunlin topic echo square --stored --log logs/t --log-founders a,t --group g --join --name t
   dunlin topic replay squares.mcap --rate 2 --group g --join --name player)";
 
 void add_record_options(CLI::App& one, topic::Options& options) {
@@ -81,6 +85,25 @@ void add_replay_options(CLI::App& one, topic::Options& options) {
       ->capture_default_str();
 }
 
+void add_logged_options(CLI::App& one, topic::Options& options) {
+  add_log_options(one, options.logs,
+                  "Be a member of logged topics, each with a log below this directory of this\n"
+                  "member's own. It must exist");
+  one.add_flag("--create", options.create,
+               "Be in the topic although no member has it: of level logged, and all samples");
+  one.add_option("--type", options.type_file,
+                 "Of a topic that is created: its type, as dunlin topic info prints it")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  one.add_option("--keep", options.keep, "Likewise: keep so many samples only")
+      ->check(number_between(1, pubsub::kMaxStoredSamples, "samples"))
+      ->type_name("N");
+  one.add_option("--log-trim", options.log_trim_bytes,
+                 "Likewise: trim the logs each time that so many more bytes are in them")
+      ->check(number_between(pubsub::kLeastLogTrimBytes, 1e15, "bytes"))
+      ->type_name("BYTES");
+}
+
 }  // namespace
 
 void add_topic(CLI::App& program) {
@@ -114,6 +137,11 @@ void add_topic(CLI::App& program) {
       one->add_option("--seconds", options->seconds, "End after so long")
           ->check(seconds())
           ->type_name("S");
+    if (work == topic::Work::echo)
+      one->add_flag("--stored", options->stored,
+                    "Begin with the samples that the topic has stored");
+    if (work == topic::Work::echo || work == topic::Work::publish || work == topic::Work::record)
+      add_logged_options(*one, *options);
     cast::add_place_options(*one, options->place);
     const bool relayed = work == topic::Work::echo || work == topic::Work::publish ||
                          work == topic::Work::record || work == topic::Work::replay;

@@ -104,6 +104,7 @@ class Recorder {
         wall_clock_ns_(read_clock_ns(CLOCK_REALTIME) - session.now_ns()) {}
 
   void run() {
+    if (options_.create) create();
     const bool over = session_.until(
         [this] {
           const std::uint64_t now_ns = session_.now_ns();
@@ -119,16 +120,24 @@ class Recorder {
   }
 
  private:
+  /// Those that are created; a member may have them already.
+  void create() {
+    const NewTopic made = new_topic_of(options_);
+    for (const std::string& name : options_.topics)
+      made_.emplace_back(session_.participant(), name, made.type, made.qos);
+  }
   void look() {
+    for (const pubsub::AnyTopic& topic : made_)
+      if (!topic.why_refused().empty()) throw Error(topic.why_refused());
     for (const Source& source : sources_) source.check();
     for (const pubsub::TopicInfo& info : session_.participant().topics()) {
       const bool wanted =
           options_.topics.empty() || std::ranges::count(options_.topics, info.name) > 0;
       if (!wanted || !known_.insert(info.name).second) continue;
-      if (info.qos.level == pubsub::Level::logged) {
+      if (info.qos.level == pubsub::Level::logged && options_.logs.log_directory.empty()) {
         const std::string why = fmt::format(
-            "topic '{}' is logged: a member of it needs a log, and this command has none; record "
-            "it through a relay",
+            "topic '{}' is logged: a member of it needs a log, and this command has none; give "
+            "--log, or record it through a relay",
             info.name);
         if (!options_.topics.empty()) throw BadInput(why);
         say(why + "\n");
@@ -150,6 +159,7 @@ class Recorder {
   std::uint64_t looked_ns_ = 0;
   bool told_ = false;
   std::set<std::string> known_;
+  std::list<pubsub::AnyTopic> made_;
   std::list<Source> sources_;
 };
 

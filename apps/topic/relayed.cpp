@@ -42,7 +42,9 @@ class Relayed {
       : options_(options), client_(client_options_of(options)) {}
 
   void echo() {
-    relay::AnyRelayReader reader(client_, options_.topic, pubsub::raw_type_support());
+    relay::ReaderQos qos;
+    if (options_.stored) qos.durability.kind = pubsub::Durability::Kind::transient;
+    relay::AnyRelayReader reader(client_, options_.topic, pubsub::raw_type_support(), qos);
     if (!begin(reader, options_.topic)) return;
     const TypeTree type = parse_type(reader.type_text());
     std::uint64_t shown = 0;

@@ -1,6 +1,9 @@
 #include "topic/session.hpp"
 
+#include <dunlin/error.hpp>
 #include <dunlin/run.hpp>
+
+#include "standard_output.hpp"
 
 namespace dunlin::app::topic {
 namespace {
@@ -17,6 +20,18 @@ bool Session::until(const std::function<bool()>& condition, std::uint64_t limit_
     if ((now_ns() - begin_ns) / 1'000'000 >= limit_ms) return false;
   }
   return false;
+}
+
+bool Session::joined(const pubsub::AnyTopic& topic) {
+  std::string told;
+  until([&] {
+    const std::string why = topic.why_waiting();
+    if (!why.empty() && why != told) say(why + "\n");
+    told = why;
+    return topic.joined() || !topic.why_refused().empty();
+  });
+  if (!topic.why_refused().empty()) throw Error(topic.why_refused());
+  return topic.joined();
 }
 
 const pubsub::TopicInfo* Session::find(const std::string& name) {

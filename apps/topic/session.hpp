@@ -14,11 +14,14 @@ namespace dunlin::app::topic {
 /// The member that the command is: it polls until something holds or a signal comes, and leaves.
 class Session {
  public:
-  Session(Group& group, SignalGuard& signals)
-      : group_(group), signals_(signals), participant_(group) {}
+  Session(Group& group, SignalGuard& signals, const pubsub::ParticipantOptions& logs = {})
+      : group_(group), signals_(signals), participant_(group, logs) {}
 
   /// Until the condition holds, a signal comes, or the time is up.
   bool until(const std::function<bool()>& condition, std::uint64_t limit_ms = UINT64_MAX);
+  /// Until this member takes part in the topic, or a signal comes; says for which members it waits.
+  /// Throws Error if it never will.
+  bool joined(const pubsub::AnyTopic& topic);
   /// Entities must have gone before, so that what was written arrives; then the member.
   void leave();
   /// Of that name, as the group has it now; null: it has none. Until the next call.

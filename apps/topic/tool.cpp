@@ -70,8 +70,9 @@ class Tool {
 
   /// Comes into the topic, with what its members have agreed on. False if a signal came.
   bool find() {
-    const bool found = until([this] { return info() != nullptr; }, kTopicsMs);
+    const bool found = until([this] { return info() != nullptr; }, options_.create ? 0 : kTopicsMs);
     if (!found && session_.signal() != nullptr) return false;
+    if (!found && options_.create) return create();
     if (!found)
       throw BadInput(
           fmt::format("topic '{}': no member of group {} has it; `dunlin topic list` "
@@ -82,15 +83,21 @@ class Tool {
       print_logged(*one);
       return false;
     }
-    if (one->qos.level == pubsub::Level::logged)
+    if (one->qos.level == pubsub::Level::logged && options_.logs.log_directory.empty())
       throw BadInput(
           fmt::format("topic '{}' is logged: a member of it needs a log, and this "
-                      "command has none",
+                      "command has none; give --log, or be a client of a relay",
                       options_.topic));
+    if (options_.create) return create();
     topic_ = pubsub::AnyTopic(participant_, options_.topic, pubsub::raw_type_support(), one->qos);
-    until([this] { return topic_.joined() || !topic_.why_refused().empty(); });
-    if (!topic_.why_refused().empty()) throw Error(topic_.why_refused());
-    return topic_.joined();
+    return session_.joined(topic_);
+  }
+  /// If a member has it, with other policies, that is refused.
+  bool create() {
+    const NewTopic made = new_topic_of(options_);
+    topic_ = pubsub::AnyTopic(participant_, options_.topic, made.type, made.qos);
+    new_type_ = made.type->text;
+    return session_.joined(topic_);
   }
 
   void work() {
@@ -106,7 +113,7 @@ class Tool {
     }
   }
 
-  /// The endpoints are known to members of the topic only, which this command cannot be.
+  /// The endpoints are known to members of the topic only.
   static void print_logged(const pubsub::TopicInfo& one) {
     say(fmt::format("Type: {}\nLevel: {}\n{}Members: {}\n", one.type_name, describe(one.qos.level),
                     describe_keeping(one.qos), fmt::join(one.members, ", ")));
@@ -137,11 +144,21 @@ class Tool {
   pubsub::AnyReader make_reader() {
     pubsub::DataReaderQos qos;
     qos.history = pubsub::History::keep_all();
+    if (options_.stored && topic_.qos().level >= pubsub::Level::volatile_storage) {
+      qos.durability.kind = pubsub::Durability::Kind::transient;
+      qos.reliability = pubsub::Reliability::reliable();
+    }
     return {topic_, qos};
   }
   [[nodiscard]] const TypeTree& type() {
-    if (!type_ || type_of_ != topic_.type_text()) {
-      type_of_ = topic_.type_text();
+    const std::string& text = topic_.type_text().empty() ? new_type_ : topic_.type_text();
+    if (text.empty())
+      throw BadInput(
+          fmt::format("topic '{}' has no type yet: give --type, or start a member that "
+                      "defines it",
+                      topic_.name()));
+    if (!type_ || type_of_ != text) {
+      type_of_ = text;
       type_ = std::make_unique<TypeTree>(parse_type(type_of_));
     }
     return *type_;
@@ -172,7 +189,7 @@ class Tool {
 
   void publish() {
     const RawSample sample = read_sample(type(), options_.sample);
-    pubsub::AnyWriter writer(topic_, {});
+    pubsub::AnyWriter writer(topic_, {}, pubsub::raw_type_support(type_of_, {}));
     const auto period_ns = static_cast<std::uint64_t>(1e9 / options_.rate);
     std::uint64_t written = 0;
     std::uint64_t next_ns = 0;
@@ -219,6 +236,7 @@ class Tool {
   Session& session_;
   pubsub::DomainParticipant& participant_;
   pubsub::AnyTopic topic_;
+  std::string new_type_;  // if it is created
   std::string type_of_;
   std::unique_ptr<TypeTree> type_;
 };
@@ -238,13 +256,14 @@ void run(const Options& options) {
   if (options.relays.empty() && (no_group || options.place.name.empty()))
     throw BadInput("--group and --name are missing: give them, or --relay");
   check_bag_options(options);
+  check_topic_logs(options);
   if (!options.relays.empty()) return run_relayed(options);
   const cast::Place place(options.place);
   SignalGuard signals;
   const cast::Entered entered =
       cast::enter(place, GroupOptions{.rendezvous = place.rendezvous()}, signals);
   if (!entered.group) return;
-  Session session(*entered.group, signals);
+  Session session(*entered.group, signals, options.logs);
   run_as_member(options, session);
   session.leave();
 }

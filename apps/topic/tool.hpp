@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <dunlin/pubsub.hpp>
 
 #include "multicast/place.hpp"
 
@@ -17,7 +20,12 @@ struct Options {
   cast::PlaceOptions place = {};
   std::string topic = {};
   std::string sample = {};
-  std::vector<std::string> relays = {};  // echo, publish, record, replay: a client of these
+  std::vector<std::string> relays = {};      // echo, publish, record, replay: a client of these
+  pubsub::ParticipantOptions logs = {};      // of logged topics
+  bool create = false;                       // be in a logged topic that no member has yet,
+  std::string type_file = {};                // of this type,
+  std::uint32_t keep = pubsub::kAllSamples;  // and with these policies
+  std::uint64_t log_trim_bytes = 0;
   double rate = 1;
   std::optional<std::uint64_t> count = {};
   std::optional<double> seconds = {};
@@ -31,6 +39,15 @@ struct Options {
   std::uint64_t loops = 1;  // 0: no end
   double start_offset = 0;  // seconds
 };
+
+/// The topic that --create names. Throws BadInput.
+struct NewTopic {
+  std::shared_ptr<const pubsub::TypeSupport> type = {};
+  pubsub::TopicQos qos = {};
+};
+[[nodiscard]] NewTopic new_topic_of(const Options& options);
+/// Throws BadInput for options of logs that do not fit each other, or the work.
+void check_topic_logs(const Options& options);
 
 /// Returns when it is done, or a signal has come. Throws BadInput and Error.
 void run(const Options& options);

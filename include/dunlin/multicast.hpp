@@ -20,6 +20,8 @@ namespace dunlin::multicast {
 enum class SendResult : std::uint8_t;
 struct Delivery;
 struct Logged;
+struct LogPosition;
+class LogCursor;
 struct Counters;
 /// Called with a batch of messages, in place: they are valid until the upcall returns. The upcall
 /// may send, but not poll. An exception that it throws comes out of poll(); the batch counts as
@@ -112,6 +114,18 @@ class Multicast {
   /// Damage that opening the log found and repaired: sentences for the operator.
   [[nodiscard]] std::vector<std::string> log_notices() const;
 
+  /// Where the replay begins, and behind the message that on_replay or next() was given last. To be
+  /// asked in on_replay, and between next() and the next poll().
+  [[nodiscard]] multicast::LogPosition log_start() const;
+  [[nodiscard]] multicast::LogPosition log_end() const;
+  /// Likewise, the number of that message's last record.
+  [[nodiscard]] std::uint64_t log_record() const;
+  /// Reads messages from there on, while others are delivered (multicast/log_cursor.hpp).
+  [[nodiscard]] std::shared_ptr<multicast::LogCursor> read_log(multicast::LogPosition at) const;
+  /// With LogTrim::keeps_state: trims leave the records from that number on in the log, for such
+  /// readers. Set it before the first poll().
+  void keep_log_from(std::function<std::uint64_t()> first_record);
+
   // --- of join() ---------------------------------------------------------------------------------
   /// Whether this member is in the subgroup, and has its state if it needs one.
   [[nodiscard]] bool joined() const noexcept;
@@ -178,6 +192,15 @@ struct Logged {
   std::uint64_t view;       // counted over all restarts
   std::string_view sender;  // its name
   std::span<const std::byte> message;
+  std::uint64_t record = 0;  // number of its last record
+};
+
+/// A place in a log, between two messages. The logs of all members have equal numbers.
+struct LogPosition {
+  std::uint64_t number = 1;  // messages that end before this record lie before it
+  std::uint64_t from = 1;    // the first record of those that do not, or an earlier one
+  std::uint64_t view = 0;    // in force at `from`,
+  std::vector<std::string> members = {};  // and its members
 };
 
 /// Counts of one member in all views so far.

@@ -82,7 +82,7 @@ bool GroupCommit::poll() {
                          "LOG-D1: what is durable has been committed");
     writing_.clear();
   }
-  if (has_work() && failure_.empty()) {
+  if (has_work() && failure_.empty() && !*reader_waits_) {
     std::swap(waiting_, writing_);
     doing_ = std::exchange(beside_, {});
     started_ = first_waiting_ + writing_.records();
@@ -95,8 +95,16 @@ bool GroupCommit::poll() {
   return news;
 }
 
+bool GroupCommit::may_read() {
+  if (!failure_.empty() || copying() || beside_.copy || beside_.ends_copy || beside_.drops_copy)
+    return false;
+  *reader_waits_ = working_ && !worker_->idle();
+  return !*reader_waits_;
+}
+
 void GroupCommit::finish() {
   do {
+    *reader_waits_ = false;
     worker_->wait();
     poll();
   } while (working_);

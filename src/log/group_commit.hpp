@@ -46,6 +46,11 @@ class GroupCommit {
   [[nodiscard]] bool settled() const noexcept {
     return !working_ && !has_work() && failure_.empty();
   }
+  /// Whether the log may be read now, though records wait to be written. While a commit is under
+  /// way it may not; then no other one is started until the reader has asked again, or takes its
+  /// request back by this flag.
+  [[nodiscard]] bool may_read();
+  [[nodiscard]] const std::shared_ptr<bool>& reader_waits() const noexcept { return reader_waits_; }
   /// Starts a commit of the waiting records, if none is under way. Returns whether there is news.
   bool poll();
   /// The fabric whose sleeper is woken when there is news; null: none.
@@ -86,6 +91,7 @@ class GroupCommit {
   std::string failure_;
   std::uint64_t commits_ = 0;
   bool working_ = false;
+  std::shared_ptr<bool> reader_waits_ = std::make_shared<bool>(false);
   std::unique_ptr<Worker> worker_;
 };
 

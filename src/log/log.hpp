@@ -136,6 +136,7 @@ class Log {
 
  private:
   friend class LogReader;
+  friend class TailReader;
   struct Segment {
     std::uint64_t first;
     std::uint64_t chain;  // of the record before

@@ -3,9 +3,6 @@
 #include <algorithm>
 
 namespace dunlin::log {
-namespace {
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-}
 
 std::span<const std::byte> Window::view(std::uint64_t offset, std::size_t bytes) {
   const auto here = [&] { return offset >= start_ && offset + bytes <= start_ + buffer_.size(); };
@@ -13,7 +10,7 @@ std::span<const std::byte> Window::view(std::uint64_t offset, std::size_t bytes)
   bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, bytes_ - offset));
   if (!here()) {
     buffer_.resize(static_cast<std::size_t>(
-        std::min<std::uint64_t>(std::max(bytes, kPieceBytes), bytes_ - offset)));
+        std::min<std::uint64_t>(std::max(bytes, piece_bytes_), bytes_ - offset)));
     start_ = offset;
     buffer_.resize(file_.read(offset, buffer_));
     if (!here()) bytes = buffer_.size();

@@ -17,16 +17,25 @@ struct Record {
   std::span<const std::byte> payload;  // valid until the next one is looked at
 };
 
-/// A file in pieces: at least a megabyte is read at once.
+inline constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+/// A file in pieces: at least so many bytes are read at once.
 class Window {
  public:
-  explicit Window(File& file) : file_(file), bytes_(file.bytes()) {}
+  explicit Window(File& file, std::size_t piece_bytes = kPieceBytes)
+      : file_(file), piece_bytes_(piece_bytes), bytes_(file.bytes()) {}
+  /// The file may have been changed.
+  void look_again() {
+    buffer_.clear();
+    bytes_ = file_.bytes();
+  }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// Fewer than asked for only at the end. Valid until the next call.
   std::span<const std::byte> view(std::uint64_t offset, std::size_t bytes);
 
  private:
   File& file_;
+  std::size_t piece_bytes_;
   std::uint64_t bytes_;
   std::uint64_t start_ = 0;
   std::vector<std::byte> buffer_;
@@ -35,11 +44,14 @@ class Window {
 /// Goes from record to record of a segment, as long as they are whole and follow each other.
 class SegmentCursor {
  public:
-  SegmentCursor(File& file, std::uint64_t name_sum, std::uint64_t first, std::uint64_t chain)
-      : window_(file), name_sum_(name_sum), number_(first), chain_(chain) {}
+  SegmentCursor(File& file, std::uint64_t name_sum, std::uint64_t first, std::uint64_t chain,
+                std::size_t piece_bytes = kPieceBytes)
+      : window_(file, piece_bytes), name_sum_(name_sum), number_(first), chain_(chain) {}
 
   /// None at the end, and where something else lies than the next record.
   [[nodiscard]] std::optional<Record> next();
+  /// The file may have been changed behind the records that were passed.
+  void look_again() { window_.look_again(); }
   [[nodiscard]] bool at_end() const noexcept { return offset_ == window_.bytes(); }
 
   /// Of the next record: where it begins, its number, and the chain of the one before.

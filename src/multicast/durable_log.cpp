@@ -158,8 +158,11 @@ bool DurableLog::trim_is_due() const noexcept {
 void DurableLog::trim(const Deliverer::Delivered& delivered,
                       std::optional<std::span<const std::byte>> state, std::uint64_t now_ns) {
   trimmed_at_ = journal_->bytes_to_replay();
+  std::uint64_t from = first_message_ + delivered.complete;
+  if (keep_from_) from = std::min(from, std::max(keep_from_(), journal_->least_from()));
+  if (!journal_->knows_view_of(from)) return;
   beginnings_.push_back({.number = first_message_ + delivered.records,
-                         .from = first_message_ + delivered.complete,
+                         .from = from,
                          .bytes = trimmed_at_,
                          .taken_ns = now_ns});
   const auto stays = [&](const Beginning& beginning) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -77,6 +78,17 @@ class DurableLog {
   void trim(const Deliverer::Delivered& delivered, std::optional<std::span<const std::byte>> state,
             std::uint64_t now_ns);
 
+  /// Trims leave the records from that number on in the log.
+  void keep_from(std::function<std::uint64_t()> first_record) {
+    keep_from_ = std::move(first_record);
+  }
+
+  // --- numbers of records ------------------------------------------------------------------------
+  /// Of the first message of the last view that has been recorded.
+  [[nodiscard]] std::uint64_t first_message() const noexcept { return first_message_; }
+  [[nodiscard]] bool replaying() const noexcept { return replay_.has_value(); }
+  [[nodiscard]] LogPosition replay_position() const { return replay_->position(); }
+
   [[nodiscard]] Journal& journal() noexcept { return *journal_; }
   [[nodiscard]] const Journal& journal() const noexcept { return *journal_; }
 
@@ -132,6 +144,7 @@ class DurableLog {
     std::uint64_t taken_ns = 0;
   };
   LogTrim trim_;
+  std::function<std::uint64_t()> keep_from_;
   std::uint64_t first_message_ = 0;  // number of the record behind that of the view at hand
   std::uint64_t trimmed_at_ = 0;     // bytes of the journal, when the last part was looked at
   std::deque<Beginning> beginnings_;

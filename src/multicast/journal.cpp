@@ -6,64 +6,15 @@
 #include <dunlin/error.hpp>
 
 #include "fabric/bytes.hpp"
-#include "multicast/long_messages.hpp"
+#include "multicast/logged_view.hpp"
 
 namespace dunlin::multicast {
-namespace {
-
-/// In front of a message's bytes.
-struct MessageHead {
-  std::uint64_t slot;
-  std::uint64_t sender;
-};
-
-void check(const Reader& reader) {
-  if (!reader.good()) throw Error("a record of a multicast's log is too short");
-}
-
-LoggedView read_view(Reader& reader) {
-  LoggedView view{.place = {}, .number = reader.u64()};
-  for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left) {
-    const auto name = reader.bytes(reader.u8());
-    view.members.emplace_back(reinterpret_cast<const char*>(name.data()), name.size());
-  }
-  check(reader);
-  return view;
-}
-LoggedView read_view(std::span<const std::byte> payload) {
-  Reader reader(payload);
-  return read_view(reader);
-}
-
-void write_view(Writer& writer, const LoggedView& view) {
-  writer.u64(view.number);
-  writer.u32(static_cast<std::uint32_t>(view.members.size()));
-  for (const std::string& member : view.members) {
-    writer.u8(static_cast<std::uint8_t>(member.size()));
-    writer.bytes(std::as_bytes(std::span(member)));
-  }
-}
-
-[[nodiscard]] bool is(const log::Record& record, Entry kind) noexcept {
-  return record.kind == static_cast<std::uint32_t>(kind);
-}
-
-[[noreturn]] void refuse(const log::Log& log, std::uint64_t number, const std::string& why) {
-  throw Error("log '" + log.name() + "' in '" + log.path() + "': record " + std::to_string(number) +
-              " is not what a multicast writes: " + why);
-}
-
-}  // namespace
-
 Replay::Replay(log::Log& log, const ReplayStart& start, std::uint64_t but_for)
-    : log_(log),
-      reader_(log, start.from),
+    : reader_(log, start.from),
       number_(start.number),
       but_for_(but_for),
-      view_(start.view.number),
-      members_(start.view.members),
-      reassemblies_(members_.size()),
-      began_at_(members_.size()) {}
+      next_(start.from),
+      assembler_(log, start.view.number, start.view.members) {}
 
 bool Replay::step(const std::function<void(const Logged&)>& upcall, std::size_t records,
                   std::size_t bytes) {
@@ -71,47 +22,22 @@ bool Replay::step(const std::function<void(const Logged&)>& upcall, std::size_t 
     const std::optional<log::Record> record = reader_.next();
     if (!record) return false;
     done += record->payload.size();
-    take(*record, upcall);
+    next_ = record->number + 1;
+    const std::optional<Logged> message = assembler_.add(*record);
+    if (!message || record->number < number_) continue;  // the state has it
+    if (but_for_ > 0)
+      --but_for_;
+    else
+      upcall(*message);
   }
   return true;
 }
 
-void Replay::take(const log::Record& record, const std::function<void(const Logged&)>& upcall) {
-  if (is(record, Entry::view)) {
-    LoggedView view = read_view(record.payload);
-    view_ = view.number;
-    members_ = std::move(view.members);
-    reassemblies_.assign(members_.size(), {});  // what the view has not completed, comes again
-    began_at_.assign(members_.size(), 0);
-    return;
-  }
-  Reader reader(record.payload);
-  const std::uint64_t slot = reader.u64(), sender = reader.u64();
-  check(reader);
-  if (sender >= members_.size()) refuse(log_, record.number, "its view has no such sender");
-  Reassembly& reassembly = reassemblies_[sender];
-  if (!reassembly.open()) began_at_[sender] = record.number;
-  if (!reassembly.add(
-          {.message = reader.rest(), .slot = slot, .continues = is(record, Entry::fragment)}))
-    return;
-  const struct LetGo {  // also of a message for which the upcall throws
-    Reassembly& held;
-    ~LetGo() { held.let_go(); }
-  } afterwards{reassembly};
-  if (record.number < number_) {
-    // The state has it.
-  } else if (but_for_ > 0) {
-    --but_for_;
-  } else {
-    upcall({.view = view_, .sender = members_[sender], .message = reassembly.message()});
-  }
-}
-
-std::optional<std::uint64_t> Replay::first_open() const noexcept {
-  std::optional<std::uint64_t> first;
-  for (std::size_t i = 0; i < reassemblies_.size(); ++i)
-    if (reassemblies_[i].open()) first = std::min(first.value_or(began_at_[i]), began_at_[i]);
-  return first;
+LogPosition Replay::position() const {
+  return {.number = next_,
+          .from = first_open().value_or(next_),
+          .view = assembler_.view(),
+          .members = assembler_.members()};
 }
 
 Journal::Journal(std::shared_ptr<log::Disk> disk, const std::string& directory,
@@ -156,6 +82,7 @@ void Journal::begin_with(const log::Snapshot& snapshot) {
   }
   if (views.empty()) throw Error("a snapshot of a multicast's log names no view");
   start_ = {.number = snapshot.number, .from = snapshot.from, .view = views.back()};
+  least_from_ = snapshot.from;
   const std::lock_guard lock(mutex_);
   views_ = std::move(views);
 }
@@ -196,7 +123,7 @@ std::optional<std::vector<std::byte>> Journal::read_state_of_user() {
   for (std::uint32_t left = reader.u32(); left > 0; --left) {
     reader.u64();
     reader.u64();
-    read_view(reader);
+    static_cast<void>(read_view(reader));
   }
   check(reader);
   const auto state = reader.rest();
@@ -218,6 +145,7 @@ void Journal::store(std::uint64_t number, std::uint64_t from,
   }
   if (state) payload.insert(payload.end(), state->begin(), state->end());
   commit_->store(std::move(snapshot));
+  least_from_ = from;
   bytes_ = bytes_behind;
 }
 
@@ -250,8 +178,10 @@ void Journal::begin_copy(std::optional<log::Snapshot> snapshot) {
     const std::lock_guard lock(mutex_);
     original_ = {.views = std::exchange(views_, {}),
                  .start = std::exchange(start_, {}),
-                 .bytes = std::exchange(bytes_, 0)};
+                 .bytes = std::exchange(bytes_, 0),
+                 .least_from = least_from_};
   }
+  least_from_ = 1;
   if (snapshot) begin_with(*snapshot);
   commit_->begin_copy(std::move(snapshot));
 }
@@ -265,6 +195,7 @@ void Journal::drop_copy() {
   commit_->drop_copy();
   start_ = std::move(original_.start);
   bytes_ = original_.bytes;
+  least_from_ = original_.least_from;
   const std::lock_guard lock(mutex_);
   views_ = std::move(original_.views);
 }

@@ -14,7 +14,9 @@
 #include "log/disk.hpp"
 #include "log/group_commit.hpp"
 #include "log/log.hpp"
-#include "multicast/long_messages.hpp"
+#include "multicast/assembler.hpp"
+#include "multicast/log_cursor.hpp"
+#include "multicast/logged_view.hpp"
 #include "multicast/restart.hpp"
 #include "multicast/ring.hpp"
 
@@ -53,26 +55,18 @@ class Replay {
   bool step(const std::function<void(const Logged&)>& upcall, std::size_t records,
             std::size_t bytes = kBytesAtOnce);
   /// The first record of the messages of which it has passed a part; none: it has passed no part.
-  [[nodiscard]] std::optional<std::uint64_t> first_open() const noexcept;
+  [[nodiscard]] std::optional<std::uint64_t> first_open() const noexcept {
+    return assembler_.first_open();
+  }
+  /// Behind the message that was handed up last.
+  [[nodiscard]] LogPosition position() const;
 
  private:
-  void take(const log::Record& record, const std::function<void(const Logged&)>& upcall);
-
-  log::Log& log_;
   log::LogReader reader_;
   std::uint64_t number_;  // messages that end before it are passed over
   std::uint64_t but_for_;
-  std::uint64_t view_ = 0;
-  std::vector<std::string> members_;
-  std::vector<Reassembly> reassemblies_;
-  std::vector<std::uint64_t> began_at_;  // the first record of what is in them
-};
-
-/// Kinds of records.
-enum class Entry : std::uint32_t {
-  view = 1,     // number, how many members; of each: length of its name, and the name
-  message = 2,  // whose: place in the view's members; slot; what the sender's record had
-  fragment = 3  // likewise; the sender's next one goes on with the message
+  std::uint64_t next_;  // of the records
+  Assembler assembler_;
 };
 
 class Journal {
@@ -99,6 +93,18 @@ class Journal {
   [[nodiscard]] std::unique_ptr<JournalReader> read_from(std::uint64_t number) {
     return std::make_unique<JournalReader>(log_, number);
   }
+  /// Reads also while records wait to be written (LogCursor).
+  [[nodiscard]] std::unique_ptr<LogCursor> follow_from(LogPosition at) {
+    return std::make_unique<LogCursor>(
+        log_, std::move(at), [this] { return commit_->may_read(); }, commit_->reader_waits());
+  }
+  /// Before the messages that a replay hands up.
+  [[nodiscard]] LogPosition start() const {
+    return {.number = start_.number,
+            .from = start_.from,
+            .view = start_.view.number,
+            .members = start_.view.members};
+  }
   [[nodiscard]] std::uint64_t chain_before(std::uint64_t number) {
     return log_.chain_before(number);
   }
@@ -112,6 +118,10 @@ class Journal {
     commit_->append(kind, {}, payload);
     bytes_ += payload.size();
   }
+  /// The `from` of the latest snapshot: what lies before it may be gone.
+  [[nodiscard]] std::uint64_t least_from() const noexcept { return least_from_; }
+  /// Whether the view in force at that record is one of the last ones: a snapshot names it.
+  [[nodiscard]] bool knows_view_of(std::uint64_t number) { return !views_before(number).empty(); }
   /// A snapshot that stands for all messages which end before `number`; the first record of those
   /// that do not is `from`, or later. `state`: the user's; none: the messages are given up. Removes
   /// the files that it makes superfluous. `bytes_behind`: what stays to be replayed.
@@ -158,11 +168,13 @@ class Journal {
   std::mutex mutex_;               // of this, which the log's worker changes, too:
   std::vector<LoggedView> views_;  // the last ones; perhaps also some that have been cut off
   ReplayStart start_;
+  std::uint64_t least_from_ = 1;
   std::uint64_t bytes_ = 0;
   struct Original {  // while there is a copy
     std::vector<LoggedView> views;
     ReplayStart start;
     std::uint64_t bytes;
+    std::uint64_t least_from;
   };
   Original original_;
   log::Log log_;

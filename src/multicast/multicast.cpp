@@ -54,6 +54,15 @@ const Subgroup& Multicast::subgroup() const noexcept { return participant_->subg
 void Multicast::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
   participant_->on_replay(std::move(upcall), std::move(load_logged));
 }
+multicast::LogPosition Multicast::log_start() const { return participant_->log_start(); }
+multicast::LogPosition Multicast::log_end() const { return participant_->log_end(); }
+std::uint64_t Multicast::log_record() const { return participant_->log_record(); }
+std::shared_ptr<multicast::LogCursor> Multicast::read_log(multicast::LogPosition at) const {
+  return participant_->read_log(std::move(at));
+}
+void Multicast::keep_log_from(std::function<std::uint64_t()> first_record) {
+  participant_->keep_log_from(std::move(first_record));
+}
 std::vector<std::string> Multicast::log_notices() const { return participant_->log_notices(); }
 Counters Multicast::counters() const noexcept { return participant_->counters(); }
 void Multicast::each_table(const std::function<void(const TableCore&)>& look) const {

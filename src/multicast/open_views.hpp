@@ -23,8 +23,9 @@ struct OpenView {
   Subgroup subgroup;
   std::vector<std::string> names;  // of its members
   std::unique_ptr<SubgroupView> view;
-  std::vector<Known> had = {};  // by member: what the state that was taken in this view holds
-  DeliveredBefore before = {};  // of what comes in it
+  std::vector<Known> had = {};     // by member: what the state that was taken in this view holds
+  DeliveredBefore before = {};     // of what comes in it
+  std::uint64_t first_record = 0;  // durable, when it has ended: number of its first message's
   DeliveredBefore beyond = {};  // when it has ended: what was delivered and comes again in the next
 
   /// Whether a message of it was delivered before, or is in the state. To be asked once of each.
@@ -49,6 +50,7 @@ class OpenViews {
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
   /// Of these there must be one.
   [[nodiscard]] OpenView& oldest() noexcept { return views_.front(); }
+  [[nodiscard]] const OpenView& oldest() const noexcept { return views_.front(); }
   [[nodiscard]] OpenView& present() noexcept { return views_.back(); }
   [[nodiscard]] const OpenView& present() const noexcept { return views_.back(); }
 

@@ -119,6 +119,7 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
                        "GRP-V1: a view is finished before the next one begins");
   if (without_quorum_ && !at_run_time_) throw Error(why_without_quorum());
   if (upcall_ || state_.awaited()) views_.drop_all();
+  if (log_ && !views_.empty()) views_.present().first_record = log_->first_message();
   fruitless_polls_ = 0;
   multicast::Upcall upcall;
   if (upcall_) upcall = [this](std::span<const Delivery> batch) { hand_up(batch); };
@@ -368,6 +369,46 @@ std::optional<Delivery> Multicast::Participant::next() {
 void Multicast::Participant::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
   check_not_begun("on_replay");
   if (log_) log_->on_replay(std::move(upcall), std::move(load_logged));
+}
+
+multicast::LogPosition Multicast::Participant::log_start() const {
+  DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
+  return log_->journal().start();
+}
+
+std::uint64_t Multicast::Participant::first_record_of_oldest() const noexcept {
+  return views_.size() == 1 ? log_->first_message() : views_.oldest().first_record;
+}
+
+std::uint64_t Multicast::Participant::log_record() const {
+  DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
+  const std::uint64_t behind =
+      log_->replaying()
+          ? log_->replay_position().number
+          : first_record_of_oldest() + views_.oldest().view->delivered_records().records;
+  return behind - 1;
+}
+
+multicast::LogPosition Multicast::Participant::log_end() const {
+  DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
+  if (log_->replaying()) return log_->replay_position();
+  const OpenView& view = views_.oldest();
+  const std::uint64_t first = first_record_of_oldest();
+  const auto delivered = view.view->delivered_records();
+  return {.number = first + delivered.records,
+          .from = first + delivered.complete,
+          .members = view.names};
+}
+
+std::shared_ptr<multicast::LogCursor> Multicast::Participant::read_log(
+    multicast::LogPosition at) const {
+  DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
+  return log_->journal().follow_from(std::move(at));
+}
+
+void Multicast::Participant::keep_log_from(std::function<std::uint64_t()> first_record) {
+  check_not_begun("keep_log_from");
+  if (log_) log_->keep_from(std::move(first_record));
 }
 
 const std::string& Multicast::Participant::why_waiting() const noexcept {

@@ -61,6 +61,11 @@ class Multicast::Participant final : public SubgroupParticipant {
   void on_state(Save save, Load load);
   void on_replay(multicast::ReplayUpcall upcall, Load load_logged);
   [[nodiscard]] std::vector<std::string> log_notices() const;
+  [[nodiscard]] multicast::LogPosition log_start() const;
+  [[nodiscard]] multicast::LogPosition log_end() const;
+  [[nodiscard]] std::uint64_t log_record() const;
+  [[nodiscard]] std::shared_ptr<multicast::LogCursor> read_log(multicast::LogPosition at) const;
+  void keep_log_from(std::function<std::uint64_t()> first_record);
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return views_.subgroup(); }
   [[nodiscard]] multicast::Counters counters() const noexcept;
   [[nodiscard]] bool joined() const noexcept;
@@ -75,6 +80,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   }
 
  private:
+  [[nodiscard]] std::uint64_t first_record_of_oldest() const noexcept;
   [[nodiscard]] std::string why_without_quorum() const;
   [[nodiscard]] bool may_go_on(std::span<const Rank> staying) const;
   [[nodiscard]] multicast::SubgroupView& present() noexcept { return *views_.present().view; }

@@ -96,6 +96,7 @@ Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
   multicast_->on_state(std::move(handlers.save), std::move(handlers.load));
   if (qos.level == Level::logged) {
     multicast_->on_replay(std::move(handlers.replay), std::move(handlers.load_logged));
+    if (handlers.keep_from) multicast_->keep_log_from(std::move(handlers.keep_from));
   }
 }
 

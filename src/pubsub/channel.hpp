@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dunlin/multicast.hpp>
@@ -21,12 +22,21 @@ class Channel {
     Multicast::Load load;
     multicast::ReplayUpcall replay;
     Multicast::Load load_logged;
+    std::function<std::uint64_t()> keep_from;  // null: trims keep no more than they must
   };
   /// Asks to be in the topic's subgroup. Throws Error.
   Channel(Group& group, const std::string& topic, const TopicQos& qos,
           const ParticipantOptions& options, const std::string& type_name, Handlers handlers);
 
   [[nodiscard]] std::optional<multicast::Delivery> next() { return multicast_->next(); }
+  // --- of level logged: Multicast has the contracts
+  [[nodiscard]] multicast::LogPosition log_start() const { return multicast_->log_start(); }
+  [[nodiscard]] multicast::LogPosition log_end() const { return multicast_->log_end(); }
+  [[nodiscard]] std::uint64_t log_record() const { return multicast_->log_record(); }
+  [[nodiscard]] std::shared_ptr<multicast::LogCursor> read_log(multicast::LogPosition at) const {
+    return multicast_->read_log(std::move(at));
+  }
+
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept {
     return multicast_->prepare(bytes);
   }

@@ -137,6 +137,7 @@ std::vector<EndpointInfo> AnyTopic::endpoints() const { return core_->endpoints(
 const TopicCounters& AnyTopic::counters() const noexcept { return core_->counters; }
 const std::string& AnyTopic::type_text() const noexcept { return core_->type_text(); }
 std::uint64_t AnyTopic::position() const noexcept { return core_->position(); }
+std::size_t AnyTopic::held_in_memory() const noexcept { return core_->held_in_memory(); }
 std::uint64_t AnyTopic::beginning() const noexcept { return core_->beginning(); }
 std::uint64_t AnyTopic::delivered_of(const ClientId& client) const noexcept {
   return core_->clients().delivered_of(client);

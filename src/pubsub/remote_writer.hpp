@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,9 +23,18 @@ struct RemoteWriter {
   bool gone = false;     // withdrawn, or its member is
   bool silent = false;   // its lease has run out
   std::uint64_t heard_ns = 0;
+  // Of a topic whose samples stay in the log (log_history.hpp), of the newest one:
+  std::uint64_t newest_sample = 0;  // its place among all samples, from 1 on
+  std::uint64_t newest_source_ns = 0;
+  std::uint64_t newest_received_ns = 0;
   std::vector<ReaderCore*> readers = {};  // those of this member that match
 
   [[nodiscard]] bool alive() const noexcept { return !gone && !silent; }
+  /// When a sample was received that the log has, by its writer's clock.
+  [[nodiscard]] std::uint64_t received_ns(std::uint64_t source_ns) const noexcept {
+    const std::uint64_t before_ns = newest_source_ns - std::min(newest_source_ns, source_ns);
+    return newest_received_ns - std::min(newest_received_ns, before_ns);
+  }
   [[nodiscard]] EndpointId id() const noexcept { return {.member = member, .number = number}; }
   [[nodiscard]] std::string name() const {
     return "writer " + std::to_string(number) + " of member '" + std::string(member) + "'";

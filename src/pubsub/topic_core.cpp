@@ -36,15 +36,20 @@ TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
       name_(std::move(name)),
       qos_(qos) {
   check_topic_qos(name_, qos_);
-  if (stores(qos_.level)) storage_ = std::make_unique<Storage>(qos_);
+  if (is_kept_in_log(qos_))
+    log_history_ = std::make_unique<LogHistory>(qos_);
+  else if (stores(qos_.level))
+    storage_ = std::make_unique<Storage>(qos_);
+  std::function<std::uint64_t()> keep_from;
+  if (log_history_) keep_from = [this] { return keep_log_from(); };
   channel_ = std::make_unique<Channel>(
       group, name_, qos_, options, type_name,
       Channel::Handlers{
           .save = [this] { return save(); },
           .load = [this](std::span<const std::byte> state) { load(state, StateFrom::member); },
           .replay = [this](const multicast::Logged& logged) { replay(logged); },
-          .load_logged =
-              [this](std::span<const std::byte> state) { load(state, StateFrom::log); }});
+          .load_logged = [this](std::span<const std::byte> state) { load(state, StateFrom::log); },
+          .keep_from = std::move(keep_from)});
 }
 
 bool TopicCore::joined() const noexcept { return channel_ != nullptr && channel_->joined(); }
@@ -96,7 +101,8 @@ std::size_t TopicCore::send_outbox() {
 std::size_t TopicCore::drain() {
   std::size_t most = kMessagesAPoll;
   budget_ = {.samples = kSamplesAPoll, .bytes = kBytesAPoll};
-  const std::size_t given = catching_up_.empty() ? 0 : give_stored(most);
+  std::size_t given = 0;
+  if (!catching_up_.empty()) given = log_history_ ? give_logged(most) : give_stored(most);
   std::size_t count = 0;
   while (count < most) {
     if (waits_for_a_reader() || waits_for_late_readers()) break;
@@ -106,7 +112,11 @@ std::size_t TopicCore::drain() {
       refresh_members();
     receive(*delivery);
     ++count;
+    if (log_history_ && !catching_up_.empty()) [[unlikely]]
+      end_record_ = channel_->log_record() + 1;
   }
+  if (log_history_ && !catching_up_.empty()) [[unlikely]]
+    spend_credit(count);
   return given + count;
 }
 
@@ -135,6 +145,8 @@ bool TopicCore::waits_for_a_reader() {
 
 void TopicCore::receive(const multicast::Delivery& delivery) {
   now_ns_ = clock_->now_ns();
+  if (!replayed_.empty()) [[unlikely]]
+    end_replay();
   auto header = read_header(delivery.message);
   if (!header || delivery.sender >= places_.size()) [[unlikely]] {
     ++counters.malformed;
@@ -147,10 +159,14 @@ void TopicCore::receive(const multicast::Delivery& delivery) {
   if (is_data(header->kind)) [[likely]] {
     if (!known_writer || member.writers[header->endpoint]->refused) [[unlikely]] {
       ++counters.malformed;
+      if (log_history_) log_history_->pass_over(channel_->log_record());
       return;
     }
     hear(member, *member.writers[header->endpoint]);
-    if (is_new(*header, payload)) data(*header, payload, member.writers[header->endpoint]);
+    if (is_new(*header, payload)) [[likely]]
+      data(*header, payload, member.writers[header->endpoint]);
+    else if (log_history_)
+      log_history_->pass_over(channel_->log_record());
     return;
   }
   Reader reader(payload);
@@ -193,6 +209,7 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
     }
   }
   if (storage_) storage_->add(header, payload, writer, now_ns_, position_);
+  if (log_history_) note_in_log(header, payload.size(), *writer);
 }
 
 /// RLY-1: whether this is no sample of a client that was delivered before. Takes the client's stamp

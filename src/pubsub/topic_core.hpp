@@ -16,6 +16,7 @@
 
 #include "pubsub/channel.hpp"
 #include "pubsub/client_numbers.hpp"
+#include "pubsub/log_history.hpp"
 #include "pubsub/poll_clock.hpp"
 #include "pubsub/reader_core.hpp"
 #include "pubsub/remote_writer.hpp"
@@ -92,6 +93,10 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   [[nodiscard]] std::string why_waiting() const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] std::uint64_t beginning() const noexcept { return beginning_; }
+  [[nodiscard]] std::size_t held_in_memory() const noexcept {
+    if (log_history_) return log_history_->size();
+    return storage_ ? storage_->size() : 0;
+  }
   [[nodiscard]] const ClientNumbers& clients() const noexcept { return clients_; }
 
  private:
@@ -136,10 +141,18 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void remove_reader(Member& member, std::uint16_t number);
   void match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& reader);
   void match(const Member& member, RemoteReader& remote, WriterCore& writer);
+  /// A late reader on its way through a log.
+  struct LogWay {
+    std::shared_ptr<multicast::LogCursor> cursor;
+    LogHistory::Counts passed;  // what lies behind it
+    LogHistory::Counts place;   // what lay before the reader's announcement
+    std::size_t credit = 0;     // it was given so many more messages than it could hear of since
+  };
   /// A late reader on its way through the stored samples.
   struct CatchingUp {
     ReaderCore* reader;
-    Storage::WayPlace way;
+    Storage::WayPlace way = {};                            // in memory,
+    std::unique_ptr<LogWay> logged = {};                   // or in the log
     std::set<std::shared_ptr<RemoteWriter>> writers = {};  // of what it was given
     bool has_all = false;
   };
@@ -157,6 +170,24 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
     return storage_ && storage_->is_overtaking();
   }
   [[nodiscard]] bool is_me(const Member& member) const noexcept;
+
+  // topic_log.cpp
+  void note_in_log(const MessageHeader& header, std::size_t payload_bytes, RemoteWriter& writer);
+  void begin_log();
+  void end_replay();
+  void begin_log_way(ReaderCore& reader);
+  std::size_t give_logged(std::size_t& most_messages);
+  std::size_t give_logged(CatchingUp& one, std::size_t readers);
+  std::size_t read_some(CatchingUp& one, std::size_t readers);
+  void give(CatchingUp& one, const multicast::Logged& logged);
+  void go_on_behind_trim(CatchingUp& one);
+  void lose(CatchingUp& one, std::uint64_t up_to);
+  void spend_credit(std::size_t messages) noexcept;
+  [[nodiscard]] LogHistory::InUse in_use() const noexcept;
+  [[nodiscard]] std::uint64_t keep_log_from() const noexcept;
+  void save_history(Writer& writer, const std::map<const RemoteWriter*, std::uint32_t>& places);
+  [[nodiscard]] bool load_history(Reader& reader,
+                                  const std::vector<std::shared_ptr<RemoteWriter>>& writers);
 
   // topic_state.cpp
   [[nodiscard]] std::vector<std::byte> save();
@@ -178,7 +209,9 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::vector<Member*> places_;  // by place in the subgroup
   std::uint64_t members_seen_ = 0;
   std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
-  std::unique_ptr<Storage> storage_;  // null: the level stores nothing
+  std::unique_ptr<Storage> storage_;         // null: it stores nothing in memory
+  std::unique_ptr<LogHistory> log_history_;  // null: its samples do not stay in the log only
+  std::uint64_t end_record_ = 0;             // behind the last delivered one, for late readers
   ClientNumbers clients_;
   std::uint64_t position_ = 0;   // of the last sample
   std::uint64_t beginning_ = 0;  // which one of the topic: of its first announcement

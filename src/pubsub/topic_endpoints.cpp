@@ -96,6 +96,7 @@ void TopicCore::add_writer(Member& member, const MessageHeader& header, Announce
                                                   .refused = !takes_type(announcement.type_text),
                                                   .heard_ns = now_ns_});
   member.writers[number] = writer;
+  if (log_history_) log_history_->announce(channel_->log_record(), writer);
   if (writer->refused) refuse(member.name, "writer", number, announcement.type_text);
   due_ns_ = 0;  // its lease may be the next one to run out
   if (is_me(member)) {
@@ -146,7 +147,9 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header, Announce
   for (auto& [name, other] : members_)
     for (const auto& writer : other.writers)
       if (writer && !writer->refused) match(writer, reader);
-  if (!storage_ || reader.qos().durability.kind == Durability::Kind::volatile_) return;
+  if (reader.qos().durability.kind == Durability::Kind::volatile_) return;
+  if (log_history_) return begin_log_way(reader);
+  if (!storage_) return;
   storage_->expire(now_ns_);
   reader.catches_up = true;
   catching_up_.push_back({.reader = &reader, .way = storage_->begin_way()});
@@ -189,7 +192,7 @@ void TopicCore::end_catching_up(CatchingUp& one) {
   if (!reader.closed() && !reader.dropped())
     for (const auto& writer : one.writers)
       if (!writer->alive()) reader.forget(*writer, now_ns_);
-  storage_->end_way(one.way);
+  if (!one.logged) storage_->end_way(one.way);
 }
 
 /// All readers on their way get the same part of what is given in one poll, and the topic takes at

@@ -6,6 +6,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
+#include "pubsub/log_history.hpp"
+
 namespace dunlin::pubsub {
 namespace {
 
@@ -26,7 +28,8 @@ constexpr std::string_view kLevel = "level ";
 
 void check_topic_qos(const std::string& topic, const TopicQos& qos) {
   const std::string who = "topic '" + topic + "': ";
-  if (qos.max_samples == 0 || qos.max_samples > kMaxStoredSamples)
+  const bool are_few = qos.max_samples <= kMaxStoredSamples || is_kept_in_log(qos);
+  if (qos.max_samples == 0 || !are_few)
     throw Error(who + "max_samples " + std::to_string(qos.max_samples) + "; 1 to " +
                 std::to_string(kMaxStoredSamples) + " are possible (kMaxStoredSamples)");
   if (qos.history.kind == History::Kind::keep_last && qos.history.depth == 0)

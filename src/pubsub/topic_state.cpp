@@ -9,7 +9,7 @@
 namespace dunlin::pubsub {
 namespace {
 
-constexpr std::uint32_t kStateVersion = 2;
+constexpr std::uint32_t kStateVersion = 3;
 
 void write_header(Writer& writer, const MessageHeader& header) {
   writer.bytes(std::as_bytes(std::span(&header, 1)));
@@ -29,6 +29,8 @@ std::vector<std::byte> TopicCore::save() {
   if (channel_->members_changed(members_seen_)) refresh_members();
   now_ns_ = clock_->now_ns();
   if (storage_) storage_->expire(now_ns_);
+  if (log_history_) begin_log();
+  end_replay();
   std::vector<std::byte> state;
   Writer writer(state);
   writer.u32(kStateVersion);
@@ -49,6 +51,8 @@ std::vector<std::byte> TopicCore::save() {
     readers += static_cast<std::uint32_t>(member.readers.size());
   }
   if (storage_) storage_->each([&](const Storage::Stored& stored) { add(stored.writer.get()); });
+  if (log_history_)
+    log_history_->each_writer([&](const LogHistory::Incarnation& one) { add(one.writer.get()); });
   writer.u32(static_cast<std::uint32_t>(writers.size()));
   for (const RemoteWriter* const one : writers) write_writer(writer, *one);
   writer.u32(readers);
@@ -70,6 +74,7 @@ std::vector<std::byte> TopicCore::save() {
       writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
       writer.bytes(stored.payload);
     });
+  if (log_history_) save_history(writer, places);
   clients_.save(writer);
   return state;
 }
@@ -106,9 +111,10 @@ void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
     const auto member = members_.find(writer->member);
     if (from == StateFrom::log && (flags & 2U) == 0)
       replayed_[{std::string(writer->member), writer->number}] = writer;
-    // A member can be gone for the receiver, and not yet for the sender.
-    writer->gone = from == StateFrom::log || (flags & 2U) != 0 || member == members_.end();
-    if (!writer->gone) {
+    // A member can be gone for the receiver, and not yet for the sender. Those of a log go when it
+    // has been replayed.
+    writer->gone = (flags & 2U) != 0 || (from == StateFrom::member && member == members_.end());
+    if (!writer->gone && from == StateFrom::member) {
       auto& of_member = member->second.writers;
       if (of_member.size() <= writer->number) of_member.resize(std::size_t{writer->number} + 1);
       of_member[writer->number] = writer;
@@ -138,6 +144,7 @@ void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
       storage_->add(*header, payload, writers[place], now_ns_ - std::min(age_ns, now_ns_),
                     position);
   }
+  check(!log_history_ || load_history(reader, writers), "its places in the log are none");
   check(clients_.load(reader), "its clients are too many");
   check(true, "it ends too early");
   due_ns_ = 0;
@@ -163,20 +170,27 @@ void TopicCore::replay(const multicast::Logged& logged) {
   const std::pair<std::string, std::uint16_t> id{std::string(logged.sender), header->endpoint};
   if (header->kind == Kind::announce_writer) {
     const Announcement announcement = read_announcement(reader, true);
-    replayed_[id] =
-        std::make_shared<RemoteWriter>(RemoteWriter{.member = interned(logged.sender),
-                                                    .number = header->endpoint,
-                                                    .qos = announcement.writer_qos,
-                                                    .type_text = announcement.type_text,
-                                                    .refused = !takes_type(announcement.type_text),
-                                                    .gone = true});
+    if (const auto before = replayed_.find(id); before != replayed_.end())
+      before->second->gone = true;
+    replayed_[id] = std::make_shared<RemoteWriter>(
+        RemoteWriter{.member = interned(logged.sender),
+                     .number = header->endpoint,
+                     .qos = announcement.writer_qos,
+                     .type_text = announcement.type_text,
+                     .refused = !takes_type(announcement.type_text)});
+    if (log_history_) log_history_->announce(logged.record, replayed_[id]);
     return;
   }
   const auto writer = replayed_.find(id);
   const bool known = writer != replayed_.end() && !writer->second->refused;
-  if (!is_data(header->kind) || !known || !is_new(*header, payload)) return;
+  if (!is_data(header->kind)) return;
+  if (!known || !is_new(*header, payload)) {
+    if (log_history_) log_history_->pass_over(logged.record);
+    return;
+  }
   if (header->kind != Kind::unregister) ++position_;
   if (storage_) storage_->add(*header, payload, writer->second, now_ns_, position_);
+  if (log_history_) note_in_log(*header, payload.size(), *writer->second);
 }
 
 }  // namespace dunlin::pubsub

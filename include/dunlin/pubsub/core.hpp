@@ -124,6 +124,9 @@ class AnyTopic {
   /// that beginning: it changes if all members had left the topic. 0: it has not begun.
   [[nodiscard]] std::uint64_t position() const noexcept;
   [[nodiscard]] std::uint64_t beginning() const noexcept;
+  /// How many things this member has in memory for late readers: samples; of a topic whose samples
+  /// stay in its log, places in the log, and writers (PUB-K2).
+  [[nodiscard]] std::size_t held_in_memory() const noexcept;
   /// The highest number of that client's samples that was delivered here; 0: none.
   [[nodiscard]] std::uint64_t delivered_of(const ClientId& client) const noexcept;
   /// Called from poll() when delivered_of() a client has come to be this, or has been it already.

@@ -105,6 +105,9 @@ struct SlowReader {
   friend bool operator==(const SlowReader&, const SlowReader&) = default;
 };
 
+/// TopicQos::max_samples of a logged topic that keeps all samples.
+inline constexpr std::uint32_t kAllSamples = std::numeric_limits<std::uint32_t>::max();
+
 struct TopicQos {
   Level level = Level::atomic;
   /// Of the storage of volatile_storage and logged: samples of each instance, and in all. The

@@ -110,7 +110,7 @@ struct SampleRejectedStatus {
   std::uint32_t total_count = 0;  // of instances beyond ResourceLimits::max_instances
 };
 struct SampleLostStatus {
-  std::uint32_t total_count = 0;  // of samples that could not be decoded
+  std::uint32_t total_count = 0;  // that could not be decoded, or were trimmed from the log
   bool dropped = false;           // this reader was too slow (SlowReader), and gets no more
 };
 struct InconsistentTopicStatus {
