@@ -55,6 +55,10 @@ void Store::expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns
   state_->begin(operation, Kind::expire, key, {}, ttl_ns, 0, nullptr);
 }
 
+void Store::leave(StoreOperation& operation) noexcept {
+  state_->begin_leave(operation);
+}
+
 // --- made where it stays, as it cannot be moved --------------------------------------------------
 
 StoreOperation Store::get(StoreKey key) {
@@ -82,6 +86,9 @@ StoreOperation Store::compare_and_set(StoreKey key, std::uint64_t version,
 }
 StoreOperation Store::update(StoreKey key, StoreUpdater updater) {
   return {*this, [&](StoreOperation& op) { update(op, key, std::move(updater)); }};
+}
+StoreOperation Store::leave() {
+  return {*this, [&](StoreOperation& op) { leave(op); }};
 }
 StoreOperation Store::expire(StoreKey key, std::uint64_t ttl_ns) {
   return {*this, [&](StoreOperation& op) { expire(op, key, ttl_ns); }};

@@ -41,6 +41,7 @@ constexpr std::uint32_t kFewKeys = 14;
 constexpr std::uint32_t kKeys = 40;  // at most: indexes grow
 constexpr std::uint64_t kSeedsPerGrowth = 3;
 constexpr std::uint64_t kSeedsPerCopies = 5;
+constexpr std::uint64_t kSeedsPerLeave = 5;
 constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
 constexpr std::uint64_t kSeedsPerJoin = 4;
 
@@ -48,7 +49,7 @@ struct StoreSeen {
   std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
                 read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
-                waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0;
+                waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0, leaves = 0, keys_moved = 0;
 };
 
 /// A value: its number, over and over.
@@ -95,10 +96,16 @@ class AuditedStore {
     return 1;
   }
   void stop() { stopping_ = true; }
+  /// It moves its keys to another home, and may leave the group then.
+  void leave(bool also_the_group) {
+    leave_ = std::make_unique<StoreOperation>(*store);
+    leaves_group_ = also_the_group;
+    store->leave(*leave_);
+  }
   [[nodiscard]] bool idle() const {
     for (const AuditedCall& call : calls_)
       if (call.operation && !call.operation->finished()) return false;
-    return true;
+    return !leave_ || leave_->finished();
   }
   /// Whether a change has read the former entry, which it does under the lock.
   [[nodiscard]] bool writes() const {
@@ -110,6 +117,7 @@ class AuditedStore {
   }
   [[nodiscard]] bool is_member() const { return members && members->why_stopped().empty(); }
   void close() {
+    leave_.reset();
     for (AuditedCall& call : calls_) call.operation.reset();
     store.reset();
   }
@@ -131,6 +139,8 @@ class AuditedStore {
   test::Draws draws_;
   std::unique_ptr<GroupEntry> entry_;
   bool stopping_ = false;
+  std::unique_ptr<StoreOperation> leave_;
+  bool leaves_group_ = false;
   std::array<AuditedCall, kCallsAtOnce> calls_;
   std::uint64_t next_at_ns_ = 0;
 };
@@ -157,6 +167,10 @@ struct StoreAuditor {
       options.homes = founders;
       options.copies = 2;
     }
+    if (eviction == Eviction::none && seed % kSeedsPerLeave == 3) {
+      options.homes = founders;
+      leaves = 1 + below(founders - 1);
+    }
     options.eviction = eviction;
     if (eviction != Eviction::none) options.limit_bytes = (2 + below(3)) << 16;  // slabs
     for (Rank rank = 0; rank < count; ++rank) {
@@ -173,9 +187,12 @@ struct StoreAuditor {
   void run() {
     for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
       world.run_for(1 + below(300'000));
+      let_one_leave();
+      is_troubled = true;
       test::trouble(world, draws, gone, [this](Rank rank) { await_a_write_of(rank); });
     }
     world.run_for(300'000);
+    while (leaves > 0) let_one_leave();
     test::heal_all(world, count);
     for (const auto& member : stores) member->stop();
     const bool all_ended = world.run_until([&] { return all_idle(); }, 3'000'000'000);
@@ -200,6 +217,7 @@ struct StoreAuditor {
       seen.marks += statistics.marks;
       seen.splits += statistics.splits;
       seen.copies_restored += statistics.copies_restored;
+      seen.keys_moved += statistics.keys_moved;
       EXPECT_TRUE(options.limit_bytes == 0 || statistics.memory_bytes <= options.limit_bytes)
           << "STO-V3";
     }
@@ -252,6 +270,16 @@ struct StoreAuditor {
                         .end = ++events});
       ++seen.last_gets;
     }
+  }
+
+  void let_one_leave() {
+    if (leaves == 0) return;
+    --leaves;
+    const Rank rank = below(founders);
+    const bool also_the_group = below(2) == 0;
+    if (!gone[rank]) 
+      world.on(rank, [this, rank, also_the_group] { stores[rank]->leave(also_the_group); });
+    world.run_for(below(200'000));
   }
 
   bool all_idle() {
@@ -319,6 +347,8 @@ struct StoreAuditor {
   std::uint32_t founders;
   std::uint32_t count;  // with the one that joins
   bool begun = false;   // all are there
+  std::uint32_t leaves = 0;  // that are still to come
+  bool is_troubled = false;
   sim::World world;
   StoreOptions options;
   std::vector<bool> gone;  // crashed or hung
@@ -354,6 +384,14 @@ std::size_t AuditedStore::step() {
     if (!stopping_ && call.under_way && !call.operation->finished() && below(300) == 0)
       call.operation->abandon();
     if (call.under_way && call.operation->finished()) end(call), ++done;
+  }
+  if (leave_ && leave_->finished()) {
+    if (leave_->status() == Status::ok) ++auditor.seen.leaves;
+    const bool with_group = leaves_group_ && leave_->status() == Status::ok;
+    leave_.reset();
+    if (with_group) stopping_ = true;
+    if (with_group) group->leave();
+    ++done;
   }
   if (stopping_ || !auditor.begun) return done;
   const std::uint64_t now = progress->fabric().now_ns();
@@ -403,6 +441,7 @@ void AuditedStore::end(AuditedCall& call) {
       break;
     case Status::lost:
       ++auditor.seen.lost;
+      EXPECT_TRUE(auditor.is_troubled || !auditor.begun) << "STO-M1: a key is lost";
       EXPECT_TRUE(auditor.options.copies == 1 || auditor.may_have_lost_keys(rank))
           << "STO-C1: a key is lost";
       return;
@@ -454,7 +493,7 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
         seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners,
-        seen.splits, seen.copies_restored})
+        seen.splits, seen.copies_restored, seen.leaves, seen.keys_moved})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
   std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
             << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
@@ -462,7 +501,8 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
             << seen.repaired_entries << " entries repaired, " << seen.cache_hits << " cache hits, "
             << seen.cache_stale << " stale, " << seen.read_again << " read again, "
             << seen.calls_of_joiners << " calls of members that joined, " << seen.splits
-            << " chains split, " << seen.copies_restored << " copies restored\n";
+            << " chains split, " << seen.copies_restored << " copies restored, " << seen.leaves
+            << " homes left, " << seen.keys_moved << " keys moved\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;
