@@ -340,7 +340,8 @@ void Departure::depart() {
   std::byte* const at = main();
   const std::uint64_t version = memory::load(word_at(at + kVersionAt));
   const std::uint64_t depth = memory::load(word_at(at + kDepthAt));
-  std::vector<std::pair<std::byte*, Location>> slots;
+  slots_.clear();
+  places_.clear();
   for (std::byte* const bucket : OwnChain(state_, at))
     for (std::size_t i = 0; i < kSlots; ++i) {
       std::byte* const slot = bucket + i * kSlotBytes;
@@ -356,14 +357,16 @@ void Departure::depart() {
       const std::uint64_t lengths =
           memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
       bytes_gone_ += lengths & UINT32_MAX;
-      slots.emplace_back(slot, location);
+      slots_.push_back(slot);
+      places_.push_back(location);
     }
   memory::store(word_at(at + kDepthAt), departed_depth::make(to_, depth));
-  for (const auto& [slot, location] : slots) {
+  for (std::byte* const slot : slots_) {
     memory::store(word_at(slot + kWordBytes), 0);
     memory::store(word_at(slot), 0);
-    if (!is_injected(FaultInjection::departed_entry_stays_live)) state_.free_later(location);
   }
+  if (!is_injected(FaultInjection::departed_entry_stays_live))
+    for (const Location& location : places_) state_.free_later(location);
   state_.seen.keys_moved += keys_.size();
   unlock(version + 1);
   state_.learn_move(own, end_, to_);
