@@ -134,7 +134,7 @@ bool State::end(StoreOperation& op, Status status) noexcept {
   const bool is_uncertain = !has_copies() && (lost.stage == Stage::committed ||
                                               (lost.stage == Stage::commit && lost.posted > 0));
   if (status == Status::lost && !is_copy(lost.kind) && !is_hold(lost.kind) && !is_uncertain &&
-      lost.kind != Kind::count &&
+      lost.kind != Kind::count && lost.kind != Kind::leave &&
       has_another_home(home_of(lost.hash), IndexShape::position_of(lost.hash), lost.home)) {
     op.work_->stage = Stage::fail_over;
     fabric.abandon(op.completion_);
