@@ -130,9 +130,10 @@ void State::advance(StoreOperation& op) noexcept {
 /// A home that fails is no end if its keys have another one.
 bool State::end(StoreOperation& op, Status status) noexcept {
   const Work& lost = *op.work_;
-  // With one copy, whether it has changed anything can no longer be told.
-  const bool is_uncertain = !has_copies() && (lost.stage == Stage::committed ||
-                                              (lost.stage == Stage::commit && lost.posted > 0));
+  // With one copy, whether a change has happened can no longer be told once it has been posted.
+  const bool is_uncertain =
+      !has_copies() && op.changed_ &&
+      (lost.stage == Stage::committed || (lost.stage == Stage::commit && lost.posted > 0));
   if (status == Status::lost && !is_copy(lost.kind) && !is_hold(lost.kind) && !is_uncertain &&
       lost.kind != Kind::count && lost.kind != Kind::leave &&
       has_another_home(home_of(lost.hash), IndexShape::position_of(lost.hash), lost.home)) {
