@@ -30,6 +30,15 @@ Rank State::place_of(Rank home, std::uint64_t position) const noexcept {
   return at;
 }
 
+Rank State::known_home_of(std::uint64_t hash) const noexcept {
+  const Rank home = home_of(hash), place = first_home_of(hash);
+  const std::uint64_t position = IndexShape::position_of(hash);
+  const Home& one = homes[home];
+  const bool is_covered =
+      one.looked_in == progress.generation() && covers(one.covered, position);
+  return has_copies() || is_covered || place == moved_place(home, position) ? place : home;
+}
+
 void State::learn_move(Rank home, std::uint64_t below, Rank to) noexcept {
   if (to >= members || to == home || below <= homes[home].moved_below) return;
   homes[home].moved_below = below;

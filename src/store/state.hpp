@@ -115,6 +115,8 @@ struct State final : remote::Part {
   // --- homes that leave: placement.cpp -----------------------------------------------------------
   /// Where the keys of `home` with that position are, as far as this process knows.
   [[nodiscard]] Rank place_of(Rank home, std::uint64_t position) const noexcept;
+  /// For Store::home_of(): the home of a key, also if it has died and its keys are lost.
+  [[nodiscard]] Rank known_home_of(std::uint64_t hash) const noexcept;
   [[nodiscard]] Rank moved_place(Rank home, std::uint64_t position) const noexcept;
   /// Whether this process has learned that they have moved.
   [[nodiscard]] bool has_moved(Rank home, std::uint64_t position) const noexcept {

@@ -106,7 +106,7 @@ void Store::for_each_local(const std::function<void(const StoreEntry& entry)>& s
 }
 
 Rank Store::home_of(StoreKey key) const noexcept {
-  return state_->first_home_of(store::hash_of(key.bytes()));
+  return state_->known_home_of(store::hash_of(key.bytes()));
 }
 
 void Store::limit_memory(std::size_t bytes) noexcept { state_->limit_memory(bytes); }
