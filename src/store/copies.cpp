@@ -76,8 +76,7 @@ Status State::know_home(Rank home, std::uint64_t position, Rank at) noexcept {
   if (has_copies() && !is_open(at)) return Status::busy;
   Home& one = homes[home];
   const std::uint64_t generation = progress.generation();
-  if (one.looked_in == generation)
-    return covers(one.covered, position) ? Status::ok : Status::lost;
+  if (one.looked_in == generation) return covers(one.covered, position) ? Status::ok : Status::lost;
   if (!one.is_looking) {
     one.look.reset();
     one.is_looking =
@@ -336,7 +335,8 @@ bool Copies::tell_second_homes() {
   covered_ = state_.progress.generation();
   for (; told_ < state_.members; ++told_) {
     if (state_.first_from(told_) != state_.fabric.rank()) continue;
-    if (told_ != state_.fabric.rank() && state_.own_covered(told_) == 0) continue;  // nor has this one
+    if (told_ != state_.fabric.rank() && state_.own_covered(told_) == 0)
+      continue;  // nor has this one
     const Rank second = state_.first_from((state_.fabric.rank() + 1) % state_.members);
     if (second == state_.fabric.rank()) continue;
     if (state_.know_index(second) != Status::ok) return false;

@@ -354,8 +354,7 @@ void Departure::depart() {
       if (!is_injected(FaultInjection::departed_entry_stays_live))
         memory::store(word_at(entry), guard_of(incarnation_of(guard), EntryState::moved));
       ++keys_gone_;
-      const std::uint64_t lengths =
-          memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
+      const std::uint64_t lengths = memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
       bytes_gone_ += lengths & UINT32_MAX;
       slots_.push_back(slot);
       places_.push_back(location);
@@ -391,9 +390,8 @@ bool Departure::correct_counters() {
 bool Departure::tell() {
   publish(leave_word::kMoves | leave_word::kHasLeft);
   const Rank own = state_.fabric.rank();
-  while (asks_ < state_.progress.capacity() &&
-         (asks_ == own || !state_.progress.contains(asks_) ||
-          !state_.fabric.connected(asks_, state_.index.id())))
+  while (asks_ < state_.progress.capacity() && (asks_ == own || !state_.progress.contains(asks_) ||
+                                                !state_.fabric.connected(asks_, state_.index.id())))
     ++asks_;
   if (asks_ == state_.progress.capacity()) return end(Status::ok);
   word_ = told_word::make(own, to_);

@@ -98,8 +98,8 @@ class Departure {
   bool has_lock_ = false;
   std::vector<Key> keys_;
   std::size_t next_ = 0;
-  std::vector<std::byte*> slots_;  // that become empty
-  std::vector<Location> places_;   // of their entries
+  std::vector<std::byte*> slots_;               // that become empty
+  std::vector<Location> places_;                // of their entries
   std::vector<std::vector<std::byte>> copied_;  // keys, at the other home
   std::uint64_t raised_below_ = 0;
   std::unique_ptr<StoreOperation> operation_;

@@ -45,7 +45,9 @@ inline constexpr std::uint64_t kHasLeft = 2;
 [[nodiscard]] constexpr std::uint64_t make(std::uint64_t state, Rank to) noexcept {
   return std::uint64_t{to} << 8 | state;
 }
-[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept { return static_cast<Rank>(word >> 8); }
+[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
+  return static_cast<Rank>(word >> 8);
+}
 }  // namespace leave_word
 namespace told_word {
 [[nodiscard]] constexpr std::uint64_t make(Rank left, Rank to) noexcept {
@@ -54,10 +56,13 @@ namespace told_word {
 [[nodiscard]] constexpr Rank left(std::uint64_t word) noexcept {
   return static_cast<Rank>((word & 0xffff) - 1);
 }
-[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept { return static_cast<Rank>(word >> 16); }
+[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
+  return static_cast<Rank>(word >> 16);
+}
 }  // namespace told_word
 
-/// In place of its depth, a chain whose keys are at another home says which, and what its depth was.
+/// In place of its depth, a chain whose keys are at another home says which, and what its depth
+/// was.
 namespace departed_depth {
 [[nodiscard]] constexpr std::uint64_t make(Rank to, std::uint64_t depth) noexcept {
   return std::uint64_t{1} << 63 | std::uint64_t{to} << 32 | depth;
@@ -314,9 +319,9 @@ inline constexpr std::size_t kRecordBytesOfRank =
 [[nodiscard]] constexpr std::uint64_t transaction_at(Rank by, std::size_t record) noexcept {
   return redo_at(by, kRedoRecords) + record * kTransactionBytes;
 }
-/// Behind the records of all ranks, a word for each home. With copies: 2, the generation since which
-/// this one has a second copy of all its keys; 0: it has not. With one copy, the first position of
-/// which this one has not got the keys of a home that leaves or has left.
+/// Behind the records of all ranks, a word for each home. With copies: 2, the generation since
+/// which this one has a second copy of all its keys; 0: it has not. With one copy, the first
+/// position of which this one has not got the keys of a home that leaves or has left.
 [[nodiscard]] constexpr std::uint64_t covered_at(std::uint64_t ranks, Rank home) noexcept {
   return ranks * kRecordBytesOfRank + std::uint64_t{home} * kWordBytes;
 }

@@ -26,7 +26,7 @@ class Growth {
   /// Splits some chains if the index has too many keys; returns how many.
   std::size_t poll() { return stage_ == Stage::idle && keys() <= most_keys_ ? 0 : grow(); }
 
- /// Whether it holds no lock, and asks for none.
+  /// Whether it holds no lock, and asks for none.
   [[nodiscard]] bool is_idle() const noexcept { return stage_ == Stage::idle; }
 
  private:

@@ -226,9 +226,8 @@ bool State::attach(StoreOperation& op) noexcept {
   }
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   const Status known =
-      is_at_first
-          ? know_home(home_of(work.hash), IndexShape::position_of(work.hash), work.home)
-          : know_index(work.home);
+      is_at_first ? know_home(home_of(work.hash), IndexShape::position_of(work.hash), work.home)
+                  : know_index(work.home);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
   // That home has left, as the header of its index says.

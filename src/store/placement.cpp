@@ -34,8 +34,7 @@ Rank State::known_home_of(std::uint64_t hash) const noexcept {
   const Rank home = home_of(hash), place = first_home_of(hash);
   const std::uint64_t position = IndexShape::position_of(hash);
   const Home& one = homes[home];
-  const bool is_covered =
-      one.looked_in == progress.generation() && covers(one.covered, position);
+  const bool is_covered = one.looked_in == progress.generation() && covers(one.covered, position);
   return has_copies() || is_covered || place == moved_place(home, position) ? place : home;
 }
 

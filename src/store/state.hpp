@@ -295,8 +295,7 @@ struct State final : remote::Part {
   [[nodiscard]] bool scan_next(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_depth(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_depth_read(StoreScan& scan) noexcept;
-  [[nodiscard]] std::uint64_t scanned_below(const ScanWork& work,
-                                            std::uint64_t end) const noexcept;
+  [[nodiscard]] std::uint64_t scanned_below(const ScanWork& work, std::uint64_t end) const noexcept;
 
   // --- works -------------------------------------------------------------------------------------
   [[nodiscard]] std::unique_ptr<Work> take_work();

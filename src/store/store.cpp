@@ -55,9 +55,7 @@ void Store::expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns
   state_->begin(operation, Kind::expire, key, {}, ttl_ns, 0, nullptr);
 }
 
-void Store::leave(StoreOperation& operation) noexcept {
-  state_->begin_leave(operation);
-}
+void Store::leave(StoreOperation& operation) noexcept { state_->begin_leave(operation); }
 
 // --- made where it stays, as it cannot be moved --------------------------------------------------
 

@@ -93,7 +93,8 @@ Status State::status_without(const TransactionWork& work) const noexcept {
       std::ranges::any_of(work.order,
                           [&](const TransactionWrite* write) {
                             return is_lost(home_of(write->hash),
-                                           IndexShape::position_of(write->hash)) || homes[write->home].withdrawn;
+                                           IndexShape::position_of(write->hash)) ||
+                                   homes[write->home].withdrawn;
                           }) ||
       std::any_of(work.reads.begin(),
                   work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),

@@ -49,7 +49,8 @@ struct StoreSeen {
   std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
                 read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
-                waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0, leaves = 0, keys_moved = 0;
+                waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0, leaves = 0,
+                keys_moved = 0;
 };
 
 /// A value: its number, over and over.
@@ -278,7 +279,7 @@ struct StoreAuditor {
     --leaves;
     const Rank rank = below(founders);
     const bool also_the_group = below(2) == 0;
-    if (!gone[rank]) 
+    if (!gone[rank])
       world.on(rank, [this, rank, also_the_group] { stores[rank]->leave(also_the_group); });
     world.run_for(below(200'000));
   }
@@ -354,8 +355,8 @@ struct StoreAuditor {
   test::Draws draws;
   std::uint32_t key_count;
   std::uint32_t founders;
-  std::uint32_t count;  // with the one that joins
-  bool begun = false;   // all are there
+  std::uint32_t count;       // with the one that joins
+  bool begun = false;        // all are there
   std::uint32_t leaves = 0;  // that are still to come
   bool is_troubled = false;
   sim::World world;
@@ -450,8 +451,7 @@ void AuditedStore::end(AuditedCall& call) {
       break;
     case Status::lost:
       ++auditor.seen.lost;
-      EXPECT_TRUE(auditor.is_troubled || (leaves_group_ && stopping_))
-          << "STO-M1: a key is lost";
+      EXPECT_TRUE(auditor.is_troubled || (leaves_group_ && stopping_)) << "STO-M1: a key is lost";
       EXPECT_TRUE(auditor.options.copies == 1 || auditor.may_have_lost_keys(rank))
           << "STO-C1: a key is lost";
       return;
