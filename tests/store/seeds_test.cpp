@@ -17,6 +17,7 @@
 #include <dunlin/store.hpp>
 
 #include "store/key_history.hpp"
+#include "store/seen.hpp"
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
 #include "support/troubles.hpp"
@@ -29,9 +30,13 @@ namespace {
 
 using remote::Status;
 using test::Histories;
+using test::key_of;
 using test::KeyCall;
 using test::KeyCallRecord;
 using test::KeyCalls;
+using test::number_of;
+using test::StoreSeen;
+using test::value_of;
 
 constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
 constexpr std::uint64_t kEvictionSeeds = test::rounds(400);
@@ -44,33 +49,6 @@ constexpr std::uint64_t kSeedsPerCopies = 5;
 constexpr std::uint64_t kSeedsPerLeave = 5;
 constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
 constexpr std::uint64_t kSeedsPerJoin = 4;
-
-struct StoreSeen {
-  std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
-                repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
-                read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
-                waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0, leaves = 0,
-                keys_moved = 0;
-};
-
-/// A value: its number, over and over.
-std::vector<std::byte> value_of(std::uint64_t number, std::size_t words) {
-  const std::vector<std::uint64_t> all(words, number);
-  std::vector<std::byte> bytes(words * sizeof number);
-  std::memcpy(bytes.data(), all.data(), bytes.size());
-  return bytes;
-}
-/// Its number; fails if it is not whole (STO-3).
-std::uint64_t number_of(std::span<const std::byte> value) {
-  std::vector<std::uint64_t> words(value.size() / sizeof(std::uint64_t));
-  std::memcpy(words.data(), value.data(), words.size() * sizeof(std::uint64_t));
-  if (words.empty()) {
-    ADD_FAILURE() << "STO-3: an empty value was never put";
-    return 0;
-  }
-  for (const std::uint64_t word : words) EXPECT_EQ(word, words[0]) << "STO-3: torn";
-  return words[0];
-}
 
 struct StoreAuditor;
 
@@ -146,8 +124,6 @@ class AuditedStore {
   std::uint64_t next_at_ns_ = 0;
 };
 
-std::uint64_t key_of(std::uint32_t number) { return 1'000'003 * std::uint64_t{number + 1}; }
-
 struct StoreAuditor {
   StoreAuditor(std::uint64_t its_seed, StoreSeen& what, Eviction eviction = Eviction::none)
       : seed(its_seed),
@@ -208,17 +184,7 @@ struct StoreAuditor {
           << keys.at(key).text();
     for (const auto& member : stores) {
       const StoreStatistics statistics = member->store->statistics();
-      seen.repaired_locks += statistics.repaired_locks;
-      seen.repaired_entries += statistics.repaired_entries;
-      seen.cache_hits += statistics.cache_hits;
-      seen.cache_stale += statistics.cache_stale;
-      seen.read_again += statistics.read_again;
-      seen.evictions += statistics.evictions;
-      seen.waits_for_room += statistics.waits_for_room;
-      seen.marks += statistics.marks;
-      seen.splits += statistics.splits;
-      seen.copies_restored += statistics.copies_restored;
-      seen.keys_moved += statistics.keys_moved;
+      seen.add(statistics);
       EXPECT_TRUE(options.limit_bytes == 0 || statistics.memory_bytes <= options.limit_bytes)
           << "STO-V3";
     }
@@ -355,10 +321,9 @@ struct StoreAuditor {
   test::Draws draws;
   std::uint32_t key_count;
   std::uint32_t founders;
-  std::uint32_t count;       // with the one that joins
-  bool begun = false;        // all are there
-  std::uint32_t leaves = 0;  // that are still to come
-  bool is_troubled = false;
+  std::uint32_t count;                      // with the one that joins
+  bool begun = false, is_troubled = false;  // all are there; one has been hit
+  std::uint32_t leaves = 0;                 // that are still to come
   sim::World world;
   StoreOptions options;
   std::vector<bool> gone;  // crashed or hung
@@ -397,10 +362,10 @@ std::size_t AuditedStore::step() {
   }
   if (leave_ && leave_->finished()) {
     if (leave_->status() == Status::ok) ++auditor.seen.leaves;
-    const bool with_group = leaves_group_ && leave_->status() == Status::ok;
+    const bool parts = leaves_group_ && leave_->status() == Status::ok;
     leave_.reset();
-    if (with_group) stopping_ = true;
-    if (with_group) group->leave();
+    if (parts) group->leave();
+    stopping_ = stopping_ || parts;
     ++done;
   }
   if (stopping_ || !auditor.begun) return done;
@@ -505,14 +470,7 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
         seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners,
         seen.splits, seen.copies_restored, seen.leaves, seen.keys_moved})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
-  std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
-            << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
-            << seen.no_room << " without room, " << seen.repaired_locks << " locks and "
-            << seen.repaired_entries << " entries repaired, " << seen.cache_hits << " cache hits, "
-            << seen.cache_stale << " stale, " << seen.read_again << " read again, "
-            << seen.calls_of_joiners << " calls of members that joined, " << seen.splits
-            << " chains split, " << seen.copies_restored << " copies restored, " << seen.leaves
-            << " homes left, " << seen.keys_moved << " keys moved\n";
+  std::cout << seen.text() << "\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;
