@@ -64,6 +64,7 @@ enum class FaultInjection : std::uint8_t {
   home_opens_at_once,
   change_is_not_copied,
   moved_key_is_not_followed,
+  departed_entry_stays_live,
   checksum_is_not_checked,
   version_is_not_raised,
   unlocked_before_write,

@@ -40,6 +40,7 @@
 ///         homes, or at none, once they have asked each other.
 ///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
 ///  STO-10 An index that grows hides no key, and shows none twice.
+///  STO-M1 A home that leaves loses no key, and calls on its keys go on.
 ///  STO-C1 With copies: 2, a change that has ended is not lost when one home dies.
 ///  STO-C2 A get that begins after a change has ended never returns an older value from a home that
 ///         the members have removed.
@@ -104,6 +105,7 @@ struct StoreStatistics {
   std::uint64_t splits = 0;                         // by which the index has grown
   std::uint64_t repaired_locks = 0;                 // of members that died
   std::uint64_t repaired_entries = 0;
+  std::uint64_t keys_moved = 0;  // by leave(), to another home
   // with copies: 2
   std::uint64_t copies_restored = 0;  // made by this member after deaths
   bool copies_complete = true;        // of all keys that this member holds first
@@ -147,6 +149,10 @@ class Store {
   /// Asks all remaining members how many keys they have: keys(). A member that died in the middle
   /// of an insert or erase may leave the count wrong by one.
   [[nodiscard]] StoreOperation count();
+  /// Moves all keys of this member's part to the next home, while all members use them: this member
+  /// is a client then, and may leave its group. Goes on if the operation is given up. Not with
+  /// copies: 2, and not with eviction (`not_allowed`).
+  [[nodiscard]] StoreOperation leave();
 
   // --- the same with an operation of the caller's, which is given up if it is under way ----------
   void get(StoreOperation& operation, StoreKey key) noexcept;
@@ -161,6 +167,7 @@ class Store {
                        std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry) noexcept;
   void update(StoreOperation& operation, StoreKey key, StoreUpdater updater) noexcept;
   void expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns) noexcept;
+  void leave(StoreOperation& operation) noexcept;
 
   // --- many keys: StoreBatch (several calls at once), StoreScan (all members' entries) -----------
   /// Calls `see` for the entries of this member's part, each of which was there at some moment of

@@ -97,6 +97,8 @@ bool State::take_header(Rank rank, const std::byte* header) noexcept {
   home.reading.headers = headers;
   home.ranks = word_in(header, kRanksAt);
   home.opened = word_in(header, kOpenedAt);
+  const std::uint64_t leave = word_in(header, kLeaveAt);
+  if ((leave & leave_word::kHasLeft) != 0) learn_move(rank, kAllPositions, leave_word::to(leave));
   if (word_in(header, kClockAt) != 0) sample_clock(rank, word_in(header, kClockAt));
   return true;
 }

@@ -100,6 +100,8 @@ bool State::decide(StoreOperation& op) noexcept {
     case Kind::hold:
     case Kind::hold_copy:
     case Kind::count:
+    case Kind::raise_copy:
+    case Kind::leave:
       return end(op, Status::ok);
   }
   const bool stays =

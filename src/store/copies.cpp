@@ -33,7 +33,8 @@ Rank State::first_from(Rank home) const noexcept {
 
 Rank State::first_home_of(std::uint64_t hash) const noexcept {
   const Rank home = home_of(hash);
-  return has_copies() ? first_from(home) : home;
+  if (has_copies()) return first_from(home);
+  return has_changed_homes ? place_of(home, IndexShape::position_of(hash)) : home;
 }
 
 std::optional<Rank> State::second_home_of(std::uint64_t hash) const noexcept {
@@ -48,25 +49,34 @@ bool State::is_open(Rank rank) const noexcept {
   return opened >= progress.generation() || is_injected(FaultInjection::home_opens_at_once);
 }
 
-bool State::has_another_home(Rank home, Rank gone) const noexcept {
-  if (!has_copies() || homes[gone].withdrawn || is_lost(home)) return false;
+bool State::has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept {
+  if (is_lost(home, position)) return false;
+  if (!has_copies()) {
+    if (place_of(home, position) != gone) return true;
+    if (homes[gone].withdrawn) return false;
+    for (Rank rank = 0; rank < members; ++rank)
+      if (rank != gone && progress.contains(rank) && !has_moved(rank, position)) return true;
+    return false;
+  }
+  if (homes[gone].withdrawn) return false;
   return progress.contains(gone) || progress.contains(first_from(home));
 }
 
-bool State::is_lost(Rank home) const noexcept {
+bool State::is_lost(Rank home, std::uint64_t position) const noexcept {
   const Home& one = homes[home];
-  return one.looked_in == progress.generation() && one.covered == 0;
+  if (has_moved(home, position) && progress.contains(moved_place(home, position))) return false;
+  return one.looked_in == progress.generation() && !covers(one.covered, position);
 }
 
-Status State::know_home(Rank home, Rank at) noexcept {
-  const bool takes_over = at != home;
-  if (takes_over && !is_open(at)) look_at_index_again(at);
+Status State::know_home(Rank home, std::uint64_t position, Rank at) noexcept {
+  const bool takes_over = at != home && (has_copies() || at != moved_place(home, position));
+  if (takes_over && has_copies() && !is_open(at)) look_at_index_again(at);
   const Status known = know_index(at);
   if (known != Status::ok || !takes_over) return known;
-  if (!is_open(at)) return Status::busy;
+  if (has_copies() && !is_open(at)) return Status::busy;
   Home& one = homes[home];
   const std::uint64_t generation = progress.generation();
-  if (one.looked_in == generation) return one.covered == 0 ? Status::lost : Status::ok;
+  if (one.looked_in == generation) return covers(one.covered, position) ? Status::ok : Status::lost;
   if (!one.is_looking) {
     one.look.reset();
     one.is_looking =
@@ -81,7 +91,7 @@ Status State::know_home(Rank home, Rank at) noexcept {
   one.is_looking = false;
   if (one.look.failed() || one.looks_in != generation) return Status::busy;
   one.looked_in = generation;
-  return one.covered == 0 ? Status::lost : Status::ok;
+  return covers(one.covered, position) ? Status::ok : Status::lost;
 }
 
 // --- a change at the second home -----------------------------------------------------------------
@@ -164,7 +174,8 @@ void State::drop_copy(Work& work) noexcept {
 /// What the second home has is the key's value once the members agree that the first one is gone.
 bool State::fail_over(StoreOperation& op) noexcept {
   Work& work = *op.work_;
-  if (progress.contains(work.home)) {
+  const bool may_stay = has_copies() || first_home_of(work.hash) == work.home;
+  if (progress.contains(work.home) && may_stay) {
     begin_rest(work.rest);
     return false;
   }
@@ -324,7 +335,8 @@ bool Copies::tell_second_homes() {
   covered_ = state_.progress.generation();
   for (; told_ < state_.members; ++told_) {
     if (state_.first_from(told_) != state_.fabric.rank()) continue;
-    if (told_ != state_.fabric.rank() && own_covered(told_) == 0) continue;  // nor has this one
+    if (told_ != state_.fabric.rank() && state_.own_covered(told_) == 0)
+      continue;  // nor has this one
     const Rank second = state_.first_from((state_.fabric.rank() + 1) % state_.members);
     if (second == state_.fabric.rank()) continue;
     if (state_.know_index(second) != Status::ok) return false;
@@ -342,12 +354,7 @@ bool Copies::tell_second_homes() {
 
 bool Copies::serves(std::uint64_t hash) const noexcept {
   const Rank own = state_.fabric.rank(), home = state_.home_of(hash);
-  return state_.first_from(home) == own && (home == own || own_covered(home) != 0);
-}
-
-std::uint64_t Copies::own_covered(Rank home) const noexcept {
-  return memory::load(
-      word_at(state_.redo.memory().data() + covered_at(state_.progress.capacity(), home)));
+  return state_.first_from(home) == own && (home == own || state_.own_covered(home) != 0);
 }
 
 /// STO-C4. What holds a chain now may have begun when the second home was another one. Returns

@@ -52,7 +52,6 @@ class Copies {
   std::size_t restore();
   [[nodiscard]] bool tell_second_homes();
   void try_later(std::uint64_t ns) noexcept;
-  [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
   bool collect_next(Lane& lane);
   void collect(Lane& lane, std::uint64_t number);
 

@@ -15,7 +15,7 @@ namespace dunlin::store {
 // --- the index: a header, the first main headers, and then the directory of the later ones
 // --------
 
-inline constexpr std::uint64_t kMagic = 0x35726f7453'6e6c44;  // "DlnStor5"
+inline constexpr std::uint64_t kMagic = 0x36726f7453'6e6c44;  // "DlnStor6"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
 inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers there are now
 inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
@@ -30,6 +30,51 @@ inline constexpr std::uint64_t kHandsAt = 144;
 /// With copies: 2, the generation of the members in which this home holds keys of those that are
 /// gone.
 inline constexpr std::uint64_t kOpenedAt = 160;
+/// Whether this home leaves, or has left: a leave_word.
+inline constexpr std::uint64_t kLeaveAt = 168;
+/// Of each member: the home that it is told of, a told_word; the member sets it to 0 when it knows.
+inline constexpr std::uint64_t kToldAt = 176;
+
+/// Positions are below this.
+inline constexpr std::uint64_t kAllPositions = std::uint64_t{1} << 32;
+
+/// A home's own leave: bit 0 it moves keys, bit 1 all have moved; from bit 8 on, the home to which.
+namespace leave_word {
+inline constexpr std::uint64_t kMoves = 1;
+inline constexpr std::uint64_t kHasLeft = 2;
+[[nodiscard]] constexpr std::uint64_t make(std::uint64_t state, Rank to) noexcept {
+  return std::uint64_t{to} << 8 | state;
+}
+[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
+  return static_cast<Rank>(word >> 8);
+}
+}  // namespace leave_word
+namespace told_word {
+[[nodiscard]] constexpr std::uint64_t make(Rank left, Rank to) noexcept {
+  return std::uint64_t{to} << 16 | (left + 1);
+}
+[[nodiscard]] constexpr Rank left(std::uint64_t word) noexcept {
+  return static_cast<Rank>((word & 0xffff) - 1);
+}
+[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
+  return static_cast<Rank>(word >> 16);
+}
+}  // namespace told_word
+
+/// In place of its depth, a chain whose keys are at another home says which, and what its depth
+/// was.
+namespace departed_depth {
+[[nodiscard]] constexpr std::uint64_t make(Rank to, std::uint64_t depth) noexcept {
+  return std::uint64_t{1} << 63 | std::uint64_t{to} << 32 | depth;
+}
+[[nodiscard]] constexpr bool is(std::uint64_t word) noexcept { return word >> 63 != 0; }
+[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
+  return static_cast<Rank>(word >> 32 & 0xffff);
+}
+[[nodiscard]] constexpr std::uint64_t depth(std::uint64_t word) noexcept {
+  return word & UINT32_MAX;
+}
+}  // namespace departed_depth
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;
@@ -274,8 +319,9 @@ inline constexpr std::size_t kRecordBytesOfRank =
 [[nodiscard]] constexpr std::uint64_t transaction_at(Rank by, std::size_t record) noexcept {
   return redo_at(by, kRedoRecords) + record * kTransactionBytes;
 }
-/// Behind the records of all ranks: for each home, the generation since which this one has a second
-/// copy of all its keys; 0: it has not.
+/// Behind the records of all ranks, a word for each home. With copies: 2, the generation since
+/// which this one has a second copy of all its keys; 0: it has not. With one copy, the first
+/// position of which this one has not got the keys of a home that leaves or has left.
 [[nodiscard]] constexpr std::uint64_t covered_at(std::uint64_t ranks, Rank home) noexcept {
   return ranks * kRecordBytesOfRank + std::uint64_t{home} * kWordBytes;
 }

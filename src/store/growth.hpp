@@ -26,6 +26,9 @@ class Growth {
   /// Splits some chains if the index has too many keys; returns how many.
   std::size_t poll() { return stage_ == Stage::idle && keys() <= most_keys_ ? 0 : grow(); }
 
+  /// Whether it holds no lock, and asks for none.
+  [[nodiscard]] bool is_idle() const noexcept { return stage_ == Stage::idle; }
+
  private:
   enum class Stage : std::uint8_t { idle, lock, locked };
 

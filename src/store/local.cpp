@@ -86,7 +86,7 @@ void State::see_bucket(const std::byte* main, const std::byte* bucket,
 void State::for_each_local(const std::function<void(const StoreEntry& entry)>& see_entry) {
   const auto if_alive = [&](const StoreEntry& entry) {
     if (entry.ttl_ns == 0) return;
-    if (has_copies() && !copies->serves(hash_of(entry.key))) return;
+    if (!serves(hash_of(entry.key))) return;
     see_entry(entry);
   };
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
@@ -105,7 +105,8 @@ StoreStatistics State::statistics() const {
   all.gets = count_of(Kind::get) + count_of(Kind::read);
   all.changes = std::accumulate(begun.begin(), begun.end(), std::uint64_t{0}) - all.gets -
                 count_of(Kind::count) - count_of(Kind::evict) - count_of(Kind::restore) -
-                count_of(Kind::copy_put) - count_of(Kind::copy_erase);
+                count_of(Kind::copy_put) - count_of(Kind::copy_erase) - count_of(Kind::raise_copy) -
+                count_of(Kind::leave);
   const std::byte* const header = index.memory().data();
   all.keys = is_home ? word_of(header + kKeysAt) : 0;
   all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;
@@ -137,7 +138,7 @@ void State::reap() noexcept {
         if (expiry == 0 || ttl_of(fabric.rank(), expiry) != 0) continue;
         see_bucket(main, bucket, [&](const StoreEntry& seen_entry) {
           if (reaping || seen_entry.ttl_ns != 0) return;
-          if (has_copies() && first_home_of(hash_of(seen_entry.key)) != fabric.rank()) return;
+          if (first_home_of(hash_of(seen_entry.key)) != fabric.rank()) return;
           if (reaper == nullptr) reaper = std::make_unique<StoreOperation>(*store);
           reaping = true;
           begin(*reaper, Kind::reap, seen_entry.key, {}, kNoExpiry, 0, nullptr);

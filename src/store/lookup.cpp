@@ -74,6 +74,11 @@ bool State::bucket_read(StoreOperation& op) noexcept {
     if (work.header.depth != 0 && has_left(work, work.header.depth) &&
         !is_injected(FaultInjection::moved_key_is_not_followed))
       return go_to(op, work.header.depth);
+    if (work.kind == Kind::raise_copy) {
+      work.next_version = work.chain_version;
+      build_unlock(work, true);
+      return commit(op);
+    }
   }
   const Bucket& bucket = work.header.bucket;
   work.candidates = 0;
@@ -266,6 +271,7 @@ bool State::has_left(const Work& work, std::uint64_t depth) const noexcept {
 /// To the chain that has the key now: that depth was read in its former chain.
 bool State::go_to(StoreOperation& op, std::uint64_t depth) noexcept {
   Work& work = *op.work_;
+  if (departed_depth::is(depth)) return follow(op, depth);
   const IndexShape& shape = homes[work.home].shape;
   if (!shape.is_depth(depth)) return end(op, Status::out_of_range);
   const std::uint64_t number = learn_split(work.home, IndexShape::position_of(work.hash),

@@ -89,7 +89,9 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
   }
   work.hash = hash_of(work.key_span());
   work.home = kind == Kind::count ? 0 : first_home_of(work.hash);
-  work.stage = kind == Kind::count ? Stage::count : Stage::attach;
+  work.stage = kind == Kind::count   ? Stage::count
+               : kind == Kind::leave ? Stage::leave
+                                     : Stage::attach;
   const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (too_large) work.end_status = Status::out_of_range;
   ++begun[static_cast<std::size_t>(kind)];
@@ -125,11 +127,16 @@ void State::advance(StoreOperation& op) noexcept {
   look_again_soon();
 }
 
-/// With copies, a home that fails is no end: its keys have another one.
+/// A home that fails is no end if its keys have another one.
 bool State::end(StoreOperation& op, Status status) noexcept {
   const Work& lost = *op.work_;
-  if (status == Status::lost && !is_copy(lost.kind) && !is_hold(lost.kind) &&
-      lost.kind != Kind::count && has_another_home(home_of(lost.hash), lost.home)) {
+  // With one copy, whether a change has happened can no longer be told once it has been posted.
+  const bool is_uncertain =
+      !has_copies() && op.changed_ &&
+      (lost.stage == Stage::committed || (lost.stage == Stage::commit && lost.posted > 0));
+  if (status == Status::lost && !is_copy(lost.kind) && !is_hold(lost.kind) && !is_uncertain &&
+      lost.kind != Kind::count && lost.kind != Kind::leave &&
+      has_another_home(home_of(lost.hash), IndexShape::position_of(lost.hash), lost.home)) {
     op.work_->stage = Stage::fail_over;
     fabric.abandon(op.completion_);
     op.completion_.reset();
@@ -177,6 +184,8 @@ bool State::step(StoreOperation& op) noexcept {
       return count(op);
     case Stage::counted:
       return counted(op);
+    case Stage::leave:
+      return leaving(op);
     case Stage::done:
       return false;
   }
@@ -207,7 +216,8 @@ bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
   const bool is_at_first = !is_copy(work.kind) && work.kind != Kind::hold_copy;
-  if (has_copies() && is_at_first && first_home_of(work.hash) != work.home) {
+  const bool may_move = is_at_first && (has_copies() || has_changed_homes);
+  if (may_move && first_home_of(work.hash) != work.home) {
     if (is_hold(work.kind)) return end(op, Status::lost);
     release_record(work);
     cancel_blocks(work);  // of the former home
@@ -216,9 +226,12 @@ bool State::attach(StoreOperation& op) noexcept {
   }
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   const Status known =
-      is_at_first ? know_home(home_of(work.hash), work.home) : know_index(work.home);
+      is_at_first ? know_home(home_of(work.hash), IndexShape::position_of(work.hash), work.home)
+                  : know_index(work.home);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
+  // That home has left, as the header of its index says.
+  if (is_at_first && has_changed_homes && first_home_of(work.hash) != work.home) return true;
   if (known != Status::ok) return end(op, known);
   begin_lookup(work);
   return !pauses(work);

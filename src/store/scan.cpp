@@ -62,7 +62,7 @@ void State::begin(StoreScan& scan, StoreCursor from) noexcept {
 
 bool State::end(StoreScan& scan, Status status) noexcept {
   ScanWork& work = *scan.work_;
-  if (status == Status::lost && has_another_home(work.home, work.at)) {
+  if (status == Status::lost && has_another_home(work.home, work.position, work.at)) {
     // Its keys have another home, once the members agree.
     fabric.abandon(scan.completion_);
     scan.completion_.reset();
@@ -132,11 +132,12 @@ bool State::post(StoreScan& scan, std::span<const Operation> batch, ScanStage ne
 bool State::scan_attach(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   if (work.home >= members || work.position > UINT32_MAX) return end(scan, Status::out_of_range);
-  work.at = has_copies() ? first_from(work.home) : work.home;
+  work.at = has_copies() ? first_from(work.home) : place_of(work.home, work.position);
   if (const Status why = fault(work.at); why != Status::ok) return end(scan, why);
-  const Status known = know_home(work.home, work.at);
+  const Status known = know_home(work.home, work.position, work.at);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
+  if (!has_copies() && place_of(work.home, work.position) != work.at) return true;  // it has left
   if (known != Status::ok) return end(scan, known);
   work.number = homes[work.at].shape.number_of(work.position);
   work.main = work.bucket = main_header(work.at, work.number);
@@ -247,12 +248,30 @@ bool State::scan_depth(StoreScan& scan) noexcept {
               ScanStage::depth_read);
 }
 
+/// The chain of a home to which keys have moved may end later than what has moved.
+std::uint64_t State::scanned_below(const ScanWork& work, std::uint64_t end) const noexcept {
+  if (has_copies() || work.at == work.home) return end;
+  for (const Home& home : homes)
+    if (home.moved_below > work.position) end = std::min(end, home.moved_below);
+  if (work.at != moved_place(work.home, work.position))  // the home is gone
+    end = std::min(end, homes[work.home].covered);
+  return end;
+}
+
 /// Keys that another chain has by now are seen there. Then the next chain, or the next member.
 bool State::scan_depth_read(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   const IndexShape& shape = homes[work.at].shape;
+  if (departed_depth::is(work.depth)) {  // its keys are seen where they are now
+    if (!learn_departure(work.at, work.position, work.depth))
+      return end(scan, Status::out_of_range);
+    work.found.resize(work.found_before);
+    work.stage = ScanStage::attach;
+    return true;
+  }
   if (!shape.is_depth(work.depth)) return end(scan, Status::out_of_range);
   const auto depth = static_cast<std::uint32_t>(work.depth);
+  const std::uint64_t below = scanned_below(work, shape.end_of(work.position, depth));
   const auto has_left = [&](std::uint64_t position) {
     return shape.number_at(position, depth) != work.number;
   };
@@ -261,7 +280,8 @@ bool State::scan_depth_read(StoreScan& scan) noexcept {
     const std::uint64_t hash = hash_of(key);
     const std::uint64_t position = IndexShape::position_of(hash);
     // The chain of a home that has taken over may begin earlier.
-    return has_left(position) || position < work.position || home_of(hash) != work.home;
+    return has_left(position) || position < work.position || position >= below ||
+           home_of(hash) != work.home;
   };
   const auto found = work.found.begin() + static_cast<std::ptrdiff_t>(work.found_before);
   if (has_left(work.position)) {  // and this chain has been seen: not all main headers were known
@@ -270,9 +290,8 @@ bool State::scan_depth_read(StoreScan& scan) noexcept {
     work.stage = ScanStage::attach;
     return true;
   }
-  if (depth > 0 || has_copies())
-    work.found.erase(std::remove_if(found, work.found.end(), seen_elsewhere), work.found.end());
-  work.position = shape.end_of(work.position, depth);
+  work.found.erase(std::remove_if(found, work.found.end(), seen_elsewhere), work.found.end());
+  work.position = below;
   if (work.position > UINT32_MAX) {
     ++work.home;
     work.position = 0;

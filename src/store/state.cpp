@@ -112,7 +112,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
        .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
                       (options.eviction == Eviction::none ? 0 : 1ULL << 63) +
                       (std::uint64_t{options.copies - 1} << 62),
-       .layout_text = "store 5\nhomes " + std::to_string(members) + "\nmembers " +
+       .layout_text = "store 6\nhomes " + std::to_string(members) + "\nmembers " +
                       std::to_string(progress.capacity()) + "\neviction " +
                       (options.eviction == Eviction::none ? "none" : "lru") + "\ncopies " +
                       std::to_string(options.copies)});
@@ -122,6 +122,8 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     homes[fabric.rank()].ranks = progress.capacity();
     growth = std::make_unique<Growth>(*this);
     if (has_copies()) copies = std::make_unique<Copies>(*this);
+    if (!has_copies() && options.eviction == Eviction::none)
+      departure = std::make_unique<Departure>(*this);
   }
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kBaseAt, &main_headers, sizeof main_headers);
@@ -137,6 +139,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     if (event.kind == Event::Kind::region_connected) home.withdrawn = false;
     if (event.kind == Event::Kind::region_refused) home.refused = true;
   });
+  look_at_homes();
   open_room();
   fabric.announce(redo);
   fabric.announce(index);
@@ -147,6 +150,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
 State::~State() {
   reaper.reset();
   copies.reset();
+  departure.reset();
   idle_copies.clear();
   copy_operations.clear();
   if (room != nullptr) {
@@ -319,6 +323,7 @@ std::size_t State::poll_part() {
       if (evictor != nullptr) done += evictor->poll();
   }
   if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
+  done += take_told();
   if (is_home) done += do_duties();
   page.show(*this);
   return done;
@@ -326,7 +331,8 @@ std::size_t State::poll_part() {
 
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
-  const std::size_t done = inquire() + growth->poll() + (copies != nullptr ? copies->poll() : 0);
+  const std::size_t done = inquire() + growth->poll() + (copies != nullptr ? copies->poll() : 0) +
+                           (departure != nullptr ? departure->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {

@@ -16,6 +16,7 @@
 
 #include "store/cache.hpp"
 #include "store/copies.hpp"
+#include "store/departure.hpp"
 #include "store/format.hpp"
 #include "store/growth.hpp"
 #include "store/index_shape.hpp"
@@ -105,11 +106,43 @@ struct State final : remote::Part {
   [[nodiscard]] bool copy_ended(StoreOperation& op) noexcept;
   void drop_copy(Work& work) noexcept;
   /// Of a call that finds its home gone: whether its keys have, or will have, another one.
-  [[nodiscard]] bool is_lost(Rank home) const noexcept;
-  [[nodiscard]] bool has_another_home(Rank home, Rank gone) const noexcept;
+  [[nodiscard]] bool is_lost(Rank home, std::uint64_t position) const noexcept;
+  [[nodiscard]] bool has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept;
   /// know_index(), and more if it has taken over from `home`. `busy`: not all members know yet.
-  [[nodiscard]] remote::Status know_home(Rank home, Rank at) noexcept;
+  [[nodiscard]] remote::Status know_home(Rank home, std::uint64_t position, Rank at) noexcept;
   [[nodiscard]] bool fail_over(StoreOperation& op) noexcept;
+
+  // --- homes that leave: placement.cpp -----------------------------------------------------------
+  /// Where the keys of `home` with that position are, as far as this process knows.
+  [[nodiscard]] Rank place_of(Rank home, std::uint64_t position) const noexcept;
+  /// For Store::home_of(): the home of a key, also if it has died and its keys are lost.
+  [[nodiscard]] Rank known_home_of(std::uint64_t hash) const noexcept;
+  [[nodiscard]] Rank moved_place(Rank home, std::uint64_t position) const noexcept;
+  /// Whether this process has learned that they have moved.
+  [[nodiscard]] bool has_moved(Rank home, std::uint64_t position) const noexcept {
+    return position < homes[home].moved_below;
+  }
+  [[nodiscard]] bool covers(std::uint64_t covered, std::uint64_t position) const noexcept {
+    return has_copies() ? covered != 0 : position < covered;
+  }
+  /// Of the own part: whether calls on the key come here.
+  [[nodiscard]] bool serves(std::uint64_t hash) const noexcept;
+  [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
+  void learn_move(Rank home, std::uint64_t below, Rank to) noexcept;
+  [[nodiscard]] bool learn_departure(Rank home, std::uint64_t position,
+                                     std::uint64_t depth) noexcept;
+  [[nodiscard]] bool follow(StoreOperation& op, std::uint64_t depth) noexcept;
+  void look_at_homes() noexcept;
+  /// What a home that has left has written here.
+  std::size_t take_told() noexcept;
+  void begin_leave(StoreOperation& op) noexcept;
+  [[nodiscard]] bool leaving(StoreOperation& op) noexcept;
+  void begin_move(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
+                  std::uint64_t ttl_ns, std::uint64_t version, Rank to) noexcept;
+  void begin_raise(StoreOperation& op, std::uint64_t position, std::uint64_t version,
+                   Rank to) noexcept;
+  [[nodiscard]] std::uint64_t raised_below(const StoreOperation& op) const noexcept;
+  [[nodiscard]] bool has_moved_keys(const TransactionWork& work) const noexcept;
   /// As before the first step.
   void rewind(StoreOperation& op) noexcept;
 
@@ -262,6 +295,7 @@ struct State final : remote::Part {
   [[nodiscard]] bool scan_next(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_depth(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_depth_read(StoreScan& scan) noexcept;
+  [[nodiscard]] std::uint64_t scanned_below(const ScanWork& work, std::uint64_t end) const noexcept;
 
   // --- works -------------------------------------------------------------------------------------
   [[nodiscard]] std::unique_ptr<Work> take_work();
@@ -279,6 +313,8 @@ struct State final : remote::Part {
   };
   /// The knowledge of this process about a member that holds keys.
   struct Home {
+    std::uint64_t moved_below = 0;       // its keys of lower positions have moved
+    Rank moved_to = 0;                   // likewise: to this home
     IndexShape shape;                    // at least; no main headers: not known yet
     std::vector<std::uint64_t> extents;  // offsets, of all main headers that are known
     std::uint64_t ranks = 0;             // that have redo records
@@ -318,9 +354,11 @@ struct State final : remote::Part {
   std::unique_ptr<Room> room;                                    // of a store with eviction
   std::unique_ptr<Growth> growth;                                // of a home
   std::unique_ptr<Copies> copies;                                // of a home
+  std::unique_ptr<Departure> departure;                          // of a home
   std::vector<std::unique_ptr<StoreOperation>> copy_operations;  // all of them
   std::vector<StoreOperation*> idle_copies;
   std::vector<Home> homes;
+  bool has_changed_homes = false;  // with one copy: keys have moved, or a home is gone
   Subscription subscription;
   LocationCache cache;
   std::array<std::uint64_t, kKinds> begun{};  // calls, by kind

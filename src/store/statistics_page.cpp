@@ -43,6 +43,8 @@ constexpr std::uint32_t kSlabsAtOnce = 64;
     case Kind::restore:
     case Kind::copy_put:
     case Kind::copy_erase:
+    case Kind::raise_copy:
+    case Kind::leave:
       break;
   }
   return store_page::Count::others;

@@ -55,6 +55,8 @@ void Store::expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns
   state_->begin(operation, Kind::expire, key, {}, ttl_ns, 0, nullptr);
 }
 
+void Store::leave(StoreOperation& operation) noexcept { state_->begin_leave(operation); }
+
 // --- made where it stays, as it cannot be moved --------------------------------------------------
 
 StoreOperation Store::get(StoreKey key) {
@@ -83,6 +85,9 @@ StoreOperation Store::compare_and_set(StoreKey key, std::uint64_t version,
 StoreOperation Store::update(StoreKey key, StoreUpdater updater) {
   return {*this, [&](StoreOperation& op) { update(op, key, std::move(updater)); }};
 }
+StoreOperation Store::leave() {
+  return {*this, [&](StoreOperation& op) { leave(op); }};
+}
 StoreOperation Store::expire(StoreKey key, std::uint64_t ttl_ns) {
   return {*this, [&](StoreOperation& op) { expire(op, key, ttl_ns); }};
 }
@@ -99,7 +104,7 @@ void Store::for_each_local(const std::function<void(const StoreEntry& entry)>& s
 }
 
 Rank Store::home_of(StoreKey key) const noexcept {
-  return state_->first_home_of(store::hash_of(key.bytes()));
+  return state_->known_home_of(store::hash_of(key.bytes()));
 }
 
 void Store::limit_memory(std::size_t bytes) noexcept { state_->limit_memory(bytes); }

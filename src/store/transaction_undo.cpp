@@ -14,7 +14,8 @@ using remote::Status;
 /// It ends with that status, and has changed nothing. With copies, the failure of a home is a
 /// conflict, once the members have agreed on it: another attempt finds the keys at other homes.
 bool State::fail(TransactionWork& work, Status status) noexcept {
-  work.end_status = status;
+  const bool finds_them_elsewhere = status == Status::lost && has_moved_keys(work);
+  work.end_status = finds_them_elsewhere ? Status::conflict : status;
   work.awaits_death = has_copies() && status == Status::lost;
   undo(work);
   return true;
@@ -91,7 +92,9 @@ Status State::status_without(const TransactionWork& work) const noexcept {
   const bool is_over =
       std::ranges::any_of(work.order,
                           [&](const TransactionWrite* write) {
-                            return is_lost(home_of(write->hash)) || homes[write->home].withdrawn;
+                            return is_lost(home_of(write->hash),
+                                           IndexShape::position_of(write->hash)) ||
+                                   homes[write->home].withdrawn;
                           }) ||
       std::any_of(work.reads.begin(),
                   work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),

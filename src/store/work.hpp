@@ -45,12 +45,14 @@ enum class Kind : std::uint8_t {
   restore,     // makes a second copy, if the key is there
   copy_put,    // the part of a change at the second home
   copy_erase,  // likewise
+  raise_copy,  // at the home that gets the keys of a chain: no lower version is given there
+  leave,       // waits until this home has left
   hold_copy,   // hold, at the second home
   hold         // for a transaction: locks the chain, and finds the key and a vacant slot
 };
 /// Part of a change of another's.
 [[nodiscard]] constexpr bool is_copy(Kind kind) noexcept {
-  return kind == Kind::copy_put || kind == Kind::copy_erase;
+  return kind == Kind::copy_put || kind == Kind::copy_erase || kind == Kind::raise_copy;
 }
 /// For a transaction. It locks its chains in one order, so it is told when a home is gone, and no
 /// call goes to another home by itself.
@@ -78,6 +80,7 @@ enum class Stage : std::uint8_t {
   committed,
   count,
   counted,
+  leave,
   done
 };
 

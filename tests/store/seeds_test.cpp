@@ -17,6 +17,7 @@
 #include <dunlin/store.hpp>
 
 #include "store/key_history.hpp"
+#include "store/seen.hpp"
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
 #include "support/troubles.hpp"
@@ -29,9 +30,13 @@ namespace {
 
 using remote::Status;
 using test::Histories;
+using test::key_of;
 using test::KeyCall;
 using test::KeyCallRecord;
 using test::KeyCalls;
+using test::number_of;
+using test::StoreSeen;
+using test::value_of;
 
 constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
 constexpr std::uint64_t kEvictionSeeds = test::rounds(400);
@@ -41,34 +46,9 @@ constexpr std::uint32_t kFewKeys = 14;
 constexpr std::uint32_t kKeys = 40;  // at most: indexes grow
 constexpr std::uint64_t kSeedsPerGrowth = 3;
 constexpr std::uint64_t kSeedsPerCopies = 5;
+constexpr std::uint64_t kSeedsPerLeave = 5;
 constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
 constexpr std::uint64_t kSeedsPerJoin = 4;
-
-struct StoreSeen {
-  std::uint64_t calls = 0, found = 0, lost = 0, stopped = 0, abandoned = 0, no_room = 0,
-                repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
-                read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
-                waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0;
-};
-
-/// A value: its number, over and over.
-std::vector<std::byte> value_of(std::uint64_t number, std::size_t words) {
-  const std::vector<std::uint64_t> all(words, number);
-  std::vector<std::byte> bytes(words * sizeof number);
-  std::memcpy(bytes.data(), all.data(), bytes.size());
-  return bytes;
-}
-/// Its number; fails if it is not whole (STO-3).
-std::uint64_t number_of(std::span<const std::byte> value) {
-  std::vector<std::uint64_t> words(value.size() / sizeof(std::uint64_t));
-  std::memcpy(words.data(), value.data(), words.size() * sizeof(std::uint64_t));
-  if (words.empty()) {
-    ADD_FAILURE() << "STO-3: an empty value was never put";
-    return 0;
-  }
-  for (const std::uint64_t word : words) EXPECT_EQ(word, words[0]) << "STO-3: torn";
-  return words[0];
-}
 
 struct StoreAuditor;
 
@@ -95,10 +75,16 @@ class AuditedStore {
     return 1;
   }
   void stop() { stopping_ = true; }
+  /// It moves its keys to another home, and may leave the group then.
+  void leave(bool also_the_group) {
+    leave_ = std::make_unique<StoreOperation>(*store);
+    leaves_group_ = also_the_group;
+    store->leave(*leave_);
+  }
   [[nodiscard]] bool idle() const {
     for (const AuditedCall& call : calls_)
       if (call.operation && !call.operation->finished()) return false;
-    return true;
+    return !leave_ || leave_->finished();
   }
   /// Whether a change has read the former entry, which it does under the lock.
   [[nodiscard]] bool writes() const {
@@ -110,6 +96,7 @@ class AuditedStore {
   }
   [[nodiscard]] bool is_member() const { return members && members->why_stopped().empty(); }
   void close() {
+    leave_.reset();
     for (AuditedCall& call : calls_) call.operation.reset();
     store.reset();
   }
@@ -131,11 +118,11 @@ class AuditedStore {
   test::Draws draws_;
   std::unique_ptr<GroupEntry> entry_;
   bool stopping_ = false;
+  std::unique_ptr<StoreOperation> leave_;
+  bool leaves_group_ = false;
   std::array<AuditedCall, kCallsAtOnce> calls_;
   std::uint64_t next_at_ns_ = 0;
 };
-
-std::uint64_t key_of(std::uint32_t number) { return 1'000'003 * std::uint64_t{number + 1}; }
 
 struct StoreAuditor {
   StoreAuditor(std::uint64_t its_seed, StoreSeen& what, Eviction eviction = Eviction::none)
@@ -157,6 +144,10 @@ struct StoreAuditor {
       options.homes = founders;
       options.copies = 2;
     }
+    if (eviction == Eviction::none && seed % kSeedsPerLeave == 3) {
+      options.homes = founders;
+      leaves = 1 + below(founders - 1);
+    }
     options.eviction = eviction;
     if (eviction != Eviction::none) options.limit_bytes = (2 + below(3)) << 16;  // slabs
     for (Rank rank = 0; rank < count; ++rank) {
@@ -173,9 +164,12 @@ struct StoreAuditor {
   void run() {
     for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
       world.run_for(1 + below(300'000));
+      let_one_leave();
+      is_troubled = true;
       test::trouble(world, draws, gone, [this](Rank rank) { await_a_write_of(rank); });
     }
     world.run_for(300'000);
+    while (leaves > 0) let_one_leave();
     test::heal_all(world, count);
     for (const auto& member : stores) member->stop();
     const bool all_ended = world.run_until([&] { return all_idle(); }, 3'000'000'000);
@@ -190,16 +184,7 @@ struct StoreAuditor {
           << keys.at(key).text();
     for (const auto& member : stores) {
       const StoreStatistics statistics = member->store->statistics();
-      seen.repaired_locks += statistics.repaired_locks;
-      seen.repaired_entries += statistics.repaired_entries;
-      seen.cache_hits += statistics.cache_hits;
-      seen.cache_stale += statistics.cache_stale;
-      seen.read_again += statistics.read_again;
-      seen.evictions += statistics.evictions;
-      seen.waits_for_room += statistics.waits_for_room;
-      seen.marks += statistics.marks;
-      seen.splits += statistics.splits;
-      seen.copies_restored += statistics.copies_restored;
+      seen.add(statistics);
       EXPECT_TRUE(options.limit_bytes == 0 || statistics.memory_bytes <= options.limit_bytes)
           << "STO-V3";
     }
@@ -224,6 +209,7 @@ struct StoreAuditor {
             keys.at(key).records().size() >= KeyCalls::kMost + 4)
           continue;
         const auto found = left.find(key_of(key));
+        if (found == left.end() && may_lack_keys(rank)) continue;
         const std::uint64_t begin = ++events;
         keys.at(key).add({.saw = found == left.end() ? 0 : found->second,
                           .found = found != left.end(),
@@ -254,6 +240,16 @@ struct StoreAuditor {
     }
   }
 
+  void let_one_leave() {
+    if (leaves == 0) return;
+    --leaves;
+    const Rank rank = below(founders);
+    const bool also_the_group = below(2) == 0;
+    if (!gone[rank])
+      world.on(rank, [this, rank, also_the_group] { stores[rank]->leave(also_the_group); });
+    world.run_for(below(200'000));
+  }
+
   bool all_idle() {
     for (Rank rank = 0; rank < count; ++rank)
       if (!gone[rank] && !stores[rank]->idle()) return false;
@@ -277,6 +273,14 @@ struct StoreAuditor {
     for (Rank home = 0; home < founders; ++home)
       homes += stores[rank]->members->contains(home) ? 1 : 0;
     return options.copies > 1 && homes + 1 < founders;
+  }
+
+  /// With one copy: a home has gone, and the next one may have got none of its keys.
+  bool may_lack_keys(Rank rank) const {
+    bool is_one_gone = false;
+    for (Rank home = 0; home < founders; ++home)
+      is_one_gone = is_one_gone || !stores[rank]->members->contains(home);
+    return options.copies == 1 && is_one_gone;
   }
 
   /// That member dies in the middle of its writes, now and then.
@@ -317,8 +321,9 @@ struct StoreAuditor {
   test::Draws draws;
   std::uint32_t key_count;
   std::uint32_t founders;
-  std::uint32_t count;  // with the one that joins
-  bool begun = false;   // all are there
+  std::uint32_t count;                      // with the one that joins
+  bool begun = false, is_troubled = false;  // all are there; one has been hit
+  std::uint32_t leaves = 0;                 // that are still to come
   sim::World world;
   StoreOptions options;
   std::vector<bool> gone;  // crashed or hung
@@ -354,6 +359,14 @@ std::size_t AuditedStore::step() {
     if (!stopping_ && call.under_way && !call.operation->finished() && below(300) == 0)
       call.operation->abandon();
     if (call.under_way && call.operation->finished()) end(call), ++done;
+  }
+  if (leave_ && leave_->finished()) {
+    if (leave_->status() == Status::ok) ++auditor.seen.leaves;
+    const bool parts = leaves_group_ && leave_->status() == Status::ok;
+    leave_.reset();
+    if (parts) group->leave();
+    stopping_ = stopping_ || parts;
+    ++done;
   }
   if (stopping_ || !auditor.begun) return done;
   const std::uint64_t now = progress->fabric().now_ns();
@@ -403,6 +416,7 @@ void AuditedStore::end(AuditedCall& call) {
       break;
     case Status::lost:
       ++auditor.seen.lost;
+      EXPECT_TRUE(auditor.is_troubled || (leaves_group_ && stopping_)) << "STO-M1: a key is lost";
       EXPECT_TRUE(auditor.options.copies == 1 || auditor.may_have_lost_keys(rank))
           << "STO-C1: a key is lost";
       return;
@@ -454,15 +468,9 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
         seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners,
-        seen.splits, seen.copies_restored})
+        seen.splits, seen.copies_restored, seen.leaves, seen.keys_moved})
     EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
-  std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.lost
-            << " lost, " << seen.stopped << " stopped, " << seen.abandoned << " abandoned, "
-            << seen.no_room << " without room, " << seen.repaired_locks << " locks and "
-            << seen.repaired_entries << " entries repaired, " << seen.cache_hits << " cache hits, "
-            << seen.cache_stale << " stale, " << seen.read_again << " read again, "
-            << seen.calls_of_joiners << " calls of members that joined, " << seen.splits
-            << " chains split, " << seen.copies_restored << " copies restored\n";
+  std::cout << seen.text() << "\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
   EXPECT_TRUE(verdict.linearizable) << verdict.text;

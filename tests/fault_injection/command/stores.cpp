@@ -19,6 +19,7 @@ constexpr std::array kStoreFaults{
     NamedFault{"home_opens_at_once", FaultInjection::home_opens_at_once},
     NamedFault{"change_is_not_copied", FaultInjection::change_is_not_copied},
     NamedFault{"moved_key_is_not_followed", FaultInjection::moved_key_is_not_followed},
+    NamedFault{"departed_entry_stays_live", FaultInjection::departed_entry_stays_live},
     NamedFault{"unlocked_before_write", FaultInjection::unlocked_before_write},
     NamedFault{"entry_after_slot", FaultInjection::entry_after_slot},
     NamedFault{"moved_is_not_marked", FaultInjection::moved_is_not_marked},
