@@ -1,11 +1,11 @@
+#include "support/seeds.hpp"
+
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -452,24 +452,19 @@ void AuditedStore::end(AuditedCall& call) {
 }
 
 TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
-  // DUNLIN_STORE_SEEDS="1 50000": other seeds than usual, the first and how many.
-  const char* const wanted = std::getenv("DUNLIN_STORE_SEEDS");
-  std::uint64_t first = 1, seeds = kStoreSeeds;
-  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  const test::Seeds seeds(kStoreSeeds);
   StoreSeen seen;
   Histories histories;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+  test::for_each_seed(seeds, [&](std::uint64_t seed) {
     StoreAuditor auditor(seed, seen);
     auditor.run();
-    if (seed - first < kSeedsForChecker) auditor.tell(histories);
-    ASSERT_FALSE(testing::Test::HasFailure())
-        << "replay with DUNLIN_STORE_SEEDS='" << seed << " 1'";
-  }
+    if (seed - seeds.first < kSeedsForChecker) auditor.tell(histories);
+  });
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
         seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners,
         seen.splits, seen.copies_restored, seen.leaves, seen.keys_moved})
-    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+    EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   std::cout << seen.text() << "\n";
   if (!Histories::why_not().empty()) return;
   const Histories::Verdict verdict = histories.check();
@@ -477,19 +472,13 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
 }
 
 TEST(StoreInSimulator, KeepsItsPromisesWhileItEvicts) {
-  // DUNLIN_EVICTION_SEEDS="1 50000": likewise.
-  const char* const wanted = std::getenv("DUNLIN_EVICTION_SEEDS");
-  std::uint64_t first = 1, seeds = kEvictionSeeds;
-  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  const test::Seeds seeds(kEvictionSeeds);
   StoreSeen seen;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    StoreAuditor(seed, seen, Eviction::lru).run();
-    ASSERT_FALSE(testing::Test::HasFailure())
-        << "replay with DUNLIN_EVICTION_SEEDS='" << seed << " 1'";
-  }
+  test::for_each_seed(seeds,
+                      [&](std::uint64_t seed) { StoreAuditor(seed, seen, Eviction::lru).run(); });
   for (const std::uint64_t count : {seen.calls, seen.found, seen.lost, seen.repaired_locks,
                                     seen.evictions, seen.waits_for_room, seen.marks})
-    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+    EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   std::cout << seen.calls << " calls, " << seen.found << " found their key, " << seen.evictions
             << " keys evicted, " << seen.waits_for_room << " waits for room, " << seen.no_room
             << " without room, " << seen.marks << " marks, " << seen.lost << " lost, "

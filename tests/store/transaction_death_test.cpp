@@ -1,6 +1,5 @@
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -16,6 +15,7 @@
 
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 #include "support/troubles.hpp"
 
 /// SmallBank in the simulator: tellers move money between a few accounts by transactions, while
@@ -352,21 +352,14 @@ void Teller::record(std::uint64_t at) {
 }
 
 TEST(StoreBank, KeepsAllMoneyWhateverHappens) {
-  // DUNLIN_BANK_SEEDS="1 50000": other seeds than usual, the first and how many.
-  const char* const wanted = std::getenv("DUNLIN_BANK_SEEDS");
-  std::uint64_t first = 1, seeds = kBankSeeds;
-  if (wanted != nullptr) std::istringstream(wanted) >> first >> seeds;
+  const test::Seeds seeds(kBankSeeds);
   BankSeen seen;
   Histories histories;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    Bank bank(seed, seen, histories);
-    bank.run();
-    ASSERT_FALSE(testing::Test::HasFailure()) << "replay with DUNLIN_BANK_SEEDS='" << seed << " 1'";
-  }
+  test::for_each_seed(seeds, [&](std::uint64_t seed) { Bank(seed, seen, histories).run(); });
   for (const std::uint64_t count :
        {seen.transfers, seen.conflicts, seen.lost, seen.audits, seen.abandoned, seen.repaired,
         seen.deaths, seen.last_audits, seen.deaths_of_homes_with_copies})
-    EXPECT_TRUE(count > 0 || wanted != nullptr) << "an audit of nothing";
+    EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   std::cout << seen.transfers << " transfers, " << seen.audits << " audits, " << seen.conflicts
             << " conflicts, " << seen.lost << " lost, " << seen.abandoned << " abandoned, "
             << seen.deaths << " deaths (" << seen.deaths_of_homes_with_copies
