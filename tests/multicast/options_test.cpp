@@ -1,4 +1,8 @@
+#include <array>
+#include <cstddef>
 #include <ostream>
+#include <span>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -167,6 +171,29 @@ TEST(NoPart, OfASubgroupThatAMemberIsInMakesItLeave) {
   EXPECT_TRUE(
       contains(without.why_ended(), "its participant of subgroup 'log' could not begin view 1"))
       << without.why_ended();
+}
+
+TEST(LongNames, OfAFurtherGroupAndItsSubgroupFitTogether) {
+  sim::World world(sim::profile("ib100"), 1, 1);
+  const Group all(world.fabric(0));
+  const std::string name(kMaxSubgroupNameBytes, 's');
+  Group control(world.fabric(0),
+                {.subgroups = {{.name = name}},
+                 .further = FurtherGroup{.name = std::string(kMaxFurtherGroupNameBytes, 'g'),
+                                         .members = {"node0"},
+                                         .channel = 7}});
+  Multicast multicast(control, name);
+  std::size_t delivered = 0;
+  multicast.on_delivery(
+      [&](std::span<const multicast::Delivery> batch) { delivered += batch.size(); });
+  bool sent = false;
+  world.attach(0, [&] {
+    const std::size_t done = control.poll();
+    sent = sent || multicast.send(std::array<std::byte, 8>{}) == multicast::SendResult::sent;
+    return done;
+  });
+  EXPECT_TRUE(world.run_until([&] { return delivered == 1; }, 100'000'000)) << control.why_ended();
+  world.detach_all(0);
 }
 
 }  // namespace

@@ -29,6 +29,17 @@ TEST(Throwing, OfAViewHandlerLeavesNothingUndone) {
   EXPECT_EQ(cluster[0].caught, 1U);
 }
 
+TEST(Throwing, OfAMembersHandlerLeavesNothingUndone) {
+  ClusterFixture cluster(2, 0);
+  cluster[0].catches = true;
+  cluster[0].multicast->on_members(
+      [](const Subgroup&) { throw std::runtime_error("the handler's"); });
+  cluster[0].send(10);
+  cluster[1].send(10);
+  ASSERT_TRUE(cluster.until_view_of({0, 1}, 20)) << cluster.text();
+  EXPECT_EQ(cluster[0].caught, 1U);
+}
+
 /// What the others had sent is delivered at the end of the view, in several batches.
 TEST(Throwing, OfAnUpcallWhileTheViewEndsLosesAndRepeatsNothing) {
   ClusterFixture cluster(3, 0);
