@@ -65,9 +65,11 @@ void refuse(const SubgroupViewOptions& options, const std::string& what) {
 
 void check(const SubgroupViewOptions& options, Rank own_rank) {
   if (options.name.size() > kMostNameBytes) {
-    refuse(options, "the name has " + std::to_string(options.name.size()) + " bytes; at most " +
-                        std::to_string(kMostNameBytes) + " are allowed, with that of a further group (kMaxFurtherGroupNameBytes + 1 + "
-                        "kMaxSubgroupNameBytes)");
+    refuse(options,
+           "the name has " + std::to_string(options.name.size()) + " bytes; at most " +
+               std::to_string(kMostNameBytes) +
+               " are allowed, with that of a further group (kMaxFurtherGroupNameBytes + 1 + "
+               "kMaxSubgroupNameBytes)");
   }
   check_members(options, own_rank);
   const std::size_t ring_bytes = options.ring_bytes;
