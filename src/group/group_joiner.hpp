@@ -58,7 +58,7 @@ class GroupJoiner {
   std::uint32_t timeout_ms_;
   std::uint64_t deadline_ns_;
   std::uint64_t resume_ns_ = 0;
-  std::string news_ = "nobody has opened";
+  std::string news_ = "no member has accepted it";
 
   std::unique_ptr<PendingJoin> connecting_;
   std::unique_ptr<Fabric> leader_;

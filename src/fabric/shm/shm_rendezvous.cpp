@@ -43,7 +43,7 @@ class ShmAccept final : public SteppedJoin {
  public:
   explicit ShmAccept(JoinOptions options)
       : options_(std::move(options)), access_(access_for(options_.access_group)) {
-    if (claims_door(Holder::is_trusted) || claims_door(Holder::is_examined)) return;
+    if (claims_listener(Holder::is_trusted) || claims_listener(Holder::is_examined)) return;
     throw Error(group_text(options_) + ": all its " + std::to_string(kListeners) +
                 " listener addresses are held, by members that were stopped or other processes: " +
                 holders());
@@ -70,7 +70,7 @@ class ShmAccept final : public SteppedJoin {
     return news;
   }
 
-  [[nodiscard]] bool claims_door(Holder holder) {
+  [[nodiscard]] bool claims_listener(Holder holder) {
     for (Rank candidate = 0; candidate < kListeners; ++candidate) {
       std::optional<Descriptor> listener =
           claim(listener_address(access_, options_.group, candidate), holder);
@@ -179,7 +179,7 @@ class ShmConnect final : public SteppedJoin {
                   ". All members must use the same release of Dunlin");
     if (received.kind != Received::Kind::packet || received.packet.type != PacketType::ticket)
       return candidate.close();  // it has closed, or is none
-    opener_ = std::move(candidate);
+    listener_ = std::move(candidate);
     for (Descriptor& other : listeners_) other.close();
     until_ns_ = read_clock_ns(CLOCK_MONOTONIC) + kConnectNs;
     pair_ = begin_pair(options_, received.packet.value, 1);
@@ -202,7 +202,7 @@ class ShmConnect final : public SteppedJoin {
   JoinOptions options_;
   Access access_;
   std::vector<Descriptor> listeners_;  // by number: where we have connected
-  Descriptor opener_;                  // whose ticket we have
+  Descriptor listener_;                // whose ticket we have
   std::unique_ptr<PendingJoin> pair_;
   std::uint64_t until_ns_;
   std::uint64_t next_try_ns_ = 0;

@@ -87,7 +87,7 @@ class SimConnection final : public PendingJoin {
   std::unique_ptr<Fabric> wait() {
     if (opens_) return nullptr;
     if (world_.cpu(node_).clock() >= deadline_)
-      throw Error("group '" + group_ + "': nobody has opened for node" + std::to_string(node_) +
+      throw Error("group '" + group_ + "': no member has accepted node" + std::to_string(node_) +
                   " within " + std::to_string(to_ns(kConnectPatience) / 1000) + " us");
     world_.cpu(node_).wake_by(deadline_);
     return nullptr;

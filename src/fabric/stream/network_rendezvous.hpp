@@ -17,7 +17,7 @@
 /// Listeners between hosts: each member has an address of its own, and a joiner tries several.
 namespace dunlin::stream {
 
-/// Knocks at all listeners; the first that is opened counts.
+/// Connects to all listeners; the first one that accepts counts.
 class ConnectToAny final : public SteppedJoin {
  public:
   explicit ConnectToAny(std::vector<std::unique_ptr<PendingJoin>> addresses)

@@ -47,7 +47,7 @@ std::unique_ptr<Fabric> make_stream_fabric(Attachment attachment) {
                     .rank = attachment.rank,
                     .names = attachment.names,
                     .absent = attachment.absent,
-                    .properties = properties_with(attachment.transport->reach()),
+                    .properties = properties_with(attachment.transport->device()),
                     .silence_timeout_ms = attachment.silence_timeout_ms,
                     .sleeper = Sleeper()};
   return make_fabric(std::move(setup), std::make_unique<StreamBackend>(std::move(attachment)));
@@ -61,7 +61,7 @@ StreamBackend::StreamBackend(Attachment attachment)
       host_members_(attachment.host_members),
       elsewhere_(std::move(attachment.elsewhere)),
       transport_(std::move(attachment.transport)),
-      device_(transport_->reach()),
+      device_(transport_->device()),
       properties_(properties_with(device_)),
       carries_behind_(transport_->carries_behind()),
       members_(static_cast<std::uint32_t>(attachment.names.size())),

@@ -113,7 +113,7 @@ class Transport {
   virtual void forget_places(std::span<const std::byte>) noexcept {}
 
   /// The operations that its devices perform by themselves; null: none.
-  [[nodiscard]] virtual DeviceOperations* reach() noexcept { return nullptr; }
+  [[nodiscard]] virtual DeviceOperations* device() noexcept { return nullptr; }
 
   /// Adds to an epoll set what becomes readable when progress() has something to do.
   virtual void watch(int epoll) = 0;

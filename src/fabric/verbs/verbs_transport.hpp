@@ -87,7 +87,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   void progress(stream::Receiver& receiver) noexcept override;
   void relieve(stream::Receiver& receiver) noexcept override;
   void close(Rank peer) noexcept override;
-  [[nodiscard]] stream::DeviceOperations* reach() noexcept override { return this; }
+  [[nodiscard]] stream::DeviceOperations* device() noexcept override { return this; }
   void watch(int epoll) override;
   [[nodiscard]] bool may_wait() noexcept override;
   [[nodiscard]] std::vector<std::byte> endpoint() override;
