@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "fault_injection.hpp"
 #include "store/room.hpp"
@@ -271,8 +272,12 @@ bool State::has_left(const Work& work, std::uint64_t depth) const noexcept {
 /// To the chain that has the key now: that depth was read in its former chain.
 bool State::go_to(StoreOperation& op, std::uint64_t depth) noexcept {
   Work& work = *op.work_;
-  if (departed_depth::is(depth)) return follow(op, depth);
   const IndexShape& shape = homes[work.home].shape;
+  if (departed_depth::is(depth)) {
+    // A chain that was split before it departed says nothing of the positions that had left it.
+    const std::uint64_t departed = std::exchange(depth, departed_depth::depth(depth));
+    if (!shape.is_depth(depth) || !has_left(work, depth)) return follow(op, departed);
+  }
   if (!shape.is_depth(depth)) return end(op, Status::out_of_range);
   const std::uint64_t number = learn_split(work.home, IndexShape::position_of(work.hash),
                                            work.number, static_cast<std::uint32_t>(depth));

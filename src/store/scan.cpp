@@ -262,9 +262,12 @@ std::uint64_t State::scanned_below(const ScanWork& work, std::uint64_t end) cons
 bool State::scan_depth_read(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   const IndexShape& shape = homes[work.at].shape;
-  if (departed_depth::is(work.depth)) {  // its keys are seen where they are now
-    if (!learn_departure(work.at, work.position, work.depth))
-      return end(scan, Status::out_of_range);
+  const std::uint64_t departed = work.depth;
+  if (departed_depth::is(departed)) work.depth = departed_depth::depth(departed);
+  if (departed_depth::is(departed) && shape.is_depth(work.depth) &&
+      shape.number_at(work.position, static_cast<std::uint32_t>(work.depth)) == work.number) {
+    // Its keys are seen where they are now.
+    if (!learn_departure(work.at, work.position, departed)) return end(scan, Status::out_of_range);
     work.found.resize(work.found_before);
     work.stage = ScanStage::attach;
     return true;

@@ -75,8 +75,8 @@ class AuditedStore {
     return 1;
   }
   void stop() { stopping_ = true; }
-  /// It moves its keys to another home, and may leave the group then.
-  void leave(bool also_the_group) {
+  void leave(bool also_the_group) {  // once its keys have moved
+    if (stopping_) return;
     leave_ = std::make_unique<StoreOperation>(*store);
     leaves_group_ = also_the_group;
     store->leave(*leave_);
