@@ -30,7 +30,7 @@ struct CorruptLocks : testing::Test {
     for (Rank rank = 0; rank < 2; ++rank) world.detach_all(rank);
   }
   Locks::Answer answer_to(Rank by, Rank home) {
-    const LockNode node = locks[by]->acquire(home, 0);
+    const LockNode node = locks[by]->acquire(home, 0, false);
     world.run_until([&] { return locks[by]->answer(node) != Locks::Answer::waiting; }, 10'000'000);
     const Locks::Answer answer = locks[by]->answer(node);
     locks[by]->release(node);
@@ -53,14 +53,14 @@ TEST_F(CorruptLocks, AWordThatNamesNoMemberIsNoLock) {
 }
 
 TEST_F(CorruptLocks, AnEndOfTheHomesPartEndsTheLocksThere) {
-  const LockNode node = locks[1]->acquire(0, 0);
+  const LockNode node = locks[1]->acquire(0, 0, false);
   ASSERT_TRUE(
       world.run_until([&] { return locks[1]->answer(node) == Locks::Answer::held; }, 10'000'000));
   locks[0].reset();
   words[0] = {};
   world.run_for(1'000'000);
   locks[1]->release(node);
-  EXPECT_TRUE(world.run_until([&] { return locks[1]->active() == 0; }, 10'000'000));
+  EXPECT_TRUE(world.run_until([&] { return locks[1]->idle(0, 0); }, 10'000'000));
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ struct Seeds {
 template <class Audit>
 void for_each_seed(const Seeds& seeds, const Audit& audit) {
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
-    const std::string one = std::to_string(seed);
-    SCOPED_TRACE("replay with DUNLIN_SEEDS='" + one + " " + one + "'");
+    SCOPED_TRACE(testing::Message() << "replay with DUNLIN_SEEDS='" << seed << " " << seed << "'");
     audit(seed);
     if (testing::Test::HasFailure()) return;
   }

@@ -49,7 +49,7 @@ class ScriptedTransport final : public Transport {
   void close(Rank peer) noexcept override {
     if (peer == 1) closed = true;
   }
-  DeviceOperations* reach() noexcept override { return devices; }
+  DeviceOperations* device() noexcept override { return devices; }
   void watch(int) override {}
   bool may_wait() noexcept override { return incoming.empty(); }
 
