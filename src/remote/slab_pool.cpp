@@ -213,6 +213,7 @@ bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
                                 holder_word(fabric.rank(), home.wanted), &home.before));
     if (refusal == Refusal::out_of_bounds) {  // a hint to what is no slab
       home.doing = Doing::nothing;
+      home.taking = 0;
       return begin_step(rank, home);
     }
     if (refusal != Refusal::none) return false;

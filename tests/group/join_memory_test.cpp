@@ -96,6 +96,7 @@ struct JoinsAndLeavesOfProcesses : testing::TestWithParam<NodeBackend> {
   static constexpr std::uint32_t kFounders = 2;
   static constexpr std::uint64_t kFirst = 10;  // joins, before it is counted
   static constexpr std::uint64_t kJoins = kFirst + test::rounds(40);
+  static constexpr std::size_t kListeners = 2;  // that may be open at one moment and not at another
   std::string name = fresh_group();
 
   [[nodiscard]] GroupOptions options(Rank rank) const {
@@ -124,7 +125,8 @@ TEST_P(JoinsAndLeavesOfProcesses, GiveBackDescriptorsMappingsAndMemory) {
             if (before.descriptors == 0 && view == 1 + 2 * kFirst) before = Held::now();
             if (view != 1 + 2 * kJoins) return false;
             after = Held::now();
-            return after.descriptors <= before.descriptors && after.mappings <= before.mappings + 8;
+            return after.descriptors <= before.descriptors + kListeners &&
+                   after.mappings <= before.mappings + 8;
           },
           kPatienceMs / 4);
       const bool little = after.bytes <= before.bytes + (kJoins - kFirst) * per_join;
