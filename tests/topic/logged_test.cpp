@@ -55,8 +55,7 @@ class LoggedTopic {
     for (const std::string& word :
          {std::string("--create"), std::string("--group"), group_, std::string("--members"),
           std::string("a,b"), std::string("--name"), name, std::string("--log"),
-          std::string(directory_ / name), std::string("--log-founders"),
-          std::string("a,b")})
+          std::string(directory_ / name), std::string("--log-founders"), std::string("a,b")})
       all.push_back(word);
     return all;
   }
