@@ -28,25 +28,6 @@ StoreOptions two_copies() {
 }
 std::string name_of(int key) { return "key " + std::to_string(key); }
 
-/// What a scan by that member returns; fails if it returns a key twice.
-std::map<std::string, std::string> scanned(Mortals& mortals, Rank by) {
-  std::map<std::string, std::string> all;
-  StoreScan scan(mortals.at(by), {.buckets = 4});
-  StoreCursor cursor = 0;
-  do {
-    scan.step(cursor);
-    EXPECT_EQ(mortals.end_of(scan), Status::ok);
-    for (std::size_t i = 0; i < scan.size(); ++i) {
-      const auto text = [](std::span<const std::byte> bytes) {
-        return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      };
-      EXPECT_TRUE(all.emplace(text(scan[i].key), text(scan[i].value)).second) << "STO-C3: twice";
-    }
-    cursor = scan.cursor();
-  } while (cursor != 0);
-  return all;
-}
-
 void restore(Mortals& mortals, Rank dead, std::initializer_list<Rank> left) {
   EXPECT_TRUE(mortals.world.run_until(
       [&] {
@@ -71,11 +52,11 @@ TEST(StoreCopies, NoKeyIsLostByOneDeathAndThenAnother) {
   auto erase = mortals.at(1).erase(name_of(7));
   EXPECT_EQ(mortals.end_of(erase), Status::ok);
   expected.erase(name_of(7));
-  EXPECT_EQ(scanned(mortals, 2), expected);
+  EXPECT_EQ(mortals.scanned(2), expected);
 
   for (const Rank dies : {Rank{3}, Rank{4}}) {  // 4 has what was 3's
     mortals.world.crash(dies);
-    EXPECT_EQ(scanned(mortals, 0), expected);
+    EXPECT_EQ(mortals.scanned(0), expected);
     for (int key = 0; key < kMany; ++key) {
       const auto found = expected.find(name_of(key));
       EXPECT_EQ(mortals.get(static_cast<Rank>(key % 3), name_of(key)),

@@ -32,24 +32,6 @@ StoreOptions roomy_store() {
 }
 std::string name_of(int key) { return "key " + std::to_string(key); }
 
-std::map<std::string, std::string> scanned(Mortals& mortals, Rank by, std::uint32_t buckets = 4) {
-  std::map<std::string, std::string> all;
-  StoreScan scan(mortals.at(by), {.buckets = buckets});
-  StoreCursor cursor = 0;
-  do {
-    scan.step(cursor);
-    EXPECT_EQ(mortals.end_of(scan), Status::ok);
-    for (std::size_t i = 0; i < scan.size(); ++i) {
-      const auto text = [](std::span<const std::byte> bytes) {
-        return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      };
-      EXPECT_TRUE(all.emplace(text(scan[i].key), text(scan[i].value)).second) << "STO-M2: twice";
-    }
-    cursor = scan.cursor();
-  } while (cursor != 0);
-  return all;
-}
-
 std::map<std::string, std::string> filled(Mortals& mortals, int many) {
   std::map<std::string, std::string> expected;
   for (int key = 0; key < many; ++key) {
@@ -62,7 +44,7 @@ std::map<std::string, std::string> filled(Mortals& mortals, int many) {
 void expect_all(Mortals& mortals, Rank by, const std::map<std::string, std::string>& expected) {
   for (const auto& [key, value] : expected)
     EXPECT_EQ(mortals.get(by, key), value) << "STO-M1: " << key;
-  EXPECT_EQ(scanned(mortals, by), expected) << "STO-M1";
+  EXPECT_EQ(mortals.scanned(by), expected) << "STO-M1";
 }
 
 TEST(StoreLeave, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
@@ -209,22 +191,7 @@ TEST(StoreLeave, AScanReturnsEachKeyOnceWhileTheyMove) {
     Mortals mortals(4, 3, Mortals::network(), roomy_store());
     const auto expected = filled(mortals, 60);
     auto leave = mortals.at(1).leave();
-    std::map<std::string, std::string> all;
-    StoreScan scan(mortals.at(3), {.buckets = 1});
-    StoreCursor cursor = 0;
-    do {
-      scan.step(cursor);
-      EXPECT_EQ(mortals.end_of(scan), Status::ok);
-      for (std::size_t i = 0; i < scan.size(); ++i) {
-        const auto text = [](std::span<const std::byte> bytes) {
-          return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-        };
-        EXPECT_TRUE(all.emplace(text(scan[i].key), text(scan[i].value)).second) << "STO-M2: twice";
-      }
-      cursor = scan.cursor();
-      mortals.world.run_for(pause);
-    } while (cursor != 0);
-    EXPECT_EQ(all, expected) << "STO-M2: pause " << pause;
+    EXPECT_EQ(mortals.scanned(3, 1, pause), expected) << "STO-M2: pause " << pause;
     EXPECT_EQ(mortals.end_of(leave), Status::ok);
   }
 }

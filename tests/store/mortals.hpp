@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +73,27 @@ class Mortals {
   void put(Rank by, std::string_view key, std::string_view value) {
     auto op = at(by).put(key, value);
     EXPECT_EQ(remote::describe(end_of(op)), "done");
+  }
+  /// What a scan by that member returns, with so many chains a step and so long between two steps;
+  /// fails if it returns a key twice.
+  std::map<std::string, std::string> scanned(Rank by, std::uint32_t buckets = 4,
+                                             std::uint64_t pause_ns = 0) {
+    const auto text = [](std::span<const std::byte> bytes) {
+      return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    std::map<std::string, std::string> all;
+    StoreScan scan(at(by), {.buckets = buckets});
+    StoreCursor cursor = 0;
+    do {
+      scan.step(cursor);
+      EXPECT_EQ(remote::describe(end_of(scan)), "done");
+      for (std::size_t i = 0; i < scan.size(); ++i)
+        EXPECT_TRUE(all.emplace(text(scan[i].key), text(scan[i].value)).second)
+            << "STO-C3, STO-M2: twice";
+      cursor = scan.cursor();
+      world.run_for(pause_ns);
+    } while (cursor != 0);
+    return all;
   }
 
   struct Node {
