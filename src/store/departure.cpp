@@ -333,8 +333,8 @@ bool Departure::covered() {
   return true;
 }
 
-/// Under the lock, in own memory. The entries first: who sees the chain's departure may change a
-/// key at the other home, and nobody may find it here then (STO-M2).
+/// Under the lock, in own memory. The entries come first: a member that sees the chain's departure
+/// may change a key at the other home, and no call may find the key here then (STO-M2).
 void Departure::depart() {
   const Rank own = state_.fabric.rank();
   std::byte* const at = main();
