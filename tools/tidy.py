@@ -7,9 +7,10 @@ What was found clean is remembered (tools/unchanged.py) by the content of the so
 the compiler's options, the .clang-tidy files that apply, and clang-tidy's version. A source with findings is
 analysed again each time.
 
-Where several sources of a folder are to be analysed, they are one text, up to twelve at a time: reading the same
-headers again is the longer part of the work. The text has all of them in its main file, where every check looks. If
-anything is found in it, or it is no valid text, each of its sources is analysed alone, and only that counts.
+Where several sources with the same options and rules are to be analysed, they are one text, up to sixteen at a time:
+reading the same headers again is the longer part of the work. The text has all of them in its main file, where every
+check looks. If anything is found in it, or it is no valid text, each of its sources is analysed alone, and only that
+counts.
 
 --analyzer-nodes bounds how many states of a function clang's static analyzer looks at (its own bound is 225,000). A
 few functions of each source reach any bound, and take most of the time. What was found clean without the option
@@ -32,7 +33,7 @@ import unchanged
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
 import together  # noqa: E402
 
-MOST_TOGETHER = 12
+MOST_TOGETHER = 16
 
 
 def program(given):
@@ -81,15 +82,17 @@ def analyse(tidy, nodes, build_dir, source):
 def analyse_together(tidy, nodes, sources, flags, root):
     """As analyse(), of one text made of all sources."""
     with tempfile.TemporaryDirectory(prefix="dunlin-tidy.") as folder:
-        # The rules of a source are those of the folders above it.
-        place = pathlib.Path(folder) / sources[0].parent.relative_to(root)
+        # The rules of a source are those of the folders above it; all sources have the same.
+        files = rules(sources[0], root)
+        place = pathlib.Path(folder) / (files[0].parent.relative_to(root) if files else "")
         place.mkdir(parents=True, exist_ok=True)
-        for file in rules(sources[0], root):
+        for file in files:
             shutil.copy(file, pathlib.Path(folder) / file.relative_to(root))
         text = place / "together.cpp"
         text.write_text("\n".join(source.read_text(encoding="utf-8") for source in sources),
                         encoding="utf-8")
-        output, read = run(tidy, nodes, text, "--", f"-I{sources[0].parent}", *flags)
+        beside = [f"-I{parent}" for parent in dict.fromkeys(source.parent for source in sources)]
+        output, read = run(tidy, nodes, text, "--", *beside, *flags)
     return output, [file for file in read if not file.startswith(folder)]
 
 
@@ -97,11 +100,11 @@ def options_of(command):
     return [word for word in shlex.split(command)[1:] if word not in ("-c", "-o")]
 
 
-def groups(stale, flags):
-    """Lists of sources that can be one text: of one folder, with the same options."""
+def groups(stale, flags, root):
+    """Lists of sources that can be one text: with the same options, under the same rules."""
     alike = {}
-    for source in stale:
-        alike.setdefault((source.parent, tuple(flags.get(str(source), ()))), []).append(source)
+    for source in sorted(stale):
+        alike.setdefault((tuple(rules(source, root)), tuple(flags.get(str(source), ()))), []).append(source)
     result = []
     for (_, texts), sources in alike.items():
         most = MOST_TOGETHER if len(texts) == 1 else 1  # each command of a source counts
@@ -135,7 +138,7 @@ def main():
         if not passed.has_passed(keys[source]) and not passed.has_passed(passed.key(*facts)):
             stale.append(source)
     # The longest ones first, so that none of them is alone in the end: those with rules of their own.
-    work = groups(stale, flags)
+    work = groups(stale, flags, passed.root)
     work.sort(key=lambda sources: (-len(rules(sources[0], passed.root)),
                                    -sum(source.stat().st_size for source in sources)))
 
@@ -147,6 +150,8 @@ def main():
             output, read = analyse_together(tidy, nodes, sources, options_of(command), passed.root)
             if output is None:
                 return [(source, None, read, began) for source in sources]
+            reason = next((line for line in output.splitlines() if "error:" in line), "no valid text")
+            print(f"{len(sources)} sources one by one, as in their one text: {reason}", flush=True)
         return [(source, *analyse(tidy, nodes, options.build_dir, source), began) for source in sources]
 
     failed, number = [], 0

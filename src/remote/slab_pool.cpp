@@ -9,7 +9,6 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
-#include "remote/pool_steps.hpp"
 #include "remote/slab_pool_state.hpp"
 
 /// Allocating in slabs, and taking them.
@@ -195,10 +194,25 @@ PoolUse SlabPool::use() const noexcept {
 
 // --- getting slabs -------------------------------------------------------------------------------
 
-std::size_t SlabPool::poll_part() { return poll_steps(*state_); }
+/// In each home's memory one step is under way.
+std::size_t SlabPool::poll_part() {
+  std::size_t done = 0;
+  for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
+    State::Home& home = state_->homes[rank];
+    while (home.done.finished()) {
+      if (std::exchange(home.posted_step, false)) state_->end_step(home);
+      if (!state_->begin_step(rank, home)) break;
+      ++done;
+    }
+  }
+  return done;
+}
 
 Refusal SlabPool::State::post(Home& home, const Operation& operation) noexcept {
-  return post_step(fabric, home, operation);
+  home.done.reset();
+  const Refusal refusal = fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
+  home.posted_step = refusal == Refusal::none;
+  return refusal;
 }
 
 void SlabPool::State::satisfied(Home& home) noexcept { home.wanted = kNoClass; }
@@ -264,7 +278,10 @@ bool SlabPool::State::begin_look(Rank rank, Home& home) noexcept {
 /// `linked` first: a block that is not linked is not freed.
 bool SlabPool::State::begin_clear(Rank rank, Home& home) noexcept {
   const std::uint64_t header = home.slabs[home.place].index * stride();
-  while (home.posted < 2 * words && home.bits[home.posted % words] == 0) ++home.posted;
+  const auto bits = [&] {
+    return home.bits[home.posted < words ? home.posted : home.posted - words];
+  };
+  while (home.posted < 2 * words && bits() == 0) ++home.posted;
   if (home.posted == 2 * words) {  // what was left has no bits
     home.doing = Home::Doing::nothing;
     for (std::size_t word = 0; word < words; ++word) give(home, home.place, word, home.bits[word]);
@@ -276,7 +293,7 @@ bool SlabPool::State::begin_clear(Rank rank, Home& home) noexcept {
     return begin_step(rank, home);
   }
   return post(home, fetch_add(rank, region.id(), header + (1 + home.posted) * kWordBytes,
-                              0 - home.bits[home.posted % words], nullptr)) == Refusal::none;
+                              0 - bits(), nullptr)) == Refusal::none;
 }
 
 /// The holders of the next slabs; then the first slab without a holder is tried.

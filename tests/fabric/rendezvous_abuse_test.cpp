@@ -1,5 +1,4 @@
 #include <atomic>
-#include <climits>
 #include <memory>
 #include <random>
 
@@ -118,13 +117,13 @@ TEST_P(RendezvousAbuse, ThoseWhoNeverProveAnythingMakeRoom) {
   expect_to_meet();
 }
 
-/// Until the members have met.
+/// Until the members have met, or so many have called.
 class Flood {
  public:
   Flood(std::string address, std::vector<std::byte> words) {
-    // A sanitizer slows the ones who are called, but not the kernel, which does most of a call: so
-    // there the flood ebbs away, and elsewhere it goes on until the members have met.
-    static constexpr int kMost = dunlin::test::kSanitized ? 1'500 : INT_MAX;
+    // No host keeps up with callers who have more of the processors than it has (a sanitizer slows
+    // the host, and not the kernel, which does most of a call): so the flood ebbs away.
+    static constexpr int kMost = dunlin::test::kSanitized ? 1'500 : 20'000;
     for (int i = 0; i < 2; ++i)
       threads_.emplace_back([this, address, words] {
         std::string fault;

@@ -16,8 +16,17 @@
 /// size by one compare-and-swap, and then allocates in it without a message. One thread uses it,
 /// the one that polls.
 ///
-/// A block goes through the states of a ChunkPool's: free, allocated, linked, freed. REM-14 and
-/// REM-15 hold for slabs as they do for chunks.
+///     if (const auto block = pool.allocate(home, bytes))
+///       fabric.post(std::array{put(...), pool.link(*block), compare_swap(...)});  // and link it
+///     ...
+///     fabric.post(pool.free(*block));   // by the member that unlinked it
+///
+/// A block goes through four states: free, allocated, linked, freed.
+///
+/// Invariants:
+///  REM-14 A slab has one holder. Only it allocates in the slab, and no block is allocated twice.
+///  REM-15 When a holder is gone, each of its blocks that was never linked, or was freed, is free
+///         again, at the member whose memory it is; the others stay as they are.
 ///
 /// A pool that `makes_room` serves a cache: its home frees blocks of others, says by hint() where,
 /// and moves slabs from member to member and from size to size:
