@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -22,13 +21,6 @@ namespace dunlin::bench {
 namespace {
 
 constexpr std::chrono::seconds kStartPatience{20};
-
-std::filesystem::path own_directory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "dunlin-server-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr)
-    throw Error("bench: no directory " + pattern + ": " + std::strerror(errno));
-  return pattern;
-}
 
 const char* program_of(Neighbour::Kind kind) {
   return kind == Neighbour::Kind::redis ? "redis-server" : "memcached";
@@ -72,18 +64,14 @@ std::string Neighbour::missing(Kind kind) {
          " (Debian: " + program + ")";
 }
 
-Neighbour::Neighbour(Kind kind) : kind_(kind), directory_(own_directory()) {
+Neighbour::Neighbour(Kind kind) : kind_(kind) {
   const std::filesystem::path socket = directory_ / "socket";
-  const std::vector<std::string> command = command_of(kind, directory_, socket);
+  const std::vector<std::string> command = command_of(kind, directory_.path(), socket.string());
   server_ = process::Child([&] { return become_server(command); });
   connect_to(socket);
 }
 
-Neighbour::~Neighbour() {
-  server_.kill();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-}
+Neighbour::~Neighbour() { server_.kill(); }
 
 void Neighbour::connect_to(const std::filesystem::path& socket) {
   sockaddr_un address{};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/harness/clock.hpp"
+#include "bench/harness/folder.hpp"
 #include "fabric/system.hpp"
 #include "process/child.hpp"
 
@@ -52,8 +53,8 @@ class Neighbour {
   void connect_to(const std::filesystem::path& socket);
 
   Kind kind_;
-  std::filesystem::path directory_;
-  process::Child server_;
+  Folder directory_;
+  process::Child server_;  // goes before its directory
   Descriptor socket_;
   std::string answer_;
 };

@@ -34,16 +34,25 @@ Cast::Cast(Member& me, std::unique_ptr<Fabric> fabric, std::uint32_t senders)
   std::iota(options.senders.begin(), options.senders.end(), 0);
   for (Subgroup& subgroup : subgroups_) {
     subgroup.view = std::make_unique<SubgroupView>(
-        *fabric_, options, [this, &subgroup](std::span<const Delivery> batch) {
-          for (const Delivery& delivery : batch)
-            if (delivery.sender != me_.rank()) look_at(delivery.message);
-          subgroup.delivered += batch.size();
-        });
+        *fabric_, options,
+        [this, &subgroup](std::span<const Delivery> batch) { take(subgroup, batch); });
     options.name = "unordered";
     options.mode = Mode::unordered;
   }
   poll_until([&] { return ordered().view->connected() && unordered().view->connected(); });
   me.meet([&] { poll(); });
+}
+
+void Cast::store_last(std::uint32_t messages) { stored_.resize(messages); }
+
+void Cast::take(Subgroup& subgroup, std::span<const Delivery> batch) {
+  for (const Delivery& delivery : batch) {
+    if (delivery.sender != me_.rank()) look_at(delivery.message);
+    if (stored_.empty()) continue;
+    stored_[next_stored_++ % stored_.size()].assign(delivery.message.begin(),
+                                                    delivery.message.end());
+  }
+  subgroup.delivered += batch.size();
 }
 
 std::size_t Cast::poll() { return subgroups_[0].view->poll() + subgroups_[1].view->poll(); }

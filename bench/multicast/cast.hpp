@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "bench/harness/experiment.hpp"
 #include "bench/harness/team.hpp"
@@ -29,6 +31,9 @@ class Cast {
   [[nodiscard]] Subgroup& ordered() noexcept { return subgroups_[0]; }
   [[nodiscard]] Subgroup& unordered() noexcept { return subgroups_[1]; }
 
+  /// From now on a delivery copies the message into a store of the last so many; 0: it does not.
+  void store_last(std::uint32_t messages);
+
   /// All of it: a peer may be in need of either.
   std::size_t poll();
 
@@ -46,11 +51,14 @@ class Cast {
   template <class Condition>
   void poll_until(Condition&& condition);
   void send(multicast::SubgroupView& view, std::size_t bytes);
+  void take(Subgroup& subgroup, std::span<const multicast::Delivery> batch);
 
   Member& me_;
   std::unique_ptr<Fabric> fabric_;
   Subscription subscription_;
   std::array<Subgroup, 2> subgroups_;
+  std::vector<std::vector<std::byte>> stored_;
+  std::size_t next_stored_ = 0;
 };
 
 }  // namespace dunlin::bench

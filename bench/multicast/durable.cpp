@@ -1,7 +1,5 @@
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include <dunlin/error.hpp>
 
 #include "bench/harness/clock.hpp"
+#include "bench/harness/folder.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/workload.hpp"
 #include "bench/table/nodes.hpp"
@@ -19,29 +18,6 @@
 /// Durable messages, beside one process that appends the same bytes to a file and syncs it.
 namespace dunlin::bench {
 namespace {
-
-/// Where the members' logs are, and the file of the limit. Goes with this object.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "dunlin-bench-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw Error("bench: no directory " + pattern + " can be made for logs: " +
-                  std::strerror(errno) + "; set TMPDIR to one that can be written to");
-    }
-    path_ = pattern;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 class BareLog {
  public:

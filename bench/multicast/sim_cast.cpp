@@ -40,6 +40,7 @@ class Node {
     options.ring_bytes = ring_bytes(cast);
     options.window_messages = cast.window;
     options.switches = cast.switches;
+    options.mode = cast.ordered ? multicast::Mode::ordered : multicast::Mode::unordered;
     if (!cast.switches.used_bytes_only) options.switches.slot_bytes = (cast.bytes + 15) / 8 * 8;
     for (std::uint32_t i = 0; i < cast.subgroups; ++i) {
       options.name = "s" + std::to_string(i);
@@ -97,6 +98,8 @@ class Node {
       committed_.pop_front();
     }
     spend_copying(batch.size());
+    if (cast_.store_ns_per_byte > 0)
+      fabric_.spend(cast_.store_ns_per_byte * static_cast<double>(cast_.bytes * batch.size()));
     if (cast_.upcall_ns > 0) fabric_.spend(static_cast<double>(cast_.upcall_ns));
   }
   void spend_copying(std::size_t messages) {

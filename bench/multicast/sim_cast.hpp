@@ -19,13 +19,16 @@ struct SimCast {
   std::uint32_t window = 100;      // messages
   multicast::Switches switches = {};
 
+  bool ordered = true;
+
   std::uint32_t subgroups = 1;  // all with all members and senders,
   std::uint32_t active = 1;     // of which so many are used
 
-  std::uint32_t delayed = 0;      // of the senders, the last so many
-  std::uint64_t delay_ns = 0;     // after each message; kSilent: they send none
-  std::uint64_t upcall_ns = 0;    // the upcall of a batch takes
-  double copy_ns_per_byte = 0.0;  // at both ends
+  std::uint32_t delayed = 0;       // of the senders, the last so many
+  std::uint64_t delay_ns = 0;      // after each message; kSilent: they send none
+  std::uint64_t upcall_ns = 0;     // the upcall of a batch takes
+  double copy_ns_per_byte = 0.0;   // at both ends
+  double store_ns_per_byte = 0.0;  // after each delivery
 
   static constexpr std::uint64_t kSilent = UINT64_MAX;
 };

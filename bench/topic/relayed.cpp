@@ -1,0 +1,149 @@
+#include <array>
+#include <cstring>
+#include <string>
+
+#include <dunlin/relay.hpp>
+#include <dunlin/relay/relay.hpp>
+
+#include "bench/fabric/bare.hpp"
+#include "bench/table/nodes.hpp"
+#include "bench/topic/experiments.hpp"
+#include "bench/topic/measured_topic.hpp"
+
+/// What a program gets that is no member: samples through a relay, beside bare sockets.
+namespace dunlin::bench {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+constexpr std::uint32_t kLimitSamples = 4'096;
+
+/// Process 0 is a group of one with a relay, and process 1 its client.
+class RelayedPair {
+ public:
+  RelayedPair(Member& me, const std::string& group, const std::string& secret) : me_(me) {
+    if (me.rank() == 0) {
+      node_ = std::make_unique<TopicNode>(me, join(group, 1, 0));
+      relay_ = std::make_unique<relay::Relay>(node_->participant(),
+                                              relay::RelayOptions{.secret = secret});
+    }
+    const auto ports = me.exchange(relay_ ? std::to_string(relay_->port()) : "", [&] { poll(); });
+    if (me.rank() == 1)
+      client_ = std::make_unique<relay::RelayClient>(relay::ClientOptions{
+          .relays = {std::string(kLoopback) + ":" + ports.at(0)}, .secret = secret});
+  }
+  std::size_t poll() {
+    if (client_) return client_->poll();
+    return node_ ? node_->poll() + relay_->poll() : 0;
+  }
+  /// Only the client's turn is one: the relay polls until it is over.
+  template <class Turn>
+  std::optional<double> turn(Turn&& turn) {
+    return take_turn(
+        me_, [&] { poll(); },
+        [&]() -> std::optional<double> { return client_ ? turn(*client_) : std::nullopt; });
+  }
+  template <class Condition>
+  void poll_until(Condition&& condition) {
+    for (Patience patience; !condition();) patience.after(poll() > 0);
+  }
+
+ private:
+  Member& me_;
+  std::unique_ptr<TopicNode> node_;
+  std::unique_ptr<relay::Relay> relay_;
+  std::unique_ptr<relay::RelayClient> client_;
+};
+
+template <std::size_t Bytes>
+class RelayedTopic {
+ public:
+  explicit RelayedTopic(RelayedPair& pair) : pair_(pair) {}
+
+  /// From a sample to the client's own reader: there and back.
+  std::optional<double> round_trip(const Batches& plan) {
+    return pair_.turn([&](relay::RelayClient& client) -> std::optional<double> {
+      relay::RelayWriter<Blob<Bytes>> writer(client, kName, measured_qos(pubsub::Level::atomic));
+      relay::RelayReader<Blob<Bytes>> reader(client, kName);
+      pair_.poll_until([&] { return writer.ready() && reader.ready(); });
+      return batch_ns(plan, [&] {
+        write(writer);
+        pair_.poll_until([&] { return !reader.take().empty(); });
+      });
+    });
+  }
+  /// Samples a second until all of them are acknowledged.
+  std::optional<double> publish(std::uint64_t samples) {
+    return pair_.turn([&](relay::RelayClient& client) -> std::optional<double> {
+      relay::RelayWriter<Blob<Bytes>> writer(client, kName, measured_qos(pubsub::Level::atomic));
+      pair_.poll_until([&] { return writer.ready(); });
+      const double start = now_ns();
+      for (std::uint64_t i = 0; i < samples; ++i) write(writer);
+      pair_.poll_until([&] { return writer.all_acknowledged(); });
+      return static_cast<double>(samples) * 1e9 / (now_ns() - start);
+    });
+  }
+
+ private:
+  void write(relay::RelayWriter<Blob<Bytes>>& writer) {
+    pair_.poll_until([&] { return writer.write(*sample_) == pubsub::WriteResult::written; });
+  }
+  static constexpr const char* kName = "relayed";
+  RelayedPair& pair_;
+  std::unique_ptr<Blob<Bytes>> sample_ = std::make_unique<Blob<Bytes>>();
+};
+
+template <std::size_t Bytes>
+void measure(const Effort& effort, std::vector<Result>& results) {
+  const Batches plan = effort.plan(50, 50);
+  const std::uint64_t samples = effort.scaled(Bytes >= 10'000 ? 20'000 : 100'000);
+  const std::string group = fresh_group();
+  Team team({.processes = 2, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    const auto bare = bare_tcp(me, kLoopback);
+    RelayedPair clear(me, group, ""), secret(me, group + "-tls", "a secret of the benchmark's own");
+    RelayedTopic<Bytes> plain(clear), encrypted(secret);
+    alternate(me, effort.rounds,
+              {[&]() -> std::optional<double> {
+                 const auto one_way = bare->one_way(me, plan, Bytes);
+                 return one_way ? std::optional(2 * *one_way) : std::nullopt;
+               },
+               [&] { return plain.round_trip(plan); }, [&] { return encrypted.round_trip(plan); },
+               [&]() -> std::optional<double> {
+                 const auto each = bare->stream(me, Bytes, effort.scaled(kLimitSamples), 32);
+                 return each ? std::optional(1e9 / *each) : std::nullopt;
+               },
+               [&] { return plain.publish(samples); }, [&] { return encrypted.publish(samples); }});
+  });
+  for (const std::uint32_t first : {0U, 3U}) {
+    for (const std::uint32_t tls : {0U, 1U}) {
+      const bool rate = first == 3;
+      Result result{.name = "relay",
+                    .params = {{"bytes", double(Bytes)},
+                               {"what", rate ? "published and acknowledged" : "there and back"},
+                               {"TLS", tls == 1 ? "yes" : "no"}},
+                    .unit = rate ? "1/s" : "ns",
+                    .better = rate ? Better::higher : Better::lower};
+      compare(result, team.series(first + 1 + tls), rate ? "bare TCP, 32 at once" : "bare TCP",
+              team.series(first));
+      results.push_back(std::move(result));
+    }
+  }
+}
+
+}  // namespace
+
+Experiment relayed_samples() {
+  return {.name = "relay",
+          .title = "samples of a program that is no member, through a relay on the same host",
+          .fabric = "shm",
+          .x = "bytes",
+          .run = [](const Effort& effort) {
+            std::vector<Result> results;
+            measure<64>(effort, results);
+            measure<1'000>(effort, results);
+            measure<10'000>(effort, results);
+            return results;
+          }};
+}
+
+}  // namespace dunlin::bench

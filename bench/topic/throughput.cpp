@@ -1,0 +1,127 @@
+#include <string>
+
+#include "bench/harness/folder.hpp"
+#include "bench/multicast/workload.hpp"
+#include "bench/table/nodes.hpp"
+#include "bench/topic/experiments.hpp"
+#include "bench/topic/measured_topic.hpp"
+
+/// One writer that writes as fast as it can, at each level, beside the multicast below it.
+namespace dunlin::bench {
+namespace {
+
+using pubsub::Level;
+
+constexpr double kGoal = 0.9;
+constexpr std::uint32_t kMostWithGoal = 4;  // members
+
+template <std::size_t Bytes>
+void measure_stream(const Effort& effort, std::uint32_t full, std::vector<Result>& results) {
+  const std::uint64_t samples = effort.scaled(full);
+  const std::string group = fresh_group();
+  Team team({.processes = effort.members, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    Cast cast(me, join(group, me.size(), me.rank()), 1);
+    TopicNode node(me, join(group + "-topics", me.size(), me.rank()));
+    const auto topics_of = [&](Level level) {
+      return make_topics<Blob<Bytes>>(node, std::string(describe(level)), 1, measured_qos(level),
+                                      1);
+    };
+    const auto unordered = topics_of(Level::unordered), atomic = topics_of(Level::atomic),
+               stored = topics_of(Level::volatile_storage);
+    alternate(me, effort.rounds,
+              {[&] { return cast.stream(cast.unordered(), Bytes, samples, 1); },
+               [&] { return cast.stream(cast.ordered(), Bytes, samples, 1); },
+               [&] {
+                 cast.store_last(kStoredSamples);
+                 const auto rate = cast.stream(cast.ordered(), Bytes, samples, 1);
+                 cast.store_last(0);
+                 return rate;
+               },
+               [&] { return stream<Blob<Bytes>>(node, unordered, samples); },
+               [&] { return stream<Blob<Bytes>>(node, atomic, samples); },
+               [&] { return stream<Blob<Bytes>>(node, stored, samples); }});
+  });
+  struct Row {
+    Level level;
+    std::uint32_t series, limit;
+    const char* limit_name;
+  };
+  for (const Row& row :
+       {Row{Level::unordered, 3, 0, "unordered multicast"}, Row{Level::atomic, 4, 1, "multicast"},
+        Row{Level::volatile_storage, 5, 2, "multicast, and a copy"}}) {
+    Result result{.name = "throughput",
+                  .params = {{"bytes", double(Bytes)},
+                             {"members", double(effort.members)},
+                             {"level", std::string(describe(row.level))}},
+                  .unit = "1/s",
+                  .better = Better::higher};
+    if (effort.members <= kMostWithGoal) result.goal = Goal{.bound = kGoal};
+    compare(result, team.series(row.series), row.limit_name, team.series(row.limit));
+    results.push_back(std::move(result));
+  }
+}
+
+std::vector<Result> throughput(const Effort& effort) {
+  std::vector<Result> results;
+  measure_stream<1>(effort, 400'000, results);
+  measure_stream<64>(effort, 400'000, results);
+  measure_stream<1'000>(effort, 100'000, results);
+  measure_stream<10'000>(effort, 20'000, results);
+  measure_stream<100'000>(effort, 2'000, results);
+  return results;
+}
+
+template <std::size_t Bytes>
+Result measure_logged(const Effort& effort, std::uint32_t full) {
+  const std::uint64_t samples = effort.scaled(full);
+  const Folder folder;
+  const std::string group = fresh_group();
+  Team team({.processes = effort.members, .timeout = effort.timeout});
+  team.run([&](Member& me) {
+    const std::string name = std::to_string(me.rank());
+    Workload workload(
+        me, join(group, me.size(), me.rank()),
+        {.senders = 1, .bytes = Bytes, .log_directory = folder / ("multicast" + name)});
+    auto fabric = join(group + "-topics", me.size(), me.rank());
+    pubsub::ParticipantOptions options{.log_directory = folder / ("topic" + name)};
+    for (Rank rank = 0; rank < me.size(); ++rank)
+      options.log_founders.push_back(fabric->member_name(rank));
+    TopicNode node(me, std::move(fabric), options);
+    const auto topics = make_topics<Blob<Bytes>>(node, "logged", 1, measured_qos(Level::logged), 1);
+    alternate(me, effort.rounds,
+              {[&] { return workload.round(samples); },
+               [&] { return stream<Blob<Bytes>>(node, topics, samples); }});
+  });
+  Result result{.name = "logged",
+                .params = {{"bytes", double(Bytes)}, {"members", double(effort.members)}},
+                .unit = "1/s",
+                .better = Better::higher,
+                .goal = Goal{.bound = kGoal}};
+  compare(result, team.series(1), "durable multicast", team.series(0));
+  return result;
+}
+
+}  // namespace
+
+Experiment topic_throughput() {
+  return {.name = "throughput",
+          .title = "samples a second of one writer, built and seen in place",
+          .fabric = "shm",
+          .x = "bytes",
+          .run = throughput};
+}
+
+Experiment logged_throughput() {
+  return {.name = "logged",
+          .title = "the same, in the logs of all members before a reader is given them",
+          .fabric = "shm",
+          .x = "bytes",
+          .run = [](const Effort& effort) {
+            return std::vector{measure_logged<64>(effort, 20'000),
+                               measure_logged<1'000>(effort, 10'000),
+                               measure_logged<10'000>(effort, 1'000)};
+          }};
+}
+
+}  // namespace dunlin::bench
