@@ -13,6 +13,9 @@ if(DUNLIN_APPS)
   if(TARGET dunlin_mpi_barrier)
     install(TARGETS dunlin_mpi_barrier dunlin_mpi_one_sided)  # beside dunlin, which looks for it there
   endif()
+  if(TARGET dunlin_fast_dds)
+    install(TARGETS dunlin_fast_dds)  # likewise
+  endif()
 endif()
 install(EXPORT DunlinTargets NAMESPACE dunlin:: DESTINATION ${package_dir})
 

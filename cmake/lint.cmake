@@ -12,6 +12,9 @@ if(CLANG_TIDY AND Python3_FOUND)
   if(NOT TARGET dunlin_mpi_barrier)
     list(FILTER lint_sources EXCLUDE REGEX "/bench/mpi/")  # nor what needs an MPI that is not here
   endif()
+  if(NOT TARGET dunlin_fast_dds)
+    list(FILTER lint_sources EXCLUDE REGEX "/bench/fast_dds/")
+  endif()
   set(lint_command Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/tidy.py --build-dir ${PROJECT_BINARY_DIR}
                    --clang-tidy ${CLANG_TIDY})
   add_custom_target(tidy COMMAND ${lint_command} --analyzer-nodes 20000 ${lint_sources}

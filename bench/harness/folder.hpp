@@ -2,7 +2,8 @@
 
 #include <string>
 
-/// A directory for the files of a measurement or of a server: below TMPDIR, else /tmp. Goes with this object.
+/// A directory for the files of a measurement or of a server: below TMPDIR, else /tmp. Goes with
+/// this object.
 namespace dunlin::bench {
 
 class Folder {

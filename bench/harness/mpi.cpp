@@ -1,9 +1,6 @@
 #include "bench/harness/mpi.hpp"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <dunlin/error.hpp>
 
@@ -14,28 +11,7 @@ namespace {
 
 constexpr std::string_view kBarriers = "barriers per second: ";
 
-/// In the folder of `dunlin`; tests have one of their own beside that. Empty if it is in neither.
-std::string find_program(const std::string& name, const std::filesystem::path& folder) {
-  for (const auto& place : {folder / name, folder / ".." / "apps" / name}) {
-    if (::access(place.c_str(), X_OK) == 0) return place;
-  }
-  return "";
-}
-
-/// The number behind these words. Throws Error.
-double number_after(std::string_view words, const std::string& output) {
-  const std::size_t at = output.find(words);
-  if (at == std::string::npos)
-    throw Error("bench: mpirun does not tell \"" + std::string(words) + "\": " + output);
-  return std::strtod(output.c_str() + at + words.size(), nullptr);
-}
-
 }  // namespace
-
-std::filesystem::path folder_of_this_program() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-}
 
 MpiProgram::MpiProgram(std::string name, const std::string& measures,
                        const std::filesystem::path& folder)
@@ -79,7 +55,8 @@ MpiBarrier::MpiBarrier(const std::filesystem::path& folder)
 
 double MpiBarrier::per_second(std::uint32_t processes, std::uint64_t barriers,
                               std::chrono::milliseconds timeout) const {
-  return number_after(kBarriers, program_.run(processes, {std::to_string(barriers)}, timeout));
+  return last_number_after(kBarriers, "mpirun",
+                           program_.run(processes, {std::to_string(barriers)}, timeout));
 }
 
 MpiOneSided::MpiOneSided(const std::filesystem::path& folder)
@@ -90,8 +67,8 @@ MpiOneSided::Times MpiOneSided::measure(const Batches& plan, std::size_t bytes,
   const std::string told = program_.run(
       2, {std::to_string(plan.batches), std::to_string(plan.per_batch), std::to_string(bytes)},
       timeout);
-  return {number_after("get ", told), number_after("put ", told), number_after("fetch_add ", told),
-          number_after("lock ", told)};
+  const auto number = [&](const char* word) { return last_number_after(word, "mpirun", told); };
+  return {number("get "), number("put "), number("fetch_add "), number("lock ")};
 }
 
 }  // namespace dunlin::bench

@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "bench/harness/clock.hpp"
+#include "bench/harness/program.hpp"
 
 /// Programs of the MPI library, run beside what they are compared with: its barrier beside our own
 /// counting when there are more processes than cores, and its one-sided operations beside segments.
 namespace dunlin::bench {
-
-/// Where `dunlin` is, and beside it what belongs to it.
-[[nodiscard]] std::filesystem::path folder_of_this_program();
 
 /// One of our small programs, and mpirun to start it with.
 class MpiProgram {

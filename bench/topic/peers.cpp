@@ -1,5 +1,5 @@
 #include "bench/table/nodes.hpp"
-#include "bench/topic/ddsperf.hpp"
+#include "bench/topic/dds_peers.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"
 
@@ -25,33 +25,47 @@ void our_round(Team& team, const Effort& effort, std::uint64_t samples) {
   });
 }
 
+struct Theirs {
+  DdsPeer peer;
+  std::vector<double> rates = {};
+  std::vector<double> latencies = {};
+};
+
 template <std::size_t Bytes>
 void measure(const Effort& effort, double goal_of_rate, std::vector<Result>& results) {
   const std::uint64_t samples = effort.scaled(Bytes >= 10'000 ? 20'000 : 200'000);
-  const std::string missing = DdsPerf::missing();
-  const DdsPerf ddsperf(effort.quick ? std::chrono::seconds(2) : kEach);
+  std::vector<Theirs> all;
+  for (DdsPeer& peer : all_dds_peers(effort.quick ? std::chrono::seconds(2) : kEach))
+    all.push_back({.peer = std::move(peer)});
   Team team({.processes = 2, .timeout = effort.timeout});
-  std::vector<double> rates, latencies;
   for (std::uint32_t round = 0; round < effort.rounds; ++round) {
     our_round<Bytes>(team, effort, samples);
-    if (!missing.empty() || (effort.quick && round > 0)) continue;
-    rates.push_back(ddsperf.samples_per_second(Bytes));
-    latencies.push_back(ddsperf.latency_ns(Bytes));
+    if (effort.quick && round > 0) continue;
+    for (Theirs& theirs : all) {
+      if (!theirs.peer.missing.empty()) continue;
+      theirs.rates.push_back(theirs.peer.samples_per_second(Bytes));
+      theirs.latencies.push_back(theirs.peer.latency_ns(Bytes));
+    }
   }
-  for (const bool rate : {true, false}) {
-    const std::vector<double>& theirs = rate ? rates : latencies;
-    Result result{
-        .name = "peers",
-        .params = {{"bytes", double(Bytes)}, {"what", rate ? "samples a second" : "latency"}},
-        .unit = rate ? "1/s" : "ns",
-        .better = rate ? Better::higher : Better::lower,
-        .goal = Goal{.bound = rate ? goal_of_rate : kGoalOfLatency},
-        .note = missing};
-    const auto ours = team.series(rate ? 0 : 1);
-    result.value = summarize(ours);
-    if (!theirs.empty())
-      compare(result, ours.first(theirs.size()), "Cyclone DDS, UDP on loopback", theirs);
-    results.push_back(std::move(result));
+  for (const Theirs& theirs : all) {
+    for (const bool rate : {true, false}) {
+      Result result{
+          .name = "peers",
+          .params = {{"bytes", double(Bytes)}, {"what", rate ? "samples a second" : "latency"}},
+          .unit = rate ? "1/s" : "ns",
+          .better = rate ? Better::higher : Better::lower,
+          .limit_name = theirs.peer.name,
+          .goal = Goal{.bound = rate ? goal_of_rate : kGoalOfLatency},
+          .note = theirs.peer.missing};
+      const auto ours = team.series(rate ? 0 : 1);
+      const std::vector<double>& values = rate ? theirs.rates : theirs.latencies;
+      if (values.empty()) {
+        result.value = summarize(ours);
+      } else {
+        compare(result, ours.first(values.size()), theirs.peer.name, values);
+      }
+      results.push_back(std::move(result));
+    }
   }
 }
 
@@ -59,7 +73,7 @@ void measure(const Effort& effort, double goal_of_rate, std::vector<Result>& res
 
 Experiment dds_peers() {
   return {.name = "peers",
-          .title = "one writer and one reader in two processes, beside ddsperf of Cyclone DDS",
+          .title = "one writer and one reader in two processes, beside Cyclone DDS and Fast DDS",
           .fabric = "shm",
           .x = "bytes",
           .run = [](const Effort& effort) {

@@ -1,0 +1,221 @@
+// What a sample costs with Fast DDS over its shared memory: the neighbour that `dunlin bench topic`
+// compares with. Two processes of one DDS domain, each started as
+//     dunlin-fast-dds sub|pub|ping|pong DOMAIN BYTES SECONDS
+// `sub` prints "rate N": reliable samples in the last whole second. `ping` prints "latency NS":
+// half a round trip, the median.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fastdds/dds/domain/DomainParticipant.hpp>
+#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/publisher/DataWriter.hpp>
+#include <fastdds/dds/publisher/Publisher.hpp>
+#include <fastdds/dds/subscriber/DataReader.hpp>
+#include <fastdds/dds/subscriber/DataReaderListener.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/topic/TopicDataType.hpp>
+#include <fastdds/dds/topic/TypeSupport.hpp>
+#include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
+
+namespace {
+
+namespace dds = eprosima::fastdds::dds;
+namespace rtps = eprosima::fastrtps::rtps;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kHeaderBytes = 4;  // of a serialized payload
+
+/// So many bytes, of which the first eight are a number.
+class BytesType : public dds::TopicDataType {
+ public:
+  explicit BytesType(std::uint32_t bytes) : bytes_(bytes) {
+    setName("Bytes");
+    m_typeSize = bytes + kHeaderBytes;
+    m_isGetKeyDefined = false;
+  }
+  bool serialize(void* data, rtps::SerializedPayload_t* payload) override {
+    payload->encapsulation = CDR_LE;
+    const std::array<unsigned char, kHeaderBytes> header{0, 1, 0, 0};
+    std::memcpy(payload->data, header.data(), header.size());
+    std::memcpy(payload->data + kHeaderBytes, data, bytes_);
+    payload->length = bytes_ + kHeaderBytes;
+    return true;
+  }
+  bool deserialize(rtps::SerializedPayload_t* payload, void* data) override {
+    if (payload->length < bytes_ + kHeaderBytes) return false;
+    std::memcpy(data, payload->data + kHeaderBytes, bytes_);
+    return true;
+  }
+  std::function<std::uint32_t()> getSerializedSizeProvider(void*) override {
+    return [this] { return bytes_ + kHeaderBytes; };
+  }
+  void* createData() override { return new unsigned char[bytes_]; }
+  void deleteData(void* data) override { delete[] static_cast<unsigned char*>(data); }
+  bool getKey(void*, rtps::InstanceHandle_t*, bool) override { return false; }
+  bool is_bounded() const override { return true; }
+  bool is_plain() const override { return true; }
+
+ private:
+  std::uint32_t bytes_;
+};
+
+/// A participant that uses no network.
+class Participant {
+ public:
+  Participant(std::uint32_t domain, std::uint32_t bytes) : type_(new BytesType(bytes)) {
+    dds::DomainParticipantQos qos;
+    qos.transport().use_builtin_transports = false;
+    qos.transport().user_transports.push_back(
+        std::make_shared<eprosima::fastdds::rtps::SharedMemTransportDescriptor>());
+    auto* const factory = dds::DomainParticipantFactory::get_instance();
+    participant_ = factory->create_participant(domain, qos);
+    if (participant_ == nullptr || !type_.register_type(participant_)) {
+      std::fputs("there is no participant\n", stderr);
+      std::exit(1);
+    }
+  }
+  ~Participant() {
+    participant_->delete_contained_entities();
+    dds::DomainParticipantFactory::get_instance()->delete_participant(participant_);
+  }
+  Participant(const Participant&) = delete;
+  Participant& operator=(const Participant&) = delete;
+
+  dds::DataWriter* writer(const std::string& topic) {
+    dds::DataWriterQos qos;
+    qos.reliability().kind = dds::RELIABLE_RELIABILITY_QOS;
+    qos.reliability().max_blocking_time = {10, 0};
+    qos.history().kind = dds::KEEP_ALL_HISTORY_QOS;
+    qos.resource_limits().max_samples = kHistory;
+    qos.resource_limits().max_samples_per_instance = kHistory;
+    qos.resource_limits().max_instances = 1;
+    return participant_->create_publisher(dds::PUBLISHER_QOS_DEFAULT)
+        ->create_datawriter(topic_of(topic), qos);
+  }
+  dds::DataReader* reader(const std::string& topic, dds::DataReaderListener& listener) {
+    dds::DataReaderQos qos;
+    qos.reliability().kind = dds::RELIABLE_RELIABILITY_QOS;
+    qos.history().kind = dds::KEEP_ALL_HISTORY_QOS;
+    qos.resource_limits().max_samples = kHistory;
+    qos.resource_limits().max_samples_per_instance = kHistory;
+    qos.resource_limits().max_instances = 1;
+    return participant_->create_subscriber(dds::SUBSCRIBER_QOS_DEFAULT)
+        ->create_datareader(topic_of(topic), qos, &listener);
+  }
+
+ private:
+  dds::Topic* topic_of(const std::string& name) {
+    return participant_->create_topic(name, type_.get_type_name(), dds::TOPIC_QOS_DEFAULT);
+  }
+  static constexpr std::int32_t kHistory = 1000;
+  dds::TypeSupport type_;
+  dds::DomainParticipant* participant_ = nullptr;
+};
+
+/// Calls `handle` with each sample, in a thread of the library.
+class Listener : public dds::DataReaderListener {
+ public:
+  Listener(std::uint32_t bytes, std::function<void(const unsigned char*)> handle)
+      : buffer_(bytes), handle_(std::move(handle)) {}
+  void on_data_available(dds::DataReader* reader) override {
+    dds::SampleInfo info;
+    while (reader->take_next_sample(buffer_.data(), &info) == ReturnCode_t::RETCODE_OK)
+      if (info.valid_data) handle_(buffer_.data());
+  }
+
+ private:
+  std::vector<unsigned char> buffer_;
+  std::function<void(const unsigned char*)> handle_;
+};
+
+bool matched(const dds::DataWriter* writer, Clock::time_point end) {
+  dds::PublicationMatchedStatus status;
+  while (writer->get_publication_matched_status(status), status.current_count == 0) {
+    if (Clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+void subscribe(Participant& participant, std::uint32_t bytes, Clock::time_point end) {
+  std::atomic<std::uint64_t> count{0};
+  Listener listener(bytes, [&](const unsigned char*) { ++count; });
+  participant.reader("data", listener);
+  std::this_thread::sleep_until(end - std::chrono::seconds(1));
+  const std::uint64_t before = count;
+  std::this_thread::sleep_until(end);
+  std::printf("rate %llu\n", static_cast<unsigned long long>(count - before));
+}
+
+void publish(Participant& participant, std::uint32_t bytes, Clock::time_point end) {
+  dds::DataWriter* const writer = participant.writer("data");
+  std::vector<unsigned char> sample(bytes);
+  if (!matched(writer, end)) return;
+  while (Clock::now() < end) writer->write(sample.data());
+}
+
+void ping(Participant& participant, std::uint32_t bytes, Clock::time_point end) {
+  std::atomic<std::uint64_t> answers{0};
+  Listener listener(bytes, [&](const unsigned char*) { ++answers; });
+  participant.reader("pong", listener);
+  dds::DataWriter* const writer = participant.writer("ping");
+  std::vector<unsigned char> sample(bytes);
+  std::vector<double> times;
+  if (!matched(writer, end)) return;
+  // The answers' writer may not know our reader yet: an answer that is missing is asked for again.
+  while (Clock::now() < end) {
+    const std::uint64_t before = answers;
+    const Clock::time_point start = Clock::now();
+    writer->write(sample.data());
+    while (answers == before && Clock::now() - start < std::chrono::milliseconds(100)) {
+    }
+    if (answers != before)
+      times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() / 2);
+  }
+  if (times.empty()) return;
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                   times.end());
+  std::printf("latency %.0f\n", times[times.size() / 2]);
+}
+
+void pong(Participant& participant, std::uint32_t bytes, Clock::time_point end) {
+  dds::DataWriter* const writer = participant.writer("pong");
+  Listener listener(bytes, [&](const unsigned char* sample) {
+    writer->write(const_cast<unsigned char*>(sample));
+  });
+  participant.reader("ping", listener);
+  std::this_thread::sleep_until(end);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string role = argc == 5 ? argv[1] : "";
+  const auto domain = static_cast<std::uint32_t>(argc == 5 ? std::atoi(argv[2]) : 0);
+  const auto bytes = static_cast<std::uint32_t>(argc == 5 ? std::atoi(argv[3]) : 0);
+  const Clock::time_point end =
+      Clock::now() + std::chrono::seconds(argc == 5 ? std::atoi(argv[4]) : 0);
+  if (bytes < 8 || (role != "sub" && role != "pub" && role != "ping" && role != "pong")) {
+    std::fputs("usage: dunlin-fast-dds sub|pub|ping|pong DOMAIN BYTES SECONDS\n", stderr);
+    return 2;
+  }
+  Participant participant(domain, bytes);
+  if (role == "sub") subscribe(participant, bytes, end);
+  if (role == "pub") publish(participant, bytes, end);
+  if (role == "ping") ping(participant, bytes, end);
+  if (role == "pong") pong(participant, bytes, end);
+  return 0;
+}
