@@ -19,7 +19,7 @@ launch_packages=(openmpi-bin)
 redis_packages=(redis-tools "${pypi_packages[@]}" redis@pypi) # clients of `dunlin store serve`
 bag_packages=("${pypi_packages[@]}" mcap@pypi) # another reader and writer of MCAP files
 # Of `dunlin gateway`, and applications of DDS that it is tested with.
-gateway_packages=(cyclonedds-dev cyclonedds-tools "${pypi_packages[@]}" cyclonedds@pypi)
+gateway_packages=(cyclonedds-dev cyclonedds-tools libfastrtps-dev "${pypi_packages[@]}" cyclonedds@pypi)
 count_packages=(jellyfish gatb-core-testdata) # another counter of k-mers, and reads
 model_packages=(spin) # explores models of protocols
 checker_packages=(golang-go ca-certificates) # builds the checker of linearizability
