@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -110,7 +111,22 @@ StreamBackend::~StreamBackend() {
     send_entry(peer, {.kind = EntryKind::leave});
     contacts_[peer].outbox.flush();
   }
+  send_rest();
   transport_.reset();  // before the memory that devices reach
+}
+
+/// What callers were told is on its way is not lost with this fabric, if the peers take it in that
+/// time (STR-S8). Frames that the transport has it sends itself.
+void StreamBackend::send_rest() noexcept {
+  const std::uint64_t end_ns = StreamBackend::now_ns() + kFarewellNs;
+  const auto is_waiting = [](Contact& contact) {
+    contact.outbox.flush();
+    return contact.greets && !contact.outbox.empty();
+  };
+  while (std::ranges::count_if(contacts_, is_waiting) > 0 && StreamBackend::now_ns() < end_ns) {
+    std::this_thread::yield();
+    transport_->relieve(*this);
+  }
 }
 
 /// STR-S7: the first entry. It leaves at once, because the peer applies nothing before it.

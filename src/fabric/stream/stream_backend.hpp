@@ -20,7 +20,7 @@
 /// the operations of peers, completions.cpp takes their answers, messages.cpp and regions.cpp carry
 /// messages and announcements, watch.cpp sends and checks heartbeats, and sleeps. by_device.cpp
 /// performs the operations that devices can do without the peer; newcomers.cpp admits members that
-/// come later. docs/cluster.md gives STR-S1 to STR-S7, and STR-J1 to STR-J4.
+/// come later. docs/cluster.md gives STR-S1 to STR-S8, and STR-J1 to STR-J4.
 namespace dunlin::stream {
 
 /// How many operations to one peer may wait for its answer, of each kind: reads, atomics, and
@@ -290,6 +290,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   // stream_backend.cpp
   void send_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
   void send_entry(Rank peer, const EntryHead& head);
+  void send_rest() noexcept;
   void mark_unsent(Rank peer) noexcept;
   void send_if_idle(Rank peer) noexcept;
   void send_all() noexcept;

@@ -46,6 +46,9 @@ class Receiver {
   ~Receiver() = default;
 };
 
+/// STR-S8: a fabric that goes gives its peers so long to take what it had for them.
+inline constexpr std::uint64_t kFarewellNs = 1'000'000'000;
+
 /// A member that is let into a fabric which works.
 struct Newcomer {
   std::span<const std::byte> endpoint;  // where it listens

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -39,10 +41,14 @@ TcpTransport::TcpTransport(Connector connector, std::uint32_t members)
 }
 
 TcpTransport::~TcpTransport() {
-  for (const Rank peer : open_) {
-    static_cast<void>(connections_[peer]->out.push(connections_[peer]->wire));
-    connections_[peer]->wire.close();
+  push_blocked();
+  // STR-S8: the peers may take the rest yet.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(stream::kFarewellNs);
+  while (!blocked_.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+    push_blocked();
   }
+  for (const Rank peer : open_) connections_[peer]->wire.close();
 }
 
 void TcpTransport::connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
