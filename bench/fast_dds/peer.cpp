@@ -88,11 +88,14 @@ class Participant {
     }
   }
   ~Participant() {
-    participant_->delete_contained_entities();
+    end();
     dds::DomainParticipantFactory::get_instance()->delete_participant(participant_);
   }
   Participant(const Participant&) = delete;
   Participant& operator=(const Participant&) = delete;
+
+  /// No listener is called any more.
+  void end() { participant_->delete_contained_entities(); }
 
   dds::DataWriter* writer(const std::string& topic) {
     dds::DataWriterQos qos;
@@ -157,7 +160,9 @@ void subscribe(Participant& participant, std::uint32_t bytes, Clock::time_point 
   std::this_thread::sleep_until(end - std::chrono::seconds(1));
   const std::uint64_t before = count;
   std::this_thread::sleep_until(end);
-  std::printf("rate %llu\n", static_cast<unsigned long long>(count - before));
+  const std::uint64_t after = count;
+  participant.end();
+  std::printf("rate %llu\n", static_cast<unsigned long long>(after - before));
 }
 
 void publish(Participant& participant, std::uint32_t bytes, Clock::time_point end) {
@@ -174,7 +179,7 @@ void ping(Participant& participant, std::uint32_t bytes, Clock::time_point end) 
   dds::DataWriter* const writer = participant.writer("ping");
   std::vector<unsigned char> sample(bytes);
   std::vector<double> times;
-  if (!matched(writer, end)) return;
+  if (!matched(writer, end)) return participant.end();
   // The answers' writer may not know our reader yet: an answer that is missing is asked for again.
   while (Clock::now() < end) {
     const std::uint64_t before = answers;
@@ -185,6 +190,7 @@ void ping(Participant& participant, std::uint32_t bytes, Clock::time_point end) 
     if (answers != before)
       times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() / 2);
   }
+  participant.end();
   if (times.empty()) return;
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
                    times.end());
@@ -198,6 +204,7 @@ void pong(Participant& participant, std::uint32_t bytes, Clock::time_point end) 
   });
   participant.reader("ping", listener);
   std::this_thread::sleep_until(end);
+  participant.end();
 }
 
 }  // namespace

@@ -43,12 +43,15 @@ Cast::Cast(Member& me, std::unique_ptr<Fabric> fabric, std::uint32_t senders)
   me.meet([&] { poll(); });
 }
 
-void Cast::store_last(std::uint32_t messages) { stored_.resize(messages); }
+void Cast::store_last(std::uint32_t messages) {
+  stores_ = messages > 0;
+  if (stores_) stored_.resize(messages);  // what is there is used again
+}
 
 void Cast::take(Subgroup& subgroup, std::span<const Delivery> batch) {
   for (const Delivery& delivery : batch) {
     if (delivery.sender != me_.rank()) look_at(delivery.message);
-    if (stored_.empty()) continue;
+    if (!stores_) continue;
     stored_[next_stored_++ % stored_.size()].assign(delivery.message.begin(),
                                                     delivery.message.end());
   }

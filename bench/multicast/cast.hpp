@@ -57,6 +57,7 @@ class Cast {
   std::unique_ptr<Fabric> fabric_;
   Subscription subscription_;
   std::array<Subgroup, 2> subgroups_;
+  bool stores_ = false;
   std::vector<std::vector<std::byte>> stored_;
   std::size_t next_stored_ = 0;
 };

@@ -15,14 +15,17 @@ namespace {
 using Words = std::vector<std::string>;
 using Seconds = std::chrono::seconds;
 
-/// Runs both, and returns what the first one has printed. The second one takes a second longer.
+/// Runs both to their ends, so that they leave nothing behind, and returns what the first one has
+/// printed. The second one takes a second longer.
 std::string run_both(const std::function<process::Program(Seconds, const Words&)>& program,
                      Seconds each, const Words& one, const Words& other) {
-  const process::Child beside([&] {
+  process::Child beside([&] {
     static_cast<void>(process::run(program(each + Seconds(1), other)));
     return 0;
   });
-  return process::run(program(each, one)).output;
+  std::string output = process::run(program(each, one)).output;
+  beside.wait();
+  return output;
 }
 
 /// No other participants have the tag; each takes a free port.

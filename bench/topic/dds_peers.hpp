@@ -12,12 +12,12 @@ namespace dunlin::bench {
 
 struct DdsPeer {
   std::string name;
-  std::string missing;  // what to do to make it available; empty if it is
+  std::string missing = {};  // what to do to make it available; empty if it is
   /// Reliable samples of so many bytes (at least 12) a second that the reader was given in the last
   /// second. Throws Error.
-  std::function<double(std::size_t bytes)> samples_per_second;
+  std::function<double(std::size_t bytes)> samples_per_second = nullptr;
   /// Half a round trip of such samples, the median. Throws Error.
-  std::function<double(std::size_t bytes)> latency_ns;
+  std::function<double(std::size_t bytes)> latency_ns = nullptr;
 };
 
 /// Cyclone DDS, by its `ddsperf`, and Fast DDS, by `dunlin-fast-dds`. Each measurement takes so

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <string>
 
 #include "bench/harness/folder.hpp"
@@ -80,14 +81,14 @@ Result measure_logged(const Effort& effort, std::uint32_t full) {
   Team team({.processes = effort.members, .timeout = effort.timeout});
   team.run([&](Member& me) {
     const std::string name = std::to_string(me.rank());
+    std::filesystem::create_directory(folder / ("topic" + name));
     Workload workload(
         me, join(group, me.size(), me.rank()),
         {.senders = 1, .bytes = Bytes, .log_directory = folder / ("multicast" + name)});
-    auto fabric = join(group + "-topics", me.size(), me.rank());
     pubsub::ParticipantOptions options{.log_directory = folder / ("topic" + name)};
-    for (Rank rank = 0; rank < me.size(); ++rank)
-      options.log_founders.push_back(fabric->member_name(rank));
-    TopicNode node(me, std::move(fabric), options);
+    for (std::uint32_t rank = 0; rank < me.size(); ++rank)
+      options.log_founders.push_back(std::to_string(rank));  // members without names
+    TopicNode node(me, join(group + "-topics", me.size(), me.rank()), options);
     const auto topics = make_topics<Blob<Bytes>>(node, "logged", 1, measured_qos(Level::logged), 1);
     alternate(me, effort.rounds,
               {[&] { return workload.round(samples); },
