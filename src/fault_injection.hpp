@@ -97,7 +97,9 @@ enum class FaultInjection : std::uint8_t {
   retraction_is_not_awaited,
   added_table_is_not_searched,
   full_table_is_passed_over,
-  dead_claim_in_added_table_stays
+  dead_claim_in_added_table_stays,
+  reused_block_is_taken,
+  given_up_block_stays
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

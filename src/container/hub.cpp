@@ -86,15 +86,25 @@ void check_name(const std::string& kind, const std::string& name) {
 }
 
 std::uint32_t checked_most(const std::string& container, const char* option, bool is_variable,
-                           std::uint32_t most) {
-  if (is_variable && (most == 0 || most > kMaxElementBytes - kLengthBytes))
-    throw Error(container + ": a type of variable size needs the option " + option +
-                ", the most bytes of one: 1 to " + std::to_string(kMaxElementBytes - kLengthBytes) +
-                " (kMaxElementBytes)");
+                           std::uint32_t most, std::uint32_t limit) {
+  if (is_variable && (most == 0 || most > limit))
+    throw Error(
+        container + ": a type of variable size needs the option " + option +
+        ", the most bytes of one: 1 to " + std::to_string(limit) +
+        (limit == kMaxPooledValueBytes ? " (kMaxPooledValueBytes)" : " (kMaxElementBytes)"));
   if (!is_variable && most != 0)
     throw Error(container + ": the option " + option +
                 " is for types of variable size (ContainerTrait) only");
   return most;
+}
+
+bool checked_pool(const std::string& container, bool is_variable, std::size_t pool_bytes,
+                  std::uint32_t inline_bytes) {
+  if (pool_bytes != 0 && !is_variable)
+    throw Error(container + ": the option pool_bytes is for values of variable size only");
+  if (inline_bytes != 0 && pool_bytes == 0)
+    throw Error(container + ": the option inline_bytes is for maps with a pool (pool_bytes)");
+  return pool_bytes != 0;
 }
 
 // --- the hub -------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ MapSpec checked(MapSpec spec) {
     refuse("it would take more than " + std::to_string(kMaxMapTables) +
            " tables (kMaxMapTables) to grow to " + std::to_string(spec.grow_to) +
            " slots: begin with more slots");
+  if (spec.longest_value != 0) ValuePool::check(spec);
   // A call that is too long for a message goes one-sided, at every member.
   if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
     spec.style = Style::one_sided;
@@ -48,7 +49,10 @@ std::string layout_of(const MapSpec& spec) {
          std::to_string(spec.value_bytes) + "\nslots " + std::to_string(spec.slots) +
          "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
          (spec.checked ? "\nchecked" : "") +
-         (spec.grow_to != 0 ? "\ngrows to " + std::to_string(spec.grow_to) : "");
+         (spec.grow_to != 0 ? "\ngrows to " + std::to_string(spec.grow_to) : "") +
+         (spec.longest_value == 0 ? ""
+                                  : "\nlongest value " + std::to_string(spec.longest_value) +
+                                        "\npool " + std::to_string(spec.pool_bytes));
 }
 
 std::uint32_t window_of(const MapSpec& spec, std::uint32_t level) {
@@ -93,7 +97,9 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       known(members, 1),
       checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, first.site)
                            : nullptr),
-      image(shape.slot_bytes) {
+      image(shape.slot_bytes),
+      former(spec.longest_value != 0 ? spec.value_bytes : 0),
+      values(spec.longest_value != 0 ? std::make_unique<ValuePool>(*this) : nullptr) {
   later.reserve(sizes.size() - 1);
   hub.add(first.site.id(), *this);
   if (sizes.size() > 1)
@@ -109,10 +115,12 @@ MapCore::~MapCore() = default;
 Containers& MapCore::containers() const noexcept { return state_->containers; }
 
 const MapSpec& MapCore::spec() const noexcept { return state_->spec; }
+ValuePool* MapCore::values() const noexcept { return state_->values.get(); }
 
 void check_buffer(const MapCore& map, MapCall call, Promise promise) {
   const std::string& name = map.spec().name;
-  if (!takes_slot(call)) throw Error("buffer of map '" + name + "': it can insert, assign or add");
+  if (!takes_slot(call) || call == MapCall::exchange)
+    throw Error("buffer of map '" + name + "': it can insert, assign or add");
   if (call == MapCall::add && map.spec().value_bytes != 4 && map.spec().value_bytes != 8)
     throw Error("buffer of map '" + name + "': values of 4 or 8 bytes can be added to");
   if (!map.applies(promise))
@@ -130,8 +138,7 @@ bool MapCore::applies(Promise promise) const noexcept { return state_->writes_di
 
 MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
   state_->line.count(container_page::Way::served);
-  if (state_->checker != nullptr &&
-      !state_->checker->allows_here({static_cast<std::uint32_t>(call), promise}))
+  if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))
     return {.status = remote::Status::broken_promise};
   return state_->local(call, promise, payload);
 }
@@ -155,20 +162,25 @@ MapUse MapCore::local_use() const noexcept {
 const std::string& MapCore::why_not_grown() const noexcept { return state_->why_not_grown; }
 
 void MapCore::for_each_local(
-    const std::function<void(const std::byte* key, const std::byte* value)>& see) const {
+    const std::function<void(const std::byte* key, std::span<const std::byte> value)>& see) const {
   const MapState& map = *state_;
   std::vector<std::byte> image(map.shape.slot_bytes), payload(map.shape.payload_bytes + 1);
+  const std::span<const std::byte> in_slot(payload.data() + map.spec.key_bytes,
+                                           map.spec.value_bytes);
+  std::vector<std::byte> block;
+  std::span<const std::byte> value;
   for (std::uint32_t level = 0; level < map.tables(); ++level)
     for (std::uint32_t slot = 0; slot < map.table(level).slots; ++slot) {
       bool whole = false;
       for (int attempts = 0; attempts < kLocalAttempts && !whole; ++attempts) {
         memory::fetch(image.data(), map.own(map.table(level), slot), image.size());
         if (word::state_of(word_at(image.data())) != word::ready) break;
-        whole = is_whole(map.shape, image.data());
+        if (!is_whole(map.shape, image.data())) continue;
+        decode(map.shape, image.data(), 0, map.shape.payload_bytes, payload.data());
+        value = in_slot;
+        whole = map.values == nullptr || map.values->resolve(block, value);
       }
-      if (!whole) continue;
-      decode(map.shape, image.data(), 0, map.shape.payload_bytes, payload.data());
-      see(payload.data(), payload.data() + map.spec.key_bytes);
+      if (whole) see(payload.data(), value);
     }
 }
 
@@ -230,11 +242,13 @@ std::optional<std::uint64_t> MapState::claim_word(MapCall call, Sight sight, Pro
     case MapCall::find:
       return std::nullopt;
     case MapCall::erase:
+    case MapCall::take:
       return there ? std::optional(next(word::erased)) : std::nullopt;
     case MapCall::insert:
       if (sight == Sight::present) return std::nullopt;
       [[fallthrough]];
     case MapCall::assign:
+    case MapCall::exchange:
     case MapCall::add:
       if (call == MapCall::add && sight == Sight::half) return std::nullopt;  // of what number?
       if (sight != Sight::vacant) return next(word::changing);

@@ -10,6 +10,7 @@
 
 #include "container/check.hpp"
 #include "container/hub.hpp"
+#include "container/value_pool.hpp"
 
 namespace dunlin::container {
 
@@ -67,8 +68,15 @@ struct MapTable {
 [[nodiscard]] std::vector<std::uint32_t> table_sizes(const MapSpec& spec);
 
 /// A request beside those of MapCall: the caller has found no room in `word` tables.
-inline constexpr std::uint8_t kAskRoom = 5;
-static_assert(kAskRoom == static_cast<std::uint8_t>(MapCall::add) + 1);
+inline constexpr std::uint8_t kAskRoom = 7;
+static_assert(kAskRoom == static_cast<std::uint8_t>(MapCall::take) + 1);
+
+/// As a member's record of calls under way counts it.
+[[nodiscard]] constexpr std::uint32_t checked_call(MapCall call) noexcept {
+  if (call == MapCall::exchange) return static_cast<std::uint32_t>(MapCall::assign);
+  if (call == MapCall::take) return static_cast<std::uint32_t>(MapCall::erase);
+  return static_cast<std::uint32_t>(call);
+}
 
 struct MapState final : Served {
   MapState(Containers& containers, MapSpec its_spec);
@@ -90,6 +98,7 @@ struct MapState final : Served {
   [[nodiscard]] bool publish(MapOperation& op) noexcept;
   /// The next step of the call at a slot of its key, or a vacant one.
   [[nodiscard]] bool act(MapOperation& op, Sight sight, const std::byte* image) noexcept;
+  void use_former(MapOperation& op, const std::byte* slot) const noexcept;
   [[nodiscard]] bool post(MapOperation& op, Site& at, std::span<const Operation> batch,
                           Stage next) noexcept;
   void next_slot(MapOperation& op, std::uint32_t by = 1) const noexcept;
@@ -132,6 +141,9 @@ struct MapState final : Served {
   [[nodiscard]] MapApplied local(MapCall call, Promise promise, std::byte* payload) noexcept;
   [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                      std::uint16_t fingerprint, std::byte* payload) noexcept;
+  void publish_local(std::byte* slot, std::uint64_t claim, const std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied exchange_local(std::byte* slot, std::uint64_t claim,
+                                          std::byte* payload) noexcept;
   [[nodiscard]] bool writes_directly(Promise promise) const noexcept;
 
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
@@ -183,6 +195,7 @@ struct MapState final : Served {
   std::unique_ptr<Checker> checker;  // if promises are checked
   std::vector<Mend> mends;
   mutable std::vector<std::byte> image;  // of a slot of our own
+  std::vector<std::byte> former;         // value of an exchange, if there is a pool
   std::uint8_t serial = 0;
   /// Of the own part, as far as it is counted.
   struct Census {
@@ -192,6 +205,7 @@ struct MapState final : Served {
   };
   Census census;
   PageLine line{hub.page, kind(), spec.name, own_slots(), [this] { return count_piece(); }};
+  std::unique_ptr<ValuePool> values;  // for long ones; or null
 };
 
 }  // namespace dunlin::container

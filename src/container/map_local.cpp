@@ -58,17 +58,36 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
   } else if (memory::compare_swap(&word, seen, *claim) != seen) {
     return {.again = true};
   }
-  if (word::state_of(*claim) == word::erased) return {.found = found};
-  if (call == MapCall::add && found) {  // what the claim has kept as it was
+  if (word::state_of(*claim) == word::erased) {
+    if (found && call == MapCall::take)
+      decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
+    return {.found = found};
+  }
+  if (found && call >= MapCall::add) {  // what the claim has kept as it was
+    if (call == MapCall::exchange) return exchange_local(slot, *claim, payload);
     const std::uint64_t operand = operand_of(payload);
     decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
     add_to(payload, operand);
   }
-  const std::uint64_t ready = word::with_state(*claim, word::ready);
+  publish_local(slot, *claim, payload);
+  return {.found = found};
+}
+
+void MapState::publish_local(std::byte* slot, std::uint64_t claim,
+                             const std::byte* payload) noexcept {
+  const std::uint64_t ready = word::with_state(claim, word::ready);
   encode(shape, payload, ready, image.data());
   memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
-  memory::store(word, ready);
-  return {.found = found};
+  memory::store(*reinterpret_cast<std::uint64_t*>(slot), ready);
+}
+
+/// The former value takes the place of the new one in the payload.
+MapApplied MapState::exchange_local(std::byte* slot, std::uint64_t claim,
+                                    std::byte* payload) noexcept {
+  decode(shape, image.data(), spec.key_bytes, spec.value_bytes, former.data());
+  publish_local(slot, claim, payload);
+  std::memcpy(payload + spec.key_bytes, former.data(), former.size());
+  return {.found = true};
 }
 
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.
@@ -87,10 +106,10 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
   std::array<std::byte, kMaxMessageBytes> payload{};
   MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
   const bool valid =
-      head.operation <= static_cast<std::uint8_t>(MapCall::add) &&
-      (call != MapCall::add || adds()) && head.flag <= static_cast<std::uint8_t>(Promise::local) &&
-      content.size() == wanted && spec.key_bytes + spec.value_bytes <= payload.size() &&
-      writes_directly(Promise::both);
+      head.operation <= static_cast<std::uint8_t>(MapCall::take) &&
+      (call != MapCall::add || adds()) && (call <= MapCall::add || values != nullptr) &&
+      head.flag <= static_cast<std::uint8_t>(Promise::local) && content.size() == wanted &&
+      spec.key_bytes + spec.value_bytes <= payload.size() && writes_directly(Promise::both);
   if (!valid) {
     reply.status = static_cast<std::uint8_t>(Status::not_allowed);
     return hub.send(from, reply, {});

@@ -27,7 +27,7 @@ void MapOperation::begin(MapCall call, Promise promise, Style style) noexcept {
   promise_ = promise;
   style_ = style;
   map_.begin(*this);
-  if (check_ != nullptr) begin_check(home_, static_cast<std::uint32_t>(call), promise);
+  if (check_ != nullptr) begin_check(home_, checked_call(call), promise);
   start();
 }
 
@@ -177,7 +177,7 @@ Style MapState::style_of(const MapOperation& op) noexcept {
   const Style wanted = op.style_ != Style::automatic ? op.style_ : spec.style;
   if (wanted != Style::automatic) return wanted;
   static constexpr std::array kModelled{Call::insert, Call::assign, Call::find, Call::erase,
-                                        Call::assign};
+                                        Call::assign, Call::assign, Call::erase};
   return hub.cheaper_style(styles, kModelled[static_cast<std::size_t>(op.call_kind_)],
                            {.promise = op.promise_,
                             .tables = static_cast<double>(known[op.home_]),
@@ -309,18 +309,23 @@ bool MapState::looked(MapOperation& op) noexcept {
   return true;
 }
 
+/// Of an add, and of an exchange or a take.
+void MapState::use_former(MapOperation& op, const std::byte* slot) const noexcept {
+  const bool adds = op.call_kind_ == MapCall::add;
+  std::byte* const to = adds ? op.payload_ + spec.key_bytes : op.former_;
+  if (adds) std::memset(to, 0, spec.value_bytes);  // an earlier attempt may have left its sum
+  if (op.found_) decode(shape, slot, spec.key_bytes, spec.value_bytes, to);
+  if (adds) return add_to(op.payload_, op.operand_);
+  op.kept_ = true;
+}
+
 bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcept {
   const std::uint64_t seen = word_at(slot);
   const auto word =
       claim_word(op.call_kind_, sight, op.promise_, seen, op.serial_, op.fingerprint_);
   op.found_ = sight == Sight::present;
   if (word) {
-    if (op.call_kind_ == MapCall::add) {  // an earlier attempt may have left its sum
-      std::memset(op.payload_ + spec.key_bytes, 0, spec.value_bytes);
-      if (op.found_)
-        decode(shape, slot, spec.key_bytes, spec.value_bytes, op.payload_ + spec.key_bytes);
-      add_to(op.payload_, op.operand_);
-    }
+    if (op.call_kind_ >= MapCall::add) use_former(op, slot);
     op.expected_ = seen;
     op.desired_ = *word;
     op.stage_ = Stage::claim;

@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/map.hpp"
+#include "container/piece_values.hpp"
 #include "fault_injection.hpp"
 
 /// A scan of all parts of a map, piece by piece.
@@ -21,6 +22,11 @@ MapScan::MapScan(MapCore& map, Promise promise)
       parts_left_(hub_.progress.size()),
       home_(hub_.fabric.rank()) {
   static_assert(kScanBytes >= shape_of(kMaxElementBytes).slot_bytes);
+  if (map_.values != nullptr) {
+    most_ =
+        std::clamp(kScanValueBytes / block_shape(map_.spec.longest_value).slot_bytes, 1U, most_);
+    values_.reset(new PieceValues(*map_.values, most_));
+  }
   window_.resize(lines_for(std::size_t{most_} * map_.shape.slot_bytes));
   found_.reserve(most_);
   pending_.reserve(most_);
@@ -37,6 +43,7 @@ void MapScan::begin_next() noexcept {
   found_.clear();
   pending_.clear();
   half_ = false;
+  if (values_ != nullptr) values_->begin();
   count_ = std::min(most_, map_.sizes[level_] - slot_);
   stage_ = Stage::read;
   if (check_ != nullptr) begin_check(home_, record::kScanCall, promise_);
@@ -127,7 +134,7 @@ void MapScan::advance() noexcept {
         break;
       case Stage::reread:
         if (pending_.empty()) {
-          stage_ = Stage::count;
+          stage_ = values_ != nullptr ? Stage::values : Stage::count;
           break;
         }
         if (rests() || !fetch(slot_ + pending_.back(), 1, Stage::look_again)) return;
@@ -141,6 +148,9 @@ void MapScan::advance() noexcept {
         begin_rest(kShortRestNs);
         return;
       }
+      case Stage::values:
+        if (!read_values()) return;
+        break;
       case Stage::counted:
         map_.learn_tables(home_, tables_);
         [[fallthrough]];

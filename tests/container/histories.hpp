@@ -78,8 +78,10 @@ class KeyHistory {
         return {event.value};
       case container::MapCall::erase:
         return {kAbsent};
-      case container::MapCall::add:
-        break;  // the values of these histories are no numbers
+      case container::MapCall::add:  // the values of these histories are no numbers
+      case container::MapCall::exchange:
+      case container::MapCall::take:
+        break;
     }
     return {};
   }

@@ -112,13 +112,15 @@ if(NOT DUNLIN_SANITIZE)
   # Those of containers (tests/container/*seeds_test.cpp, scan_test.cpp and check_test.cpp): each is found.
   file(GLOB of_containers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/container/*.cpp)
   add_executable(containers_with_fault fault_injection/command/containers.cpp container/seeds_test.cpp
-                 container/aggregator_seeds_test.cpp container/scan_test.cpp container/check_test.cpp ${of_containers})
+                 container/pooled_seeds_test.cpp container/aggregator_seeds_test.cpp container/scan_test.cpp
+                 container/check_test.cpp ${of_containers})
   target_compile_definitions(containers_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(containers_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(containers_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
   dunlin_together(containers_with_fault ALSO src)
   set_target_properties(containers_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   set(container_tests_of_seeds ContainersInSimulator.*)
+  set(container_tests_of_pools PooledValuesInSimulator.*)
   set(container_tests_of_aggregators AggregatorsInSimulator.*)
   set(container_tests_of_scans On/Scans.*Sim*)
   set(container_tests_of_checks On/CheckedContainers.*Sim*)
@@ -126,10 +128,11 @@ if(NOT DUNLIN_SANITIZE)
                 slot_without_room_is_filled lost_pop_is_used empty_without_a_look dead_tickets_stay
                 given_up_tickets_stay old_reply_is_taken added_table_is_not_searched full_table_is_passed_over
                 dead_claim_in_added_table_stays)
+  set(pools_faults reused_block_is_taken given_up_block_stays)
   set(aggregators_faults taken_comes_again untaken_counts_as_handled unhandled_place_is_reused)
   set(scans_faults torn_scan_is_taken)
   set(checks_faults retraction_is_not_awaited)
-  foreach(by seeds aggregators scans checks)
+  foreach(by seeds pools aggregators scans checks)
     foreach(fault IN LISTS ${by}_faults)
       add_test(NAME fault_injection.container.${fault}
         COMMAND containers_with_fault ${fault} --gtest_filter=${container_tests_of_${by}})

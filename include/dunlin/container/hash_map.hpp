@@ -14,6 +14,7 @@
 
 #include <dunlin/container/map_core.hpp>
 #include <dunlin/container/map_scan.hpp>
+#include <dunlin/container/pooled_value.hpp>
 #include <dunlin/container/trait.hpp>
 
 namespace dunlin {
@@ -22,10 +23,12 @@ struct MapOptions {
   std::string name;         // the same at all members
   std::uint32_t slots = 0;  // of each member's part; some 1.3 for each key that it will hold
   Style style = Style::automatic;
-  std::uint32_t key_bytes = 0;    // most bytes of a key, and of a value, if their sizes vary
-  std::uint32_t value_bytes = 0;  // (ContainerTrait): a slot has room for as many
-  bool checked = false;           // find calls that break a promise: slow, for tests of programs
-  std::uint32_t grow_to = 0;      // most slots of a part, which grows up to that; 0: it does not
+  std::uint32_t key_bytes = 0;     // most bytes of a key, and of a value, if their sizes vary
+  std::uint32_t value_bytes = 0;   // (ContainerTrait): a slot has room for as many, but for a pool
+  bool checked = false;            // find calls that break a promise: slow, for tests of programs
+  std::uint32_t grow_to = 0;       // most slots of a part, which grows up to that; 0: it does not
+  std::size_t pool_bytes = 0;      // of each member, for values that are too long for a slot
+  std::uint32_t inline_bytes = 0;  // with a pool: that a slot has room for; 0: what its lines have
 };
 
 namespace container {
@@ -82,41 +85,57 @@ requires(VariableSize<K> || VariableSize<V>) class MapRoom<K, V> {
 
 /// A call on a map, with room for its key and value.
 template <class K, class V>
-class TypedMapOperation final : public MapOperation {
+class TypedMapOperation final
+    : public std::conditional_t<VariableSize<V>, PooledMapOperation, MapOperation> {
+  using Base = std::conditional_t<VariableSize<V>, PooledMapOperation, MapOperation>;
+
  public:
-  explicit TypedMapOperation(MapCore& map) noexcept : MapOperation(map), room_(map.spec()) {
-    use(room_.payload(), room_.window());
+  explicit TypedMapOperation(MapCore& map) noexcept : Base(map), room_(map.spec()) {
+    this->use(room_.payload(), room_.window());
   }
   TypedMapOperation(MapCore& map, MapCall call, const K& key, const V* value, Promise promise,
                     Style style) noexcept
       : TypedMapOperation(map) {
     run(call, key, value, promise, style);
   }
-  ~TypedMapOperation() override { abandon(); }
+  ~TypedMapOperation() override { this->abandon(); }
 
   /// Waits for the end.
   TypedMapOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
-    wait(timeout_ns);
+    this->wait(timeout_ns);
     return *this;
   }
   /// Of a find or insert that found the key.
   [[nodiscard]] V value() const noexcept(!VariableSize<V>) {
+    if constexpr (VariableSize<V>)
+      if (this->is_pooled()) return ContainerTrait<V>::value(this->pooled_value());
     return unpack<V>(room_.payload() + room_.key_bytes(), room_.value_bytes());
   }
   /// An insert that found no such key.
-  [[nodiscard]] bool inserted() const noexcept { return ok() && !found(); }
+  [[nodiscard]] bool inserted() const noexcept { return this->ok() && !this->found(); }
   TypedMapOperation& await_resume() noexcept { return *this; }
 
   void run(MapCall call, const K& key, const V* value, Promise promise, Style style) noexcept {
-    abandon();
+    this->abandon();
+    if constexpr (VariableSize<V>)
+      if (this->is_pooled()) return run_pooled(call, key, value, promise, style);
     const bool fits = pack(key, room_.payload(), room_.key_bytes()) &&
                       (value == nullptr ||
                        pack(*value, room_.payload() + room_.key_bytes(), room_.value_bytes()));
-    if (!fits) return refuse(remote::Status::too_long);
-    begin(call, promise, style);
+    if (!fits) return this->refuse(remote::Status::too_long);
+    this->begin(call, promise, style);
   }
 
  private:
+  void run_pooled(MapCall call, const K& key, const V* value, Promise promise,
+                  Style style) noexcept requires VariableSize<V> {
+    if (!pack(key, room_.payload(), room_.key_bytes()))
+      return this->refuse(remote::Status::too_long);
+    const auto bytes =
+        value != nullptr ? ContainerTrait<V>::bytes(*value) : std::span<const std::byte>();
+    this->begin_pooled(call, room_.payload(), bytes, promise, style);
+  }
+
   MapRoom<K, V> room_;
 };
 
@@ -140,13 +159,7 @@ class HashMap {
 
   /// Does not wait for the other members; throws Error.
   HashMap(Containers& containers, const MapOptions& options)
-      : core_(containers, {.name = options.name,
-                           .key_bytes = most<K>(options, "key_bytes", options.key_bytes),
-                           .value_bytes = most<V>(options, "value_bytes", options.value_bytes),
-                           .slots = options.slots,
-                           .style = options.style,
-                           .checked = options.checked,
-                           .grow_to = options.grow_to}) {}
+      : core_(containers, spec_of(options)) {}
 
   /// Changes nothing if the key is there: then it is found(), with its value.
   [[nodiscard]] Operation insert(const K& key, const V& value, Promise promise = Promise::both,
@@ -221,8 +234,13 @@ class HashMap {
   template <class See>
   void for_each_local(const See& see) const {
     const std::uint32_t key_bytes = core_.spec().key_bytes, value_bytes = core_.spec().value_bytes;
-    core_.for_each_local([&](const std::byte* key, const std::byte* value) {
-      see(container::unpack<K>(key, key_bytes), container::unpack<V>(value, value_bytes));
+    if constexpr (VariableSize<V>)
+      if (core_.values() != nullptr)
+        return core_.for_each_local([&](const std::byte* key, std::span<const std::byte> value) {
+          see(container::unpack<K>(key, key_bytes), ContainerTrait<V>::value(value));
+        });
+    core_.for_each_local([&](const std::byte* key, std::span<const std::byte> value) {
+      see(container::unpack<K>(key, key_bytes), container::unpack<V>(value.data(), value_bytes));
     });
   }
   /// A scan of the parts of all members, which is under way piece by piece.
@@ -252,6 +270,8 @@ class HashMap {
     }
   }
   [[nodiscard]] container::MapUse local_use() const noexcept { return core_.local_use(); }
+  /// Of this member's memory for long values.
+  [[nodiscard]] remote::PoolUse pool_use() const noexcept { return container::pool_use(core_); }
   /// Why this member's part grows no more although it may, or nothing.
   [[nodiscard]] const std::string& why_not_grown() const noexcept { return core_.why_not_grown(); }
   [[nodiscard]] container::MapCore& core() noexcept { return core_; }
@@ -271,10 +291,26 @@ class HashMap {
     std::array<std::unique_ptr<Operation>, kUnderWay> operations_;
   };
 
-  template <class T>
-  static std::uint32_t most(const MapOptions& options, const char* option, std::uint32_t bytes) {
-    return container::packed_bytes<T>(
-        container::checked_most("map '" + options.name + "'", option, VariableSize<T>, bytes));
+  static container::MapSpec spec_of(const MapOptions& options) {
+    const std::string who = "map '" + options.name + "'";
+    const bool is_pooled =
+        container::checked_pool(who, VariableSize<V>, options.pool_bytes, options.inline_bytes);
+    const std::uint32_t longest =
+        container::checked_most(who, "value_bytes", VariableSize<V>, options.value_bytes,
+                                is_pooled ? kMaxPooledValueBytes : kMaxElementBytes - kLengthBytes);
+    container::MapSpec spec{.name = options.name,
+                            .key_bytes = container::packed_bytes<K>(container::checked_most(
+                                who, "key_bytes", VariableSize<K>, options.key_bytes)),
+                            .value_bytes = container::packed_bytes<V>(longest),
+                            .slots = options.slots,
+                            .style = options.style,
+                            .checked = options.checked,
+                            .grow_to = options.grow_to};
+    if (!is_pooled) return spec;
+    spec.value_bytes = kLengthBytes + container::inline_bytes(spec.key_bytes, options.inline_bytes);
+    spec.longest_value = longest;
+    spec.pool_bytes = options.pool_bytes;
+    return spec;
   }
   /// Made where it stays, as it cannot be moved.
   Operation begun(container::MapCall call, const K& key, const V* value, Promise promise,

@@ -32,13 +32,19 @@ struct MapSpec {
   Style style = Style::automatic;
   bool checked = false;       // promises
   std::uint32_t grow_to = 0;  // slots of a part whose tables are all made; 0: there is only one
+  // With a pool (pooled_value.hpp), value_bytes is the room of a slot.
+  std::uint32_t longest_value = 0;  // 0: without
+  std::size_t pool_bytes = 0;       // of each member
 };
 
-enum class MapCall : std::uint8_t { insert, assign, find, erase, add };
+/// `exchange` and `take` are an assign and an erase whose value is the former one; of maps with a
+/// pool only.
+enum class MapCall : std::uint8_t { insert, assign, find, erase, add, exchange, take };
 
 /// Whether the call writes a key that is not there.
 [[nodiscard]] constexpr bool takes_slot(MapCall call) noexcept {
-  return call == MapCall::insert || call == MapCall::assign || call == MapCall::add;
+  return call == MapCall::insert || call == MapCall::assign || call == MapCall::add ||
+         call == MapCall::exchange;
 }
 
 /// The result of a call on the own part; `again`: another member's call is in its way.
@@ -60,6 +66,7 @@ struct MapUse {
 struct MapState;
 struct MapTable;
 class MapCore;
+class ValuePool;
 
 class MapOperation : public ContainerOperation {
  public:
@@ -80,6 +87,20 @@ class MapOperation : public ContainerOperation {
   /// Ends at once. Requires that it is not under way.
   void refuse(remote::Status status) noexcept;
 
+  // Of a map with a pool.
+  /// Room for a value, which an exchange or a take may use.
+  void use_former(std::byte* former) noexcept { former_ = former; }
+  void forget_former() noexcept { kept_ = false; }
+  /// Whether the former value is there; else it is in the payload.
+  [[nodiscard]] bool kept_former() const noexcept { return kept_; }
+  void set_result(bool found, std::uint32_t round_trips) noexcept {
+    found_ = found;
+    round_trips_ = round_trips;
+  }
+
+  void advance() noexcept override;
+  void clean_up() noexcept override;
+
  private:
   friend struct MapState;
   enum class Stage : std::uint8_t {
@@ -98,8 +119,6 @@ class MapOperation : public ContainerOperation {
     room_asked,
     done
   };
-  void advance() noexcept override;
-  void clean_up() noexcept override;
   void replied(remote::Status status, bool flag,
                std::span<const std::byte> content) noexcept override;
 
@@ -111,6 +130,7 @@ class MapOperation : public ContainerOperation {
   Style style_ = Style::automatic;
   Stage stage_ = Stage::done;
   bool found_ = false;
+  bool kept_ = false;  // the former value is in former_
   std::uint8_t serial_ = 0;
   std::uint16_t fingerprint_ = 0;
   std::uint8_t level_ = 0;  // of the table
@@ -125,6 +145,7 @@ class MapOperation : public ContainerOperation {
   std::uint64_t ready_ = 0;    // the word that publishes the slot
   std::uint64_t operand_ = 0;  // of an add
   MapTable* table_ = nullptr;  // that is searched
+  std::byte* former_ = nullptr;
 };
 
 class MapCore {
@@ -148,9 +169,11 @@ class MapCore {
   /// Requires that this member is the key's home, and applies(promise).
   [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
   /// Calls with key and value of each element of the own part; under Promise::both it is one that
-  /// was there at some moment of the call.
+  /// was there at some moment of the call. With a pool, a value is given without its length.
   void for_each_local(
-      const std::function<void(const std::byte* key, const std::byte* value)>& see) const;
+      const std::function<void(const std::byte* key, std::span<const std::byte> value)>& see) const;
+  /// Null without one.
+  [[nodiscard]] ValuePool* values() const noexcept;
 
  private:
   friend class MapOperation;

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include <dunlin/container/map_core.hpp>
+#include <dunlin/container/pooled_value.hpp>
 #include <dunlin/container/trait.hpp>
 
 /// A MapScan reads all elements of a map, the parts of all members, piece by piece, beginning with
@@ -24,6 +27,8 @@
 ///          status of that piece says so.
 namespace dunlin::container {
 
+class PieceValues;
+
 class MapScan : public ContainerOperation {
  public:
   /// Of the last piece.
@@ -39,9 +44,12 @@ class MapScan : public ContainerOperation {
   /// Key and value of element `i` of the piece.
   [[nodiscard]] const std::byte* payload_of(std::size_t i) noexcept;
   [[nodiscard]] const MapSpec& spec() const noexcept;
+  [[nodiscard]] bool is_pooled() const noexcept { return values_ != nullptr; }
+  /// With a pool: the value of element `i`, until the next call of this.
+  [[nodiscard]] std::span<const std::byte> value_of(std::size_t i) noexcept;
 
  private:
-  enum class Stage : std::uint8_t { read, look, reread, look_again, count, counted };
+  enum class Stage : std::uint8_t { read, look, reread, look_again, values, count, counted };
   void advance() noexcept override;
   void clean_up() noexcept override;
   void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
@@ -50,6 +58,7 @@ class MapScan : public ContainerOperation {
   void next_part() noexcept;
   [[nodiscard]] bool must_count() const noexcept;
   [[nodiscard]] bool count_tables() noexcept;
+  [[nodiscard]] bool read_values() noexcept;
 
   MapState& map_;
   Promise promise_;
@@ -66,9 +75,13 @@ class MapScan : public ContainerOperation {
   std::uint64_t tables_ = 0;  // of the part
   Stage stage_ = Stage::read;
   bool half_ = false;  // a value of this piece is half written
+  struct ValuesDeleter {
+    void operator()(PieceValues* values) const noexcept;
+  };
+  std::unique_ptr<PieceValues, ValuesDeleter> values_;  // of a map with a pool
 };
 
-/// A scan of a HashMap.
+/// A scan of a HashMap; with a pool it reads the blocks of long values, too.
 template <class K, class V>
 class TypedMapScan final : public MapScan {
  public:
@@ -85,6 +98,11 @@ class TypedMapScan final : public MapScan {
   void for_each_found(const See& see) {
     for (std::size_t i = 0; i < count(); ++i) {
       const std::byte* const payload = payload_of(i);
+      if constexpr (VariableSize<V>)
+        if (is_pooled()) {
+          see(unpack<K>(payload, spec().key_bytes), ContainerTrait<V>::value(value_of(i)));
+          continue;
+        }
       see(unpack<K>(payload, spec().key_bytes),
           unpack<V>(payload + spec().key_bytes, spec().value_bytes));
     }

@@ -133,7 +133,11 @@ template <Containable T>
 
 /// `most`, as an option says it; throws Error unless it is given where T needs it, and only there.
 [[nodiscard]] std::uint32_t checked_most(const std::string& container, const char* option,
-                                         bool is_variable, std::uint32_t most);
+                                         bool is_variable, std::uint32_t most,
+                                         std::uint32_t limit = kMaxElementBytes - kLengthBytes);
+/// Whether the options ask for a pool; throws Error if its values do not vary in size.
+[[nodiscard]] bool checked_pool(const std::string& container, bool is_variable,
+                                std::size_t pool_bytes, std::uint32_t inline_bytes);
 
 }  // namespace container
 }  // namespace dunlin

@@ -28,6 +28,8 @@ constexpr std::array kContainerFaults{
     NamedFault{"added_table_is_not_searched", FaultInjection::added_table_is_not_searched},
     NamedFault{"full_table_is_passed_over", FaultInjection::full_table_is_passed_over},
     NamedFault{"dead_claim_in_added_table_stays", FaultInjection::dead_claim_in_added_table_stays},
+    NamedFault{"reused_block_is_taken", FaultInjection::reused_block_is_taken},
+    NamedFault{"given_up_block_stays", FaultInjection::given_up_block_stays},
 };
 
 }  // namespace

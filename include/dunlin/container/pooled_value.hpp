@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <dunlin/container/map_core.hpp>
+#include <dunlin/remote/pool.hpp>
+
+/// Values of a map that are too long for its slots lie in blocks of a pool, in the memory of the
+/// same home. The slot has a *cell*: the value, or a reference to its block.
+///
+/// Invariants (docs/container.md explains them):
+///  CON-V3  A block's stamp is in no other content of its pool's memory, ever. A reader takes a
+///          block only if all stamps in it are the reference's.
+///  CON-V4  A block is whole and linked before a slot refers to it.
+///  CON-V5  A block is freed once, by the call that has put another content in place of the
+///          reference, and not before that is in place; or by the call that has linked it, if no
+///          slot ever referred to it.
+namespace dunlin::container {
+
+/// The length in a cell whose value is in the pool; a reference follows.
+inline constexpr std::uint16_t kIsReference = 0xffff;
+
+struct ValueReference {
+  std::uint64_t offset = 0;  // of the block, in the pool's region
+  std::uint64_t stamp = 0;
+  std::uint32_t bytes = 0;  // of the value
+};
+static_assert(kReferenceBytes == 8 + 8 + 4);
+
+/// The reference in a cell; nothing if the value itself is there.
+[[nodiscard]] inline std::optional<ValueReference> reference_in(const std::byte* cell) noexcept {
+  std::uint16_t length = 0;
+  std::memcpy(&length, cell, kLengthBytes);
+  if (length != kIsReference) return std::nullopt;
+  ValueReference reference;
+  std::memcpy(&reference.offset, cell + kLengthBytes, 8);
+  std::memcpy(&reference.stamp, cell + kLengthBytes + 8, 8);
+  std::memcpy(&reference.bytes, cell + kLengthBytes + 16, 4);
+  return reference;
+}
+/// Into a cell whose other bytes are 0.
+inline void put_reference(const ValueReference& reference, std::byte* cell) noexcept {
+  std::memcpy(cell, &kIsReference, kLengthBytes);
+  std::memcpy(cell + kLengthBytes, &reference.offset, 8);
+  std::memcpy(cell + kLengthBytes + 8, &reference.stamp, 8);
+  std::memcpy(cell + kLengthBytes + 16, &reference.bytes, 4);
+}
+/// The value in a cell that has no reference; a length that is none is cut.
+[[nodiscard]] std::span<const std::byte> value_in(const std::byte* cell,
+                                                  std::uint32_t cell_bytes) noexcept;
+
+/// How many bytes of a value stay in the slot, beside so many of the key. `wanted` is what the
+/// program asks for; 0: what is left of the lines that a reference takes in any case.
+[[nodiscard]] std::uint32_t inline_bytes(std::uint32_t key_bytes, std::uint32_t wanted) noexcept;
+
+class PooledCall;
+struct PooledCallDeleter {
+  void operator()(PooledCall* call) const noexcept;
+};
+
+/// A call on a map whose values vary in size: a MapOperation, but for maps with a pool. There it
+/// stands for a PooledCall, which outlives it if it is abandoned in the middle (CON-P5).
+class PooledMapOperation : public MapOperation {
+ protected:
+  explicit PooledMapOperation(MapCore& map);
+
+  [[nodiscard]] bool is_pooled() const noexcept { return values_ != nullptr; }
+  /// `value`: of an insert or assign. Both are copied.
+  void begin_pooled(MapCall call, const std::byte* key, std::span<const std::byte> value,
+                    Promise promise, Style style) noexcept;
+  /// Of a find or insert that found the key.
+  [[nodiscard]] std::span<const std::byte> pooled_value() const noexcept;
+
+ private:
+  void advance() noexcept override;
+  void clean_up() noexcept override;
+  void make_call();
+
+  MapCore& core_;
+  ValuePool* values_;
+  std::unique_ptr<PooledCall, PooledCallDeleter> pooled_;
+};
+
+/// The memory of this member for long values; nothing without a pool.
+[[nodiscard]] remote::PoolUse pool_use(const MapCore& map) noexcept;
+
+}  // namespace dunlin::container
