@@ -161,8 +161,8 @@ class BareContainer {
     batch_.clear();
     for (const std::uint32_t slot : where) {
       batch_.push_back(write(kTarget, region_.id(), at(slot) + 8, &image_[1], kSlotBytes - 8));
-      batch_.push_back(write(kTarget, region_.id(), at(slot), image_.data(), 8)
-                           .notify(done_, Notify::remotely));
+      batch_.push_back(
+          write(kTarget, region_.id(), at(slot), image_.data(), 8).notify(done_, Notify::remotely));
     }
     node_.post(batch_);
     settle();

@@ -8,8 +8,8 @@
 #include "bench/container/bare_container.hpp"
 #include "bench/container/container_node.hpp"
 
-/// What the calls of a figure work on: a map and a queue at the holder of a pair, the same operations
-/// without them, and enough keys that each call has its own.
+/// What the calls of a figure work on: a map and a queue at the holder of a pair, the same
+/// operations without them, and enough keys that each call has its own.
 namespace dunlin::bench {
 
 struct CallCase {

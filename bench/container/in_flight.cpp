@@ -88,8 +88,9 @@ class ManyCaller : public CallTarget {
   ManyCaller(ContainerPair& pair, const ManyCase& many)
       : CallTarget(pair, many.which), is_bulk_(many.is_bulk) {
     for (std::size_t i = 0; i < kAtOnce; ++i) {
-      all_.push_back(on_queue() ? static_cast<remote::InFlight*>(&pushes_.emplace_back(queue_.core()))
-                                : &operations_.emplace_back(map_.core()));
+      all_.push_back(on_queue()
+                         ? static_cast<remote::InFlight*>(&pushes_.emplace_back(queue_.core()))
+                         : &operations_.emplace_back(map_.core()));
     }
   }
   void bare_once() {

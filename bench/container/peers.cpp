@@ -36,9 +36,8 @@ void our_round(Team& team, const Effort& effort, const Batches& plan) {
     auto of_array = array.operation();
     const std::uint64_t there = array.block() * ContainerPair::kHolder;
     const auto timed = [&](std::function<void()> once) {
-      return [&, once = std::move(once)] {
-        return pair.turn([&] { return batch_ns(plan, once); });
-      };
+      return
+          [&, once = std::move(once)] { return pair.turn([&] { return batch_ns(plan, once); }); };
     };
     alternate(me, 1,
               {timed([&] {

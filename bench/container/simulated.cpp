@@ -106,16 +106,28 @@ const std::vector<Method>& methods() {
   constexpr double kF = kPublishedAddNs, kC = kPublishedSwapNs;
   constexpr double kR = kPublishedGetNs, kW = kPublishedPutNs;
   static const std::vector<Method> all{
-      {Call::push, Promise::both, {take_ticket, put, mark_ready}, kF + kW + kC,
+      {Call::push,
+       Promise::both,
+       {take_ticket, put, mark_ready},
+       kF + kW + kC,
        "Ours waits for no earlier push: the slot has its turn."},
       {Call::push, Promise::writes, {take_ticket, put}, kF + kW, "The same sequence."},
-      {Call::pop, Promise::both, {take_ticket, get, take_head}, kF + kR + kC,
+      {Call::pop,
+       Promise::both,
+       {take_place, get, mark_taken},
+       kF + kR + kC,
        "Ours reads first, and takes with the swap."},
-      {Call::pop, Promise::reads, {take_ticket, get}, kF + kR, "Ours is as under both."},
-      {Call::insert, Promise::both, {swap, put, add}, kC + kW + kF,
+      {Call::pop, Promise::reads, {take_place, get}, kF + kR, "Ours is as under both."},
+      {Call::insert,
+       Promise::both,
+       {swap, put, add},
+       kC + kW + kF,
        "Ours publishes in the batch of the write."},
       {Call::insert, Promise::writes, {swap, put}, kC + kW, "The same sequence."},
-      {Call::find, Promise::both, {add, get, add}, kF + kR + kF,
+      {Call::find,
+       Promise::both,
+       {add, get, add},
+       kF + kR + kF,
        "Ours sees by stamps that the slot is whole, without a lock."},
       {Call::find, Promise::reads, {get}, kR, "The same sequence."}};
   return all;
@@ -137,14 +149,13 @@ std::vector<MethodTimes> times_of_methods(const Effort& effort, std::uint32_t no
   const SimulatedProcess::Work work{.times = times_of(effort)};
   for (std::uint64_t seed = 1; seed <= seeds_of(effort, nodes); ++seed) {
     for (const Style style : {Style::one_sided, Style::message}) {
-      const auto all = processes_of(
-          network_of(effort, nodes), nodes * kProcessesOfNode, seed,
-          {.style = style, .slots = kSlots, .capacity = queues ? kCapacity : 0});
+      const auto all =
+          processes_of(network_of(effort, nodes), nodes * kProcessesOfNode, seed,
+                       {.style = style, .slots = kSlots, .capacity = queues ? kCapacity : 0});
       if (queues) {
         for (Rank rank = 0; rank < all->layers.size(); ++rank)
-          all->start(rank, [&](SimulatedProcess& process) {
-            return process.fill_queue(4 * work.times);
-          });
+          all->start(rank,
+                     [&](SimulatedProcess& process) { return process.fill_queue(4 * work.times); });
         all->finish();
       }
       for (std::size_t i = 0; i < methods().size(); ++i) {
@@ -237,18 +248,16 @@ std::vector<Result> computing(const Effort& effort) {
     std::array<std::vector<double>, 2> series;
     for (std::uint64_t seed = 1; seed <= seeds_of(effort, nodes); ++seed)
       for (const Style style : {Style::one_sided, Style::message}) {
-        const auto all =
-            processes_of(network_of(effort, nodes), nodes * kProcessesOfNode, seed,
-                         {.style = style, .slots = kSlots, .capacity = kCapacity});
+        const auto all = processes_of(network_of(effort, nodes), nodes * kProcessesOfNode, seed,
+                                      {.style = style, .slots = kSlots, .capacity = kCapacity});
         series.at(style == Style::message)
             .push_back(time_of_calls(*all, Call::push, Promise::both, seed,
                                      {.times = times_of(effort), .computing_ns = us * 1000}));
       }
     for (const Style style : {Style::one_sided, Style::message}) {
-      Result result{
-          .name = "simulated attentiveness",
-          .params = {{"computing us", us}, {"style", std::string(name_of(style))}},
-          .unit = "ns"};
+      Result result{.name = "simulated attentiveness",
+                    .params = {{"computing us", us}, {"style", std::string(name_of(style))}},
+                    .unit = "ns"};
       if (style == Style::message && us == 2 && effort.profile.empty())
         result.note = "Published: from here on a message takes longer.";
       const bool by_message = style == Style::message;
@@ -267,16 +276,17 @@ std::vector<Experiment> simulated_containers() {
                          std::vector<Result> (*run)(const Effort&)) {
     return Experiment{.name = name, .title = title, .fabric = "sim", .x = x, .run = run};
   };
-  return {figure("simulated components",
-                 "operations by nodes of 4 processes (table I, figure 3 of RDMA vs. RPC)", "nodes",
-                 components),
-          figure("simulated pushes", "pushes on random queues, one at each process (figure 4)",
-                 "nodes", pushes),
-          figure("simulated maps", "inserts and finds (figure 5)", "nodes", maps),
-          figure("simulated methods", "calls beside their predictions and tables II and III", "",
-                 method_costs),
-          figure("simulated attentiveness", "pushes of processes that compute between two (figure 6)",
-                 "computing us", computing)};
+  return {
+      figure("simulated components",
+             "operations by nodes of 4 processes (table I, figure 3 of RDMA vs. RPC)", "nodes",
+             components),
+      figure("simulated pushes", "pushes on random queues, one at each process (figure 4)", "nodes",
+             pushes),
+      figure("simulated maps", "inserts and finds (figure 5)", "nodes", maps),
+      figure("simulated methods", "calls beside their predictions and tables II and III", "",
+             method_costs),
+      figure("simulated attentiveness", "pushes of processes that compute between two (figure 6)",
+             "computing us", computing)};
 }
 
 }  // namespace dunlin::bench

@@ -24,16 +24,17 @@ struct EndOf : remote::Awaiting {
 template <std::size_t kWords>
 class ChoiceProcess {
  public:
-  ChoiceProcess(Fabric& fabric, Style style)
-      : containers_(fabric), calls_(containers_, style, 0) {}
+  ChoiceProcess(Fabric& fabric, Style style) : containers_(fabric), calls_(containers_, style, 0) {}
 
   std::size_t poll() {
-    if (computing_ns_ <= 0) return containers_.poll();
+    const std::size_t done = containers_.poll();
+    if (computing_ns_ <= 0) return done;
     containers_.fabric().spend(computing_ns_);
-    return 1 + containers_.poll();
+    return done + 1;
   }
   void compute_between_polls(double ns) noexcept { computing_ns_ = ns; }
   remote::Job run(Call call, Promise promise, std::uint32_t times, double* sum_ns) {
+    calls_.begin_turn();
     const std::uint64_t begin_ns = containers_.fabric().now_ns();
     for (std::uint32_t i = 0; i < times; ++i) {
       ContainerOperation& operation = calls_.begin(call, promise);
@@ -82,7 +83,8 @@ class SimulatedGrid {
     return sum_ns / static_cast<double>(all_.layers.size() - 1);
   }
   void compute(double ns) {
-    all_.world.on(0, [holder = all_.layers.front().get(), ns] { holder->compute_between_polls(ns); });
+    all_.world.on(0,
+                  [holder = all_.layers.front().get(), ns] { holder->compute_between_polls(ns); });
     all_.world.run_for(200'000);
   }
 
@@ -106,8 +108,8 @@ void add_points(std::vector<ChoicePoint>& points, const Effort& effort, std::uin
   for (const ChoiceCase& which : kChoiceCases)
     for (const double us : kComputingUs) {
       const auto& [one_sided, message] = times.at(place++);
-      points.push_back({which, kWords, clients, us,
-                        {summarize(one_sided).median, summarize(message).median}});
+      points.push_back(
+          {which, kWords, clients, us, {summarize(one_sided).median, summarize(message).median}});
     }
 }
 
@@ -126,10 +128,11 @@ std::vector<Result> measure(const Effort& effort) {
 }  // namespace
 
 Experiment simulated_style_choices() {
-  return {.name = "grid",
-          .title = "the style that the cost model chooses, by call, size, clients and attentiveness",
-          .fabric = "sim",
-          .run = measure};
+  return {
+      .name = "grid",
+      .title = "the style that the cost model chooses, by call, size, clients and attentiveness",
+      .fabric = "sim",
+      .run = measure};
 }
 
 }  // namespace dunlin::bench

@@ -11,8 +11,9 @@ namespace {
 constexpr std::uint64_t kTail = 0;
 constexpr std::uint64_t kReady = kCacheLineBytes;
 constexpr std::uint64_t kHead = 2 * kCacheLineBytes;
-constexpr std::uint64_t kOneWord = 3 * kCacheLineBytes;
-constexpr std::uint64_t kPlaces = 4 * kCacheLineBytes;
+constexpr std::uint64_t kTaken = 3 * kCacheLineBytes;
+constexpr std::uint64_t kOneWord = 4 * kCacheLineBytes;
+constexpr std::uint64_t kPlaces = 5 * kCacheLineBytes;
 constexpr std::uint64_t kPlaceBytes = 32;
 constexpr std::uint64_t kManyPlaces = 1024;
 constexpr std::uint64_t kBareBytes = kPlaces + kManyPlaces * kPlaceBytes;
@@ -48,7 +49,8 @@ sim::Profile aries_network(std::uint32_t nodes) {
   sim::Profile network = sim::profile("ideal");
   network.name = "aries-2019";
   network.source =
-      "the Cray XC40 with 64 nodes of 32 processes on which data structures by RDMA and by RPC were "
+      "the Cray XC40 with 64 nodes of 32 processes on which data structures by RDMA and by RPC "
+      "were "
       "compared in 2019: the latencies of its table I";
   network.read_latency_ns = kPublishedGetNs - kProcessorNs;
   network.write_latency_ns = kPublishedPutNs - kProcessorNs - network.read_latency_ns / 2;
@@ -114,15 +116,15 @@ SimulatedProcess::SimulatedProcess(Fabric& fabric, const ProcessSetting& setting
       map_call_(map_.operation()) {
   // No word has the value that a persistent swap expects first.
   for (std::uint64_t place = 0; place < kManyPlaces; ++place)
-    memory::store(*reinterpret_cast<std::uint64_t*>(words_.memory().data() + kPlaces +
-                                                    place * kPlaceBytes),
-                  1);
+    memory::store(
+        *reinterpret_cast<std::uint64_t*>(words_.memory().data() + kPlaces + place * kPlaceBytes),
+        1);
   for (Rank rank = 0; setting.capacity > 0 && rank < fabric.size(); ++rank) {
-    queues_.push_back(std::make_unique<BenchQueue>(
-        containers_, QueueOptions{.name = std::to_string(rank),
-                                  .capacity = setting.capacity,
-                                  .host = rank,
-                                  .style = setting.style}));
+    queues_.push_back(
+        std::make_unique<BenchQueue>(containers_, QueueOptions{.name = std::to_string(rank),
+                                                               .capacity = setting.capacity,
+                                                               .host = rank,
+                                                               .style = setting.style}));
     queue_calls_.push_back(std::make_unique<BenchQueue::Operation>(queues_.back()->core()));
   }
   fabric.announce(words_);  // last, so that a peer that has it has all
@@ -187,13 +189,16 @@ remote::Job SimulatedProcess::run_bare(std::span<const Component> sequence, std:
         case Component::take_ticket:
           co_await step_.run(fetch_add(peer, region, kTail, 1, &ticket));
           break;
+        case Component::take_place:
+          co_await step_.run(fetch_add(peer, region, kHead, 1, &ticket));
+          break;
         case Component::mark_ready:
-        case Component::take_head:
+        case Component::mark_taken:
           do {
-            expected = ticket;
-            co_await step_.run(compare_swap(peer, region, each == Component::mark_ready ? kReady : kHead,
-                                            expected, expected + 1, &before));
-          } while (before != expected);
+            co_await step_.run(compare_swap(peer, region,
+                                            each == Component::mark_ready ? kReady : kTaken, ticket,
+                                            ticket + 1, &before));
+          } while (before != ticket);
           break;
       }
     }
@@ -269,8 +274,8 @@ std::unique_ptr<SimulatedProcesses> processes_of(const sim::Profile& network,
   return all;
 }
 
-double time_of_bare(SimulatedProcesses& all, std::span<const Component> sequence, std::uint64_t seed,
-                    const Work& work) {
+double time_of_bare(SimulatedProcesses& all, std::span<const Component> sequence,
+                    std::uint64_t seed, const Work& work) {
   return mean_of(all, work, [&](SimulatedProcess& process, Rank rank, Work* of_process) {
     return process.run_bare(sequence, seed_of(seed, rank), of_process);
   });

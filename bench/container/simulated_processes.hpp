@@ -65,7 +65,8 @@ enum class Component : std::uint8_t {
   add_to_one_word,  // of each process
   take_ticket,      // a fetch-and-add on the tail of the process's queue
   mark_ready,       // a persistent swap on its second tail, behind all earlier tickets
-  take_head         // likewise on its head
+  take_place,       // likewise of a pop: on the head,
+  mark_taken        // and on the second head
 };
 
 struct ProcessSetting {

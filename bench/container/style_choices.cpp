@@ -64,11 +64,11 @@ struct Tally {
     }
     if (judged.factor <= worst) return;
     worst = judged.factor;
-    where = fmt::format("{}, {}, {} bytes, {} client{}, computing {} us: {} one-sided, {} by message",
-                        name_of(point.which.call), name_of(point.which.promise),
-                        8 * (point.words + 1), point.clients, point.clients == 1 ? "" : "s",
-                        point.computing_us, to_text(point.measured_ns[0], "ns"),
-                        to_text(point.measured_ns[1], "ns"));
+    where =
+        fmt::format("{}, {}, {} bytes, {} client{}, computing {} us: {} one-sided, {} by message",
+                    name_of(point.which.call), name_of(point.which.promise), 8 * (point.words + 1),
+                    point.clients, point.clients == 1 ? "" : "s", point.computing_us,
+                    to_text(point.measured_ns[0], "ns"), to_text(point.measured_ns[1], "ns"));
   }
   [[nodiscard]] double percent(std::uint32_t of_them) const { return 100.0 * of_them / points; }
 };
@@ -143,15 +143,16 @@ class Grid {
     });
   }
   void call_untimed(Calls& calls, std::optional<Call> call) {
+    calls.begin_turn();
     for (std::uint64_t i = 0; call && !holds() && i < plan_.total(); ++i)
       demand(calls.begin(*call, Promise::both));
     meet();
   }
   double turn(Calls& calls, const ChoiceCase& which, double computing_us) {
     call_untimed(calls, Calls::before(which.call));
+    calls.begin_turn();
     double ns = 0;
-    if (!holds())
-      ns = batch_ns(plan_, [&] { demand(calls.begin(which.call, which.promise)); });
+    if (!holds()) ns = batch_ns(plan_, [&] { demand(calls.begin(which.call, which.promise)); });
     meet(computing_us);
     call_untimed(calls, Calls::after(which.call));
     return ns;
@@ -190,8 +191,7 @@ std::vector<Result> measure_choices(const RealNetwork& network, const Effort& ef
   options.fabric = network.name;
   if (network.name == "shm") options = {.silence_timeout_s = options.silence_timeout_s};
   for (std::uint32_t clients = 1; clients <= (effort.quick ? 1 : kMostClients); ++clients) {
-    const ComponentCosts found =
-        calibrate(options, clients, effort.scaled(kBatchesOfCosts)).costs;
+    const ComponentCosts found = calibrate(options, clients, effort.scaled(kBatchesOfCosts)).costs;
     measure_size<kChoiceWords[0]>(points, network, effort, clients);
     if (!effort.quick) {
       measure_size<kChoiceWords[1]>(points, network, effort, clients);
@@ -227,12 +227,11 @@ std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
       tally.add(point, judged);
       all.add(point, judged);
     }
-    of_cases.push_back(grid_result({{"points where the cheaper style is chosen",
-                                     std::string(name_of(which.call))},
-                                    {"promise", std::string(name_of(which.promise))}},
-                                   "%", tally.percent(tally.right), Better::higher,
-                                   "At most " + to_text(tally.worst) + " times; " +
-                                       accuracy_text(tally) + "."));
+    of_cases.push_back(
+        grid_result({{"points where the cheaper style is chosen", std::string(name_of(which.call))},
+                     {"promise", std::string(name_of(which.promise))}},
+                    "%", tally.percent(tally.right), Better::higher,
+                    "At most " + to_text(tally.worst) + " times; " + accuracy_text(tally) + "."));
   }
   std::vector<Result> results{
       grid_result({{"points where the cheaper style is chosen", "all calls"}}, "%",
@@ -242,10 +241,9 @@ std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
   results[0].goal = Goal{.on = Goal::On::value, .bound = kLeastPercentRight};
   results[1].goal = Goal{.on = Goal::On::value, .bound = kMostFactor};
   for (std::size_t i = 0; i < kChoiceStyles.size(); ++i) {
-    results.push_back(grid_result(
-        {{"predictions within 10 %, or 15 % of several clients",
-          std::string(name_of(kChoiceStyles.at(i)))}},
-        "%", all.percent(all.close.at(i)), Better::higher, ""));
+    results.push_back(grid_result({{"predictions within 10 %, or 15 % of several clients",
+                                    std::string(name_of(kChoiceStyles.at(i)))}},
+                                  "%", all.percent(all.close.at(i)), Better::higher, ""));
     results.back().goal = Goal{.on = Goal::On::value, .bound = 100};
   }
   std::ranges::move(of_cases, std::back_inserter(results));
@@ -253,10 +251,11 @@ std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
 }
 
 Experiment style_choices(const RealNetwork& network) {
-  return {.name = "grid",
-          .title = "the style that the cost model chooses, by call, size, clients and attentiveness",
-          .fabric = network.name,
-          .run = [&network](const Effort& effort) { return measure_choices(network, effort); }};
+  return {
+      .name = "grid",
+      .title = "the style that the cost model chooses, by call, size, clients and attentiveness",
+      .fabric = network.name,
+      .run = [&network](const Effort& effort) { return measure_choices(network, effort); }};
 }
 
 }  // namespace dunlin::bench

@@ -56,9 +56,8 @@ class ChoiceCalls {
   static constexpr std::size_t kKeys = 64;
 
   ChoiceCalls(Containers& containers, Style style, Rank holder)
-      : map_(containers, {.name = "map" + std::string(name_of(style)),
-                          .slots = kSlots,
-                          .style = style}),
+      : map_(containers,
+             {.name = "map" + std::string(name_of(style)), .slots = kSlots, .style = style}),
         queue_(containers, {.name = "queue" + std::string(name_of(style)),
                             .capacity = kCapacity,
                             .host = holder,
@@ -80,6 +79,8 @@ class ChoiceCalls {
   [[nodiscard]] static std::optional<Call> after(Call call) {
     return call == Call::push ? std::optional(Call::pop) : std::nullopt;
   }
+  /// The following calls are on the same keys as those of the former turn.
+  void begin_turn() noexcept { next_ = 0; }
   /// Begins the call for the next key, or the one in the queue.
   ContainerOperation& begin(Call call, Promise promise) {
     if (call == Call::push || call == Call::pop) {
