@@ -16,16 +16,35 @@ constexpr std::uint32_t kTimes = 32;  // calls of each process
 constexpr std::uint32_t kSlots = 1024;
 constexpr std::uint32_t kCapacity = 512;
 constexpr std::uint32_t kMostSeeds = 3;
-constexpr std::uint32_t kNodesOfMethods = 16;
-constexpr std::uint32_t kNodesOfComputing = 8;
+/// Processes of a node. Published: 32, and up to 128 nodes.
+constexpr std::uint32_t kOfNode = 4;
 
-std::uint32_t seeds_of(const Effort& effort, std::uint32_t nodes) {
-  return nodes < kPublishedNodes ? std::min(effort.rounds, kMostSeeds) : 1;
+struct Size {
+  std::uint32_t nodes;
+  std::uint32_t of_node;
+  [[nodiscard]] std::uint32_t processes() const noexcept { return nodes * of_node; }
+};
+constexpr Size kSizeOfMethods{16, kOfNode};
+constexpr Size kSizeOfComputing{8, kOfNode};
+constexpr Size kQuickSize{4, kOfNode};
+
+std::uint32_t seeds_of(const Effort& effort, const Size& size) {
+  return size.nodes < kPublishedNodes ? std::min(effort.rounds, kMostSeeds) : 1;
 }
 
-std::vector<std::uint32_t> nodes_of(const Effort& effort) {
-  if (effort.quick) return {1, 4};
-  return {1, 2, 4, 8, 16, 32, 64};
+std::vector<Size> sizes_of(const Effort& effort) {
+  if (effort.quick) return {{1, kOfNode}, kQuickSize};
+  std::vector<Size> sizes;
+  for (std::uint32_t nodes = 1; nodes <= 128; nodes *= 2) sizes.push_back({nodes, kOfNode});
+  return sizes;
+}
+
+/// Each process knows the queues of all, and the simulator makes as many connections of each.
+std::vector<Size> sizes_with_queues(const Effort& effort) {
+  std::vector<Size> sizes = sizes_of(effort);
+  std::erase_if(sizes, [](const Size& size) { return size.processes() > 64; });
+  if (!effort.quick) sizes.push_back({kPublishedNodes, 1});
+  return sizes;
 }
 
 std::uint32_t times_of(const Effort& effort) { return effort.quick ? 4 : kTimes; }
@@ -33,8 +52,13 @@ std::uint32_t times_of(const Effort& effort) { return effort.quick ? 4 : kTimes;
 /// Only what was published of that many nodes, on that network.
 std::optional<double> published(const Effort& effort, std::uint32_t nodes,
                                 std::optional<double> value) {
-  if (!effort.profile.empty() || nodes != kPublishedNodes) return std::nullopt;
-  return value;
+  return effort.profile.empty() && nodes == kPublishedNodes ? value : std::nullopt;
+}
+
+Params with_size(Params params, const Size& size) {
+  params.emplace_back("nodes", double(size.nodes));
+  params.emplace_back("processes", double(size.processes()));
+  return params;
 }
 
 // --- table I and figure 3 ------------------------------------------------------------------------
@@ -60,15 +84,14 @@ constexpr std::array kComponents{
 
 std::vector<Result> components(const Effort& effort) {
   std::vector<Result> results;
-  for (const std::uint32_t nodes : nodes_of(effort)) {
-    const sim::Profile network = network_of(effort, nodes);
-    const std::uint32_t processes = nodes * kProcessesOfNode;
+  for (const Size& size : sizes_of(effort)) {
+    const sim::Profile network = network_of(effort, size.nodes);
     std::array<std::vector<double>, kComponents.size()> series;
-    for (std::uint64_t seed = 1; seed <= seeds_of(effort, nodes); ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed) {
       const SimulatedProcess::Work work{.times = times_of(effort)};
-      const auto bare = processes_of(network, processes, seed, {.slots = kSlots});
+      const auto bare = processes_of(network, size.processes(), seed, {.slots = kSlots});
       const auto asked =
-          processes_of(network, processes, seed, {.style = Style::message, .slots = kSlots});
+          processes_of(network, size.processes(), seed, {.style = Style::message, .slots = kSlots});
       for (std::size_t i = 0; i < kComponents.size(); ++i) {
         const auto& component = kComponents.at(i).component;
         series.at(i).push_back(
@@ -79,9 +102,9 @@ std::vector<Result> components(const Effort& effort) {
     for (std::size_t i = 0; i < kComponents.size(); ++i) {
       const ComponentCase& each = kComponents.at(i);
       Result result{.name = "simulated components",
-                    .params = {{"component", each.name}, {"nodes", double(nodes)}},
+                    .params = with_size({{"component", each.name}}, size),
                     .unit = "ns",
-                    .published = published(effort, nodes, each.published_ns),
+                    .published = published(effort, size.nodes, each.published_ns),
                     .note = each.note};
       result.value = summarize(series.at(i));
       results.push_back(std::move(result));
@@ -116,14 +139,18 @@ const std::vector<Method>& methods() {
        Promise::both,
        {take_place, get, mark_taken},
        kF + kR + kC,
-       "Ours reads first, and takes with the swap."},
+       "Ours reads first, and takes with the swap: again, if another pop came between."},
       {Call::pop, Promise::reads, {take_place, get}, kF + kR, "Ours is as under both."},
       {Call::insert,
        Promise::both,
        {swap, put, add},
        kC + kW + kF,
        "Ours publishes in the batch of the write."},
-      {Call::insert, Promise::writes, {swap, put}, kC + kW, "The same sequence."},
+      {Call::insert,
+       Promise::writes,
+       {swap, put},
+       kC + kW,
+       "The same sequence; some keys find their first slot taken."},
       {Call::find,
        Promise::both,
        {add, get, add},
@@ -141,16 +168,16 @@ struct MethodTimes {
 
 /// Of the methods whose calls are wanted, by their places; of the other none.
 template <class Wanted>
-std::vector<MethodTimes> times_of_methods(const Effort& effort, std::uint32_t nodes,
+std::vector<MethodTimes> times_of_methods(const Effort& effort, const Size& size,
                                           const Wanted& wanted) {
   std::vector<MethodTimes> times(methods().size());
   const bool queues = std::ranges::any_of(
       methods(), [&](const Method& each) { return on_queue(each.call) && wanted(each.call); });
   const SimulatedProcess::Work work{.times = times_of(effort)};
-  for (std::uint64_t seed = 1; seed <= seeds_of(effort, nodes); ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed) {
     for (const Style style : {Style::one_sided, Style::message}) {
       const auto all =
-          processes_of(network_of(effort, nodes), nodes * kProcessesOfNode, seed,
+          processes_of(network_of(effort, size.nodes), size.processes(), seed,
                        {.style = style, .slots = kSlots, .capacity = queues ? kCapacity : 0});
       if (queues) {
         for (Rank rank = 0; rank < all->layers.size(); ++rank)
@@ -174,30 +201,31 @@ std::vector<MethodTimes> times_of_methods(const Effort& effort, std::uint32_t no
   return times;
 }
 
-Result result_of(const char* figure, const Method& method, Style style, std::uint32_t nodes) {
+Result result_of(const char* figure, const Method& method, Style style, const Size& size) {
   return {.name = figure,
-          .params = {{"call", std::string(name_of(method.call))},
-                     {"promise", std::string(name_of(method.promise))},
-                     {"style", std::string(name_of(style))},
-                     {"nodes", double(nodes)}},
+          .params = with_size({{"call", std::string(name_of(method.call))},
+                               {"promise", std::string(name_of(method.promise))},
+                               {"style", std::string(name_of(style))}},
+                              size),
           .unit = "ns",
           .note = style == Style::one_sided ? method.note : ""};
 }
 
 template <class Wanted>
-std::vector<Result> by_nodes(const Effort& effort, const char* figure, const Wanted& wanted) {
+std::vector<Result> by_nodes(const Effort& effort, const std::vector<Size>& sizes,
+                             const char* figure, const Wanted& wanted) {
   std::vector<Result> results;
-  for (const std::uint32_t nodes : nodes_of(effort)) {
-    const auto times = times_of_methods(effort, nodes, wanted);
+  for (const Size& size : sizes) {
+    const auto times = times_of_methods(effort, size, wanted);
     for (std::size_t i = 0; i < methods().size(); ++i) {
       const Method& each = methods()[i];
       if (!wanted(each.call)) continue;
-      Result result = result_of(figure, each, Style::one_sided, nodes);
-      result.published = published(effort, nodes, each.published_ns);
+      Result result = result_of(figure, each, Style::one_sided, size);
+      result.published = published(effort, size.nodes, each.published_ns);
       compare(result, times[i].ours, "the sequence of BCL", times[i].theirs);
       results.push_back(std::move(result));
       if (each.promise != Promise::both) continue;
-      result = result_of(figure, each, Style::message, nodes);
+      result = result_of(figure, each, Style::message, size);
       compare(result, times[i].by_message, "ours, one-sided", times[i].ours);
       results.push_back(std::move(result));
     }
@@ -206,24 +234,26 @@ std::vector<Result> by_nodes(const Effort& effort, const char* figure, const Wan
 }
 
 std::vector<Result> pushes(const Effort& effort) {
-  return by_nodes(effort, "simulated pushes", [](Call call) { return call == Call::push; });
+  return by_nodes(effort, sizes_with_queues(effort), "simulated pushes",
+                  [](Call call) { return call == Call::push; });
 }
 
 std::vector<Result> maps(const Effort& effort) {
-  return by_nodes(effort, "simulated maps", [](Call call) { return !on_queue(call); });
+  return by_nodes(effort, sizes_of(effort), "simulated maps",
+                  [](Call call) { return !on_queue(call); });
 }
 
 /// Each method beside what the cost model predicts, and what the tables say.
 std::vector<Result> method_costs(const Effort& effort) {
-  const std::uint32_t nodes = effort.quick ? 4 : kNodesOfMethods;
-  const auto times = times_of_methods(effort, nodes, [](Call) { return true; });
-  const ComponentCosts costs = component_costs(network_of(effort, nodes));
+  const Size size = effort.quick ? kQuickSize : kSizeOfMethods;
+  const auto times = times_of_methods(effort, size, [](Call) { return true; });
+  const ComponentCosts costs = component_costs(network_of(effort, size.nodes));
   std::vector<Result> results;
   for (std::size_t i = 0; i < methods().size(); ++i)
     for (const Style style : {Style::one_sided, Style::message}) {
       const Method& each = methods()[i];
       const bool one_sided = style == Style::one_sided;
-      Result result = result_of("simulated methods", each, style, nodes);
+      Result result = result_of("simulated methods", each, style, size);
       // Table I is of 64 nodes; these are 16, of whose processes as few share a node.
       if (one_sided) result.published = published(effort, kPublishedNodes, each.published_ns);
       const auto& measured = one_sided ? times[i].ours : times[i].by_message;
@@ -232,6 +262,9 @@ std::vector<Result> method_costs(const Effort& effort) {
           measured.size(),
           predict_ns(costs, each.call, style, {.promise = each.promise, .load = load}));
       compare(result, measured, "its prediction", predicted);
+      results.push_back(result);
+      if (!one_sided) continue;
+      compare(result, measured, "the sequence of BCL", times[i].theirs);
       results.push_back(std::move(result));
     }
   return results;
@@ -242,13 +275,13 @@ std::vector<Result> method_costs(const Effort& effort) {
 std::vector<Result> computing(const Effort& effort) {
   const std::vector<double> computing_us =
       effort.quick ? std::vector{0.0, 10.0} : std::vector{0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0};
-  const std::uint32_t nodes = effort.quick ? 2 : kNodesOfComputing;
+  const Size size = effort.quick ? kQuickSize : kSizeOfComputing;
   std::vector<Result> results;
   for (const double us : computing_us) {
     std::array<std::vector<double>, 2> series;
-    for (std::uint64_t seed = 1; seed <= seeds_of(effort, nodes); ++seed)
+    for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed)
       for (const Style style : {Style::one_sided, Style::message}) {
-        const auto all = processes_of(network_of(effort, nodes), nodes * kProcessesOfNode, seed,
+        const auto all = processes_of(network_of(effort, size.nodes), size.processes(), seed,
                                       {.style = style, .slots = kSlots, .capacity = kCapacity});
         series.at(style == Style::message)
             .push_back(time_of_calls(*all, Call::push, Promise::both, seed,

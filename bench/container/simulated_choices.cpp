@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <random>
 #include <vector>
 
 #include "bench/container/experiments.hpp"
@@ -33,16 +34,21 @@ class ChoiceProcess {
     return done + 1;
   }
   void compute_between_polls(double ns) noexcept { computing_ns_ = ns; }
-  remote::Job run(Call call, Promise promise, std::uint32_t times, double* sum_ns) {
+  /// `pause_ns` is the longest of the random pauses between two calls, which do not count.
+  remote::Job run(Call call, Promise promise, std::uint32_t times, double pause_ns,
+                  double* sum_ns) {
+    Fabric& fabric = containers_.fabric();
+    std::mt19937_64 random(fabric.rank());
     calls_.begin_turn();
-    const std::uint64_t begin_ns = containers_.fabric().now_ns();
     for (std::uint32_t i = 0; i < times; ++i) {
+      fabric.spend(pause_ns * static_cast<double>(random() % 1024) / 1024);
+      const std::uint64_t begin_ns = fabric.now_ns();
       ContainerOperation& operation = calls_.begin(call, promise);
       EndOf ended(operation);
       co_await ended;
       demand(operation);
+      *sum_ns += static_cast<double>(fabric.now_ns() - begin_ns) / times;
     }
-    *sum_ns += static_cast<double>(containers_.fabric().now_ns() - begin_ns) / times;
   }
 
  private:
@@ -64,20 +70,20 @@ class SimulatedGrid {
   /// Nanoseconds of a call, on average over the clients.
   double measure(const ChoiceCase& which, double computing_us) {
     using Calls = ChoiceCalls<kWords>;
-    if (const auto before = Calls::before(which.call)) run(*before, Promise::both);
+    if (const auto before = Calls::before(which.call)) run(*before, Promise::both, 0);
     compute(computing_us * 1000);
-    const double ns = run(which.call, which.promise);
+    const double ns = run(which.call, which.promise, 2 * computing_us * 1000);
     compute(0);
-    if (const auto after = Calls::after(which.call)) run(*after, Promise::both);
+    if (const auto after = Calls::after(which.call)) run(*after, Promise::both, 0);
     return ns;
   }
 
  private:
-  double run(Call call, Promise promise) {
+  double run(Call call, Promise promise, double pause_ns) {
     double sum_ns = 0;
     for (Rank rank = 1; rank < all_.layers.size(); ++rank)
-      all_.start(rank, [&, call, promise](ChoiceProcess<kWords>& process) {
-        return process.run(call, promise, times_, &sum_ns);
+      all_.start(rank, [&, call, promise, pause_ns](ChoiceProcess<kWords>& process) {
+        return process.run(call, promise, times_, pause_ns, &sum_ns);
       });
     all_.finish();
     return sum_ns / static_cast<double>(all_.layers.size() - 1);

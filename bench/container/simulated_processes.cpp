@@ -234,6 +234,8 @@ remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_
                                         Work* work) {
   std::mt19937_64 random(seed);
   const bool on_queue = call == Call::push || call == Call::pop;
+  // Processes that begin at once would always compute at the same time.
+  fabric().spend(work->computing_ns * static_cast<double>(random() % 1024) / 1024);
   const std::uint64_t begin_ns = fabric().now_ns();
   for (std::uint32_t i = 0; i < work->times; ++i) {
     fabric().spend(work->computing_ns);

@@ -29,8 +29,6 @@ inline constexpr std::uint32_t kPublishedNodes = 64;
 /// calls, the half of which a message waits on average, it takes as long as a push of F + W.
 inline constexpr double kPublishedMessageNs = kPublishedAddNs + kPublishedPutNs - 1'000;
 
-inline constexpr std::uint32_t kProcessesOfNode = 4;  // published: 32
-
 /// That network; its nodes are the simulator's racks. docs/benchmarks/container.md derives it.
 [[nodiscard]] sim::Profile aries_network(std::uint32_t nodes);
 /// The same for so many nodes; or the one that --profile names, which has no nodes.
