@@ -53,15 +53,19 @@ class CallTarget {
         queue_.pop_many(elements, count) != remote::Status::ok)
       throw Error("bench: the queue does not work");
   }
-  /// What calls need that is not measured: keys that are there, or not.
+  /// What calls need that is not measured: keys that are there, or not. The bare sequence finds its
+  /// slots as near in the caches as the calls do theirs.
   void prepare(std::uint64_t calls, bool of_the_container) {
-    if (!of_the_container) return;
+    if (!of_the_container) {
+      for (std::uint64_t i = 0; i < calls && wants_keys(); ++i)
+        bare_.find(slots_[(next_ + i) % kKeys]);
+      return;
+    }
     if (which_.call == Call::pop) {
       const std::vector<std::uint64_t> elements(calls);
       if (queue_.push_many(elements) != remote::Status::ok) throw Error("bench: the queue is full");
     }
-    const bool wants_key = which_.call == Call::find || which_.call == Call::assign;
-    for (std::uint64_t i = 0; i < calls && (wants_key || which_.call == Call::erase); ++i) {
+    for (std::uint64_t i = 0; i < calls && wants_keys(); ++i) {
       map_.assign(map_call_, keys_[(next_ + i) % kKeys], i);
       demand(map_call_);
     }
@@ -88,6 +92,10 @@ class CallTarget {
   BenchQueue::Operation queue_call_;
 
  private:
+  [[nodiscard]] bool wants_keys() const noexcept {
+    return which_.call == Call::find || which_.call == Call::assign || which_.call == Call::erase;
+  }
+
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint32_t> slots_;
   std::uint64_t next_ = 0;
