@@ -89,7 +89,7 @@ void measure(Team& team, const Group& group, const RealNetwork& network, const E
     Caller caller(pair, which);
     while (!caller.connected()) pair.containers().poll();
     pair.meet();
-    if (network.passive_target) {
+    if (network.passive_target && !effort.quick) {
       static_cast<void>(pair.turn([&] {
         caller.warm_up();
         return 0.0;

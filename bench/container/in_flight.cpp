@@ -167,7 +167,7 @@ Result measure_calls(const RealNetwork& network, const Effort& effort, const Man
     ManyCaller caller(pair, many);
     while (!caller.connected()) pair.containers().poll();
     pair.meet();
-    if (network.passive_target) {
+    if (network.passive_target && !effort.quick) {
       static_cast<void>(pair.turn([&] {
         caller.warm_up();
         return 0.0;

@@ -163,7 +163,7 @@ class Grid {
       times.push_back(now_ns() - start);
       clocks.push_back(start - begin);
     }
-    return summarize(times).median - summarize(clocks).median;
+    return std::max(summarize(times).median - summarize(clocks).median, 1.0);
   }
   double turn(Calls& calls, const ChoiceCase& which, double computing_us) {
     call_untimed(calls, Calls::before(which.call));

@@ -56,7 +56,8 @@ TEST(SimulatedProcesses, CallWhatTheyShall) {
   };
   const double insert = time_of(Call::insert, Promise::both);
   const double find = time_of(Call::find, Promise::both);
-  expect_near(find, kPublishedGetNs);
+  EXPECT_NEAR(find, kPublishedGetNs,
+              0.05 * kPublishedGetNs);  // some keys are not in their first slot
   EXPECT_GT(insert, kPublishedSwapNs + kPublishedPutNs - 100);
   EXPECT_GT(time_of(Call::assign, Promise::both), insert);
   EXPECT_GT(time_of(Call::push, Promise::both), find);
