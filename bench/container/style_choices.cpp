@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -93,6 +94,13 @@ std::string accuracy_text(const Tally& tally) {
                         to_text(summary.median), to_text(summary.min), to_text(summary.max));
   }
   return text;
+}
+
+constexpr const char* kShareOfRight = "points where the cheaper style is chosen";
+
+Result share_of_right(Params params, const Tally& tally) {
+  return grid_result(std::move(params), "%", tally.percent(tally.right), Better::higher,
+                     "At most " + to_text(tally.worst) + " times; " + accuracy_text(tally) + ".");
 }
 
 // --- measuring -----------------------------------------------------------------------------------
@@ -241,7 +249,7 @@ Situation ChoicePoint::situation() const {
 std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
                                   const std::vector<ComponentCosts>& costs_by_point) {
   Tally all;
-  std::vector<std::pair<std::string, Tally>> by_case;
+  std::map<std::uint32_t, Tally> by_clients;
   std::vector<Result> of_cases;
   for (const ChoiceCase& which : kChoiceCases) {
     Tally tally;
@@ -259,8 +267,8 @@ std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
                     "At most " + to_text(tally.worst) + " times; " + accuracy_text(tally) + "."));
   }
   std::vector<Result> results{
-      grid_result({{"points where the cheaper style is chosen", "all calls"}}, "%",
-                  all.percent(all.right), Better::higher, fmt::format("{} points.", all.points)),
+      grid_result({{kShareOfRight, "all calls"}}, "%", all.percent(all.right), Better::higher,
+                  fmt::format("{} points.", all.points)),
       grid_result({{"most that the chosen style costs", "all calls"}}, "times the cheaper one",
                   all.worst, Better::lower, "At " + all.where + ".")};
   results[0].goal = Goal{.on = Goal::On::value, .bound = kLeastPercentRight};
@@ -271,6 +279,9 @@ std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
                                   "%", all.percent(all.close.at(i)), Better::higher, ""));
     results.back().goal = Goal{.on = Goal::On::value, .bound = 100};
   }
+  for (const auto& [clients, tally] : by_clients)
+    results.push_back(share_of_right(
+        {{kShareOfRight, "all calls"}, {"clients", static_cast<double>(clients)}}, tally));
   std::ranges::move(of_cases, std::back_inserter(results));
   return results;
 }

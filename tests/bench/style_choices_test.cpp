@@ -39,7 +39,7 @@ TEST(StyleChoices, AreRightIfThePredictionsAre) {
   EXPECT_EQ(results[1].value.median, 1);
   EXPECT_EQ(results[2].value.median, 100);
   EXPECT_EQ(results[3].value.median, 100);
-  EXPECT_EQ(results.size(), 4 + kChoiceCases.size());
+  EXPECT_EQ(results.size(), 5 + kChoiceCases.size());  // and for one client
 }
 
 TEST(StyleChoices, AreWrongIfTheOtherStyleIsFaster) {
