@@ -259,12 +259,11 @@ std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
       const Judged judged = judge(point, costs_by_point.at(i));
       tally.add(point, judged);
       all.add(point, judged);
+      by_clients[point.clients].add(point, judged);
     }
-    of_cases.push_back(
-        grid_result({{"points where the cheaper style is chosen", std::string(name_of(which.call))},
-                     {"promise", std::string(name_of(which.promise))}},
-                    "%", tally.percent(tally.right), Better::higher,
-                    "At most " + to_text(tally.worst) + " times; " + accuracy_text(tally) + "."));
+    of_cases.push_back(share_of_right({{kShareOfRight, std::string(name_of(which.call))},
+                                       {"promise", std::string(name_of(which.promise))}},
+                                      tally));
   }
   std::vector<Result> results{
       grid_result({{kShareOfRight, "all calls"}}, "%", all.percent(all.right), Better::higher,
