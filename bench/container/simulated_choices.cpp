@@ -22,7 +22,7 @@ struct EndOf : remote::Awaiting {
   void await_resume() const noexcept {}
 };
 
-template <std::size_t kWords>
+template <std::size_t Words>
 class ChoiceProcess {
  public:
   ChoiceProcess(Fabric& fabric, Style style) : containers_(fabric), calls_(containers_, style, 0) {}
@@ -53,23 +53,23 @@ class ChoiceProcess {
 
  private:
   Containers containers_;
-  ChoiceCalls<kWords> calls_;
+  ChoiceCalls<Words> calls_;
   double computing_ns_ = 0;
 };
 
-template <std::size_t kWords>
+template <std::size_t Words>
 class SimulatedGrid {
  public:
   SimulatedGrid(const Effort& effort, std::uint32_t clients, Style style, std::uint64_t seed)
       : all_(network_of(effort, clients + 1), clients + 1, seed,
              [style](Fabric& fabric) {
-               return std::make_unique<ChoiceProcess<kWords>>(fabric, style);
+               return std::make_unique<ChoiceProcess<Words>>(fabric, style);
              }),
         times_(effort.quick ? 2 : kTimes) {}
 
   /// Nanoseconds of a call, on average over the clients.
   double measure(const ChoiceCase& which, double computing_us) {
-    using Calls = ChoiceCalls<kWords>;
+    using Calls = ChoiceCalls<Words>;
     if (const auto before = Calls::before(which.call)) run(*before, Promise::both, 0);
     compute(computing_us * 1000);
     const double ns = run(which.call, which.promise, 2 * computing_us * 1000);
@@ -82,7 +82,7 @@ class SimulatedGrid {
   double run(Call call, Promise promise, double pause_ns) {
     double sum_ns = 0;
     for (Rank rank = 1; rank < all_.layers.size(); ++rank)
-      all_.start(rank, [&, call, promise, pause_ns](ChoiceProcess<kWords>& process) {
+      all_.start(rank, [&, call, promise, pause_ns](ChoiceProcess<Words>& process) {
         return process.run(call, promise, times_, pause_ns, &sum_ns);
       });
     all_.finish();
@@ -94,17 +94,17 @@ class SimulatedGrid {
     all_.world.run_for(200'000);
   }
 
-  SimulatedMembers<ChoiceProcess<kWords>> all_;
+  SimulatedMembers<ChoiceProcess<Words>> all_;
   std::uint32_t times_;
 };
 
-template <std::size_t kWords>
+template <std::size_t Words>
 void add_points(std::vector<ChoicePoint>& points, const Effort& effort, std::uint32_t clients) {
   constexpr std::size_t kPoints = kChoiceCases.size() * kComputingUs.size();
   std::array<std::array<std::vector<double>, 2>, kPoints> times;
   for (std::uint64_t seed = 1; seed <= std::min(effort.rounds, kMostSeeds); ++seed)
     for (std::size_t style = 0; style < kChoiceStyles.size(); ++style) {
-      SimulatedGrid<kWords> grid(effort, clients, kChoiceStyles.at(style), seed);
+      SimulatedGrid<Words> grid(effort, clients, kChoiceStyles.at(style), seed);
       std::size_t place = 0;
       for (const ChoiceCase& which : kChoiceCases)
         for (const double us : kComputingUs)
@@ -115,7 +115,7 @@ void add_points(std::vector<ChoicePoint>& points, const Effort& effort, std::uin
     for (const double us : kComputingUs) {
       const auto& [one_sided, message] = times.at(place++);
       points.push_back(
-          {which, kWords, clients, us, {summarize(one_sided).median, summarize(message).median}});
+          {which, Words, clients, us, {summarize(one_sided).median, summarize(message).median}});
     }
 }
 

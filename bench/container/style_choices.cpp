@@ -111,7 +111,7 @@ constexpr std::uint32_t kWarmUps = 8192;
 constexpr std::uint32_t kBatchesOfCosts = 100;
 
 /// The members but the last call, and the last one holds the containers.
-template <std::size_t kWords>
+template <std::size_t Words>
 class Grid {
  public:
   Grid(Member& me, const Group& group, const Effort& effort)
@@ -143,7 +143,7 @@ class Grid {
   }
 
  private:
-  using Calls = ChoiceCalls<kWords>;
+  using Calls = ChoiceCalls<Words>;
 
   [[nodiscard]] bool holds() const noexcept { return me_.rank() + 1 == me_.size(); }
   void meet(double computing_us = 0) {
@@ -191,13 +191,13 @@ class Grid {
   std::mt19937_64 random_{7};
 };
 
-template <std::size_t kWords>
+template <std::size_t Words>
 void measure_size(std::vector<ChoicePoint>& points, const RealNetwork& network,
                   const Effort& effort, std::uint32_t clients) {
   const Group group(network, effort, clients + 1);
   Team team(group.team(clients + 1));
   team.run([&](Member& me) {
-    Grid<kWords> grid(me, group, effort);
+    Grid<Words> grid(me, group, effort);
     if (network.passive_target && !effort.quick) grid.warm_up();
     for (const ChoiceCase& which : kChoiceCases)
       for (const double us : kComputingUs) grid.measure(which, us, effort.rounds);
@@ -206,7 +206,7 @@ void measure_size(std::vector<ChoicePoint>& points, const RealNetwork& network,
   std::size_t next = 0;
   for (const ChoiceCase& which : kChoiceCases)
     for (const double us : kComputingUs) {
-      points.push_back({which, kWords, clients, us, {times[next], times[next + 1]}});
+      points.push_back({which, Words, clients, us, {times[next], times[next + 1]}});
       next += 2;
     }
 }

@@ -47,7 +47,7 @@ struct ChoicePoint {
                                                 const std::vector<ComponentCosts>& costs_by_point);
 
 /// A map and a queue in the memory of one member, whose calls are in one style.
-template <std::size_t kWords>
+template <std::size_t Words>
 class ChoiceCalls {
  public:
   static constexpr std::uint32_t kSlots = 1U << 14;
@@ -120,8 +120,8 @@ class ChoiceCalls {
     return key;
   }
 
-  HashMap<std::uint64_t, std::array<std::uint64_t, kWords>> map_;
-  Queue<std::array<std::uint64_t, kWords + 1>> queue_;
+  HashMap<std::uint64_t, std::array<std::uint64_t, Words>> map_;
+  Queue<std::array<std::uint64_t, Words + 1>> queue_;
   typename decltype(map_)::Operation map_call_;
   typename decltype(queue_)::Operation queue_call_;
   Rank holder_;
