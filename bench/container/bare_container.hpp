@@ -62,16 +62,54 @@ class BareContainer {
                .notify(done_));
     head_ = former_ + 1;
   }
-  /// As many reads at once as there are slots in `where`.
+
+  // The same, as many at once as there are slots in `where`: a batch for each step.
   void find_many(std::span<const std::uint32_t> where) {
     images_.resize(where.size());
-    batch_.clear();
-    for (std::size_t i = 0; i < where.size(); ++i)
-      batch_.push_back(
-          read(kTarget, region_.id(), at(where[i]), images_[i].data(), bytes_to_line_end(where[i]))
-              .notify(done_));
-    node_.post(batch_);
-    settle();
+    post_each(where, [&](std::uint32_t slot, std::size_t i) {
+      return read(kTarget, region_.id(), at(slot), images_[i].data(), bytes_to_line_end(slot))
+          .notify(done_);
+    });
+  }
+  void insert_many(std::span<const std::uint32_t> where) {
+    swap_many(where);
+    publish_many(where);
+  }
+  void insert_many_as_ready(std::span<const std::uint32_t> where) {
+    swap_many(where);
+    write_many(where);
+  }
+  void assign_many(std::span<const std::uint32_t> where) {
+    find_many(where);
+    swap_many(where);
+    publish_many(where);
+  }
+  void erase_many(std::span<const std::uint32_t> where) {
+    find_many(where);
+    swap_many(where);
+  }
+  void push_many(std::span<const std::uint32_t> where) {
+    formers_.resize(where.size());
+    post_each(where, [&](std::uint32_t, std::size_t i) {
+      return fetch_add(kTarget, region_.id(), 0, 1, &formers_[i]).notify(done_);
+    });
+    write_many(where);
+  }
+  /// Slots that follow each other, by one operation a step: what push_many() of a queue does.
+  void push_row(std::uint32_t slot, std::uint32_t count) {
+    images_.resize(count);
+    slot = slot % (slots_ - count);
+    finish(fetch_add(kTarget, region_.id(), 0, count, &former_).notify(done_));
+    finish(write(kTarget, region_.id(), at(slot), images_.data(), count * kSlotBytes)
+               .notify(done_, Notify::remotely));
+  }
+  void pop_row(std::uint32_t slot, std::uint32_t count) {
+    images_.resize(count);
+    slot = slot % (slots_ - count);
+    finish(read(kTarget, region_.id(), at(slot), images_.data(), count * kSlotBytes).notify(done_));
+    finish(compare_swap(kTarget, region_.id(), kCacheLineBytes, head_, head_ + count, &former_)
+               .notify(done_));
+    head_ = former_ + count;
   }
 
  private:
@@ -98,6 +136,37 @@ class BareContainer {
         write(kTarget, region_.id(), at(slot), image_.data(), 8).notify(done_, Notify::remotely)});
     settle();
   }
+  /// Posts operation(slot, place) for each slot as one batch.
+  template <class Of>
+  void post_each(std::span<const std::uint32_t> where, const Of& operation) {
+    batch_.clear();
+    for (std::size_t i = 0; i < where.size(); ++i) batch_.push_back(operation(where[i], i));
+    node_.post(batch_);
+    settle();
+  }
+  void swap_many(std::span<const std::uint32_t> where) {
+    formers_.resize(where.size());
+    post_each(where, [&](std::uint32_t slot, std::size_t i) {
+      return compare_swap(kTarget, region_.id(), at(slot), lap_, lap_, &formers_[i]).notify(done_);
+    });
+  }
+  void write_many(std::span<const std::uint32_t> where) {
+    post_each(where, [&](std::uint32_t slot, std::size_t) {
+      return write(kTarget, region_.id(), at(slot) + 8, &image_[1], kSlotBytes - 8)
+          .notify(done_, Notify::remotely);
+    });
+  }
+  void publish_many(std::span<const std::uint32_t> where) {
+    image_[0] = lap_;
+    batch_.clear();
+    for (const std::uint32_t slot : where) {
+      batch_.push_back(write(kTarget, region_.id(), at(slot) + 8, &image_[1], kSlotBytes - 8));
+      batch_.push_back(
+          write(kTarget, region_.id(), at(slot), image_.data(), 8).notify(done_, Notify::remotely));
+    }
+    node_.post(batch_);
+    settle();
+  }
   void finish(const Operation& operation) {
     node_.post(operation);
     settle();
@@ -118,6 +187,7 @@ class BareContainer {
     std::byte* data() noexcept { return bytes.data(); }
   };
   std::vector<Image> images_;
+  std::vector<std::uint64_t> formers_;
   std::vector<Operation> batch_;
   Completion done_;
 };

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "bench/container/bare_container.hpp"
+#include "bench/container/call_target.hpp"
 #include "bench/container/container_node.hpp"
 #include "bench/container/experiments.hpp"
 
@@ -11,76 +11,25 @@ namespace dunlin::bench {
 namespace {
 
 constexpr double kMostRatio = 1.15;  // to the bare sequence, on shared memory
-constexpr std::uint32_t kSlots = 1U << 19;
-constexpr std::uint32_t kKeys = 1U << 17;
 
-struct CallCase {
-  Call call;
-  Promise promise;
-};
+/// Each protocol; under other promises the calls do the same (docs/container.md).
 constexpr std::array kCases{
     CallCase{Call::insert, Promise::both}, CallCase{Call::insert, Promise::writes},
     CallCase{Call::assign, Promise::both}, CallCase{Call::find, Promise::both},
-    CallCase{Call::erase, Promise::both},  CallCase{Call::push, Promise::both},
-    CallCase{Call::pop, Promise::both}};
+    CallCase{Call::find, Promise::reads},  CallCase{Call::erase, Promise::both},
+    CallCase{Call::push, Promise::both},   CallCase{Call::push, Promise::writes},
+    CallCase{Call::pop, Promise::both},    CallCase{Call::pop, Promise::reads}};
 
 // Series of the team.
 enum : std::uint32_t { of_bare, of_one_sided, of_message, predicted_one_sided, predicted_message };
 
 /// One of the calls, as often as it is asked for, on keys of its own.
-class Caller {
+class Caller : public CallTarget {
  public:
-  Caller(ContainerPair& pair, const CallCase& which)
-      : which_(which),
-        map_(pair.containers(), {.name = "map", .slots = kSlots}),
-        queue_(pair.containers(), {.name = "queue", .capacity = kKeys, .host = 1}),
-        bare_(pair.node(), kSlots),
-        keys_(keys_of_holder(map_, kKeys)),
-        map_call_(map_.operation()),
-        queue_call_(queue_.operation()) {
-    std::ranges::transform(keys_, std::back_inserter(slots_), [](std::uint64_t key) {
-      return container::scale(static_cast<std::uint32_t>(container::hash_of(&key, sizeof key)),
-                              kSlots);
-    });
-  }
-  [[nodiscard]] bool connected() const { return bare_.connected(); }
-  /// Each page is mapped into this process the first time that it is used.
-  void warm_up() {
-    for (std::uint32_t i = 0; i < kKeys; ++i) {
-      map_.find(map_call_, keys_[i]);
-      demand(map_call_);
-      bare_.find(slots_[i]);
-    }
-    for (std::uint32_t slot = 0; slot < kSlots; slot += kPageBytes / BareContainer::kSlotBytes)
-      bare_.find(slot);
-    std::vector<std::uint64_t> elements(kKeys);
-    std::size_t count = 0;
-    if (queue_.push_many(elements) != remote::Status::ok ||
-        queue_.pop_many(elements, count) != remote::Status::ok)
-      throw Error("bench: the queue does not work");
-  }
-  /// What a call needs that is not measured: keys that are there, or not.
-  void prepare(std::uint64_t calls, bool of_the_container) {
-    if (!of_the_container) return;
-    if (which_.call == Call::pop) {
-      const std::vector<std::uint64_t> elements(calls);
-      if (queue_.push_many(elements) != remote::Status::ok) throw Error("bench: the queue is full");
-    }
-    const bool wants_key = which_.call == Call::find || which_.call == Call::assign;
-    for (std::uint64_t i = 0; i < calls && (wants_key || which_.call == Call::erase); ++i) {
-      map_.assign(map_call_, keys_[(next_ + i) % kKeys], i);
-      demand(map_call_);
-    }
-  }
-  void after(std::uint64_t calls, bool of_the_container) {
-    if (which_.call != Call::push || !of_the_container) return;
-    std::vector<std::uint64_t> elements(calls);
-    std::size_t count = 0;
-    if (queue_.pop_many(elements, count) != remote::Status::ok || count != calls)
-      throw Error("bench: the queue has lost something");
-  }
+  Caller(ContainerPair& pair, const CallCase& which) : CallTarget(pair, which) {}
+
   void bare_once() {
-    const std::uint32_t slot = slots_[next_++ % kKeys];
+    const std::uint32_t slot = next_slot();
     switch (which_.call) {
       case Call::insert:
         return which_.promise == Promise::both ? bare_.insert(slot) : bare_.insert_as_ready(slot);
@@ -91,19 +40,19 @@ class Caller {
       case Call::erase:
         return bare_.erase(slot);
       case Call::push:
-        return bare_.push(static_cast<std::uint32_t>(next_));
+        return bare_.push(turn());
       case Call::pop:
-        return bare_.pop(static_cast<std::uint32_t>(next_));
+        return bare_.pop(turn());
     }
   }
   void once(Style style) {
-    const std::uint64_t key = keys_[next_++ % kKeys];
+    const std::uint64_t key = next_key();
     switch (which_.call) {
       case Call::insert:
         map_.insert(map_call_, key, key, which_.promise, style);
         break;
       case Call::assign:
-        map_.assign(map_call_, key, next_, which_.promise, style);
+        map_.assign(map_call_, key, turn(), which_.promise, style);
         break;
       case Call::find:
         map_.find(map_call_, key, which_.promise, style);
@@ -120,24 +69,13 @@ class Caller {
     }
     demand(map_call_);
   }
-
- private:
-  CallCase which_;
-  BenchMap map_;
-  BenchQueue queue_;
-  BareContainer bare_;
-  std::vector<std::uint64_t> keys_;
-  std::vector<std::uint32_t> slots_;
-  BenchMap::Operation map_call_;
-  BenchQueue::Operation queue_call_;
-  std::uint64_t next_ = 0;
 };
 
 /// Calls of all rounds are on different keys, as far as they go.
 Batches plan_of(const RealNetwork& network, const Effort& effort) {
   const std::uint32_t per_batch = std::min(network.trips_per_batch, 64U);
   Batches plan = effort.plan(50, per_batch);
-  const std::uint64_t most = kKeys / (3 * (std::uint64_t{effort.rounds} + 1));
+  const std::uint64_t most = CallTarget::kKeys / (3 * (std::uint64_t{effort.rounds} + 1));
   plan.batches = std::max<std::uint32_t>(
       1, static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.batches, most / plan.per_batch)));
   return plan;
@@ -151,15 +89,16 @@ void measure(Team& team, const Group& group, const RealNetwork& network, const E
     Caller caller(pair, which);
     while (!caller.connected()) pair.containers().poll();
     pair.meet();
-    if (network.passive_target) {
+    if (network.passive_target && !effort.quick) {
       static_cast<void>(pair.turn([&] {
         caller.warm_up();
         return 0.0;
       }));
     }
     const ComponentCosts costs = pair.costs(effort.quick);
-    const Situation situation{
-        .promise = which.promise, .load = 0.5 * kKeys / kSlots, .bytes = BareContainer::kSlotBytes};
+    const Situation situation{.promise = which.promise,
+                              .load = 0.5 * CallTarget::kKeys / CallTarget::kSlots,
+                              .bytes = BareContainer::kSlotBytes};
     const auto timed = [&](bool ours, std::function<void()> once) {
       return [&, ours, once = std::move(once)] {
         return pair.turn([&] {

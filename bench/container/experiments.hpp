@@ -14,12 +14,19 @@ namespace dunlin::bench {
 
 /// Each call in both styles, beside the bare sequence of operations, and its prediction.
 [[nodiscard]] Experiment container_calls(const RealNetwork& network);
-[[nodiscard]] Experiment finds_in_flight(const RealNetwork& network);
+[[nodiscard]] Experiment calls_in_flight(const RealNetwork& network);
 [[nodiscard]] Experiment aggregated_inserts(const RealNetwork& network);
 /// 1 to 16 processes that insert and find in one map.
 [[nodiscard]] Experiment many_processes();
 /// A target that computes between two polls.
 [[nodiscard]] Experiment attentiveness(const RealNetwork& network);
+/// Both styles of each call, by promise, size, clients and attentiveness: what the cost model
+/// chooses.
+[[nodiscard]] Experiment style_choices(const RealNetwork& network);
+[[nodiscard]] Experiment simulated_style_choices();
+/// Beside one-sided operations of MPI.
+[[nodiscard]] Experiment container_peers();
+[[nodiscard]] std::vector<Experiment> simulated_containers();
 
 [[nodiscard]] const std::vector<Experiment>& container_experiments();
 

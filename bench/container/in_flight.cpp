@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 #include <deque>
+#include <vector>
 
-#include "bench/container/bare_container.hpp"
+#include "bench/container/call_target.hpp"
 #include "bench/container/container_node.hpp"
 #include "bench/container/experiments.hpp"
 
@@ -10,10 +12,11 @@ namespace {
 
 constexpr std::size_t kAtOnce = 32;
 constexpr double kMostRatio = 1.25;  // in time: 0.8 of the rate of bare reads
+constexpr double kMostRatioOfCalls = 1.15;
 constexpr std::uint32_t kSlots = 1U << 19;
 constexpr std::uint32_t kKeys = 1U << 16;
 
-Result measure(const RealNetwork& network, const Effort& effort, Promise promise) {
+Result measure_finds(const RealNetwork& network, const Effort& effort, Promise promise) {
   const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 16, 2U));
   const Group group(network, effort);
   Team team(group.team());
@@ -65,16 +68,146 @@ Result measure(const RealNetwork& network, const Effort& effort, Promise promise
   return result;
 }
 
+// --- calls that change something -----------------------------------------------------------------
+
+/// 32 elements of a queue can also be one call.
+struct ManyCase {
+  CallCase which;
+  bool is_bulk;
+};
+constexpr std::array kCases{ManyCase{{Call::insert, Promise::both}, false},
+                            ManyCase{{Call::insert, Promise::writes}, false},
+                            ManyCase{{Call::assign, Promise::both}, false},
+                            ManyCase{{Call::erase, Promise::both}, false},
+                            ManyCase{{Call::push, Promise::both}, false},
+                            ManyCase{{Call::push, Promise::both}, true},
+                            ManyCase{{Call::pop, Promise::both}, true}};
+
+class ManyCaller : public CallTarget {
+ public:
+  ManyCaller(ContainerPair& pair, const ManyCase& many)
+      : CallTarget(pair, many.which), is_bulk_(many.is_bulk) {
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      all_.push_back(on_queue()
+                         ? static_cast<remote::InFlight*>(&pushes_.emplace_back(queue_.core()))
+                         : &operations_.emplace_back(map_.core()));
+    }
+  }
+  void bare_once() {
+    std::array<std::uint32_t, kAtOnce> where;
+    for (std::uint32_t& slot : where) {
+      slot = next_slot();
+      if (on_queue()) slot = turn();  // one behind the other
+    }
+    switch (which_.call) {
+      case Call::insert:
+        return which_.promise == Promise::both ? bare_.insert_many(where)
+                                               : bare_.insert_many_as_ready(where);
+      case Call::assign:
+        return bare_.assign_many(where);
+      case Call::erase:
+        return bare_.erase_many(where);
+      case Call::push:
+        return is_bulk_ ? bare_.push_row(where[0], kAtOnce) : bare_.push_many(where);
+      default:
+        return bare_.pop_row(where[0], kAtOnce);
+    }
+  }
+  void once() {
+    if (is_bulk_) return move_all();
+    for (std::size_t i = 0; i < kAtOnce; ++i) begin(i);
+    remote::wait_all(all_, remote::kForever);
+    for (const remote::InFlight* operation : all_)
+      if (!operation->ok()) throw Error("bench: a call has failed");
+  }
+
+ private:
+  [[nodiscard]] bool on_queue() const noexcept {
+    return which_.call == Call::push || which_.call == Call::pop;
+  }
+  void begin(std::size_t i) {
+    const std::uint64_t key = next_key();
+    switch (which_.call) {
+      case Call::insert:
+        return map_.insert(operations_[i], key, key, which_.promise, Style::one_sided);
+      case Call::assign:
+        return map_.assign(operations_[i], key, turn(), which_.promise, Style::one_sided);
+      case Call::erase:
+        return map_.erase(operations_[i], key, which_.promise, Style::one_sided);
+      default:
+        return queue_.push(pushes_[i], key, which_.promise, Style::one_sided);
+    }
+  }
+  void move_all() {
+    std::array<std::uint64_t, kAtOnce> elements{};
+    std::size_t count = kAtOnce;
+    const remote::Status status =
+        which_.call == Call::push
+            ? queue_.push_many(elements, which_.promise, Style::one_sided)
+            : queue_.pop_many(elements, count, which_.promise, Style::one_sided);
+    if (status != remote::Status::ok || count != kAtOnce)
+      throw Error("bench: elements cannot be pushed or popped");
+  }
+
+  bool is_bulk_;
+  std::deque<BenchMap::Operation> operations_;
+  std::deque<BenchQueue::Operation> pushes_;
+  std::vector<remote::InFlight*> all_;
+};
+
+Result measure_calls(const RealNetwork& network, const Effort& effort, const ManyCase& many) {
+  Batches plan = effort.plan(20, std::max(network.trips_per_batch / 64, 1U));
+  const std::uint64_t keys = CallTarget::kKeys / (2 * (std::uint64_t{effort.rounds} + 1));
+  plan.batches = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(keys / kAtOnce / plan.per_batch, 1, plan.batches));
+  const Group group(network, effort);
+  Team team(group.team());
+  team.run([&](Member& me) {
+    ContainerPair pair(me, group);
+    ManyCaller caller(pair, many);
+    while (!caller.connected()) pair.containers().poll();
+    pair.meet();
+    if (network.passive_target && !effort.quick) {
+      static_cast<void>(pair.turn([&] {
+        caller.warm_up();
+        return 0.0;
+      }));
+    }
+    const auto turn = [&](bool ours, auto once) {
+      return [&, ours, once] {
+        return pair.turn([&] {
+          caller.prepare(plan.total() * kAtOnce, ours);
+          const double ns = batch_ns(plan, once) / kAtOnce;
+          caller.after(plan.total() * kAtOnce, ours);
+          return ns;
+        });
+      };
+    };
+    alternate(me, effort.rounds,
+              {turn(false, [&] { caller.bare_once(); }), turn(true, [&] { caller.once(); })});
+  });
+  Result result{
+      .name = "in flight",
+      .params = {{"call", std::string(name_of(many.which.call)) + (many.is_bulk ? "_many" : "")},
+                 {"promise", std::string(name_of(many.which.promise))}},
+      .unit = "ns"};
+  compare(result, team.series(1), "the bare sequence, a batch for each step", team.series(0));
+  if (network.name == "shm") result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatioOfCalls};
+  return result;
+}
+
 }  // namespace
 
-Experiment finds_in_flight(const RealNetwork& network) {
+Experiment calls_in_flight(const RealNetwork& network) {
   return {.name = "in flight",
-          .title = "32 finds at once, for one of them",
+          .title = "32 calls at once, for one of them",
           .fabric = network.name,
           .run = [&network](const Effort& effort) {
             std::vector<Result> results;
             for (const Promise promise : {Promise::both, Promise::reads})
-              results.push_back(measure(network, effort, promise));
+              results.push_back(measure_finds(network, effort, promise));
+            for (const ManyCase& many : kCases)
+              results.push_back(measure_calls(network, effort, many));
             return results;
           }};
 }

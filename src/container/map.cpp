@@ -136,6 +136,11 @@ Rank MapCore::home_of(const void* key) const noexcept {
 
 bool MapCore::applies(Promise promise) const noexcept { return state_->writes_directly(promise); }
 
+void MapCore::prefetch(const void* key) const noexcept {
+  const std::uint64_t hash = hash_of(key, state_->spec.key_bytes);
+  __builtin_prefetch(state_->own(state_->first, state_->first.first_slot(hash)), 1);
+}
+
 MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
   state_->line.count(container_page::Way::served);
   if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))

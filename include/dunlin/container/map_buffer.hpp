@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -65,13 +66,20 @@ class MapBuffer {
   [[nodiscard]] std::uint64_t refused() const noexcept { return batches_.refused(); }
 
  private:
+  /// So many cache misses of a batch pass at once.
+  static constexpr std::size_t kAhead = 16;
+
   static HashMap<K, V>& checked(HashMap<K, V>& map, const MapBufferOptions& options) {
     container::check_buffer(map.core(), options.call, options.promise);
     return map;
   }
   container::Handled apply(std::span<const Element> elements) {
     container::Handled handled;
-    for (const Element& element : elements) {
+    for (const Element& element : elements.first(std::min(kAhead, elements.size())))
+      map_.core().prefetch(&element.key);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const Element& element = elements[i];
+      if (i + kAhead < elements.size()) map_.core().prefetch(&elements[i + kAhead].key);
       alignas(8) std::array<std::byte, sizeof(K) + container::kBytesOf<V>> payload;
       std::memcpy(payload.data(), &element.key, sizeof(K));
       if constexpr (container::kBytesOf < V >> 0)

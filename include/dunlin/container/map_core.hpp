@@ -168,6 +168,9 @@ class MapCore {
   /// The whole call on the own part, at once; `payload` is key and value, as of the operation.
   /// Requires that this member is the key's home, and applies(promise).
   [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
+  /// A hint that apply() is about to be called for that key: fetches where it begins to look.
+  /// Requires that this member is the key's home.
+  void prefetch(const void* key) const noexcept;
   /// Calls with key and value of each element of the own part; under Promise::both it is one that
   /// was there at some moment of the call. With a pool, a value is given without its length.
   void for_each_local(

@@ -1,0 +1,325 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/container/experiments.hpp"
+#include "bench/container/simulated_processes.hpp"
+
+/// The published figures of "RDMA vs. RPC for Implementing Distributed Data Structures" in virtual
+/// time: all processes work at once, each on random others. A round is a seed.
+namespace dunlin::bench {
+namespace {
+
+constexpr std::uint32_t kTimes = 32;  // calls of each process
+constexpr std::uint32_t kSlots = 1024;
+constexpr std::uint32_t kCapacity = 512;
+constexpr std::uint32_t kMostSeeds = 3;
+/// Processes of a node. Published: 32, and up to 128 nodes.
+constexpr std::uint32_t kOfNode = 4;
+
+struct Size {
+  std::uint32_t nodes;
+  std::uint32_t of_node;
+  [[nodiscard]] std::uint32_t processes() const noexcept { return nodes * of_node; }
+};
+constexpr Size kSizeOfMethods{16, kOfNode};
+constexpr Size kSizeOfComputing{8, kOfNode};
+constexpr Size kQuickSize{4, kOfNode};
+
+std::uint32_t seeds_of(const Effort& effort, const Size& size) {
+  return size.nodes < kPublishedNodes ? std::min(effort.rounds, kMostSeeds) : 1;
+}
+
+std::vector<Size> sizes_of(const Effort& effort) {
+  if (effort.quick) return {{1, kOfNode}, kQuickSize};
+  std::vector<Size> sizes;
+  for (std::uint32_t nodes = 1; nodes <= 128; nodes *= 2) sizes.push_back({nodes, kOfNode});
+  return sizes;
+}
+
+/// Each process knows the queues of all, and the simulator makes as many connections of each.
+std::vector<Size> sizes_with_queues(const Effort& effort) {
+  std::vector<Size> sizes = sizes_of(effort);
+  std::erase_if(sizes, [](const Size& size) { return size.processes() > 64; });
+  if (!effort.quick) sizes.push_back({kPublishedNodes, 1});
+  return sizes;
+}
+
+std::uint32_t times_of(const Effort& effort) { return effort.quick ? 4 : kTimes; }
+
+/// Only what was published of that many nodes, on that network.
+std::optional<double> published(const Effort& effort, std::uint32_t nodes,
+                                std::optional<double> value) {
+  return effort.profile.empty() && nodes == kPublishedNodes ? value : std::nullopt;
+}
+
+Params with_size(Params params, const Size& size) {
+  params.emplace_back("nodes", double(size.nodes));
+  params.emplace_back("processes", double(size.processes()));
+  return params;
+}
+
+// --- table I and figure 3 ------------------------------------------------------------------------
+
+struct ComponentCase {
+  const char* name;
+  std::optional<Component> component;  // none: a message and its reply
+  std::optional<double> published_ns;
+  const char* note;
+};
+constexpr std::array kComponents{
+    ComponentCase{"put", Component::put, kPublishedPutNs, ""},
+    ComponentCase{"get", Component::get, kPublishedGetNs, ""},
+    ComponentCase{"compare-and-swap", Component::swap, kPublishedSwapNs,
+                  "The simulator has one latency for both atomics: the mean."},
+    ComponentCase{"persistent compare-and-swap", Component::persistent_swap, std::nullopt,
+                  "Two attempts, since a failed one returns the word."},
+    ComponentCase{"fetch-and-add", Component::add, kPublishedAddNs, "Likewise the mean."},
+    ComponentCase{"fetch-and-add, single variable", Component::add_to_one_word, std::nullopt,
+                  "Published as much higher on Aries, without a number: here as any other."},
+    ComponentCase{"message and reply", std::nullopt, std::nullopt,
+                  "Published without a number: the profile's is derived from figure 6."}};
+
+std::vector<Result> components(const Effort& effort) {
+  std::vector<Result> results;
+  for (const Size& size : sizes_of(effort)) {
+    const sim::Profile network = network_of(effort, size.nodes);
+    std::array<std::vector<double>, kComponents.size()> series;
+    for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed) {
+      const SimulatedProcess::Work work{.times = times_of(effort)};
+      const auto bare = processes_of(network, size.processes(), seed, {.slots = kSlots});
+      const auto asked =
+          processes_of(network, size.processes(), seed, {.style = Style::message, .slots = kSlots});
+      for (std::size_t i = 0; i < kComponents.size(); ++i) {
+        const auto& component = kComponents.at(i).component;
+        series.at(i).push_back(
+            component ? time_of_bare(*bare, std::span(&*component, 1), seed, work)
+                      : time_of_calls(*asked, Call::insert, Promise::both, seed, work));
+      }
+    }
+    for (std::size_t i = 0; i < kComponents.size(); ++i) {
+      const ComponentCase& each = kComponents.at(i);
+      Result result{.name = "simulated components",
+                    .params = with_size({{"component", each.name}}, size),
+                    .unit = "ns",
+                    .published = published(effort, size.nodes, each.published_ns),
+                    .note = each.note};
+      result.value = summarize(series.at(i));
+      results.push_back(std::move(result));
+    }
+  }
+  return results;
+}
+
+// --- tables II and III, figures 4 and 5 ----------------------------------------------------------
+
+/// A method of those tables: ours, the sequence of BCL, and what the latter costs by table I.
+struct Method {
+  Call call;
+  Promise promise;
+  std::vector<Component> theirs;
+  double published_ns;
+  const char* note;
+};
+
+const std::vector<Method>& methods() {
+  using enum Component;
+  constexpr double kF = kPublishedAddNs, kC = kPublishedSwapNs;
+  constexpr double kR = kPublishedGetNs, kW = kPublishedPutNs;
+  static const std::vector<Method> all{
+      {Call::push,
+       Promise::both,
+       {take_ticket, put, mark_ready},
+       kF + kW + kC,
+       "Ours waits for no earlier push: the slot has its turn."},
+      {Call::push, Promise::writes, {take_ticket, put}, kF + kW, "The same sequence."},
+      {Call::pop,
+       Promise::both,
+       {take_place, get, mark_taken},
+       kF + kR + kC,
+       "Ours reads first, and takes with the swap: again, if another pop came between."},
+      {Call::pop, Promise::reads, {take_place, get}, kF + kR, "Ours is as under both."},
+      {Call::insert,
+       Promise::both,
+       {swap, put, add},
+       kC + kW + kF,
+       "Ours publishes in the batch of the write."},
+      {Call::insert,
+       Promise::writes,
+       {swap, put},
+       kC + kW,
+       "The same sequence; some keys find their first slot taken."},
+      {Call::find,
+       Promise::both,
+       {add, get, add},
+       kF + kR + kF,
+       "Ours sees by stamps that the slot is whole, without a lock."},
+      {Call::find, Promise::reads, {get}, kR, "The same sequence."}};
+  return all;
+}
+
+bool on_queue(Call call) { return call == Call::push || call == Call::pop; }
+
+struct MethodTimes {
+  std::vector<double> ours, theirs, by_message;
+};
+
+/// Of the methods whose calls are wanted, by their places; of the other none.
+template <class Wanted>
+std::vector<MethodTimes> times_of_methods(const Effort& effort, const Size& size,
+                                          const Wanted& wanted) {
+  std::vector<MethodTimes> times(methods().size());
+  const bool queues = std::ranges::any_of(
+      methods(), [&](const Method& each) { return on_queue(each.call) && wanted(each.call); });
+  const SimulatedProcess::Work work{.times = times_of(effort)};
+  for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed) {
+    for (const Style style : {Style::one_sided, Style::message}) {
+      const auto all =
+          processes_of(network_of(effort, size.nodes), size.processes(), seed,
+                       {.style = style, .slots = kSlots, .capacity = queues ? kCapacity : 0});
+      if (queues) {
+        for (Rank rank = 0; rank < all->layers.size(); ++rank)
+          all->start(rank,
+                     [&](SimulatedProcess& process) { return process.fill_queue(4 * work.times); });
+        all->finish();
+      }
+      for (std::size_t i = 0; i < methods().size(); ++i) {
+        const Method& each = methods()[i];
+        if (!wanted(each.call)) continue;
+        const double ours = time_of_calls(*all, each.call, each.promise, seed, work);
+        if (style == Style::message) {
+          times[i].by_message.push_back(ours);
+        } else {
+          times[i].ours.push_back(ours);
+          times[i].theirs.push_back(time_of_bare(*all, each.theirs, seed, work));
+        }
+      }
+    }
+  }
+  return times;
+}
+
+Result result_of(const char* figure, const Method& method, Style style, const Size& size) {
+  return {.name = figure,
+          .params = with_size({{"call", std::string(name_of(method.call))},
+                               {"promise", std::string(name_of(method.promise))},
+                               {"style", std::string(name_of(style))}},
+                              size),
+          .unit = "ns",
+          .note = style == Style::one_sided ? method.note : ""};
+}
+
+template <class Wanted>
+std::vector<Result> by_nodes(const Effort& effort, const std::vector<Size>& sizes,
+                             const char* figure, const Wanted& wanted) {
+  std::vector<Result> results;
+  for (const Size& size : sizes) {
+    const auto times = times_of_methods(effort, size, wanted);
+    for (std::size_t i = 0; i < methods().size(); ++i) {
+      const Method& each = methods()[i];
+      if (!wanted(each.call)) continue;
+      Result result = result_of(figure, each, Style::one_sided, size);
+      result.published = published(effort, size.nodes, each.published_ns);
+      compare(result, times[i].ours, "the sequence of BCL", times[i].theirs);
+      results.push_back(std::move(result));
+      if (each.promise != Promise::both) continue;
+      result = result_of(figure, each, Style::message, size);
+      compare(result, times[i].by_message, "ours, one-sided", times[i].ours);
+      results.push_back(std::move(result));
+    }
+  }
+  return results;
+}
+
+std::vector<Result> pushes(const Effort& effort) {
+  return by_nodes(effort, sizes_with_queues(effort), "simulated pushes",
+                  [](Call call) { return call == Call::push; });
+}
+
+std::vector<Result> maps(const Effort& effort) {
+  return by_nodes(effort, sizes_of(effort), "simulated maps",
+                  [](Call call) { return !on_queue(call); });
+}
+
+/// Each method beside what the cost model predicts, and what the tables say.
+std::vector<Result> method_costs(const Effort& effort) {
+  const Size size = effort.quick ? kQuickSize : kSizeOfMethods;
+  const auto times = times_of_methods(effort, size, [](Call) { return true; });
+  const ComponentCosts costs = component_costs(network_of(effort, size.nodes));
+  std::vector<Result> results;
+  for (std::size_t i = 0; i < methods().size(); ++i)
+    for (const Style style : {Style::one_sided, Style::message}) {
+      const Method& each = methods()[i];
+      const bool one_sided = style == Style::one_sided;
+      Result result = result_of("simulated methods", each, style, size);
+      // Table I is of 64 nodes; these are 16, of whose processes as few share a node.
+      if (one_sided) result.published = published(effort, kPublishedNodes, each.published_ns);
+      const auto& measured = one_sided ? times[i].ours : times[i].by_message;
+      const double load = 1.0 * times_of(effort) / kSlots;
+      const std::vector<double> predicted(
+          measured.size(),
+          predict_ns(costs, each.call, style, {.promise = each.promise, .load = load}));
+      compare(result, measured, "its prediction", predicted);
+      results.push_back(result);
+      if (!one_sided) continue;
+      compare(result, measured, "the sequence of BCL", times[i].theirs);
+      results.push_back(std::move(result));
+    }
+  return results;
+}
+
+// --- figure 6 ------------------------------------------------------------------------------------
+
+std::vector<Result> computing(const Effort& effort) {
+  const std::vector<double> computing_us =
+      effort.quick ? std::vector{0.0, 10.0} : std::vector{0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0};
+  const Size size = effort.quick ? kQuickSize : kSizeOfComputing;
+  std::vector<Result> results;
+  for (const double us : computing_us) {
+    std::array<std::vector<double>, 2> series;
+    for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed)
+      for (const Style style : {Style::one_sided, Style::message}) {
+        const auto all = processes_of(network_of(effort, size.nodes), size.processes(), seed,
+                                      {.style = style, .slots = kSlots, .capacity = kCapacity});
+        series.at(style == Style::message)
+            .push_back(time_of_calls(*all, Call::push, Promise::both, seed,
+                                     {.times = times_of(effort), .computing_ns = us * 1000}));
+      }
+    for (const Style style : {Style::one_sided, Style::message}) {
+      Result result{.name = "simulated attentiveness",
+                    .params = {{"computing us", us}, {"style", std::string(name_of(style))}},
+                    .unit = "ns"};
+      if (style == Style::message && us == 2 && effort.profile.empty())
+        result.note = "Published: from here on a message takes longer.";
+      const bool by_message = style == Style::message;
+      compare(result, series.at(by_message), by_message ? "one-sided" : "by message",
+              series.at(!by_message));
+      results.push_back(std::move(result));
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<Experiment> simulated_containers() {
+  const auto figure = [](const char* name, const char* title, const char* x,
+                         std::vector<Result> (*run)(const Effort&)) {
+    return Experiment{.name = name, .title = title, .fabric = "sim", .x = x, .run = run};
+  };
+  return {
+      figure("simulated components",
+             "operations by nodes of 4 processes (table I, figure 3 of RDMA vs. RPC)", "nodes",
+             components),
+      figure("simulated pushes", "pushes on random queues, one at each process (figure 4)", "nodes",
+             pushes),
+      figure("simulated maps", "inserts and finds (figure 5)", "nodes", maps),
+      figure("simulated methods", "calls beside their predictions and tables II and III", "",
+             method_costs),
+      figure("simulated attentiveness", "pushes of processes that compute between two (figure 6)",
+             "computing us", computing)};
+}
+
+}  // namespace dunlin::bench

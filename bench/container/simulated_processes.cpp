@@ -1,0 +1,293 @@
+#include "bench/container/simulated_processes.hpp"
+
+#include <algorithm>
+
+#include <dunlin/fabric/memory.hpp>
+
+namespace dunlin::bench {
+namespace {
+
+// The words of a process.
+constexpr std::uint64_t kTail = 0;
+constexpr std::uint64_t kReady = kCacheLineBytes;
+constexpr std::uint64_t kHead = 2 * kCacheLineBytes;
+constexpr std::uint64_t kTaken = 3 * kCacheLineBytes;
+constexpr std::uint64_t kOneWord = 4 * kCacheLineBytes;
+constexpr std::uint64_t kPlaces = 5 * kCacheLineBytes;
+constexpr std::uint64_t kPlaceBytes = 32;
+constexpr std::uint64_t kManyPlaces = 1024;
+constexpr std::uint64_t kBareBytes = kPlaces + kManyPlaces * kPlaceBytes;
+
+/// Assumptions: what the processor takes of a published round trip.
+constexpr double kPostNs = 100;
+constexpr double kPollNs = 20;
+/// Posting, and one and a half polls until the completion is seen.
+constexpr double kProcessorNs = kPostNs + 1.5 * kPollNs;
+/// Assumption: between processes of one node, a tenth.
+constexpr double kBetweenNodes = 10;
+
+using Work = SimulatedProcess::Work;
+
+template <class Program>
+double mean_of(SimulatedProcesses& all, const Work& work, const Program& program) {
+  std::vector<Work> works(all.layers.size(), work);
+  for (Rank rank = 0; rank < works.size(); ++rank)
+    all.start(rank, [&program, &works, rank](SimulatedProcess& process) {
+      return program(process, rank, &works[rank]);
+    });
+  all.finish();
+  double sum = 0;
+  for (const Work& each : works) sum += each.took_ns;
+  return sum / static_cast<double>(works.size());
+}
+
+std::uint64_t seed_of(std::uint64_t seed, Rank rank) { return seed * 10'000 + rank; }
+
+}  // namespace
+
+sim::Profile aries_network(std::uint32_t nodes) {
+  sim::Profile network = sim::profile("ideal");
+  network.name = "aries-2019";
+  network.source =
+      "the Cray XC40 with 64 nodes of 32 processes on which data structures by RDMA and by RPC "
+      "were "
+      "compared in 2019: the latencies of its table I";
+  network.read_latency_ns = kPublishedGetNs - kProcessorNs;
+  network.write_latency_ns = kPublishedPutNs - kProcessorNs - network.read_latency_ns / 2;
+  network.atomic_latency_ns = (kPublishedSwapNs + kPublishedAddNs) / 2 - kProcessorNs;
+  network.message_overhead_ns = kPublishedMessageNs / 2 - kProcessorNs - network.write_latency_ns;
+  for (double sim::Profile::*latency :
+       {&sim::Profile::read_latency_ns, &sim::Profile::write_latency_ns,
+        &sim::Profile::atomic_latency_ns, &sim::Profile::message_overhead_ns})
+    network.*latency /= kBetweenNodes;
+  network.racks = nodes;
+  network.cross_rack_latency = kBetweenNodes;
+  network.jitter = 0.05;
+  network.post_ns = network.post_batched_ns = kPostNs;
+  network.cpu.poll_ns = kPollNs;
+  network.silence_timeout_ns = 0;
+  return network;
+}
+
+sim::Profile network_of(const Effort& effort, std::uint32_t nodes) {
+  return effort.profile.empty() ? aries_network(nodes) : sim::profile(effort.profile);
+}
+
+ComponentCosts component_costs(const sim::Profile& network) {
+  const double factor = network.racks > 1 ? network.cross_rack_latency : 1;
+  const double processor = network.post_ns + 1.5 * network.cpu.poll_ns;
+  const double read = factor * network.read_latency_ns;
+  const double write = factor * network.write_latency_ns;
+  const double atomic = factor * network.atomic_latency_ns + processor;
+  return {.read_ns = read + processor,
+          .write_ns = write + read / 2 + processor,
+          .compare_swap_ns = atomic,
+          .fetch_add_ns = atomic,
+          .message_ns = 2 * (write + factor * network.message_overhead_ns + processor),
+          .batched_ns = network.post_batched_ns};
+}
+
+// --- one operation -------------------------------------------------------------------------------
+
+BareStep& BareStep::run(const Operation& operation, Notify when) noexcept {
+  abandon();
+  operation_ = operation.notify(completion_, when);
+  posted_ = false;
+  start();
+  return *this;
+}
+
+void BareStep::advance() noexcept {
+  if (posted_) return end(completion_.failed() ? remote::Status::lost : remote::Status::ok);
+  posted_ = progress_->fabric().post(operation_).all();
+}
+
+void BareStep::await_resume() const {
+  if (!ok()) throw Error("bench: a simulated operation has failed");
+}
+
+// --- a process -----------------------------------------------------------------------------------
+
+SimulatedProcess::SimulatedProcess(Fabric& fabric, const ProcessSetting& setting)
+    : containers_(fabric),
+      words_(fabric.allocate({.name = "bare", .bytes = kBareBytes})),
+      map_(containers_, {.name = "map", .slots = setting.slots, .style = setting.style}),
+      step_(containers_.progress()),
+      map_call_(map_.operation()) {
+  // No word has the value that a persistent swap expects first.
+  for (std::uint64_t place = 0; place < kManyPlaces; ++place)
+    memory::store(
+        *reinterpret_cast<std::uint64_t*>(words_.memory().data() + kPlaces + place * kPlaceBytes),
+        1);
+  for (Rank rank = 0; setting.capacity > 0 && rank < fabric.size(); ++rank) {
+    queues_.push_back(
+        std::make_unique<BenchQueue>(containers_, QueueOptions{.name = std::to_string(rank),
+                                                               .capacity = setting.capacity,
+                                                               .host = rank,
+                                                               .style = setting.style}));
+    queue_calls_.push_back(std::make_unique<BenchQueue::Operation>(queues_.back()->core()));
+  }
+  fabric.announce(words_);  // last, so that a peer that has it has all
+}
+
+bool SimulatedProcess::connected() const {
+  for (Rank rank = 0; rank < fabric().size(); ++rank)
+    if (rank != fabric().rank() && !fabric().connected(rank, words_.id())) return false;
+  return true;
+}
+
+Rank SimulatedProcess::other(std::mt19937_64& random) const {
+  const auto away = static_cast<Rank>(1 + random() % (fabric().size() - 1));
+  return (fabric().rank() + away) % fabric().size();
+}
+
+std::uint64_t SimulatedProcess::new_key() {
+  std::uint64_t key;
+  do key = next_key_++ << 12 | fabric().rank();
+  while (map_.home_of(key) == fabric().rank());
+  keys_.push_back(key);
+  return key;
+}
+
+remote::Job SimulatedProcess::run_bare(std::span<const Component> sequence, std::uint64_t seed,
+                                       Work* work) {
+  std::mt19937_64 random(seed);
+  std::array<std::uint64_t, kPlaceBytes / 8> image{};
+  std::uint64_t before = 0, ticket = 0;
+  const RegionId region = words_.id();
+  const std::uint64_t begin_ns = fabric().now_ns();
+  for (std::uint32_t i = 0; i < work->times; ++i) {
+    fabric().spend(work->computing_ns);
+    const Rank peer = other(random);
+    const std::uint64_t place = kPlaces + random() % kManyPlaces * kPlaceBytes;
+    for (const Component each : sequence) {
+      std::uint64_t expected = 0;
+      switch (each) {
+        case Component::put:
+          co_await step_.run(write(peer, region, place + 8, &image[1], kPlaceBytes - 8),
+                             Notify::remotely);
+          break;
+        case Component::get:
+          co_await step_.run(read(peer, region, place, image.data(), kPlaceBytes));
+          break;
+        case Component::swap:
+          co_await step_.run(compare_swap(peer, region, place, 1, 1, &before));
+          break;
+        case Component::persistent_swap:
+          do {
+            expected = before;
+            co_await step_.run(compare_swap(peer, region, place, expected, expected + 1, &before));
+          } while (before != expected);
+          before = 0;
+          break;
+        case Component::add:
+          co_await step_.run(fetch_add(peer, region, place, 0, &before));
+          break;
+        case Component::add_to_one_word:
+          co_await step_.run(fetch_add(peer, region, kOneWord, 1, &before));
+          break;
+        case Component::take_ticket:
+          co_await step_.run(fetch_add(peer, region, kTail, 1, &ticket));
+          break;
+        case Component::take_place:
+          co_await step_.run(fetch_add(peer, region, kHead, 1, &ticket));
+          break;
+        case Component::mark_ready:
+        case Component::mark_taken:
+          do {
+            co_await step_.run(compare_swap(peer, region,
+                                            each == Component::mark_ready ? kReady : kTaken, ticket,
+                                            ticket + 1, &before));
+          } while (before != ticket);
+          break;
+      }
+    }
+  }
+  work->took_ns =
+      static_cast<double>(fabric().now_ns() - begin_ns) / work->times - work->computing_ns;
+}
+
+BenchQueue::Operation& SimulatedProcess::begin_on_queue(Call call, Promise promise, Rank host) {
+  BenchQueue::Operation& operation = *queue_calls_[host];
+  if (call == Call::push)
+    queues_[host]->push(operation, fabric().rank(), promise);
+  else
+    queues_[host]->pop(operation, promise);
+  return operation;
+}
+
+void SimulatedProcess::begin_on_map(Call call, Promise promise, std::uint32_t i) {
+  const std::uint64_t key = call == Call::insert ? new_key() : keys_.at(i % keys_.size());
+  switch (call) {
+    case Call::insert:
+      return map_.insert(map_call_, key, key, promise);
+    case Call::assign:
+      return map_.assign(map_call_, key, i, promise);
+    case Call::erase:
+      return map_.erase(map_call_, key, promise);
+    default:
+      return map_.find(map_call_, key, promise);
+  }
+}
+
+remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_t seed,
+                                        Work* work) {
+  std::mt19937_64 random(seed);
+  const bool on_queue = call == Call::push || call == Call::pop;
+  // Processes that begin at once would always compute at the same time.
+  fabric().spend(work->computing_ns * static_cast<double>(random() % 1024) / 1024);
+  const std::uint64_t begin_ns = fabric().now_ns();
+  for (std::uint32_t i = 0; i < work->times; ++i) {
+    fabric().spend(work->computing_ns);
+    if (on_queue) {
+      BenchQueue::Operation& operation = begin_on_queue(call, promise, other(random));
+      co_await operation;
+      demand(operation);
+    } else {
+      begin_on_map(call, promise, i);
+      co_await map_call_;
+      demand(map_call_);
+    }
+  }
+  work->took_ns =
+      static_cast<double>(fabric().now_ns() - begin_ns) / work->times - work->computing_ns;
+}
+
+remote::Job SimulatedProcess::fill_queue(std::uint32_t elements) {
+  const Rank self = fabric().rank();
+  for (std::uint32_t i = 0; i < elements; ++i) {
+    queues_[self]->push(*queue_calls_[self], i);
+    co_await *queue_calls_[self];
+    demand(*queue_calls_[self]);
+  }
+}
+
+// --- all -----------------------------------------------------------------------------------------
+
+std::unique_ptr<SimulatedProcesses> processes_of(const sim::Profile& network,
+                                                 std::uint32_t processes, std::uint64_t seed,
+                                                 const ProcessSetting& setting) {
+  auto all = std::make_unique<SimulatedProcesses>(network, processes, seed, [&](Fabric& fabric) {
+    return std::make_unique<SimulatedProcess>(fabric, setting);
+  });
+  all->run_until([&] {
+    return std::ranges::all_of(all->layers, [](const auto& each) { return each->connected(); });
+  });
+  return all;
+}
+
+double time_of_bare(SimulatedProcesses& all, std::span<const Component> sequence,
+                    std::uint64_t seed, const Work& work) {
+  return mean_of(all, work, [&](SimulatedProcess& process, Rank rank, Work* of_process) {
+    return process.run_bare(sequence, seed_of(seed, rank), of_process);
+  });
+}
+
+double time_of_calls(SimulatedProcesses& all, Call call, Promise promise, std::uint64_t seed,
+                     const Work& work) {
+  return mean_of(all, work, [&](SimulatedProcess& process, Rank rank, Work* of_process) {
+    return process.run_calls(call, promise, seed_of(seed, rank), of_process);
+  });
+}
+
+}  // namespace dunlin::bench

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dunlin/container.hpp>
+#include <dunlin/fabric/sim.hpp>
+
+#include "bench/container/container_node.hpp"
+#include "bench/fabric/simulated_members.hpp"
+#include "bench/harness/experiment.hpp"
+
+/// Simulated processes with containers, and the sequences of bare operations that BCL's containers
+/// consist of, on the network of "RDMA vs. RPC for Implementing Distributed Data Structures".
+namespace dunlin::bench {
+
+/// Table I: round trips among 64 nodes of 32 processes that are all at work.
+inline constexpr double kPublishedPutNs = 3'000;
+inline constexpr double kPublishedGetNs = 3'700;
+inline constexpr double kPublishedSwapNs = 3'800;
+inline constexpr double kPublishedAddNs = 3'900;
+inline constexpr std::uint32_t kPublishedNodes = 64;
+/// The text has no number for an active message and its reply. With 2 us of computing between two
+/// calls, the half of which a message waits on average, it takes as long as a push of F + W.
+inline constexpr double kPublishedMessageNs = kPublishedAddNs + kPublishedPutNs - 1'000;
+
+/// That network; its nodes are the simulator's racks. docs/benchmarks/container.md derives it.
+[[nodiscard]] sim::Profile aries_network(std::uint32_t nodes);
+/// The same for so many nodes; or the one that --profile names, which has no nodes.
+[[nodiscard]] sim::Profile network_of(const Effort& effort, std::uint32_t nodes);
+/// What `dunlin calibrate` would find there.
+[[nodiscard]] ComponentCosts component_costs(const sim::Profile& network);
+
+/// One operation of the fabric, in flight.
+class BareStep final : public remote::InFlight {
+ public:
+  explicit BareStep(remote::Progress& progress) noexcept : InFlight(progress) {}
+  ~BareStep() override { abandon(); }
+  BareStep& run(const Operation& operation, Notify when = Notify::locally) noexcept;
+  /// Throws Error if it has failed.
+  void await_resume() const;
+
+ private:
+  void advance() noexcept override;
+  void clean_up() noexcept override {}
+
+  Operation operation_{};
+  bool posted_ = false;
+};
+
+/// An operation of a sequence, on a random place of the process that the sequence works on.
+enum class Component : std::uint8_t {
+  put,
+  get,
+  swap,
+  persistent_swap,  // until it changes the word
+  add,
+  add_to_one_word,  // of each process
+  take_ticket,      // a fetch-and-add on the tail of the process's queue
+  mark_ready,       // a persistent swap on its second tail, behind all earlier tickets
+  take_place,       // likewise of a pop: on the head,
+  mark_taken        // and on the second head
+};
+
+struct ProcessSetting {
+  Style style = Style::one_sided;
+  std::uint32_t slots = 0;     // of each process's part of the map
+  std::uint32_t capacity = 0;  // of each process's queue; 0: it has none
+};
+
+class SimulatedProcess {
+ public:
+  SimulatedProcess(Fabric& fabric, const ProcessSetting& setting);
+  SimulatedProcess(const SimulatedProcess&) = delete;
+  SimulatedProcess& operator=(const SimulatedProcess&) = delete;
+
+  std::size_t poll() { return containers_.poll(); }
+  [[nodiscard]] Fabric& fabric() const noexcept { return containers_.fabric(); }
+  [[nodiscard]] bool connected() const;
+
+  struct Work {
+    std::uint32_t times = 0;
+    double computing_ns = 0;  // before each
+    double took_ns = 0;       // one on average, without the computing
+  };
+  /// Sequences, each at a random other process.
+  remote::Job run_bare(std::span<const Component> sequence, std::uint64_t seed, Work* work);
+  /// Calls on keys that other processes hold, or on their queues. Finds, assigns and erases are of
+  /// keys that were inserted before.
+  remote::Job run_calls(Call call, Promise promise, std::uint64_t seed, Work* work);
+  /// Pushes so many on the own queue.
+  remote::Job fill_queue(std::uint32_t elements);
+
+ private:
+  [[nodiscard]] Rank other(std::mt19937_64& random) const;
+  [[nodiscard]] std::uint64_t new_key();
+  BenchQueue::Operation& begin_on_queue(Call call, Promise promise, Rank host);
+  void begin_on_map(Call call, Promise promise, std::uint32_t i);
+
+  Containers containers_;
+  Region words_;
+  BenchMap map_;
+  std::vector<std::unique_ptr<BenchQueue>> queues_;
+  BareStep step_;
+  BenchMap::Operation map_call_;
+  std::vector<std::unique_ptr<BenchQueue::Operation>> queue_calls_;  // by queue
+  std::vector<std::uint64_t> keys_;                                  // that it has inserted
+  std::uint64_t next_key_ = 0;
+};
+
+using SimulatedProcesses = SimulatedMembers<SimulatedProcess>;
+
+/// Makes them, and returns once all are connected.
+[[nodiscard]] std::unique_ptr<SimulatedProcesses> processes_of(const sim::Profile& network,
+                                                               std::uint32_t processes,
+                                                               std::uint64_t seed,
+                                                               const ProcessSetting& setting);
+
+/// Nanoseconds of one, on average over all processes, which all work at once.
+[[nodiscard]] double time_of_bare(SimulatedProcesses& all, std::span<const Component> sequence,
+                                  std::uint64_t seed, const SimulatedProcess::Work& work);
+[[nodiscard]] double time_of_calls(SimulatedProcesses& all, Call call, Promise promise,
+                                   std::uint64_t seed, const SimulatedProcess::Work& work);
+
+}  // namespace dunlin::bench

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dunlin/container.hpp>
+
+#include "bench/container/container_node.hpp"
+#include "bench/harness/result.hpp"
+
+/// The points of the figure `grid`: a call in both styles, at one member that computes between two
+/// polls, and what the cost model says of it.
+namespace dunlin::bench {
+
+struct ChoiceCase {
+  Call call;
+  Promise promise;
+};
+inline constexpr std::array kChoiceCases{
+    ChoiceCase{Call::insert, Promise::both}, ChoiceCase{Call::insert, Promise::writes},
+    ChoiceCase{Call::assign, Promise::both}, ChoiceCase{Call::find, Promise::both},
+    ChoiceCase{Call::find, Promise::reads},  ChoiceCase{Call::erase, Promise::both},
+    ChoiceCase{Call::push, Promise::both},   ChoiceCase{Call::push, Promise::writes},
+    ChoiceCase{Call::pop, Promise::both},    ChoiceCase{Call::pop, Promise::reads}};
+
+/// Words of a value; an element of a queue has one more. Slots of half a line, one and five lines.
+inline constexpr std::array<std::size_t, 3> kChoiceWords{1, 5, 24};
+inline constexpr std::array kChoiceStyles{Style::one_sided, Style::message};
+
+struct ChoicePoint {
+  ChoiceCase which;
+  std::size_t words = 0;
+  std::uint32_t clients = 0;
+  double computing_us = 0;
+  std::array<double, 2> measured_ns{};  // by style
+
+  [[nodiscard]] Situation situation() const;
+};
+
+/// The figure's results: how often the model chooses the cheaper style, and what its choice costs
+/// at most, beside the goals; the same by call.
+[[nodiscard]] std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
+                                                const std::vector<ComponentCosts>& costs_by_point);
+
+/// A map and a queue in the memory of one member, whose calls are in one style.
+template <std::size_t Words>
+class ChoiceCalls {
+ public:
+  static constexpr std::uint32_t kSlots = 1U << 14;
+  static constexpr std::uint32_t kCapacity = 1U << 10;
+  /// The keys that one member uses, but for new ones.
+  static constexpr std::size_t kKeys = 64;
+
+  ChoiceCalls(Containers& containers, Style style, Rank holder)
+      : map_(containers,
+             {.name = "map" + std::string(name_of(style)), .slots = kSlots, .style = style}),
+        queue_(containers, {.name = "queue" + std::string(name_of(style)),
+                            .capacity = kCapacity,
+                            .host = holder,
+                            .style = style}),
+        map_call_(map_.operation()),
+        queue_call_(queue_.operation()),
+        holder_(holder),
+        rank_(containers.fabric().rank()) {
+    for (std::uint64_t& key : keys_) key = new_key();
+  }
+
+  /// The call that must come before so that this one finds a key or an element.
+  [[nodiscard]] static std::optional<Call> before(Call call) {
+    if (call == Call::pop) return Call::push;
+    if (call == Call::find || call == Call::assign || call == Call::erase) return Call::assign;
+    return std::nullopt;
+  }
+  /// The call that makes room again.
+  [[nodiscard]] static std::optional<Call> after(Call call) {
+    return call == Call::push ? std::optional(Call::pop) : std::nullopt;
+  }
+  /// The following calls are on the same keys as those of the former turn.
+  void begin_turn() noexcept { next_ = 0; }
+  /// Begins the call for the next key, or the one in the queue.
+  ContainerOperation& begin(Call call, Promise promise) {
+    if (call == Call::push || call == Call::pop) {
+      if (call == Call::push)
+        queue_.push(queue_call_, {}, promise);
+      else
+        queue_.pop(queue_call_, promise);
+      return queue_call_;
+    }
+    const std::uint64_t key = call == Call::insert ? new_key() : keys_[next_++ % kKeys];
+    switch (call) {
+      case Call::insert:
+        map_.insert(map_call_, key, {}, promise);
+        break;
+      case Call::assign:
+        map_.assign(map_call_, key, {}, promise);
+        break;
+      case Call::erase:
+        map_.erase(map_call_, key, promise);
+        break;
+      default:
+        map_.find(map_call_, key, promise);
+    }
+    return map_call_;
+  }
+  /// Begins a find of a key that is not there.
+  ContainerOperation& begin_vain_find() {
+    map_.find(map_call_, new_key());
+    return map_call_;
+  }
+
+ private:
+  std::uint64_t new_key() {
+    std::uint64_t key;
+    do key = last_key_++ << 12 | rank_;
+    while (map_.home_of(key) != holder_);
+    return key;
+  }
+
+  HashMap<std::uint64_t, std::array<std::uint64_t, Words>> map_;
+  Queue<std::array<std::uint64_t, Words + 1>> queue_;
+  typename decltype(map_)::Operation map_call_;
+  typename decltype(queue_)::Operation queue_call_;
+  Rank holder_;
+  Rank rank_;
+  std::uint64_t last_key_ = 0;
+  std::array<std::uint64_t, kKeys> keys_{};
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace dunlin::bench
