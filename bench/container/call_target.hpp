@@ -37,7 +37,16 @@ class CallTarget {
     });
   }
 
-  [[nodiscard]] bool connected() const { return bare_.connected(); }
+  /// Returns when all have the regions, and member 0 has warmed up if it is to.
+  void get_ready(ContainerPair& pair, bool warms_up) {
+    while (!bare_.connected()) pair.containers().poll();
+    pair.meet();
+    if (!warms_up) return;
+    static_cast<void>(pair.turn([this] {
+      warm_up();
+      return 0.0;
+    }));
+  }
   /// Each page is mapped into this process the first time that it is used.
   void warm_up() {
     for (std::uint32_t i = 0; i < kKeys; ++i) {

@@ -87,14 +87,7 @@ void measure(Team& team, const Group& group, const RealNetwork& network, const E
   team.run([&](Member& me) {
     ContainerPair pair(me, group);
     Caller caller(pair, which);
-    while (!caller.connected()) pair.containers().poll();
-    pair.meet();
-    if (network.passive_target && !effort.quick) {
-      static_cast<void>(pair.turn([&] {
-        caller.warm_up();
-        return 0.0;
-      }));
-    }
+    caller.get_ready(pair, network.passive_target && !effort.quick);
     const ComponentCosts costs = pair.costs(effort.quick);
     const Situation situation{.promise = which.promise,
                               .load = 0.5 * CallTarget::kKeys / CallTarget::kSlots,

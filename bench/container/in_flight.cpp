@@ -165,14 +165,7 @@ Result measure_calls(const RealNetwork& network, const Effort& effort, const Man
   team.run([&](Member& me) {
     ContainerPair pair(me, group);
     ManyCaller caller(pair, many);
-    while (!caller.connected()) pair.containers().poll();
-    pair.meet();
-    if (network.passive_target && !effort.quick) {
-      static_cast<void>(pair.turn([&] {
-        caller.warm_up();
-        return 0.0;
-      }));
-    }
+    caller.get_ready(pair, network.passive_target && !effort.quick);
     const auto turn = [&](bool ours, auto once) {
       return [&, ours, once] {
         return pair.turn([&] {

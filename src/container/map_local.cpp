@@ -63,7 +63,7 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
       decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
     return {.found = found};
   }
-  if (found && call >= MapCall::add) {  // what the claim has kept as it was
+  if (found && needs_former(call)) {  // what the claim has kept as it was
     if (call == MapCall::exchange) return exchange_local(slot, *claim, payload);
     const std::uint64_t operand = operand_of(payload);
     decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
@@ -107,7 +107,7 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
   MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
   const bool valid =
       head.operation <= static_cast<std::uint8_t>(MapCall::take) &&
-      (call != MapCall::add || adds()) && (call <= MapCall::add || values != nullptr) &&
+      (call != MapCall::add || adds()) && (!needs_pool(call) || values != nullptr) &&
       head.flag <= static_cast<std::uint8_t>(Promise::local) && content.size() == wanted &&
       spec.key_bytes + spec.value_bytes <= payload.size() && writes_directly(Promise::both);
   if (!valid) {

@@ -325,7 +325,7 @@ bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcep
       claim_word(op.call_kind_, sight, op.promise_, seen, op.serial_, op.fingerprint_);
   op.found_ = sight == Sight::present;
   if (word) {
-    if (op.call_kind_ >= MapCall::add) use_former(op, slot);
+    if (needs_former(op.call_kind_)) use_former(op, slot);
     op.expected_ = seen;
     op.desired_ = *word;
     op.stage_ = Stage::claim;

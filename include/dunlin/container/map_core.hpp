@@ -47,6 +47,14 @@ enum class MapCall : std::uint8_t { insert, assign, find, erase, add, exchange, 
          call == MapCall::exchange;
 }
 
+[[nodiscard]] constexpr bool needs_pool(MapCall call) noexcept {
+  return call == MapCall::exchange || call == MapCall::take;
+}
+/// Whether the former value of a key that is there counts.
+[[nodiscard]] constexpr bool needs_former(MapCall call) noexcept {
+  return call == MapCall::add || needs_pool(call);
+}
+
 /// The result of a call on the own part; `again`: another member's call is in its way.
 struct MapApplied {
   bool again = false;
