@@ -9,8 +9,8 @@ analysed again each time.
 
 Where several sources with the same options and rules are to be analysed, they are one text, up to sixteen at a time:
 reading the same headers again is the longer part of the work. The text has all of them in its main file, where every
-check looks. If anything is found in it, or it is no valid text, each of its sources is analysed alone, and only that
-counts.
+check looks. If anything is found in it, or it is no valid text, each half of it is a text, and so on: what is found
+in one source alone counts.
 
 --analyzer-nodes bounds how many states of a function clang's static analyzer looks at (its own bound is 225,000). A
 few functions of each source reach any bound, and take most of the time. What was found clean without the option, or
@@ -34,7 +34,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake")
 import together  # noqa: E402
 
 MOST_TOGETHER = 16
-FORMER_NODES = 75000  # of --analyzer-nodes in ./run test
+FORMER_NODES = (20000, 75000)  # of --analyzer-nodes in ./run test
 
 
 def program(given):
@@ -113,6 +113,23 @@ def groups(stale, flags, root):
     return result
 
 
+def halves(sources, alone, as_one):
+    """[(source, its findings or None, the headers that were read, when it began)]
+
+    `alone` and `as_one` analyse a source and a text of several: (output or None, headers).
+    """
+    began = time.time()
+    if len(sources) == 1:
+        return [(sources[0], *alone(sources[0]), began)]
+    output, read = as_one(sources)
+    if output is None:
+        return [(source, None, read, began) for source in sources]
+    reason = next((line for line in output.splitlines() if "error:" in line), "no valid text")
+    print(f"{len(sources)} sources in two halves, as in their one text: {reason}", flush=True)
+    middle = len(sources) // 2
+    return halves(sources[:middle], alone, as_one) + halves(sources[middle:], alone, as_one)
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
     parser.add_argument("--build-dir", type=pathlib.Path, required=True)
@@ -131,7 +148,7 @@ def main():
 
     nodes = options.analyzer_nodes
     bound = [f"max-nodes={nodes}"] if nodes else []
-    more = [[], [f"max-nodes={FORMER_NODES}"]] if nodes and nodes < FORMER_NODES else [[]]
+    more = [[], *([f"max-nodes={former}"] for former in FORMER_NODES if nodes and nodes < former)]
     keys, stale = {}, []
     for source in options.sources:
         facts = ["clang-tidy", version, passed.name(source),
@@ -145,16 +162,9 @@ def main():
                                    -sum(source.stat().st_size for source in sources)))
 
     def check(sources):
-        """[(source, its findings or None, the headers that were read, when it began)]"""
-        began = time.time()
-        if len(sources) > 1:
-            command = flags[str(sources[0])][0]
-            output, read = analyse_together(tidy, nodes, sources, options_of(command), passed.root)
-            if output is None:
-                return [(source, None, read, began) for source in sources]
-            reason = next((line for line in output.splitlines() if "error:" in line), "no valid text")
-            print(f"{len(sources)} sources one by one, as in their one text: {reason}", flush=True)
-        return [(source, *analyse(tidy, nodes, options.build_dir, source), began) for source in sources]
+        return halves(sources, lambda source: analyse(tidy, nodes, options.build_dir, source),
+                      lambda together: analyse_together(tidy, nodes, together, options_of(flags[str(together[0])][0]),
+                                                        passed.root))
 
     failed, number = [], 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/harness/statistics.hpp"
@@ -73,27 +74,33 @@ struct Scene {
   std::atomic<bool> over{false};
 };
 
-/// Member 0 streams, and gets the 99 % quantile of the longest pauses, one in each change.
+/// Member 0 streams, and gets the 99 % quantile of the longest pauses, one in each change. A pause
+/// counts for each change that was under way at any moment of it.
 double longest_pauses(TopicNode& node, MeasuredTopic<Small>& live, Scene& scene) {
   std::vector<double> longest;
-  std::uint64_t written = 0, seen = node.delivered;
+  std::uint64_t written = 0, seen = node.delivered, changes = scene.changes;
   double last = now_ns();
+  const auto end_pause = [&] {
+    const double now = now_ns(), pause = now - last;
+    last = now;
+    const std::uint64_t before = std::exchange(changes, scene.changes);
+    longest.resize((changes + 1) / 2);
+    for (std::uint64_t i = before / 2; i < longest.size(); ++i) {
+      longest[i] = std::max(longest[i], pause);
+    }
+  };
   Patience patience;
   while (!scene.over) {
     while (live.write()) ++written;
     patience.after(node.poll() > 0);
     if (node.delivered == seen) continue;
     seen = node.delivered;
-    const double now = now_ns(), pause = now - last;
-    last = now;
-    const std::uint64_t changes = scene.changes;
-    if (changes % 2 == 0) continue;
-    longest.resize(std::max<std::size_t>(longest.size(), changes / 2 + 1));
-    longest.back() = std::max(longest.back(), pause);
+    end_pause();
   }
+  end_pause();
   scene.written = written;
   std::ranges::sort(longest);
-  return longest.empty() ? 0 : quantile(longest, 0.99);
+  return quantile(longest, 0.99);
 }
 
 /// Member 1 makes so many topics come and go; or none, and as many pauses of that length.

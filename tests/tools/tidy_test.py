@@ -52,5 +52,31 @@ class Groups(unittest.TestCase):
         self.assertEqual([len(group) for group in self.groups(sources)], [tidy.MOST_TOGETHER, tidy.MOST_TOGETHER, 1])
 
 
+class Halves(unittest.TestCase):
+    def run_on(self, sources, bad_alone=(), bad_together=()):
+        """The results, and which texts were analysed."""
+        texts = []
+
+        def analyse(text):
+            texts.append(text)
+            bad = set(text) & set(bad_alone) or (len(text) > 1 and set(bad_together) <= set(text))
+            return ("x.cpp:1:1: error: found" if bad else None), [f"{text}.hpp"]
+
+        result = tidy.halves([*sources], lambda source: analyse(source), lambda sources: analyse("".join(sources)))
+        return {source: output for source, output, _, _ in result}, texts
+
+    def test_a_clean_text_is_analysed_once(self):
+        self.assertEqual(self.run_on("abcd", bad_together="x"), (dict.fromkeys("abcd"), ["abcd"]))
+
+    def test_what_only_the_text_has_does_not_count(self):
+        found, texts = self.run_on("abcd", bad_together="ad")
+        self.assertEqual((found, texts), (dict.fromkeys("abcd"), ["abcd", "ab", "cd"]))
+
+    def test_a_finding_is_found_in_its_source(self):
+        found, texts = self.run_on("abcd", bad_alone="c", bad_together="x")
+        self.assertEqual([source for source, output in found.items() if output], ["c"])
+        self.assertEqual(texts, ["abcd", "ab", "cd", "c", "d"])
+
+
 if __name__ == "__main__":
     unittest.main()
