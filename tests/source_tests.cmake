@@ -6,17 +6,19 @@ set(tools ${PROJECT_SOURCE_DIR}/tools)
 set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -Wall -Wextra -Wpedantic -Werror -pthread
     -I${PROJECT_SOURCE_DIR}/include)
 
-# Each public header compiles alone, and twice.
+# Each public header compiles alone, and twice; and by clang, all of them together.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
   ${PROJECT_SOURCE_DIR}/include/*.hpp)
 foreach(header IN LISTS headers)
   set(alone -fsyntax-only -include ${header} -include ${header} -x c++ /dev/null)
   add_test(NAME "header.${header}" COMMAND ${compile} ${alone})
-  if(CLANGXX)
-    list(SUBLIST compile 1 -1 flags)
-    add_test(NAME "header.${header}.clang" COMMAND ${CLANGXX} ${flags} ${alone})
-  endif()
+  list(APPEND together -include ${header})
 endforeach()
+if(CLANGXX)
+  list(SUBLIST compile 1 -1 flags)
+  add_test(NAME header.together.clang
+    COMMAND ${CLANGXX} ${flags} -fsyntax-only ${together} -x c++ /dev/null)
+endif()
 
 # Mistakes that the compiler must refuse, with a sentence: tests/<layer>/compile_fail/*.cpp.
 file(GLOB_RECURSE mistakes CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */compile_fail/*.cpp)

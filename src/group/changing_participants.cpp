@@ -6,12 +6,6 @@
 
 /// ChangingSubgroups: the participants' work, and the state that a joiner needs.
 namespace dunlin::group {
-namespace {
-
-/// While others are busy, a participant that rests is polled once in so many polls.
-constexpr std::size_t kRestsFor = 8;
-
-}  // namespace
 
 std::size_t ChangingSubgroups::poll() {
   if (!works_) return 0;
@@ -24,22 +18,17 @@ std::size_t ChangingSubgroups::poll() {
 
 /// By index: an upcall may ask for more subgroups.
 std::size_t ChangingSubgroups::poll_participants() {
-  const bool in_turn = std::exchange(busy_, false);
-  ++polls_;
-  std::size_t done = 0;
-  bool passed_over = false;
-  for (std::size_t i = 0; i < memberships_.size(); ++i) {
-    Membership& membership = *memberships_[i];
-    if (!membership.works()) continue;
-    if (in_turn && (i + polls_) % kRestsFor != 0 && membership.participant->rests())
-      passed_over = true;
-    else
-      keep([&] { done += membership.participant->poll(); });
-  }
-  busy_ = done > 0;
-  for (std::size_t i = 0; passed_over && done == 0 && i < memberships_.size(); ++i)
-    if (memberships_[i]->works()) keep([&] { done += memberships_[i]->participant->poll(); });
-  return done;
+  return turns_.poll([&] { return memberships_.size(); },
+                     [&](std::size_t i) {
+                       const Membership& membership = *memberships_[i];
+                       return membership.works() && membership.participant->rests();
+                     },
+                     [&](std::size_t i) {
+                       Membership& membership = *memberships_[i];
+                       std::size_t done = 0;
+                       if (membership.works()) keep([&] { done = membership.participant->poll(); });
+                       return done;
+                     });
 }
 
 // --- state ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@
 #include "group/subgroup_leader.hpp"
 #include "group/subgroup_membership.hpp"
 #include "group/subgroup_message.hpp"
+#include "turns.hpp"
 
 /// A member's side of the subgroups that come and go at run time: it tells the leader what this
 /// member has and wants, and does what the leader says. The leader's side is here, too, and decides
@@ -127,8 +128,7 @@ class ChangingSubgroups {
   };
   std::deque<Request> requests_;  // for a state
   std::exception_ptr thrown_;
-  bool busy_ = false;  // participants, in the last poll
-  std::size_t polls_ = 0;
+  Turns turns_;  // of participants
 };
 
 }  // namespace dunlin::group

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include <dunlin/error.hpp>
@@ -42,27 +43,67 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
   Remaining remaining = 0;
   if (message.size() < sizeof remaining) return;
   std::memcpy(&remaining, message.data(), sizeof remaining);
-  const auto fragment = message.subspan(sizeof remaining);
   if (incoming_.size() <= from) incoming_.resize(fabric_.size());
-  std::vector<std::byte>& text = incoming_[from];
-  if (remaining > options_.most_bytes || fragment.size() > options_.most_bytes - text.size()) {
-    text = {};
-    return fabric_.expel(from, "it sent a control message of more than the " +
-                                   std::to_string(options_.most_bytes) +
-                                   " bytes that are possible");
+  if (LongTextMessage about; remaining == 0 && message.size() == sizeof about) {
+    std::memcpy(&about, message.data(), sizeof about);
+    return take(from, about);
   }
+  const auto fragment = message.subspan(sizeof remaining);
+  std::vector<std::byte>& text = incoming_[from].fragments;
+  if (remaining > options_.most_bytes || fragment.size() > options_.most_bytes - text.size())
+    return refuse(from);
   text.insert(text.end(), fragment.begin(), fragment.end());
-  if (remaining > fragment.size()) return;
-  arrived_.push_back({from, std::exchange(text, {})});
+  if (remaining <= fragment.size()) arrive(from, std::exchange(text, {}));
+}
+
+/// Of a text that we read, or that a peer reads here.
+void ControlChannel::take(Rank from, const LongTextMessage& message) {
+  std::unique_ptr<FetchedText>& fetched = incoming_[from].fetched;
+  if (message.kind != LongTextMessage::Kind::ready) {
+    if (from < outgoing_.size() && outgoing_[from] != nullptr && outgoing_[from]->offered)
+      outgoing_[from]->offered->receive(message);
+  } else if (fetched != nullptr) {
+    fetched->receive(message);
+  } else if (message.total > options_.most_bytes) {
+    return refuse(from);
+  } else if (is_offer(message)) {
+    fetched = std::make_unique<FetchedText>(fabric_, options_.channel, from, message);
+    ++fetching_;
+  }
+  if (flag_ != nullptr) *flag_ = true;
+}
+
+void ControlChannel::refuse(Rank from) {
+  incoming_[from].fragments = {};
+  fabric_.expel(from, "it sent a control message of more than the " +
+                          std::to_string(options_.most_bytes) + " bytes that are possible");
+}
+
+void ControlChannel::arrive(Rank from, std::vector<std::byte> text) {
+  arrived_.push_back({from, std::move(text)});
   if (flag_ != nullptr) *flag_ = true;
 }
 
 bool ControlChannel::pending() const noexcept {
-  return !arrived_.empty() || std::ranges::any_of(outgoing_, has_more);
+  return !arrived_.empty() || fetching_ > 0 || std::ranges::any_of(outgoing_, has_more);
+}
+
+/// False if nothing can be sent now.
+bool ControlChannel::send_some(Rank to, Outgoing& outgoing) {
+  const bool in_fragments =
+      outgoing.in_fragments || outgoing.texts.front().size() <= kLongTextBytes;
+  return in_fragments ? send_fragment(to, outgoing) : offer(to, outgoing);
+}
+
+void ControlChannel::Outgoing::next() {
+  offered.reset();
+  texts.pop_front();
+  sent = 0;
+  in_fragments = false;
 }
 
 /// The next part; false if there is no room for it now.
-bool ControlChannel::send_one(Rank to, Outgoing& outgoing) {
+bool ControlChannel::send_fragment(Rank to, Outgoing& outgoing) {
   const std::vector<std::byte>& text = outgoing.texts.front();
   const Remaining remaining = text.size() - outgoing.sent;
   const std::size_t fragment = std::min<std::size_t>(remaining, kFragmentBytes);
@@ -74,10 +115,37 @@ bool ControlChannel::send_one(Rank to, Outgoing& outgoing) {
       Refusal::none)
     return false;
   outgoing.sent += fragment;
-  if (outgoing.sent < text.size()) return true;
-  outgoing.sent = 0;
-  outgoing.texts.pop_front();
+  if (outgoing.sent == text.size()) outgoing.next();
   return true;
+}
+
+/// A long text, to be read by its receiver; in fragments where there is no memory for that.
+bool ControlChannel::offer(Rank to, Outgoing& outgoing) {
+  if (outgoing.offered == nullptr) {
+    try {
+      outgoing.offered =
+          std::make_unique<OfferedText>(fabric_, options_.channel, to, outgoing.texts.front());
+    } catch (const std::exception&) {
+      return outgoing.in_fragments = true;
+    }
+  }
+  if (outgoing.offered->refused()) {
+    outgoing.offered.reset();
+    return outgoing.in_fragments = true;
+  }
+  if (!outgoing.offered->taken()) return outgoing.offered->poll();
+  outgoing.next();
+  return true;
+}
+
+std::size_t ControlChannel::fetch(Rank from, Incoming& incoming) {
+  if (incoming.fetched == nullptr || !incoming.fetched->poll()) return 0;
+  if (auto text = incoming.fetched->text()) arrive(from, std::move(*text));
+  if (incoming.fetched->over()) {
+    incoming.fetched.reset();
+    --fetching_;
+  }
+  return 1;
 }
 
 std::size_t ControlChannel::poll(const Handler& handler) {
@@ -87,9 +155,12 @@ std::size_t ControlChannel::poll(const Handler& handler) {
     if (!has_more(outgoing) && !(outgoing && fabric_.failed(to))) [[likely]]
       continue;
     if (fabric_.failed(to)) outgoing.reset();
-    while (has_more(outgoing) && send_one(to, *outgoing)) ++done;
-    if (has_more(outgoing)) ++done;  // there will be room
+    while (has_more(outgoing) && send_some(to, *outgoing)) ++done;
+    // There will be room; else the text is read, and a message comes.
+    if (has_more(outgoing) && (!outgoing->offered || outgoing->offered->owes_message())) ++done;
   }
+  if (fetching_ > 0) [[unlikely]]
+    for (Rank from = 0; from < incoming_.size(); ++from) done += fetch(from, incoming_[from]);
   while (!arrived_.empty()) {
     const Arrived text = std::move(arrived_.front());
     arrived_.pop_front();

@@ -11,6 +11,8 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/limits.hpp>
 
+#include "group/long_text.hpp"
+
 namespace dunlin::group {
 
 /// A member of a fabric without names is called by its rank.
@@ -25,9 +27,9 @@ inline constexpr std::size_t kMaxControlBytes = kMaxStateBytes + (std::size_t{1}
 inline constexpr std::size_t kMaxJoinerBytes = std::size_t{1} << 16;
 
 /// Control messages of any length between the members of a fabric, in order from each to each, over
-/// its small messages. Messages for a failed peer are dropped. A sender that announces more than
-/// `most_bytes` is expelled. One at a time on a channel of a fabric, which must outlive it. One
-/// thread at a time, that of the fabric.
+/// its small messages; long ones are read from their sender's memory. Messages for a failed peer
+/// are dropped. A sender that announces more than `most_bytes` is expelled. One at a time on a
+/// channel of a fabric, which must outlive it. One thread at a time, that of the fabric.
 class ControlChannel {
  public:
   struct Options {
@@ -54,24 +56,38 @@ class ControlChannel {
  private:
   struct Outgoing {
     std::deque<std::vector<std::byte>> texts;
-    std::size_t sent = 0;  // of the first one
+    std::size_t sent = 0;                  // of the first one
+    std::unique_ptr<OfferedText> offered;  // the first one
+    bool in_fragments = false;             // the first one, however long
+    void next();
+  };
+  struct Incoming {
+    std::vector<std::byte> fragments;  // what has come of a control message
+    std::unique_ptr<FetchedText> fetched;
   };
   struct Arrived {
     Rank from;
     std::vector<std::byte> bytes;
   };
-  bool send_one(Rank to, Outgoing& outgoing);
+  bool send_some(Rank to, Outgoing& outgoing);
+  bool send_fragment(Rank to, Outgoing& outgoing);
+  bool offer(Rank to, Outgoing& outgoing);
+  std::size_t fetch(Rank from, Incoming& incoming);
   [[nodiscard]] static bool has_more(const std::unique_ptr<Outgoing>& outgoing) noexcept {
     return outgoing != nullptr && !outgoing->texts.empty();
   }
   void take(Rank from, std::span<const std::byte> message);
+  void take(Rank from, const LongTextMessage& message);
+  void arrive(Rank from, std::vector<std::byte> text);
+  void refuse(Rank from);
 
   Fabric& fabric_;
   Options options_;
   // By rank, as many as were needed so far; none for a member that nothing was sent to, or that has
   // failed: a fabric gives no rank twice.
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
-  std::vector<std::vector<std::byte>> incoming_;  // likewise: what has come of a control message
+  std::vector<Incoming> incoming_;  // likewise
+  std::size_t fetching_ = 0;        // of them
   std::deque<Arrived> arrived_;
   bool* flag_ = nullptr;
 };

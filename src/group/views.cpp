@@ -12,9 +12,6 @@
 namespace dunlin {
 namespace {
 
-/// While others are busy, a part that rests is polled once in so many polls.
-constexpr std::size_t kRestsFor = 8;
-
 /// An exception of other code must not stop us half-way: it comes out of poll() when we are done.
 template <class Call>
 void keep(std::exception_ptr& thrown, Call call) noexcept {
@@ -389,25 +386,18 @@ std::size_t Group::State::poll_view() {
   return stage_ == Stage::wedged ? done : done + 1;
 }
 
-/// Those that rest are looked at in turn while others have work to do: so they cost these little.
 std::size_t Group::State::poll_participants() {
-  const bool in_turn = std::exchange(participants_busy_, false);
-  ++polls_of_participants_;
-  std::size_t done = 0;
-  bool passed_over = false;
-  std::size_t place = 0;
+  const auto works = [&](std::size_t i) { return places_[i].ours && participants[i] != nullptr; };
   std::exception_ptr thrown;
-  each_participant([&](SubgroupParticipant& participant, const auto&) {
-    if (in_turn && (++place + polls_of_participants_) % kRestsFor != 0 && participant.rests())
-      passed_over = true;
-    else
-      keep(thrown, [&] { done += participant.poll(); });
-  });
+  const std::size_t done =
+      turns_.poll([&] { return places_.size(); },
+                  [&](std::size_t i) { return works(i) && participants[i]->rests(); },
+                  [&](std::size_t i) {
+                    std::size_t found = 0;
+                    if (works(i)) keep(thrown, [&] { found = participants[i]->poll(); });
+                    return found;
+                  });
   rethrow(thrown);
-  participants_busy_ = done > 0;
-  if (passed_over && done == 0)
-    each_participant(
-        [&](SubgroupParticipant& participant, const auto&) { done += participant.poll(); });
   return done;
 }
 
@@ -436,7 +426,7 @@ std::size_t Group::State::poll_control() {
 
 std::size_t Group::State::poll_changing() {
   const std::size_t done = changing->poll();
-  if (done > 0) participants_busy_ = true;
+  if (done > 0) turns_.stay_busy();
   return done;
 }
 

@@ -20,6 +20,7 @@
 #include "group/state_transfer.hpp"
 #include "group/subgroups.hpp"
 #include "group/view_agreement.hpp"
+#include "turns.hpp"
 
 /// A member's way from one view to the next (GRP-V1 to GRP-V4 of docs/group.md).
 namespace dunlin {
@@ -107,10 +108,9 @@ struct Group::State {
   std::unique_ptr<group::ControlChannel> channel_;
   bool attends_ = true;  // to it, to joiners, and to subgroups that come and go, in each poll
   Places places_;
-  std::size_t begun_ = 0;           // so many of these, from the first, have begun the view
-  std::vector<bool> had_members_;   // by subgroup, in the view at hand or one before
-  bool participants_busy_ = false;  // in the last poll
-  std::size_t polls_of_participants_ = 0;
+  std::size_t begun_ = 0;          // so many of these, from the first, have begun the view
+  std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
+  Turns turns_;                    // of participants
   std::optional<group::Declaration> declaration_;  // in the first view
   std::unique_ptr<group::ViewAgreement> agreement_;
   // Of views that have ended, until all know what this member knows of them.

@@ -13,6 +13,9 @@
 
 namespace dunlin::multicast {
 
+/// Messages that next() finds at once, and returns one by one.
+constexpr std::size_t kFoundAtOnce = 32;
+
 /// While a batch is handed up. Afterwards it is delivered, whatever the upcall threw.
 class Deliverer::InUpcall {
  public:
@@ -39,7 +42,8 @@ Deliverer::Deliverer(ViewMemory& memory, Receipts& receipts, const LogStage* log
       upcall_(std::move(upcall)),
       own_(memory.own_sender_rank()),
       ordered_(memory.ordered()),
-      most_bytes_(memory.senders() * (memory.shape().bytes / 8)) {
+      most_bytes_(memory.senders() * (memory.shape().bytes / 8)),
+      found_at_once_(log == nullptr && memory.options().switches.batch_deliver ? kFoundAtOnce : 1) {
   for (std::size_t sender_rank = 0; sender_rank < memory.senders(); ++sender_rank)
     sources_.push_back({.cursor = RingCursor(memory.ring_of(sender_rank)),
                         .member = memory.options().senders[sender_rank]});
@@ -69,16 +73,20 @@ std::size_t Deliverer::poll() {
 
 std::optional<Delivery> Deliverer::next() {
   if (held_) return std::nullopt;
-  if (batch_.state == BatchState::handed_out) settle();
-  gather_for_next();
-  if (batch_.size == 0) return std::nullopt;
-  batch_.state = BatchState::handed_out;
-  ++statistics_.counters.deliver_batches;
-  return batch_.messages.front();
+  if (batch_.handed == batch_.size) {
+    if (batch_.state == BatchState::handed_out) settle();
+    gather_for_next();
+    if (batch_.size == 0) return std::nullopt;
+  }
+  if (batch_.handed == 0) {
+    batch_.state = BatchState::handed_out;
+    ++statistics_.counters.deliver_batches;
+  }
+  return batch_.messages[batch_.handed++];
 }
 
 std::optional<std::vector<std::uint64_t>> Deliverer::handed_up() const {
-  if (batch_.size > 0 && batch_.state != BatchState::handed_out) return std::nullopt;
+  if (batch_.handed < batch_.size) return std::nullopt;
   std::vector<std::uint64_t> slots;
   slots.reserve(sources_.size());
   for (const Source& source : sources_) slots.push_back(source.cursor.slots());
@@ -125,11 +133,11 @@ std::vector<RingCursor> Deliverer::cursors() const {
   return cursors;
 }
 
-/// poll(), too, looks for the message that next() will return: it puts the fragments of a long
+/// poll(), too, looks for the messages that next() will return: it puts the fragments of a long
 /// message together as they come, or its sender would wait for room, and we for its last fragment.
 bool Deliverer::gather_for_next() {
   if (batch_.size > 0 || sources_.empty()) return false;
-  const bool any = gather(1);
+  const bool any = gather(found_at_once_);
   if (any && batch_.size == 0) settle();
   return any;
 }
@@ -271,6 +279,7 @@ inline void Deliverer::empty_batch() noexcept {
   statistics_.counters.bytes_delivered += batch_.bytes;
   batch_.state = BatchState::gathering;
   batch_.size = 0;
+  batch_.handed = 0;
   batch_.bytes = 0;
   if (!batch_.fragments) [[likely]]
     return;
@@ -296,7 +305,7 @@ inline void Deliverer::free_records(std::size_t sender_rank) noexcept {
 }
 
 void Deliverer::stop() noexcept {
-  if (upcall_ || batch_.state == BatchState::handed_out) settle();
+  if (upcall_ || batch_.handed == batch_.size) settle();
   look_ahead();
 }
 

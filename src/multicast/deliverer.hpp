@@ -40,8 +40,8 @@ class Deliverer {
   [[nodiscard]] bool in_upcall() const noexcept { return batch_.state == BatchState::in_upcall; }
 
   // --- what was handed up ------------------------------------------------------------------------
-  /// How many slots of each sender are behind what was handed up; none while next() has found a
-  /// message and not returned it.
+  /// How many slots of each sender are behind what was handed up; none while next() has found
+  /// messages and not returned all.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const;
   /// Likewise of one sender, with what next() has found besides; and the fragments of long messages
   /// among them.
@@ -59,7 +59,7 @@ class Deliverer {
   [[nodiscard]] Delivered delivered_records() const noexcept;
 
   // --- the view's end ----------------------------------------------------------------------------
-  /// Looks at the records received last. A message that next() has found and not returned stays.
+  /// Looks at the records received last. What next() has found and not returned stays.
   void stop() noexcept;
   /// The view is over. Hands up all that the trim still covers, if there is an upcall.
   void deliver_rest(std::span<const std::uint64_t> trim);
@@ -78,12 +78,13 @@ class Deliverer {
   enum class BatchState : std::uint8_t {
     gathering,
     in_upcall,  // until the upcall returns, or throws
-    handed_out  // until next() is called again
+    handed_out  // by next(), one by one
   };
   struct Batch {
     BatchState state = BatchState::gathering;
     std::vector<Delivery> messages;
     std::size_t size = 0;
+    std::size_t handed = 0;  // of these, by next()
     std::size_t bytes = 0;
     bool fragments = false;  // also of messages that are not complete
   };
@@ -113,7 +114,8 @@ class Deliverer {
   const Upcall upcall_;
   const SenderRank own_;
   const bool ordered_;
-  const std::size_t most_bytes_;  // of a batch
+  const std::size_t most_bytes_;     // of a batch
+  const std::size_t found_at_once_;  // by next(): with a log, it says where each one lies
 
   std::vector<Source> sources_;  // by sender
   Batch batch_;

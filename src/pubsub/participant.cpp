@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/pubsub/core.hpp>
 
 #include "pubsub/topic_core.hpp"
+#include "turns.hpp"
 
 namespace dunlin::pubsub {
 
@@ -24,46 +26,50 @@ class ParticipantCore {
   std::size_t poll() {
     clock->begin_poll();
     std::size_t done = group.poll();
-    // Handlers may make topics, and put new ones in the place of old ones: by place, and held.
-    for (std::size_t i = 0; i < topics.size(); ++i) {
-      const std::shared_ptr<TopicCore> topic = topics[i];
-      done += topic->poll();
-    }
-    remove_unused();
+    // Handlers may make topics, put new ones in the place of old ones, and poll: by place, held.
+    Topics polled = std::exchange(spare_, {});
+    done += turns_.poll([&] { return topics.size(); },
+                        [&](std::size_t i) { return topics[i]->rests(); },
+                        [&](std::size_t i) {
+                          polled.push_back(topics[i]);
+                          return polled.back()->poll();
+                        });
+    remove_unused(polled);
     std::exception_ptr failure;
-    for (std::size_t i = 0; i < topics.size(); ++i) {
-      const std::shared_ptr<TopicCore> topic = topics[i];
-      topic->flush(failure);
-    }
-    wake_in_time();
+    for (const auto& topic : polled) topic->flush(failure);
+    wake_in_time(polled);
+    polled.clear();
+    spare_ = std::move(polled);
     if (failure) std::rethrow_exception(failure);
     return done;
   }
 
+  using Topics = std::vector<std::shared_ptr<TopicCore>>;
   Group& group;
   ParticipantOptions options;
   std::shared_ptr<PollClock> clock;
-  std::vector<std::shared_ptr<TopicCore>> topics;
+  Topics topics;
 
  private:
   /// Topics of which no handle is left: out of their subgroups, then away.
-  void remove_unused() {
-    for (std::size_t i = 0; i < topics.size();) {
-      TopicCore& topic = *topics[i];
-      if (topics[i].use_count() == 1 && topic.unused() && !topic.leaving()) topic.leave();
-      if (topic.leaving() && topic.left()) {
-        topic.end();
-        topics.erase(topics.begin() + static_cast<std::ptrdiff_t>(i));
-      } else {
-        ++i;
-      }
+  void remove_unused(const Topics& polled) {
+    constexpr int kOurs = 2;  // in `topics` and in `polled`
+    for (const auto& topic : polled) {
+      if (topic.use_count() == kOurs && topic->unused() && !topic->leaving()) topic->leave();
+      if (!topic->leaving() || !topic->left()) continue;
+      topic->end();
+      std::erase(topics, topic);
     }
   }
-  void wake_in_time() {
+  /// Those that rest wait for no time.
+  void wake_in_time(const Topics& polled) {
     std::uint64_t due_ns = kInfiniteNs;
-    for (const auto& topic : topics) due_ns = std::min(due_ns, topic->due_ns());
+    for (const auto& topic : polled) due_ns = std::min(due_ns, topic->due_ns());
     if (due_ns != kInfiniteNs) group.fabric().wake_at(due_ns);
   }
+
+  Turns turns_;
+  Topics spare_;  // room for those that are polled
 };
 
 DomainParticipant::DomainParticipant(Group& group, ParticipantOptions options)

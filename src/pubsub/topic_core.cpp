@@ -73,6 +73,9 @@ std::size_t TopicCore::poll() {
     now_ns_ = clock_->now_ns();
     if (now_ns_ >= due_ns_) check_time();
   }
+  const bool waits =
+      due_ns_ != kInfiniteNs || !catching_up_.empty() || !outbox_.empty() || leaving_ || failure_;
+  fruitless_polls_ = done > 0 || waits ? 0 : fruitless_polls_ + (rests() ? 0U : 1U);
   return done;
 }
 

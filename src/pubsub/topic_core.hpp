@@ -47,6 +47,8 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
             std::string name, TopicQos qos, const std::string& type_name);
 
   std::size_t poll();
+  /// It has had nothing to do for some polls, waits for no time, and nothing waits in it.
+  [[nodiscard]] bool rests() const noexcept { return fruitless_polls_ >= kFruitlessUntilRest; }
   /// Tells handlers what has changed. The first exception of a handler.
   void flush(std::exception_ptr& failure);
   /// No entity of it is left here, and all that was sent here has come back.
@@ -221,6 +223,8 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   Budget budget_;                // that is left for readers that find their place in this poll
   std::uint64_t announced_ = 0;  // endpoints of this member so far
   std::deque<std::vector<std::byte>> outbox_;
+  static constexpr std::uint32_t kFruitlessUntilRest = 64;
+  std::uint32_t fruitless_polls_ = 0;
   std::uint64_t now_ns_ = 0;  // of the message at hand
   std::uint64_t due_ns_ = 0;
   std::exception_ptr failure_;  // of a handler, while messages are given to others

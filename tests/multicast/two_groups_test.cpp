@@ -18,6 +18,7 @@
 #include "group/control_channel.hpp"
 #include "support/fresh_group.hpp"
 #include "support/node_backend.hpp"
+#include "support/rounds.hpp"
 
 /// The groups of one fabric, each with a multicast of the same name: their messages, orders and
 /// views have nothing to do with each other (GRP-F1 to GRP-F4).
@@ -243,7 +244,7 @@ void run_seed(std::uint64_t seed) {
 }
 
 TEST(TwoGroupsInSimulator, GoTheirOwnWays) {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     ASSERT_NO_FATAL_FAILURE(run_seed(seed));
   }

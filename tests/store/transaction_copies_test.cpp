@@ -11,6 +11,7 @@
 
 #include "store/mortals.hpp"
 #include "store/stores.hpp"
+#include "support/rounds.hpp"
 
 /// Transactions in a store with two copies of each key.
 namespace dunlin {
@@ -168,9 +169,11 @@ TEST(StoreTransactionCopies, HappenWholeOrNotWhenMembersDieAtAnyMoment) {
   const std::uint64_t total_ns = time_of_a_commit();
   const std::vector<Deaths> all{
       {{0}, {}}, {{1}, {}}, {{3}, {}}, {{3, 1}, {{3, 2}, {0, 2}}}, {{3, 0}, {{3, 1}, {3, 2}}}};
+  const std::uint64_t moments = test::kSanitized ? 10 : 30;
   for (const Deaths& deaths : all) {
     const std::uint64_t begin_ns = deaths.slow.empty() ? 0 : total_ns - 50'000;
-    for (std::uint64_t at_ns = begin_ns; at_ns < total_ns; at_ns += (total_ns - begin_ns) / 30) {
+    for (std::uint64_t at_ns = begin_ns; at_ns < total_ns;
+         at_ns += (total_ns - begin_ns) / moments) {
       SCOPED_TRACE("member " + std::to_string(deaths.of.front()) + " of " +
                    std::to_string(deaths.of.size()) + " dies " + std::to_string(at_ns) +
                    " ns into the commit, " + std::to_string(deaths.slow.size()) + " slow");
