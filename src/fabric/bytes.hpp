@@ -17,6 +17,8 @@ class Writer {
  public:
   explicit Writer(std::vector<std::byte>& to) : to_(to) {}
 
+  /// Room for so many more bytes: where there are many, growing costs more than writing.
+  void reserve(std::size_t more) { to_.reserve(to_.size() + more); }
   void u8(std::uint8_t value) { number(value, 1); }
   void u16(std::uint16_t value) { number(value, 2); }
   void u32(std::uint32_t value) { number(value, 4); }
@@ -42,6 +44,20 @@ class Writer {
 
   std::vector<std::byte>& to_;
 };
+
+/// `head` before `body`, which is used again: for bodies of megabytes, whose memory costs more than
+/// moving them.
+[[nodiscard]] inline std::vector<std::byte> joined(std::span<const std::byte> head,
+                                                   std::vector<std::byte> body) {
+  body.insert(body.begin(), head.begin(), head.end());
+  return body;
+}
+/// The last `count` bytes of it, likewise.
+[[nodiscard]] inline std::vector<std::byte> tail_of(std::vector<std::byte> bytes,
+                                                    std::size_t count) {
+  bytes.erase(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(count));
+  return bytes;
+}
 
 /// Missing bytes read as zeros, and `good()` then says so.
 class Reader {

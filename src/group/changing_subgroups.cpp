@@ -119,16 +119,17 @@ MemberSet ChangingSubgroups::places_of(const std::vector<Rank>& ranks) const {
   return places;
 }
 
-void ChangingSubgroups::send(const MemberSet& to, const SubgroupMessage& message) {
+void ChangingSubgroups::send(const MemberSet& to, SubgroupMessage message) {
   if (to.has(view_.me)) local_.push_back(message);
-  std::vector<std::byte> bytes;
-  for (const Rank place : to) {
-    if (place == view_.me || place >= ranks_.size()) continue;
-    if (bytes.empty())
-      bytes = encode(ControlMessage{
-          .kind = ControlMessage::Kind::subgroups, .view = view_.number, .bytes = encode(message)});
-    channel_.send(ranks_[place], bytes);
-  }
+  std::vector<Rank> others;
+  for (const Rank place : to)
+    if (place != view_.me && place < ranks_.size()) others.push_back(ranks_[place]);
+  if (others.empty()) return;
+  std::vector<std::byte> bytes = encode(ControlMessage{.kind = ControlMessage::Kind::subgroups,
+                                                       .view = view_.number,
+                                                       .bytes = encode(std::move(message))});
+  for (std::size_t i = 1; i < others.size(); ++i) channel_.send(others[i], bytes);
+  channel_.send(others.front(), std::move(bytes));
 }
 
 /// This member's state and wishes for one subgroup: at once, or with all others in its first
@@ -200,16 +201,16 @@ void ChangingSubgroups::receive(Rank from, ControlMessage message) {
 std::size_t ChangingSubgroups::handle_held() {
   std::size_t done = 0;
   for (std::size_t left = held_.size(); left > 0; --left) {
-    const auto [from, message] = std::move(held_.front());
+    auto [from, message] = std::move(held_.front());
     held_.pop_front();
     if (message.view > view_.number) {
-      held_.emplace_back(from, message);
+      held_.emplace_back(from, std::move(message));
       continue;
     }
     ++done;
     const std::optional<Rank> place = place_of(from);
     if (message.view != view_.number || !place) continue;
-    if (const std::optional<SubgroupMessage> inner = decode_subgroup(message.bytes)) {
+    if (const std::optional<SubgroupMessage> inner = decode_subgroup(std::move(message.bytes))) {
       handle(*place, *inner);
       post_from_leader();
     }

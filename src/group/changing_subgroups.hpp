@@ -65,7 +65,7 @@ class ChangingSubgroups {
   using Kind = SubgroupMessage::Kind;
 
   [[nodiscard]] Membership* find(const std::string& name) noexcept;
-  void send(const MemberSet& to, const SubgroupMessage& message);
+  void send(const MemberSet& to, SubgroupMessage message);
   void send_leader(const SubgroupMessage& message) { send(MemberSet::only(0), message); }
   void send_to_leader_of(Membership& membership);
   void report();

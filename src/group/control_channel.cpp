@@ -162,10 +162,10 @@ std::size_t ControlChannel::poll(const Handler& handler) {
   if (fetching_ > 0) [[unlikely]]
     for (Rank from = 0; from < incoming_.size(); ++from) done += fetch(from, incoming_[from]);
   while (!arrived_.empty()) {
-    const Arrived text = std::move(arrived_.front());
+    Arrived text = std::move(arrived_.front());
     arrived_.pop_front();
     ++done;
-    handler(text.from, text.bytes);
+    handler(text.from, std::move(text.bytes));
   }
   return done;
 }

@@ -45,7 +45,7 @@ class ControlChannel {
 
   void send(Rank to, std::vector<std::byte> text);
   /// Sends what there is room for, and hands up what has arrived. Does not poll the fabric.
-  using Handler = std::function<void(Rank from, std::span<const std::byte> text)>;
+  using Handler = std::function<void(Rank from, std::vector<std::byte> text)>;
   std::size_t poll(const Handler& handler);
   /// Whether poll() has something to send or to hand up.
   [[nodiscard]] bool pending() const noexcept;

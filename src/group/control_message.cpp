@@ -40,7 +40,7 @@ void write(Writer& writer, std::span<const std::byte> bytes) {
 }  // namespace
 
 /// Every field, whatever the kind: control messages are few.
-std::vector<std::byte> encode(const ControlMessage& message) {
+std::vector<std::byte> encode(ControlMessage message) {
   std::vector<std::byte> bytes;
   Writer writer(bytes);
   writer.u32(static_cast<std::uint32_t>(message.kind));
@@ -68,11 +68,10 @@ std::vector<std::byte> encode(const ControlMessage& message) {
   writer.u32(static_cast<std::uint32_t>(message.ranks.size()));
   for (const Rank rank : message.ranks) writer.u32(rank);
   writer.u32(message.founders);
-  writer.bytes(message.bytes);
-  return bytes;
+  return joined(bytes, std::move(message.bytes));
 }
 
-std::optional<ControlMessage> decode(std::span<const std::byte> bytes) {
+std::optional<ControlMessage> decode(std::vector<std::byte> bytes) {
   Reader reader(bytes);
   const std::uint32_t kind = reader.u32();
   if (kind > static_cast<std::uint32_t>(ControlMessage::Kind::subgroups)) return std::nullopt;
@@ -99,9 +98,9 @@ std::optional<ControlMessage> decode(std::span<const std::byte> bytes) {
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
     message.ranks.push_back(reader.u32());
   message.founders = reader.u32();
-  const auto rest = reader.rest();
-  message.bytes.assign(rest.begin(), rest.end());
+  const std::size_t rest = reader.rest().size();
   if (!reader.good()) return std::nullopt;
+  message.bytes = tail_of(std::move(bytes), rest);
   return message;
 }
 

@@ -52,8 +52,8 @@ struct ControlMessage {
   std::vector<std::byte> bytes = {};
 };
 
-[[nodiscard]] std::vector<std::byte> encode(const ControlMessage& message);
+[[nodiscard]] std::vector<std::byte> encode(ControlMessage message);
 /// None for bytes that are no control message.
-[[nodiscard]] std::optional<ControlMessage> decode(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<ControlMessage> decode(std::vector<std::byte> bytes);
 
 }  // namespace dunlin::group

@@ -91,8 +91,8 @@ void GroupJoiner::send(ControlMessage message) {
 void GroupJoiner::poll_leader() {
   leader_->poll();
   std::vector<ControlMessage> received;
-  leader_channel_->poll([&](Rank, std::span<const std::byte> bytes) {
-    if (std::optional<ControlMessage> message = decode(bytes))
+  leader_channel_->poll([&](Rank, std::vector<std::byte> bytes) {
+    if (std::optional<ControlMessage> message = decode(std::move(bytes)))
       received.push_back(std::move(*message));
   });
   for (const ControlMessage& message : received) on_leader_message(message);
@@ -157,8 +157,8 @@ void GroupJoiner::go_on_entering() {
 /// Each member of the next view says the same.
 std::optional<GroupJoiner::Arrival> GroupJoiner::wait_for_welcome() {
   formed_->poll();
-  channel_->poll([&](Rank from, std::span<const std::byte> bytes) {
-    std::optional<ControlMessage> message = decode(bytes);
+  channel_->poll([&](Rank from, std::vector<std::byte> bytes) {
+    std::optional<ControlMessage> message = decode(std::move(bytes));
     if (!message) return;
     if (message->kind != ControlMessage::Kind::welcome)
       messages_.emplace_back(from, std::move(*message));

@@ -113,8 +113,8 @@ std::size_t Joins::serve_joiners() {
   for (const auto& joiner : joiners_) {
     if (joiner->gone) continue;
     done += joiner->fabric->poll();
-    done += joiner->channel->poll([&](Rank, std::span<const std::byte> bytes) {
-      if (const std::optional<ControlMessage> message = decode(bytes))
+    done += joiner->channel->poll([&](Rank, std::vector<std::byte> bytes) {
+      if (const std::optional<ControlMessage> message = decode(std::move(bytes)))
         on_joiner_message(*joiner, *message);
     });
     const bool over = joiner->until_ns != UINT64_MAX && fabric().now_ns() >= joiner->until_ns;

@@ -15,7 +15,7 @@ namespace dunlin::group {
 /// Longer ones are read; up to there, a message in fragments is quicker than memory for it.
 inline constexpr std::size_t kLongTextBytes = std::size_t{1} << 16;
 /// The memory that its sender has for it; a longer one is several windows.
-inline constexpr std::size_t kWindowBytes = std::size_t{1} << 22;
+inline constexpr std::size_t kWindowBytes = std::size_t{1} << 19;
 
 /// What the two tell each other: a small message that begins with eight zero bytes.
 struct LongTextMessage {

@@ -139,7 +139,7 @@ void write_change(Writer& writer, const SubgroupChange& change) {
 }  // namespace
 
 /// Every field, whatever the kind.
-std::vector<std::byte> encode(const SubgroupMessage& message) {
+std::vector<std::byte> encode(SubgroupMessage message) {
   std::vector<std::byte> bytes;
   Writer writer(bytes);
   writer.u32(static_cast<std::uint32_t>(message.kind));
@@ -153,11 +153,10 @@ std::vector<std::byte> encode(const SubgroupMessage& message) {
   for (const SubgroupReport& report : message.reports) write_report(writer, report);
   writer.u32(static_cast<std::uint32_t>(message.changes.size()));
   for (const SubgroupChange& change : message.changes) write_change(writer, change);
-  writer.bytes(message.bytes);
-  return bytes;
+  return joined(bytes, std::move(message.bytes));
 }
 
-std::optional<SubgroupMessage> decode_subgroup(std::span<const std::byte> bytes) {
+std::optional<SubgroupMessage> decode_subgroup(std::vector<std::byte> bytes) {
   Reader reader(bytes);
   const std::uint32_t kind = reader.u32();
   if (kind > static_cast<std::uint32_t>(Kind::parted)) return std::nullopt;
@@ -178,9 +177,9 @@ std::optional<SubgroupMessage> decode_subgroup(std::span<const std::byte> bytes)
     const SubgroupChange& change = message.changes.back();
     if (!fits(change.name, change.options, change.label)) return std::nullopt;
   }
-  const auto rest = reader.rest();
-  message.bytes.assign(rest.begin(), rest.end());
+  const std::size_t rest = reader.rest().size();
   if (!reader.good()) return std::nullopt;
+  message.bytes = tail_of(std::move(bytes), rest);
   return message;
 }
 

@@ -78,8 +78,8 @@ struct SubgroupMessage {
   std::vector<std::byte> bytes = {};
 };
 
-[[nodiscard]] std::vector<std::byte> encode(const SubgroupMessage& message);
+[[nodiscard]] std::vector<std::byte> encode(SubgroupMessage message);
 /// None for bytes that are no such message.
-[[nodiscard]] std::optional<SubgroupMessage> decode_subgroup(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<SubgroupMessage> decode_subgroup(std::vector<std::byte> bytes);
 
 }  // namespace dunlin::group

@@ -403,8 +403,8 @@ std::size_t Group::State::poll_participants() {
 
 /// The rare work: control messages, joiners, and subgroups that come and go at run time.
 std::size_t Group::State::poll_control() {
-  std::size_t done = channel_->poll([this](Rank from, std::span<const std::byte> bytes) {
-    if (std::optional<group::ControlMessage> message = group::decode(bytes))
+  std::size_t done = channel_->poll([this](Rank from, std::vector<std::byte> bytes) {
+    if (std::optional<group::ControlMessage> message = group::decode(std::move(bytes)))
       receive(from, std::move(*message));
   });
   if (joins_) {

@@ -32,15 +32,15 @@ void write(Writer& writer, const Known& known) {
 }  // namespace
 
 std::vector<std::byte> JoinerState::give(OpenView& view) const {
-  std::vector<std::byte> state;
-  Writer writer(state);
+  std::vector<std::byte> head;
+  Writer writer(head);
   const std::size_t senders = view.subgroup.senders.size();
   writer.u32(static_cast<std::uint32_t>(senders));
   for (std::size_t sender_rank = 0; sender_rank < senders; ++sender_rank)
     write(writer, known_of(view, sender_rank));
   view.before.write(writer);
   writer.u32(save_ ? 1 : 0);
-  if (save_) writer.bytes(save_());
+  std::vector<std::byte> state = joined(head, save_ ? save_() : std::vector<std::byte>());
   if (state.size() > kMaxStateBytes)
     throw Error(who_ + "its state has " + std::to_string(state.size()) + " bytes; at most " +
                 std::to_string(kMaxStateBytes) + " (kMaxStateBytes) can be given to a new member");

@@ -55,6 +55,8 @@ class Storage {
   /// Samples that are too old at that time go.
   void expire(std::uint64_t now_ns) { expire(now_ns, 0); }
   [[nodiscard]] std::size_t size() const noexcept { return kept_; }
+  /// Of the payloads that are kept.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   /// Of each that is kept.
   template <class Look>
   void each(const Look& look) const {

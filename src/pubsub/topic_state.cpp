@@ -10,6 +10,8 @@ namespace dunlin::pubsub {
 namespace {
 
 constexpr std::uint32_t kStateVersion = 3;
+constexpr std::size_t kMoreBytesASample = 24;  // beside its header and its payload
+constexpr std::size_t kMoreBytes = 16'384;     // behind the samples, and before all
 
 void write_header(Writer& writer, const MessageHeader& header) {
   writer.bytes(std::as_bytes(std::span(&header, 1)));
@@ -65,7 +67,9 @@ std::vector<std::byte> TopicCore::save() {
             Announcement{.writes = false, .type_text = reader.type_text, .reader_qos = reader.qos});
     }
   writer.u32(storage_ ? static_cast<std::uint32_t>(storage_->size()) : 0);
-  if (storage_)
+  if (storage_) {
+    writer.reserve(storage_->bytes() + storage_->size() * (kHeaderBytes + kMoreBytesASample) +
+                   kMoreBytes);
     storage_->each([&](const Storage::Stored& stored) {
       writer.u32(places.at(stored.writer.get()));
       write_header(writer, stored.header);
@@ -74,6 +78,7 @@ std::vector<std::byte> TopicCore::save() {
       writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
       writer.bytes(stored.payload);
     });
+  }
   if (log_history_) save_history(writer, places);
   clients_.save(writer);
   return state;

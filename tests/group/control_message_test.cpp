@@ -48,8 +48,8 @@ TEST(ControlMessages, CarryEveryField) {
 
 TEST(ControlMessages, AreRefusedIfTheyEndEarlyOrContradictThemselves) {
   const std::vector<std::byte> whole = encode({.kind = ControlMessage::Kind::hello, .name = "d"});
-  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
-    EXPECT_FALSE(decode(std::span(whole).first(bytes)).has_value()) << bytes;
+  for (std::ptrdiff_t bytes = 0; bytes < std::ssize(whole); ++bytes)
+    EXPECT_FALSE(decode({whole.begin(), whole.begin() + bytes}).has_value()) << bytes;
   std::vector<std::byte> unknown = whole;
   unknown[0] = std::byte{13};
   EXPECT_FALSE(decode(unknown).has_value());

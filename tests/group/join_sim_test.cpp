@@ -157,8 +157,8 @@ TEST(JoiningInSimulator, RefusesWhoHasANameThatNoMemberCanHave) {
       channel->send(0,
                     group::encode({.kind = group::ControlMessage::Kind::hello, .name = "no/name"}));
     }
-    return fabric->poll() + channel->poll([&](Rank, std::span<const std::byte> bytes) {
-      if (const auto message = group::decode(bytes)) answer = message->text;
+    return fabric->poll() + channel->poll([&](Rank, std::vector<std::byte> bytes) {
+      if (const auto message = group::decode(std::move(bytes))) answer = message->text;
     });
   });
   ASSERT_TRUE(cluster.until([&] { return !answer.empty(); }));

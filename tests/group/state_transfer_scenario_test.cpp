@@ -150,8 +150,8 @@ class Scenario {
     Node& node = nodes_[rank];
     std::size_t done = world_->fabric(rank).poll();
     if (!node.polls) return done;
-    done += node.channel->poll([&](Rank from, std::span<const std::byte> bytes) {
-      std::optional<ControlMessage> message = decode(bytes);
+    done += node.channel->poll([&](Rank from, std::vector<std::byte> bytes) {
+      std::optional<ControlMessage> message = decode(std::move(bytes));
       if (!message) return;
       const std::string about = " of view " + std::to_string(message->view) + "\n";
       if (message->kind == ControlMessage::Kind::want)

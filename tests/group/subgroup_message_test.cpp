@@ -123,8 +123,8 @@ TEST(SubgroupMessages, AreRefusedIfASetHasMoreWordsThanThereAre) {
 TEST(SubgroupMessages, AreRefusedIfTheyEndEarlyOrNameWhatCannotBe) {
   const std::vector<std::byte> whole = encode(full_message());
   EXPECT_TRUE(decode_subgroup(whole).has_value());
-  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes)
-    EXPECT_FALSE(decode_subgroup(std::span(whole).first(bytes)).has_value()) << bytes;
+  for (std::ptrdiff_t bytes = 0; bytes < std::ssize(whole); ++bytes)
+    EXPECT_FALSE(decode_subgroup({whole.begin(), whole.begin() + bytes}).has_value()) << bytes;
   std::vector<std::byte> unknown = whole;
   unknown[0] = std::byte{10};
   EXPECT_FALSE(decode_subgroup(unknown).has_value());
@@ -149,7 +149,7 @@ TEST(SubgroupMessages, OfDamagedBytesAreRefusedOrReadToTheSameBytesAgain) {
   std::uint32_t refused = 0;
   std::uint32_t read = 0;
   const auto look_at = [&](std::span<const std::byte> bytes) {
-    const auto message = decode_subgroup(bytes);
+    const auto message = decode_subgroup({bytes.begin(), bytes.end()});
     ++(message ? read : refused);
     if (!message) return;
     const std::vector<std::byte> again = encode(*message);  // flags that nobody knows are gone
