@@ -25,7 +25,7 @@ std::size_t ChangingSubgroups::poll_participants() {
                      },
                      [&](std::size_t i) {
                        Membership& membership = *memberships_[i];
-                       std::size_t done = 0;
+                       std::size_t done = membership.works() ? 1 : 0;  // if it throws
                        if (membership.works()) keep([&] { done = membership.participant->poll(); });
                        return done;
                      });

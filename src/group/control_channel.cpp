@@ -16,6 +16,9 @@ namespace {
 using Remaining = std::uint64_t;
 constexpr std::size_t kFragmentBytes = kMaxMessageBytes - sizeof(Remaining);
 
+/// Long texts to so many peers at once: each takes memory, and a region.
+constexpr std::ptrdiff_t kMostOffers = 16;
+
 // docs/formats/group-control.md
 static_assert(sizeof(Remaining) == 8 && kFragmentBytes == 248 && kGroupChannel == 63);
 
@@ -59,18 +62,17 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
 /// Of a text that we read, or that a peer reads here.
 void ControlChannel::take(Rank from, const LongTextMessage& message) {
   std::unique_ptr<FetchedText>& fetched = incoming_[from].fetched;
+  if (flag_ != nullptr) *flag_ = true;
   if (message.kind != LongTextMessage::Kind::ready) {
     if (from < outgoing_.size() && outgoing_[from] != nullptr && outgoing_[from]->offered)
       outgoing_[from]->offered->receive(message);
-  } else if (fetched != nullptr) {
-    fetched->receive(message);
-  } else if (message.total > options_.most_bytes) {
-    return refuse(from);
-  } else if (is_offer(message)) {
-    fetched = std::make_unique<FetchedText>(fabric_, options_.channel, from, message);
-    ++fetching_;
+    return;
   }
-  if (flag_ != nullptr) *flag_ = true;
+  if (fetched != nullptr && fetched->generation() == message.generation)
+    return fetched->receive(message);
+  if (message.total > options_.most_bytes) return refuse(from);
+  if (fetched == nullptr) ++fetching_;  // else its sender has dropped that one
+  fetched = std::make_unique<FetchedText>(fabric_, options_.channel, from, message);
 }
 
 void ControlChannel::refuse(Rank from) {
@@ -122,6 +124,7 @@ bool ControlChannel::send_fragment(Rank to, Outgoing& outgoing) {
 /// A long text, to be read by its receiver; in fragments where there is no memory for that.
 bool ControlChannel::offer(Rank to, Outgoing& outgoing) {
   if (outgoing.offered == nullptr) {
+    if (std::ranges::count_if(outgoing_, offers) >= kMostOffers) return false;
     try {
       outgoing.offered =
           std::make_unique<OfferedText>(fabric_, options_.channel, to, outgoing.texts.front());
@@ -146,6 +149,13 @@ std::size_t ControlChannel::fetch(Rank from, Incoming& incoming) {
     --fetching_;
   }
   return 1;
+}
+
+void ControlChannel::forget(Rank peer) noexcept {
+  if (peer < outgoing_.size()) outgoing_[peer].reset();
+  if (peer >= incoming_.size()) return;
+  if (incoming_[peer].fetched != nullptr) --fetching_;
+  incoming_[peer] = {};
 }
 
 std::size_t ControlChannel::poll(const Handler& handler) {

@@ -47,6 +47,8 @@ class ControlChannel {
   /// Sends what there is room for, and hands up what has arrived. Does not poll the fabric.
   using Handler = std::function<void(Rank from, std::vector<std::byte> text)>;
   std::size_t poll(const Handler& handler);
+  /// Drops what is under way to and from a member that has gone for good, alive or not.
+  void forget(Rank peer) noexcept;
   /// Whether poll() has something to send or to hand up.
   [[nodiscard]] bool pending() const noexcept;
   /// `flag` becomes true whenever a control message has arrived; it must outlive this.
@@ -75,6 +77,9 @@ class ControlChannel {
   std::size_t fetch(Rank from, Incoming& incoming);
   [[nodiscard]] static bool has_more(const std::unique_ptr<Outgoing>& outgoing) noexcept {
     return outgoing != nullptr && !outgoing->texts.empty();
+  }
+  [[nodiscard]] static bool offers(const std::unique_ptr<Outgoing>& outgoing) noexcept {
+    return outgoing != nullptr && outgoing->offered != nullptr;
   }
   void take(Rank from, std::span<const std::byte> message);
   void take(Rank from, const LongTextMessage& message);

@@ -85,15 +85,25 @@ FetchedText::FetchedText(Fabric& fabric, std::uint32_t channel, Rank from,
       generation_(offer.generation),
       total_(offer.total),
       ready_(offer.bytes) {
+  if (!is_offer(offer)) refuse();
+}
+
+void FetchedText::begin() {
   try {
-    text_.resize(total_);
-    own_ = fabric.allocate(
-        {.name = region_name(channel, from), .bytes = 8, .generation = offer.generation});
-  } catch (const std::exception&) {  // it comes in fragments then, which need less memory at once
-    text_ = {};
-    owes_ = LongTextMessage::Kind::refused;
-    owes_message_ = true;
+    text_.reserve(total_);
+    own_ = fabric_.allocate(
+        {.name = region_name(channel_, from_), .bytes = 8, .generation = generation_});
+  } catch (const std::exception&) {
+    refuse();
   }
+  begun_ = true;
+}
+
+/// It comes in fragments then, which need less at once.
+void FetchedText::refuse() noexcept {
+  text_ = {};
+  owes_ = LongTextMessage::Kind::refused;
+  owes_message_ = true;
 }
 
 FetchedText::~FetchedText() {
@@ -108,13 +118,14 @@ void FetchedText::receive(const LongTextMessage& message) {
 }
 
 std::optional<std::vector<std::byte>> FetchedText::text() {
-  if (read_ < total_ || text_.empty()) return std::nullopt;
+  if (read_ < total_ || text_.size() < total_) return std::nullopt;
   return std::exchange(text_, {});
 }
 
 bool FetchedText::poll() {
   if (over_) return false;
   if (fabric_.failed(from_)) return over_ = true;
+  if (!begun_ && !owes_message_) begin();
   if (!owes_message_) return completion_.finished() && read();
   if (!send(fabric_, from_, channel_, {.kind = owes_, .generation = generation_, .bytes = read_}))
     return true;  // there will be room
@@ -126,26 +137,29 @@ bool FetchedText::poll() {
 
 /// The next piece of what is ready, once the last one is there.
 bool FetchedText::read() {
-  if (completion_.failed()) return over_ = true;
   const bool got_piece = reading_ > 0;
+  const bool connected = fabric_.connected(from_, own_.id());
   read_ += std::exchange(reading_, 0);
+  // Its sender gives the window back once all has been taken, and before only if it stops.
+  if (completion_.failed() || (was_connected_ && !connected && read_ < total_)) {
+    refuse();
+    return true;
+  }
+  was_connected_ = connected;
   if (read_ == ready_) {
     owes_message_ = told_ < read_;
     return got_piece;
   }
-  const bool connected = fabric_.connected(from_, own_.id());
-  // Its sender gives the window back once all has been taken, and before only if it stops.
-  if (was_connected_ && !connected) return over_ = true;
-  was_connected_ = connected;
   if (!connected) return got_piece;
   const std::size_t bytes = std::min(kReadBytes, ready_ - read_);
+  text_.resize(read_ + bytes);
   const Operation piece =
       dunlin::read(from_, own_.id(), read_ % kWindowBytes, text_.data() + read_, bytes);
   const Refusal refusal = fabric_.post(piece.notify(completion_)).refusal;
   if (refusal == Refusal::none)
     reading_ = bytes;
   else if (refusal != Refusal::queue_full)
-    over_ = true;  // its window is none
+    refuse();  // its window is none
   return true;
 }
 

@@ -22,7 +22,7 @@ struct LongTextMessage {
   enum class Kind : std::uint64_t {
     ready = 1,   // from the sender: so many bytes of it can be read, or have been
     taken = 2,   // from the receiver: so many bytes of it have been read
-    refused = 3  // from the receiver: it has no memory for it, and wants it in fragments
+    refused = 3  // from the receiver: it cannot read it, and wants it in fragments
   };
   std::uint64_t no_fragment = 0;
   Kind kind = Kind::ready;
@@ -78,12 +78,15 @@ class FetchedText {
   /// Reads, and tells the sender; returns whether it is to be polled again at once.
   bool poll();
   void receive(const LongTextMessage& message);
+  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   /// Nothing is left to do: the text is complete, refused, or lost with its sender.
   [[nodiscard]] bool over() const noexcept { return over_; }
   /// The text, once; none if it was refused or lost.
   [[nodiscard]] std::optional<std::vector<std::byte>> text();
 
  private:
+  void begin();
+  void refuse() noexcept;
   bool read();
 
   Fabric& fabric_;
@@ -97,6 +100,7 @@ class FetchedText {
   std::size_t reading_ = 0;  // bytes under way
   std::size_t read_ = 0;
   std::size_t told_ = 0;  // to the sender: so many have been read
+  bool begun_ = false;
   bool was_connected_ = false;
   Completion completion_;
   LongTextMessage::Kind owes_ = LongTextMessage::Kind::taken;

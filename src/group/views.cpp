@@ -289,6 +289,8 @@ void Group::State::go_on() {
     }
   }
   expel_others(next_ranks, "view " + std::to_string(next.number) + " goes on without it", left);
+  for (const Rank rank : ranks)
+    if (std::ranges::find(next_ranks, rank) == next_ranks.end()) channel_->forget(rank);
   ranks = std::move(next_ranks);
   view = std::move(next);
   go_to(Stage::entered);
@@ -316,6 +318,7 @@ void Group::State::stop(const std::string& how, bool is_wrong) {
   why = "group '" + name + "', member '" + view.members[view.me] +
         "': " + (leaving_ ? "it has left the group" : how);
   if (joins_) joins_->close();
+  for (const Rank rank : ranks) channel_->forget(rank);  // it is not polled any more
   if (!agreement_) return;
   // A member that knows a decision publishes it before it leaves.
   const bool decided =
@@ -393,7 +396,7 @@ std::size_t Group::State::poll_participants() {
       turns_.poll([&] { return places_.size(); },
                   [&](std::size_t i) { return works(i) && participants[i]->rests(); },
                   [&](std::size_t i) {
-                    std::size_t found = 0;
+                    std::size_t found = works(i) ? 1 : 0;  // if it throws
                     if (works(i)) keep(thrown, [&] { found = participants[i]->poll(); });
                     return found;
                   });

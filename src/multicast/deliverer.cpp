@@ -16,6 +16,13 @@ namespace dunlin::multicast {
 /// Messages that next() finds at once, and returns one by one.
 constexpr std::size_t kFoundAtOnce = 32;
 
+/// No more than half of what a sender may have under way: they are free again together.
+[[nodiscard]] std::size_t found_at_once(const SubgroupViewOptions& options) noexcept {
+  if (!options.switches.batch_deliver) return 1;
+  if (options.window_messages == 0) return kFoundAtOnce;
+  return std::clamp<std::size_t>(options.window_messages / 2, 1, kFoundAtOnce);
+}
+
 /// While a batch is handed up. Afterwards it is delivered, whatever the upcall threw.
 class Deliverer::InUpcall {
  public:
@@ -42,8 +49,8 @@ Deliverer::Deliverer(ViewMemory& memory, Receipts& receipts, const LogStage* log
       upcall_(std::move(upcall)),
       own_(memory.own_sender_rank()),
       ordered_(memory.ordered()),
-      most_bytes_(memory.senders() * (memory.shape().bytes / 8)),
-      found_at_once_(log == nullptr && memory.options().switches.batch_deliver ? kFoundAtOnce : 1) {
+      most_bytes_((upcall_ ? memory.senders() : 1) * (memory.shape().bytes / 8)),
+      found_at_once_(log == nullptr ? found_at_once(memory.options()) : 1) {
   for (std::size_t sender_rank = 0; sender_rank < memory.senders(); ++sender_rank)
     sources_.push_back({.cursor = RingCursor(memory.ring_of(sender_rank)),
                         .member = memory.options().senders[sender_rank]});
@@ -82,6 +89,7 @@ std::optional<Delivery> Deliverer::next() {
     batch_.state = BatchState::handed_out;
     ++statistics_.counters.deliver_batches;
   }
+  ++statistics_.counters.messages_delivered;
   return batch_.messages[batch_.handed++];
 }
 
@@ -137,7 +145,7 @@ std::vector<RingCursor> Deliverer::cursors() const {
 /// message together as they come, or its sender would wait for room, and we for its last fragment.
 bool Deliverer::gather_for_next() {
   if (batch_.size > 0 || sources_.empty()) return false;
-  const bool any = gather(found_at_once_);
+  const bool any = gather(one_by_one_ ? 1 : found_at_once_);
   if (any && batch_.size == 0) settle();
   return any;
 }
@@ -275,7 +283,7 @@ void Deliverer::settle() noexcept {
 }
 
 inline void Deliverer::empty_batch() noexcept {
-  statistics_.counters.messages_delivered += batch_.size;
+  statistics_.counters.messages_delivered += batch_.size - batch_.handed;
   statistics_.counters.bytes_delivered += batch_.bytes;
   batch_.state = BatchState::gathering;
   batch_.size = 0;

@@ -36,6 +36,8 @@ class Deliverer {
   [[nodiscard]] std::optional<Delivery> next();
   /// Delivers nothing, until told otherwise.
   void hold(bool held) noexcept { held_ = held; }
+  /// next() finds messages one by one, so that all are handed up whenever its caller pauses.
+  void find_one_by_one(bool does) noexcept { one_by_one_ = does; }
   /// Whether the upcall runs.
   [[nodiscard]] bool in_upcall() const noexcept { return batch_.state == BatchState::in_upcall; }
 
@@ -126,6 +128,7 @@ class Deliverer {
   std::size_t first_sender_rank_ = 0;  // unordered: its messages come first in the next batch
   std::vector<std::uint64_t> trim_;    // once the view is over
   bool held_ = false;
+  bool one_by_one_ = false;
 };
 
 }  // namespace dunlin::multicast

@@ -258,7 +258,9 @@ bool Multicast::Participant::joined() const noexcept {
 
 std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
   if (views_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
-  if (!present().handed_up()) return std::nullopt;
+  const bool all_handed_up = present().handed_up().has_value();
+  present().find_one_by_one(!all_handed_up);
+  if (!all_handed_up) return std::nullopt;
   if (log_ && !log_->ever_begun()) return std::nullopt;  // what the log holds is a part of it
   return state_.give(views_.present());
 }
@@ -349,11 +351,11 @@ void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
 std::optional<Delivery> Multicast::Participant::next() {
   if (upcall_) [[unlikely]]
     throw Error(who_ + "next() cannot be used after on_delivery() was set");
-  fruitless_polls_ = 0;
   if (state_.awaited()) return std::nullopt;
   while (!views_.empty()) {
     OpenView& oldest = views_.oldest();
     while (std::optional<Delivery> found = oldest.view->next()) {
+      fruitless_polls_ = 0;
       next_found_ = true;
       if (!oldest.delivered_before(*found)) return found;
     }

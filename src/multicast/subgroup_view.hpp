@@ -76,6 +76,7 @@ class SubgroupView {
   }
   /// How many slots of each sender are behind what was handed up; none while next() has found a
   /// message and not returned it.
+  void find_one_by_one(bool does) noexcept { deliverer_.find_one_by_one(does); }
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const {
     return deliverer_.handed_up();
   }

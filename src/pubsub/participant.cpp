@@ -53,9 +53,11 @@ class ParticipantCore {
  private:
   /// Topics of which no handle is left: out of their subgroups, then away.
   void remove_unused(const Topics& polled) {
-    constexpr int kOurs = 2;  // in `topics` and in `polled`
     for (const auto& topic : polled) {
-      if (topic.use_count() == kOurs && topic->unused() && !topic->leaving()) topic->leave();
+      const auto is_ours = [&] {  // it is in `topics`, and once or twice in `polled`
+        return topic.use_count() == 1 + std::ranges::count(polled, topic);
+      };
+      if (topic->unused() && !topic->leaving() && is_ours()) topic->leave();
       if (!topic->leaving() || !topic->left()) continue;
       topic->end();
       std::erase(topics, topic);

@@ -203,6 +203,40 @@ TEST_F(LongText, MayBeLeftByItsReceiver) {
   world.on(1, [this] { nodes[1].channel.reset(); });
   send(0, 2, {100'000});
   expect_taken(2, {{0, 100'000}});
+  EXPECT_TRUE(nodes[0].channel->pending());
+  world.on(0, [this] { nodes[0].channel->forget(1); });  // it is in no view any more
+  expect_rest();
+}
+
+/// The receiver may hear of the next text of a sender that has dropped one, before it has noticed.
+TEST_F(LongText, TakesThePlaceOfOneThatItsSenderDropped) {
+  send(0, 1, {2 * kWindowBytes});
+  ASSERT_TRUE(world.run_until([&] { return nodes[1].channel->pending(); }, kLimitNs));
+  world.on(0, [this] {
+    nodes[0].channel->forget(1);
+    nodes[0].channel->send(1, text_of(100'000, 7));
+  });
+  expect_taken(1, {{0, 100'000}});
+  expect_rest();
+}
+
+TEST_F(LongText, GoesToManyAFewAtATime) {
+  constexpr Rank kMany = 40;
+  sim::World wide(sim::profile("ideal"), kMany, 1);
+  std::vector<std::unique_ptr<ControlChannel>> channels;
+  std::uint32_t taken_by = 0;
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    channels.push_back(std::make_unique<ControlChannel>(wide.fabric(rank)));
+    wide.attach(rank, [&, rank] {
+      return wide.fabric(rank).poll() + channels[rank]->poll([&](Rank, const Text& text) {
+        taken_by += text.size() == 70'000;
+      });
+    });
+  }
+  wide.on(0, [&] {
+    for (Rank rank = 1; rank < kMany; ++rank) channels[0]->send(rank, Text(70'000));
+  });
+  EXPECT_TRUE(wide.run_until([&] { return taken_by == kMany - 1; }, kLimitNs));
 }
 
 /// What a peer may send that is no offer of ours.
@@ -234,7 +268,7 @@ TEST_F(OfferOfAPeer, OfMoreThanIsPossibleExpelsIt) {
   EXPECT_FALSE(channel.pending());
 }
 
-TEST_F(OfferOfAPeer, ThatCannotBeIsIgnored) {
+TEST_F(OfferOfAPeer, ThatCannotBeIsRefused) {
   send({.kind = ready, .generation = 1, .bytes = 0, .total = 0});
   send({.kind = ready, .generation = 1, .bytes = 100, .total = 200});
   send({.kind = ready, .generation = 1, .bytes = 200, .total = 100});

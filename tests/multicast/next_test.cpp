@@ -98,5 +98,58 @@ TEST(Next, TakesEachMessageOnceOverViewsThatEndEarly) {
   EXPECT_EQ(taken, (std::vector<std::string>{"m0", "m1", "m2", "m3", "k0"}));
 }
 
+/// What is found at once is returned one by one, and the state for a newcomer is that of a moment
+/// at which all of it has been returned.
+TEST(Next, LetsAMemberInWhoseCallerPausesAmidWhatWasFound) {
+  constexpr std::uint64_t kStretchNs = 100'000;
+  constexpr int kMessages = 300, kAtOnce = 5;
+  sim::World world(sim::profile("ib100"), 3, 1);
+  std::vector<std::unique_ptr<Group>> groups;
+  std::vector<std::unique_ptr<Multicast>> members(3);
+  int taken = 0, in_state = -1;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    groups.push_back(std::make_unique<Group>(world.fabric(rank), GroupOptions{}));
+    world.attach(rank, [&groups, rank] { return groups[rank]->poll(); });
+  }
+  const auto join = [&](Rank rank) {
+    members[rank] = Multicast::join(*groups[rank], "all", {}, {});
+    members[rank]->on_state(
+        [&taken] { return std::vector(static_cast<std::size_t>(taken), std::byte{1}); },
+        [&in_state](std::span<const std::byte> state) {
+          in_state = static_cast<int>(state.size());
+        });
+    if (rank != 0) members[rank]->on_delivery([](std::span<const multicast::Delivery>) {});
+  };
+  join(0);
+  join(1);
+  ASSERT_TRUE(world.run_until(
+      [&] {
+        static_cast<void>(members[0]->next());  // or it stays in an earlier view
+        return members[0]->joined() && members[1]->joined() &&
+               members[0]->subgroup().members.size() == 2;
+      },
+      1'000 * kStretchNs));
+  in_state = -1;
+  world.on(0, [&] {
+    for (int i = 0; i < kMessages; ++i)
+      ASSERT_EQ(members[0]->send(std::array<std::byte, 8>{}), multicast::SendResult::sent);
+  });
+  world.run_for(10 * kStretchNs);
+  join(2);
+  world.on(2, [] {});
+  // Those of the view before the newcomer come first.
+  while (in_state < 0 && taken < 2 * kMessages) {
+    world.on(0, [&] {
+      for (int i = 0; i < kAtOnce && members[0]->next(); ++i) ++taken;
+      static_cast<void>(members[0]->send(std::array<std::byte, 8>{}));
+    });
+    for (int i = 0; i < kAtOnce; ++i)
+      world.on(0, [&] { static_cast<void>(members[0]->send(std::array<std::byte, 8>{})); });
+    world.run_for(kStretchNs);
+  }
+  EXPECT_GE(in_state, kMessages);
+  EXPECT_LT(in_state, kMessages + 100) << "it is given before a batch happens to end where we do";
+}
+
 }  // namespace
 }  // namespace dunlin
