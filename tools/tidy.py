@@ -93,7 +93,9 @@ def analyse_together(tidy, nodes, sources, flags, root):
         text.write_text("\n".join(source.read_text(encoding="utf-8") for source in sources),
                         encoding="utf-8")
         beside = [f"-I{parent}" for parent in dict.fromkeys(source.parent for source in sources)]
-        output, read = run(tidy, nodes, text, "--", *beside, *flags)
+        # The folders of the sources come last, or one's text.hpp would be taken for that of all. And what
+        # one source declares is hidden by another's variables, which is no fault of theirs.
+        output, read = run(tidy, nodes, text, "--", *flags, *beside, "-Wno-shadow")
     return output, [file for file in read if not file.startswith(folder)]
 
 
