@@ -1,6 +1,6 @@
 # clang-tidy on every source whose content, headers included, it has not found clean before (tools/tidy.py). The
-# target `tidy` looks at a few of the states of a function that the static analyzer is willing to look at, which
-# takes a quarter of the time; `tidy_deep` looks at all. The program that ./run installs takes half of the time of Debian's.
+# target `tidy` looks at a few of the states of a function that the static analyzer is willing to look at, so it takes
+# less time (docs/testing.md); `tidy_deep` looks at all. The program that ./run installs takes half of the time of Debian's.
 find_package(Python3 3.9 COMPONENTS Interpreter)
 find_program(CLANG_TIDY clang-tidy HINTS ${PROJECT_SOURCE_DIR}/build/venv/bin)
 

@@ -54,7 +54,7 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
   const auto fragment = message.subspan(sizeof remaining);
   std::vector<std::byte>& text = incoming_[from].fragments;
   if (remaining > options_.most_bytes || fragment.size() > options_.most_bytes - text.size())
-    return refuse(from);
+    return expel(from);
   text.insert(text.end(), fragment.begin(), fragment.end());
   if (remaining <= fragment.size()) arrive(from, std::exchange(text, {}));
 }
@@ -70,12 +70,12 @@ void ControlChannel::take(Rank from, const LongTextMessage& message) {
   }
   if (fetched != nullptr && fetched->generation() == message.generation)
     return fetched->receive(message);
-  if (message.total > options_.most_bytes) return refuse(from);
+  if (message.total > options_.most_bytes) return expel(from);
   if (fetched == nullptr) ++fetching_;  // else its sender has dropped that one
   fetched = std::make_unique<FetchedText>(fabric_, options_.channel, from, message);
 }
 
-void ControlChannel::refuse(Rank from) {
+void ControlChannel::expel(Rank from) {
   incoming_[from].fragments = {};
   fabric_.expel(from, "it sent a control message of more than the " +
                           std::to_string(options_.most_bytes) + " bytes that are possible");

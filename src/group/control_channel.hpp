@@ -84,7 +84,7 @@ class ControlChannel {
   void take(Rank from, std::span<const std::byte> message);
   void take(Rank from, const LongTextMessage& message);
   void arrive(Rank from, std::vector<std::byte> text);
-  void refuse(Rank from);
+  void expel(Rank from);  // it announced too much
 
   Fabric& fabric_;
   Options options_;

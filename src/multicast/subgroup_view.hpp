@@ -74,9 +74,10 @@ class SubgroupView {
     deliverer_.hold(held);
     rested_ = false;
   }
-  /// How many slots of each sender are behind what was handed up; none while next() has found a
-  /// message and not returned it.
+  /// next() finds messages one by one, so that all are handed up whenever its caller pauses.
   void find_one_by_one(bool does) noexcept { deliverer_.find_one_by_one(does); }
+  /// How many slots of each sender are behind what was handed up; none while next() has found
+  /// messages and not returned all.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const {
     return deliverer_.handed_up();
   }

@@ -14,6 +14,7 @@ namespace dunlin::pubsub {
 
 class ParticipantCore {
  public:
+  using Topics = std::vector<std::shared_ptr<TopicCore>>;
   ParticipantCore(Group& of, ParticipantOptions given)
       : group(of), options(std::move(given)), clock(std::make_shared<PollClock>(of.fabric())) {}
   ~ParticipantCore() {
@@ -44,7 +45,6 @@ class ParticipantCore {
     return done;
   }
 
-  using Topics = std::vector<std::shared_ptr<TopicCore>>;
   Group& group;
   ParticipantOptions options;
   std::shared_ptr<PollClock> clock;

@@ -30,7 +30,7 @@ Text text_of(std::size_t bytes, std::uint32_t seed) {
   return text;
 }
 
-struct LongText : testing::Test {
+struct Nodes {
   struct Node {
     std::unique_ptr<ControlChannel> channel;
     std::vector<std::pair<Rank, Text>> taken;
@@ -42,7 +42,7 @@ struct LongText : testing::Test {
   sim::World world{sim::profile("ideal"), 3, 1};
   std::array<Node, 3> nodes;
 
-  LongText() {
+  Nodes() {
     for (Rank rank = 0; rank < nodes.size(); ++rank) {
       Node& node = nodes.at(rank);
       Fabric& fabric = world.fabric(rank);
@@ -108,6 +108,8 @@ struct LongText : testing::Test {
   }
 };
 
+struct LongText : testing::Test, Nodes {};
+
 TEST_F(LongText, ComesInOrderWithOthers) {
   send(0, 1, {10, kLongTextBytes + 1, 20, kWindowBytes, kLongTextBytes, kWindowBytes + 1, 30});
   expect_taken(1, {{0, 10},
@@ -167,26 +169,34 @@ TEST_F(LongText, ComesInFragmentsIfTheReceiverHasNoMemoryForIt) {
   expect_rest();
 }
 
-/// At each moment of the transfer.
-TEST_F(LongText, IsDroppedIfItsSenderFails) {
-  send(0, 1, {2 * kWindowBytes});
-  ASSERT_TRUE(world.run_until([&] { return nodes[1].channel->pending(); }, kLimitNs));
-  crash(0);
-  ASSERT_TRUE(world.run_until([&] { return !nodes[1].failures.empty(); }, kLimitNs));
-  send(2, 1, {100'000});
-  expect_taken(1, {{2, 100'000}});
-  expect_rest();
+/// One of the two fails so long after the text was offered. `whole`: whether it had come by then.
+void expect_dropped(Rank fails, std::uint64_t after_ns, bool& whole) {
+  SCOPED_TRACE(std::to_string(after_ns) + " ns after the offer");
+  Nodes all;
+  all.send(0, 1, {2 * kWindowBytes});
+  ASSERT_TRUE(all.world.run_until([&] { return all.nodes[1].channel->pending(); }, kLimitNs));
+  all.world.run_for(after_ns);
+  whole = !all.nodes[1].taken.empty();
+  all.crash(fails);
+  const Rank left = 1 - fails;
+  ASSERT_TRUE(all.world.run_until([&] { return !all.nodes.at(left).failures.empty(); }, kLimitNs));
+  all.send(left, 2, {100'000});
+  all.expect_taken(2, {{left, 100'000}});
+  all.expect_rest();
 }
 
-TEST_F(LongText, IsDroppedIfItsReceiverFails) {
-  send(0, 1, {2 * kWindowBytes});
-  ASSERT_TRUE(world.run_until([&] { return nodes[1].channel->pending(); }, kLimitNs));
-  crash(1);
-  ASSERT_TRUE(world.run_until([&] { return !nodes[0].failures.empty(); }, kLimitNs));
-  send(0, 2, {100'000});
-  expect_taken(2, {{0, 100'000}});
-  expect_rest();
+void expect_dropped_at_any_moment(Rank fails) {
+  constexpr std::uint64_t kStepNs = 250, kLongestNs = 1'000'000;
+  std::uint64_t ns = 0;
+  for (bool whole = false; !whole && ns < kLongestNs; ns += kStepNs)
+    ASSERT_NO_FATAL_FAILURE(expect_dropped(fails, ns, whole));
+  EXPECT_GT(ns, 10 * kStepNs) << "some moments lie in the transfer";
+  EXPECT_LT(ns, kLongestNs) << "and the last one behind it";
 }
+
+TEST(LongTexts, AreDroppedIfTheirSenderFailsAtAnyMoment) { expect_dropped_at_any_moment(0); }
+
+TEST(LongTexts, AreDroppedIfTheirReceiverFailsAtAnyMoment) { expect_dropped_at_any_moment(1); }
 
 TEST_F(LongText, IsDroppedIfItsSenderStops) {
   send(0, 1, {2 * kWindowBytes});
