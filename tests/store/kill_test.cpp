@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/store.hpp>
+
+#include "store/stores.hpp"
+#include "support/fresh_group.hpp"
+#include "support/process.hpp"
+#include "support/seeds.hpp"
+
+/// Real processes that share a store with two copies of each key, and that kill -9 removes one by
+/// one, amid their puts. `DUNLIN_SEEDS="1 170"` makes 510 kills.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::kPatienceMs;
+using test::NodeBackend;
+using test::Parent;
+using test::Process;
+
+constexpr std::uint32_t kHomes = 5;
+constexpr std::uint32_t kKills = 3;  // what is left is more than half of the view before
+constexpr std::size_t kKeys = 24;    // of each member
+constexpr std::uint64_t kMostPuts = 300;
+constexpr std::uint64_t kPatienceNs = std::uint64_t{kPatienceMs} * 1'000'000;
+
+/// What all processes see: of each key the number of the put that was begun last, and of the one
+/// that ended last.
+struct Shared {
+  struct Known {
+    std::atomic<std::uint64_t> begun{0}, ended{0};
+  };
+  std::array<std::array<Known, kKeys>, kHomes> keys;
+  std::array<std::atomic<std::uint32_t>, kHomes> checked{};  // after so many deaths
+  std::array<std::atomic<Rank>, kKills> dead{};
+  std::atomic<std::uint32_t> deaths{0};
+  std::atomic<std::uint64_t> puts{0};  // that have ended
+};
+
+class SharedPages {
+ public:
+  SharedPages()
+      : shared_(new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {}
+  SharedPages(const SharedPages&) = delete;
+  SharedPages& operator=(const SharedPages&) = delete;
+  ~SharedPages() { munmap(shared_, sizeof(Shared)); }
+  Shared& operator*() const { return *shared_; }
+
+ private:
+  Shared* shared_;
+};
+
+std::string name_of(Rank rank, std::size_t key) {
+  return std::to_string(rank) + "/" + std::to_string(key);
+}
+
+/// Of one process.
+class Writer {
+ public:
+  Writer(const NodeBackend& backend, const test::NodeSpec& node, Shared& shared)
+      : shared_(shared), rank_(node.rank), fabric_(backend.join(node)) {}
+
+  /// Until it is killed; else what went wrong.
+  std::string work() {
+    for (std::uint64_t number = 1;; ++number) {
+      const std::size_t key = number % kKeys;
+      Shared::Known& known = shared_.keys.at(rank_).at(key);
+      known.begun = number;
+      auto put = store_.put(name_of(rank_, key), std::to_string(number));
+      if (put.wait(kPatienceNs) != Status::ok)
+        return "a put: " + std::string(remote::describe(put.status()));
+      known.ended = number;
+      ++shared_.puts;
+      const std::uint32_t deaths = shared_.deaths;
+      if (deaths == shared_.checked.at(rank_)) continue;
+      if (!await(shared_.dead.at(deaths - 1))) return "STO-C4: copies are not restored";
+      if (std::string wrong = check(); !wrong.empty()) return wrong;
+      shared_.checked.at(rank_) = deaths;
+    }
+  }
+
+ private:
+  bool await(Rank dead) {
+    const std::uint64_t end = fabric_->now_ns() + kPatienceNs;
+    while (progress_.contains(dead) || !store_.statistics().copies_complete) {
+      if (store_.poll() == 0) std::this_thread::yield();
+      if (fabric_->now_ns() > end) return false;
+    }
+    return true;
+  }
+  /// All keys of all members, dead ones included.
+  std::string check() {
+    for (Rank rank = 0; rank < kHomes; ++rank)
+      for (std::size_t key = 0; key < kKeys; ++key) {
+        const Shared::Known& known = shared_.keys.at(rank).at(key);
+        const std::uint64_t least = known.ended;
+        auto get = store_.get(name_of(rank, key));
+        if (get.wait(kPatienceNs) != Status::ok)
+          return "a get: " + std::string(remote::describe(get.status()));
+        const std::uint64_t found = get.found() ? std::stoull(std::string(get.text())) : 0;
+        if (found < least || found > known.begun)
+          return "STO-C1: key " + name_of(rank, key) + " has value " + std::to_string(found) +
+                 ", and put " + std::to_string(least) + " had ended";
+      }
+    return {};
+  }
+  static StoreOptions options() {
+    StoreOptions options = test::small_store();
+    options.copies = 2;
+    return options;
+  }
+
+  Shared& shared_;
+  Rank rank_;
+  std::unique_ptr<Fabric> fabric_;
+  Group group_{*fabric_};
+  GroupMembers members_{group_};
+  remote::Progress progress_{*fabric_, members_};
+  Store store_{progress_, options()};
+};
+
+struct StoreKills : testing::TestWithParam<NodeBackend> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+};
+
+/// The processes of a store. The parent.
+class Killing {
+ public:
+  explicit Killing(const NodeBackend& backend) {
+    const std::string name = test::fresh_group();
+    for (Rank rank = 0; rank < kHomes; ++rank) {
+      left_.push_back(rank);
+      processes_.push_back(std::make_unique<Process>([&, rank](Parent& parent) {
+        Writer writer(backend, {.group = name, .nodes = kHomes, .rank = rank}, shared());
+        parent.send_line("works");
+        parent.send_line(writer.work());
+        return 1;
+      }));
+    }
+    for (const auto& process : processes_) EXPECT_EQ(process->receive_line(), "works");
+  }
+  [[nodiscard]] Shared& shared() const { return *pages_; }
+  /// A member that works ends only if it is killed. So `ready` comes, or a member that ends.
+  void wait_until(const std::function<bool()>& ready) {
+    std::vector<pollfd> news;
+    for (const Rank rank : left_) news.push_back({processes_[rank]->descriptor(), POLLIN, 0});
+    while (!ready()) {
+      if (poll(news.data(), news.size(), 1) <= 0) continue;
+      for (std::size_t i = 0; i < news.size(); ++i)
+        if (news[i].revents != 0)
+          FAIL() << "member " << left_[i] << ": " << processes_[left_[i]]->receive_line();
+    }
+  }
+  /// Any of them; then the others have looked at all keys.
+  void kill_one(std::mt19937_64& random) {
+    const auto dies = left_.begin() + static_cast<std::ptrdiff_t>(random() % left_.size());
+    processes_[*dies]->kill();
+    shared().dead.at(shared().deaths) = *dies;
+    left_.erase(dies);
+    const std::uint32_t deaths = ++shared().deaths;
+    wait_until([&] {
+      return std::ranges::all_of(left_,
+                                 [&](Rank rank) { return shared().checked.at(rank) == deaths; });
+    });
+  }
+
+ private:
+  SharedPages pages_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<Rank> left_;
+};
+
+TEST_P(StoreKills, NothingIsLostThatWasPut) {
+  std::uint64_t puts = 0, kills = 0;
+  test::for_each_seed(test::Seeds(1), [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    Killing killing(GetParam());
+    for (std::uint32_t i = 0; i < kKills && !HasFailure(); ++i, ++kills) {
+      const std::uint64_t until = killing.shared().puts + random() % kMostPuts;
+      killing.wait_until([&] { return killing.shared().puts >= until; });
+      if (!HasFailure()) killing.kill_one(random);
+    }
+    puts += killing.shared().puts;
+  });
+  std::cout << kills << " kills amid " << puts << " puts\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(On, StoreKills, testing::ValuesIn(test::backends()),
+                         [](const auto& one) { return one.param.name; });
+
+}  // namespace
+}  // namespace dunlin
