@@ -65,6 +65,27 @@ TEST_P(Handlers, AreToldTheSender) {
   EXPECT_EQ(heard, (std::vector<int>{0, 1, 1, 1}));
 }
 
+/// Up to the room that there is for any peer's messages, and again once they were heard.
+TEST_P(Handlers, HearWhatTheirOwnNodeSends) {
+  start(2);
+  std::uint32_t sent = 0, heard = 0;
+  node(0).receive(3, [&](Rank from, std::span<const std::byte> message) {
+    EXPECT_EQ(from, 0U);
+    EXPECT_EQ(text_of_bytes(message), std::to_string(heard++));
+  });
+  for (int round = 0; round < 2; ++round) {
+    Refusal refusal = Refusal::none;
+    while (refusal == Refusal::none) {
+      const std::string text = std::to_string(sent);
+      refusal = node(0).send(0, 3, bytes_of(text));
+      if (refusal == Refusal::none) ++sent;
+      ASSERT_LT(sent, 10'000'000U) << "there is room for ever";
+    }
+    EXPECT_EQ(refusal, Refusal::queue_full);
+    until("all are heard", [&] { return heard == sent; });
+  }
+}
+
 TEST_P(Handlers, OfChannelsAreKeptApart) {
   start(2);
   std::vector<std::uint32_t> heard;
