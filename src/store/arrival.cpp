@@ -20,7 +20,7 @@ void Arrival::begin() {
   if (stage_ != Stage::ended) return;
   status_ = Status::under_way;
   looks_at_ = 0;
-  has_found_ = false;
+  has_looked_ = has_found_ = false;
   rest_ = {};
   stage_ = Stage::look;
   state_.look_again_soon();
@@ -110,7 +110,7 @@ bool Arrival::look() {
   if (looks_at_ < state_.members)
     return post(read(looks_at_, state_.index.id(), 0, header_.data(), sizeof header_),
                 Stage::looked);
-  if (!has_found_) return end(Status::not_allowed);
+  if (!has_found_) return end(has_looked_ ? Status::not_allowed : Status::lost);
   stage_ = Stage::ask;
   return true;
 }
@@ -118,6 +118,7 @@ bool Arrival::look() {
 /// A home gives once. One that has begun to give keys to this member goes on with it.
 bool Arrival::looked() {
   if (done_.failed()) return rest(Stage::look);  // until the members agree
+  has_looked_ = true;
   const auto word = [&](std::uint64_t at) { return header_[at / kWordBytes]; };
   const std::uint64_t moved = word(kMovedAt);
   const bool goes_on = moved != 0 && moved < kGivenPositions &&

@@ -56,6 +56,7 @@ class Arrival {
   Stage stage_ = Stage::ended;
   remote::Status status_ = remote::Status::not_allowed;
   Rank looks_at_ = 0;
+  bool has_looked_ = false;  // at any home
   bool has_found_ = false;
   Rank home_ = 0;  // that is asked
   std::int64_t most_keys_ = 0;

@@ -57,9 +57,8 @@ bool State::has_another_home(Rank home, std::uint64_t position, Rank gone) const
 }
 
 bool State::is_lost(Rank home, std::uint64_t position) const noexcept {
-  const Home& one = homes[home];
   if (!has_copies() && progress.contains(place_of(home, position))) return false;
-  return one.looked_in == progress.generation() && (!has_copies() || one.covered == 0);
+  return has_looked(home) && (!has_copies() || homes[home].covered == 0);
 }
 
 Status State::know_home(Rank home, Rank at) noexcept {

@@ -207,6 +207,12 @@ bool State::post(StoreOperation& op, Rank home, std::span<const Operation> batch
   const Status why = fault(home);
   if (!for_ever && why == Status::ok) return false;
   fabric.abandon(op.completion_);
+  if (work.from_cache && next == Stage::entry_read && why == Status::ok) {
+    // The location is of a former home, which has more memory.
+    op.completion_.reset();
+    work.posted = 0;
+    return look_again(op);
+  }
   return end(op, why != Status::ok ? why : Status::out_of_range);
 }
 

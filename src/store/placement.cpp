@@ -13,6 +13,13 @@ namespace dunlin::store {
 
 using remote::Status;
 
+namespace {
+
+/// So long a call waits for members that have come later, and may have keys of one that is gone.
+constexpr std::uint64_t kConnectNs = 1'000'000'000;
+
+}  // namespace
+
 /// As far as this process has learned.
 Rank State::moved_place(Rank home, std::uint64_t position) const noexcept {
   Rank at = home;
@@ -42,7 +49,7 @@ Status State::find_place(Rank home, std::uint64_t position) noexcept {
   if (is_there()) return Status::ok;
   Home& one = homes[home];
   const std::uint64_t generation = progress.generation();
-  if (one.looked_in == generation) return Status::lost;
+  if (has_looked(home)) return Status::lost;
   if (one.is_looking) {
     if (!one.look.finished()) return Status::under_way;
     one.is_looking = false;
@@ -53,21 +60,41 @@ Status State::find_place(Rank home, std::uint64_t position) noexcept {
   }
   if (one.looks_in != generation) {
     one.looks_in = generation;
-    one.looks_at = 0;
-    one.covers.clear();
+    one.looks_since_ns = fabric.now_ns();
+    begin_look(one);
   }
   for (; one.looks_at < places; ++one.looks_at)
     if (const auto status = look_for_cover(home, one.looks_at)) return *status;
   one.looked_in = generation;
-  return is_there() ? Status::ok : Status::lost;
+  if (is_there()) return Status::ok;
+  if (has_looked(home)) return Status::lost;
+  begin_look(one);
+  return Status::busy;
+}
+
+void State::begin_look(Home& one) noexcept {
+  one.looked_in = UINT64_MAX;
+  one.looks_at = 0;
+  one.skips = false;
+  one.covers.clear();
+}
+
+/// A member that is not connected may have no store at all.
+bool State::has_looked(Rank home) const noexcept {
+  const Home& one = homes[home];
+  return one.looked_in == progress.generation() &&
+         !(one.skips && fabric.now_ns() - one.looks_since_ns < kConnectNs);
 }
 
 std::optional<Status> State::look_for_cover(Rank home, Rank at) noexcept {
   Home& one = homes[home];
   const Home& other = homes[at];
-  if (at == fabric.rank() || !progress.contains(at) || other.withdrawn || other.is_client ||
-      (at >= members && !fabric.connected(at, index.id())))
+  if (at == fabric.rank() || !progress.contains(at) || other.withdrawn || other.is_client)
     return std::nullopt;
+  if (at >= members && !fabric.connected(at, index.id())) {
+    one.skips = true;
+    return std::nullopt;
+  }
   const Status known = know_index(at);
   if (known == Status::under_way) return known;
   if (known == Status::lost) return Status::busy;

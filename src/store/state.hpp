@@ -122,6 +122,7 @@ struct State final : remote::Part {
   /// If the member that had the key is gone: asks the others which of them has it. `ok`: place_of()
   /// is there; `lost`: none has it; `busy`, `under_way`: not known yet.
   [[nodiscard]] remote::Status find_place(Rank home, std::uint64_t position) noexcept;
+  [[nodiscard]] bool has_looked(Rank home) const noexcept;
   /// Whether that member need not be asked; else `under_way`, or how asking it has begun.
   [[nodiscard]] std::optional<remote::Status> look_for_cover(Rank home, Rank at) noexcept;
   /// With one copy, of a scan that goes on at a member that got the keys of one that is gone.
@@ -350,10 +351,13 @@ struct State final : remote::Part {
     };
     std::vector<Cover> covers;
     Rank looks_at = 0;
-    bool is_client = false;  // has no index
+    bool skips = false;                // a member that was not connected
+    std::uint64_t looks_since_ns = 0;  // in this generation
+    bool is_client = false;            // has no index
     bool withdrawn = false;
     bool refused = false;
   };
+  static void begin_look(Home& one) noexcept;
   /// A lock word that this process may have taken, and gives back.
   struct Mend {
     Rank home;

@@ -57,6 +57,7 @@ class Growing {
     world.run_for(1'000'000);
   }
   ~Growing() {
+    for (Rank rank = 0; rank < nodes.size(); ++rank) world.detach_all(rank);
     while (!nodes.empty()) nodes.pop_back();
   }
   GroupOptions options_of(Rank rank) { return {.rendezvous = world.rendezvous(rank, "sim")}; }
