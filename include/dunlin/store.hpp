@@ -109,7 +109,7 @@ struct StoreStatistics {
   std::uint64_t splits = 0;                         // by which the index has grown
   std::uint64_t repaired_locks = 0;                 // of members that died
   std::uint64_t repaired_entries = 0;
-  std::uint64_t keys_moved = 0;  // by leave(), to another home
+  std::uint64_t keys_moved = 0;  // to another member, as this one left or gave keys
   // with copies: 2
   std::uint64_t copies_restored = 0;  // made by this member after deaths
   bool copies_complete = true;        // of all keys that this member holds first

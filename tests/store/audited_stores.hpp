@@ -79,6 +79,18 @@ class AuditedStore {
       if (call.operation && !call.operation->finished()) return false;
     return (!leave_ || leave_->finished()) && (!take_ || take_->finished());
   }
+  /// What hangs.
+  [[nodiscard]] std::string under_way() const {
+    std::string text;
+    for (const AuditedCall& call : calls_)
+      if (call.operation && !call.operation->finished())
+        text += ", " + std::to_string(static_cast<int>(call.call)) + " of key " +
+                std::to_string(call.key) + " at " +
+                std::to_string(store->home_of(key_of(call.key)));
+    if (leave_ && !leave_->finished()) text += ", leave";
+    if (take_ && !take_->finished()) text += ", take_keys";
+    return text;
+  }
   /// Whether a change has read the former entry, which it does under the lock.
   [[nodiscard]] bool writes() const {
     for (const AuditedCall& call : calls_)
@@ -172,7 +184,7 @@ struct StoreAuditor {
     const bool all_ended = world.run_until([&] { return all_idle(); }, 3'000'000'000);
     for (Rank rank = 0; rank < count; ++rank)
       EXPECT_TRUE(all_ended || gone[rank] || stores[rank]->idle())
-          << "STO-4, STO-5: a call of member " << rank << " hangs";
+          << "STO-4, STO-5: a call of member " << rank << " hangs" << stores[rank]->under_way();
     look_at_what_is_left();
     get_what_is_left();
     for (std::uint32_t key = 0; key < key_count; ++key)
