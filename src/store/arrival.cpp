@@ -110,6 +110,11 @@ bool Arrival::look() {
   if (looks_at_ < state_.members)
     return post(read(looks_at_, state_.index.id(), 0, header_.data(), sizeof header_),
                 Stage::looked);
+  if (has_found_ && !state_.progress.contains(home_)) {  // it has died meanwhile
+    looks_at_ = 0;
+    has_found_ = false;
+    return true;
+  }
   if (!has_found_) return end(has_looked_ ? Status::not_allowed : Status::lost);
   stage_ = Stage::ask;
   return true;

@@ -341,6 +341,22 @@ TEST(StoreJoin, ADeathAmidAMoveLosesOnlyWhatTheDeadMemberHas) {
   EXPECT_GT(lost, 0U);
 }
 
+/// The home that would be asked dies while the member looks at the others.
+TEST(StoreJoin, AHomeMayDieBeforeItIsAsked) {
+  for (Rank dies = 0; dies < kFounders; ++dies)
+    for (std::uint64_t moment = 0; moment < 40'000; moment += 2'000) {
+      Joining members;
+      members.fill(20);
+      members.join(kLate);
+      auto take = members.at(kLate).store.take_keys();
+      members.world.run_for(moment);
+      members.world.crash(dies);
+      const Status status = members.end_of(take);
+      EXPECT_TRUE(status == Status::ok || status == Status::lost) << remote::describe(status);
+      if (testing::Test::HasFailure()) return;
+    }
+}
+
 // --- on each fabric: a founder without keys takes some -------------------------------------------
 
 struct JoinOnStores : test::OnStores {};
