@@ -217,7 +217,8 @@ TEST(StoreJoin, WithoutRoomNothingIsLostAndItGoesOn) {
                 members.expected[name_of(key)] = std::string(8'000, 'v') + name_of(key));
   members.options.memory_bytes = kMinStoreBytes;
   members.join(kLate);
-  for (const auto& [key, value] : members.expected) EXPECT_EQ(members.get(1, key), value);
+  for (const Rank by : {Rank{1}, Rank{2}})
+    for (const auto& [key, value] : members.expected) EXPECT_EQ(members.get(by, key), value);
   EXPECT_EQ(members.take_keys(kLate), Status::no_room);
   // By locations of the home's memory, of which there is more.
   for (const auto& [key, value] : members.expected) EXPECT_EQ(members.get(1, key), value) << key;
