@@ -86,6 +86,8 @@ struct StoreOptions {
   /// Of this member's memory that holds entries, in whole slabs of 64 KB; 0: all. limit_memory()
   /// changes it.
   std::size_t limit_bytes = 0;
+  /// With eviction: a change that has waited for room so long in all ends with no_room.
+  std::uint64_t wait_for_room_ns = 1'000'000'000;
   /// With eviction: of its messages. Two such stores on one fabric have different ones.
   std::uint32_t channel = kStoreChannel;
 };

@@ -27,6 +27,7 @@ constexpr std::size_t kSparedPart = 4;
 constexpr std::uint64_t kAskAgainNs = 20'000;
 /// A member that still waits asks again within 20 ms.
 constexpr std::uint64_t kWantNs = 100'000'000;
+/// A slab of which nothing goes for so long stays.
 constexpr std::uint64_t kVictimPatienceNs = 20'000'000;
 
 }  // namespace
@@ -283,6 +284,7 @@ bool Evictor::evict(std::uint32_t slab, std::uint32_t size_class, std::size_t nu
   Eviction& eviction = *idle();
   if (eviction.operation == nullptr)
     eviction.operation = std::make_unique<StoreOperation>(*state_.store);
+  eviction.slab = slab;
   eviction.block_bytes = pool_.bytes_of(size_class);
   eviction.under_way = true;
   ++under_way_;
@@ -300,6 +302,7 @@ void Evictor::count(Eviction& eviction) noexcept {
   ++evicted_;
   refilled_bytes_ += eviction.block_bytes;
   fruitless_slabs_ = 0;
+  if (victim_ && victim_->slab == eviction.slab) victim_->since_ns = state_.fabric.now_ns();
 }
 
 std::size_t Evictor::collect() noexcept {

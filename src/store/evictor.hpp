@@ -55,12 +55,13 @@ class Evictor {
   struct Victim {
     std::uint32_t slab = 0;
     remote::SlabHolder holder;
-    std::uint64_t since_ns = 0;
+    std::uint64_t since_ns = 0;  // since something there was evicted
     std::uint64_t ask_at_ns = 0;
     std::size_t next = 0;  // block
   };
   struct Eviction {
     std::unique_ptr<StoreOperation> operation;
+    std::uint32_t slab = 0;
     std::size_t block_bytes = 0;
     bool under_way = false;
   };

@@ -14,8 +14,6 @@ namespace {
 
 /// A home that has not answered is asked again.
 constexpr std::uint64_t kAskAgainNs = 20'000'000;
-/// A change that has waited for so long ends with no_room.
-constexpr std::uint64_t kRoomPatienceNs = 1'000'000'000;
 constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
 
 }  // namespace
@@ -73,7 +71,7 @@ Status State::ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
         rank,
         RoomMessage{.request = RoomRequest::ask, .is_large = is_large, .size_class = size_class});
   }
-  return now - since_ns > kRoomPatienceNs ? Status::no_room : Status::ok;
+  return now - since_ns > options.wait_for_room_ns ? Status::no_room : Status::ok;
 }
 
 /// STO-V4. The lock is given back first; the blocks that there were stay.

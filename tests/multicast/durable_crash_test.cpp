@@ -64,7 +64,7 @@ void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& view
   ASSERT_EQ(different.size(), longest->messages.size()) << "twice";
 }
 
-TEST(DurableGroup, LosesNothingThatWasDeliveredWhenAllCrash) {
+TEST(DurableGroupFromSeeds, LosesNothingThatWasDeliveredWhenAllCrash) {
   std::uint64_t delivered = 0;
   std::uint64_t views = 0;
   constexpr std::uint64_t kSeeds = test::rounds(400);
@@ -185,7 +185,7 @@ void restart_with_a_quorum(std::uint64_t seed, std::uint64_t& given, std::uint64
   }
 }
 
-TEST(DurableGroup, GoesOnWithAQuorumOfItsLastView) {
+TEST(DurableGroupFromSeeds, GoesOnWithAQuorumOfItsLastView) {
   std::uint64_t given = 0;
   std::uint64_t without = 0;
   constexpr std::uint64_t kSeeds = test::rounds(300);
@@ -196,7 +196,7 @@ TEST(DurableGroup, GoesOnWithAQuorumOfItsLastView) {
   EXPECT_GT(without, kSeeds);
 }
 
-TEST(DurableGroup, KeepsWhatWasEverDeliveredOverManyRestarts) {
+TEST(DurableGroupFromSeeds, KeepsWhatWasEverDeliveredOverManyRestarts) {
   std::uint64_t given = 0;
   std::uint64_t unequal = 0;
   std::uint64_t loaded = 0;

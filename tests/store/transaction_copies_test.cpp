@@ -169,7 +169,7 @@ TEST(StoreTransactionCopies, HappenWholeOrNotWhenMembersDieAtAnyMoment) {
   const std::uint64_t total_ns = time_of_a_commit();
   const std::vector<Deaths> all{
       {{0}, {}}, {{1}, {}}, {{3}, {}}, {{3, 1}, {{3, 2}, {0, 2}}}, {{3, 0}, {{3, 1}, {3, 2}}}};
-  const std::uint64_t moments = test::kSanitized ? 10 : 30;
+  const std::uint64_t moments = test::kSanitized ? 6 : 30;
   for (const Deaths& deaths : all) {
     const std::uint64_t begin_ns = deaths.slow.empty() ? 0 : total_ns - 50'000;
     for (std::uint64_t at_ns = begin_ns; at_ns < total_ns;

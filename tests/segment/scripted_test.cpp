@@ -1,0 +1,202 @@
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/sim.hpp>
+#include <dunlin/segment.hpp>
+
+#include "segment/spaces.hpp"
+
+/// What random histories meet too seldom, step by step in the simulator: slow links, and members
+/// that learn of a death at different times.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+
+constexpr std::uint64_t kLongNs = 1'000'000'000;
+
+/// What is agreed, as far as the test has let this member know.
+class ToldMembers final : public remote::Membership {
+ public:
+  explicit ToldMembers(std::uint32_t members) : present_(members, true) {}
+  void tell_death_of(Rank rank) {
+    present_.at(rank) = false;
+    ++generation_;
+  }
+  [[nodiscard]] std::uint64_t generation() const noexcept override { return generation_; }
+  [[nodiscard]] bool contains(Rank rank) const noexcept override {
+    return rank < present_.size() && present_[rank];
+  }
+  [[nodiscard]] std::uint32_t founders() const noexcept override {
+    return static_cast<std::uint32_t>(present_.size());
+  }
+  [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
+
+ private:
+  std::vector<bool> present_;
+  std::uint64_t generation_ = 1;
+  std::string why_stopped_;
+};
+
+struct Node {
+  std::unique_ptr<ToldMembers> members;
+  std::unique_ptr<remote::Progress> progress;
+  std::unique_ptr<SegmentSpace> space;
+};
+
+class SegmentScript : public testing::Test {
+ protected:
+  void start(std::uint32_t members) {
+    world = std::make_unique<sim::World>(sim::profile("ib100"), members, 1);
+    for (Rank rank = 0; rank < members; ++rank) {
+      Node& node = nodes.emplace_back();
+      node.members = std::make_unique<ToldMembers>(members);
+      node.progress = std::make_unique<remote::Progress>(world->fabric(rank), *node.members);
+      node.space =
+          std::make_unique<SegmentSpace>(*node.progress, SpaceOptions{.pool_bytes = 1 << 16});
+      world->attach(rank, [progress = node.progress.get()] { return progress->poll(); });
+    }
+  }
+  void end() {
+    for (Rank rank = 0; rank < nodes.size(); ++rank) world->detach_all(rank);
+    for (Node& node : nodes) node.space.reset();
+    nodes.clear();
+  }
+  void TearDown() override { end(); }
+  SegmentSpace& at(Rank rank) { return *nodes.at(rank).space; }
+  Outcome end_of(SegmentOperation&& operation) {
+    EXPECT_TRUE(world->run_until([&] { return operation.finished(); }, kLongNs))
+        << operation.describe();
+    return operation.result();
+  }
+  /// A segment at member 0, whose words have this value.
+  Key make(const SegmentSpec& spec, Rank by) {
+    const Outcome made = end_of(at(0).allocate(spec));
+    EXPECT_EQ(remote::describe(made.status), "done");
+    words.fill(1);
+    EXPECT_EQ(remote::describe(end_of(at(by).put(made.key, bytes_of(words))).status), "done");
+    return made.key;
+  }
+  /// One value, which all words have.
+  std::uint64_t get(Rank by, Key key) {
+    std::array<std::uint64_t, kWords> got{};
+    EXPECT_EQ(remote::describe(end_of(at(by).get(key, bytes_of(got))).status), "done");
+    for (const std::uint64_t word : got) EXPECT_EQ(word, got.front()) << "SEG-3: torn";
+    return got.front();
+  }
+  void tell_death_of(Rank dead, Rank rank) {
+    nodes.at(rank).members->tell_death_of(dead);
+    world->on(rank, [] {});  // it polls
+  }
+
+  static constexpr std::size_t kWords = 64;
+  std::unique_ptr<sim::World> world;
+  std::vector<Node> nodes;
+  std::array<std::uint64_t, kWords> words{};
+};
+
+/// The lock passes from member to member, the data to a third one over another link.
+TEST_F(SegmentScript, AGivenUpPutIsOverBeforeTheLockPasses) {
+  start(3);
+  const Key key = make({.bytes = sizeof words, .coherence = Coherence::write, .placement = {0}}, 1);
+  EXPECT_EQ(get(2, key), 1U);
+  ASSERT_TRUE(end_of(at(1).lock(key)).ok());
+  std::array<std::uint64_t, kWords> next{};
+  next.fill(3);
+  auto second = test::begin([&] { return at(2).put(key, bytes_of(next)); });
+  world->run_for(100'000);
+  ASSERT_FALSE(second->finished());
+  world->slow_link(1, 0, 100);
+  words.fill(2);
+  auto first = test::begin([&] { return at(1).put(key, bytes_of(words)); });
+  world->run_for(2'000);
+  ASSERT_FALSE(first->finished());
+  first.reset();
+  ASSERT_EQ(at(1).unlock(key).status(), Status::ok);
+  ASSERT_TRUE(world->run_until([&] { return second->finished(); }, kLongNs));
+  EXPECT_EQ(remote::describe(second->result().status), "done");
+  EXPECT_EQ(get(0, key), 3U) << "SEG-7: not what was put last";
+  world->run_for(10'000'000);  // all that is under way has landed
+  EXPECT_EQ(get(0, key), 3U) << "SEG-7: the put that was given up came later";
+}
+
+/// A put that perhaps is at the second copy, and not yet at the first one, whose member is taken
+/// for dead: the link there becomes slow at each moment of the put.
+TEST_F(SegmentScript, ASecondCopyIsReadOnceNobodyReadsTheFirst) {
+  constexpr std::uint64_t kStepNs = 250;
+  bool ends_before = false;
+  for (std::uint64_t after_ns = 0; !ends_before; after_ns += kStepNs) {
+    SCOPED_TRACE("slow after " + std::to_string(after_ns) + " ns");
+    start(5);
+    const Key key = make({.bytes = sizeof words,
+                          .coherence = Coherence::delta,
+                          .placement = {0},
+                          .versions = 4,
+                          .copies = 2},
+                         2);
+    for (const Rank reader : {3U, 4U}) EXPECT_EQ(get(reader, key), 1U);
+    words.fill(2);
+    auto put = test::begin([&] { return at(2).put(key, bytes_of(words)); });
+    world->run_for(after_ns);
+    ends_before = put->finished();
+    world->slow_link(2, 0, 1'000);
+    world->run_for(50'000);
+    for (const Rank rank : {1U, 3U}) tell_death_of(0, rank);
+    std::array<std::uint64_t, kWords> got{};
+    auto early = test::begin([&] { return at(3).get(key, bytes_of(got)); });
+    world->run_for(50'000);
+    const bool was_early = early->finished();
+    const std::uint64_t later = get(4, key);
+    EXPECT_FALSE(was_early && got.front() > later)
+        << "SEG-11: " << got.front() << " was got, and then " << later;
+    for (const Rank rank : {2U, 4U}) tell_death_of(0, rank);
+    ASSERT_TRUE(world->run_until([&] { return early->finished() && put->finished(); }, kLongNs))
+        << early->describe() << put->describe();
+    EXPECT_EQ(remote::describe(early->result().status), "done");
+    EXPECT_EQ(remote::describe(put->result().status), "done");
+    EXPECT_EQ(get(4, key), 2U) << "SEG-13: a put that has ended is lost";
+    early.reset();
+    put.reset();
+    end();
+    if (HasFailure()) return;
+  }
+}
+
+/// The second copy's member dies, and the first one has another copy made: it begins at each moment
+/// of a put.
+TEST_F(SegmentScript, APutIsInTheCopyThatIsMadeMeanwhile) {
+  constexpr std::uint64_t kStepNs = 250;
+  bool ends_before = false;
+  for (std::uint64_t after_ns = 0; !ends_before; after_ns += kStepNs) {
+    SCOPED_TRACE("the second copy dies " + std::to_string(after_ns) + " ns into the put");
+    start(4);
+    const Key key = make(
+        {.bytes = sizeof words, .coherence = Coherence::write, .placement = {0}, .copies = 2}, 2);
+    EXPECT_EQ(get(3, key), 1U);
+    ASSERT_TRUE(end_of(at(2).lock(key)).ok());
+    world->crash(1);
+    tell_death_of(1, 2);  // so it puts to one member
+    words.fill(2);
+    auto put = test::begin([&] { return at(2).put(key, bytes_of(words)); });
+    world->run_for(after_ns);
+    ends_before = put->finished();
+    for (const Rank rank : {0U, 3U}) tell_death_of(1, rank);
+    ASSERT_TRUE(world->run_until([&] { return put->finished(); }, kLongNs)) << put->describe();
+    EXPECT_EQ(remote::describe(put->result().status), "done");
+    world->run_for(1'000'000);  // the copy is complete
+    world->crash(0);
+    for (const Rank rank : {2U, 3U}) tell_death_of(0, rank);
+    EXPECT_EQ(get(3, key), 2U) << "SEG-13: a put that has ended is lost";
+    put.reset();
+    end();
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
