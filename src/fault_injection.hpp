@@ -65,6 +65,8 @@ enum class FaultInjection : std::uint8_t {
   change_is_not_copied,
   moved_key_is_not_followed,
   departed_entry_stays_live,
+  split_forgets_departure,
+  covers_too_much,
   checksum_is_not_checked,
   version_is_not_raised,
   unlocked_before_write,

@@ -40,7 +40,7 @@
 ///         homes, or at none, once they have asked each other.
 ///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
 ///  STO-10 An index that grows hides no key, and shows none twice.
-///  STO-M1 A home that leaves loses no key, and calls on its keys go on.
+///  STO-M1 A home that leaves, or gives keys away, loses no key, and calls on its keys go on.
 ///  STO-C1 With copies: 2, a change that has ended is not lost when one home dies.
 ///  STO-C2 A get that begins after a change has ended never returns an older value from a home that
 ///         the members have removed.
@@ -63,6 +63,10 @@ struct StoreOptions {
   /// Members of the ranks below this hold keys, and the others are clients only; 0: all hold keys.
   /// The same at all members.
   std::uint32_t homes = 0;
+  /// Of a member that holds no keys at first: it contributes memory, too, so that take_keys(), or
+  /// the leave() of another, moves keys to it. May differ. Not with copies: 2, and not with
+  /// eviction.
+  bool contributes = false;
   /// Memory that this member contributes, if it holds keys; may differ. The part without the index
   /// holds entries.
   std::size_t memory_bytes = 64 << 20;
@@ -107,7 +111,7 @@ struct StoreStatistics {
   std::uint64_t splits = 0;                         // by which the index has grown
   std::uint64_t repaired_locks = 0;                 // of members that died
   std::uint64_t repaired_entries = 0;
-  std::uint64_t keys_moved = 0;  // by leave(), to another home
+  std::uint64_t keys_moved = 0;  // to another member, as this one left or gave keys
   // with copies: 2
   std::uint64_t copies_restored = 0;  // made by this member after deaths
   bool copies_complete = true;        // of all keys that this member holds first
@@ -155,6 +159,10 @@ class Store {
   /// is a client then, and may leave its group. Goes on if the operation is given up. Not with
   /// copies: 2, and not with eviction (`not_allowed`).
   [[nodiscard]] StoreOperation leave();
+  /// Moves half of one home's keys to this member, which contributes memory though keys are hashed
+  /// to others, while all members use them. Goes on if the operation is given up. `not_allowed`:
+  /// this member contributes none, or all homes have given keys.
+  [[nodiscard]] StoreOperation take_keys();
 
   // --- the same with an operation of the caller's, which is given up if it is under way ----------
   void get(StoreOperation& operation, StoreKey key) noexcept;
@@ -170,6 +178,7 @@ class Store {
   void update(StoreOperation& operation, StoreKey key, StoreUpdater updater) noexcept;
   void expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns) noexcept;
   void leave(StoreOperation& operation) noexcept;
+  void take_keys(StoreOperation& operation) noexcept;
 
   // --- many keys: StoreBatch (several calls at once), StoreScan (all members' entries) -----------
   /// Calls `see` for the entries of this member's part, each of which was there at some moment of

@@ -25,6 +25,7 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
       fabric(its_progress.fabric()),
       options(std::move(its_options)),
       homes(progress.size()) {
+  options.homes = std::max(options.homes, progress.size());
   const std::vector<std::size_t>& sizes = options.block_bytes;
   bool sound = !sizes.empty() && sizes.size() <= kBitsPerWord && options.slab_bytes > 0 &&
                options.slab_bytes % kCacheLineBytes == 0 &&
@@ -48,15 +49,19 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
     memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
                   holder_word(fabric.rank(), 0));
   withhold_now();
-  for (Home& home : homes) {
-    home.hints.resize(sizes.size());
-    home.with_free.resize(sizes.size());
-    home.of_class.resize(sizes.size());
-    home.turn.resize(sizes.size());
-    home.words.resize(2 * words);
-    home.bits.resize(words);
-  }
+  for (Home& home : homes) open(home);
+  while (own_slabs > 0 && homes.size() <= fabric.rank()) open(homes.emplace_back());
   fabric.announce(region);
+}
+
+void SlabPool::State::open(Home& home) const {
+  const std::size_t sizes = options.block_bytes.size();
+  home.hints.resize(sizes);
+  home.with_free.resize(sizes);
+  home.of_class.resize(sizes);
+  home.turn.resize(sizes);
+  home.words.resize(2 * words);
+  home.bits.resize(words);
 }
 
 SlabPool::SlabPool(Progress& progress, SlabPoolOptions options)
@@ -93,7 +98,8 @@ std::optional<SlabBlock> SlabPool::allocate(Rank rank, std::size_t bytes) noexce
 
 std::optional<SlabBlock> SlabPool::allocate_class(Rank rank, std::uint32_t size_class) noexcept {
   State& state = *state_;
-  if (rank >= state.homes.size()) return std::nullopt;
+  if (rank >= state.options.homes) return std::nullopt;
+  while (state.homes.size() <= rank) state.open(state.homes.emplace_back());
   State::Home& home = state.homes[rank];
   if (auto block = state.from(rank, home, size_class)) return block;
   const std::uint64_t bit = std::uint64_t{1} << size_class;
@@ -124,7 +130,7 @@ bool SlabPool::full(Rank home, std::size_t bytes) const noexcept {
   return !size_class || full_class(home, *size_class);
 }
 bool SlabPool::full_class(Rank home, std::uint32_t size_class) const noexcept {
-  return (state_->homes.at(home).full >> size_class & 1) != 0;
+  return home < state_->homes.size() && (state_->homes[home].full >> size_class & 1) != 0;
 }
 
 void SlabPool::State::give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits) {

@@ -110,6 +110,7 @@ struct SlabPool::State {
     return *reinterpret_cast<std::uint8_t*>(region.memory().data() + slab * stride() +
                                             (1 + 2 * words) * kWordBytes + number);
   }
+  void open(Home& home) const;
   void all_free(Slab& slab) const;
   std::uint32_t hold(Home& home, std::uint32_t index, std::uint32_t size_class);
   void give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits);
@@ -143,7 +144,7 @@ struct SlabPool::State {
   std::uint64_t header_bytes = 0;
   std::uint32_t own_slabs = 0;
   Region region;
-  std::vector<Home> homes;
+  std::deque<Home> homes;       // up to the last one in whose memory this process has allocated
   std::vector<Orphan> orphans;  // own slabs
   // of own slabs, which are to be kept empty
   std::uint32_t withheld = 0;

@@ -89,6 +89,7 @@ bool State::take_header(Rank rank, const std::byte* header) noexcept {
   Home& home = homes[rank];
   const std::uint64_t base = word_in(header, kBaseAt);
   const std::uint64_t headers = word_in(header, kMainHeadersAt);
+  home.is_client = word_in(header, 0) == kMagic && base == 0;
   if (word_in(header, 0) != kMagic || base == 0 || base > UINT32_MAX || headers < base ||
       headers > std::uint64_t{1} << IndexShape::kPositionBits)
     return false;
@@ -98,7 +99,7 @@ bool State::take_header(Rank rank, const std::byte* header) noexcept {
   home.ranks = word_in(header, kRanksAt);
   home.opened = word_in(header, kOpenedAt);
   const std::uint64_t leave = word_in(header, kLeaveAt);
-  if ((leave & leave_word::kHasLeft) != 0) learn_move(rank, kAllPositions, leave_word::to(leave));
+  learn_move(rank, word_in(header, kMovedAt), leave_word::to(leave));
   if (word_in(header, kClockAt) != 0) sample_clock(rank, word_in(header, kClockAt));
   return true;
 }

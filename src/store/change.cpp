@@ -102,6 +102,7 @@ bool State::decide(StoreOperation& op) noexcept {
     case Kind::count:
     case Kind::raise_copy:
     case Kind::leave:
+    case Kind::take_keys:
       return end(op, Status::ok);
   }
   const bool stays =

@@ -51,32 +51,25 @@ bool State::is_open(Rank rank) const noexcept {
 
 bool State::has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept {
   if (is_lost(home, position)) return false;
-  if (!has_copies()) {
-    if (place_of(home, position) != gone) return true;
-    if (homes[gone].withdrawn) return false;
-    for (Rank rank = 0; rank < members; ++rank)
-      if (rank != gone && progress.contains(rank) && !has_moved(rank, position)) return true;
-    return false;
-  }
+  if (!has_copies()) return place_of(home, position) != gone || !homes[gone].withdrawn;
   if (homes[gone].withdrawn) return false;
   return progress.contains(gone) || progress.contains(first_from(home));
 }
 
 bool State::is_lost(Rank home, std::uint64_t position) const noexcept {
-  const Home& one = homes[home];
-  if (has_moved(home, position) && progress.contains(moved_place(home, position))) return false;
-  return one.looked_in == progress.generation() && !covers(one.covered, position);
+  if (!has_copies() && progress.contains(place_of(home, position))) return false;
+  return has_looked(home) && (!has_copies() || homes[home].covered == 0);
 }
 
-Status State::know_home(Rank home, std::uint64_t position, Rank at) noexcept {
-  const bool takes_over = at != home && (has_copies() || at != moved_place(home, position));
-  if (takes_over && has_copies() && !is_open(at)) look_at_index_again(at);
+Status State::know_home(Rank home, Rank at) noexcept {
+  const bool takes_over = has_copies() && at != home;
+  if (takes_over && !is_open(at)) look_at_index_again(at);
   const Status known = know_index(at);
   if (known != Status::ok || !takes_over) return known;
-  if (has_copies() && !is_open(at)) return Status::busy;
+  if (!is_open(at)) return Status::busy;
   Home& one = homes[home];
   const std::uint64_t generation = progress.generation();
-  if (one.looked_in == generation) return covers(one.covered, position) ? Status::ok : Status::lost;
+  if (one.looked_in == generation) return one.covered != 0 ? Status::ok : Status::lost;
   if (!one.is_looking) {
     one.look.reset();
     one.is_looking =
@@ -91,7 +84,7 @@ Status State::know_home(Rank home, std::uint64_t position, Rank at) noexcept {
   one.is_looking = false;
   if (one.look.failed() || one.looks_in != generation) return Status::busy;
   one.looked_in = generation;
-  return covers(one.covered, position) ? Status::ok : Status::lost;
+  return one.covered != 0 ? Status::ok : Status::lost;
 }
 
 // --- a change at the second home -----------------------------------------------------------------

@@ -22,10 +22,6 @@ constexpr int kStepsOfPoll = 256;
 
 Departure::~Departure() { state_.fabric.abandon(done_); }
 
-bool Departure::keeps_shape() const noexcept {
-  return stage_ != Stage::ended || state_.homes[state_.fabric.rank()].moved_below != 0;
-}
-
 std::byte* Departure::main() const noexcept {
   return state_.own_main(state_.homes[state_.fabric.rank()].shape.number_of(position_));
 }
@@ -49,10 +45,9 @@ void Departure::unlock(std::uint64_t version) noexcept {
 }
 
 void Departure::begin() {
-  if (stage_ != Stage::ended || status_ == Status::ok) return;
+  if (status_ == Status::under_way || status_ == Status::ok) return;
   status_ = Status::under_way;
-  stage_ = Stage::claim;
-  rest_ = {};
+  leaves_next_ = true;
   state_.look_again_soon();
 }
 
@@ -70,9 +65,40 @@ bool Departure::end(Status status) {
   }
   const bool has_left = state_.homes[state_.fabric.rank()].moved_below == kAllPositions;
   publish(has_left ? leave_word::kHasLeft : 0);
-  status_ = status;
   stage_ = Stage::ended;
+  if (std::exchange(gives_, false))
+    answer(status);
+  else
+    status_ = status;
+  state_.growth->look_at_share();
   return false;
+}
+
+void Departure::answer(Status status) noexcept {
+  std::uint64_t& ask = word_at(state_.index.memory().data() + kAskAt);
+  memory::store(ask, ask_word::answered(memory::load(ask), static_cast<std::uint8_t>(status)));
+}
+
+/// Begins what it has been asked for, when nothing else is under way.
+void Departure::look_at_ask() {
+  std::uint64_t& ask = word_at(state_.index.memory().data() + kAskAt);
+  const std::uint64_t word = memory::load(ask);
+  const Rank by = ask_word::by(word);
+  if (word != 0 && !state_.progress.contains(by)) memory::store(ask, 0);  // it is gone
+  const bool is_asked = word != 0 && state_.progress.contains(by) && !ask_word::is_answered(word);
+  if (!is_asked && !leaves_next_) return;
+  gives_ = !std::exchange(leaves_next_, false);
+  const State::Home& home = state_.homes[state_.fabric.rank()];
+  limit_ = gives_ ? kGivenPositions : kAllPositions;
+  const bool has_given =
+      home.moved_below != 0 && (home.moved_below >= limit_ || home.moved_to != by);
+  if (gives_ && (by >= state_.places || has_given)) {
+    gives_ = false;
+    return answer(Status::not_allowed);
+  }
+  if (gives_) to_ = by;
+  stage_ = Stage::claim;
+  rest_ = {};
 }
 
 /// STO-M5. What is at a home that has died is lost; the other keys stay here.
@@ -82,7 +108,9 @@ void Departure::members_changed() {
 }
 
 std::size_t Departure::poll() {
-  if (stage_ == Stage::ended || state_.store == nullptr || state_.progress.stopped()) return 0;
+  if (state_.store == nullptr || state_.progress.stopped()) return 0;
+  if (stage_ == Stage::ended) look_at_ask();
+  if (stage_ == Stage::ended) return 0;
   if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) {
     state_.fabric.wake_at(not_before_ns_);
     return 0;
@@ -149,19 +177,27 @@ bool Departure::read_word(Rank rank, std::uint64_t at, Stage next) {
 
 bool Departure::ask() {
   const Rank own = state_.fabric.rank();
-  while (asks_ < state_.members && (asks_ == own || !state_.progress.contains(asks_) ||
-                                    !state_.fabric.connected(asks_, state_.index.id())))
+  while (asks_ < state_.places && (asks_ == own || !state_.progress.contains(asks_) ||
+                                   !state_.fabric.connected(asks_, state_.index.id())))
     ++asks_;
-  return asks_ == state_.members ? choose() : read_word(asks_, kLeaveAt, Stage::asked);
+  if (asks_ == state_.places) return choose();
+  done_.reset();
+  const bool all =
+      state_.fabric
+          .post(
+              read(asks_, state_.index.id(), kLeaveAt, words_.data(), sizeof words_).notify(done_))
+          .all();
+  if (!all) return rest(stage_);
+  stage_ = Stage::asked;
+  return true;
 }
 
 /// Of two that leave at once, the one with the lower rank is first.
 bool Departure::asked() {
   if (!done_.finished()) return false;
   if (done_.failed()) return rest(Stage::ask);
-  if ((word_ & leave_word::kHasLeft) != 0)
-    state_.learn_move(asks_, kAllPositions, leave_word::to(word_));
-  const bool moves = (word_ & leave_word::kMoves) != 0;
+  state_.learn_move(asks_, words_[2], leave_word::to(words_[0]));
+  const bool moves = (words_[0] & leave_word::kMoves) != 0;
   if (moves && asks_ < state_.fabric.rank()) {
     publish(0);
     return rest(Stage::claim);
@@ -175,27 +211,46 @@ bool Departure::asked() {
 bool Departure::choose() {
   const Rank own = state_.fabric.rank();
   State::Home& home = state_.homes[own];
-  // A part has moved before, and what comes then follows it.
-  Rank to = home.moved_to;
-  if (home.moved_below == 0) {
-    to = own;
-    for (std::uint32_t i = 1; i < state_.members && to == own; ++i)
-      if (const Rank rank = (own + i) % state_.members;
-          state_.progress.contains(rank) && state_.homes[rank].moved_below == 0)
-        to = rank;
+  if (home.moved_below != 0) {
+    // A part has moved before, and what comes then follows it.
+    to_ = state_.moved_place(home.moved_to, home.moved_below);
+  } else if (!gives_) {
+    bool must_wait = false;
+    const std::optional<Rank> next = next_home(must_wait);
+    if (must_wait) return rest(Stage::ask);
+    if (!next) return end(Status::not_allowed);
+    to_ = *next;
   }
-  if (to == own) return end(Status::not_allowed);
-  if (!state_.progress.contains(to)) return end(Status::lost);
-  to_ = to;
-  const Status known = state_.know_index(to);
+  if (!state_.progress.contains(to_)) return end(Status::lost);
+  if (state_.homes[to_].moved_below != 0 && home.moved_below == 0) return end(Status::not_allowed);
+  const Status known = state_.know_index(to_);
   if (known == Status::under_way) return rest(Stage::ask);
   if (known != Status::ok) return end(known);
   if (!state_.growth->is_idle()) return rest(Stage::ask);  // it ends what it has begun
   if (operation_ == nullptr) operation_ = std::make_unique<StoreOperation>(*state_.store);
   position_ = home.moved_below;
-  stage_ = position_ == kAllPositions ? Stage::tell : Stage::lock;
+  stage_ = position_ >= limit_ ? Stage::tell : Stage::lock;
+  publish(leave_word::kMoves);  // and where to
   asks_ = 0;
   return true;
+}
+
+/// The next member, in the order of ranks, that has memory for keys and has given none away.
+std::optional<Rank> Departure::next_home(bool& must_wait) {
+  const Rank own = state_.fabric.rank();
+  for (std::uint32_t i = 1; i < state_.places; ++i) {
+    const auto rank = static_cast<Rank>((own + i) % state_.places);
+    if (!state_.progress.contains(rank)) continue;
+    if (rank >= state_.members) {
+      if (!state_.fabric.connected(rank, state_.index.id())) continue;
+      const Status known = state_.know_index(rank);
+      must_wait = known == Status::under_way;
+      if (must_wait) return std::nullopt;
+      if (known != Status::ok) continue;  // a client
+    }
+    if (state_.homes[rank].moved_below == 0) return rank;
+  }
+  return std::nullopt;
 }
 
 // --- one chain -----------------------------------------------------------------------------------
@@ -305,10 +360,12 @@ bool Departure::raise() {
 /// STO-M5. The other home has all of this home's keys below that position, whatever happens here.
 bool Departure::cover() {
   const Rank own = state_.fabric.rank();
-  covers_.resize(state_.members);
+  covers_.resize(state_.members);  // to which keys are hashed
   for (; posted_ < state_.members; ++posted_) {
     const auto home = static_cast<Rank>(posted_);
-    covers_[home] = home == own ? end_ : std::min(end_, state_.own_covered(home));
+    covers_[home] = is_injected(FaultInjection::covers_too_much) ? kAllPositions
+                    : home == own                                ? end_
+                                  : std::min(end_, state_.own_covered(home));
     if (covers_[home] == 0 || home == to_) continue;
     if (!state_.fabric
              .post(write(to_, state_.redo.id(), covered_at(state_.homes[to_].ranks, home),
@@ -369,6 +426,7 @@ void Departure::depart() {
   state_.seen.keys_moved += keys_.size();
   unlock(version + 1);
   state_.learn_move(own, end_, to_);
+  memory::store(word_at(state_.index.memory().data() + kMovedAt), end_);
 }
 
 bool Departure::correct_counters() {
@@ -380,7 +438,7 @@ bool Departure::correct_counters() {
     *gone = 0;
   }
   asks_ = 0;
-  stage_ = position_ < kAllPositions ? Stage::lock : Stage::tell;
+  stage_ = position_ < limit_ ? Stage::lock : Stage::tell;
   return true;
 }
 
@@ -388,13 +446,14 @@ bool Departure::correct_counters() {
 
 /// STO-M6. One after the other, until each has published that it knows.
 bool Departure::tell() {
-  publish(leave_word::kMoves | leave_word::kHasLeft);
   const Rank own = state_.fabric.rank();
+  const std::uint64_t below = state_.homes[own].moved_below;
+  publish(leave_word::kMoves | (below == kAllPositions ? leave_word::kHasLeft : 0));
   while (asks_ < state_.progress.capacity() && (asks_ == own || !state_.progress.contains(asks_) ||
                                                 !state_.fabric.connected(asks_, state_.index.id())))
     ++asks_;
   if (asks_ == state_.progress.capacity()) return end(Status::ok);
-  word_ = told_word::make(own, to_);
+  word_ = told_word::make(own, below, to_);
   done_.reset();
   if (!state_.fabric
            .post(write(asks_, state_.index.id(), kToldAt, &word_, kWordBytes)

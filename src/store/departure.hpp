@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <dunlin/remote.hpp>
@@ -12,7 +14,9 @@
 #include "store/work.hpp"
 
 /// A home's leave, with one copy of each key: chain by chain in the order of positions, its keys
-/// move to the next home while all members use them (docs/store.md, STO-M1 to STO-M6).
+/// move to the next home while all members use them (docs/store.md, STO-M1 to STO-M6). Or it gives
+/// keys to a member that asks for some: the same, for the lower half of its positions (STO-M7,
+/// STO-M8).
 namespace dunlin::store {
 
 struct State;
@@ -31,7 +35,7 @@ class Departure {
   /// Of the leave that was begun last.
   [[nodiscard]] remote::Status status() const noexcept { return status_; }
   /// Whether the index must stay as it is.
-  [[nodiscard]] bool keeps_shape() const noexcept;
+  [[nodiscard]] bool keeps_shape() const noexcept { return stage_ != Stage::ended; }
 
  private:
   enum class Stage : std::uint8_t {
@@ -58,10 +62,13 @@ class Departure {
     bool is_there = true;  // or was copied before, and has been erased since
   };
 
+  void look_at_ask();
+  void answer(remote::Status status) noexcept;
   [[nodiscard]] bool step();
   [[nodiscard]] bool ask();
   [[nodiscard]] bool asked();
   [[nodiscard]] bool choose();
+  [[nodiscard]] std::optional<Rank> next_home(bool& must_wait);
   [[nodiscard]] bool lock();
   [[nodiscard]] bool locked();
   void collect();
@@ -85,9 +92,13 @@ class Departure {
   State& state_;
   Stage stage_ = Stage::ended;
   remote::Status status_ = remote::Status::not_allowed;
-  Rank to_ = 0;  // the home that gets the keys
+  Rank to_ = 0;                          // the home that gets the keys
+  bool gives_ = false;                   // to a member that has asked: this home stays one
+  bool leaves_next_ = false;             // leave() was called meanwhile
+  std::uint64_t limit_ = kAllPositions;  // the positions below move
   Rank asks_ = 0;
   std::uint64_t word_ = 0;
+  std::array<std::uint64_t, 3> words_{};  // leave, told, moved
   Rest rest_;
   std::uint64_t not_before_ns_ = 0;
   // the chain

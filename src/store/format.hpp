@@ -22,7 +22,9 @@ inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo 
 inline constexpr std::uint64_t kBaseAt = 24;        // how many main headers follow this header
 inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_add
 inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
-inline constexpr std::uint64_t kClockAt = 128;      // the home's clock, as it was a moment ago
+/// What a member that takes keys asks of this home: an ask_word.
+inline constexpr std::uint64_t kAskAt = 80;
+inline constexpr std::uint64_t kClockAt = 128;  // the home's clock, as it was a moment ago
 inline constexpr std::uint64_t kGenerationAt =
     136;  // of the members that the home has been told of
 /// Of a store with eviction: where the hands of its pools are, sweep << 32 | slab.
@@ -34,9 +36,29 @@ inline constexpr std::uint64_t kOpenedAt = 160;
 inline constexpr std::uint64_t kLeaveAt = 168;
 /// Of each member: the home that it is told of, a told_word; the member sets it to 0 when it knows.
 inline constexpr std::uint64_t kToldAt = 176;
+/// Of a home: its keys of lower positions have moved, to the home in its leave_word.
+inline constexpr std::uint64_t kMovedAt = 184;
 
 /// Positions are below this.
 inline constexpr std::uint64_t kAllPositions = std::uint64_t{1} << 32;
+/// A home gives keys of lower positions than this to a member that takes keys, and keeps the rest.
+inline constexpr std::uint64_t kGivenPositions = kAllPositions / 2;
+
+/// The member that asks a home for keys, and from bit 16 on the home's answer: 0 none yet, or 1 and
+/// a Status.
+namespace ask_word {
+[[nodiscard]] constexpr std::uint64_t make(Rank by) noexcept { return std::uint64_t{by} + 1; }
+[[nodiscard]] constexpr std::uint64_t answered(std::uint64_t word, std::uint8_t status) noexcept {
+  return (word & 0xffff) | (std::uint64_t{status} + 1) << 16;
+}
+[[nodiscard]] constexpr Rank by(std::uint64_t word) noexcept {
+  return static_cast<Rank>((word & 0xffff) - 1);
+}
+[[nodiscard]] constexpr bool is_answered(std::uint64_t word) noexcept { return word >> 16 != 0; }
+[[nodiscard]] constexpr std::uint8_t status(std::uint64_t word) noexcept {
+  return static_cast<std::uint8_t>((word >> 16) - 1);
+}
+}  // namespace ask_word
 
 /// A home's own leave: bit 0 it moves keys, bit 1 all have moved; from bit 8 on, the home to which.
 namespace leave_word {
@@ -50,15 +72,19 @@ inline constexpr std::uint64_t kHasLeft = 2;
 }
 }  // namespace leave_word
 namespace told_word {
-[[nodiscard]] constexpr std::uint64_t make(Rank left, Rank to) noexcept {
-  return std::uint64_t{to} << 16 | (left + 1);
+[[nodiscard]] constexpr std::uint64_t make(Rank left, std::uint64_t below, Rank to) noexcept {
+  return (below - 1) << 32 | std::uint64_t{to} << 16 | (left + 1);
+}
+[[nodiscard]] constexpr std::uint64_t below(std::uint64_t word) noexcept {
+  return (word >> 32) + 1;
 }
 [[nodiscard]] constexpr Rank left(std::uint64_t word) noexcept {
   return static_cast<Rank>((word & 0xffff) - 1);
 }
 [[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
-  return static_cast<Rank>(word >> 16);
+  return static_cast<Rank>(word >> 16 & 0xffff);
 }
+static_assert(make(0, kGivenPositions, 3) == 0x7fffffff00030001, "docs/formats/store.md");
 }  // namespace told_word
 
 /// In place of its depth, a chain whose keys are at another home says which, and what its depth

@@ -7,6 +7,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "fault_injection.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
@@ -35,8 +36,12 @@ std::int64_t Growth::keys() const noexcept {
 
 void Growth::set_most_keys() noexcept {
   const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
-  const std::uint64_t at_first = shape.base() * kSlots * kOccupancyPercent;
-  const std::uint64_t grown = shape.headers() * kSlots * kGrownOccupancyPercent;
+  const double share = state_.own_share();
+  const auto part = [&](std::uint64_t headers, std::uint64_t percent) {
+    return static_cast<std::uint64_t>(share * static_cast<double>(headers * kSlots * percent));
+  };
+  const std::uint64_t at_first = part(shape.base(), kOccupancyPercent);
+  const std::uint64_t grown = part(shape.headers(), kGrownOccupancyPercent);
   most_keys_ =
       shape.can_grow() ? static_cast<std::int64_t>(std::max(at_first, grown) / 100) : INT64_MAX;
 }
@@ -188,10 +193,16 @@ void Growth::split() {
     memory::store(word_at(slot), slots_[i].hash);
     memory::store(word_at(slot + kWordBytes), slots_[i].word);
   }
-  memory::store(word_at(upper + kDepthAt), depth + 1);
+  // A chain whose keys are at another home: both parts say so.
+  const std::uint64_t before = memory::load(word_at(main + kDepthAt));
+  const std::uint64_t split_depth =
+      departed_depth::is(before) && !is_injected(FaultInjection::split_forgets_departure)
+          ? departed_depth::make(departed_depth::to(before), depth + 1)
+          : depth + 1;
+  memory::store(word_at(upper + kDepthAt), split_depth);
   memory::store(word_at(upper + kVersionAt), version + 1);
   memory::store(word_at(state_.index.memory().data() + kMainHeadersAt), number + 1);
-  memory::store(word_at(main + kDepthAt), depth + 1);
+  memory::store(word_at(main + kDepthAt), split_depth);
   for (std::byte* const slot : moving_) {
     memory::store(word_at(slot + kWordBytes), 0);
     memory::store(word_at(slot), 0);

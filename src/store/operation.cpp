@@ -89,9 +89,7 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
   }
   work.hash = hash_of(work.key_span());
   work.home = kind == Kind::count ? 0 : first_home_of(work.hash);
-  work.stage = kind == Kind::count   ? Stage::count
-               : kind == Kind::leave ? Stage::leave
-                                     : Stage::attach;
+  work.stage = kind == Kind::count ? Stage::count : waits(kind) ? Stage::leave : Stage::attach;
   const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (too_large) work.end_status = Status::out_of_range;
   ++begun[static_cast<std::size_t>(kind)];
@@ -135,7 +133,7 @@ bool State::end(StoreOperation& op, Status status) noexcept {
       !has_copies() && op.changed_ &&
       (lost.stage == Stage::committed || (lost.stage == Stage::commit && lost.posted > 0));
   if (status == Status::lost && !is_copy(lost.kind) && !is_hold(lost.kind) && !is_uncertain &&
-      lost.kind != Kind::count && lost.kind != Kind::leave &&
+      lost.kind != Kind::count && !waits(lost.kind) &&
       has_another_home(home_of(lost.hash), IndexShape::position_of(lost.hash), lost.home)) {
     op.work_->stage = Stage::fail_over;
     fabric.abandon(op.completion_);
@@ -209,6 +207,12 @@ bool State::post(StoreOperation& op, Rank home, std::span<const Operation> batch
   const Status why = fault(home);
   if (!for_ever && why == Status::ok) return false;
   fabric.abandon(op.completion_);
+  if (work.from_cache && next == Stage::entry_read && why == Status::ok) {
+    // The location is of a former home, which has more memory.
+    op.completion_.reset();
+    work.posted = 0;
+    return look_again(op);
+  }
   return end(op, why != Status::ok ? why : Status::out_of_range);
 }
 
@@ -216,6 +220,11 @@ bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
   const bool is_at_first = !is_copy(work.kind) && work.kind != Kind::hold_copy;
+  if (is_at_first && !has_copies() && has_changed_homes) {
+    const Status found = find_place(home_of(work.hash), IndexShape::position_of(work.hash));
+    if (found == Status::busy) begin_rest(work.rest);
+    if (found == Status::busy || found == Status::under_way) return false;
+  }
   const bool may_move = is_at_first && (has_copies() || has_changed_homes);
   if (may_move && first_home_of(work.hash) != work.home) {
     if (is_hold(work.kind)) return end(op, Status::lost);
@@ -226,8 +235,7 @@ bool State::attach(StoreOperation& op) noexcept {
   }
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   const Status known =
-      is_at_first ? know_home(home_of(work.hash), IndexShape::position_of(work.hash), work.home)
-                  : know_index(work.home);
+      is_at_first ? know_home(home_of(work.hash), work.home) : know_index(work.home);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
   // That home has left, as the header of its index says.
@@ -240,8 +248,12 @@ bool State::attach(StoreOperation& op) noexcept {
 /// One member after the other; those that are gone have no keys.
 bool State::count(StoreOperation& op) noexcept {
   Work& work = *op.work_;
-  while (work.home < members && fault(work.home) == Status::lost) ++work.home;
-  if (work.home >= members) {
+  const auto has_none = [&](Rank rank) {
+    return fault(rank) == Status::lost || homes[rank].is_client ||
+           (rank >= members && !has_got_keys(rank) && !fabric.connected(rank, index.id()));
+  };
+  while (work.home < places && has_none(work.home)) ++work.home;
+  if (work.home >= places) {
     std::uint32_t there = 0;
     for (Rank rank = 0; rank < members; ++rank) there += fault(rank) == Status::lost ? 0 : 1;
     if (has_copies() && there > 1) op.keys_ /= 2;

@@ -73,7 +73,13 @@ bool State::end(StoreScan& scan, Status status) noexcept {
     return false;
   }
   if (status == Status::lost) {  // goes on behind that member
-    scan.next_ = work.home + 1 < members ? cursor_of(work.home + 1, 0) : 0;
+    const bool has_rest = !has_copies() && work.home < members && progress.contains(work.home) &&
+                          has_moved(work.home, work.position) &&
+                          homes[work.home].moved_below < kAllPositions;
+    if (has_rest)
+      scan.next_ = cursor_of(work.home, homes[work.home].moved_below);
+    else
+      scan.next_ = work.home + 1 < members ? cursor_of(work.home + 1, 0) : 0;
   } else if (status == Status::ok) {
     scan.next_ = work.home < members ? cursor_of(work.home, work.position) : 0;
   }
@@ -132,9 +138,14 @@ bool State::post(StoreScan& scan, std::span<const Operation> batch, ScanStage ne
 bool State::scan_attach(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   if (work.home >= members || work.position > UINT32_MAX) return end(scan, Status::out_of_range);
+  if (!has_copies() && has_changed_homes) {
+    const Status found = find_place(work.home, work.position);
+    if (found == Status::busy) begin_rest(work.rest);
+    if (found == Status::busy || found == Status::under_way) return false;
+  }
   work.at = has_copies() ? first_from(work.home) : place_of(work.home, work.position);
   if (const Status why = fault(work.at); why != Status::ok) return end(scan, why);
-  const Status known = know_home(work.home, work.position, work.at);
+  const Status known = know_home(work.home, work.at);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
   if (!has_copies() && place_of(work.home, work.position) != work.at) return true;  // it has left
@@ -251,11 +262,7 @@ bool State::scan_depth(StoreScan& scan) noexcept {
 /// The chain of a home to which keys have moved may end later than what has moved.
 std::uint64_t State::scanned_below(const ScanWork& work, std::uint64_t end) const noexcept {
   if (has_copies() || work.at == work.home) return end;
-  for (const Home& home : homes)
-    if (home.moved_below > work.position) end = std::min(end, home.moved_below);
-  if (work.at != moved_place(work.home, work.position))  // the home is gone
-    end = std::min(end, homes[work.home].covered);
-  return end;
+  return covered_below(work.home, work.position, end);
 }
 
 /// Keys that another chain has by now are seen there. Then the next chain, or the next member.

@@ -67,8 +67,9 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       options(std::move(its_options)),
       members(options.homes == 0 ? its_progress.size()
                                  : std::min(options.homes, its_progress.size())),
-      is_home(fabric.rank() < members),
-      homes(members),
+      places(moves_keys() ? its_progress.capacity() : members),
+      is_home(fabric.rank() < members || (options.contributes && moves_keys())),
+      homes(places),
       cache(options.cache_bytes) {
   check(options);
   std::uint64_t main_headers = 0;
@@ -94,6 +95,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .slab_bytes = kSmallSlabBytes,
                                         .block_bytes = {kSmallBlocks.begin(), kSmallBlocks.end()},
                                         .own_bytes = small_bytes,
+                                        .homes = places,
                                         .makes_room = options.eviction != Eviction::none,
                                         .limit_bytes = of_small});
   large = std::make_unique<remote::SlabPool>(
@@ -101,6 +103,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .slab_bytes = kLargeSlabBytes,
                                         .block_bytes = {kLargeBlocks.begin(), kLargeBlocks.end()},
                                         .own_bytes = large_bytes,
+                                        .homes = places,
                                         .makes_room = options.eviction != Eviction::none,
                                         .limit_bytes = of_large});
   redo = fabric.allocate(
@@ -122,8 +125,8 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     homes[fabric.rank()].ranks = progress.capacity();
     growth = std::make_unique<Growth>(*this);
     if (has_copies()) copies = std::make_unique<Copies>(*this);
-    if (!has_copies() && options.eviction == Eviction::none)
-      departure = std::make_unique<Departure>(*this);
+    if (moves_keys()) departure = std::make_unique<Departure>(*this);
+    if (fabric.rank() >= members) arrival = std::make_unique<Arrival>(*this);
   }
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kBaseAt, &main_headers, sizeof main_headers);
@@ -138,6 +141,9 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     if (event.kind == Event::Kind::region_withdrawn) home.withdrawn = true;
     if (event.kind == Event::Kind::region_connected) home.withdrawn = false;
     if (event.kind == Event::Kind::region_refused) home.refused = true;
+    // It may have keys of one that is gone.
+    if (event.kind == Event::Kind::region_connected && event.peer >= members)
+      for (Home& one : homes) one.looked_in = one.looks_in = UINT64_MAX;
   });
   look_at_homes();
   open_room();
@@ -151,6 +157,7 @@ State::~State() {
   reaper.reset();
   copies.reset();
   departure.reset();
+  arrival.reset();
   idle_copies.clear();
   copy_operations.clear();
   if (room != nullptr) {
@@ -332,12 +339,14 @@ std::size_t State::poll_part() {
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
   const std::size_t done = inquire() + growth->poll() + (copies != nullptr ? copies->poll() : 0) +
-                           (departure != nullptr ? departure->poll() : 0);
+                           (departure != nullptr ? departure->poll() : 0) +
+                           (arrival != nullptr ? arrival->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {
     next_duty_ns = now + kDutyNs;
     reap();
+    growth->look_at_share();
     page.look_at_part(*this);
   }
   fabric.wake_at(next_duty_ns);  // each time: an earlier wake has made it forget this one

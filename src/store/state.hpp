@@ -14,6 +14,7 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store.hpp>
 
+#include "store/arrival.hpp"
 #include "store/cache.hpp"
 #include "store/copies.hpp"
 #include "store/departure.hpp"
@@ -109,24 +110,34 @@ struct State final : remote::Part {
   [[nodiscard]] bool is_lost(Rank home, std::uint64_t position) const noexcept;
   [[nodiscard]] bool has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept;
   /// know_index(), and more if it has taken over from `home`. `busy`: not all members know yet.
-  [[nodiscard]] remote::Status know_home(Rank home, std::uint64_t position, Rank at) noexcept;
+  [[nodiscard]] remote::Status know_home(Rank home, Rank at) noexcept;
   [[nodiscard]] bool fail_over(StoreOperation& op) noexcept;
 
-  // --- homes that leave: placement.cpp -----------------------------------------------------------
+  // --- homes that leave or give keys: placement.cpp ----------------------------------------------
   /// Where the keys of `home` with that position are, as far as this process knows.
   [[nodiscard]] Rank place_of(Rank home, std::uint64_t position) const noexcept;
   /// For Store::home_of(): the home of a key, also if it has died and its keys are lost.
   [[nodiscard]] Rank known_home_of(std::uint64_t hash) const noexcept;
   [[nodiscard]] Rank moved_place(Rank home, std::uint64_t position) const noexcept;
+  /// If the member that had the key is gone: asks the others which of them has it. `ok`: place_of()
+  /// is there; `lost`: none has it; `busy`, `under_way`: not known yet.
+  [[nodiscard]] remote::Status find_place(Rank home, std::uint64_t position) noexcept;
+  [[nodiscard]] bool has_looked(Rank home) const noexcept;
+  /// Whether that member need not be asked; else `under_way`, or how asking it has begun.
+  [[nodiscard]] std::optional<remote::Status> look_for_cover(Rank home, Rank at) noexcept;
+  /// With one copy, of a scan that goes on at a member that got the keys of one that is gone.
+  [[nodiscard]] std::uint64_t covered_below(Rank home, std::uint64_t position,
+                                            std::uint64_t end) const noexcept;
+  /// Of all positions, those of which this home has keys.
+  [[nodiscard]] double own_share() const noexcept;
   /// Whether this process has learned that they have moved.
   [[nodiscard]] bool has_moved(Rank home, std::uint64_t position) const noexcept {
     return position < homes[home].moved_below;
   }
-  [[nodiscard]] bool covers(std::uint64_t covered, std::uint64_t position) const noexcept {
-    return has_copies() ? covered != 0 : position < covered;
-  }
   /// Of the own part: whether calls on the key come here.
   [[nodiscard]] bool serves(std::uint64_t hash) const noexcept;
+  /// Of a member that has joined later: as far as this process has learned.
+  [[nodiscard]] bool has_got_keys(Rank rank) const noexcept;
   [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
   void learn_move(Rank home, std::uint64_t below, Rank to) noexcept;
   [[nodiscard]] bool learn_departure(Rank home, std::uint64_t position,
@@ -136,6 +147,7 @@ struct State final : remote::Part {
   /// What a home that has left has written here.
   std::size_t take_told() noexcept;
   void begin_leave(StoreOperation& op) noexcept;
+  void begin_take(StoreOperation& op) noexcept;
   [[nodiscard]] bool leaving(StoreOperation& op) noexcept;
   void begin_move(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
                   std::uint64_t ttl_ns, std::uint64_t version, Rank to) noexcept;
@@ -325,15 +337,27 @@ struct State final : remote::Part {
     std::uint64_t sampled_at_ns = 0;
     std::uint32_t records = 0;  // redo records in use, a bit for each
     std::uint64_t opened = 0;   // as it was read last
-    // With copies, once another has taken over from this home: whether that one has all its keys.
+    // Once this home is gone: what others have of its keys. With copies, whether the one that has
+    // taken over has all of them.
     std::uint64_t looked_in = UINT64_MAX;  // generation
     std::uint64_t covered = 0;             // as it is read
-    std::uint64_t looks_in = 0;
+    std::uint64_t looks_in = UINT64_MAX;
     bool is_looking = false;
     Completion look;
+    // With one copy, of all members.
+    struct Cover {
+      Rank by = 0;
+      std::uint64_t below = 0;  // position
+    };
+    std::vector<Cover> covers;
+    Rank looks_at = 0;
+    bool skips = false;                // a member that was not connected
+    std::uint64_t looks_since_ns = 0;  // in this generation
+    bool is_client = false;            // has no index
     bool withdrawn = false;
     bool refused = false;
   };
+  static void begin_look(Home& one) noexcept;
   /// A lock word that this process may have taken, and gives back.
   struct Mend {
     Rank home;
@@ -345,8 +369,9 @@ struct State final : remote::Part {
   remote::Progress& progress;
   Fabric& fabric;
   StoreOptions options;
-  std::uint32_t members = 0;  // that hold keys
-  bool is_home = false;
+  std::uint32_t members = 0;  // to which keys are hashed
+  std::uint32_t places = 0;   // ranks of those that may hold keys
+  bool is_home = false;       // has an index, and memory for entries
   std::unique_ptr<remote::SlabPool> small;
   std::unique_ptr<remote::SlabPool> large;
   Region index;
@@ -355,10 +380,14 @@ struct State final : remote::Part {
   std::unique_ptr<Growth> growth;                                // of a home
   std::unique_ptr<Copies> copies;                                // of a home
   std::unique_ptr<Departure> departure;                          // of a home
+  std::unique_ptr<Arrival> arrival;                              // of a home that has joined later
   std::vector<std::unique_ptr<StoreOperation>> copy_operations;  // all of them
   std::vector<StoreOperation*> idle_copies;
   std::vector<Home> homes;
   bool has_changed_homes = false;  // with one copy: keys have moved, or a home is gone
+  [[nodiscard]] bool moves_keys() const noexcept {
+    return options.copies == 1 && options.eviction == Eviction::none;
+  }
   Subscription subscription;
   LocationCache cache;
   std::array<std::uint64_t, kKinds> begun{};  // calls, by kind

@@ -45,6 +45,7 @@ constexpr std::uint32_t kSlabsAtOnce = 64;
     case Kind::copy_erase:
     case Kind::raise_copy:
     case Kind::leave:
+    case Kind::take_keys:
       break;
   }
   return store_page::Count::others;

@@ -56,6 +56,7 @@ void Store::expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns
 }
 
 void Store::leave(StoreOperation& operation) noexcept { state_->begin_leave(operation); }
+void Store::take_keys(StoreOperation& operation) noexcept { state_->begin_take(operation); }
 
 // --- made where it stays, as it cannot be moved --------------------------------------------------
 
@@ -87,6 +88,9 @@ StoreOperation Store::update(StoreKey key, StoreUpdater updater) {
 }
 StoreOperation Store::leave() {
   return {*this, [&](StoreOperation& op) { leave(op); }};
+}
+StoreOperation Store::take_keys() {
+  return {*this, [&](StoreOperation& op) { take_keys(op); }};
 }
 StoreOperation Store::expire(StoreKey key, std::uint64_t ttl_ns) {
   return {*this, [&](StoreOperation& op) { expire(op, key, ttl_ns); }};

@@ -77,7 +77,7 @@ bool State::rolled_back(TransactionWork& work) noexcept {
 bool State::awaits_death(TransactionWork& work) noexcept {
   if (!work.awaits_death) return false;
   if (rests(work.rest)) return true;
-  for (Rank home = 0; home < members; ++home) {
+  for (Rank home = 0; home < places; ++home) {
     if (!fabric.failed(home) || !progress.contains(home)) continue;
     begin_rest(work.rest);
     return true;

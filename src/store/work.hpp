@@ -47,6 +47,7 @@ enum class Kind : std::uint8_t {
   copy_erase,  // likewise
   raise_copy,  // at the home that gets the keys of a chain: no lower version is given there
   leave,       // waits until this home has left
+  take_keys,   // waits until this member has got keys
   hold_copy,   // hold, at the second home
   hold         // for a transaction: locks the chain, and finds the key and a vacant slot
 };
@@ -58,6 +59,10 @@ enum class Kind : std::uint8_t {
 /// call goes to another home by itself.
 [[nodiscard]] constexpr bool is_hold(Kind kind) noexcept {
   return kind == Kind::hold || kind == Kind::hold_copy;
+}
+/// For the work of the store itself.
+[[nodiscard]] constexpr bool waits(Kind kind) noexcept {
+  return kind == Kind::leave || kind == Kind::take_keys;
 }
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::hold) + 1;
 

@@ -81,7 +81,7 @@ if(NOT DUNLIN_SANITIZE)
   file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp
        ${PROJECT_SOURCE_DIR}/src/remote/slab_*.cpp)
   add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp store/growth_test.cpp
-                 store/copies_test.cpp store/leave_test.cpp
+                 store/copies_test.cpp store/leave_test.cpp store/join_test.cpp
                  store/transaction_death_test.cpp store/transaction_cut_test.cpp ${of_store})
   target_compile_definitions(stores_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(stores_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
@@ -108,6 +108,13 @@ if(NOT DUNLIN_SANITIZE)
   add_test(NAME fault_injection.store.departed_entry_stays_live
     COMMAND stores_with_fault departed_entry_stays_live --gtest_filter=StoreInSimulator.*Happens)
   set_tests_properties(fault_injection.store.departed_entry_stays_live PROPERTIES PASS_REGULAR_EXPRESSION "STO-1" TIMEOUT 300)
+  foreach(fault split_forgets_departure=STO-M1 covers_too_much=STO-M5)
+    string(REPLACE "=" ";" fault ${fault})
+    list(GET fault 0 name)
+    list(GET fault 1 broken)
+    add_test(NAME fault_injection.store.${name} COMMAND stores_with_fault ${name} --gtest_filter=StoreJoin.*)
+    set_tests_properties(fault_injection.store.${name} PROPERTIES PASS_REGULAR_EXPRESSION "${broken}" TIMEOUT 300)
+  endforeach()
   foreach(fault home_opens_at_once change_is_not_copied)
     add_test(NAME fault_injection.store.${fault}
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreCopies.*)

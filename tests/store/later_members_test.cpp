@@ -17,7 +17,7 @@
 #include <dunlin/segment.hpp>
 #include <dunlin/store.hpp>
 
-#include "store/stores.hpp"
+#include "store/growing.hpp"
 #include "support/errors.hpp"
 #include "support/process.hpp"
 
@@ -33,96 +33,13 @@ using test::Parent;
 using test::Process;
 using test::what_is_thrown_by;
 
-constexpr std::uint32_t kFounders = 3;
-constexpr std::uint32_t kMost = 6;
+using test::Growing;
+using test::kFounders;
+using test::kMost;
+using Member = test::LateMember;
+
 /// Of real processes: a plan that meets the death of an earlier one uses its ranks up (GRP-N3).
 constexpr std::uint32_t kMostThatJoin = 32;
-
-StoreOptions tiny_store() {
-  StoreOptions options = test::small_store();
-  options.memory_bytes = kMinStoreBytes;
-  options.expected_keys = 8;
-  return options;
-}
-
-struct Member {
-  explicit Member(std::unique_ptr<Group> its_group, std::uint32_t most = kMost)
-      : group(std::move(its_group)), members(*group, most) {}
-  std::unique_ptr<Group> group;
-  GroupMembers members;
-  remote::Progress progress{group->fabric(), members};
-  Store store{progress, tiny_store()};
-};
-
-/// Three founders with a store, and nodes that may come.
-class Growing {
- public:
-  explicit Growing(std::uint32_t others = 1, const sim::Profile& profile = sim::profile("ib100"))
-      : world(profile, kFounders, 1), nodes(kFounders + others) {
-    for (std::uint32_t i = 0; i < others; ++i) world.add_node();
-    for (Rank rank = 0; rank < nodes.size(); ++rank) {
-      if (rank < kFounders)
-        nodes[rank].member =
-            std::make_unique<Member>(std::make_unique<Group>(world.fabric(rank), options_of(rank)));
-      world.attach(rank, [&node = nodes[rank]] { return node.poll(); });
-    }
-    world.run_for(1'000'000);
-  }
-  ~Growing() {
-    while (!nodes.empty()) nodes.pop_back();
-  }
-  GroupOptions options_of(Rank rank) { return {.rendezvous = world.rendezvous(rank, "sim")}; }
-
-  /// A node comes into the group, without a store.
-  void enter(Rank rank) {
-    Node& node = nodes[rank];
-    world.on(rank, [&, rank] {
-      node.entry = std::make_unique<GroupEntry>("late" + std::to_string(rank), options_of(rank));
-    });
-    EXPECT_TRUE(world.run_until([&] { return node.group != nullptr; }, 10'000'000'000));
-  }
-  Member& join(Rank rank) {
-    enter(rank);
-    Node& node = nodes[rank];
-    world.on(rank, [&] { node.member = std::make_unique<Member>(std::move(node.group)); });
-    EXPECT_TRUE(world.run_until([&] { return node.member != nullptr; }, 10'000'000'000));
-    return *node.member;
-  }
-  Member& at(Rank rank) { return *nodes.at(rank).member; }
-  std::string get(Rank by, std::string_view key) {
-    auto op = at(by).store.get(key);
-    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
-    return op.found() ? std::string(op.text()) : "-";
-  }
-  void put(Rank by, std::string_view key, std::string_view value) {
-    auto op = at(by).store.put(key, value);
-    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
-  }
-  Status end_of(remote::InFlight& operation) {
-    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000)) << "hangs";
-    return operation.status();
-  }
-  /// Until founder 0 has agreed with the others on it.
-  void until_gone(Rank rank) {
-    EXPECT_TRUE(world.run_until([&] { return !at(0).progress.contains(rank); }, 10'000'000'000));
-  }
-
-  struct Node {
-    std::size_t poll() {
-      if (member) return member->progress.poll();
-      if (group) return group->poll();
-      if (!entry) return 0;
-      group = entry->poll();
-      if (group) entry.reset();
-      return group ? 1 : 0;
-    }
-    std::unique_ptr<GroupEntry> entry;
-    std::unique_ptr<Group> group;
-    std::unique_ptr<Member> member;
-  };
-  sim::World world;
-  std::vector<Node> nodes;
-};
 
 TEST(StoreLaterMembers, ReadAndWriteWhatTheFoundersHold) {
   Growing members(2);
@@ -304,6 +221,11 @@ struct StoreJoins : testing::TestWithParam<NodeBackend> {
     there.nodes = kFounders + 1;
     return {.rendezvous = GetParam().rendezvous(there)};
   }
+  static StoreOptions roomy() {
+    StoreOptions options = test::small_store();
+    options.expected_keys = 8;
+    return options;
+  }
   /// What it does with its store until its parent ends it.
   static int use(Parent& parent, Member& member, const std::string& own_key) {
     std::uint64_t round = 0;
@@ -348,6 +270,50 @@ TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
     return use(parent, member, "last");
   });
   ASSERT_EQ(last.receive_line(), "works");
+  last.kill();
+  for (Process& founder : founders) founder.kill();
+}
+
+TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
+  std::vector<Process> founders;
+  for (Rank rank = 0; rank < kFounders; ++rank)
+    founders.emplace_back([=, this](Parent& parent) {
+      const auto fabric = GetParam().join(node(rank));
+      Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin, roomy());
+      return use(parent, member, std::to_string(rank));
+    });
+  for (Process& founder : founders) ASSERT_EQ(founder.receive_line(), "works");
+  const auto has_all = [](Store& store, std::uint64_t patience_ns) {
+    for (std::uint64_t key = 0; key < 100; ++key)
+      if (auto get = store.get(key); get.outcome(patience_ns).text() != std::to_string(key))
+        return false;
+    return true;
+  };
+  const std::uint64_t patience_ns = std::uint64_t{kPatienceMs} * 1'000'000;
+  Process late([=, this](Parent& parent) {
+    StoreOptions contributing = roomy();
+    contributing.contributes = true;
+    Member member(Group::join("late", options(kFounders), kPatienceMs), kMostThatJoin,
+                  contributing);
+    Store& store = member.store;
+    for (std::uint64_t key = 0; key < 100; ++key)
+      if (store.put(key, std::to_string(key)).wait(patience_ns) != Status::ok) return 1;
+    for (std::uint32_t home = 0; home < kFounders; ++home)
+      if (store.take_keys().wait(patience_ns) != Status::ok) return 2;
+    if (store.statistics().keys < 20 || !has_all(store, patience_ns)) return 3;
+    if (store.take_keys().wait(patience_ns) != Status::not_allowed) return 4;
+    parent.send_line("has taken keys");
+    for (;;) store.poll();
+  });
+  EXPECT_EQ(late.receive_line(), "has taken keys");
+  Process last([=, this](Parent& parent) {
+    Member member(Group::join("last", options(kFounders), kPatienceMs), kMostThatJoin, roomy());
+    if (!has_all(member.store, patience_ns)) return 1;
+    parent.send_line("has read all");
+    for (;;) member.store.poll();
+  });
+  EXPECT_EQ(last.receive_line(), "has read all");
+  late.kill();
   last.kill();
   for (Process& founder : founders) founder.kill();
 }

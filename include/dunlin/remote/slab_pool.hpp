@@ -40,6 +40,8 @@ struct SlabPoolOptions {
   std::size_t slab_bytes = 0;            // whole cache lines
   std::vector<std::size_t> block_bytes;  // ascending, whole cache lines, at most slab_bytes
   std::size_t own_bytes = 0;             // that this member contributes; may differ
+  /// Members of the ranks below this may contribute memory; 0: the founders.
+  std::uint32_t homes = 0;
   /// Slabs have marks, and a member that has tried all of a home's slabs searches no more: it is
   /// full() until a hint() comes.
   bool makes_room = false;

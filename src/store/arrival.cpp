@@ -1,0 +1,163 @@
+#include "store/arrival.hpp"
+
+#include <limits>
+
+#include "store/state.hpp"
+
+namespace dunlin::store {
+
+using remote::Status;
+
+namespace {
+
+constexpr int kStepsOfPoll = 64;
+
+}  // namespace
+
+Arrival::~Arrival() { state_.fabric.abandon(done_); }
+
+void Arrival::begin() {
+  if (stage_ != Stage::ended) return;
+  status_ = Status::under_way;
+  looks_at_ = 0;
+  has_looked_ = has_found_ = false;
+  rest_ = {};
+  stage_ = Stage::look;
+  state_.look_again_soon();
+}
+
+bool Arrival::end(Status status) {
+  state_.fabric.abandon(done_);
+  done_.reset();
+  stage_ = Stage::ended;
+  status_ = status;
+  state_.growth->look_at_share();
+  return false;
+}
+
+/// Again from that stage on, a little later.
+bool Arrival::rest(Stage next) {
+  stage_ = next;
+  not_before_ns_ = state_.fabric.now_ns() + rest_.next_ns();
+  state_.fabric.wake_at(not_before_ns_);
+  return false;
+}
+
+/// What had moved before the home's death stays here.
+void Arrival::members_changed() {
+  if (stage_ > Stage::looked && stage_ < Stage::ended && !state_.progress.contains(home_))
+    end(Status::lost);
+}
+
+std::size_t Arrival::poll() {
+  if (stage_ == Stage::ended || state_.progress.stopped()) return 0;
+  if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) {
+    state_.fabric.wake_at(not_before_ns_);
+    return 0;
+  }
+  not_before_ns_ = 0;
+  std::size_t done = 0;
+  for (int steps = 0; steps < kStepsOfPoll && stage_ != Stage::ended; ++steps) {
+    if (!step()) return done;
+    ++done;
+  }
+  state_.look_again_soon();
+  return done;
+}
+
+bool Arrival::step() {
+  if (!done_.finished()) return false;
+  switch (stage_) {
+    case Stage::look:
+      return look();
+    case Stage::looked:
+      return looked();
+    case Stage::ask:
+      return swap(0, ask_word::make(state_.fabric.rank()), Stage::asked);
+    case Stage::asked:
+      return asked();
+    case Stage::wait:
+      return post(read(home_, state_.index.id(), kAskAt, &word_, kWordBytes), Stage::waited);
+    case Stage::waited:
+      return waited();
+    case Stage::thank:
+      return swap(word_, 0, Stage::thanked);
+    case Stage::thanked:
+      return done_.failed() ? rest(Stage::thank)
+                            : end(static_cast<Status>(ask_word::status(word_)));
+    case Stage::ended:
+      return false;
+  }
+  return false;
+}
+
+bool Arrival::post(const Operation& operation, Stage next) {
+  done_.reset();
+  if (!state_.fabric.post(operation.notify(done_)).all()) return rest(stage_);
+  stage_ = next;
+  return true;
+}
+
+bool Arrival::swap(std::uint64_t from, std::uint64_t to, Stage next) {
+  return post(compare_swap(home_, state_.index.id(), kAskAt, from, to, &header_[0]), next);
+}
+
+bool Arrival::look() {
+  if (state_.homes[state_.fabric.rank()].moved_below != 0) return end(Status::not_allowed);
+  while (looks_at_ < state_.members &&
+         (!state_.progress.contains(looks_at_) || state_.homes[looks_at_].withdrawn))
+    ++looks_at_;
+  if (looks_at_ < state_.members)
+    return post(read(looks_at_, state_.index.id(), 0, header_.data(), sizeof header_),
+                Stage::looked);
+  if (has_found_ && !state_.progress.contains(home_)) {  // it has died meanwhile
+    looks_at_ = 0;
+    has_found_ = false;
+    return true;
+  }
+  if (!has_found_) return end(has_looked_ ? Status::not_allowed : Status::lost);
+  stage_ = Stage::ask;
+  return true;
+}
+
+/// A home gives once. One that has begun to give keys to this member goes on with it.
+bool Arrival::looked() {
+  if (done_.failed()) return rest(Stage::look);  // until the members agree
+  has_looked_ = true;
+  const auto word = [&](std::uint64_t at) { return header_[at / kWordBytes]; };
+  const std::uint64_t moved = word(kMovedAt);
+  const bool goes_on = moved != 0 && moved < kGivenPositions &&
+                       leave_word::to(word(kLeaveAt)) == state_.fabric.rank();
+  const auto keys = static_cast<std::int64_t>(word(kKeysAt));
+  state_.learn_move(looks_at_, moved, leave_word::to(word(kLeaveAt)));
+  if (goes_on || (moved == 0 && (!has_found_ || keys > most_keys_))) {
+    has_found_ = true;
+    most_keys_ = goes_on ? std::numeric_limits<std::int64_t>::max() : keys;
+    home_ = looks_at_;
+  }
+  ++looks_at_;
+  stage_ = Stage::look;
+  return true;
+}
+
+bool Arrival::asked() {
+  if (done_.failed()) return rest(Stage::ask);
+  const std::uint64_t before = header_[0];
+  // Its own word: of a call before this one.
+  if (before == 0 || ask_word::by(before) == state_.fabric.rank()) {
+    stage_ = Stage::wait;
+    return true;
+  }
+  looks_at_ = 0;  // the home may have given its keys by then
+  has_found_ = false;
+  return rest(Stage::look);
+}
+
+bool Arrival::waited() {
+  if (done_.failed()) return rest(Stage::wait);
+  if (!ask_word::is_answered(word_)) return rest(Stage::wait);
+  stage_ = Stage::thank;
+  return true;
+}
+
+}  // namespace dunlin::store

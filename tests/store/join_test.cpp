@@ -1,0 +1,454 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/store.hpp>
+
+#include "store/growing.hpp"
+#include "store/mortals.hpp"
+#include "store/stores.hpp"
+#include "support/rounds.hpp"
+
+/// Members that join later and take keys, while these are in use.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+using test::Growing;
+using test::kFounders;
+
+constexpr Rank kLate = kFounders;
+
+StoreOptions roomy_store(std::uint32_t homes = 0) {
+  StoreOptions options = test::small_store();
+  options.expected_keys = 8;
+  options.homes = homes;
+  return options;
+}
+std::string name_of(int key) { return "key " + std::to_string(key); }
+
+struct Joining : Growing {
+  explicit Joining(const StoreOptions& its_options = roomy_store(), std::uint32_t others = 2)
+      : Growing(others, test::Mortals::network(), its_options) {
+    options.contributes = true;  // those that join
+  }
+  void fill(int many, Rank by = 0) {
+    for (int key = 0; key < many; ++key) {
+      expected[name_of(key)] = std::string(static_cast<std::size_t>(key) * 20, 'v') + name_of(key);
+      put(by, name_of(key), expected[name_of(key)]);
+    }
+  }
+  void expect_all(Rank by) {
+    for (const auto& [key, value] : expected) EXPECT_EQ(get(by, key), value) << "STO-M1: " << key;
+    EXPECT_EQ(scanned(by), expected) << "STO-M1";
+    EXPECT_EQ(count(by), expected.size());
+  }
+  std::uint64_t keys_at(Rank rank) { return at(rank).store.statistics().keys; }
+  std::map<std::string, std::string> expected;
+};
+
+TEST(StoreJoin, AMemberTakesHalfOfEachHomesKeysInTurn) {
+  Joining members;
+  members.fill(60);
+  members.join(kLate);
+  for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);  // the locations are cached
+  std::uint64_t before = 0;
+  for (std::uint32_t call = 0; call < kFounders; ++call) {
+    EXPECT_EQ(members.take_keys(kLate), Status::ok);
+    EXPECT_GT(members.keys_at(kLate), before);
+    before = members.keys_at(kLate);
+    for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);
+    for (int key = 0; key < 60; key += 7)
+      members.put(1, name_of(key),
+                  members.expected[name_of(key)] = "after " + std::to_string(call));
+  }
+  int there = 0;
+  for (int key = 0; key < 60; ++key)
+    there += members.at(1).store.home_of(name_of(key)) == kLate ? 1 : 0;
+  EXPECT_EQ(static_cast<std::uint64_t>(there), before);
+  EXPECT_GT(there, 15);
+  EXPECT_LT(there, 45);
+  EXPECT_EQ(members.take_keys(kLate), Status::not_allowed) << "STO-M7: each home gives once";
+  members.join(kLate + 1);  // it learns of the moves
+  members.expect_all(kLate + 1);
+}
+
+TEST(StoreJoin, TheMemberLeavesAgainAndSoDoTheHomes) {
+  Joining members(roomy_store(2));  // the third founder is a client, without memory
+  members.fill(40);
+  members.join(kLate);
+  EXPECT_EQ(members.take_keys(kLate), Status::ok);
+  EXPECT_EQ(members.keys_at(2), 0U);
+  EXPECT_EQ(members.leave(kLate), Status::ok) << "STO-M8";
+  EXPECT_EQ(members.keys_at(kLate), 0U);
+  members.expect_all(kLate);
+  EXPECT_EQ(members.take_keys(kLate), Status::not_allowed) << "it has left";
+  members.at(kLate).group->leave();
+  members.until_gone(kLate);
+  members.expect_all(2);
+  // The rest of the home follows what it has given.
+  const Rank gave = members.at(0).store.statistics().keys_moved > 0 ? 0 : 1;
+  EXPECT_EQ(members.leave(gave), Status::ok);
+  EXPECT_EQ(members.keys_at(gave), 0U);
+  members.at(gave).group->leave();
+  members.until_gone(gave, 2);
+  members.expect_all(2);
+  members.join(kLate + 1);  // has met neither
+  members.expect_all(kLate + 1);
+}
+
+TEST(StoreJoin, AHomeThatHasGivenKeysMovesTheRestToTheSameMember) {
+  Joining members(roomy_store(1));
+  members.fill(40);
+  members.join(kLate);
+  EXPECT_EQ(members.take_keys(kLate), Status::ok);
+  const std::uint64_t given = members.keys_at(kLate);
+  EXPECT_GT(given, 8U);
+  EXPECT_EQ(members.keys_at(0), 40 - given);
+  EXPECT_EQ(members.leave(0), Status::ok);
+  EXPECT_EQ(members.keys_at(kLate), 40U);
+  members.at(0).group->leave();
+  members.until_gone(0, 1);
+  members.expect_all(1);
+  members.join(kLate + 1);
+  members.expect_all(kLate + 1);  // STO-M6: the home is gone
+}
+
+TEST(StoreJoin, LeaveWaitsForKeysThatAreBeingTaken) {
+  Joining members(roomy_store(1));
+  members.fill(40);
+  members.join(kLate);
+  auto take = members.at(kLate).store.take_keys();
+  members.world.run_until([&] { return members.keys_at(kLate) > 0; }, 1'000'000'000);
+  auto leave = members.at(0).store.leave();
+  EXPECT_EQ(members.end_of(take), Status::ok);
+  EXPECT_EQ(members.end_of(leave), Status::ok);
+  EXPECT_EQ(members.keys_at(kLate), 40U);
+  for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);
+}
+
+TEST(StoreJoin, TwoMembersAskAtOnce) {
+  Joining members;
+  members.fill(60);
+  members.join(kLate);
+  members.join(kLate + 1);
+  auto one = members.at(kLate).store.take_keys();
+  auto other = members.at(kLate + 1).store.take_keys();
+  EXPECT_EQ(members.end_of(one), Status::ok);
+  EXPECT_EQ(members.end_of(other), Status::ok);
+  EXPECT_GT(members.keys_at(kLate), 0U);
+  EXPECT_GT(members.keys_at(kLate + 1), 0U);
+  for (Rank by = 0; by <= kLate + 1; ++by) members.expect_all(by);
+  EXPECT_EQ(members.leave(kLate), Status::ok);
+  for (Rank by = 0; by <= kLate + 1; ++by) members.expect_all(by);
+}
+
+TEST(StoreJoin, GoesOnWithoutItsCaller) {
+  Joining members;
+  members.fill(30);
+  members.join(kLate);
+  { auto take = members.at(kLate).store.take_keys(); }
+  EXPECT_TRUE(members.world.run_until([&] { return members.keys_at(kLate) > 0; }, 1'000'000'000));
+  EXPECT_EQ(members.take_keys(kLate), Status::ok);
+  members.expect_all(1);
+}
+
+TEST(StoreJoin, IndexesGrowAfterwards) {
+  Joining members(roomy_store(1));
+  members.fill(20);
+  members.join(kLate);
+  EXPECT_EQ(members.take_keys(kLate), Status::ok);
+  const std::uint64_t splits = members.at(0).store.statistics().splits;
+  const std::uint64_t late_splits = members.at(kLate).store.statistics().splits;
+  for (int key = 20; key < 300; ++key)
+    members.put(static_cast<Rank>(key % 4), name_of(key), members.expected[name_of(key)] = "later");
+  members.world.run_for(30'000'000);
+  EXPECT_GT(members.at(0).store.statistics().splits, splits + 4) << "STO-10";
+  EXPECT_GT(members.at(kLate).store.statistics().splits, late_splits + 4) << "STO-10";
+  for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);
+  EXPECT_EQ(members.leave(kLate), Status::not_allowed) << "no other home is left";
+  members.join(kLate + 1);
+  members.expect_all(kLate + 1);
+  EXPECT_EQ(members.leave(kLate), Status::ok);
+  for (const Rank by : {Rank{0}, Rank{2}, kLate, kLate + 1}) members.expect_all(by);
+}
+
+TEST(StoreJoin, VersionsAndTimesToLiveMove) {
+  Joining members(roomy_store(1));
+  std::map<std::string, std::uint64_t> versions;
+  for (int key = 0; key < 12; ++key) {
+    auto put = members.at(1).store.put(name_of(key), "value", 200'000'000);
+    EXPECT_EQ(members.end_of(put), Status::ok);
+    versions[name_of(key)] = put.version();
+  }
+  for (int key = 0; key < 12; key += 2) {
+    auto erase = members.at(2).store.erase(name_of(key));
+    EXPECT_EQ(members.end_of(erase), Status::ok);
+  }
+  members.join(kLate);
+  EXPECT_EQ(members.take_keys(kLate), Status::ok);
+  for (int key = 0; key < 12; key += 2) {
+    auto put = members.at(1).store.put(name_of(key), "again");
+    EXPECT_EQ(members.end_of(put), Status::ok);
+    EXPECT_GT(put.version(), versions[name_of(key)]) << "STO-M3";
+  }
+  for (int key = 1; key < 12; key += 2) EXPECT_EQ(members.get(kLate, name_of(key)), "value");
+  members.world.run_for(300'000'000);
+  for (int key = 0; key < 12; ++key)
+    EXPECT_EQ(members.get(kLate, name_of(key)), key % 2 == 0 ? "again" : "-");
+}
+
+TEST(StoreJoin, WithoutRoomNothingIsLostAndItGoesOn) {
+  StoreOptions options = roomy_store(1);
+  options.memory_bytes = 8 << 20;
+  Joining members(options, 1);
+  for (int key = 0; key < 300; ++key)
+    members.put(0, name_of(key),
+                members.expected[name_of(key)] = std::string(8'000, 'v') + name_of(key));
+  members.options.memory_bytes = kMinStoreBytes;
+  members.join(kLate);
+  for (const Rank by : {Rank{1}, Rank{2}})
+    for (const auto& [key, value] : members.expected) EXPECT_EQ(members.get(by, key), value);
+  EXPECT_EQ(members.take_keys(kLate), Status::no_room);
+  // By locations of the home's memory, of which there is more.
+  for (const auto& [key, value] : members.expected) EXPECT_EQ(members.get(1, key), value) << key;
+  // The index of the home grows, and the other member has not been told of the chains that moved.
+  const std::uint64_t splits = members.at(0).store.statistics().splits;
+  for (int key = 300; key < 900; ++key) {
+    auto put = members.at(0).store.put(name_of(key), "small");
+    if (members.end_of(put) == Status::ok) members.expected[name_of(key)] = "small";
+  }
+  members.world.run_for(30'000'000);
+  EXPECT_GT(members.at(0).store.statistics().splits, splits);
+  for (const auto& [key, value] : members.expected)
+    EXPECT_EQ(members.get(2, key), value) << "STO-M1: " << key;
+  EXPECT_EQ(members.scanned(2), members.expected);
+  for (auto& [key, value] : members.expected)
+    if (key.back() != '7') {
+      auto erase = members.at(0).store.erase(key);
+      EXPECT_EQ(members.end_of(erase), Status::ok);
+      value.clear();
+    }
+  std::erase_if(members.expected, [](const auto& one) { return one.second.empty(); });
+  EXPECT_EQ(members.take_keys(kLate), Status::ok) << "it goes on with the same home";
+  members.expect_all(1);
+}
+
+TEST(StoreJoin, IsRefusedWhereItIsNotOffered) {
+  Joining members;
+  EXPECT_EQ(members.take_keys(1), Status::not_allowed) << "a home";
+  members.options.contributes = false;
+  members.join(kLate);
+  EXPECT_EQ(members.take_keys(kLate), Status::not_allowed) << "a client";
+  StoreOptions two = roomy_store();
+  two.copies = 2;
+  Joining with_copies(two);
+  with_copies.join(kLate);
+  EXPECT_EQ(with_copies.take_keys(kLate), Status::not_allowed);
+  StoreOptions lru = roomy_store();
+  lru.eviction = Eviction::lru;
+  Joining evicting(lru);
+  evicting.join(kLate);
+  EXPECT_EQ(evicting.take_keys(kLate), Status::not_allowed);
+}
+
+TEST(StoreJoin, AScanReturnsEachKeyOnceWhileTheyMove) {
+  for (std::uint64_t pause = 1'000; pause < 60'000; pause += 6'000) {
+    Joining members;
+    members.fill(60);
+    members.join(kLate);
+    auto take = members.at(kLate).store.take_keys();
+    EXPECT_EQ(members.scanned(2, pause), members.expected) << "STO-M2: pause " << pause;
+    EXPECT_EQ(members.end_of(take), Status::ok);
+  }
+}
+
+/// Transactions conflict with the move of their keys, and find them then.
+TEST(StoreJoin, TransactionsGoOn) {
+  constexpr int kMany = 12;
+  Joining members;
+  for (int key = 0; key < kMany; ++key) members.put(0, name_of(key), "100");
+  members.join(kLate);
+  const auto transfer = [&](Rank by, int from, int to) {
+    Status status = Status::conflict;
+    for (int tries = 0; tries < 200 && status == Status::conflict; ++tries) {
+      StoreTransaction moves(members.at(by).store);
+      const auto read = [&](int key) {
+        StoreOperation& get = moves.get(name_of(key));
+        members.end_of(get);
+        return std::stoi(std::string(get.text()));
+      };
+      const int has = read(from), other = read(to);
+      moves.put(name_of(from), std::to_string(has - 1));
+      moves.put(name_of(to), std::to_string(other + 1));
+      status = members.end_of(moves.commit());
+    }
+    EXPECT_EQ(remote::describe(status), "done") << "STO-M1";
+  };
+  for (int call = 0; call < 3; ++call) {
+    auto take = members.at(kLate).store.take_keys();
+    for (int round = 0; round < 40; ++round)
+      transfer(round % 2 == 0 ? 2 : kLate, round % kMany, (round * 5 + 1) % kMany);
+    EXPECT_EQ(members.end_of(take), Status::ok);
+  }
+  int sum = 0;
+  for (int key = 0; key < kMany; ++key) sum += std::stoi(members.get(0, name_of(key)));
+  EXPECT_EQ(sum, kMany * 100);
+}
+
+/// STO-M5, at any moment: what a dead member had is lost or, if it has moved, still there.
+TEST(StoreJoin, ADeathAmidAMoveLosesOnlyWhatTheDeadMemberHas) {
+  std::uint64_t moved = 0, lost = 0;
+  for (const Rank dies : {Rank{0}, Rank{1}, kLate})  // that gives, a client, that takes
+    for (std::uint64_t moment = 0; moment < 1'200'000; moment += 60'000) {
+      SCOPED_TRACE("member " + std::to_string(dies) + " dies after " + std::to_string(moment));
+      Joining members(roomy_store(1));
+      members.fill(24);
+      members.join(kLate);
+      auto take = members.at(kLate).store.take_keys();
+      members.world.run_for(moment);
+      members.world.crash(dies);
+      if (dies != kLate) {
+        const Status status = members.end_of(take);
+        EXPECT_TRUE(status == Status::ok || (dies == 0 && status == Status::lost));
+      }
+      members.until_gone(dies, 2);
+      if (dies != kLate) members.join(kLate + 1);  // it knows of no move
+      for (const Rank by : {Rank{2}, dies == kLate ? Rank{1} : kLate + 1})
+        for (const auto& [key, value] : members.expected) {
+          auto get = members.at(by).store.get(key);
+          const Status status = members.end_of(get);
+          EXPECT_TRUE(status == Status::ok || (dies != 1 && status == Status::lost))
+              << key << ": " << remote::describe(status);
+          if (status == Status::ok) {
+            EXPECT_EQ(get.text(), value) << "STO-M5: " << key;
+          }
+          if (status == Status::lost) ++lost;
+          if (status == Status::ok && dies == 0) ++moved;
+        }
+      if (testing::Test::HasFailure()) return;
+    }
+  EXPECT_GT(moved, 0U);
+  EXPECT_GT(lost, 0U);
+}
+
+/// The home that would be asked dies while the member looks at the others.
+TEST(StoreJoin, AHomeMayDieBeforeItIsAsked) {
+  for (Rank dies = 0; dies < kFounders; ++dies)
+    for (std::uint64_t moment = 0; moment < 40'000; moment += 2'000) {
+      Joining members;
+      members.fill(20);
+      members.join(kLate);
+      auto take = members.at(kLate).store.take_keys();
+      members.world.run_for(moment);
+      members.world.crash(dies);
+      const Status status = members.end_of(take);
+      EXPECT_TRUE(status == Status::ok || status == Status::lost) << remote::describe(status);
+      if (testing::Test::HasFailure()) return;
+    }
+}
+
+// --- on each fabric: a founder without keys takes some -------------------------------------------
+
+struct JoinOnStores : test::OnStores {};
+INSTANTIATE_TEST_SUITE_P(OnAll, JoinOnStores, testing::ValuesIn(test::store_backends()),
+                         test::name_of_backend);
+
+TEST_P(JoinOnStores, CallsGoOnWhileKeysMove) {
+  constexpr std::uint64_t kMany = 200;
+  StoreOptions options = roomy_store(2);
+  options.contributes = true;
+  start(3, options);
+  for (std::uint64_t key = 0; key < kMany; ++key) put(0, key, std::to_string(key));
+  auto take = at(2).take_keys();
+  std::uint64_t round = 0;
+  do {
+    const std::uint64_t key = round++ * 7 % kMany;
+    EXPECT_EQ(get(2, key), std::to_string(key)) << "STO-M1";
+    EXPECT_TRUE(put(0, key, std::to_string(key))) << "STO-M1: it is there";
+    EXPECT_EQ(get(1, key), std::to_string(key)) << "STO-M1";
+    int polls = 0;  // on shm no call has polled the home that gives
+    cluster->until([&] { return ++polls > 2; });
+  } while (!take.finished());
+  EXPECT_EQ(remote::describe(take.status()), "done");
+  std::uint64_t there = 0;
+  for (std::uint64_t key = 0; key < kMany; ++key) {
+    EXPECT_EQ(get(static_cast<Rank>(key % 3), key), std::to_string(key));
+    there += at(0).home_of(key) == 2 ? 1 : 0;
+  }
+  EXPECT_EQ(at(2).statistics().keys, there);
+  EXPECT_GT(there, kMany / 8);
+  EXPECT_EQ(count(1), kMany);
+}
+
+// --- by threads ----------------------------------------------------------------------------------
+
+/// One thread counts in all keys, and reads them, while another takes half of them.
+TEST(StoreJoin, NoCountIsLostBesideAMemberThatTakesKeys) {
+  constexpr std::uint64_t kMany = 512, kCounts = test::rounds(20'000);
+  const auto& all = test::backends();
+  const auto shm = std::find_if(all.begin(), all.end(),
+                                [](const test::NodeBackend& one) { return one.name == "Shm"; });
+  StoreOptions options = roomy_store(1);
+  options.contributes = true;
+  const std::string group = test::fresh_group();
+  std::atomic<bool> begins = false, has_taken = false, is_done = false;
+  std::array<std::jthread, 2> threads;
+  for (Rank rank = 0; rank < 2; ++rank)
+    threads.at(rank) = std::jthread([&, rank] {
+      const auto fabric = shm->join({.group = group, .nodes = 3, .rank = rank});
+      Store store(*fabric, options);
+      while (!begins) store.poll();
+      if (rank == 1) {
+        auto take = store.take_keys();
+        EXPECT_EQ(take.wait(), Status::ok);
+        EXPECT_GT(store.statistics().keys, kMany / 4);
+        has_taken = true;
+      }
+      while (!is_done) store.poll();
+    });
+  {
+    const auto fabric = shm->join({.group = group, .nodes = 3, .rank = 2});
+    Store store(*fabric, options);
+    std::map<std::uint64_t, std::uint64_t> expected;
+    const auto count_in = [&](std::uint64_t key) {
+      std::uint64_t next = 0;
+      auto counts = store.update(key, [&](std::optional<std::span<const std::byte>> now) {
+        next = 0;
+        if (now && now->size() == sizeof next) std::memcpy(&next, now->data(), sizeof next);
+        ++next;
+        return StoreUpdate::put(std::as_bytes(std::span(&next, 1)));
+      });
+      EXPECT_EQ(counts.wait(), Status::ok);
+      EXPECT_EQ(next, ++expected[key]) << "STO-M1, STO-M2: " << key;
+      auto get = store.get(key);
+      EXPECT_EQ(get.wait(), Status::ok);
+      std::uint64_t read = 0;
+      if (get.value().size() == sizeof read) std::memcpy(&read, get.value().data(), sizeof read);
+      EXPECT_EQ(read, next) << "STO-M2: " << key;
+    };
+    for (std::uint64_t key = 0; key < kMany; ++key) count_in(key);
+    for (std::uint64_t i = 0; i < kCounts || !has_taken; ++i) {
+      if (i == kCounts / 4) begins = true;
+      count_in(i * 7 % kMany);
+      if (testing::Test::HasFailure()) break;
+    }
+    begins = true;
+    while (!has_taken) store.poll();  // it waits until this member knows
+    is_done = true;
+    for (std::jthread& thread : threads) thread.join();
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
