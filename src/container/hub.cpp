@@ -121,6 +121,7 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
                [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
   progress.check_is_founder("containers");
   progress.add(*this);
+  count_present();
 }
 
 Hub::~Hub() { progress.remove(*this); }
@@ -210,7 +211,13 @@ std::size_t Hub::poll_part() {
   return done;
 }
 
+void Hub::count_present() noexcept {
+  present = 0;
+  for (Rank rank = 0; rank < progress.size(); ++rank) present += gone(rank) ? 0 : 1;
+}
+
 void Hub::members_changed() {
+  count_present();
   for (const auto& [id, container] : served) container->members_changed();
 }
 

@@ -89,6 +89,7 @@ struct Hub final : remote::Part {
   Fabric& fabric;
   ContainersOptions options;
   std::uint32_t costs_version = 1;  // of those in the options
+  std::uint32_t present = 0;        // members now
   std::map<std::uint64_t, Served*> served;
   std::string broken_promise;  // the last
   StatisticsPage page;
@@ -99,6 +100,7 @@ struct Hub final : remote::Part {
     ContainerOperation* op = nullptr;
     std::uint32_t generation = 1;
   };
+  void count_present() noexcept;
   void handle(Rank from, std::span<const std::byte> message);
   void take_reply(const MessageHead& head, std::span<const std::byte> content);
 
