@@ -115,6 +115,7 @@ struct ContainerAuditor {
         world(test::unfavourable_network(draws), count, seed),
         gone(count) {
     style = std::array{Style::one_sided, Style::message, Style::automatic}.at(below(3));
+    if (style == Style::automatic && seed % 2 == 1) costs = some_costs(seed / 2);
     host = below(count);
     capacity = 1 + below(6);
     checked = seed % 4 == 0;
@@ -196,6 +197,7 @@ struct ContainerAuditor {
   sim::World world;
   std::vector<bool> gone;  // crashed or hung
   Style style = Style::automatic;
+  ComponentCosts costs;
   Rank host = 0;
   std::uint32_t capacity = 1;
   std::uint32_t patience = 300;              // polls of a call on the map, until it is abandoned
@@ -215,8 +217,7 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
   group = std::make_unique<Group>(fabric);
   members = std::make_unique<GroupMembers>(*group);
   progress = std::make_unique<remote::Progress>(fabric, *members);
-  containers =
-      std::make_unique<Containers>(*progress, ContainersOptions{.costs = some_costs(seed)});
+  containers = std::make_unique<Containers>(*progress, ContainersOptions{.costs = auditor.costs});
   map = std::make_unique<AuditedMap>(*containers, MapOptions{.name = "map",
                                                              .slots = auditor.grows ? 1U : 12U,
                                                              .style = auditor.style,
