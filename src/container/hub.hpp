@@ -55,6 +55,9 @@ inline constexpr std::uint64_t kShortestRestNs = 500;
 inline constexpr std::uint64_t kLongestRestNs = 128'000;
 /// For an object that others wait for, or that waits for an event that comes soon.
 inline constexpr std::uint64_t kShortRestNs = 16'000;
+/// A rest is at least so many times as long as the attempt before it took, up to kLongestRestNs:
+/// where attempts take long, several calls would fill a short queue between two short rests.
+inline constexpr std::uint64_t kRestOfAnAttempt = 4;
 
 struct Hub final : remote::Part {
   Hub(std::unique_ptr<remote::Progress> own, remote::Progress& progress, ContainersOptions options);
