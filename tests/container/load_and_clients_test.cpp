@@ -235,9 +235,10 @@ TEST(AutomaticStyle, OfAQueueGoesOneSidedWhenManyMembersCall) {
     push_ns(at, *queues[1], Style::automatic);  // after this, all are connected
     const std::uint64_t one_sided_ns = push_ns(at, *queues[1], Style::one_sided);
     const std::uint64_t message_ns = push_ns(at, *queues[1], Style::message);
-    ASSERT_NE(one_sided_ns, message_ns);
-    EXPECT_EQ(push_ns(at, *queues[1], Style::automatic), size < 4 ? message_ns : one_sided_ns)
-        << size;
+    ASSERT_GT(one_sided_ns, message_ns + 2'000);
+    // The automatic one may also read the target's wait, which takes its post a moment longer.
+    const std::uint64_t automatic_ns = push_ns(at, *queues[1], Style::automatic);
+    EXPECT_EQ(2 * automatic_ns < one_sided_ns + message_ns, size < 4) << size;
     queues.clear();
   }
 }
