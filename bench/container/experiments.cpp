@@ -13,8 +13,8 @@ namespace {
 std::vector<Experiment> find_container_experiments() {
   std::vector<Experiment> found;
   for (const RealNetwork& network : real_networks())
-    for (const auto& figure :
-         {container_calls, calls_in_flight, aggregated_inserts, attentiveness, style_choices})
+    for (const auto& figure : {container_calls, calls_in_flight, queue_checksums,
+                               aggregated_inserts, attentiveness, style_choices})
       found.push_back(figure(network));
   found.push_back(many_processes());
   found.push_back(container_peers());

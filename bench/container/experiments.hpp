@@ -16,6 +16,8 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment container_calls(const RealNetwork& network);
 [[nodiscard]] Experiment calls_in_flight(const RealNetwork& network);
 [[nodiscard]] Experiment aggregated_inserts(const RealNetwork& network);
+/// Pushes and pops of slots with stamps, beside elements with a checksum.
+[[nodiscard]] Experiment queue_checksums(const RealNetwork& network);
 /// 1 to 16 processes that insert and find in one map.
 [[nodiscard]] Experiment many_processes();
 /// A target that computes between two polls.

@@ -46,15 +46,20 @@ ContainerOperation::ContainerOperation(container::Hub& hub) noexcept
     : InFlight(hub.progress), hub_(hub) {}
 
 void ContainerOperation::begin_rest(std::uint64_t longest_ns) noexcept {
+  const std::uint64_t now = hub_.fabric.now_ns();
+  const std::uint64_t took_ns = resumed_at_ns_ != 0 ? now - resumed_at_ns_ : 0;
   rest_ns_ = std::min(std::max(rest_ns_ * 2, container::kShortestRestNs), longest_ns);
-  resume_at_ns_ = hub_.fabric.now_ns() + rest_ns_;
+  const std::uint64_t share_ns =
+      std::min(took_ns * container::kRestOfAnAttempt, container::kLongestRestNs);
+  resume_at_ns_ = now + std::max(rest_ns_, share_ns);
   hub_.fabric.wake_at(resume_at_ns_);
 }
 
 bool ContainerOperation::rests() noexcept {
   if (resume_at_ns_ == 0) return false;
-  if (hub_.fabric.now_ns() >= resume_at_ns_) {
+  if (const std::uint64_t now = hub_.fabric.now_ns(); now >= resume_at_ns_) {
     resume_at_ns_ = 0;
+    resumed_at_ns_ = now;
     return false;
   }
   hub_.fabric.wake_at(resume_at_ns_);
@@ -121,6 +126,7 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
                [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
   progress.check_is_founder("containers");
   progress.add(*this);
+  count_present();
 }
 
 Hub::~Hub() { progress.remove(*this); }
@@ -210,7 +216,13 @@ std::size_t Hub::poll_part() {
   return done;
 }
 
+void Hub::count_present() noexcept {
+  present = 0;
+  for (Rank rank = 0; rank < progress.size(); ++rank) present += gone(rank) ? 0 : 1;
+}
+
 void Hub::members_changed() {
+  count_present();
   for (const auto& [id, container] : served) container->members_changed();
 }
 

@@ -55,6 +55,9 @@ inline constexpr std::uint64_t kShortestRestNs = 500;
 inline constexpr std::uint64_t kLongestRestNs = 128'000;
 /// For an object that others wait for, or that waits for an event that comes soon.
 inline constexpr std::uint64_t kShortRestNs = 16'000;
+/// A rest is at least so many times as long as the attempt before it took, up to kLongestRestNs:
+/// where attempts take long, several calls would fill a short queue between two short rests.
+inline constexpr std::uint64_t kRestOfAnAttempt = 4;
 
 struct Hub final : remote::Part {
   Hub(std::unique_ptr<remote::Progress> own, remote::Progress& progress, ContainersOptions options);
@@ -89,6 +92,7 @@ struct Hub final : remote::Part {
   Fabric& fabric;
   ContainersOptions options;
   std::uint32_t costs_version = 1;  // of those in the options
+  std::uint32_t present = 0;        // members now
   std::map<std::uint64_t, Served*> served;
   std::string broken_promise;  // the last
   StatisticsPage page;
@@ -99,6 +103,7 @@ struct Hub final : remote::Part {
     ContainerOperation* op = nullptr;
     std::uint32_t generation = 1;
   };
+  void count_present() noexcept;
   void handle(Rank from, std::span<const std::byte> message);
   void take_reply(const MessageHead& head, std::span<const std::byte> content);
 

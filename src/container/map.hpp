@@ -10,6 +10,7 @@
 
 #include "container/check.hpp"
 #include "container/hub.hpp"
+#include "container/load_estimate.hpp"
 #include "container/value_pool.hpp"
 
 namespace dunlin::container {
@@ -181,6 +182,7 @@ struct MapState final : Served {
   Containers& containers;
   Hub& hub;
   StyleChoice styles;
+  LoadEstimate load;
   const Rank self;
   const std::uint32_t members;
   MapSpec spec;

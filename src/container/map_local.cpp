@@ -32,7 +32,10 @@ MapApplied MapState::local(MapCall call, Promise promise, std::byte* payload) no
         if (seen != 0) memory::fetch(image.data(), at, image.size());
         const Sight sight = judge(call, fingerprint, payload, image.data());
         if (sight == Sight::wait) return {.again = true};
-        if (sight != Sight::other) return local_act(call, promise, sight, at, fingerprint, payload);
+        if (sight != Sight::other) {
+          load.note(level - 1, probed > 0, sight != Sight::vacant);
+          return local_act(call, promise, sight, at, fingerprint, payload);
+        }
       }
       slot = slot + 1 < of->slots ? slot + 1 : 0;
     }

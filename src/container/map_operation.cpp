@@ -180,7 +180,9 @@ Style MapState::style_of(const MapOperation& op) noexcept {
                                         Call::assign, Call::assign, Call::erase};
   return hub.cheaper_style(styles, kModelled[static_cast<std::size_t>(op.call_kind_)],
                            {.promise = op.promise_,
+                            .load = load.load(),
                             .tables = static_cast<double>(known[op.home_]),
+                            .clients = clients_of_part(hub.present),
                             .bytes = static_cast<double>(shape.slot_bytes)},
                            op.home_);
 }
@@ -246,6 +248,7 @@ bool MapState::claimed(MapOperation& op) noexcept {
     op.stage_ = Stage::look;
     return true;
   }
+  if (op.expected_ == 0) load.note(op.level_, op.probed_ > 0, false);
   if (word::state_of(op.desired_) == word::erased) {
     op.finish(Status::ok);
     return false;
@@ -324,6 +327,7 @@ bool MapState::act(MapOperation& op, Sight sight, const std::byte* slot) noexcep
   const auto word =
       claim_word(op.call_kind_, sight, op.promise_, seen, op.serial_, op.fingerprint_);
   op.found_ = sight == Sight::present;
+  if (sight != Sight::vacant || !word) load.note(op.level_, op.probed_ > 0, sight != Sight::vacant);
   if (word) {
     if (needs_former(op.call_kind_)) use_former(op, slot);
     op.expected_ = seen;

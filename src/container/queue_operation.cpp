@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "container/load_estimate.hpp"
 #include "container/queue.hpp"
 #include "fault_injection.hpp"
 
@@ -246,6 +247,7 @@ Style QueueState::style_of(const QueueOperation& op) noexcept {
   if (wanted != Style::automatic) return wanted;
   return hub.cheaper_style(styles, op.pushes_ ? Call::push : Call::pop,
                            {.promise = op.promise_,
+                            .clients = clients_of_host(hub.present),
                             .bytes = static_cast<double>(shape.slot_bytes) * op.wanted_,
                             .count = static_cast<double>(op.wanted_)},
                            spec.host);

@@ -17,8 +17,9 @@ class StyleChoice {
                          const Situation& at) noexcept {
     Entry& entry = entries_[static_cast<std::size_t>(call)][static_cast<std::size_t>(at.promise)];
     if (entry.costs_version != costs_version || entry.tables != at.tables ||
-        entry.count != at.count)
-      entry = {costs_version, at.tables, at.count, longest_wait_ns(costs, call, at)};
+        entry.count != at.count || entry.load != at.load || entry.clients != at.clients)
+      entry = {costs_version, at.tables,  at.count,
+               at.load,       at.clients, longest_wait_ns(costs, call, at)};
     return at.wait_ns < entry.longest_wait_ns ? Style::message : Style::one_sided;
   }
 
@@ -27,6 +28,8 @@ class StyleChoice {
     std::uint32_t costs_version = 0;
     double tables = 0;
     double count = 0;
+    double load = 0;
+    double clients = 0;
     double longest_wait_ns = 0;
   };
   std::array<std::array<Entry, kPromises>, kCalls> entries_{};

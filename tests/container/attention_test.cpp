@@ -84,7 +84,9 @@ TEST(StyleChoice, IsThatOfThePredictions) {
     }
     const auto call = static_cast<Call>(random() % kCalls);
     const Situation at{.promise = static_cast<Promise>(random() % kPromises),
+                       .load = double(random() % 3) / 4,
                        .tables = double(1 + random() % 3),
+                       .clients = double(1 + random() % 3),
                        .count = double(1 + random() % 3),
                        .wait_ns = double(random() % 3'000)};
     const bool is_cheaper =

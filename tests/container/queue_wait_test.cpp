@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "container/clusters.hpp"
+#include "container/map.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin {
@@ -200,6 +201,40 @@ TEST(WaitingQueuesInSimulator, RestBetweenTheirAttempts) {
     EXPECT_EQ(cluster.end_of(pop), Status::timed_out);
     EXPECT_LE(pop.vain_attempts(), kWaitNs / 128'000 + 9);  // 0.5, 1, ... 128 us
     EXPECT_GE(pop.vain_attempts(), kWaitNs / 128'000 / 2);
+  }
+}
+
+/// A find that waits for another call's step looks again after 16 us, or later if looking takes
+/// long: else a few such calls would fill a short queue, and keep the group from it.
+TEST(WaitingFindsInSimulator, RestLongerWhereTheNetworkIsSlow) {
+  sim::Profile slow = sim::profile("ib100");
+  slow.read_latency_ns = 50'000;
+  for (const sim::Profile& network : {sim::profile("ib100"), slow}) {
+    test::SimContainers cluster(network, 2);
+    using Map = HashMap<std::uint64_t, std::uint64_t>;
+    std::vector<std::unique_ptr<Map>> maps;
+    for (Rank rank = 0; rank < 2; ++rank)
+      maps.push_back(std::make_unique<Map>(
+          cluster[rank], MapOptions{.name = "map", .slots = 1, .style = Style::one_sided}));
+    std::uint64_t key = 1;
+    while (maps[0]->home_of(key) != 1) ++key;
+    auto insert = maps[0]->insert(key, 7);
+    EXPECT_EQ(cluster.end_of(insert), Status::ok);
+    auto& home = static_cast<container::MapState&>(*cluster[1].hub().served.begin()->second);
+    auto& word = *reinterpret_cast<std::uint64_t*>(home.own(home.first, 0));
+    const std::uint64_t ready = word;
+    word = container::word::with_state(ready, container::word::changing);
+    auto find = maps[0]->find(key);
+    const std::uint64_t end_ns = cluster[0].fabric().now_ns() + 20'000'000;
+    EXPECT_TRUE(cluster.until([&] { return cluster[0].fabric().now_ns() >= end_ns; }));
+    EXPECT_FALSE(find.finished());
+    const bool is_slow = network.read_latency_ns > 10'000;
+    const std::uint32_t most = is_slow ? 20'000 / (50 + 128) + 9 : 20'000 / 16 + 9;
+    EXPECT_LE(find.round_trips(), most);
+    EXPECT_GE(find.round_trips(), most / 2);
+    word = ready;
+    EXPECT_EQ(cluster.end_of(find), Status::ok);
+    EXPECT_TRUE(find.found());
   }
 }
 

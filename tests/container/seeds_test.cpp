@@ -39,6 +39,15 @@ using AuditedQueue = Queue<Value>;
 
 struct ContainerAuditor;
 
+/// With these, some automatic calls go by message.
+ComponentCosts some_costs(std::uint64_t seed) {
+  return {.read_ns = 1'000,
+          .write_ns = 1'000,
+          .compare_swap_ns = 1'000,
+          .fetch_add_ns = 1'000,
+          .message_ns = 500 + 500 * static_cast<double>(seed % 8)};
+}
+
 struct ContainersSeen {
   std::uint64_t map = 0, pushes = 0, pops = 0, empty = 0, full = 0, half = 0, timed_out = 0,
                 lost = 0, stopped = 0, abandoned = 0, drained = 0, grown = 0;
@@ -106,6 +115,7 @@ struct ContainerAuditor {
         world(test::unfavourable_network(draws), count, seed),
         gone(count) {
     style = std::array{Style::one_sided, Style::message, Style::automatic}.at(below(3));
+    if (style == Style::automatic && seed % 2 == 1) costs = some_costs(seed / 2);
     host = below(count);
     capacity = 1 + below(6);
     checked = seed % 4 == 0;
@@ -187,6 +197,7 @@ struct ContainerAuditor {
   sim::World world;
   std::vector<bool> gone;  // crashed or hung
   Style style = Style::automatic;
+  ComponentCosts costs;
   Rank host = 0;
   std::uint32_t capacity = 1;
   std::uint32_t patience = 300;              // polls of a call on the map, until it is abandoned
@@ -206,7 +217,7 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
   group = std::make_unique<Group>(fabric);
   members = std::make_unique<GroupMembers>(*group);
   progress = std::make_unique<remote::Progress>(fabric, *members);
-  containers = std::make_unique<Containers>(*progress);
+  containers = std::make_unique<Containers>(*progress, ContainersOptions{.costs = auditor.costs});
   map = std::make_unique<AuditedMap>(*containers, MapOptions{.name = "map",
                                                              .slots = auditor.grows ? 1U : 12U,
                                                              .style = auditor.style,

@@ -82,20 +82,21 @@ class ContainerOperation : public remote::InFlight {
 
   /// Rests before a further attempt of a call that failed: attempts at every poll would keep
   /// others, and the group that agrees on a death, from the queue to the home. Each rest is twice
-  /// as long as the one before, up to `longest_ns`.
+  /// as long as the one before, up to `longest_ns`; or longer, if the attempt took long.
   void begin_rest(std::uint64_t longest_ns) noexcept;
   [[nodiscard]] bool rests() noexcept;
-  void forget_rests() noexcept { rest_ns_ = resume_at_ns_ = 0; }
+  void forget_rests() noexcept { rest_ns_ = resume_at_ns_ = resumed_at_ns_ = 0; }
 
   /// The answer of another member.
   virtual void replied(remote::Status status, bool flag,
                        std::span<const std::byte> content) noexcept = 0;
 
   container::Hub& hub_;
-  std::uint64_t call_ = 0;          // of a request that is not answered yet
-  std::size_t posted_ = 0;          // operations of a batch that was not taken as a whole
-  std::uint64_t rest_ns_ = 0;       // the last one
-  std::uint64_t resume_at_ns_ = 0;  // 0: it does not rest
+  std::uint64_t call_ = 0;           // of a request that is not answered yet
+  std::size_t posted_ = 0;           // operations of a batch that was not taken as a whole
+  std::uint64_t rest_ns_ = 0;        // the last one
+  std::uint64_t resume_at_ns_ = 0;   // 0: it does not rest
+  std::uint64_t resumed_at_ns_ = 0;  // after the last rest; 0: there was none
   bool answered_ = false;
   remote::Status answer_ = remote::Status::ok;
   std::unique_ptr<container::Check, container::CheckDeleter> check_;  // if promises are checked
