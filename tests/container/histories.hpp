@@ -41,6 +41,8 @@ class KeyHistory {
       return event.call == container::MapCall::find && event.end == kNoEnd;
     });
     seen_.clear();
+    calls_ = events_;
+    make_alike();
     return search(0, kAbsent);
   }
   [[nodiscard]] std::string text() const {
@@ -57,6 +59,31 @@ class KeyHistory {
   static constexpr std::uint64_t kAbsent = 0;
   /// A writer has died in the middle: finds say so, and are left out; other calls find no key.
   static constexpr std::uint64_t kHalf = UINT64_MAX;
+  /// Any value that a call without an end may have written, and that no call has seen.
+  static constexpr std::uint64_t kUnseen = UINT64_MAX - 1;
+
+  /// Calls without an end of which nothing was seen are alike, if they do the same.
+  void make_alike() {
+    std::set<std::uint64_t> seen;
+    for (const KeyEvent& event : calls_)
+      if (event.end != kNoEnd && event.found) seen.insert(event.value);
+    for (KeyEvent& event : calls_) {
+      if (event.end != kNoEnd) continue;
+      if (event.call == container::MapCall::erase || !seen.contains(event.value))
+        event.value = kUnseen;
+    }
+  }
+  /// Whether an earlier call that is alike has not happened, which then may in place of this one:
+  /// without this the search would double with each such call.
+  [[nodiscard]] bool has_elder(std::uint64_t done, std::size_t number) const {
+    const KeyEvent& one = calls_[number];
+    if (one.end != kNoEnd || one.value != kUnseen) return false;
+    for (std::size_t i = 0; i < number; ++i)
+      if ((done >> i & 1) == 0 && calls_[i].end == kNoEnd && calls_[i].call == one.call &&
+          calls_[i].value == kUnseen)
+        return true;
+    return false;
+  }
 
   /// The states in which a call that has ended can leave a key; none if it cannot follow.
   static std::vector<std::uint64_t> after(const KeyEvent& event, std::uint64_t state) {
@@ -89,19 +116,20 @@ class KeyHistory {
   /// Whether what is not yet in `done` can follow this state; calls without an end need not happen.
   bool search(std::uint64_t done, std::uint64_t state) {
     std::uint64_t first_end = kNoEnd;
-    for (std::size_t i = 0; i < events_.size(); ++i)
-      if ((done >> i & 1) == 0) first_end = std::min(first_end, events_[i].end);
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      if ((done >> i & 1) == 0) first_end = std::min(first_end, calls_[i].end);
     if (first_end == kNoEnd) return true;
     if (!seen_.emplace(done, state).second) return false;
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      if ((done >> i & 1) != 0 || events_[i].begin > first_end) continue;
-      for (const std::uint64_t next : after(events_[i], state))
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if ((done >> i & 1) != 0 || calls_[i].begin > first_end || has_elder(done, i)) continue;
+      for (const std::uint64_t next : after(calls_[i], state))
         if (search(done | std::uint64_t{1} << i, next)) return true;
     }
     return false;
   }
 
-  std::vector<KeyEvent> events_;
+  std::vector<KeyEvent> events_;  // in the order in which they began
+  std::vector<KeyEvent> calls_;   // the same, for the search
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen_;
 };
 
