@@ -11,6 +11,8 @@ using remote::Status;
 namespace {
 
 constexpr int kStepsOfPoll = 64;
+/// So long it waits for homes that are not connected.
+constexpr std::uint64_t kConnectNs = 1'000'000'000;
 
 }  // namespace
 
@@ -20,7 +22,8 @@ void Arrival::begin() {
   if (stage_ != Stage::ended) return;
   status_ = Status::under_way;
   looks_at_ = 0;
-  has_looked_ = has_found_ = false;
+  has_looked_ = has_found_ = has_refused_ = false;
+  began_ns_ = state_.fabric.now_ns();
   rest_ = {};
   stage_ = Stage::look;
   state_.look_again_soon();
@@ -44,9 +47,12 @@ bool Arrival::rest(Stage next) {
 }
 
 /// What had moved before the home's death stays here.
-void Arrival::members_changed() {
-  if (stage_ > Stage::looked && stage_ < Stage::ended && !state_.progress.contains(home_))
-    end(Status::lost);
+void Arrival::look_at_members() {
+  if (stage_ > Stage::looked && stage_ < Stage::ended && is_gone(home_)) end(Status::lost);
+}
+
+bool Arrival::is_gone(Rank home) const noexcept {
+  return !state_.progress.contains(home) || state_.homes[home].withdrawn;
 }
 
 std::size_t Arrival::poll() {
@@ -83,8 +89,7 @@ bool Arrival::step() {
     case Stage::thank:
       return swap(word_, 0, Stage::thanked);
     case Stage::thanked:
-      return done_.failed() ? rest(Stage::thank)
-                            : end(static_cast<Status>(ask_word::status(word_)));
+      return thanked();
     case Stage::ended:
       return false;
   }
@@ -102,20 +107,27 @@ bool Arrival::swap(std::uint64_t from, std::uint64_t to, Stage next) {
   return post(compare_swap(home_, state_.index.id(), kAskAt, from, to, &header_[0]), next);
 }
 
+bool Arrival::look_anew() {
+  looks_at_ = 0;
+  has_found_ = false;
+  return rest(Stage::look);
+}
+
 bool Arrival::look() {
   if (state_.homes[state_.fabric.rank()].moved_below != 0) return end(Status::not_allowed);
-  while (looks_at_ < state_.members &&
-         (!state_.progress.contains(looks_at_) || state_.homes[looks_at_].withdrawn))
-    ++looks_at_;
-  if (looks_at_ < state_.members)
-    return post(read(looks_at_, state_.index.id(), 0, header_.data(), sizeof header_),
-                Stage::looked);
-  if (has_found_ && !state_.progress.contains(home_)) {  // it has died meanwhile
-    looks_at_ = 0;
-    has_found_ = false;
-    return true;
+  for (; looks_at_ < state_.members; ++looks_at_) {
+    const bool is_refused = state_.homes[looks_at_].refused;
+    has_refused_ = has_refused_ || is_refused;
+    if (is_gone(looks_at_) || is_refused) continue;
+    if (state_.fabric.connected(looks_at_, state_.index.id()))
+      return post(read(looks_at_, state_.index.id(), 0, header_.data(), sizeof header_),
+                  Stage::looked);
+    // Its store has ended before this member came, or is yet to come.
+    if (state_.fabric.now_ns() - began_ns_ < kConnectNs) return rest(Stage::look);
   }
-  if (!has_found_) return end(has_looked_ ? Status::not_allowed : Status::lost);
+  if (has_found_ && is_gone(home_)) return look_anew();  // it has died meanwhile
+  if (!has_found_)
+    return end(has_looked_ ? Status::not_allowed : has_refused_ ? Status::refused : Status::lost);
   stage_ = Stage::ask;
   return true;
 }
@@ -148,9 +160,7 @@ bool Arrival::asked() {
     stage_ = Stage::wait;
     return true;
   }
-  looks_at_ = 0;  // the home may have given its keys by then
-  has_found_ = false;
-  return rest(Stage::look);
+  return look_anew();  // the home may have given its keys by then
 }
 
 bool Arrival::waited() {
@@ -158,6 +168,13 @@ bool Arrival::waited() {
   if (!ask_word::is_answered(word_)) return rest(Stage::wait);
   stage_ = Stage::thank;
   return true;
+}
+
+/// The home may have left, or given its keys to another member, before it saw this one's word.
+bool Arrival::thanked() {
+  if (done_.failed()) return rest(Stage::thank);
+  const auto status = static_cast<Status>(ask_word::status(word_));
+  return status == Status::not_allowed ? look_anew() : end(status);
 }
 
 }  // namespace dunlin::store

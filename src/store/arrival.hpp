@@ -25,7 +25,8 @@ class Arrival {
   /// Does nothing if it is under way.
   void begin();
   std::size_t poll();
-  void members_changed();
+  /// They have changed, or a store of theirs has ended.
+  void look_at_members();
   /// Of the call that was begun last.
   [[nodiscard]] remote::Status status() const noexcept { return status_; }
 
@@ -43,10 +44,13 @@ class Arrival {
   };
 
   [[nodiscard]] bool step();
+  [[nodiscard]] bool is_gone(Rank home) const noexcept;
   [[nodiscard]] bool look();
+  [[nodiscard]] bool look_anew();
   [[nodiscard]] bool looked();
   [[nodiscard]] bool asked();
   [[nodiscard]] bool waited();
+  [[nodiscard]] bool thanked();
   [[nodiscard]] bool swap(std::uint64_t from, std::uint64_t to, Stage next);
   [[nodiscard]] bool post(const Operation& operation, Stage next);
   bool rest(Stage next);
@@ -58,6 +62,8 @@ class Arrival {
   Rank looks_at_ = 0;
   bool has_looked_ = false;  // at any home
   bool has_found_ = false;
+  bool has_refused_ = false;  // a home has another layout
+  std::uint64_t began_ns_ = 0;
   Rank home_ = 0;  // that is asked
   std::int64_t most_keys_ = 0;
   std::array<std::uint64_t, kIndexHeaderBytes / kWordBytes> header_{};

@@ -57,6 +57,7 @@ bool Departure::end(Status status) {
   is_under_way_ = false;
   state_.fabric.abandon(done_);
   done_.reset();
+  copied_.clear();
   if (stage_ == Stage::locked) {  // it may get the lock yet
     const Rank own = state_.fabric.rank();
     const Place at = state_.main_header(own, state_.homes[own].shape.number_of(position_));
@@ -84,8 +85,9 @@ void Departure::look_at_ask() {
   std::uint64_t& ask = word_at(state_.index.memory().data() + kAskAt);
   const std::uint64_t word = memory::load(ask);
   const Rank by = ask_word::by(word);
-  if (word != 0 && !state_.progress.contains(by)) memory::store(ask, 0);  // it is gone
-  const bool is_asked = word != 0 && state_.progress.contains(by) && !ask_word::is_answered(word);
+  const bool is_there = word != 0 && !is_gone(by);
+  if (word != 0 && !is_there) memory::store(ask, 0);
+  const bool is_asked = is_there && !ask_word::is_answered(word);
   if (!is_asked && !leaves_next_) return;
   gives_ = !std::exchange(leaves_next_, false);
   const State::Home& home = state_.homes[state_.fabric.rank()];
@@ -101,10 +103,14 @@ void Departure::look_at_ask() {
   rest_ = {};
 }
 
+/// As all agree, or its store has ended.
+bool Departure::is_gone(Rank rank) const noexcept {
+  return !state_.progress.contains(rank) || (rank < state_.places && state_.homes[rank].withdrawn);
+}
+
 /// STO-M5. What is at a home that has died is lost; the other keys stay here.
-void Departure::members_changed() {
-  if (stage_ > Stage::asked && stage_ < Stage::ended && !state_.progress.contains(to_))
-    end(Status::lost);
+void Departure::look_at_members() {
+  if (stage_ > Stage::asked && stage_ < Stage::ended && is_gone(to_)) end(Status::lost);
 }
 
 std::size_t Departure::poll() {
@@ -144,6 +150,8 @@ bool Departure::step() {
       return locked();
     case Stage::copy:
       return copy();
+    case Stage::undo:
+      return undo();
     case Stage::raise:
       return raise();
     case Stage::cover:
@@ -221,7 +229,7 @@ bool Departure::choose() {
     if (!next) return end(Status::not_allowed);
     to_ = *next;
   }
-  if (!state_.progress.contains(to_)) return end(Status::lost);
+  if (is_gone(to_)) return end(Status::lost);
   if (state_.homes[to_].moved_below != 0 && home.moved_below == 0) return end(Status::not_allowed);
   const Status known = state_.know_index(to_);
   if (known == Status::under_way) return rest(Stage::ask);
@@ -240,7 +248,7 @@ std::optional<Rank> Departure::next_home(bool& must_wait) {
   const Rank own = state_.fabric.rank();
   for (std::uint32_t i = 1; i < state_.places; ++i) {
     const auto rank = static_cast<Rank>((own + i) % state_.places);
-    if (!state_.progress.contains(rank)) continue;
+    if (is_gone(rank)) continue;
     if (rank >= state_.members) {
       if (!state_.fabric.connected(rank, state_.index.id())) continue;
       const Status known = state_.know_index(rank);
@@ -310,14 +318,34 @@ bool Departure::has_ended(bool& goes_on) {
   is_under_way_ = false;
   const Status status = operation_->status();
   if (status == Status::ok) return true;
-  const bool is_gone = status == Status::lost && state_.fault(to_) != Status::ok;
-  if (status != Status::busy && !is_gone) {
-    goes_on = end(status);
+  const bool has_failed = status == Status::lost && state_.fault(to_) != Status::ok;
+  unlock(memory::load(word_at(main() + kVersionAt)));
+  if (status == Status::busy || has_failed) {
+    goes_on = rest(Stage::lock);
     return false;
   }
-  unlock(memory::load(word_at(main() + kVersionAt)));
-  goes_on = rest(Stage::lock);
+  why_ = status;
+  stage_ = Stage::undo;
+  goes_on = true;
   return false;
+}
+
+/// Takes the chain's copies back, as its keys may move elsewhere later.
+bool Departure::undo() {
+  if (is_under_way_) {
+    if (!operation_->finished()) return false;
+    is_under_way_ = false;
+    const Status status = operation_->status();
+    if (status == Status::busy || (status == Status::lost && state_.fault(to_) != Status::ok))
+      return rest(Stage::undo);
+    if (status != Status::ok) return end(why_);
+    copied_.pop_back();
+  }
+  if (copied_.empty()) return end(why_);
+  is_under_way_ = true;
+  state_.begin_move(*operation_, Kind::copy_erase, std::span<const std::byte>(copied_.back()), {},
+                    kNoExpiry, 0, to_);
+  return true;
 }
 
 bool Departure::copy() {
@@ -366,7 +394,10 @@ bool Departure::cover() {
     covers_[home] = is_injected(FaultInjection::covers_too_much) ? kAllPositions
                     : home == own                                ? end_
                                   : std::min(end_, state_.own_covered(home));
-    if (covers_[home] == 0 || home == to_) continue;
+    // This chain may have none of that home's keys, and the rest of them may be there already.
+    const bool has_some = home == own || state_.own_covered(home) > position_ ||
+                          is_injected(FaultInjection::covers_too_much);
+    if (!has_some || home == to_) continue;
     if (!state_.fabric
              .post(write(to_, state_.redo.id(), covered_at(state_.homes[to_].ranks, home),
                          &covers_[home], kWordBytes)

@@ -31,7 +31,8 @@ class Departure {
   /// Begins, or goes on where a leave has ended without success. Does nothing if it is under way.
   void begin();
   std::size_t poll();
-  void members_changed();
+  /// They have changed, or a store of theirs has ended.
+  void look_at_members();
   /// Of the leave that was begun last.
   [[nodiscard]] remote::Status status() const noexcept { return status_; }
   /// Whether the index must stay as it is.
@@ -45,6 +46,7 @@ class Departure {
     lock,    // takes the lock of the next chain
     locked,  //
     copy,    // copies one key after the other
+    undo,    // takes the copies back
     raise,   // raises the versions of the chains that get the keys
     cover,   // publishes at the other home how far it has the keys
     covered,
@@ -62,6 +64,7 @@ class Departure {
     bool is_there = true;  // or was copied before, and has been erased since
   };
 
+  [[nodiscard]] bool is_gone(Rank rank) const noexcept;
   void look_at_ask();
   void answer(remote::Status status) noexcept;
   [[nodiscard]] bool step();
@@ -73,6 +76,7 @@ class Departure {
   [[nodiscard]] bool locked();
   void collect();
   [[nodiscard]] bool copy();
+  [[nodiscard]] bool undo();
   [[nodiscard]] bool raise();
   [[nodiscard]] bool has_ended(bool& goes_on);
   [[nodiscard]] bool cover();
@@ -92,10 +96,11 @@ class Departure {
   State& state_;
   Stage stage_ = Stage::ended;
   remote::Status status_ = remote::Status::not_allowed;
-  Rank to_ = 0;                          // the home that gets the keys
-  bool gives_ = false;                   // to a member that has asked: this home stays one
-  bool leaves_next_ = false;             // leave() was called meanwhile
-  std::uint64_t limit_ = kAllPositions;  // the positions below move
+  remote::Status why_ = remote::Status::ok;  // it ends, once the copies are taken back
+  Rank to_ = 0;                              // the home that gets the keys
+  bool gives_ = false;                       // to a member that has asked: this home stays one
+  bool leaves_next_ = false;                 // leave() was called meanwhile
+  std::uint64_t limit_ = kAllPositions;      // the positions below move
   Rank asks_ = 0;
   std::uint64_t word_ = 0;
   std::array<std::uint64_t, 3> words_{};  // leave, told, moved

@@ -16,8 +16,8 @@ void State::members_changed() {
   memory::store(word_at(index.memory().data() + kGenerationAt), progress.generation());
   look_at_homes();
   if (copies != nullptr) copies->members_changed();
-  if (departure != nullptr) departure->members_changed();
-  if (arrival != nullptr) arrival->members_changed();
+  if (departure != nullptr) departure->look_at_members();
+  if (arrival != nullptr) arrival->look_at_members();
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
     const std::uint64_t lock = memory::load(word_at(own_main(number) + kLockAt));
     if (lock == 0 || progress.contains(lock_word::owner_of(lock))) continue;

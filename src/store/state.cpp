@@ -138,8 +138,13 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.region != index.id() || event.peer >= homes.size()) return;
     Home& home = homes[event.peer];
-    if (event.kind == Event::Kind::region_withdrawn) home.withdrawn = true;
-    if (event.kind == Event::Kind::region_connected) home.withdrawn = false;
+    if (event.kind == Event::Kind::region_withdrawn) {
+      home.withdrawn = true;
+      if (departure != nullptr) departure->look_at_members();
+      if (arrival != nullptr) arrival->look_at_members();
+    }
+    if (event.kind == Event::Kind::region_connected)
+      home.withdrawn = home.is_client = home.refused = false;
     if (event.kind == Event::Kind::region_refused) home.refused = true;
     // It may have keys of one that is gone.
     if (event.kind == Event::Kind::region_connected && event.peer >= members)
