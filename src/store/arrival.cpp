@@ -3,18 +3,11 @@
 #include <limits>
 
 #include "store/state.hpp"
+#include "store/steps.hpp"
 
 namespace dunlin::store {
 
 using remote::Status;
-
-namespace {
-
-constexpr int kStepsOfPoll = 64;
-/// So long it waits for homes that are not connected.
-constexpr std::uint64_t kConnectNs = 1'000'000'000;
-
-}  // namespace
 
 Arrival::~Arrival() { state_.fabric.abandon(done_); }
 
@@ -41,34 +34,19 @@ bool Arrival::end(Status status) {
 /// Again from that stage on, a little later.
 bool Arrival::rest(Stage next) {
   stage_ = next;
-  not_before_ns_ = state_.fabric.now_ns() + rest_.next_ns();
-  state_.fabric.wake_at(not_before_ns_);
+  state_.begin_rest(rest_);
   return false;
 }
 
 /// What had moved before the home's death stays here.
 void Arrival::look_at_members() {
-  if (stage_ > Stage::looked && stage_ < Stage::ended && is_gone(home_)) end(Status::lost);
-}
-
-bool Arrival::is_gone(Rank home) const noexcept {
-  return !state_.progress.contains(home) || state_.homes[home].withdrawn;
+  if (stage_ > Stage::looked && stage_ < Stage::ended && state_.is_gone(home_)) end(Status::lost);
 }
 
 std::size_t Arrival::poll() {
   if (stage_ == Stage::ended || state_.progress.stopped()) return 0;
-  if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) {
-    state_.fabric.wake_at(not_before_ns_);
-    return 0;
-  }
-  not_before_ns_ = 0;
-  std::size_t done = 0;
-  for (int steps = 0; steps < kStepsOfPoll && stage_ != Stage::ended; ++steps) {
-    if (!step()) return done;
-    ++done;
-  }
-  state_.look_again_soon();
-  return done;
+  return take_steps(
+      state_, rest_, [&] { return stage_ != Stage::ended; }, [&] { return step(); });
 }
 
 bool Arrival::step() {
@@ -118,14 +96,14 @@ bool Arrival::look() {
   for (; looks_at_ < state_.members; ++looks_at_) {
     const bool is_refused = state_.homes[looks_at_].refused;
     has_refused_ = has_refused_ || is_refused;
-    if (is_gone(looks_at_) || is_refused) continue;
+    if (state_.is_gone(looks_at_) || is_refused) continue;
     if (state_.fabric.connected(looks_at_, state_.index.id()))
       return post(read(looks_at_, state_.index.id(), 0, header_.data(), sizeof header_),
                   Stage::looked);
     // Its store has ended before this member came, or is yet to come.
     if (state_.fabric.now_ns() - began_ns_ < kConnectNs) return rest(Stage::look);
   }
-  if (has_found_ && is_gone(home_)) return look_anew();  // it has died meanwhile
+  if (has_found_ && state_.is_gone(home_)) return look_anew();  // it has died meanwhile
   if (!has_found_)
     return end(has_looked_ ? Status::not_allowed : has_refused_ ? Status::refused : Status::lost);
   stage_ = Stage::ask;

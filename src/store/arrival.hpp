@@ -44,7 +44,6 @@ class Arrival {
   };
 
   [[nodiscard]] bool step();
-  [[nodiscard]] bool is_gone(Rank home) const noexcept;
   [[nodiscard]] bool look();
   [[nodiscard]] bool look_anew();
   [[nodiscard]] bool looked();
@@ -69,7 +68,6 @@ class Arrival {
   std::array<std::uint64_t, kIndexHeaderBytes / kWordBytes> header_{};
   std::uint64_t word_ = 0;
   Rest rest_;
-  std::uint64_t not_before_ns_ = 0;
   Completion done_;
 };
 

@@ -9,16 +9,11 @@
 #include "fault_injection.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
+#include "store/steps.hpp"
 
 namespace dunlin::store {
 
 using remote::Status;
-
-namespace {
-
-constexpr int kStepsOfPoll = 256;
-
-}  // namespace
 
 Departure::~Departure() { state_.fabric.abandon(done_); }
 
@@ -33,8 +28,7 @@ void Departure::publish(std::uint64_t state) noexcept {
 /// Again from that stage on, a little later.
 bool Departure::rest(Stage next) {
   stage_ = next;
-  not_before_ns_ = state_.fabric.now_ns() + rest_.next_ns();
-  state_.fabric.wake_at(not_before_ns_);
+  state_.begin_rest(rest_);
   return false;
 }
 
@@ -85,7 +79,7 @@ void Departure::look_at_ask() {
   std::uint64_t& ask = word_at(state_.index.memory().data() + kAskAt);
   const std::uint64_t word = memory::load(ask);
   const Rank by = ask_word::by(word);
-  const bool is_there = word != 0 && !is_gone(by);
+  const bool is_there = word != 0 && !state_.is_gone(by);
   if (word != 0 && !is_there) memory::store(ask, 0);
   const bool is_asked = is_there && !ask_word::is_answered(word);
   if (!is_asked && !leaves_next_) return;
@@ -103,32 +97,17 @@ void Departure::look_at_ask() {
   rest_ = {};
 }
 
-/// As all agree, or its store has ended.
-bool Departure::is_gone(Rank rank) const noexcept {
-  return !state_.progress.contains(rank) || (rank < state_.places && state_.homes[rank].withdrawn);
-}
-
 /// STO-M5. What is at a home that has died is lost; the other keys stay here.
 void Departure::look_at_members() {
-  if (stage_ > Stage::asked && stage_ < Stage::ended && is_gone(to_)) end(Status::lost);
+  if (stage_ > Stage::asked && stage_ < Stage::ended && state_.is_gone(to_)) end(Status::lost);
 }
 
 std::size_t Departure::poll() {
   if (state_.store == nullptr || state_.progress.stopped()) return 0;
   if (stage_ == Stage::ended) look_at_ask();
   if (stage_ == Stage::ended) return 0;
-  if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) {
-    state_.fabric.wake_at(not_before_ns_);
-    return 0;
-  }
-  not_before_ns_ = 0;
-  std::size_t done = 0;
-  for (int steps = 0; steps < kStepsOfPoll && stage_ != Stage::ended; ++steps) {
-    if (!step()) return done;
-    ++done;
-  }
-  state_.look_again_soon();
-  return done;
+  return take_steps(
+      state_, rest_, [&] { return stage_ != Stage::ended; }, [&] { return step(); });
 }
 
 bool Departure::step() {
@@ -229,7 +208,7 @@ bool Departure::choose() {
     if (!next) return end(Status::not_allowed);
     to_ = *next;
   }
-  if (is_gone(to_)) return end(Status::lost);
+  if (state_.is_gone(to_)) return end(Status::lost);
   if (state_.homes[to_].moved_below != 0 && home.moved_below == 0) return end(Status::not_allowed);
   const Status known = state_.know_index(to_);
   if (known == Status::under_way) return rest(Stage::ask);
@@ -248,7 +227,7 @@ std::optional<Rank> Departure::next_home(bool& must_wait) {
   const Rank own = state_.fabric.rank();
   for (std::uint32_t i = 1; i < state_.places; ++i) {
     const auto rank = static_cast<Rank>((own + i) % state_.places);
-    if (is_gone(rank)) continue;
+    if (state_.is_gone(rank)) continue;
     if (rank >= state_.members) {
       if (!state_.fabric.connected(rank, state_.index.id())) continue;
       const Status known = state_.know_index(rank);

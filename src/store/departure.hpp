@@ -64,7 +64,6 @@ class Departure {
     bool is_there = true;  // or was copied before, and has been erased since
   };
 
-  [[nodiscard]] bool is_gone(Rank rank) const noexcept;
   void look_at_ask();
   void answer(remote::Status status) noexcept;
   [[nodiscard]] bool step();
@@ -105,7 +104,6 @@ class Departure {
   std::uint64_t word_ = 0;
   std::array<std::uint64_t, 3> words_{};  // leave, told, moved
   Rest rest_;
-  std::uint64_t not_before_ns_ = 0;
   // the chain
   std::uint64_t position_ = 0;  // its first one
   std::uint64_t end_ = 0;

@@ -13,19 +13,16 @@ namespace dunlin::store {
 
 using remote::Status;
 
-namespace {
-
-/// So long a call waits for members that have come later, and may have keys of one that is gone.
-constexpr std::uint64_t kConnectNs = 1'000'000'000;
-
-}  // namespace
-
 /// As far as this process has learned.
 Rank State::moved_place(Rank home, std::uint64_t position) const noexcept {
   Rank at = home;
   for (std::uint32_t hops = 0; hops < places && has_moved(at, position); ++hops)
     at = homes[at].moved_to;
   return at;
+}
+
+bool State::is_gone(Rank rank) const noexcept {
+  return !progress.contains(rank) || (rank < places && homes[rank].withdrawn);
 }
 
 /// If that home is gone, a member that has its keys, as far as they have been asked.

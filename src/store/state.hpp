@@ -35,6 +35,9 @@ namespace dunlin::store {
 
 struct Room;
 
+/// So long a call that moves or seeks keys waits for members that are not connected.
+inline constexpr std::uint64_t kConnectNs = 1'000'000'000;
+
 struct State final : remote::Part {
   State(std::unique_ptr<remote::Progress> own, remote::Progress& progress, StoreOptions options);
   ~State() override;
@@ -118,6 +121,8 @@ struct State final : remote::Part {
   [[nodiscard]] Rank place_of(Rank home, std::uint64_t position) const noexcept;
   /// For Store::home_of(): the home of a key, also if it has died and its keys are lost.
   [[nodiscard]] Rank known_home_of(std::uint64_t hash) const noexcept;
+  /// As all members agree; or its store has ended.
+  [[nodiscard]] bool is_gone(Rank rank) const noexcept;
   [[nodiscard]] Rank moved_place(Rank home, std::uint64_t position) const noexcept;
   /// If the member that had the key is gone: asks the others which of them has it. `ok`: place_of()
   /// is there; `lost`: none has it; `busy`, `under_way`: not known yet.
