@@ -69,6 +69,7 @@ Result creation(const Effort& effort) {
 
 /// What the two members of a pause know of each other.
 struct Scene {
+  std::atomic<bool> streams{false};       // member 0 does, and looks at the changes
   std::atomic<std::uint64_t> changes{0};  // odd while one is under way
   std::atomic<std::uint64_t> written{0};
   std::atomic<bool> over{false};
@@ -78,8 +79,9 @@ struct Scene {
 /// counts for each change that was under way at any moment of it.
 double longest_pauses(TopicNode& node, MeasuredTopic<Small>& live, Scene& scene) {
   std::vector<double> longest;
-  std::uint64_t written = 0, seen = node.delivered, changes = scene.changes;
+  std::uint64_t written = 0, seen = node.delivered, changes = 0;
   double last = now_ns();
+  scene.streams = true;
   const auto end_pause = [&] {
     const double now = now_ns(), pause = now - last;
     last = now;
@@ -109,6 +111,7 @@ void change_topics(TopicNode& node, Scene& scene, std::uint32_t changes, bool co
     return std::ranges::any_of(node.participant().topics(),
                                [&](const auto& info) { return info.name == name; });
   };
+  node.poll_until([&] { return scene.streams.load(); });
   for (std::uint32_t i = 0; i < changes; ++i) {
     ++scene.changes;
     if (comes) {
@@ -143,7 +146,7 @@ std::optional<double> pause(TopicNode& node, MeasuredTopic<Small>& live, std::ui
     node.meet();
     if (node.writes()) {
       scene.changes = 0;
-      scene.over = false;
+      scene.streams = scene.over = false;
     }
     return measured;
   });
