@@ -71,7 +71,7 @@ enum class Parting : std::uint8_t {
 /// Whether a failed peer can still change memory that it has mapped.
 enum class Fenced : std::uint8_t {
   yes,      // it cannot, and never will
-  not_yet,  // ask again: its process has been killed, and has not ended
+  not_yet,  // ask again: it has not failed, may give up our memory by itself, or is being killed
   never     // this process may not kill it, or cannot know whether it has ended
 };
 

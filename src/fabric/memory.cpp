@@ -1,7 +1,11 @@
 #include <dunlin/fabric/memory.hpp>
 
+#include "fabric/memory_pairs.hpp"
+
 namespace dunlin::memory::detail {
 namespace {
+
+const bool kPairs = pairs_are_atomic();
 
 std::uintptr_t address(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
 
@@ -52,8 +56,14 @@ std::size_t place_edge(std::byte* to, const std::byte* from, std::size_t bytes) 
 }
 
 void place_words(std::byte* to, const std::byte* from, std::size_t words) noexcept {
-  for (std::size_t i = 0; i < words; ++i)
-    copy_piece<std::uint64_t>(to + i * kWordBytes, from + i * kWordBytes);
+  std::size_t i = 0;
+  if (kPairs && words >= kLineWords) {
+    if (address(to) % kPairBytes != 0) copy_piece<std::uint64_t>(to, from), ++i;
+    const std::size_t lines = (words - i) / kLineWords;
+    place_lines(to + i * kWordBytes, from + i * kWordBytes, lines);
+    i += lines * kLineWords;
+  }
+  for (; i < words; ++i) copy_piece<std::uint64_t>(to + i * kWordBytes, from + i * kWordBytes);
 }
 
 /// Reads a whole aligned line, downwards.
@@ -88,8 +98,11 @@ void fetch_pieces(void* to, const void* from, std::size_t bytes) noexcept {
   const auto* source = static_cast<const std::byte*>(from);
   while (bytes > 0) {
     const std::size_t left_in_line = kCacheLineBytes - address(source) % kCacheLineBytes;
-    const std::size_t part = bytes < left_in_line ? bytes : left_in_line;
-    if (part == kCacheLineBytes) {
+    std::size_t part = bytes < left_in_line ? bytes : left_in_line;
+    if (part == kCacheLineBytes && kPairs) {
+      part = bytes - bytes % kCacheLineBytes;
+      fetch_lines(target, source, part / kCacheLineBytes);
+    } else if (part == kCacheLineBytes) {
       fetch_line(target, source);
     } else {
       fetch_part(target, source, part);

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <dunlin/fabric/memory.hpp>
+
+#ifdef __has_feature  // clang's way to say it
+#define DUNLIN_WORD_BY_WORD (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DUNLIN_WORD_BY_WORD 1
+#else
+#define DUNLIN_WORD_BY_WORD 0
+#endif
+
+#if defined(__x86_64__) && !DUNLIN_WORD_BY_WORD
+#include <emmintrin.h>
+#endif
+
+/// Two words at once. Intel and AMD guarantee that a processor of theirs with AVX executes an
+/// aligned MOVDQA of 16 bytes as one access (Intel SDM, volume 3, "Guaranteed Atomic Operations";
+/// AMD APM, volume 2, "Access Atomicity"). On x86-64 loads stay in their order, and stores in
+/// theirs, so that FAB-M1 to FAB-M3 hold for pairs of words as for words. The sanitizers do not see
+/// what these instructions touch, so with them everything is copied word by word.
+namespace dunlin::memory::detail {
+
+inline constexpr std::size_t kPairBytes = 2 * kWordBytes;
+inline constexpr std::size_t kLineWords = kCacheLineBytes / kWordBytes;
+
+#if defined(__x86_64__) && !DUNLIN_WORD_BY_WORD
+
+inline bool pairs_are_atomic() noexcept {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx") && (__builtin_cpu_is("intel") || __builtin_cpu_is("amd"));
+}
+
+inline bool is_pair(const std::byte* at) noexcept {
+  return reinterpret_cast<std::uintptr_t>(at) % kPairBytes == 0;
+}
+
+template <bool Aligned>
+[[gnu::always_inline]] inline __m128i load_pair(const std::byte* at) noexcept {
+  __m128i pair;
+  if constexpr (Aligned) {
+    asm volatile("movdqa %1, %0"
+                 : "=x"(pair)
+                 : "m"(*reinterpret_cast<const __m128i*>(at))
+                 : "memory");
+  } else {
+    const auto* words = reinterpret_cast<const std::uint64_t*>(at);
+    asm volatile("movq %1, %0\n\tmovhps %2, %0"
+                 : "=&x"(pair)
+                 : "m"(words[0]), "m"(words[1])
+                 : "memory");
+  }
+  return pair;
+}
+
+template <bool Aligned>
+[[gnu::always_inline]] inline void store_pair(std::byte* at, __m128i pair) noexcept {
+  if constexpr (Aligned) {
+    asm volatile("movdqa %1, %0" : "=m"(*reinterpret_cast<__m128i*>(at)) : "x"(pair) : "memory");
+  } else {
+    auto* words = reinterpret_cast<std::uint64_t*>(at);
+    asm volatile("movq %2, %0\n\tmovhps %2, %1"
+                 : "=m"(words[0]), "=m"(words[1])
+                 : "x"(pair)
+                 : "memory");
+  }
+}
+
+/// Copies so many pieces of a line's size; `Target` and `Source` say which side consists of aligned
+/// pairs. All loads of a piece go downwards, and all stores upwards: the target's side of FAB-M2,
+/// and the source's of FAB-M3 if the pieces are lines.
+template <bool Target, bool Source>
+void copy_lines(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
+  for (; lines != 0; --lines, to += kCacheLineBytes, from += kCacheLineBytes) {
+    const __m128i last = load_pair<Source>(from + 3 * kPairBytes);
+    const __m128i third = load_pair<Source>(from + 2 * kPairBytes);
+    const __m128i second = load_pair<Source>(from + kPairBytes);
+    const __m128i first = load_pair<Source>(from);
+    store_pair<Target>(to, first);
+    store_pair<Target>(to + kPairBytes, second);
+    store_pair<Target>(to + 2 * kPairBytes, third);
+    store_pair<Target>(to + 3 * kPairBytes, last);
+  }
+}
+
+/// `to` is aligned to a pair.
+inline void place_lines(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
+  is_pair(from) ? copy_lines<true, true>(to, from, lines)
+                : copy_lines<true, false>(to, from, lines);
+}
+/// `from` is aligned to a line.
+inline void fetch_lines(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
+  is_pair(to) ? copy_lines<true, true>(to, from, lines) : copy_lines<false, true>(to, from, lines);
+}
+
+#else
+
+inline bool pairs_are_atomic() noexcept { return false; }
+inline void place_lines(std::byte*, const std::byte*, std::size_t) noexcept {}
+inline void fetch_lines(std::byte*, const std::byte*, std::size_t) noexcept {}
+
+#endif
+
+}  // namespace dunlin::memory::detail
