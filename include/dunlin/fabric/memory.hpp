@@ -21,9 +21,8 @@
 ///  FAB-M3  fetch() reads each line in descending order of its words, every load an acquire. So a
 ///      line whose first and last word carry the same stamp was fetched whole (FAB-M2 + FAB-M3).
 ///  FAB-M4  Words that a peer may write at any time are read and written by nothing else. Bytes
-///  that
-///      such a word has announced, such as a message in a ring, are plain memory until they are
-///      given back.
+///      that such a word has announced, such as a message in a ring, are plain memory until they
+///      are given back.
 ///
 /// On x86-64 a release store and an acquire load are plain moves; the order costs nothing. Two
 /// neighbouring words can be one access (src/fabric/memory_pairs.hpp).
