@@ -11,10 +11,12 @@ namespace dunlin {
 namespace {
 
 struct Parts {
+  explicit Parts(std::size_t count) : polled(count) {}
+
   Turns turns;
   std::set<std::size_t> resting;
   std::set<std::size_t> busy;
-  std::vector<std::size_t> polled = std::vector<std::size_t>(20);  // how often
+  std::vector<std::size_t> polled;  // how often
 
   std::size_t poll() {
     return turns.poll([&] { return polled.size(); },
@@ -27,27 +29,47 @@ struct Parts {
 };
 
 TEST(Turns, LookAtThoseThatRestOnceInSoManyPollsOfBusyOnes) {
-  Parts parts;
-  parts.busy = {3};
-  for (std::size_t i = 0; i < parts.polled.size(); ++i)
-    if (i != 3 && i != 7) parts.resting.insert(i);
-  parts.poll();  // none was busy before
-  parts.polled.assign(parts.polled.size(), 0);
-  for (std::size_t poll = 0; poll < 2 * Turns::kRestsFor; ++poll) EXPECT_EQ(parts.poll(), 1U);
-  for (std::size_t i = 0; i < parts.polled.size(); ++i)
-    EXPECT_EQ(parts.polled[i], i == 3 || i == 7 ? 2 * Turns::kRestsFor : 2U) << i;
+  for (const std::size_t count : {20UL, 256UL, 5000UL}) {
+    Parts parts(count);
+    const std::size_t period = count == 20 ? 8 : count == 256 ? 32 : 64;
+    parts.busy = {3};
+    for (std::size_t i = 0; i < count; ++i)
+      if (i != 3 && i != 7) parts.resting.insert(i);
+    parts.poll();  // none was busy before
+    parts.polled.assign(count, 0);
+    for (std::size_t poll = 0; poll < 2 * period; ++poll) EXPECT_EQ(parts.poll(), 1U);
+    for (std::size_t i = 0; i < count; ++i)
+      EXPECT_EQ(parts.polled[i], i == 3 || i == 7 ? 2 * period : 2U) << i << " of " << count;
+  }
 }
 
 /// Or a runner would sleep over what they have.
-TEST(Turns, LookAtAllIfNothingElseIsFound) {
-  Parts parts;
+TEST(Turns, FindNothingOnlyOnceAllHaveBeenLookedAt) {
+  Parts parts(256);
   parts.busy = {3};
   for (std::size_t i = 0; i < parts.polled.size(); ++i) parts.resting.insert(i);
   EXPECT_EQ(parts.poll(), 1U);
   parts.polled.assign(parts.polled.size(), 0);
   parts.busy.clear();
-  EXPECT_EQ(parts.poll(), 0U);
+  std::size_t polls = 1;
+  while (parts.poll() > 0) ++polls;
+  EXPECT_EQ(polls, 32U);
   for (const std::size_t times : parts.polled) EXPECT_GE(times, 1U);
+  parts.busy = {77};
+  EXPECT_EQ(parts.poll(), 1U) << "a poll after that looks at all";
+}
+
+/// One that rests gets its turn while another's work comes and goes.
+TEST(Turns, FindThoseThatRestWhileOthersComeAndGo) {
+  Parts parts(20);
+  for (std::size_t i = 0; i < parts.polled.size(); ++i) parts.resting.insert(i);
+  parts.busy = {3};
+  parts.poll();
+  for (std::size_t poll = 0; poll < 2 * Turns::kLeastRest; ++poll) {
+    parts.busy = poll % 2 == 0 ? std::set<std::size_t>{} : std::set<std::size_t>{3};
+    EXPECT_EQ(parts.poll(), 1U);
+  }
+  for (const std::size_t times : parts.polled) EXPECT_GE(times, 2U);
 }
 
 TEST(Turns, AllowPartsToComeAndGoWhileOneIsPolled) {
