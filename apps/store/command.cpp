@@ -22,7 +22,9 @@ constexpr const char* kDescription =
 
 constexpr const char* kServeFooter = R"(
 Each member is one such process; all of --members must be there before the store works. Others can
---join later: they hold no keys, and serve those of all. Clients of any member see the same keys. A signal (Ctrl-C) ends a member, after what its clients have begun.
+--join later: they serve the keys of all, and hold none unless they --take-keys. Clients of any
+member see the same keys. A signal (Ctrl-C) ends a member, after what its clients have begun. The
+keys that it holds go with it, unless it has two --copies or --hand-over.
 
 Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or is no member any more.
 
@@ -33,6 +35,7 @@ Examples:
   dunlin store serve --members a,b --name b --resp 127.0.0.1:6391
   dunlin store serve --memory 1024 --eviction lru                  # a cache
   dunlin store serve --join --name c --resp 127.0.0.1:6392         # at any time
+  dunlin store serve --join --name d --take-keys --hand-over --resp 127.0.0.1:6393
   dunlin store serve --members a,b --name a --fabric tcp --secret-file secret
                      --rendezvous 10.0.0.1:7700 --resp 10.0.0.1:6390 --password-file password)";
 
@@ -64,8 +67,10 @@ void add_serve(CLI::App& store) {
       ->check(not_empty())
       ->type_name("FILE");
   command
-      ->add_option("--memory", options->memory_mb,
-                   "Megabytes that this member contributes; one that joins contributes none")
+      ->add_option(
+          "--memory", options->memory_mb,
+          "Megabytes that this member contributes; one that joins contributes none, except\n"
+          "with --take-keys")
       ->check(number_between(1, kMaxMemoryMb, "megabytes"))
       ->type_name("MB")
       ->capture_default_str();
@@ -90,6 +95,13 @@ void add_serve(CLI::App& store) {
       ->check(number_between(1, 2, "copies"))
       ->type_name("1|2")
       ->capture_default_str();
+  command->add_flag(
+      "--take-keys", options->takes_keys,
+      "With --join: contribute memory, and take half of the keys of one member, while\n"
+      "clients use them. Only with one copy, and without eviction");
+  command->add_flag("--hand-over", options->hands_over,
+                    "After a signal, give all keys to another member before leaving. A further\n"
+                    "signal ends it without. Only with one copy, and without eviction");
   command
       ->add_option("--cache", options->cache_mb,
                    "Megabytes for the locations of keys; 16 bytes hold one")

@@ -1,6 +1,7 @@
 #include "store/serve.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,9 +58,48 @@ bool may_be_joined(const cast::PlaceOptions& place) {
   return is_here || !place.listen.empty();
 }
 
+void check_moves(const ServeOptions& options) {
+  if (!options.takes_keys && !options.hands_over) return;
+  const char* const option = options.takes_keys ? "--take-keys" : "--hand-over";
+  if (options.takes_keys && !options.place.join)
+    throw BadInput("--take-keys: a founder has its keys from the start; it is for one with --join");
+  if (options.copies != 1 || options.evicts)
+    throw BadInput(fmt::format("{}: keys move only with one copy, and without eviction", option));
+}
+
+using Print = std::function<void(const std::string& text)>;
+
+void say_how_it_took(const StoreOperation& taking, const Print& print) {
+  print(taking.ok() ? "has taken half of a member's keys"
+                    : fmt::format("has taken no keys: {}",
+                                  taking.status() == remote::Status::not_allowed
+                                      ? "each member that has keys has given half of them already"
+                                      : remote::describe(taking.status())));
+}
+
+constexpr std::uint64_t kLookAtSignalsNs = 10'000'000;
+
+/// Until all keys have moved, or another signal comes.
+void hand_over(Store& store, SignalGuard& signals, const Print& print) {
+  print("hands its keys over; another signal ends it without");
+  StoreOperation leaving = store.leave();
+  while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way) {
+    if (const char* const signal = signals.caught()) {
+      print(fmt::format("{} came before all keys had moved; the others go with it", signal));
+      return;
+    }
+  }
+  print(leaving.ok() ? "has handed its keys over"
+                     : fmt::format("keeps its keys, and they go with it: {}",
+                                   leaving.status() == remote::Status::not_allowed
+                                       ? "there is no other member that can take them"
+                                       : remote::describe(leaving.status())));
+}
+
 }  // namespace
 
 void serve(ServeOptions options) {
+  check_moves(options);
   const Endpoint endpoint = choose_endpoint(options);
   const ServiceOptions service_options{.password = read_password(options.password_file)};
   complete(options.place);
@@ -67,7 +107,9 @@ void serve(ServeOptions options) {
   if (!joinable) options.place.listen = options.place.fabric.rendezvous;  // looked for by nobody
   const cast::Place place(options.place);
   const std::string& name = place.name();
-  const auto print = [&name](const std::string& text) { say(fmt::format("{}: {}\n", name, text)); };
+  const Print print = [&name](const std::string& text) {
+    say(fmt::format("{}: {}\n", name, text));
+  };
   print(fmt::format("process {}", getpid()));
   SignalGuard signals;
   Server server(endpoint);  // before the group: a port that is taken is no reason to disturb it
@@ -79,7 +121,8 @@ void serve(ServeOptions options) {
   GroupMembers members(*entered.group, options.most_members);
   remote::Progress progress(entered.group->fabric(), members);
   const std::size_t memory_bytes = options.memory_mb * kMegabyte;
-  Store store(progress, {.memory_bytes = memory_bytes,
+  Store store(progress, {.contributes = options.takes_keys,
+                         .memory_bytes = memory_bytes,
                          .large_bytes = memory_bytes / kLargeShare,
                          .copies = options.copies,
                          .cache_bytes = options.cache_mb * kMegabyte,
@@ -89,8 +132,14 @@ void serve(ServeOptions options) {
   Service service(values, {.password = service_options.password, .port = server.port()});
   print(fmt::format("serves Redis clients at {}, over {}",
                     Endpoint{endpoint.address, server.port()}.text(), fabric.description()));
+  StoreOperation taking(store);
+  if (options.takes_keys) {
+    store.take_keys(taking);
+    taking.then([&] { say_how_it_took(taking, print); });
+  }
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
+  if (options.hands_over) hand_over(store, signals, print);
   cast::leave(*entered.group, name, signals);
   print(fmt::format("ends because of {}, after {} commands",
                     signal == nullptr ? "a signal" : signal, service.counters().commands));

@@ -19,6 +19,8 @@ struct ServeOptions {
   std::uint32_t copies = 1;         // of each key
   std::uint32_t most_members = 64;  // that ever come, founders included
   std::uint32_t cache_mb = 1;
+  bool takes_keys = false;  // a joiner: half of a home's
+  bool hands_over = false;  // its keys to another member, before it leaves
 };
 
 /// A member of the store that serves Redis clients until a signal comes. Throws Error.

@@ -1,0 +1,121 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "store_command/server_process.hpp"
+
+/// Members of `dunlin store serve` that take keys when they come, and hand them over when they go.
+namespace {
+
+using dunlin::app::Status;
+using dunlin::process::program_exists;
+using dunlin::test::redis_cli;
+using dunlin::test::run_store;
+using dunlin::test::ServerProcess;
+using dunlin::test::Words;
+
+constexpr int kKeys = 200;
+
+/// A line for each key: what redis-cli prints for so many commands.
+std::string for_each_key(const std::string& before, const std::string& after) {
+  std::string lines;
+  for (int i = 0; i < kKeys; ++i) lines += before + std::to_string(i) + after + "\n";
+  return lines;
+}
+std::string get_all(ServerProcess& server) {
+  return redis_cli(server, {}, for_each_key("get key", ""));
+}
+const std::string kAllValues = for_each_key("value", "");
+
+struct StoreKeysThatMove : testing::Test {
+  void SetUp() override {
+    if (!program_exists("redis-cli")) GTEST_SKIP() << "redis-cli is missing (Debian: redis-tools)";
+  }
+  void put_all(ServerProcess& server) {
+    std::string commands;
+    for (int i = 0; i < kKeys; ++i)
+      commands += "set key" + std::to_string(i) + " value" + std::to_string(i) + "\n";
+    ASSERT_EQ(redis_cli(server, {}, commands), for_each_key_ok());
+  }
+  static std::string for_each_key_ok() {
+    std::string lines;
+    for (int i = 0; i < kKeys; ++i) lines += "OK\n";
+    return lines;
+  }
+  static void hand_over(ServerProcess& server) {
+    server.signal(SIGTERM);
+    server.receive_line_of("has handed its keys over");
+    server.receive_line_of("ends because of SIGTERM");
+    EXPECT_EQ(server.exit_code(), 0);
+  }
+
+  const std::string group = dunlin::test::fresh_group();
+};
+
+TEST_F(StoreKeysThatMove, AreTakenByOneThatJoinsAndHandedOverWhenItGoes) {
+  ServerProcess a(group, {"--members", "a,b", "--name", "a"});
+  ServerProcess b(group, {"--members", "a,b", "--name", "b"});
+  put_all(a);
+  ServerProcess c(group, {"--join", "--name", "c", "--take-keys", "--hand-over"});
+  c.port();
+  c.receive_line_of("has taken half of a member's keys");
+  EXPECT_EQ(get_all(b), kAllValues);
+  hand_over(c);
+  EXPECT_EQ(get_all(a), kAllValues);
+  a.end();
+  b.end();
+}
+
+TEST_F(StoreKeysThatMove, AreHandedOverByAFounder) {
+  ServerProcess a(group, {"--members", "a,b", "--name", "a", "--hand-over"});
+  ServerProcess b(group, {"--members", "a,b", "--name", "b"});
+  put_all(b);
+  hand_over(a);
+  EXPECT_EQ(get_all(b), kAllValues);
+  b.end();
+}
+
+TEST_F(StoreKeysThatMove, GoWithTheLastMember) {
+  ServerProcess alone(group, {"--hand-over"});
+  put_all(alone);
+  alone.signal(SIGTERM);
+  alone.receive_line_of("keeps its keys, and they go with it: there is no other member");
+  alone.receive_line_of("ends because of SIGTERM");
+  EXPECT_EQ(alone.exit_code(), 0);
+}
+
+/// The other member is stopped, so the keys cannot move.
+TEST_F(StoreKeysThatMove, StayIfAnotherSignalComes) {
+  ServerProcess a(group, {"--members", "a,b", "--name", "a", "--hand-over"});
+  ServerProcess b(group, {"--members", "a,b", "--name", "b"});
+  put_all(a);
+  b.signal(SIGSTOP);
+  a.signal(SIGTERM);
+  a.receive_line_of("hands its keys over");
+  a.signal(SIGINT);
+  a.receive_line_of("SIGINT came before all keys had moved");
+  a.kill();  // it would wait until b lets it go
+  b.kill();
+}
+
+TEST(StoreMovesOnTheCommandLine, AreRefusedWhereKeysCannotMove) {
+  struct Refusal {
+    Words words;
+    const char* complaint;
+  };
+  const Refusal refusals[] = {
+      {{"serve", "--take-keys"}, "it is for one with --join"},
+      {{"serve", "--join", "--name", "c", "--take-keys", "--copies", "2"},
+       "--take-keys: keys move"},
+      {{"serve", "--hand-over", "--copies", "2"}, "--hand-over: keys move only with one copy"},
+      {{"serve", "--hand-over", "--eviction", "lru"}, "without eviction"},
+  };
+  for (const Refusal& refusal : refusals) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run_store(refusal.words), Status::bad_input);
+    EXPECT_TRUE(dunlin::test::contains(testing::internal::GetCapturedStderr(), refusal.complaint))
+        << refusal.complaint;
+  }
+}
+
+}  // namespace
