@@ -31,10 +31,13 @@ Result measure(const RealNetwork& network, const Effort& effort, std::size_t byt
     };
     std::deque<SegmentOperation> operations;
     std::vector<remote::InFlight*> all;
-    for (std::size_t i = 0; i < kAtOnce; ++i) all.push_back(&operations.emplace_back(pair.space()));
+    std::vector<SegmentGet> together;
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      all.push_back(&operations.emplace_back(pair.space()));
+      together.push_back({operations.back(), key, memory.subspan(i * bytes, bytes), i * bytes});
+    }
     const auto gets = [&] {
-      for (std::size_t i = 0; i < kAtOnce; ++i)
-        pair.space().get(operations[i], key, memory.subspan(i * bytes, bytes), i * bytes);
+      pair.space().get(together);
       remote::wait_all(all, remote::kForever);
       for (SegmentOperation& operation : operations) demand(operation);
     };

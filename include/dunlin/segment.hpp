@@ -43,6 +43,21 @@ struct SpaceOptions {
   std::uint32_t lock_channel = kLockChannel;
 };
 
+/// One of several gets that begin together; the operation is the caller's, and not under way.
+struct SegmentGet {
+  SegmentOperation& operation;
+  Key key;
+  std::span<std::byte> to;
+  std::uint64_t offset = 0;
+};
+/// The same of puts.
+struct SegmentPut {
+  SegmentOperation& operation;
+  Key key;
+  std::span<const std::byte> from;
+  std::uint64_t offset = 0;
+};
+
 class SegmentPort;
 
 class SegmentSpace {
@@ -79,6 +94,10 @@ class SegmentSpace {
            std::uint64_t offset = 0) noexcept;
   void put(SegmentOperation& operation, Key key, std::span<const std::byte> from,
            std::uint64_t offset = 0) noexcept;
+  /// The same, of many segments. A network may send what they ask of one member as one, in the next
+  /// poll() at the latest.
+  void get(std::span<const SegmentGet> gets) noexcept;
+  void put(std::span<const SegmentPut> puts) noexcept;
 
   // --- locks: of this process, for all its gets and puts of the segment --------------------------
   /// Ends with `timed_out` if it is not got in time. The outcome says whether it was recovered.

@@ -259,8 +259,9 @@ bool SegmentState::post(SegmentOperation& op, std::span<const Operation> batch,
 bool SegmentState::read(SegmentOperation& op, const KnownSegment& segment, std::uint64_t offset,
                         void* to, std::size_t bytes) noexcept {
   std::size_t accepted = 0;
-  const Operation one =
+  Operation one =
       dunlin::read(segment.primary, pool.id(), offset, to, bytes).notify(op.completion_);
+  one.more = gathers;
   return post(op, std::span(&one, 1), accepted);
 }
 

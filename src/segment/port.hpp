@@ -28,6 +28,9 @@ class SegmentPort {
     return false;
   }
 
+  /// Gets and puts that begin while this is on are followed by more, before the next poll().
+  virtual void gather(bool) noexcept {}
+
   [[nodiscard]] virtual remote::Progress& its_progress() const noexcept = 0;
   [[nodiscard]] virtual const std::string& space_name() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t members() const noexcept = 0;

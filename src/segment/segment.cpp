@@ -210,6 +210,24 @@ void SegmentSpace::put(SegmentOperation& operation, Key key, std::span<const std
                       .offset = offset});
 }
 
+void SegmentSpace::get(std::span<const SegmentGet> gets) noexcept {
+  port_->gather(true);
+  for (const SegmentGet& one : gets) {
+    if (&one == &gets.back()) port_->gather(false);
+    get(one.operation, one.key, one.to, one.offset);
+  }
+  port_->gather(false);
+}
+
+void SegmentSpace::put(std::span<const SegmentPut> puts) noexcept {
+  port_->gather(true);
+  for (const SegmentPut& one : puts) {
+    if (&one == &puts.back()) port_->gather(false);
+    put(one.operation, one.key, one.from, one.offset);
+  }
+  port_->gather(false);
+}
+
 SegmentOperation SegmentSpace::lock(Key key, std::uint64_t timeout_ns) {
   return {*this, {.kind = SegmentOperation::Kind::lock, .key = key, .timeout_ns = timeout_ns}};
 }

@@ -296,6 +296,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   void copies_changed();
 
   // --- SegmentPort: segment.cpp ------------------------------------------------------------------
+  void gather(bool on) noexcept override { gathers = on; }
   [[nodiscard]] remote::Progress& its_progress() const noexcept override { return progress; }
   [[nodiscard]] const std::string& space_name() const noexcept override { return options.name; }
   [[nodiscard]] std::uint32_t members() const noexcept override { return progress.size(); }
@@ -323,6 +324,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   std::set<std::uint64_t> released;              // of those
   std::map<std::uint64_t, BackupCopy> backups;
   std::map<std::uint64_t, Copying> copying;
+  bool gathers = false;
   std::vector<std::pair<Rank, SegmentMessage>> early;    // of members that have taken over
   std::vector<std::pair<Rank, SegmentMessage>> pausing;  // to be answered
   struct Name {

@@ -101,11 +101,12 @@ bool SegmentState::begin_at_once(SegmentOperation& op,
     return false;
   const std::uint64_t at = segment->offset + kDataOffset + request.offset;
   op.completion_.reset();
-  const Operation one =
+  Operation one =
       is_get ? dunlin::read(segment->primary, pool.id(), at, request.memory, request.bytes)
                    .notify(op.completion_)
              : dunlin::write(segment->primary, pool.id(), at, request.memory, request.bytes)
                    .notify(op.completion_, Notify::remotely);
+  one.more = gathers;
   if (!fabric.post(one).all()) return false;
   if (op.completion_.finished() && !op.completion_.failed()) {
     op.request_.kind = request.kind;  // what describe() needs, and no more

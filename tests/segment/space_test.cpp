@@ -1,4 +1,5 @@
 #include <array>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,38 @@ TEST_P(Space, WhatOneMemberPutsAnotherGetsUnderEachCoherence) {
         EXPECT_EQ(spaces->get(reader, key), 100 + writer) << name_of(coherence);
     }
   }
+}
+
+TEST_P(Space, ManyGetsAndPutsBeginTogether) {
+  start(3);
+  constexpr std::size_t kMany = 40;
+  std::vector<Key> keys;
+  for (std::size_t i = 0; i < kMany; ++i)
+    keys.push_back(spaces->make(
+        0,
+        {.bytes = 8, .coherence = kAll[i % kAll.size()], .placement = {static_cast<Rank>(i % 3)}}));
+  std::array<std::uint64_t, kMany + 1> words{};
+  std::deque<SegmentOperation> operations;
+  std::vector<SegmentPut> puts;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    words[i] = 1000 + i;
+    puts.push_back({operations.emplace_back(at(1)), keys[i], bytes_of(words[i])});
+  }
+  at(1).put(puts);
+  for (SegmentOperation& operation : operations) EXPECT_TRUE(spaces->end_of(operation).ok());
+  words.fill(0);
+  operations.clear();
+  std::vector<SegmentGet> gets;
+  for (std::size_t i = 0; i < kMany; ++i)
+    gets.push_back({operations.emplace_back(at(2)), keys[i], bytes_of(words[i])});
+  gets.push_back({operations.emplace_back(at(2)), keys[0], bytes_of(words[kMany]), 8});
+  at(2).get(gets);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    EXPECT_TRUE(spaces->end_of(operations[i]).ok()) << i;
+    EXPECT_EQ(words[i], 1000 + i);
+  }
+  EXPECT_EQ(spaces->end_of(operations[kMany]).status, Status::out_of_range);
+  at(2).get(std::span<const SegmentGet>());
 }
 
 TEST_P(Space, ASegmentBeginsWithZerosAlsoWhereAnotherWas) {
