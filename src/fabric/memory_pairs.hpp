@@ -14,6 +14,7 @@
 #endif
 
 #if defined(__x86_64__) && !DUNLIN_WORD_BY_WORD
+#include <cpuid.h>
 #include <emmintrin.h>
 #endif
 
@@ -29,9 +30,21 @@ inline constexpr std::size_t kLineWords = kCacheLineBytes / kWordBytes;
 
 #if defined(__x86_64__) && !DUNLIN_WORD_BY_WORD
 
+/// QEMU without KVM says that it is such a processor, and takes two accesses, in ascending order.
+inline bool is_emulated() noexcept {
+  unsigned int a = 0, b = 0, c = 0, d = 0;
+  __cpuid(1, a, b, c, d);
+  constexpr unsigned int kUnderHypervisor = 1U << 31U;
+  if ((c & kUnderHypervisor) == 0) return false;
+  __cpuid(0x4000'0000, a, b, c, d);
+  constexpr unsigned int kTcgt = 0x54474354, kCgtc = 0x43544743, kGtcg = 0x47435447;
+  return b == kTcgt && c == kCgtc && d == kGtcg;
+}
+
 inline bool pairs_are_atomic() noexcept {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx") && (__builtin_cpu_is("intel") || __builtin_cpu_is("amd"));
+  return __builtin_cpu_supports("avx") && (__builtin_cpu_is("intel") || __builtin_cpu_is("amd")) &&
+         !is_emulated();
 }
 
 inline bool is_pair(const std::byte* at) noexcept {
