@@ -12,6 +12,7 @@ namespace {
 /// So that clients that come back, as to a relay of which the other one died, find the topic.
 constexpr std::uint64_t kLingerNs = 5'000'000'000;
 constexpr std::string_view kPlain = " plain ";
+constexpr std::size_t kShownTypeBytes = 200;
 
 std::string describe_qos(const pubsub::TopicQos& qos) {
   const bool keeps_all = qos.history.kind == pubsub::History::Kind::keep_all;
@@ -34,16 +35,26 @@ bool SampleShape::fits(bool xcdr, std::size_t size) const noexcept {
   return plain ? !xcdr && size == bytes : xcdr && size >= kXcdrHeaderBytes;
 }
 
+/// "NAME final", "NAME appendable", and of a plain type " plain BYTES" behind that; then a line for
+/// each member.
 std::optional<SampleShape> shape_of(const std::string& type_text) {
-  if (type_text.empty()) return std::nullopt;
-  const std::string_view line = std::string_view(type_text).substr(0, type_text.find('\n'));
-  const std::size_t at = line.find(kPlain);
-  if (at == std::string_view::npos) return SampleShape{};
-  SampleShape shape{.plain = true};
-  const char* const past = line.data() + line.size();
-  const auto [end, failure] = std::from_chars(line.data() + at + kPlain.size(), past, shape.bytes);
-  if (failure != std::errc{} || end != past) return std::nullopt;
-  return shape;
+  const std::size_t end = type_text.find('\n');
+  if (end == std::string::npos || end + 1 == type_text.size() || !type_text.ends_with('\n'))
+    return std::nullopt;
+  std::string_view line = std::string_view(type_text).substr(0, end);
+  SampleShape shape;
+  if (const std::size_t at = line.rfind(kPlain); at != std::string_view::npos) {
+    const char* const digits = line.data() + at + kPlain.size();
+    const char* const past = line.data() + line.size();
+    const auto [last, failure] = std::from_chars(digits, past, shape.bytes);
+    if (failure != std::errc{} || last != past || shape.bytes == 0 || shape.bytes > kMaxSampleBytes)
+      return std::nullopt;
+    shape.plain = true;
+    line = line.substr(0, at);
+  }
+  for (const std::string_view kind : {" final", " appendable"})
+    if (line.ends_with(kind) && line.size() > kind.size()) return shape;
+  return std::nullopt;
 }
 
 // --- a topic -------------------------------------------------------------------------------------
@@ -84,6 +95,11 @@ RelayTopic::Ready RelayTopic::prepare_type(const Open& open, std::string& why) {
   const std::string& has = topic_.type_text();
   if (has.empty()) {
     if (open.type_text.empty()) return open.writes ? Ready::not_yet : Ready::yes;
+    if (!shape_of(open.type_text)) {
+      why = "topic '" + topic_.name() + "': the text of this client's type is none: \"" +
+            open.type_text.substr(0, kShownTypeBytes) + "\"";
+      return Ready::refused;
+    }
     return prepare_writer(open.type_text, open.type_name, why) == Ready::refused ? Ready::refused
                                                                                  : Ready::not_yet;
   }

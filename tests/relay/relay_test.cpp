@@ -402,6 +402,33 @@ TEST(Relay, CountsTheConnectionsOfClientsThatComeBack) {
   EXPECT_EQ(house.relay.counters().published_bytes, 3 * sizeof(Counted));
 }
 
+/// No member could read or write a topic of such a type.
+TEST(Relay, RefusesATypeWhoseTextIsNone) {
+  House house;
+  for (const char* const text :
+       {"x", "x\n", "x final\n", " final\nmember u32\n", "x final\nmember u32",
+        "x final plain\nmember u32 @0\n", "x final plain 8 \nmember u32 @0\n",
+        "x final plain -8\nmember u32 @0\n", "x final plain 0\nmember u32 @0\n",
+        "x final plain 99999999999999999999\nmember u32 @0\n",
+        "x final plain 1048577\nmember u32 @0\n", "x extensible\nmember u32\n"}) {
+    Stranger stranger(house.relay.port());
+    Buffer bytes;
+    add_hello(bytes, {});
+    add_open(bytes, 0,
+             {.writes = true, .topic = "counts", .type_text = text, .qos = pubsub::TopicQos{}});
+    stranger.say(bytes);
+    ASSERT_TRUE(house.until([&] {
+      stranger.listen();
+      return stranger.count(FrameKind::refused) == 1;
+    })) << text;
+  }
+  // The topic is as good as new.
+  const auto client = house.client();
+  house.polled = {client.get()};
+  RelayWriter<Counted> writer(*client, "counts");
+  ASSERT_TRUE(house.until([&] { return writer.ready(); })) << writer.why_refused();
+}
+
 TEST(RelayClient, RefusesOptionsThatCannotWork) {
   const auto error = [](ClientOptions options) {
     return what_is_thrown_by([&] { const RelayClient client(options); });
