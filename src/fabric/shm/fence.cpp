@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,13 +15,18 @@
 namespace dunlin::shm {
 namespace {
 
+constexpr int kPeerProcess = 77;  // SO_PEERPIDFD, which the headers of Linux 6.1 do not know
 constexpr std::uint64_t kPatienceNs = 100'000'000;
 constexpr std::uint64_t kPatienceWithLeaversNs = 10'000'000'000;
 
 }  // namespace
 
-Descriptor descriptor_of(pid_t pid) {
+Descriptor process_behind(int connection, pid_t pid) {
   if (pid <= 0 || pid == getpid()) return {};
+  int process = -1;
+  socklen_t bytes = sizeof process;
+  if (getsockopt(connection, SOL_SOCKET, kPeerProcess, &process, &bytes) == 0)
+    return Descriptor(process);
   return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 

@@ -89,7 +89,7 @@ bool ShmBackend::attach(Rank rank) {
   contacts_[rank].ring = link.inbox ? ring_in(*link.inbox) : &own_->ring(rank);
   core().on_silence_timeout(link.silence_timeout_ms);
   if (rank == self_.rank) return true;
-  contacts_[rank].process = descriptor_of(link.pid);
+  contacts_[rank].process = process_behind(link.socket.get(), link.pid);
   return core().sleeper().watch(link.socket.get(), rank);
 }
 
