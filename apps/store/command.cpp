@@ -26,7 +26,8 @@ Each member is one such process; all of --members must be there before the store
 member see the same keys. A signal (Ctrl-C) ends a member, after what its clients have begun. The
 keys that it holds go with it, unless it has two --copies or --hand-over.
 
-Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, or is no member any more.
+Exit status: 0 a signal has ended it; 2 wrong input; 3 it could not run, is no member any more, or
+could not --hand-over all of its keys.
 
 Examples:
   dunlin store serve                                  # alone; then: redis-cli -p 6390
@@ -100,8 +101,8 @@ void add_serve(CLI::App& store) {
       "With --join: contribute memory, and take half of the keys of one member, while\n"
       "clients use them. Only with one copy, and without eviction");
   command->add_flag("--hand-over", options->hands_over,
-                    "After a signal, give all keys to another member before leaving. A further\n"
-                    "signal ends it without. Only with one copy, and without eviction");
+                    "After a signal, give all keys to another member before leaving. After a\n"
+                    "further signal it leaves without. Only with one copy, and without eviction");
   command
       ->add_option("--cache", options->cache_mb,
                    "Megabytes for the locations of keys; 16 bytes hold one")

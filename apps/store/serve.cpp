@@ -1,7 +1,8 @@
 #include "store/serve.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <exception>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,37 +64,66 @@ void check_moves(const ServeOptions& options) {
   const char* const option = options.takes_keys ? "--take-keys" : "--hand-over";
   if (options.takes_keys && !options.place.join)
     throw BadInput("--take-keys: a founder has its keys from the start; it is for one with --join");
+  if (options.place.join && !options.takes_keys)
+    throw BadInput("--hand-over: one that joins without --take-keys holds no keys");
   if (options.copies != 1 || options.evicts)
     throw BadInput(fmt::format("{}: keys move only with one copy, and without eviction", option));
 }
 
-using Print = std::function<void(const std::string& text)>;
+/// Prints lines that begin with the member's name.
+class Printer {
+ public:
+  explicit Printer(const std::string& name) : name_(name) {}
+  void operator()(const std::string& text) const { say(fmt::format("{}: {}\n", name_, text)); }
+  /// What must not keep the member from its work if it cannot be printed: see complain().
+  void try_to(const std::string& text) noexcept {
+    try {
+      (*this)(text);
+    } catch (const Error&) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+  /// Throws what try_to() has met.
+  void complain() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
 
-void say_how_it_took(const StoreOperation& taking, const Print& print) {
-  print(taking.ok() ? "has taken half of a member's keys"
-                    : fmt::format("has taken no keys: {}",
-                                  taking.status() == remote::Status::not_allowed
-                                      ? "each member that has keys has given half of them already"
-                                      : remote::describe(taking.status())));
+ private:
+  const std::string& name_;
+  std::exception_ptr failure_;
+};
+
+void say_how_it_took(const StoreOperation& taking, Printer& print) {
+  if (taking.ok())
+    print.try_to("has taken half of a member's keys");
+  else if (taking.status() == remote::Status::not_allowed)
+    print.try_to("has taken no keys: each member that has keys has given half of them already");
+  else
+    print.try_to(fmt::format("has not taken half of a member's keys, and holds what had moved: {}",
+                             remote::describe(taking.status())));
 }
 
 constexpr std::uint64_t kLookAtSignalsNs = 10'000'000;
 
-/// Until all keys have moved, or another signal comes.
-void hand_over(Store& store, SignalGuard& signals, const Print& print) {
-  print("hands its keys over; another signal ends it without");
-  StoreOperation leaving = store.leave();
-  while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way) {
-    if (const char* const signal = signals.caught()) {
-      print(fmt::format("{} came before all keys had moved; the others go with it", signal));
-      return;
+/// Until all keys have moved, or another signal comes. Why some have not; empty if all have.
+std::string hand_over(Store& store, SignalGuard& signals, Printer& print) {
+  print.try_to("hands its keys over; after a further signal it leaves without");
+  for (bool again : {true, false}) {
+    StoreOperation leaving = store.leave();
+    while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
+      if (const char* const signal = signals.caught())
+        return fmt::format("{} came before all had moved", signal);
+    if (leaving.ok()) {
+      print.try_to("has handed its keys over");
+      return {};
     }
+    if (leaving.status() == remote::Status::not_allowed)
+      return "there is no other member that has keys and has given none to a joiner";
+    // The home that was to take them may be gone, and another one there.
+    if (leaving.status() != remote::Status::lost || !again)
+      return std::string(remote::describe(leaving.status()));
   }
-  print(leaving.ok() ? "has handed its keys over"
-                     : fmt::format("keeps its keys, and they go with it: {}",
-                                   leaving.status() == remote::Status::not_allowed
-                                       ? "there is no other member that can take them"
-                                       : remote::describe(leaving.status())));
+  return {};
 }
 
 }  // namespace
@@ -107,9 +137,7 @@ void serve(ServeOptions options) {
   if (!joinable) options.place.listen = options.place.fabric.rendezvous;  // looked for by nobody
   const cast::Place place(options.place);
   const std::string& name = place.name();
-  const Print print = [&name](const std::string& text) {
-    say(fmt::format("{}: {}\n", name, text));
-  };
+  Printer print(name);
   print(fmt::format("process {}", getpid()));
   SignalGuard signals;
   Server server(endpoint);  // before the group: a port that is taken is no reason to disturb it
@@ -139,10 +167,13 @@ void serve(ServeOptions options) {
   }
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
-  if (options.hands_over) hand_over(store, signals, print);
+  const std::string kept = options.hands_over ? hand_over(store, signals, print) : std::string();
   cast::leave(*entered.group, name, signals);
   print(fmt::format("ends because of {}, after {} commands",
                     signal == nullptr ? "a signal" : signal, service.counters().commands));
+  print.complain();
+  if (!kept.empty())
+    throw Error("--hand-over: keys that had not moved have gone with this member: " + kept);
 }
 
 }  // namespace dunlin::app::resp

@@ -94,8 +94,8 @@ class SegmentSpace {
            std::uint64_t offset = 0) noexcept;
   void put(SegmentOperation& operation, Key key, std::span<const std::byte> from,
            std::uint64_t offset = 0) noexcept;
-  /// The same, of many segments. A network may send what they ask of one member as one, in the next
-  /// poll() at the latest.
+  /// The same, of many segments. A network sends what neighbours in the span ask of one member as
+  /// one: at once, or in the next poll().
   void get(std::span<const SegmentGet> gets) noexcept;
   void put(std::span<const SegmentPut> puts) noexcept;
 

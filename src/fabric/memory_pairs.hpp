@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -30,21 +33,25 @@ inline constexpr std::size_t kLineWords = kCacheLineBytes / kWordBytes;
 
 #if defined(__x86_64__) && !DUNLIN_WORD_BY_WORD
 
-/// QEMU without KVM says that it is such a processor, and takes two accesses, in ascending order.
-inline bool is_emulated() noexcept {
-  unsigned int a = 0, b = 0, c = 0, d = 0;
-  __cpuid(1, a, b, c, d);
-  constexpr unsigned int kUnderHypervisor = 1U << 31U;
-  if ((c & kUnderHypervisor) == 0) return false;
-  __cpuid(0x4000'0000, a, b, c, d);
-  constexpr unsigned int kTcgt = 0x54474354, kCgtc = 0x43544743, kGtcg = 0x47435447;
-  return b == kTcgt && c == kCgtc && d == kGtcg;
+/// An emulator may say that it is such a processor, and take a pair in two accesses, as QEMU does
+/// without KVM. So behind a hypervisor only those count that run on the processor itself.
+inline bool is_processor() noexcept {
+  std::array<unsigned int, 4> id{};
+  __cpuid(1, id[0], id[1], id[2], id[3]);
+  constexpr unsigned int kBehindHypervisor = 1U << 31U;
+  if ((id[2] & kBehindHypervisor) == 0) return true;
+  __cpuid(0x4000'0000, id[0], id[1], id[2], id[3]);
+  std::array<char, 12> name{};
+  std::memcpy(name.data(), &id[1], name.size());
+  for (const std::string_view known : {"KVMKVMKVM", "Microsoft Hv", "VMwareVMware", "XenVMMXenVMM"})
+    if (std::string_view(name.data(), name.size()).starts_with(known)) return true;
+  return false;
 }
 
 inline bool pairs_are_atomic() noexcept {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx") && (__builtin_cpu_is("intel") || __builtin_cpu_is("amd")) &&
-         !is_emulated();
+         is_processor();
 }
 
 inline bool is_pair(const std::byte* at) noexcept {

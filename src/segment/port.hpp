@@ -28,7 +28,7 @@ class SegmentPort {
     return false;
   }
 
-  /// Gets and puts that begin while this is on are followed by more, before the next poll().
+  /// A get or put that begins while this is on is followed by another one to the same home.
   virtual void gather(bool) noexcept {}
 
   [[nodiscard]] virtual remote::Progress& its_progress() const noexcept = 0;

@@ -210,19 +210,20 @@ void SegmentSpace::put(SegmentOperation& operation, Key key, std::span<const std
                       .offset = offset});
 }
 
+/// More follows as long as the next one has the same home.
 void SegmentSpace::get(std::span<const SegmentGet> gets) noexcept {
-  port_->gather(true);
-  for (const SegmentGet& one : gets) {
-    if (&one == &gets.back()) port_->gather(false);
+  for (std::size_t i = 0; i < gets.size(); ++i) {
+    const SegmentGet& one = gets[i];
+    port_->gather(i + 1 < gets.size() && gets[i + 1].key.home() == one.key.home());
     get(one.operation, one.key, one.to, one.offset);
   }
   port_->gather(false);
 }
 
 void SegmentSpace::put(std::span<const SegmentPut> puts) noexcept {
-  port_->gather(true);
-  for (const SegmentPut& one : puts) {
-    if (&one == &puts.back()) port_->gather(false);
+  for (std::size_t i = 0; i < puts.size(); ++i) {
+    const SegmentPut& one = puts[i];
+    port_->gather(i + 1 < puts.size() && puts[i + 1].key.home() == one.key.home());
     put(one.operation, one.key, one.from, one.offset);
   }
   port_->gather(false);

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -144,29 +145,39 @@ TEST(MemoryStress, PlaceFillsALineUpwards) {
   EXPECT_EQ(overtaken, 0U);
 }
 
-TEST(MemoryStress, FetchTearsNoLineOfMany) {
+/// The source of place() and the target of fetch() begin so many words behind a line.
+void expect_whole_lines(std::size_t shift) {
   constexpr std::uint64_t kRounds = 20'000;
-  std::array<StampedLine, 5> shared;
+  using Lines = std::array<StampedLine, 5>;
+  Lines shared;
   std::uint64_t torn = 0;
   std::uint64_t accepted = 0;
   const std::jthread writer([&] {
-    std::array<StampedLine, 5> mine;
+    Lines mine;
+    alignas(kCacheLineBytes) std::array<std::byte, sizeof(Lines) + kCacheLineBytes> moved{};
     for (std::uint64_t round = 1; round <= kRounds; ++round) {
       for (StampedLine& line : mine) line.stamp(round);
-      memory::place(&shared, &mine, sizeof mine);
+      std::memcpy(&moved[shift * kWordBytes], &mine, sizeof mine);
+      memory::place(&shared, &moved[shift * kWordBytes], sizeof mine);
     }
   });
-  std::array<StampedLine, 5> seen;
+  Lines seen;
+  alignas(kCacheLineBytes) std::array<std::byte, sizeof(Lines) + kCacheLineBytes> moved{};
   while (seen.back().words.back() != kRounds) {
-    memory::fetch(&seen, &shared, sizeof seen);
+    memory::fetch(&moved[shift * kWordBytes], &shared, sizeof seen);
+    std::memcpy(&seen, &moved[shift * kWordBytes], sizeof seen);
     for (const StampedLine& line : seen) {
       if (!line.accepted()) continue;
       ++accepted;
       if (line.torn()) ++torn;
     }
   }
-  EXPECT_EQ(torn, 0U);
-  EXPECT_GT(accepted, 0U);
+  EXPECT_EQ(torn, 0U) << shift;
+  EXPECT_GT(accepted, 0U) << shift;
+}
+
+TEST(MemoryStress, FetchTearsNoLineOfMany) {
+  for (const std::size_t shift : {0U, 1U, 2U, 7U}) expect_whole_lines(shift);
 }
 
 TEST(MemoryStress, FetchAddLosesNothing) {

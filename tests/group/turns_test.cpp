@@ -31,11 +31,12 @@ struct Parts {
 TEST(Turns, LookAtThoseThatRestOnceInSoManyPollsOfBusyOnes) {
   for (const std::size_t count : {20UL, 256UL, 5000UL}) {
     Parts parts(count);
-    const std::size_t period = count == 20 ? 8 : count == 256 ? 32 : 64;
+    const std::size_t period = count == 20 ? 8 : count == 256 ? 31 : 64;
     parts.busy = {3};
     for (std::size_t i = 0; i < count; ++i)
       if (i != 3 && i != 7) parts.resting.insert(i);
-    parts.poll();  // none was busy before
+    // None was busy before; then the period follows from how many rest.
+    for (int poll = 0; poll < 3; ++poll) parts.poll();
     parts.polled.assign(count, 0);
     for (std::size_t poll = 0; poll < 2 * period; ++poll) EXPECT_EQ(parts.poll(), 1U);
     for (std::size_t i = 0; i < count; ++i)
@@ -43,20 +44,41 @@ TEST(Turns, LookAtThoseThatRestOnceInSoManyPollsOfBusyOnes) {
   }
 }
 
-/// Or a runner would sleep over what they have.
-TEST(Turns, FindNothingOnlyOnceAllHaveBeenLookedAt) {
-  Parts parts(256);
-  parts.busy = {3};
-  for (std::size_t i = 0; i < parts.polled.size(); ++i) parts.resting.insert(i);
-  EXPECT_EQ(parts.poll(), 1U);
-  parts.polled.assign(parts.polled.size(), 0);
-  parts.busy.clear();
-  std::size_t polls = 1;
-  while (parts.poll() > 0) ++polls;
-  EXPECT_EQ(polls, 32U);
-  for (const std::size_t times : parts.polled) EXPECT_GE(times, 1U);
-  parts.busy = {77};
-  EXPECT_EQ(parts.poll(), 1U) << "a poll after that looks at all";
+/// Or a runner would sleep over what they have: a poll that returns 0 has looked at all itself.
+TEST(Turns, FindNothingOnlyInAPollThatLooksAtAll) {
+  for (const std::size_t count : {20UL, 256UL}) {
+    Parts parts(count);
+    parts.busy = {3};
+    for (std::size_t i = 4; i < count; ++i) parts.resting.insert(i);
+    for (int poll = 0; poll < 3; ++poll) EXPECT_EQ(parts.poll(), 1U);
+    parts.busy.clear();
+    std::size_t polls = 0;
+    do {
+      parts.polled.assign(count, 0);
+      ++polls;
+    } while (parts.poll() > 0);
+    EXPECT_EQ(polls, count == 20 ? 8U : 31U);
+    for (const std::size_t times : parts.polled) EXPECT_GE(times, 1U);
+    parts.busy = {17};
+    EXPECT_EQ(parts.poll(), 1U) << "a poll after that looks at all";
+  }
+}
+
+/// What comes for one that rests, before or after its turn in a round that finds nothing.
+TEST(Turns, MissNothingThatComesDuringARound) {
+  for (std::size_t when = 0; when < Turns::kLeastRest; ++when) {
+    Parts parts(20);
+    for (std::size_t i = 4; i < parts.polled.size(); ++i) parts.resting.insert(i);
+    parts.busy = {3};
+    for (int poll = 0; poll < 3; ++poll) parts.poll();
+    parts.busy.clear();
+    for (std::size_t poll = 0; poll < when; ++poll) EXPECT_EQ(parts.poll(), 1U);
+    parts.busy = {11};
+    parts.polled[11] = 0;
+    for (std::size_t poll = 0; poll < Turns::kLeastRest; ++poll)
+      EXPECT_GT(parts.poll(), 0U) << "it would sleep over what came after " << when << " polls";
+    EXPECT_GT(parts.polled[11], 0U) << when;
+  }
 }
 
 /// One that rests gets its turn while another's work comes and goes.

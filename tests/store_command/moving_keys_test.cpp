@@ -1,6 +1,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include "store_command/server_process.hpp"
 
@@ -79,13 +80,13 @@ TEST_F(StoreKeysThatMove, GoWithTheLastMember) {
   ServerProcess alone(group, {"--hand-over"});
   put_all(alone);
   alone.signal(SIGTERM);
-  alone.receive_line_of("keeps its keys, and they go with it: there is no other member");
   alone.receive_line_of("ends because of SIGTERM");
-  EXPECT_EQ(alone.exit_code(), 0);
+  alone.receive_line_of("have gone with this member: there is no other member");
+  EXPECT_EQ(alone.exit_code(), 3);
 }
 
-/// The other member is stopped, so the keys cannot move.
-TEST_F(StoreKeysThatMove, StayIfAnotherSignalComes) {
+/// The other member is stopped, so the keys cannot move until it goes on.
+TEST_F(StoreKeysThatMove, GoIfAnotherSignalComes) {
   ServerProcess a(group, {"--members", "a,b", "--name", "a", "--hand-over"});
   ServerProcess b(group, {"--members", "a,b", "--name", "b"});
   put_all(a);
@@ -93,9 +94,23 @@ TEST_F(StoreKeysThatMove, StayIfAnotherSignalComes) {
   a.signal(SIGTERM);
   a.receive_line_of("hands its keys over");
   a.signal(SIGINT);
-  a.receive_line_of("SIGINT came before all keys had moved");
-  a.kill();  // it would wait until b lets it go
-  b.kill();
+  b.signal(SIGCONT);
+  a.receive_line_of("ends because of SIGTERM");
+  EXPECT_EQ(a.exit_code(), 3);
+  b.end();
+}
+
+/// Nobody sees what it prints any more, as when a terminal is closed.
+TEST_F(StoreKeysThatMove, AreHandedOverByOneThatCannotPrint) {
+  ServerProcess a(group, {"--members", "a,b", "--name", "a", "--hand-over"},
+                  [] { signal(SIGPIPE, SIG_IGN); });
+  ServerProcess b(group, {"--members", "a,b", "--name", "b"});
+  put_all(a);
+  ASSERT_EQ(shutdown(a.descriptor(), SHUT_RD), 0);
+  a.signal(SIGHUP);
+  EXPECT_NE(a.exit_code(), 0) << "it says that it could not print";
+  EXPECT_EQ(get_all(b), kAllValues);
+  b.end();
 }
 
 TEST(StoreMovesOnTheCommandLine, AreRefusedWhereKeysCannotMove) {
@@ -107,6 +122,7 @@ TEST(StoreMovesOnTheCommandLine, AreRefusedWhereKeysCannotMove) {
       {{"serve", "--take-keys"}, "it is for one with --join"},
       {{"serve", "--join", "--name", "c", "--take-keys", "--copies", "2"},
        "--take-keys: keys move"},
+      {{"serve", "--join", "--name", "c", "--hand-over"}, "holds no keys"},
       {{"serve", "--hand-over", "--copies", "2"}, "--hand-over: keys move only with one copy"},
       {{"serve", "--hand-over", "--eviction", "lru"}, "without eviction"},
   };
