@@ -1,5 +1,7 @@
 #include <string>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -18,30 +20,22 @@ using dunlin::test::Words;
 constexpr int kKeys = 200;
 
 /// A line for each key: what redis-cli prints for so many commands.
-std::string for_each_key(const std::string& before, const std::string& after) {
+std::string for_each_key(std::string_view line) {
   std::string lines;
-  for (int i = 0; i < kKeys; ++i) lines += before + std::to_string(i) + after + "\n";
+  for (int i = 0; i < kKeys; ++i) lines += fmt::format(fmt::runtime(line), i) + '\n';
   return lines;
 }
 std::string get_all(ServerProcess& server) {
-  return redis_cli(server, {}, for_each_key("get key", ""));
+  return redis_cli(server, {}, for_each_key("get key{0}"));
 }
-const std::string kAllValues = for_each_key("value", "");
+const std::string kAllValues = for_each_key("value{0}");
 
 struct StoreKeysThatMove : testing::Test {
   void SetUp() override {
     if (!program_exists("redis-cli")) GTEST_SKIP() << "redis-cli is missing (Debian: redis-tools)";
   }
-  void put_all(ServerProcess& server) {
-    std::string commands;
-    for (int i = 0; i < kKeys; ++i)
-      commands += "set key" + std::to_string(i) + " value" + std::to_string(i) + "\n";
-    ASSERT_EQ(redis_cli(server, {}, commands), for_each_key_ok());
-  }
-  static std::string for_each_key_ok() {
-    std::string lines;
-    for (int i = 0; i < kKeys; ++i) lines += "OK\n";
-    return lines;
+  static void put_all(ServerProcess& server) {
+    ASSERT_EQ(redis_cli(server, {}, for_each_key("set key{0} value{0}")), for_each_key("OK"));
   }
   static void hand_over(ServerProcess& server) {
     server.signal(SIGTERM);
