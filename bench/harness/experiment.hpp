@@ -47,6 +47,7 @@ struct Experiment {
   std::string fabric;          // "shm", "tcp", "ofi", "verbs", "sim" or "none"
   std::string x = {};          // the parameter to plot along; empty: bars
   bool between_hosts = false;  // can be
+  bool only_by_name = false;   // measured if it is named, and not among all: it takes much
   std::function<std::vector<Result>(const Effort&)> run;
 };
 

@@ -18,8 +18,9 @@ namespace {
 constexpr std::uint32_t kUntilAllHaveComeMs = 60'000;  // somebody starts them by hand
 
 bool wanted(const Experiment& experiment, const SuiteOptions& options) {
-  const bool by_name = options.only.empty() ||
-                       std::ranges::find(options.only, experiment.name) != options.only.end();
+  const bool among_all = options.only.empty() && (options.list || !experiment.only_by_name);
+  const bool by_name =
+      among_all || std::ranges::find(options.only, experiment.name) != options.only.end();
   return by_name && (options.fabric.empty() || options.fabric == experiment.fabric);
 }
 

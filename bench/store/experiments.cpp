@@ -15,6 +15,11 @@ std::vector<Experiment> find_store_experiments() {
   for (const RealNetwork& network : real_networks()) found.push_back(store_gets(network));
   for (const RealNetwork& network : real_networks()) found.push_back(store_puts(network));
   for (const RealNetwork& network : real_networks()) found.push_back(store_growth(network));
+  found.push_back(store_sizes());
+  found.push_back(store_cache());
+  found.push_back(store_twenty_million());
+  found.push_back(store_skew_and_reads());
+  found.push_back(store_clients());
   found.push_back(store_ycsb());
   found.push_back(store_latency());
   found.push_back(simulated_store());

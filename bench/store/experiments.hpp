@@ -16,6 +16,16 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment lookup_cost();
 /// Gets beside bare random reads of the same bytes.
 [[nodiscard]] Experiment store_gets(const RealNetwork& network);
+/// Gets by the size of the value.
+[[nodiscard]] Experiment store_sizes();
+/// Gets by the size of the location cache, of as many pairs as were published.
+[[nodiscard]] Experiment store_cache();
+/// Gets of as many pairs as were published, with caches of the published size.
+[[nodiscard]] Experiment store_twenty_million();
+/// One client's gets and puts, by skew and by the share of gets.
+[[nodiscard]] Experiment store_skew_and_reads();
+/// More clients than cores.
+[[nodiscard]] Experiment store_clients();
 /// Puts in place beside the operations that they consist of.
 [[nodiscard]] Experiment store_puts(const RealNetwork& network);
 /// An index that grows beside one that need not.

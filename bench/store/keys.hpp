@@ -33,6 +33,8 @@ class SkewedNumbers {
     }
     std::shuffle(numbers_.begin(), numbers_.end(), random_);
   }
+  /// Other draws, with the same numbers of all ranks.
+  void reseed(std::uint64_t seed) { random_.seed(seed); }
   std::uint32_t next() { return numbers_[next_rank()]; }
   std::uint32_t next_rank() {
     const double at = std::uniform_real_distribution<double>(0, until_.back())(random_);

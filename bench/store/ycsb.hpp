@@ -40,8 +40,9 @@ struct YcsbCall {
 /// The calls of a workload, one after the other.
 class YcsbCalls {
  public:
-  YcsbCalls(const YcsbWorkload& workload, std::uint32_t records, std::uint64_t seed)
-      : workload_(workload), records_(records), random_(seed), numbers_(records, kYcsbSkew, seed) {}
+  YcsbCalls(const YcsbWorkload& workload, std::uint32_t records, std::uint64_t seed,
+            double skew = kYcsbSkew)
+      : workload_(workload), records_(records), random_(seed), numbers_(records, skew, seed) {}
 
   YcsbCall next() {
     double share = std::uniform_real_distribution<double>(0, 1)(random_);

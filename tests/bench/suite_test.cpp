@@ -42,6 +42,15 @@ TEST(Suite, RunsAllUnlessAskedForSome) {
   EXPECT_EQ(chosen(all, {.only = {"a"}, .fabric = "sim"}).front()->title, "third");
 }
 
+TEST(Suite, RunsWhatTakesMuchOnlyIfItIsNamed) {
+  std::vector<Experiment> all = experiments();
+  all[1].only_by_name = true;
+  EXPECT_EQ(chosen(all, {}).size(), 2U);
+  EXPECT_EQ(chosen(all, {.fabric = "shm"}).size(), 1U);
+  EXPECT_EQ(chosen(all, {.only = {"a", "b"}}).size(), 3U);
+  EXPECT_EQ(chosen(all, {.list = true}).size(), 3U);
+}
+
 TEST(Suite, NamesWhatThereIsWhenAskedForWhatThereIsNot) {
   try {
     (void)chosen(experiments(), {.only = {"c"}});
