@@ -1,56 +1,75 @@
 #pragma once
 
-#include <bit>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+#include <dunlin/limits.hpp>
 
 namespace dunlin::store {
 
-/// The location cache: second words of slots, by the hash of their key; never values. Two ways a
-/// set; the newer one pushes the older one out. A location in it may be stale (STO-6).
+/// The location cache: second words of slots, by the hash of their key; never values. A location in
+/// it may be stale (STO-6). A set is a cache line of four places: a key begins in the last one, and
+/// each time it is found it changes places with the one before it. So a key that is asked for once
+/// pushes out another such key, and none that is asked for often.
 class LocationCache {
  public:
-  explicit LocationCache(std::size_t bytes) {
-    if (bytes >= sizeof(Set)) sets_.resize(std::bit_floor(bytes / sizeof(Set)));
-  }
+  explicit LocationCache(std::size_t bytes) : sets_(bytes / sizeof(Set)) {}
 
   /// A hint that find() comes soon.
   void prefetch(std::uint64_t hash) const noexcept {
-    if (!sets_.empty()) __builtin_prefetch(&sets_[hash & (sets_.size() - 1)]);
+    if (!sets_.empty()) __builtin_prefetch(&sets_[place_of(hash)]);
   }
   /// Keys for which it has room.
-  [[nodiscard]] std::size_t slots() const noexcept { return 2 * sets_.size(); }
+  [[nodiscard]] std::size_t slots() const noexcept { return kWays * sets_.size(); }
   /// The word, or 0.
-  [[nodiscard]] std::uint64_t find(std::uint64_t hash) const noexcept {
+  [[nodiscard]] std::uint64_t find(std::uint64_t hash) noexcept {
     if (sets_.empty()) return 0;
-    const Set& set = sets_[hash & (sets_.size() - 1)];
-    if (set.hash[0] == hash) return set.word[0];
-    return set.hash[1] == hash ? set.word[1] : 0;
+    Set& set = sets_[place_of(hash)];
+    for (std::size_t way = 0; way < kWays; ++way) {
+      if (set[way].hash != hash || set[way].word == 0) continue;
+      const std::uint64_t word = set[way].word;
+      if (way > 0) std::swap(set[way], set[way - 1]);
+      return word;
+    }
+    return 0;
   }
   void insert(std::uint64_t hash, std::uint64_t word) noexcept {
     if (sets_.empty()) return;
-    Set& set = sets_[hash & (sets_.size() - 1)];
-    if (set.hash[0] != hash && set.word[0] != 0) {
-      set.hash[1] = set.hash[0];
-      set.word[1] = set.word[0];
+    Set& set = sets_[place_of(hash)];
+    Place* to = &set.back();
+    for (Place& place : set) {
+      if (place.hash == hash && place.word != 0) {
+        to = &place;
+        break;
+      }
+      if (place.word == 0 && to->word != 0) to = &place;
     }
-    set.hash[0] = hash;
-    set.word[0] = word;
+    *to = {.hash = hash, .word = word};
   }
   void erase(std::uint64_t hash) noexcept {
     if (sets_.empty()) return;
-    Set& set = sets_[hash & (sets_.size() - 1)];
-    for (std::size_t way = 0; way < 2; ++way)
-      if (set.hash[way] == hash) set.word[way] = 0;
+    for (Place& place : sets_[place_of(hash)])
+      if (place.hash == hash) place.word = 0;
   }
 
  private:
-  struct Set {
-    std::uint64_t hash[2];  // NOLINT(*-avoid-c-arrays): two words
-    std::uint64_t word[2];  // NOLINT(*-avoid-c-arrays): likewise
+  static constexpr std::size_t kWays = 4;
+  struct Place {
+    std::uint64_t hash = 0;
+    std::uint64_t word = 0;
   };
-  static_assert(sizeof(Set) == 32);
+  struct alignas(kCacheLineBytes) Set : std::array<Place, kWays> {};
+  static_assert(sizeof(Set) == kCacheLineBytes);
+
+  /// Any number of sets: the hash, as a fraction of all hashes.
+  [[nodiscard]] std::size_t place_of(std::uint64_t hash) const noexcept {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::size_t>(Wide{hash} * sets_.size() >> 64U);
+  }
+
   std::vector<Set> sets_;
 };
 

@@ -1,0 +1,67 @@
+#include "store/cache.hpp"
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+/// The location cache alone.
+namespace dunlin::store {
+namespace {
+
+TEST(LocationCache, OfNothingHoldsNothing) {
+  LocationCache cache(63);
+  EXPECT_EQ(cache.slots(), 0U);
+  cache.insert(1, 2);
+  cache.erase(1);
+  EXPECT_EQ(cache.find(1), 0U);
+}
+
+TEST(LocationCache, HoldsAsManyAsItHasBytesFor) {
+  EXPECT_EQ(LocationCache(20 << 20).slots(), (20U << 20U) / 16);
+  EXPECT_EQ(LocationCache(3 * 64 + 5).slots(), 12U);
+}
+
+TEST(LocationCache, FindsWhatWasInsertedLastForAHash) {
+  LocationCache cache(64);
+  EXPECT_EQ(cache.find(0), 0U) << "a hash of 0 is not there from the beginning";
+  for (const std::uint64_t hash : {0U, 1U, 2U, 3U}) cache.insert(hash, hash + 100);
+  cache.insert(2, 7);
+  EXPECT_EQ(cache.find(0), 100U);
+  EXPECT_EQ(cache.find(1), 101U);
+  EXPECT_EQ(cache.find(2), 7U);
+  EXPECT_EQ(cache.find(3), 103U);
+  cache.erase(1);
+  EXPECT_EQ(cache.find(1), 0U);
+  cache.insert(9, 109);
+  for (const std::uint64_t hash : {0U, 2U, 3U, 9U}) EXPECT_NE(cache.find(hash), 0U) << hash;
+}
+
+TEST(LocationCache, KeepsThoseThatAreAskedForOften) {
+  LocationCache cache(64);
+  for (const std::uint64_t hash : {1U, 2U, 3U}) {
+    cache.insert(hash, hash);
+    for (int times = 0; times < 3; ++times) EXPECT_EQ(cache.find(hash), hash);
+  }
+  for (std::uint64_t once = 10; once < 1'000; ++once) cache.insert(once, once);
+  for (const std::uint64_t hash : {1U, 2U, 3U}) EXPECT_EQ(cache.find(hash), hash);
+}
+
+/// As a client does it: what is not found is inserted.
+TEST(LocationCache, IsUsedInAllOfItsSets) {
+  constexpr std::uint64_t kKeys = 6 * 1'000;
+  LocationCache cache(1'500 * 64);
+  std::mt19937_64 random(7);
+  std::vector<std::uint64_t> hashes(kKeys);
+  for (std::uint64_t& hash : hashes) hash = random();
+  for (int round = 0; round < 3; ++round)
+    for (const std::uint64_t hash : hashes)
+      if (cache.find(hash) == 0) cache.insert(hash, hash | 1U);
+  std::uint64_t found = 0;
+  for (const std::uint64_t hash : hashes) found += cache.find(hash) != 0 ? 1 : 0;
+  EXPECT_GT(found, kKeys * 7 / 10) << "of as many as it has places";
+}
+
+}  // namespace
+}  // namespace dunlin::store
