@@ -56,12 +56,19 @@ std::vector<std::unique_ptr<Fabric>> Group::join_many(Rank first, std::uint32_t 
   return bench::join_many(first, count, [this](Rank rank) { return join(rank); });
 }
 
+std::string Group::address(const Fabric& fabric) const {
+  const std::string text = description(fabric);
+  for (const std::string_view before : {", address ", "tcp at ", "tcp, encrypted, at "}) {
+    const std::size_t found = text.find(before);
+    if (found == std::string::npos) continue;
+    const std::size_t start = found + before.size();
+    return text.substr(start, text.find_first_of(" ,;)", start) - start);
+  }
+  return {};
+}
+
 std::unique_ptr<Bare> Group::bare(Member& me, const Fabric* fabric) const {
-  constexpr std::string_view kBefore = ", address ";
-  const std::string text = fabric == nullptr ? std::string() : description(*fabric);
-  const std::size_t before = text.find(kBefore);
-  const std::size_t start = before == std::string::npos ? text.size() : before + kBefore.size();
-  return network_.bare(me, text.substr(start, text.find_first_of(" ,;)", start) - start));
+  return network_.bare(me, fabric == nullptr ? std::string() : address(*fabric));
 }
 
 }  // namespace dunlin::bench

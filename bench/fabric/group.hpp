@@ -51,6 +51,8 @@ class Group {
   [[nodiscard]] std::string description(const Fabric& fabric) const {
     return cluster_.describe(fabric);
   }
+  /// This host's in that network; empty on shared memory.
+  [[nodiscard]] std::string address(const Fabric& fabric) const;
 
  private:
   const RealNetwork& network_;

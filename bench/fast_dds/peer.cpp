@@ -1,6 +1,7 @@
-// What a sample costs with Fast DDS over its shared memory: the neighbour that `dunlin bench topic`
-// compares with. Two processes of one DDS domain, each started as
-//     dunlin-fast-dds sub|pub|ping|pong DOMAIN BYTES SECONDS
+// What a sample costs with Fast DDS over its shared memory, or over UDP: the neighbour that `dunlin
+// bench topic` compares with. Two processes of one DDS domain, each started as
+//     dunlin-fast-dds sub|pub|ping|pong DOMAIN BYTES SECONDS [OWN_ADDRESS OTHER_ADDRESS]
+// Without addresses, they use shared memory and no network.
 // `sub` prints "rate N": reliable samples in the last whole second. `ping` prints "latency NS":
 // half a round trip, the median.
 
@@ -28,7 +29,9 @@
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
+#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
 #include <fastdds/rtps/transport/shared_mem/SharedMemTransportDescriptor.h>
+#include <fastrtps/utils/IPLocator.h>
 
 namespace {
 
@@ -72,14 +75,19 @@ class BytesType : public dds::TopicDataType {
   std::uint32_t bytes_;
 };
 
-/// A participant that uses no network.
+/// Of UDP; none for shared memory.
+struct Addresses {
+  std::string own;
+  std::string other;
+};
+
+/// A participant with one transport.
 class Participant {
  public:
-  Participant(std::uint32_t domain, std::uint32_t bytes) : type_(new BytesType(bytes)) {
+  Participant(std::uint32_t domain, std::uint32_t bytes, const Addresses& at)
+      : type_(new BytesType(bytes)) {
     dds::DomainParticipantQos qos;
-    qos.transport().use_builtin_transports = false;
-    qos.transport().user_transports.push_back(
-        std::make_shared<eprosima::fastdds::rtps::SharedMemTransportDescriptor>());
+    use_transport(qos, at);
     auto* const factory = dds::DomainParticipantFactory::get_instance();
     participant_ = factory->create_participant(domain, qos);
     if (participant_ == nullptr || !type_.register_type(participant_)) {
@@ -120,6 +128,21 @@ class Participant {
   }
 
  private:
+  static void use_transport(dds::DomainParticipantQos& qos, const Addresses& at) {
+    namespace transport = eprosima::fastdds::rtps;
+    qos.transport().use_builtin_transports = false;
+    if (at.own.empty()) {
+      qos.transport().user_transports.push_back(
+          std::make_shared<transport::SharedMemTransportDescriptor>());
+      return;
+    }
+    const auto udp = std::make_shared<transport::UDPv4TransportDescriptor>();
+    udp->interfaceWhiteList.push_back(at.own);
+    qos.transport().user_transports.push_back(udp);
+    rtps::Locator_t other;  // without a port: those of the domain's first participants
+    rtps::IPLocator::setIPv4(other, at.other);
+    qos.wire_protocol().builtin.initialPeersList.push_back(other);
+  }
   dds::Topic* topic_of(const std::string& name) {
     return participant_->create_topic(name, type_.get_type_name(), dds::TOPIC_QOS_DEFAULT);
   }
@@ -210,16 +233,20 @@ void pong(Participant& participant, std::uint32_t bytes, Clock::time_point end) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string role = argc == 5 ? argv[1] : "";
-  const auto domain = static_cast<std::uint32_t>(argc == 5 ? std::atoi(argv[2]) : 0);
-  const auto bytes = static_cast<std::uint32_t>(argc == 5 ? std::atoi(argv[3]) : 0);
-  const Clock::time_point end =
-      Clock::now() + std::chrono::seconds(argc == 5 ? std::atoi(argv[4]) : 0);
+  const bool well = argc == 5 || argc == 7;
+  const std::string role = well ? argv[1] : "";
+  const auto domain = static_cast<std::uint32_t>(well ? std::atoi(argv[2]) : 0);
+  const auto bytes = static_cast<std::uint32_t>(well ? std::atoi(argv[3]) : 0);
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(well ? std::atoi(argv[4]) : 0);
   if (bytes < 8 || (role != "sub" && role != "pub" && role != "ping" && role != "pong")) {
-    std::fputs("usage: dunlin-fast-dds sub|pub|ping|pong DOMAIN BYTES SECONDS\n", stderr);
+    std::fputs(
+        "usage: dunlin-fast-dds sub|pub|ping|pong DOMAIN BYTES SECONDS [OWN_ADDRESS "
+        "OTHER_ADDRESS]\n",
+        stderr);
     return 2;
   }
-  Participant participant(domain, bytes);
+  const Addresses at = argc == 7 ? Addresses{.own = argv[5], .other = argv[6]} : Addresses{};
+  Participant participant(domain, bytes, at);
   if (role == "sub") subscribe(participant, bytes, end);
   if (role == "pub") publish(participant, bytes, end);
   if (role == "ping") ping(participant, bytes, end);

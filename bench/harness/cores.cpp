@@ -23,12 +23,15 @@ std::vector<int> usable_cores() {
   return cores;
 }
 
-void pin_to(int core) {
+void pin_to(int core) { use_all({core}); }
+
+void use_all(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(core, &set);
+  for (const int core : cores) CPU_SET(core, &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw Error("bench: cannot stay on core " + std::to_string(core) + ": " + strerror(errno));
+    throw Error("bench: cannot stay on core " + std::to_string(cores.front()) + ": " +
+                strerror(errno));
   }
 }
 

@@ -12,6 +12,9 @@ namespace dunlin::bench {
 /// Keep the calling thread on one core. Throws Error.
 void pin_to(int core);
 
+/// Let the calling thread use all of these. Throws Error.
+void use_all(const std::vector<int>& cores);
+
 /// User and system time that this process has used so far.
 [[nodiscard]] std::uint64_t cpu_time_ns();
 

@@ -152,6 +152,10 @@ std::span<const double> Team::series(std::uint32_t index) const {
   if (options_.host == 0 && memory_->rounds.at(index) == 0) {
     throw Error("bench: nobody has recorded series " + std::to_string(index));
   }
+  return recorded(index);
+}
+
+std::span<const double> Team::recorded(std::uint32_t index) const {
   return std::span(memory_->samples.at(index)).first(memory_->rounds.at(index));
 }
 

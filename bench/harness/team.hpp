@@ -128,6 +128,8 @@ class Team {
 
   /// What was recorded: at host 0, something; at others nothing.
   [[nodiscard]] std::span<const double> series(std::uint32_t index) const;
+  /// The same, or nothing if nobody has recorded it.
+  [[nodiscard]] std::span<const double> recorded(std::uint32_t index) const;
   [[nodiscard]] std::string note() const { return memory_->note.data(); }
   /// Whether each process has a core of its own.
   [[nodiscard]] bool pinned() const noexcept { return !cores_.empty(); }

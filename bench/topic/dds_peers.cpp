@@ -1,13 +1,15 @@
 #include "bench/topic/dds_peers.hpp"
 
 #include <cstdlib>
-
-#include <unistd.h>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
 
 #include "bench/harness/program.hpp"
 #include "bench/table/nodes.hpp"
+#include "bench/topic/roudi.hpp"
 #include "process/child.hpp"
-#include "process/program.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -15,86 +17,134 @@ namespace {
 using Words = std::vector<std::string>;
 using Seconds = std::chrono::seconds;
 
+constexpr const char* kDdsperf = "ddsperf";
+constexpr const char* kFastDds = "dunlin-fast-dds";
+
+/// What the processes of `ddsperf` get.
+struct Ddsperf {
+  std::string configuration;
+  Words options = {};
+  std::function<void()> prepare = [] {};  // called in the process
+};
+
+/// Without the lines on the process itself, whose number each line begins with: "[7] 2.0  host:7
+/// size 64 mean ...".
+std::string of_others(const std::string& output) {
+  std::istringstream lines(output);
+  std::string others;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string own = line.substr(0, line.find(']'));
+    if (own.empty() || line.find(":" + own.substr(1) + " ") == std::string::npos)
+      others += line + "\n";
+  }
+  return others;
+}
+
+DdsPeer ddsperf(const std::string& peer_name, const Ddsperf& with) {
+  DdsPeer peer{.name = peer_name};
+  if (!process::program_exists(kDdsperf))
+    peer.missing = "Cyclone DDS was not measured: there is no ddsperf (Debian: cyclonedds-tools)";
+  peer.program = [with](const std::string& role, std::size_t bytes, Seconds seconds) {
+    process::Program program{.command = {kDdsperf, "-D", std::to_string(seconds.count())},
+                             .prepare = [with] {
+                               ::setenv("CYCLONEDDS_URI", with.configuration.c_str(), 1);
+                               with.prepare();
+                             }};
+    Words words = with.options;
+    words.push_back(role);
+    if (role == "pub" || role == "ping") {
+      words.emplace_back("size");
+      words.push_back(std::to_string(bytes));
+    }
+    program.command.insert(program.command.end(), words.begin(), words.end());
+    return program;
+  };
+  peer.samples_per_second = [](const std::string& output) {
+    return last_number_after(" rate ", kDdsperf, output) * 1000;  // kS/s
+  };
+  peer.latency_ns = [](const std::string& output) {
+    return last_number_after(" 50% ", kDdsperf, of_others(output)) * 1000;  // us
+  };
+  return peer;
+}
+
+/// Cyclone DDS 0.10 uses its shared memory only for endpoints that keep the last samples, and that
+/// do not ignore those of their own process.
+DdsPeer cyclone_dds_with_shared_memory(const std::string& tag) {
+  const auto daemon = std::make_shared<std::optional<RouDi>>();
+  DdsPeer peer =
+      ddsperf("Cyclone DDS, its shared memory", {.configuration = cyclone_on_shared_memory(tag),
+                                                 .options = {"-k", "16"},
+                                                 .prepare = [daemon] { daemon->value().enter(); }});
+  if (peer.missing.empty()) peer.missing = RouDi::missing();
+  peer.program = [daemon, program = std::move(peer.program)](const std::string& role,
+                                                             std::size_t bytes, Seconds seconds) {
+    if (!daemon->has_value()) daemon->emplace();
+    return program(role, bytes, seconds);
+  };
+  return peer;
+}
+
+/// `addresses` are none for shared memory.
+DdsPeer fast_dds(const std::string& peer_name, const std::string& tag, const Words& addresses) {
+  const std::string path = find_program(kFastDds, folder_of_this_program());
+  DdsPeer peer{.name = peer_name};
+  if (path.empty())
+    peer.missing = std::string("Fast DDS was not measured: ") + kFastDds +
+                   " was not found beside dunlin; it is built where there is Fast DDS (Debian: "
+                   "libfastrtps-dev)";
+  // Two runs seldom are in one domain.
+  const std::string domain = std::to_string(std::hash<std::string>()(tag) % 200 + 10);
+  peer.program = [path, domain, addresses](const std::string& role, std::size_t bytes,
+                                           Seconds seconds) {
+    process::Program program{
+        .command = {path, role, domain, std::to_string(bytes), std::to_string(seconds.count())}};
+    program.command.insert(program.command.end(), addresses.begin(), addresses.end());
+    return program;
+  };
+  peer.samples_per_second = [](const std::string& output) {
+    return last_number_after("rate ", kFastDds, output);
+  };
+  peer.latency_ns = [](const std::string& output) {
+    return last_number_after("latency ", kFastDds, output);
+  };
+  return peer;
+}
+
 /// Runs both to their ends, so that they leave nothing behind, and returns what the first one has
 /// printed. The second one takes a second longer.
-std::string run_both(const std::function<process::Program(Seconds, const Words&)>& program,
-                     Seconds each, const Words& one, const Words& other) {
+std::string run_both(const DdsPeer& peer, const char* one, const char* other, std::size_t bytes,
+                     Seconds each) {
+  const process::Program first = peer.program(one, bytes, each);
+  const process::Program second = peer.program(other, bytes, each + Seconds(1));
   process::Child beside([&] {
-    static_cast<void>(process::run(program(each + Seconds(1), other)));
+    static_cast<void>(process::run(second));
     return 0;
   });
-  std::string output = process::run(program(each, one)).output;
+  std::string output = process::run(first).output;
   beside.wait();
   return output;
 }
 
-/// No other participants have the tag; each takes a free port.
-std::string cyclone_configuration(const std::string& tag) {
-  return "<CycloneDDS><Domain Id=\"any\"><General><Interfaces><NetworkInterface name=\"lo\"/>"
-         "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><Tag>" +
-         tag +
-         "</Tag><ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>40"
-         "</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>"
-         "</Domain></CycloneDDS>";
-}
-
-DdsPeer cyclone_dds(Seconds each) {
-  const char* const name = "ddsperf";
-  DdsPeer peer{.name = "Cyclone DDS, UDP on loopback"};
-  if (!process::program_exists(name))
-    peer.missing = "Cyclone DDS was not measured: there is no ddsperf (Debian: cyclonedds-tools)";
-  const auto run = [name, each](const Words& one, const Words& other) {
-    const std::string configuration = cyclone_configuration(fresh_group());
-    return run_both(
-        [&](Seconds duration, const Words& mode) {
-          process::Program program{
-              .command = {name, "-D", std::to_string(duration.count())},
-              .prepare = [&] { ::setenv("CYCLONEDDS_URI", configuration.c_str(), 1); }};
-          program.command.insert(program.command.end(), mode.begin(), mode.end());
-          return program;
-        },
-        each, one, other);
-  };
-  peer.samples_per_second = [name, run](std::size_t bytes) {
-    const std::string output = run({"sub"}, {"pub", "size", std::to_string(bytes)});
-    return last_number_after(" rate ", name, output) * 1000;  // kS/s
-  };
-  peer.latency_ns = [name, run](std::size_t bytes) {
-    const std::string output = run({"ping", "size", std::to_string(bytes)}, {"pong"});
-    return last_number_after(" 50% ", name, output) * 1000;  // us
-  };
-  return peer;
-}
-
-DdsPeer fast_dds(Seconds each) {
-  const char* const name = "dunlin-fast-dds";
-  const std::string path = find_program(name, folder_of_this_program());
-  DdsPeer peer{.name = "Fast DDS, its shared memory"};
-  if (path.empty())
-    peer.missing = std::string("Fast DDS was not measured: ") + name +
-                   " was not found beside dunlin; it is built where there is Fast DDS (Debian: "
-                   "libfastrtps-dev)";
-  const auto run = [path, each](const char* one, const char* other, std::size_t bytes) {
-    // Two runs on one host are in one domain at most if their processes' numbers are so far apart.
-    const std::string domain = std::to_string(::getpid() % 200 + 10);
-    return run_both(
-        [&](Seconds duration, const Words& role) {
-          return process::Program{.command = {path, role.front(), domain, std::to_string(bytes),
-                                              std::to_string(duration.count())}};
-        },
-        each, {one}, {other});
-  };
-  peer.samples_per_second = [name, run](std::size_t bytes) {
-    return last_number_after("rate ", name, run("sub", "pub", bytes));
-  };
-  peer.latency_ns = [name, run](std::size_t bytes) {
-    return last_number_after("latency ", name, run("ping", "pong", bytes));
-  };
-  return peer;
-}
-
 }  // namespace
 
-std::vector<DdsPeer> all_dds_peers(Seconds each) { return {cyclone_dds(each), fast_dds(each)}; }
+std::vector<DdsPeer> dds_peers_on_this_host() {
+  const std::string tag = fresh_group();
+  return {ddsperf("Cyclone DDS, UDP on loopback", {.configuration = cyclone_on_udp(tag)}),
+          cyclone_dds_with_shared_memory(tag), fast_dds("Fast DDS, its shared memory", tag, {})};
+}
+
+std::vector<DdsPeer> dds_peers_on_udp(const std::string& tag, const DdsAddresses& at) {
+  return {ddsperf("Cyclone DDS, UDP", {.configuration = cyclone_on_udp(tag, at)}),
+          fast_dds("Fast DDS, UDP", tag, {at.own, at.other})};
+}
+
+double samples_per_second(const DdsPeer& peer, std::size_t bytes, Seconds each) {
+  return peer.samples_per_second(run_both(peer, "sub", "pub", bytes, each));
+}
+
+double latency_ns(const DdsPeer& peer, std::size_t bytes, Seconds each) {
+  return peer.latency_ns(run_both(peer, "ping", "pong", bytes, each));
+}
 
 }  // namespace dunlin::bench

@@ -6,22 +6,35 @@
 #include <string>
 #include <vector>
 
-/// Other people's DDS: each is measured by two processes, in a DDS domain of their own on this
-/// host.
+#include "bench/topic/cyclone.hpp"
+#include "process/program.hpp"
+
+/// Other people's DDS: each is measured by two processes, in a DDS domain of their own.
 namespace dunlin::bench {
 
 struct DdsPeer {
   std::string name;
   std::string missing = {};  // what to do to make it available; empty if it is
-  /// Reliable samples of so many bytes (at least 12) a second that the reader was given in the last
-  /// second. Throws Error.
-  std::function<double(std::size_t bytes)> samples_per_second = nullptr;
-  /// Half a round trip of such samples, the median. Throws Error.
-  std::function<double(std::size_t bytes)> latency_ns = nullptr;
+  /// One of the two processes: "sub" beside "pub", or "ping" beside "pong". It ends after so long,
+  /// at least 2 s. Reliable samples have so many bytes, at least 12.
+  std::function<process::Program(const std::string& role, std::size_t bytes, std::chrono::seconds)>
+      program = nullptr;
+  /// Of what "sub" has printed: samples a second that it was given in the last second. Throws
+  /// Error.
+  std::function<double(const std::string& output)> samples_per_second = nullptr;
+  /// Of what "ping" has printed: half a round trip, the median. Throws Error.
+  std::function<double(const std::string& output)> latency_ns = nullptr;
 };
 
-/// Cyclone DDS, by its `ddsperf`, and Fast DDS, by `dunlin-fast-dds`. Each measurement takes so
-/// long, at least 2 s, and the processes a second more.
-[[nodiscard]] std::vector<DdsPeer> all_dds_peers(std::chrono::seconds each);
+/// Cyclone DDS, by its `ddsperf`, on UDP and with its shared memory; and Fast DDS, by
+/// `dunlin-fast-dds`, with its shared memory. For two processes on this host.
+[[nodiscard]] std::vector<DdsPeer> dds_peers_on_this_host();
+/// Both on UDP. The other process gives the same `tag`.
+[[nodiscard]] std::vector<DdsPeer> dds_peers_on_udp(const std::string& tag, const DdsAddresses& at);
+
+/// Two processes on this host measure for so long, and take a second more. Throws Error.
+[[nodiscard]] double samples_per_second(const DdsPeer& peer, std::size_t bytes,
+                                        std::chrono::seconds each);
+[[nodiscard]] double latency_ns(const DdsPeer& peer, std::size_t bytes, std::chrono::seconds each);
 
 }  // namespace dunlin::bench

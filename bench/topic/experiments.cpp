@@ -16,8 +16,11 @@ const std::vector<Experiment>& topic_experiments() {
     std::vector<Experiment> all{topic_throughput(), logged_throughput(), topic_latency(),
                                 many_topics(), sample_types()};
     std::ranges::move(arrivals(), std::back_inserter(all));
-    for (Experiment& one : std::vector{relayed_samples(), dds_peers(), simulated_topics()})
-      all.push_back(std::move(one));
+    all.push_back(relayed_samples());
+    std::ranges::move(gateway_to_dds(), std::back_inserter(all));
+    all.push_back(dds_peers());
+    std::ranges::move(dds_peers_over_networks(), std::back_inserter(all));
+    all.push_back(simulated_topics());
     return all;
   }();
   return experiments;
@@ -25,7 +28,8 @@ const std::vector<Experiment>& topic_experiments() {
 
 void add_topic_suite(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
-      "topic", "Topics beside the bare multicast, relays beside TCP, and Cyclone DDS");
+      "topic",
+      "Topics beside the bare multicast, relays beside TCP, gateways, and other people's DDS");
   const auto options = std::make_shared<SuiteOptions>();
   add_options(*command, *options);
   command

@@ -22,7 +22,11 @@ namespace dunlin::bench {
 [[nodiscard]] std::vector<Experiment> arrivals();
 /// What a relay adds for a program that is no member.
 [[nodiscard]] Experiment relayed_samples();
+/// What a gateway adds for a program that knows DDS only; none in a build without Cyclone DDS.
+[[nodiscard]] std::vector<Experiment> gateway_to_dds();
 [[nodiscard]] Experiment dds_peers();
+/// Over TCP, in a build that has it.
+[[nodiscard]] std::vector<Experiment> dds_peers_over_networks();
 [[nodiscard]] Experiment simulated_topics();
 
 [[nodiscard]] const std::vector<Experiment>& topic_experiments();
