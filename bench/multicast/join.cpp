@@ -43,12 +43,6 @@ struct Case {
 
 // --- where the members meet ----------------------------------------------------------------------
 
-/// Short enough for a group that others may join.
-std::string fresh_joinable_group() {
-  const std::string name = fresh_group();
-  return name.substr(name.size() - std::min<std::size_t>(name.size(), kMaxJoinableGroupNameBytes));
-}
-
 std::string address_of(const std::string& group, Rank rank) {
   return "unix:" + group + ".of." + std::to_string(rank);
 }

@@ -17,6 +17,8 @@ namespace dunlin::bench {
 
 /// A group name that no other run uses; made before the team forks.
 [[nodiscard]] std::string fresh_group();
+/// Short enough for a group that others may join.
+[[nodiscard]] std::string fresh_joinable_group();
 
 /// Node `rank` of `members`; returns when all are there. Nobody counts as failed for being silent:
 /// while the bare limit has its turn, nobody polls.

@@ -10,7 +10,6 @@
 
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/shm.hpp>
-#include <dunlin/limits.hpp>
 #include <dunlin/run.hpp>
 
 #include "bench/harness/folder.hpp"
@@ -35,12 +34,6 @@ constexpr std::uint32_t kSliceMs = 2;
 constexpr std::chrono::milliseconds kSlice{kSliceMs};
 constexpr double kPatienceNs = 10e9;
 constexpr std::uint64_t kUnderWay = 256;
-
-/// Its end is the random part.
-std::string fresh_joinable_group() {
-  const std::string name = fresh_group();
-  return name.substr(name.size() - std::min(name.size(), kMaxJoinableGroupNameBytes));
-}
 
 /// A process of its own, with the two topics "there" and "back".
 process::Child start_gateway(const std::string& group, const Folder& folder) {
