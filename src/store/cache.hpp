@@ -1,9 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <dunlin/limits.hpp>
@@ -11,9 +11,9 @@
 namespace dunlin::store {
 
 /// The location cache: second words of slots, by the hash of their key; never values. A location in
-/// it may be stale (STO-6). A set is a cache line of four places: a key begins in the last one, and
-/// each time it is found it changes places with the one before it. So a key that is asked for once
-/// pushes out another such key, and none that is asked for often.
+/// it may be stale (STO-6). A set is a cache line of four places: a key that is found moves to the
+/// first one, and a new key takes the second. So keys that are asked for once push each other out,
+/// and none that is asked for more often than they come.
 class LocationCache {
  public:
   explicit LocationCache(std::size_t bytes) : sets_(bytes / sizeof(Set)) {}
@@ -28,26 +28,28 @@ class LocationCache {
   [[nodiscard]] std::uint64_t find(std::uint64_t hash) noexcept {
     if (sets_.empty()) return 0;
     Set& set = sets_[place_of(hash)];
-    for (std::size_t way = 0; way < kWays; ++way) {
-      if (set[way].hash != hash || set[way].word == 0) continue;
-      const std::uint64_t word = set[way].word;
-      if (way > 0) std::swap(set[way], set[way - 1]);
-      return word;
-    }
-    return 0;
+    const auto found = std::ranges::find_if(
+        set, [&](const Place& place) { return place.hash == hash && place.word != 0; });
+    if (found == set.end()) return 0;
+    const Place place = *found;
+    std::move_backward(set.begin(), found, found + 1);
+    set.front() = place;
+    return place.word;
   }
   void insert(std::uint64_t hash, std::uint64_t word) noexcept {
     if (sets_.empty()) return;
     Set& set = sets_[place_of(hash)];
-    Place* to = &set.back();
-    for (Place& place : set) {
-      if (place.hash == hash && place.word != 0) {
-        to = &place;
-        break;
-      }
-      if (place.word == 0 && to->word != 0) to = &place;
+    const auto known = std::ranges::find_if(
+        set, [&](const Place& place) { return place.hash == hash && place.word != 0; });
+    if (known != set.end()) {
+      known->word = word;
+      return;
     }
-    *to = {.hash = hash, .word = word};
+    const auto vacant = std::ranges::find(set, 0U, &Place::word);
+    const auto to = vacant != set.end() ? vacant : set.end() - 1;
+    const auto first = to == set.begin() ? to : set.begin() + 1;
+    std::move_backward(first, to, to + 1);
+    *first = {.hash = hash, .word = word};
   }
   void erase(std::uint64_t hash) noexcept {
     if (sets_.empty()) return;
