@@ -101,8 +101,9 @@ void add_serve(CLI::App& store) {
       "With --join: contribute memory, and take half of the keys of one member, while\n"
       "clients use them. Only with one copy, and without eviction");
   command->add_flag("--hand-over", options->hands_over,
-                    "After a signal, give all keys to another member before leaving. After a\n"
-                    "further signal it leaves without. Only with one copy, and without eviction");
+                    "After a signal, give all keys to another member before leaving, if one that\n"
+                    "has given none can take them. After a further signal it leaves without. Only "
+                    "with one copy, and without eviction");
   command
       ->add_option("--cache", options->cache_mb,
                    "Megabytes for the locations of keys; 16 bytes hold one")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -105,20 +106,32 @@ void say_how_it_took(const StoreOperation& taking, Printer& print) {
 
 constexpr std::uint64_t kLookAtSignalsNs = 10'000'000;
 
+bool holds_keys(const Store& store) {
+  bool holds = false;
+  store.for_each_local([&](const StoreEntry&) { holds = true; });
+  return holds;
+}
+
+/// A further SIGHUP says no more than the first one: a terminal that closes can send several.
+const char* further_signal(SignalGuard& signals) {
+  const char* const signal = signals.caught();
+  return signal == nullptr || std::string_view(signal) == "SIGHUP" ? nullptr : signal;
+}
+
 /// Until all keys have moved, or another signal comes. Why some have not; empty if all have.
 std::string hand_over(Store& store, SignalGuard& signals, Printer& print) {
   print.try_to("hands its keys over; after a further signal it leaves without");
   for (bool again : {true, false}) {
     StoreOperation leaving = store.leave();
     while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
-      if (const char* const signal = signals.caught())
+      if (const char* const signal = further_signal(signals))
         return fmt::format("{} came before all had moved", signal);
     if (leaving.ok()) {
       print.try_to("has handed its keys over");
       return {};
     }
     if (leaving.status() == remote::Status::not_allowed)
-      return "there is no other member that has keys and has given none to a joiner";
+      return holds_keys(store) ? "there is no other member that has keys and has given none" : "";
     // The home that was to take them may be gone, and another one there.
     if (leaving.status() != remote::Status::lost || !again)
       return std::string(remote::describe(leaving.status()));

@@ -1,8 +1,13 @@
 #include "bench/store/many_pairs.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <limits>
 #include <numeric>
 #include <random>
+#include <string>
+
+#include <dunlin/error.hpp>
 
 namespace dunlin::bench {
 namespace {
@@ -13,6 +18,19 @@ constexpr std::array<std::byte, kManyValueBytes> kValue{};
 [[nodiscard]] double sum_of_clients(Member& me, std::uint64_t mine) {
   const std::vector<double> all = HomeAndClients::of_clients(me, static_cast<double>(mine));
   return std::accumulate(all.begin(), all.end(), 0.0);
+}
+
+/// Its memory is taken bit by bit: the kernel would end some process when there is no more.
+void demand_memory() {
+  constexpr std::uint64_t kNeededKb = 8'000'000;
+  std::ifstream lines("/proc/meminfo");
+  for (std::string name; lines >> name;) {
+    std::uint64_t kb = 0;
+    if (name == "MemAvailable:" && lines >> kb && kb < kNeededKb)
+      throw Error("bench: 20 million pairs need 8 GB of memory, and " + std::to_string(kb / 1'000) +
+                  " MB are available");
+    lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
 }
 
 }  // namespace
@@ -48,7 +66,9 @@ void add_results(std::vector<Result>& results, const std::string& name, const Pa
 
 TeamOptions ManyPairs::team(const Group& group, const Effort& effort) {
   TeamOptions options = group.team(group.members());
-  if (!effort.quick) options.timeout *= 15;
+  if (effort.quick) return options;
+  demand_memory();
+  options.timeout *= 15;
   return options;
 }
 

@@ -74,7 +74,7 @@ DdsPeer cyclone_dds_with_shared_memory(const std::string& tag) {
   const auto daemon = std::make_shared<std::optional<RouDi>>();
   DdsPeer peer =
       ddsperf("Cyclone DDS, its shared memory", {.configuration = cyclone_on_shared_memory(tag),
-                                                 .options = {"-k", "16"},
+                                                 .options = {"-L", "-k", "16"},
                                                  .prepare = [daemon] { daemon->value().enter(); }});
   if (peer.missing.empty()) peer.missing = RouDi::missing();
   peer.program = [daemon, program = std::move(peer.program)](const std::string& role,

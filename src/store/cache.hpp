@@ -66,10 +66,12 @@ class LocationCache {
   struct alignas(kCacheLineBytes) Set : std::array<Place, kWays> {};
   static_assert(sizeof(Set) == kCacheLineBytes);
 
-  /// Any number of sets: the hash, as a fraction of all hashes.
+  /// Of any number of sets. The upper bits of a hash choose the home, so all bits count here: a
+  /// client of one home uses all sets.
   [[nodiscard]] std::size_t place_of(std::uint64_t hash) const noexcept {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::size_t>(Wide{hash} * sets_.size() >> 64U);
+    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+    return static_cast<std::size_t>(Wide{hash * kGoldenRatio} * sets_.size() >> 64U);
   }
 
   std::vector<Set> sets_;

@@ -6,6 +6,7 @@
 #include <dunlin/group/subgroup_participant.hpp>
 
 #include "support/errors.hpp"
+#include "turns.hpp"
 
 namespace dunlin::group {
 namespace {
@@ -153,6 +154,41 @@ TEST(Subgroups, ThatRestArePolledSeldomOnlyWhileOthersAreBusy) {
   busy.found = 0;
   EXPECT_GE(polls_of_other(), 72U);
   EXPECT_EQ(polls_of_other(), 80U);
+}
+
+/// What one throws keeps the others from nothing.
+TEST(Subgroups, ThatRestArePolledAlsoWhileOneThrows) {
+  struct Part final : SubgroupParticipant {
+    bool throws = false;
+    bool resting = true;
+    std::uint32_t polls = 0;
+    void begin(Fabric&, const Subgroup&) override {}
+    std::size_t poll() override {
+      ++polls;
+      if (throws) throw Error("its upcall failed");
+      return 0;
+    }
+    bool rests() const noexcept override { return resting; }
+    void wedge() noexcept override {}
+    std::span<const std::uint64_t> received() const noexcept override { return {}; }
+    void finish(std::span<const std::uint64_t>, std::span<const Rank>) override {}
+  };
+  sim::World world(sim::profile("ideal"), 1, 1);
+  Group group(world.fabric(0), {.subgroups = {{.name = "bad"}, {.name = "other"}, {.name = "b"}}});
+  Part bad, other, last;
+  group.attach("bad", bad);
+  group.attach("other", other);
+  group.attach("b", last);
+  while (group.poll() > 0) continue;
+  bad.throws = true;
+  bad.resting = false;
+  other.polls = last.polls = 0;
+  for (int i = 0; i < 80; ++i)
+    EXPECT_EQ(what_is_thrown_by([&] { group.poll(); }), "its upcall failed");
+  EXPECT_GE(other.polls, 80U / Turns::kLeastRest);
+  EXPECT_GE(last.polls, 80U / Turns::kLeastRest);
+  bad.throws = false;
+  EXPECT_EQ(what_is_thrown_by([&] { group.poll(); }), "nothing");
 }
 
 TEST(Subgroups, CanBeAttachedToOnce) {

@@ -70,6 +70,12 @@ TEST_F(StoreKeysThatMove, AreHandedOverByAFounder) {
   b.end();
 }
 
+TEST_F(StoreKeysThatMove, AreNotMissedWhereThereAreNone) {
+  ServerProcess alone(group, {"--hand-over"});
+  alone.port();
+  alone.end();
+}
+
 TEST_F(StoreKeysThatMove, GoWithTheLastMember) {
   ServerProcess alone(group, {"--hand-over"});
   put_all(alone);
@@ -101,6 +107,7 @@ TEST_F(StoreKeysThatMove, AreHandedOverByOneThatCannotPrint) {
   ServerProcess b(group, {"--members", "a,b", "--name", "b"});
   put_all(a);
   ASSERT_EQ(shutdown(a.descriptor(), SHUT_RD), 0);
+  a.signal(SIGHUP);
   a.signal(SIGHUP);
   EXPECT_NE(a.exit_code(), 0) << "it says that it could not print";
   EXPECT_EQ(get_all(b), kAllValues);

@@ -27,6 +27,7 @@ Descriptor process_behind(int connection, pid_t pid) {
   socklen_t bytes = sizeof process;
   if (getsockopt(connection, SOL_SOCKET, kPeerProcess, &process, &bytes) == 0)
     return Descriptor(process);
+  if (errno != ENOPROTOOPT) return {};  // it has ended
   return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
