@@ -121,22 +121,17 @@ const char* further_signal(SignalGuard& signals) {
 /// Until all keys have moved, or another signal comes. Why some have not; empty if all have.
 std::string hand_over(Store& store, SignalGuard& signals, Printer& print) {
   print.try_to("hands its keys over; after a further signal it leaves without");
-  for (bool again : {true, false}) {
-    StoreOperation leaving = store.leave();
-    while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
-      if (const char* const signal = further_signal(signals))
-        return fmt::format("{} came before all had moved", signal);
-    if (leaving.ok()) {
-      print.try_to("has handed its keys over");
-      return {};
-    }
-    if (leaving.status() == remote::Status::not_allowed)
-      return holds_keys(store) ? "there is no other member that has keys and has given none" : "";
-    // The home that was to take them may be gone, and another one there.
-    if (leaving.status() != remote::Status::lost || !again)
-      return std::string(remote::describe(leaving.status()));
+  StoreOperation leaving = store.leave();
+  while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
+    if (const char* const signal = further_signal(signals))
+      return fmt::format("{} came before all had moved", signal);
+  if (leaving.ok()) {
+    print.try_to("has handed its keys over");
+    return {};
   }
-  return {};
+  if (leaving.status() != remote::Status::not_allowed)
+    return std::string(remote::describe(leaving.status()));
+  return holds_keys(store) ? "there is no other member that has keys and has given none" : "";
 }
 
 }  // namespace

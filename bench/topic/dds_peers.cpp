@@ -147,4 +147,22 @@ double latency_ns(const DdsPeer& peer, std::size_t bytes, Seconds each) {
   return peer.latency_ns(run_both(peer, "ping", "pong", bytes, each));
 }
 
+Result beside(const DdsPeer& peer, std::size_t bytes, Compared what, std::span<const double> ours,
+              std::span<const double> theirs, double goal) {
+  const bool is_rate = what == Compared::rate;
+  Result result{
+      .name = "peers",
+      .params = {{"bytes", double(bytes)}, {"what", is_rate ? "samples a second" : "latency"}},
+      .unit = is_rate ? "1/s" : "ns",
+      .better = is_rate ? Better::higher : Better::lower,
+      .limit_name = peer.name,
+      .goal = Goal{.bound = goal},
+      .note = peer.missing};
+  if (!theirs.empty())
+    compare(result, ours.first(theirs.size()), peer.name, theirs);
+  else if (!ours.empty())
+    result.value = summarize(ours);
+  return result;
+}
+
 }  // namespace dunlin::bench

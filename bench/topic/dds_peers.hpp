@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "bench/harness/experiment.hpp"
 #include "bench/topic/cyclone.hpp"
 #include "process/program.hpp"
 
@@ -36,5 +39,12 @@ struct DdsPeer {
 [[nodiscard]] double samples_per_second(const DdsPeer& peer, std::size_t bytes,
                                         std::chrono::seconds each);
 [[nodiscard]] double latency_ns(const DdsPeer& peer, std::size_t bytes, std::chrono::seconds each);
+
+enum class Compared : std::uint8_t { rate, latency };
+/// A result of the figure `peers`. `theirs` are of the first rounds of `ours`; without any, there
+/// is no limit, and the result's note has to say why.
+[[nodiscard]] Result beside(const DdsPeer& peer, std::size_t bytes, Compared what,
+                            std::span<const double> ours, std::span<const double> theirs,
+                            double goal);
 
 }  // namespace dunlin::bench

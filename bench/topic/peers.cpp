@@ -60,24 +60,10 @@ void measure(const Effort& effort, double goal_of_rate, std::vector<Result>& res
     }
   }
   for (const Theirs& theirs : all) {
-    for (const bool rate : {true, false}) {
-      Result result{
-          .name = "peers",
-          .params = {{"bytes", double(Bytes)}, {"what", rate ? "samples a second" : "latency"}},
-          .unit = rate ? "1/s" : "ns",
-          .better = rate ? Better::higher : Better::lower,
-          .limit_name = theirs.peer.name,
-          .goal = Goal{.bound = rate ? goal_of_rate : kGoalOfLatency},
-          .note = theirs.peer.missing};
-      const auto ours = team.series(rate ? 0 : 1);
-      const std::vector<double>& values = rate ? theirs.rates : theirs.latencies;
-      if (values.empty()) {
-        result.value = summarize(ours);
-      } else {
-        compare(result, ours.first(values.size()), theirs.peer.name, values);
-      }
-      results.push_back(std::move(result));
-    }
+    results.push_back(
+        beside(theirs.peer, Bytes, Compared::rate, team.series(0), theirs.rates, goal_of_rate));
+    results.push_back(beside(theirs.peer, Bytes, Compared::latency, team.series(1),
+                             theirs.latencies, kGoalOfLatency));
   }
 }
 

@@ -111,26 +111,13 @@ void measure(const RealNetwork& network, const Effort& effort, std::vector<Resul
   });
   std::uint32_t series = kOurs;
   for (const DdsPeer& peer : dds_peers_on_udp("", {})) {
-    for (const bool rate : {true, false}) {
-      Result result{
-          .name = "peers",
-          .params = {{"bytes", double(Bytes)}, {"what", rate ? "samples a second" : "latency"}},
-          .unit = rate ? "1/s" : "ns",
-          .better = rate ? Better::higher : Better::lower,
-          .limit_name = peer.name,
-          .goal = Goal{.bound = kGoal}};
-      const auto ours = team.series(rate ? 0 : 1);
-      const auto values = team.recorded(series++);
-      if (values.empty()) {
-        result.note = peer.missing.empty()
-                          ? peer.name +
-                                " was not measured: it is missing at the other host, or "
-                                "got nothing in time"
-                          : peer.missing;
-        if (!ours.empty()) result.value = summarize(ours);
-      } else {
-        compare(result, ours.first(values.size()), peer.name, values);
-      }
+    for (const Compared what : {Compared::rate, Compared::latency}) {
+      const auto theirs = team.recorded(series++);
+      Result result =
+          beside(peer, Bytes, what, team.series(what == Compared::rate ? 0 : 1), theirs, kGoal);
+      if (theirs.empty() && peer.missing.empty())
+        result.note = peer.name +
+                      " was not measured: it is missing at the other host, or got nothing in time";
       results.push_back(std::move(result));
     }
   }

@@ -315,6 +315,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   Region pool;
   remote::Locks locks;
   remote::FirstFit blocks;
+  bool gathers = false;  // what begins now is followed by more to the same home
   remote::ControlChannel channel;
   Subscription subscription;
   std::vector<bool> withdrawn;
@@ -324,7 +325,6 @@ struct SegmentState final : SegmentPort, remote::Part {
   std::set<std::uint64_t> released;              // of those
   std::map<std::uint64_t, BackupCopy> backups;
   std::map<std::uint64_t, Copying> copying;
-  bool gathers = false;
   std::vector<std::pair<Rank, SegmentMessage>> early;    // of members that have taken over
   std::vector<std::pair<Rank, SegmentMessage>> pausing;  // to be answered
   struct Name {
