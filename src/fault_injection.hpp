@@ -40,6 +40,18 @@ enum class FaultInjection : std::uint8_t {
   empty_log_begins_anew,
   // table
   frozen_row_is_emptied,
+  // pubsub
+  way_ends_with_its_budget,
+  late_reader_is_given_both,
+  state_lacks_the_newest,
+  overtaken_is_passed_over,
+  repeated_is_delivered,
+  repeated_is_in_the_log,
+  trim_forgets_late_readers,
+  endpoints_outlive_their_member,
+  deadline_is_late,
+  order_counts_what_is_read,
+  access_does_not_wait,
   // remote
   frozen_locks_go_on,
   holder_does_not_come_first,

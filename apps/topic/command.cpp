@@ -143,6 +143,9 @@ void add_topic(CLI::App& program) {
     if (work == topic::Work::echo || work == topic::Work::publish || work == topic::Work::record)
       add_logged_options(*one, *options);
     cast::add_place_options(*one, options->place);
+    add_list(*one, "--order", options->orders, "order",
+             "Be in these orders, whose topics only their members know")
+        ->type_name("NAME,...");
     const bool relayed = work == topic::Work::echo || work == topic::Work::publish ||
                          work == topic::Work::record || work == topic::Work::replay;
     if (relayed) {

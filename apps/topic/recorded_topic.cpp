@@ -71,11 +71,16 @@ std::string text_of(const pubsub::TopicQos& qos) {
   if (qos.max_bytes != 0) json["max_bytes"] = qos.max_bytes;
   if (qos.max_age_ns != pubsub::kInfiniteNs) json["max_age_ns"] = qos.max_age_ns;
   if (qos.log_trim_bytes != 0) json["log_trim_bytes"] = qos.log_trim_bytes;
+  if (!qos.order.empty()) json["order"] = qos.order.view();
   return json.dump();
 }
 
 bool read(const std::string& text, pubsub::TopicQos& qos) {
   const Json json = Json::parse(text, nullptr, false);
+  if (json.is_object() && json.contains("order")) {
+    if (!json["order"].is_string()) return false;
+    qos.order = json["order"].get<std::string>();
+  }
   return json.is_object() && read_word(json, "level", kLevels, qos.level) &&
          read_word(json, "history", kHistories, qos.history.kind) &&
          read_number(json, "depth", qos.history.depth) &&

@@ -1,5 +1,8 @@
 #include "topic/session.hpp"
 
+#include <optional>
+#include <utility>
+
 #include <dunlin/error.hpp>
 #include <dunlin/run.hpp>
 
@@ -10,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kSliceMs = 20;  // then it looks at signals
 constexpr std::uint32_t kLeaveMs = 5'000;
+constexpr std::uint64_t kOrdersMs = 2'000;  // in which the members tell of them
 
 }  // namespace
 
@@ -41,7 +45,30 @@ const pubsub::TopicInfo* Session::find(const std::string& name) {
   return nullptr;
 }
 
+bool Session::join_orders(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    std::optional<pubsub::OrderInfo> found;
+    until(
+        [&] {
+          for (pubsub::OrderInfo& one : participant_.orders())
+            if (one.name == name) found = std::move(one);
+          return found.has_value();
+        },
+        kOrdersMs);
+    if (signal() != nullptr) return false;
+    if (!found)
+      throw Error("order '" + name +
+                  "': no member of the group has a topic of it; `dunlin topic list` shows the "
+                  "orders that there are");
+    orders_.emplace_back(participant_, name, found->ring_bytes);
+    until([&] { return orders_.back().joined() || !orders_.back().why_refused().empty(); });
+    if (!orders_.back().why_refused().empty()) throw Error(orders_.back().why_refused());
+  }
+  return signal() == nullptr;
+}
+
 void Session::leave() {
+  orders_.clear();
   run_until(
       participant_, [this] { return !participant_.holds_topics(); }, kLeaveMs);
   group_.leave();

@@ -22,6 +22,8 @@ class Session {
   /// Until this member takes part in the topic, or a signal comes; says for which members it waits.
   /// Throws Error if it never will.
   bool joined(const pubsub::AnyTopic& topic);
+  /// Comes into these orders, whose topics are known then. False if a signal comes. Throws Error.
+  bool join_orders(const std::vector<std::string>& names);
   /// Entities must have gone before, so that what was written arrives; then the member.
   void leave();
   /// Of that name, as the group has it now; null: it has none. Until the next call.
@@ -41,6 +43,7 @@ class Session {
   const char* signal_ = nullptr;
   pubsub::DomainParticipant participant_;
   std::vector<pubsub::TopicInfo> infos_;
+  std::vector<pubsub::TopicOrder> orders_;
 };
 
 }  // namespace dunlin::app::topic

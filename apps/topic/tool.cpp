@@ -1,5 +1,6 @@
 #include "topic/tool.hpp"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -60,10 +61,16 @@ class Tool {
   }
 
   void list() {
-    until([this] { return !participant_.topics().empty(); }, kTopicsMs);
+    until([this] { return !participant_.topics().empty() || !participant_.orders().empty(); },
+          kTopicsMs);
     for (const pubsub::TopicInfo& info : participant_.topics())
       say(fmt::format("{} [{}] {}, {} {}\n", info.name, info.type_name, describe(info.qos.level),
                       info.members.size(), info.members.size() == 1 ? "member" : "members"));
+    for (const pubsub::OrderInfo& order : participant_.orders())
+      if (std::ranges::find(options_.orders, order.name) == options_.orders.end())
+        say(fmt::format("order {}, {} {}: --order {} shows its topics\n", order.name,
+                        order.members.size(), order.members.size() == 1 ? "member" : "members",
+                        order.name));
   }
 
   [[nodiscard]] const pubsub::TopicInfo* info() { return session_.find(options_.topic); }
@@ -120,9 +127,11 @@ class Tool {
   }
   void print_info() {
     const pubsub::TopicInfo* const one = info();
-    say(fmt::format("Type: {}\nLevel: {}\n{}\n{}\n", one == nullptr ? "" : one->type_name,
-                    describe(topic_.qos().level), describe_keeping(topic_.qos()),
-                    topic_.type_text()));
+    const pubsub::TopicQos& qos = topic_.qos();
+    say(fmt::format("Type: {}\nLevel: {}\n{}{}\n{}\n", one == nullptr ? "" : one->type_name,
+                    describe(qos.level),
+                    qos.order.empty() ? "" : fmt::format("Order: {}\n", qos.order.view()),
+                    describe_keeping(qos), topic_.type_text()));
     for (const bool writes : {true, false}) {
       std::string lines;
       std::size_t count = 0;
@@ -264,7 +273,7 @@ void run(const Options& options) {
       cast::enter(place, GroupOptions{.rendezvous = place.rendezvous()}, signals);
   if (!entered.group) return;
   Session session(*entered.group, signals, options.logs);
-  run_as_member(options, session);
+  if (session.join_orders(options.orders)) run_as_member(options, session);
   session.leave();
 }
 

@@ -20,6 +20,7 @@ struct Options {
   cast::PlaceOptions place = {};
   std::string topic = {};
   std::string sample = {};
+  std::vector<std::string> orders = {};      // be in these, so their topics are known
   std::vector<std::string> relays = {};      // echo, publish, record, replay: a client of these
   pubsub::ParticipantOptions logs = {};      // of logged topics
   bool create = false;                       // be in a logged topic that no member has yet,

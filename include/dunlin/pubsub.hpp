@@ -3,6 +3,7 @@
 #include <dunlin/pubsub/core.hpp>
 #include <dunlin/pubsub/entities.hpp>
 #include <dunlin/pubsub/limits.hpp>
+#include <dunlin/pubsub/ordered_access.hpp>
 #include <dunlin/pubsub/qos.hpp>
 #include <dunlin/pubsub/status.hpp>
 #include <dunlin/pubsub/topic_type.hpp>

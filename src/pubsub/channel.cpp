@@ -1,6 +1,7 @@
 #include "pubsub/channel.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 
 #include <dunlin/error.hpp>
@@ -13,6 +14,8 @@ namespace dunlin::pubsub {
 namespace {
 
 constexpr std::string_view kPrefix = "topic.";
+constexpr std::string_view kOrderPrefix = "order.";
+constexpr std::string_view kOrderRing = "order, ring ";
 constexpr std::size_t kHashDigits = 16;
 
 [[nodiscard]] constexpr bool is_plain_character(char c) noexcept {
@@ -52,6 +55,19 @@ void check_topic_name(const std::string& name) {
   if (!good)
     throw Error("topic '" + name + "': a name has 1 to " + std::to_string(kMaxTopicNameBytes) +
                 " characters of A-Z a-z 0-9 . _ - /");
+}
+
+void check_order_name(std::string_view name) {
+  const bool good =
+      name.size() <= kMaxOrderNameBytes && std::ranges::all_of(name, is_plain_character);
+  if (!good)
+    throw Error("order '" + std::string(name) + "': a name has 1 to " +
+                std::to_string(kMaxOrderNameBytes) + " characters of A-Z a-z 0-9 . _ -");
+}
+
+std::optional<OrderInfo> order_of(const SubgroupInfo& subgroup) {
+  if (!subgroup.name.starts_with(kOrderPrefix)) return std::nullopt;
+  return OrderInfo{.name = subgroup.name.substr(kOrderPrefix.size()), .members = subgroup.members};
 }
 
 std::string member_name_of(const Fabric& fabric, Rank rank) {
@@ -98,6 +114,15 @@ Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
     multicast_->on_replay(std::move(handlers.replay), std::move(handlers.load_logged));
     if (handlers.keep_from) multicast_->keep_log_from(std::move(handlers.keep_from));
   }
+}
+
+Channel::Channel(Group& group, const TopicQos& qos, Handlers handlers)
+    : multicast_(
+          Multicast::join(group, std::string(kOrderPrefix) + std::string(qos.order.view()),
+                          {.mode = mode_of(qos.level), .ring_bytes = qos.ring_bytes},
+                          {.options = std::string(kOrderRing) + std::to_string(qos.ring_bytes),
+                           .label = std::string(qos.order.view())})) {
+  multicast_->on_state(std::move(handlers.save), std::move(handlers.load));
 }
 
 bool Channel::members_changed(std::uint64_t& seen) const noexcept {

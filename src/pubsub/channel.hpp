@@ -12,21 +12,25 @@
 #include <dunlin/multicast.hpp>
 #include <dunlin/pubsub/core.hpp>
 
-/// The subgroup of a topic and its multicast: the one place that knows how topics are carried.
+/// The subgroup of a topic, or of an order of several topics, and its multicast: the one place that
+/// knows how topics are carried.
 namespace dunlin::pubsub {
 
 class Channel {
  public:
   struct Handlers {
-    Multicast::Save save;
-    Multicast::Load load;
-    multicast::ReplayUpcall replay;
-    Multicast::Load load_logged;
-    std::function<std::uint64_t()> keep_from;  // null: trims keep no more than they must
+    Multicast::Save save = nullptr;
+    Multicast::Load load = nullptr;
+    // Of level logged:
+    multicast::ReplayUpcall replay = nullptr;
+    Multicast::Load load_logged = nullptr;
+    std::function<std::uint64_t()> keep_from = nullptr;  // null: trims keep no more than they must
   };
   /// Asks to be in the topic's subgroup. Throws Error.
   Channel(Group& group, const std::string& topic, const TopicQos& qos,
           const ParticipantOptions& options, const std::string& type_name, Handlers handlers);
+  /// Likewise, in the subgroup of an order (TopicQos::order).
+  Channel(Group& group, const TopicQos& qos, Handlers handlers);
 
   [[nodiscard]] std::optional<multicast::Delivery> next() { return multicast_->next(); }
   // --- of level logged: Multicast has the contracts
@@ -67,9 +71,12 @@ class Channel {
 [[nodiscard]] std::string member_name_of(const Fabric& fabric, Rank rank);
 /// The description of a topic for the members of the group; none for another layer's subgroup.
 [[nodiscard]] std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup);
+/// The names of those of the group's subgroups that are orders.
+[[nodiscard]] std::optional<OrderInfo> order_of(const SubgroupInfo& subgroup);
 /// The subgroup's name: readable, and different for different topics.
 [[nodiscard]] std::string subgroup_of(const std::string& topic);
 /// Throws Error that quotes the name and the rule.
 void check_topic_name(const std::string& name);
+void check_order_name(std::string_view name);
 
 }  // namespace dunlin::pubsub

@@ -7,18 +7,21 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/pubsub/core.hpp>
 
+#include "fault_injection.hpp"
+#include "pubsub/carrier.hpp"
 #include "pubsub/topic_core.hpp"
+#include "pubsub/topic_qos.hpp"
 #include "turns.hpp"
 
 namespace dunlin::pubsub {
 
 class ParticipantCore {
  public:
-  using Topics = std::vector<std::shared_ptr<TopicCore>>;
+  using Carriers = std::vector<std::shared_ptr<Carrier>>;
   ParticipantCore(Group& of, ParticipantOptions given)
       : group(of), options(std::move(given)), clock(std::make_shared<PollClock>(of.fabric())) {}
   ~ParticipantCore() {
-    for (const auto& topic : topics) topic->end();
+    for (const auto& carrier : carriers) carrier->end();
     clock->end();
   }
   ParticipantCore(const ParticipantCore&) = delete;
@@ -28,16 +31,16 @@ class ParticipantCore {
     clock->begin_poll();
     std::size_t done = group.poll();
     // Handlers may make topics, put new ones in the place of old ones, and poll: by place, held.
-    Topics polled = std::exchange(spare_, {});
-    done += turns_.poll([&] { return topics.size(); },
-                        [&](std::size_t i) { return topics[i]->rests(); },
+    Carriers polled = std::exchange(spare_, {});
+    done += turns_.poll([&] { return carriers.size(); },
+                        [&](std::size_t i) { return carriers[i]->rests(); },
                         [&](std::size_t i) {
-                          polled.push_back(topics[i]);
+                          polled.push_back(carriers[i]);
                           return polled.back()->poll();
                         });
     remove_unused(polled);
     std::exception_ptr failure;
-    for (const auto& topic : polled) topic->flush(failure);
+    for (const auto& carrier : polled) carrier->flush(failure);
     wake_in_time(polled);
     polled.clear();
     spare_ = std::move(polled);
@@ -45,33 +48,64 @@ class ParticipantCore {
     return done;
   }
 
+  /// The topic of that name, which is begun if it is not there.
+  std::shared_ptr<TopicCore> topic_of(const std::string& name, const TopicQos& qos,
+                                      const TypeSupport& type) {
+    for (std::size_t i = 0; i < carriers.size(); ++i) {
+      const std::shared_ptr<Carrier> carrier = carriers[i];
+      const std::shared_ptr<TopicCore> found = carrier->find(name);
+      if (!found) continue;
+      if (!carrier->leaving() && found->why_refused.empty()) return found;
+      // It is all but gone: this one begins anew.
+      carrier->remove(found);
+      if (carrier->topics().empty()) {
+        carrier->end();
+        std::erase(carriers, carrier);
+      }
+      break;
+    }
+    auto topic = std::make_shared<TopicCore>(group, clock, name, qos, type.name);
+    if (qos.order.empty()) {
+      carriers.push_back(std::make_shared<Carrier>(group, clock, options, topic));
+      return topic;
+    }
+    carrier_of(qos)->add(topic);
+    return topic;
+  }
+
+  /// That order, which this member asks to be in if it is not. Of the policies, only those of the
+  /// order count.
+  std::shared_ptr<Carrier> carrier_of(const TopicQos& qos) {
+    for (const auto& carrier : carriers)
+      if (carrier->order() == qos.order && !carrier->leaving() && carrier->why_left().empty())
+        return carrier;
+    return carriers.emplace_back(std::make_shared<Carrier>(group, clock, qos));
+  }
+
   Group& group;
   ParticipantOptions options;
   std::shared_ptr<PollClock> clock;
-  Topics topics;
+  Carriers carriers;
 
  private:
-  /// Topics of which no handle is left: out of their subgroups, then away.
-  void remove_unused(const Topics& polled) {
-    for (const auto& topic : polled) {
-      const auto is_ours = [&] {  // it is in `topics`, and once or twice in `polled`
-        return topic.use_count() == 1 + std::ranges::count(polled, topic);
-      };
-      if (topic->unused() && !topic->leaving() && is_ours()) topic->leave();
-      if (!topic->leaving() || !topic->left()) continue;
-      topic->end();
-      std::erase(topics, topic);
+  /// Those of whose topics no handle is left: out of their subgroups, then away.
+  void remove_unused(const Carriers& polled) {
+    for (const auto& carrier : polled) {
+      if (!carrier->leaving() && carrier->unused()) carrier->leave();
+      if (!carrier->leaving() || !carrier->left()) continue;
+      carrier->end();
+      std::erase(carriers, carrier);
     }
   }
   /// Those that rest wait for no time.
-  void wake_in_time(const Topics& polled) {
+  void wake_in_time(const Carriers& polled) {
     std::uint64_t due_ns = kInfiniteNs;
-    for (const auto& topic : polled) due_ns = std::min(due_ns, topic->due_ns());
+    for (const auto& carrier : polled) due_ns = std::min(due_ns, carrier->due_ns());
     if (due_ns != kInfiniteNs) group.fabric().wake_at(due_ns);
   }
 
   Turns turns_;
-  Topics spare_;  // room for those that are polled
+  Carriers spare_;  // room for those that are polled
 };
 
 DomainParticipant::DomainParticipant(Group& group, ParticipantOptions options)
@@ -90,13 +124,41 @@ std::vector<TopicInfo> DomainParticipant::topics() const {
   std::vector<TopicInfo> all;
   for (const SubgroupInfo& subgroup : core_->group.subgroups())
     if (auto info = topic_of(subgroup)) all.push_back(std::move(*info));
+  for (const auto& carrier : core_->carriers)
+    for (auto& info : carrier->topics_of_order()) all.push_back(std::move(info));
   return all;
 }
 
-bool DomainParticipant::holds_topics() const noexcept { return !core_->topics.empty(); }
+std::vector<OrderInfo> DomainParticipant::orders() const {
+  std::vector<OrderInfo> all;
+  for (const SubgroupInfo& subgroup : core_->group.subgroups())
+    if (auto info = order_of(subgroup)) all.push_back(std::move(*info));
+  return all;
+}
+
+bool DomainParticipant::holds_topics() const noexcept { return !core_->carriers.empty(); }
 
 void DomainParticipant::assert_liveliness() {
-  for (const auto& topic : core_->topics) topic->assert_liveliness_of_participant();
+  for (const auto& carrier : core_->carriers)
+    for (const auto& topic : carrier->topics()) topic->assert_liveliness_of_participant();
+}
+
+TopicOrder::TopicOrder(const DomainParticipant& participant, const OrderName& name,
+                       std::size_t ring_bytes) {
+  if (name.empty()) throw Error("an order needs a name");
+  const std::string who = "order '" + std::string(name.view()) + "'";
+  const TopicQos qos{.ring_bytes = ring_bytes, .order = name};
+  check_topic_qos("any of " + who, qos);
+  carrier_ = participant.core_->carrier_of(qos);
+  if (carrier_->ring_bytes() != ring_bytes)
+    throw Error(who + ": this participant is in it already, with ring_bytes " +
+                std::to_string(carrier_->ring_bytes()) + " and not " + std::to_string(ring_bytes));
+  hold_ = carrier_->hold();
+}
+bool TopicOrder::joined() const noexcept { return carrier_ && carrier_->joined(); }
+std::string TopicOrder::why_refused() const {
+  if (!carrier_ || carrier_->why_left().empty()) return {};
+  return "order '" + std::string(carrier_->order().view()) + "': " + carrier_->why_left();
 }
 
 // --- topics
@@ -105,31 +167,15 @@ void DomainParticipant::assert_liveliness() {
 AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name,
                    std::shared_ptr<const TypeSupport> type, TopicQos qos) {
   check_topic_name(name);
-  ParticipantCore& core = *participant.core_;
-  auto found =
-      std::ranges::find_if(core.topics, [&](const auto& topic) { return topic->name() == name; });
-  if (found != core.topics.end() && ((*found)->leaving() || !(*found)->why_refused.empty())) {
-    (*found)->end();  // it is all but gone: this one begins anew
-    core.topics.erase(found);
-    found = core.topics.end();
-  }
-  if (found == core.topics.end()) {
-    core_ =
-        std::make_shared<TopicCore>(core.group, core.clock, core.options, name, qos, type->name);
-    core_->type = type;
-    type_ = std::move(type);
-    core.topics.push_back(core_);
-    return;
-  }
-  core_ = *found;
-  type_ = type;
-  if (!(core_->qos() == qos))
+  core_ = participant.core_->topic_of(name, qos, *type);
+  if (core_->qos() != qos)
     throw Error("topic '" + name + "': this participant has it already, with another TopicQos");
   // A tool takes the type that there is.
-  if (core_->type->raw) core_->type = type;
+  if (!core_->type || core_->type->raw) core_->type = type;
   if (!type->raw && core_->type->text != type->text)
     throw Error("topic '" + name + "': this participant has it already, with another type: " +
                 show_both_types(core_->type->text, type->text));
+  type_ = std::move(type);
 }
 
 const std::string& AnyTopic::name() const noexcept { return core_->name(); }
@@ -228,6 +274,14 @@ AnyReader::Loan AnyReader::read(const Selection& selection) { return lend(select
 bool AnyReader::available(const Selection& selection) const noexcept {
   return core_->available(selection, core_->topic->now_ns());
 }
+AnyReader::NextInOrder AnyReader::next_in_order() const noexcept {
+  const bool over = core_->closed() || core_->dropped();
+  const auto next = core_->next_in_order(core_->topic->now_ns());
+  return {.has_sample = next.has_value(),
+          .waits = !is_injected(FaultInjection::access_does_not_wait) && !over && !next &&
+                   (!core_->active || core_->catches_up),
+          .position = next.value_or(0)};
+}
 bool AnyReader::any(const Selection& selection, const Filter& query) const {
   return core_->any(selection, core_->topic->now_ns(), query);
 }
@@ -236,6 +290,7 @@ InstanceHandle AnyReader::lookup_instance(const void* key_holder) const {
 }
 bool AnyReader::ready() const noexcept { return core_->active && !core_->closed(); }
 std::string AnyReader::why_refused() const { return core_->why_refused; }
+const TopicQos& AnyReader::topic_qos() const noexcept { return core_->topic->qos(); }
 const DataReaderQos& AnyReader::qos() const noexcept { return core_->qos(); }
 MatchedStatus AnyReader::subscription_matched_status() const noexcept {
   return core_->matched_status;

@@ -6,6 +6,8 @@
 
 #include <dunlin/pubsub/limits.hpp>
 
+#include "fault_injection.hpp"
+
 namespace dunlin::pubsub {
 
 ReaderCore::ReaderCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const TypeSupport> type,
@@ -97,6 +99,7 @@ void ReaderCore::reclaim_instance() {
 }
 
 void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
+  order_position_ = in.order_position;
   if (closed_ || dropped_) [[unlikely]]
     return;
   const void* const object = object_of(in);
@@ -184,6 +187,7 @@ SampleInfo ReaderCore::info_of(const Incoming& in, const ReaderInstance& instanc
           .source_ns = in.header.source_ns,
           .reception_ns = in.received_ns,
           .position = in.position,
+          .order_position = in.order_position,
           .disposed_generation = instance.disposed_generation,
           .no_writers_generation = instance.no_writers_generation};
 }
@@ -213,6 +217,7 @@ void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
       .sequence = header.sequence,
       .source_ns = header.source_ns,
       .reception_ns = received_ns,
+      .order_position = order_position_,
       .disposed_generation = instance.disposed_generation,
       .no_writers_generation = instance.no_writers_generation};
   if (on_sample) return on_sample(instance.key_holder, info);
@@ -324,6 +329,12 @@ bool ReaderCore::any(const Selection& selection, std::uint64_t now_ns,
   return false;
 }
 
+std::optional<std::uint64_t> ReaderCore::next_in_order(std::uint64_t now_ns) const noexcept {
+  for (const ReaderSlot* slot = oldest_; slot != nullptr; slot = slot->after)
+    if (slot->expires_ns > now_ns) return slot->info.order_position;
+  return std::nullopt;
+}
+
 std::size_t ReaderCore::lend(const Selection& selection, bool take, std::vector<ReaderSlot*>& slots,
                              std::vector<SampleInfo>& infos, std::uint64_t now_ns) {
   ReaderSlot* next = nullptr;
@@ -401,6 +412,7 @@ void ReaderCore::mismatched(std::string why) {
 
 void ReaderCore::check_time(std::uint64_t now_ns) {
   if (now_ns < next_due_ns_) return;
+  if (is_injected(FaultInjection::deadline_is_late) && now_ns < next_due_ns_ + 1'000) return;
   next_due_ns_ = kInfiniteNs;
   for (const auto& [key, instance] : instances_) {
     if (instance->deadline_ns <= now_ns) {

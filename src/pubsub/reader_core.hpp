@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -92,6 +93,9 @@ class ReaderCore {
   [[nodiscard]] bool any(const Selection& selection, std::uint64_t now_ns,
                          const AnyReader::Filter& query) const;
   [[nodiscard]] InstanceHandle lookup(const void* key_holder) const;
+  /// The place of the oldest cached sample in the order of several topics; none: there is no
+  /// sample.
+  [[nodiscard]] std::optional<std::uint64_t> next_in_order(std::uint64_t now_ns) const noexcept;
 
   // --- statuses ----------------------------------------------------------------------------------
   [[nodiscard]] bool wants_flush() const noexcept { return pending_ != Status::none; }
@@ -160,6 +164,7 @@ class ReaderCore {
   void* scratch_ = nullptr;  // of types that are not plain: what was decoded last
   mutable std::vector<std::byte> key_;
 
+  std::uint64_t order_position_ = 0;  // of the newest sample that came
   std::vector<std::unique_ptr<ReaderSlot>> slots_;
   std::vector<ReaderSlot*> free_;
   ReaderSlot* oldest_ = nullptr;

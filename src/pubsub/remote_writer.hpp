@@ -55,6 +55,7 @@ struct Incoming {
   RemoteWriter* writer;
   std::uint64_t received_ns;  // the first time, for what was stored
   std::uint64_t position;
+  std::uint64_t order_position = 0;
 };
 
 }  // namespace dunlin::pubsub

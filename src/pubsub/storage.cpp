@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fault_injection.hpp"
+
 namespace dunlin::pubsub {
 
 /// `adding`: the hash of the key whose sample comes next; its place stays.
@@ -65,19 +67,18 @@ Storage::Place Storage::make_place(std::uint64_t key_hash, std::size_t bytes) {
   return place;
 }
 
-void Storage::add(const MessageHeader& header, std::span<const std::byte> payload,
-                  const std::shared_ptr<RemoteWriter>& writer, std::uint64_t received_ns,
-                  std::uint64_t position) {
-  expire(received_ns, header.key_hash);
-  Stored& stored = *make_place(header.key_hash, payload.size());
-  stored.header = header;
+void Storage::add(const Incoming& in, const std::shared_ptr<RemoteWriter>& writer) {
+  expire(in.received_ns, in.header.key_hash);
+  Stored& stored = *make_place(in.header.key_hash, in.payload.size());
+  stored.header = in.header;
   stored.writer = writer;
-  stored.received_ns = received_ns;
-  stored.position = position;
-  stored.payload.assign(payload.begin(), payload.end());
+  stored.received_ns = in.received_ns;
+  stored.position = in.position;
+  stored.order_position = in.order_position;
+  stored.payload.assign(in.payload.begin(), in.payload.end());
   stored.number = ++added_;
   stored.dropped_at = 0;
-  bytes_ += payload.size();
+  bytes_ += in.payload.size();
 }
 
 // --- a late reader's way -------------------------------------------------------------------------
@@ -88,7 +89,9 @@ Storage::WayPlace Storage::begin_way() {
 
 /// What was dropped before the way began is none of its samples.
 const Storage::Stored* Storage::next(WayPlace way) noexcept {
-  while (way->next != samples_.end() && !way->next->kept() && way->next->dropped_at <= way->number)
+  while (way->next != samples_.end() && !way->next->kept() &&
+         (way->next->dropped_at <= way->number ||
+          is_injected(FaultInjection::overtaken_is_passed_over)))
     ++way->next;
   return way->next != samples_.end() ? &*way->next : nullptr;
 }

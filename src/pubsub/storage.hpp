@@ -32,6 +32,7 @@ class Storage {
     std::shared_ptr<RemoteWriter> writer;
     std::uint64_t received_ns = 0;
     std::uint64_t position = 0;
+    std::uint64_t order_position = 0;
     std::vector<std::byte> payload;
     std::uint64_t number = 0;      // ascending
     std::uint64_t dropped_at = 0;  // the last way that had begun then, and 1; 0: it is kept
@@ -49,9 +50,8 @@ class Storage {
         max_bytes_(qos.max_bytes),
         max_age_ns_(qos.max_age_ns) {}
 
-  void add(const MessageHeader& header, std::span<const std::byte> payload,
-           const std::shared_ptr<RemoteWriter>& writer, std::uint64_t received_ns,
-           std::uint64_t position);
+  /// A sample of that writer, `in.writer`.
+  void add(const Incoming& in, const std::shared_ptr<RemoteWriter>& writer);
   /// Samples that are too old at that time go.
   void expire(std::uint64_t now_ns) { expire(now_ns, 0); }
   [[nodiscard]] std::size_t size() const noexcept { return kept_; }

@@ -1,18 +1,18 @@
 #include "pubsub/topic_core.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
+#include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_qos.hpp"
 
 namespace dunlin::pubsub {
 namespace {
-
-constexpr std::size_t kMessagesAPoll = kMaxBatchMessages;
 
 /// The lowest one that none of these has. The withdrawal of its earlier owner comes before its new
 /// announcement.
@@ -27,63 +27,48 @@ template <class Endpoints>
 
 }  // namespace
 
-TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock,
-                     const ParticipantOptions& options, std::string name, TopicQos qos,
-                     const std::string& type_name)
+TopicCore::TopicCore(Group& group, std::shared_ptr<PollClock> clock, std::string name, TopicQos qos,
+                     std::string type_name)
     : group_(group),
       clock_(std::move(clock)),
       me_(member_name_of(group.fabric(), group.fabric().rank())),
       name_(std::move(name)),
-      qos_(qos) {
+      qos_(qos),
+      type_name_(std::move(type_name)) {
   check_topic_qos(name_, qos_);
   if (is_kept_in_log(qos_))
     log_history_ = std::make_unique<LogHistory>(qos_);
   else if (stores(qos_.level))
     storage_ = std::make_unique<Storage>(qos_);
-  std::function<std::uint64_t()> keep_from;
-  if (log_history_) keep_from = [this] { return keep_log_from(); };
-  channel_ = std::make_unique<Channel>(
-      group, name_, qos_, options, type_name,
-      Channel::Handlers{
-          .save = [this] { return save(); },
-          .load = [this](std::span<const std::byte> state) { load(state, StateFrom::member); },
-          .replay = [this](const multicast::Logged& logged) { replay(logged); },
-          .load_logged = [this](std::span<const std::byte> state) { load(state, StateFrom::log); },
-          .keep_from = std::move(keep_from)});
 }
 
-bool TopicCore::joined() const noexcept { return channel_ != nullptr && channel_->joined(); }
+bool TopicCore::joined() const noexcept {
+  return channel() != nullptr && channel()->joined() && may_send();
+}
 std::string TopicCore::why_waiting() const {
-  if (!channel_ || channel_->why_waiting().empty()) return {};
-  return "topic '" + name_ + "': " + channel_->why_waiting();
+  if (channel() == nullptr || channel()->why_waiting().empty()) return {};
+  return "topic '" + name_ + "': " + channel()->why_waiting();
 }
 bool TopicCore::ended() const noexcept { return ended_ || group_.ended(); }
 
-std::size_t TopicCore::poll() {
-  if (!channel_) return 0;
+std::size_t TopicCore::begin_poll() {
   if (due_ns_ != kInfiniteNs) now_ns_ = clock_->now_ns();
-  if (channel_->members_changed(members_seen_)) refresh_members();
   close_endpoints();
-  if (channel_->left() && why_refused.empty() && !leaving_) [[unlikely]]
-    on_left();
-  std::size_t done = outbox_.empty() ? 0 : send_outbox();
-  done += drain();
+  if (!why_refused.empty()) outbox_.clear();
+  return outbox_.empty() || !may_send() ? 0 : send_outbox();
+}
+
+bool TopicCore::end_poll() {
   for (const auto& reader : readers_) due_at(reader->next_due_ns());
   if (due_ns_ != kInfiniteNs) {
     now_ns_ = clock_->now_ns();
     if (now_ns_ >= due_ns_) check_time();
   }
-  const bool waits =
-      due_ns_ != kInfiniteNs || !catching_up_.empty() || !outbox_.empty() || leaving_ || failure_;
-  fruitless_polls_ = done > 0 || waits ? 0 : fruitless_polls_ + (rests() ? 0U : 1U);
-  return done;
+  return due_ns_ != kInfiniteNs || !catching_up_.empty() || !outbox_.empty() || failure_;
 }
 
-/// This member is out of the topic's subgroup, and did not ask for it.
-void TopicCore::on_left() {
-  why_refused = channel_->why_left().empty()
-                    ? "topic '" + name_ + "': this member is out of its subgroup"
-                    : "topic '" + name_ + "': " + channel_->why_left();
+void TopicCore::refuse(std::string why) {
+  why_refused = std::move(why);
   for (const auto& writer : writers_) {
     writer->active = false;
     writer->why_refused = why_refused;
@@ -94,33 +79,31 @@ void TopicCore::on_left() {
 
 std::size_t TopicCore::send_outbox() {
   std::size_t sent = 0;
-  while (!outbox_.empty() && channel_->send(outbox_.front()) == multicast::SendResult::sent) {
+  while (!outbox_.empty()) {
+    std::memcpy(outbox_.front().data() + offsetof(MessageHeader, topic), &number_, sizeof number_);
+    if (channel()->send(outbox_.front()) != multicast::SendResult::sent) break;
     outbox_.pop_front();
     ++sent;
   }
   return sent;
 }
 
-std::size_t TopicCore::drain() {
-  std::size_t most = kMessagesAPoll;
+std::size_t TopicCore::begin_drain(std::size_t& most) {
   budget_ = {.samples = kSamplesAPoll, .bytes = kBytesAPoll};
-  std::size_t given = 0;
-  if (!catching_up_.empty()) given = log_history_ ? give_logged(most) : give_stored(most);
-  std::size_t count = 0;
-  while (count < most) {
-    if (waits_for_a_reader() || waits_for_late_readers()) break;
-    const auto delivery = channel_->next();
-    if (!delivery) break;
-    if (channel_->members_changed(members_seen_)) [[unlikely]]
-      refresh_members();
-    receive(*delivery);
-    ++count;
-    if (log_history_ && !catching_up_.empty()) [[unlikely]]
-      end_record_ = channel_->log_record() + 1;
-  }
+  if (catching_up_.empty()) [[likely]]
+    return 0;
+  return log_history_ ? give_logged(most) : give_stored(most);
+}
+
+void TopicCore::take(const multicast::Delivery& delivery) {
+  receive(delivery);
   if (log_history_ && !catching_up_.empty()) [[unlikely]]
-    spend_credit(count);
-  return given + count;
+    end_record_ = channel()->log_record() + 1;
+}
+
+void TopicCore::end_drain(std::size_t messages) noexcept {
+  if (log_history_ && !catching_up_.empty()) [[unlikely]]
+    spend_credit(messages);
 }
 
 /// PUB-S1: a full reader that must be given everything holds the topic back, or is dropped.
@@ -162,14 +145,14 @@ void TopicCore::receive(const multicast::Delivery& delivery) {
   if (is_data(header->kind)) [[likely]] {
     if (!known_writer || member.writers[header->endpoint]->refused) [[unlikely]] {
       ++counters.malformed;
-      if (log_history_) log_history_->pass_over(channel_->log_record());
+      if (log_history_) log_history_->pass_over(channel()->log_record());
       return;
     }
     hear(member, *member.writers[header->endpoint]);
     if (is_new(*header, payload)) [[likely]]
       data(*header, payload, member.writers[header->endpoint]);
-    else if (log_history_)
-      log_history_->pass_over(channel_->log_record());
+    else if (log_history_ && !is_injected(FaultInjection::repeated_is_in_the_log))
+      log_history_->pass_over(channel()->log_record());
     return;
   }
   Reader reader(payload);
@@ -196,14 +179,19 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
                      const std::shared_ptr<RemoteWriter>& writer) {
   ++counters.received;
   counters.bytes += payload.size();
-  if (header.kind != Kind::unregister) ++position_;
+  if (header.kind != Kind::unregister) {
+    ++position_;
+    if (!is_injected(FaultInjection::order_counts_what_is_read) || !writer->readers.empty())
+      order_position_ = carrier_->next_position();
+  }
   const Incoming in{.header = header,
                     .payload = payload,
                     .writer = writer.get(),
                     .received_ns = now_ns_,
-                    .position = position_};
+                    .position = position_,
+                    .order_position = order_position_};
   for (ReaderCore* const reader : writer->readers) {
-    if (reader->catches_up) [[unlikely]]
+    if (reader->catches_up && !is_injected(FaultInjection::late_reader_is_given_both)) [[unlikely]]
       continue;  // it comes to this one on its way
     try {
       reader->receive(in, now_ns_);
@@ -211,7 +199,7 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
       if (!failure_) failure_ = std::current_exception();
     }
   }
-  if (storage_) storage_->add(header, payload, writer, now_ns_, position_);
+  if (storage_) storage_->add(in, writer);
   if (log_history_) note_in_log(header, payload.size(), *writer);
 }
 
@@ -227,7 +215,7 @@ bool TopicCore::is_new(MessageHeader& header, std::span<const std::byte>& payloa
   }
   header.flags &= static_cast<std::uint8_t>(~kClientFlag);
   payload = payload.subspan(kStampBytes);
-  const bool is_new = clients_.note(*stamp);
+  const bool is_new = clients_.note(*stamp) || is_injected(FaultInjection::repeated_is_delivered);
   if (!is_new) ++counters.repeated;
   if (on_client) {
     try {
@@ -338,20 +326,16 @@ void TopicCore::close_endpoints() {
 
 bool TopicCore::unused() const noexcept {
   if (!writers_.empty() || !readers_.empty() || !outbox_.empty()) return false;
+  if (!why_refused.empty()) return true;
   const auto mine = members_.find(me_);
   return mine == members_.end() ||
          (mine->second.readers.empty() &&
           std::ranges::all_of(mine->second.writers, [](const auto& one) { return !one; }));
 }
 
-void TopicCore::leave() {
-  leaving_ = true;
-  if (channel_) channel_->leave();
-}
-
 void TopicCore::end() noexcept {
   ended_ = true;
-  channel_.reset();
+  carrier_ = nullptr;
   // They hold the topic, and it holds them.
   writers_.clear();
   readers_.clear();
@@ -359,7 +343,7 @@ void TopicCore::end() noexcept {
 }
 
 WriteResult TopicCore::send(std::span<const std::byte> message) {
-  switch (channel_->send(message)) {
+  switch (channel()->send(message)) {
     case multicast::SendResult::sent:
       return WriteResult::written;
     case multicast::SendResult::no_room:

@@ -14,7 +14,7 @@
 
 #include <dunlin/pubsub/core.hpp>
 
-#include "pubsub/channel.hpp"
+#include "pubsub/carrier.hpp"
 #include "pubsub/client_numbers.hpp"
 #include "pubsub/log_history.hpp"
 #include "pubsub/poll_clock.hpp"
@@ -43,22 +43,45 @@ namespace dunlin::pubsub {
 
 class TopicCore : public std::enable_shared_from_this<TopicCore> {
  public:
-  TopicCore(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
-            std::string name, TopicQos qos, const std::string& type_name);
+  /// Throws Error. A carrier comes to it before anything else is called.
+  TopicCore(Group& group, std::shared_ptr<PollClock> clock, std::string name, TopicQos qos,
+            std::string type_name);
 
-  std::size_t poll();
-  /// It has had nothing to do for some polls, waits for no time, and nothing waits in it.
-  [[nodiscard]] bool rests() const noexcept { return fruitless_polls_ >= kFruitlessUntilRest; }
+  // --- for its carrier ---------------------------------------------------------------------------
+  void carried_by(Carrier& carrier) noexcept { carrier_ = &carrier; }
+  /// Its number among the topics of an order: from now on it may send.
+  void give_number(std::uint32_t number) noexcept { number_ = number; }
+  /// First in a poll: what this member has closed, and what it announces.
+  std::size_t begin_poll();
+  /// What is stored, for late readers; `most`: of messages that are taken in this poll.
+  std::size_t begin_drain(std::size_t& most);
+  /// It takes no message now.
+  [[nodiscard]] bool waits() { return waits_for_a_reader() || waits_for_late_readers(); }
+  void take(const multicast::Delivery& delivery);
+  void end_drain(std::size_t messages) noexcept;
+  /// Last in a poll: what is due. Whether something waits in it.
+  [[nodiscard]] bool end_poll();
+  /// Those that are in the subgroup no more take their endpoints with them (PUB-T4).
+  void refresh_members();
+  /// It never will be, for that reason.
+  void refuse(std::string why);
   /// Tells handlers what has changed. The first exception of a handler.
   void flush(std::exception_ptr& failure);
   /// No entity of it is left here, and all that was sent here has come back.
   [[nodiscard]] bool unused() const noexcept;
-  /// Asks to be out of the topic's subgroup.
-  void leave();
-  [[nodiscard]] bool leaving() const noexcept { return leaving_; }
-  [[nodiscard]] bool left() const noexcept { return !channel_ || channel_->left(); }
   /// Entities that are left say `ended`.
   void end() noexcept;
+  // topic_state.cpp
+  enum class StateFrom : std::uint8_t {
+    member,  // its endpoints are those of now
+    log      // its endpoints are gone
+  };
+  [[nodiscard]] std::vector<std::byte> save();
+  void load(std::span<const std::byte> state, StateFrom from);
+  void replay(const multicast::Logged& logged);
+  // topic_log.cpp
+  [[nodiscard]] std::uint64_t keep_log_from() const noexcept;
+  [[nodiscard]] bool stays_in_log() const noexcept { return log_history_ != nullptr; }
 
   std::shared_ptr<WriterCore> make_writer(std::shared_ptr<const TypeSupport> type,
                                           const DataWriterQos& qos);
@@ -68,7 +91,13 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void assert_liveliness_of_participant();
 
   // --- for the writers of this member ------------------------------------------------------------
-  [[nodiscard]] Channel* channel() noexcept { return channel_.get(); }
+  [[nodiscard]] Channel* channel() const noexcept {
+    return carrier_ != nullptr ? carrier_->channel() : nullptr;
+  }
+  [[nodiscard]] Carrier* carrier() const noexcept { return carrier_; }
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  /// A topic of an order waits for its number first.
+  [[nodiscard]] bool may_send() const noexcept { return number_ != 0 || qos_.order.empty(); }
   [[nodiscard]] WriteResult send(std::span<const std::byte> message);
   [[nodiscard]] std::uint64_t now_ns() noexcept { return clock_->now_ns(); }
   [[nodiscard]] bool ended() const noexcept;
@@ -89,6 +118,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::string why_refused;
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& type_name() const noexcept { return type_name_; }
   [[nodiscard]] const TopicQos& qos() const noexcept { return qos_; }
   [[nodiscard]] const std::string& type_text() const noexcept { return type_text_; }
   [[nodiscard]] bool joined() const noexcept;
@@ -116,8 +146,6 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   };
 
   // topic_core.cpp
-  void on_left();
-  std::size_t drain();
   std::size_t send_outbox();
   [[nodiscard]] bool waits_for_a_reader();
   void receive(const multicast::Delivery& delivery);
@@ -130,7 +158,6 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void recompute_due();
 
   // topic_endpoints.cpp
-  void refresh_members();
   void forget_member(Member& member);
   [[nodiscard]] std::string_view interned(std::string_view name);
   [[nodiscard]] bool takes_type(const std::string& text);
@@ -186,36 +213,27 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void lose(CatchingUp& one, std::uint64_t up_to);
   void spend_credit(std::size_t messages) noexcept;
   [[nodiscard]] LogHistory::InUse in_use() const noexcept;
-  [[nodiscard]] std::uint64_t keep_log_from() const noexcept;
   void save_history(Writer& writer, const std::map<const RemoteWriter*, std::uint32_t>& places);
   [[nodiscard]] bool load_history(Reader& reader,
                                   const std::vector<std::shared_ptr<RemoteWriter>>& writers);
-
-  // topic_state.cpp
-  [[nodiscard]] std::vector<std::byte> save();
-  enum class StateFrom : std::uint8_t {
-    member,  // its endpoints are those of now
-    log      // its endpoints are gone
-  };
-  void load(std::span<const std::byte> state, StateFrom from);
-  void replay(const multicast::Logged& logged);
 
   Group& group_;
   std::shared_ptr<PollClock> clock_;
   std::string me_;
   std::string name_;
   TopicQos qos_;
+  std::string type_name_;
   std::string type_text_;
   std::set<std::string, std::less<>> names_;  // of all members that there ever were
   std::map<std::string_view, Member> members_;
   std::vector<Member*> places_;  // by place in the subgroup
-  std::uint64_t members_seen_ = 0;
   std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
   std::unique_ptr<Storage> storage_;         // null: it stores nothing in memory
   std::unique_ptr<LogHistory> log_history_;  // null: its samples do not stay in the log only
   std::uint64_t end_record_ = 0;             // behind the last delivered one, for late readers
   ClientNumbers clients_;
-  std::uint64_t position_ = 0;   // of the last sample
+  std::uint64_t position_ = 0;  // of the last sample
+  std::uint64_t order_position_ = 0;
   std::uint64_t beginning_ = 0;  // which one of the topic: of its first announcement
   std::vector<std::shared_ptr<WriterCore>> writers_;
   std::vector<std::shared_ptr<ReaderCore>> readers_;
@@ -223,15 +241,13 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   Budget budget_;                // that is left for readers that find their place in this poll
   std::uint64_t announced_ = 0;  // endpoints of this member so far
   std::deque<std::vector<std::byte>> outbox_;
-  static constexpr std::uint32_t kFruitlessUntilRest = 64;
-  std::uint32_t fruitless_polls_ = 0;
   std::uint64_t now_ns_ = 0;  // of the message at hand
   std::uint64_t due_ns_ = 0;
   std::exception_ptr failure_;  // of a handler, while messages are given to others
   bool ended_ = false;
-  bool leaving_ = false;
   bool inconsistent_changed_ = false;
-  std::unique_ptr<Channel> channel_;  // last: its handlers use the others
+  Carrier* carrier_ = nullptr;  // null: it has ended
+  std::uint32_t number_ = 0;
 };
 
 }  // namespace dunlin::pubsub

@@ -4,6 +4,7 @@
 #include <dunlin/pubsub/limits.hpp>
 
 #include "fabric/hash.hpp"
+#include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
 
@@ -30,7 +31,7 @@ std::string_view TopicCore::interned(std::string_view name) {
 /// PUB-T4: those that are in the subgroup no more take their endpoints with them.
 void TopicCore::refresh_members() {
   now_ns_ = clock_->now_ns();
-  const Subgroup& subgroup = channel_->subgroup();
+  const Subgroup& subgroup = channel()->subgroup();
   places_.clear();
   std::set<std::string_view> present;
   for (const Rank rank : subgroup.members) {
@@ -42,6 +43,7 @@ void TopicCore::refresh_members() {
     if (present.contains(it->first)) {
       ++it;
     } else {
+      if (is_injected(FaultInjection::endpoints_outlive_their_member)) it->second.writers.clear();
       forget_member(it->second);
       it = members_.erase(it);
     }
@@ -96,7 +98,7 @@ void TopicCore::add_writer(Member& member, const MessageHeader& header, Announce
                                                   .refused = !takes_type(announcement.type_text),
                                                   .heard_ns = now_ns_});
   member.writers[number] = writer;
-  if (log_history_) log_history_->announce(channel_->log_record(), writer);
+  if (log_history_) log_history_->announce(channel()->log_record(), writer);
   if (writer->refused) refuse(member.name, "writer", number, announcement.type_text);
   due_ns_ = 0;  // its lease may be the next one to run out
   if (is_me(member)) {
@@ -175,14 +177,16 @@ void TopicCore::give_stored(CatchingUp& one, Budget& budget) {
                       .payload = stored->payload,
                       .writer = stored->writer.get(),
                       .received_ns = stored->received_ns,
-                      .position = stored->position};
+                      .position = stored->position,
+                      .order_position = stored->order_position};
     try {
       reader.receive(in, now_ns_);
     } catch (...) {
       if (!failure_) failure_ = std::current_exception();
     }
   }
-  if (stored == nullptr || reader.closed() || reader.dropped()) end_catching_up(one);
+  const bool is_over = is_injected(FaultInjection::way_ends_with_its_budget);
+  if (is_over || stored == nullptr || reader.closed() || reader.dropped()) end_catching_up(one);
 }
 
 void TopicCore::end_catching_up(CatchingUp& one) {

@@ -3,6 +3,7 @@
 
 #include <dunlin/pubsub/limits.hpp>
 
+#include "fault_injection.hpp"
 #include "multicast/log_cursor.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
@@ -24,12 +25,12 @@ void TopicCore::note_in_log(const MessageHeader& header, std::size_t payload_byt
   begin_log();
   log_history_->add(payload_bytes, writer, position_, now_ns_, header.source_ns);
   if (log_history_->wants_landmark()) [[unlikely]]
-    log_history_->mark(channel_->log_end(), in_use());
+    log_history_->mark(channel()->log_end(), in_use());
 }
 
 void TopicCore::begin_log() {
   if (!log_history_->begun()) [[unlikely]]
-    log_history_->begin(channel_->log_start());
+    log_history_->begin(channel()->log_start());
 }
 
 /// The writers of the log are those of an earlier life.
@@ -55,6 +56,7 @@ std::uint64_t TopicCore::keep_log_from() const noexcept {
   std::uint64_t record = first.from;
   for (const CatchingUp& one : catching_up_) {
     if (!one.logged || one.has_all) continue;
+    if (is_injected(FaultInjection::trim_forgets_late_readers)) continue;
     if (one.logged->passed.bytes + kMaxOvertakenBytes >= first.before.bytes)
       record = std::min(record, one.logged->cursor->number());
   }
@@ -68,7 +70,7 @@ void TopicCore::begin_log_way(ReaderCore& reader) {
   reader.catches_up = true;
   catching_up_.push_back(
       {.reader = &reader,
-       .logged = std::make_unique<LogWay>(LogWay{.cursor = channel_->read_log(first.position()),
+       .logged = std::make_unique<LogWay>(LogWay{.cursor = channel()->read_log(first.position()),
                                                  .passed = first.before,
                                                  .place = log_history_->counts()})});
 }
@@ -165,7 +167,7 @@ void TopicCore::go_on_behind_trim(CatchingUp& one) {
   lose(one, next != nullptr ? next->before.samples : log_history_->counts().samples);
   if (next == nullptr) return end_catching_up(one);
   way.passed = next->before;
-  way.cursor = channel_->read_log(next->position());
+  way.cursor = channel()->read_log(next->position());
 }
 
 /// Samples up to that one, that it would have been given, are gone.

@@ -6,12 +6,14 @@
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
+#include "pubsub/channel.hpp"
 #include "pubsub/log_history.hpp"
 
 namespace dunlin::pubsub {
 namespace {
 
 constexpr std::string_view kLevel = "level ";
+constexpr std::string_view kOrder = ", order ";
 
 /// The number behind a word of that text; `otherwise`: it is not there.
 [[nodiscard]] std::uint64_t number_after(std::string_view text, std::string_view word,
@@ -36,6 +38,7 @@ void check_topic_qos(const std::string& topic, const TopicQos& qos) {
     throw Error(who + "a history of depth 0 keeps nothing; give 1 or more");
   if (qos.max_age_ns == 0)
     throw Error(who + "a max_age_ns of 0 keeps nothing; give 1 or more, or kInfiniteNs");
+  check_order_name(qos.order.view());
   const std::string level = "its level is " + std::string(describe(qos.level));
   if (!stores(qos.level) && (qos.max_bytes != 0 || qos.max_age_ns != kInfiniteNs))
     throw Error(who + level +
@@ -45,6 +48,10 @@ void check_topic_qos(const std::string& topic, const TopicQos& qos) {
     throw Error(who + level +
                 ", which has no log; leave log_trim_bytes out, or give the level "
                 "logged");
+  const bool can_share = qos.level == Level::atomic || qos.level == Level::volatile_storage;
+  if (!qos.order.empty() && !can_share)
+    throw Error(who + level + ", and it names the order '" + std::string(qos.order.view()) +
+                "'; topics that share an order are atomic or volatile_storage");
   if (qos.log_trim_bytes != 0 && qos.log_trim_bytes < kLeastLogTrimBytes)
     throw Error(who + "log_trim_bytes " + std::to_string(qos.log_trim_bytes) + "; give " +
                 std::to_string(kLeastLogTrimBytes) +
@@ -59,6 +66,7 @@ std::string describe(const TopicQos& qos) {
   if (qos.max_bytes != 0) text += ", bytes " + std::to_string(qos.max_bytes);
   if (qos.max_age_ns != kInfiniteNs) text += ", age " + std::to_string(qos.max_age_ns);
   if (qos.log_trim_bytes != 0) text += ", trim " + std::to_string(qos.log_trim_bytes);
+  if (!qos.order.empty()) text.append(kOrder).append(qos.order.view());
   return text;
 }
 
@@ -74,6 +82,10 @@ std::optional<TopicQos> read_topic_qos(std::string_view text) noexcept {
   qos.max_bytes = number_after(text, ", bytes ");
   qos.max_age_ns = number_after(text, ", age ", kInfiniteNs);
   qos.log_trim_bytes = number_after(text, ", trim ");
+  if (const std::size_t at = text.find(kOrder); at != std::string_view::npos) {
+    const std::string_view order = text.substr(at + kOrder.size());
+    qos.order = order.substr(0, order.find(','));
+  }
   const std::string_view name = text.substr(kLevel.size(), text.find(',') - kLevel.size());
   for (const Level one :
        {Level::unordered, Level::atomic, Level::volatile_storage, Level::logged}) {

@@ -3,14 +3,15 @@
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
+#include "fault_injection.hpp"
 #include "pubsub/topic_core.hpp"
 
 /// The state of a topic, for a member that comes in and for a log (docs/formats/pubsub.md).
 namespace dunlin::pubsub {
 namespace {
 
-constexpr std::uint32_t kStateVersion = 3;
-constexpr std::size_t kMoreBytesASample = 24;  // beside its header and its payload
+constexpr std::uint32_t kStateVersion = 4;
+constexpr std::size_t kMoreBytesASample = 32;  // beside its header and its payload
 constexpr std::size_t kMoreBytes = 16'384;     // behind the samples, and before all
 
 void write_header(Writer& writer, const MessageHeader& header) {
@@ -28,7 +29,6 @@ void write_writer(Writer& writer, const RemoteWriter& remote) {
 }  // namespace
 
 std::vector<std::byte> TopicCore::save() {
-  if (channel_->members_changed(members_seen_)) refresh_members();
   now_ns_ = clock_->now_ns();
   if (storage_) storage_->expire(now_ns_);
   if (log_history_) begin_log();
@@ -66,15 +66,19 @@ std::vector<std::byte> TopicCore::save() {
       write(writer,
             Announcement{.writes = false, .type_text = reader.type_text, .reader_qos = reader.qos});
     }
-  writer.u32(storage_ ? static_cast<std::uint32_t>(storage_->size()) : 0);
+  std::size_t left = storage_ ? storage_->size() : 0;
+  if (is_injected(FaultInjection::state_lacks_the_newest) && left > 0) --left;
+  writer.u32(static_cast<std::uint32_t>(left));
   if (storage_) {
     writer.reserve(storage_->bytes() + storage_->size() * (kHeaderBytes + kMoreBytesASample) +
                    kMoreBytes);
     storage_->each([&](const Storage::Stored& stored) {
+      if (left-- == 0) return;
       writer.u32(places.at(stored.writer.get()));
       write_header(writer, stored.header);
       writer.u64(now_ns_ - stored.received_ns);  // its age: the receiver has a clock of its own
       writer.u64(stored.position);
+      writer.u64(stored.order_position);
       writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
       writer.bytes(stored.payload);
     });
@@ -87,7 +91,6 @@ std::vector<std::byte> TopicCore::save() {
 /// Of a log, the endpoints are those of an earlier life: what they wrote there is stored, and what
 /// is behind the state in the log is replayed.
 void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
-  if (channel_->members_changed(members_seen_)) refresh_members();
   now_ns_ = clock_->now_ns();
   Reader reader(state);
   const auto check = [&](bool good, const char* what) {
@@ -143,11 +146,17 @@ void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
     const auto header = read_header(reader.bytes(kHeaderBytes));
     const std::uint64_t age_ns = reader.u64();
     const std::uint64_t position = reader.u64();
+    const std::uint64_t order_position = reader.u64();
     const auto payload = reader.bytes(reader.u32());
     check(place < writers.size() && header && is_data(header->kind), "a stored sample is none");
-    if (storage_)
-      storage_->add(*header, payload, writers[place], now_ns_ - std::min(age_ns, now_ns_),
-                    position);
+    if (!storage_) continue;
+    storage_->add({.header = *header,
+                   .payload = payload,
+                   .writer = writers[place].get(),
+                   .received_ns = now_ns_ - std::min(age_ns, now_ns_),
+                   .position = position,
+                   .order_position = order_position},
+                  writers[place]);
   }
   check(!log_history_ || load_history(reader, writers), "its places in the log are none");
   check(clients_.load(reader), "its clients are too many");
@@ -194,7 +203,13 @@ void TopicCore::replay(const multicast::Logged& logged) {
     return;
   }
   if (header->kind != Kind::unregister) ++position_;
-  if (storage_) storage_->add(*header, payload, writer->second, now_ns_, position_);
+  if (storage_)
+    storage_->add({.header = *header,
+                   .payload = payload,
+                   .writer = writer->second.get(),
+                   .received_ns = now_ns_,
+                   .position = position_},
+                  writer->second);
   if (log_history_) note_in_log(*header, payload.size(), *writer->second);
 }
 

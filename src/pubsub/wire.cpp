@@ -29,7 +29,7 @@ std::optional<MessageHeader> read_header(std::span<const std::byte> message) noe
   const bool known = (kind >= static_cast<std::uint8_t>(Kind::sample) &&
                       kind <= static_cast<std::uint8_t>(Kind::alive)) ||
                      (kind >= static_cast<std::uint8_t>(Kind::announce_writer) &&
-                      kind <= static_cast<std::uint8_t>(Kind::withdraw_reader));
+                      kind <= static_cast<std::uint8_t>(Kind::declare_topic));
   const unsigned flags = is_data(header.kind) ? kXcdrFlag | kClientFlag : kXcdrFlag;
   if (!known || (header.flags & ~flags) != 0 || header.endpoint >= kMaxTopicEndpoints)
     return std::nullopt;

@@ -24,7 +24,8 @@ enum class Kind : std::uint8_t {
   announce_writer = 16,
   announce_reader = 17,
   withdraw_writer = 18,
-  withdraw_reader = 19
+  withdraw_reader = 19,
+  declare_topic = 20  // of an order
 };
 [[nodiscard]] constexpr bool is_data(Kind kind) noexcept {
   return kind >= Kind::sample && kind <= Kind::unregister;
@@ -36,14 +37,15 @@ inline constexpr std::uint8_t kClientFlag = 2;  // samples: a ClientStamp stands
 struct MessageHeader {
   Kind kind = Kind::sample;
   std::uint8_t flags = 0;
-  std::uint16_t endpoint = 0;  // its number at the sending member
-  std::uint32_t zero = 0;
+  std::uint16_t endpoint = 0;   // its number at the sending member
+  std::uint32_t topic = 0;      // its number in the order; 0: a topic alone
   std::uint64_t sequence = 0;   // of the writer's samples, from 1 on
   std::uint64_t source_ns = 0;  // the writer's clock
   std::uint64_t key_hash = 0;   // of keyed topics: equal for equal keys
 };
 static_assert(sizeof(MessageHeader) == 32);
 static_assert(offsetof(MessageHeader, endpoint) == 2);
+static_assert(offsetof(MessageHeader, topic) == 4);
 static_assert(offsetof(MessageHeader, sequence) == 8);
 static_assert(offsetof(MessageHeader, source_ns) == 16);
 static_assert(offsetof(MessageHeader, key_hash) == 24);

@@ -28,6 +28,7 @@ MessageHeader WriterCore::header(Kind kind, const void* sample) {
   MessageHeader made{.kind = kind,
                      .flags = type_->plain ? std::uint8_t{0} : kXcdrFlag,
                      .endpoint = number_,
+                     .topic = topic->number(),
                      .sequence = sequence_ + 1,
                      .source_ns = topic->now_ns()};
   if (type_->raw) {
@@ -107,8 +108,8 @@ void WriterCore::publish() noexcept {
 
 WriteResult WriterCore::assert_liveliness() {
   if (!active || closed_ || topic->channel() == nullptr) return why_not();
-  const WriteResult result =
-      topic->send(make_message({.kind = Kind::alive, .endpoint = number_}, nullptr));
+  const WriteResult result = topic->send(
+      make_message({.kind = Kind::alive, .endpoint = number_, .topic = topic->number()}, nullptr));
   if (result == WriteResult::written) {
     asserted_ns_ = topic->now_ns();
     lost_ = false;

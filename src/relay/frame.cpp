@@ -82,6 +82,7 @@ pubsub::TopicQos take_qos(Reader& from, bool& good) {
   qos.max_bytes = from.u64();
   qos.max_age_ns = from.u64();
   qos.log_trim_bytes = from.u64();
+  qos.order = from.text();
   return qos;
 }
 
@@ -237,6 +238,7 @@ void add_open(Buffer& to, std::uint16_t endpoint, const Open& open) {
   writer.u64(open.qos->max_bytes);
   writer.u64(open.qos->max_age_ns);
   writer.u64(open.qos->log_trim_bytes);
+  writer.text(open.qos->order.view());
 }
 
 void add_sample(Buffer& to, std::uint16_t endpoint, std::uint8_t flags,

@@ -25,6 +25,7 @@ std::string describe_qos(const pubsub::TopicQos& qos) {
   if (qos.max_age_ns != pubsub::kInfiniteNs)
     text += ", max_age_ns " + std::to_string(qos.max_age_ns);
   if (qos.log_trim_bytes != 0) text += ", log_trim_bytes " + std::to_string(qos.log_trim_bytes);
+  if (!qos.order.empty()) text.append(", order ").append(qos.order.view());
   return text;
 }
 

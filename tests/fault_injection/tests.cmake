@@ -125,6 +125,20 @@ if(NOT DUNLIN_SANITIZE)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300)
   endforeach()
 
+  # Those of topics (tests/pubsub): each is found.
+  file(GLOB of_topics CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/pubsub/*.cpp)
+  add_executable(topics_with_fault fault_injection/command/topics.cpp pubsub/seeds_test.cpp pubsub/late_test.cpp
+                 pubsub/kept_in_log_test.cpp pubsub/qos_test.cpp pubsub/order_test.cpp pubsub/order_seeds_test.cpp ${of_topics})
+  target_compile_definitions(topics_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
+  target_include_directories(topics_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(topics_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
+  dunlin_together(topics_with_fault ALSO src)
+  set_target_properties(topics_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+  set(of_seeds "*TopicSeeds*:LateReader.*Seeds")
+  set(of_logs "KeptInLog.*")
+  set(of_times "QosTest.*")
+  set(of_orders "*Order*")
+
   # Those of containers (tests/container/*seeds_test.cpp, scan_test.cpp and check_test.cpp): each is found.
   file(GLOB of_containers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/container/*.cpp)
   add_executable(containers_with_fault fault_injection/command/containers.cpp container/seeds_test.cpp

@@ -10,6 +10,7 @@
 #include "pubsub/log_history.hpp"
 #include "pubsub/participants.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// Topics whose samples stay in their logs: late readers are given them from there (PUB-K1 to
 /// PUB-K4).
@@ -419,9 +420,8 @@ class Life {
 
 TEST(KeptInLog, GivesEachSampleOnceInOrderThroughViewsRestartsAndTrimsFromSeeds) {
   std::uint64_t from_log = 0;
-  const std::uint64_t seeds = rounds(60);
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  const Seeds seeds(rounds(60));
+  for_each_seed(seeds, [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     Participants::Disks disks = Participants::make_disks(kMembers, seed);
     TopicQos qos{.level = Level::logged, .ring_bytes = 4'096};
@@ -437,8 +437,10 @@ TEST(KeptInLog, GivesEachSampleOnceInOrderThroughViewsRestartsAndTrimsFromSeeds)
       for (auto& disk : disks) disk->crash();
       if (HasFailure()) return;
     }
+  });
+  if (seeds.are_usual) {
+    EXPECT_GT(from_log, 100 * seeds.last);
   }
-  EXPECT_GT(from_log, 100 * seeds);
 }
 
 }  // namespace

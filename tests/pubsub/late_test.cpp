@@ -11,6 +11,7 @@
 #include "pubsub/participants.hpp"
 #include "pubsub/storage.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// Late readers, which are given what is stored while more samples come and old ones go (PUB-T2,
 /// PUB-T5).
@@ -253,15 +254,15 @@ class LateRun {
 
 TEST(LateReader, IsGivenWhatWasKeptAtItsPlaceThenAllThatFollowsFromSeeds) {
   std::uint64_t given = 0;
-  const std::uint64_t seeds = rounds(100);
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  const Seeds seeds(rounds(100));
+  for_each_seed(seeds, [&](std::uint64_t seed) {
     LateRun run(seed);
     run.run();
     given += run.given;
-    if (HasFailure()) return;
+  });
+  if (seeds.are_usual) {
+    EXPECT_GT(given, 1'000 * seeds.last);
   }
-  EXPECT_GT(given, 1'000 * seeds);
 }
 
 /// PUB-T5, in the storage alone: an overtaken sample stays until the last way has passed it.
@@ -272,7 +273,12 @@ TEST(LateReader, HoldsNoOvertakenSampleLongerThanAWayNeedsIt) {
   const auto add = [&](std::uint64_t count) {
     for (; count > 0; --count) {
       const std::vector<std::byte> payload(8);
-      storage.add({}, payload, writer, 0, ++position);
+      storage.add({.header = {},
+                   .payload = payload,
+                   .writer = writer.get(),
+                   .received_ns = 0,
+                   .position = ++position},
+                  writer);
     }
   };
   const auto pass = [&](Storage::WayPlace way, std::uint64_t first, std::uint64_t last) {

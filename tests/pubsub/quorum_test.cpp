@@ -11,6 +11,7 @@
 #include "pubsub/participants.hpp"
 #include "support/errors.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// Topics of level `logged` whose members all die, and that begin again with a quorum of them
 /// (PUB-L1, PUB-L2).
@@ -274,9 +275,8 @@ void live(std::mt19937_64& random, Participants::Disks& disks, std::uint32_t lif
 
 TEST(TopicQuorum, GivesEachStoredSampleOnceInOneOrderOverLivesFromSeeds) {
   Found found;
-  const std::uint64_t seeds = rounds(80);
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  const Seeds seeds(rounds(80));
+  for_each_seed(seeds, [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     auto disks = Participants::make_disks(kMembers, seed);
     TopicQos qos{.level = Level::logged, .ring_bytes = 4'096};
@@ -291,9 +291,10 @@ TEST(TopicQuorum, GivesEachStoredSampleOnceInOneOrderOverLivesFromSeeds) {
       live(random, disks, life, qos, given, is_whole, found, life == 5);
       if (HasFailure()) return;
     }
-  }
-  EXPECT_GT(found.without_one, seeds / 2);
-  EXPECT_GT(found.lost, seeds / 8);
+  });
+  if (!seeds.are_usual) return;
+  EXPECT_GT(found.without_one, seeds.last / 2);
+  EXPECT_GT(found.lost, seeds.last / 8);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "support/errors.hpp"
 #include "support/own_directory.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// Topics that keep a part of their samples: for late readers, and in their logs.
 namespace dunlin::test {
@@ -269,8 +270,7 @@ void live(std::mt19937_64& random, Participants::Disks& disks, const TopicQos& q
 }
 
 TEST(TopicTrim, LosesNothingThatItKeepsInAnyCrash) {
-  for (std::uint64_t seed = 1; seed <= rounds(60); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  for_each_seed(Seeds(rounds(60)), [](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     Participants::Disks disks = Participants::make_disks(2, seed);
     const TopicQos qos{.level = Level::logged,
@@ -281,7 +281,7 @@ TEST(TopicTrim, LosesNothingThatItKeepsInAnyCrash) {
       ASSERT_NO_FATAL_FAILURE(live(random, disks, qos, delivered));
       if (HasFailure()) return;
     }
-  }
+  });
 }
 
 /// Real files: the same member three times.

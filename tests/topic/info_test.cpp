@@ -57,5 +57,30 @@ TEST(TopicInfo, ShowsThePoliciesOfALoggedTopicThoughItHasNoLog) {
   EXPECT_TRUE(contains(info_of(home, "all"), "Log: has all samples\n"));
 }
 
+TEST(TopicInfo, ShowsTheTopicsOfAnOrderToItsMembers) {
+  Home home;
+  const Topic<Position> positions(home.participant, "position", {.order = "flight"});
+  DataWriter<Position> writer{Publisher(home.participant), positions};
+  ASSERT_TRUE(home.until([&] { return writer->ready(); }));
+  const auto shown = [&](const Words& words, int status = 0) {
+    Process process = start(home.words(words));
+    EXPECT_EQ(home.await(process), status);
+    return home.hear(process, "");
+  };
+  EXPECT_TRUE(contains(shown({"topic", "list"}), "order flight, 1 member: --order flight shows"));
+  EXPECT_TRUE(contains(shown({"topic", "list", "--order", "flight"}),
+                       "position [Position] atomic, 2 members\n"));
+  EXPECT_TRUE(contains(shown({"topic", "info", "position", "--order", "flight"}),
+                       "Level: atomic\nOrder: flight\n"));
+  EXPECT_TRUE(
+      contains(shown({"topic", "list", "--order", "fight"}, 3), "order 'fight': no member"));
+  Process echo =
+      start(home.words({"topic", "echo", "position", "--order", "flight", "--count", "1"}));
+  ASSERT_TRUE(home.until([&] { return writer->publication_matched_status().current_count == 1; }));
+  ASSERT_EQ(writer.write({.ship = 3, .number = 4}), WriteResult::written);
+  EXPECT_EQ(home.await(echo), 0);
+  EXPECT_TRUE(contains(home.hear(echo, ""), "number: 4\n"));
+}
+
 }  // namespace
 }  // namespace dunlin::test

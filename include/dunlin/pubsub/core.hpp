@@ -22,6 +22,7 @@ class Disk;
 /// close(). One thread, that of the participant.
 namespace dunlin::pubsub {
 
+class Carrier;
 class ParticipantCore;
 class TopicCore;
 class WriterCore;
@@ -48,6 +49,12 @@ struct TopicInfo {
   std::string name;
   std::string type_name;
   TopicQos qos = {};
+  std::vector<std::string> members;
+};
+/// An order that topics share (TopicQos::order). Its members know its topics.
+struct OrderInfo {
+  std::string name;
+  std::size_t ring_bytes = 0;  // TopicQos::ring_bytes of its topics
   std::vector<std::string> members;
 };
 /// A writer or reader of a topic in which this member is.
@@ -84,8 +91,9 @@ class DomainParticipant {
   [[nodiscard]] Fabric& fabric() const noexcept;
   [[nodiscard]] Group& group() const noexcept;
 
-  /// The topics of all members.
+  /// The topics of all members, but for those of orders in which this member is not.
   [[nodiscard]] std::vector<TopicInfo> topics() const;
+  [[nodiscard]] std::vector<OrderInfo> orders() const;
   /// Whether this member is in any topic, or on its way out of one: topics go with their last
   /// handle, after the samples of their writers have arrived.
   [[nodiscard]] bool holds_topics() const noexcept;
@@ -94,7 +102,25 @@ class DomainParticipant {
 
  private:
   friend class AnyTopic;
+  friend class TopicOrder;
   std::shared_ptr<ParticipantCore> core_;
+};
+
+/// This member in an order (TopicQos::order), also while it has no topic of it: then it knows all
+/// its topics (DomainParticipant::topics()). A handle, as those below.
+class TopicOrder {
+ public:
+  TopicOrder() = default;
+  /// `ring_bytes`: that of its topics. Does not wait. Throws Error.
+  TopicOrder(const DomainParticipant& participant, const OrderName& name,
+             std::size_t ring_bytes = TopicQos{}.ring_bytes);
+  [[nodiscard]] bool joined() const noexcept;
+  /// Why not, if it never will: a sentence.
+  [[nodiscard]] std::string why_refused() const;
+
+ private:
+  std::shared_ptr<Carrier> carrier_;
+  std::shared_ptr<void> hold_;
 };
 
 class AnyTopic {
@@ -203,6 +229,11 @@ class AnyReader {
   using SampleHandler = std::function<void(const void* sample, const SampleInfo& info)>;
   void on_sample(SampleHandler handler);
 
+  struct NextInOrder {
+    bool has_sample = false;
+    bool waits = false;          // an earlier one may come: it is not ready, or on its way to now
+    std::uint64_t position = 0;  // SampleInfo::order_position
+  };
   /// Samples that a reader lends; they stay until it is given back, which its destructor does.
   class Loan {
    public:
@@ -225,6 +256,8 @@ class AnyReader {
   [[nodiscard]] Loan read(const Selection& selection = {});
   /// Whether a take() of these would find any.
   [[nodiscard]] bool available(const Selection& selection = {}) const noexcept;
+  /// The place of the oldest sample of the cache in the order of several topics (OrderedAccess).
+  [[nodiscard]] NextInOrder next_in_order() const noexcept;
   /// Whether any of these is one for which `query` returns true.
   [[nodiscard]] bool any(const Selection& selection, const Filter& query) const;
   /// The instance of these key members; 0: there is none.
@@ -232,6 +265,7 @@ class AnyReader {
 
   [[nodiscard]] bool ready() const noexcept;
   [[nodiscard]] std::string why_refused() const;
+  [[nodiscard]] const TopicQos& topic_qos() const noexcept;
   [[nodiscard]] const DataReaderQos& qos() const noexcept;
   [[nodiscard]] MatchedStatus subscription_matched_status() const noexcept;
   [[nodiscard]] DeadlineMissedStatus requested_deadline_missed_status() const noexcept;

@@ -8,7 +8,9 @@
 /// The limits of topics, beside those of the layers below (<dunlin/limits.hpp>).
 namespace dunlin::pubsub {
 
-inline constexpr std::size_t kMaxTopicNameBytes = 128;         // [A-Za-z0-9._/-]
+inline constexpr std::size_t kMaxTopicNameBytes = 128;  // [A-Za-z0-9._/-]
+inline constexpr std::size_t kMaxOrderNameBytes = 31;   // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxTopicsOfAnOrder = 1024;
 inline constexpr std::size_t kMaxTypeTextBytes = 16384;        // of a topic's type, described
 inline constexpr std::uint16_t kMaxTopicEndpoints = 1024;      // of a kind, one member, one topic
 inline constexpr std::uint32_t kMaxReaderSamples = 1U << 24U;  // that a reader caches

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
+
+#include <dunlin/pubsub/limits.hpp>
 
 /// The policies of topics, writers and readers: plain values. A policy has the name that it has in
 /// DDS; docs/qos.md compares each of them with the standard.
@@ -108,6 +112,31 @@ struct SlowReader {
 /// TopicQos::max_samples of a logged topic that keeps all samples.
 inline constexpr std::uint32_t kAllSamples = std::numeric_limits<std::uint32_t>::max();
 
+/// The name of an order that several topics share; empty: a topic has an order of its own.
+class OrderName {
+ public:
+  constexpr OrderName() noexcept = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): TopicQos{.order = "flight"}
+  constexpr OrderName(std::string_view name) noexcept
+      : size_(static_cast<std::uint8_t>(std::min(name.size(), kMaxOrderNameBytes + 1))) {
+    std::copy_n(name.data(), size_, characters_.data());
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr OrderName(const char* name) noexcept : OrderName(std::string_view(name)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  OrderName(const std::string& name) noexcept : OrderName(std::string_view(name)) {}
+  [[nodiscard]] constexpr std::string_view view() const noexcept {
+    return {characters_.data(), size_};
+  }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+  friend constexpr bool operator==(const OrderName&, const OrderName&) noexcept = default;
+
+ private:
+  std::uint8_t size_ = 0;
+  std::array<char, kMaxOrderNameBytes + 1> characters_ =
+      {};  // one more: of a name that is too long
+};
+
 struct TopicQos {
   Level level = Level::atomic;
   /// Of the storage of volatile_storage and logged: samples of each instance, and in all. The
@@ -126,6 +155,9 @@ struct TopicQos {
   /// Of logged: each time that about so many more bytes are in a member's log, the member trims it
   /// to what the storage has. At least kLeastLogTrimBytes; 0: never, and the log has all samples.
   std::uint64_t log_trim_bytes = 0;
+  /// All topics that name one order have one order of their samples together
+  /// (SampleInfo::order_position). Of atomic and volatile_storage, with equal ring_bytes.
+  OrderName order = {};
   friend bool operator==(const TopicQos&, const TopicQos&) = default;
 };
 

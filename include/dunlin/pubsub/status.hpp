@@ -48,6 +48,7 @@ struct SampleInfo {
   std::uint64_t source_ns = 0;     // by the writer's clock
   std::uint64_t reception_ns = 0;  // by this member's clock
   std::uint64_t position = 0;  // in the topic, from 1 on: the same at all members, with one order
+  std::uint64_t order_position = 0;  // likewise, in the order of several topics; 0: it has none
   std::uint32_t disposed_generation = 0;
   std::uint32_t no_writers_generation = 0;
   std::uint32_t sample_rank = 0;  // how many samples of the instance follow in this result

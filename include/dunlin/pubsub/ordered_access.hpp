@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/error.hpp>
+#include <dunlin/pubsub/core.hpp>
+#include <dunlin/pubsub/entities.hpp>
+
+namespace dunlin::pubsub {
+
+/// Takes the samples of several readers in the one order of their topics (TopicQos::order): what
+/// DDS calls ordered access, of the samples of all writers here. One thread, that of the
+/// participant.
+///
+///     OrderedAccess flight;
+///     flight.add<Shape>(shapes, [&](const Sample<Shape>& shape) { ... });
+///     flight.add<Alarm>(alarms, [&](const Sample<Alarm>& alarm) { ... });
+///     while (...) {
+///       participant.poll();
+///       flight.take();
+///     }
+///
+/// PUB-O4  The samples that take() hands out have ascending SampleInfo::order_position, over all
+///         calls, and none that a reader had or could still get is passed over: so all members that
+///         take the same topics from the same place on, with readers that keep all, take the same
+///         sequence.
+class OrderedAccess {
+ public:
+  /// Throws Error, if the reader's topic has no order, or another one than those before.
+  template <class T>
+  void add(const DataReader<T>& reader, std::function<void(const Sample<T>&)> handler) {
+    add(*reader.operator->(),
+        [handler = std::move(handler)](const void* data, const SampleInfo& info) {
+          handler({static_cast<const T*>(data), &info});
+        });
+  }
+  void add(const AnyReader& reader, AnyReader::SampleHandler handler) {
+    const OrderName& order = reader.topic_qos().order;
+    if (order.empty())
+      throw Error(
+          "ordered access: the reader's topic has an order of its own; name one "
+          "(TopicQos::order)");
+    if (!parts_.empty() && order != parts_.front().reader.topic_qos().order)
+      throw Error("ordered access: the reader's topic has the order '" + std::string(order.view()) +
+                  "', and the readers before have '" +
+                  std::string(parts_.front().reader.topic_qos().order.view()) +
+                  "'; only topics of one order have their samples in one order");
+    parts_.push_back({.reader = reader, .handler = std::move(handler)});
+  }
+
+  /// Gives the samples that there are to the handlers, at most so many; returns how many. A reader
+  /// that is not ready, or on its way through what is stored, holds later samples of the others
+  /// back. A handler may write, and must not poll. If it throws, its sample counts as taken, and
+  /// the next take() goes on behind it. Throws Error, too, for a reader that is refused.
+  std::size_t take(std::size_t most = std::numeric_limits<std::size_t>::max()) {
+    std::size_t taken = 0;
+    for (; taken < most; ++taken) {
+      Part* const next = first();
+      if (next == nullptr) break;
+      const AnyReader::Loan loan = next->reader.take({.max_samples = 1});
+      if (loan.size() > 0) next->handler(loan.data(0), loan.info(0));
+    }
+    return taken;
+  }
+
+ private:
+  struct Part {
+    AnyReader reader;
+    AnyReader::SampleHandler handler;
+  };
+  /// The part whose next sample comes first in the order; null: there is none, or it is not known.
+  [[nodiscard]] Part* first() {
+    Part* earliest = nullptr;
+    std::uint64_t position = 0;
+    for (Part& part : parts_) {
+      const AnyReader::NextInOrder next = part.reader.next_in_order();
+      if (next.waits) {
+        if (const std::string why = part.reader.why_refused(); !why.empty())
+          throw Error("ordered access: " + why);
+        return nullptr;
+      }
+      if (!next.has_sample || (earliest != nullptr && next.position >= position)) continue;
+      earliest = &part;
+      position = next.position;
+    }
+    return earliest;
+  }
+
+  std::vector<Part> parts_;
+};
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,170 @@
+#include "pubsub/carrier.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <dunlin/limits.hpp>
+
+#include "pubsub/topic_core.hpp"
+
+namespace dunlin::pubsub {
+namespace {
+
+constexpr std::size_t kMessagesAPoll = kMaxBatchMessages;
+
+}  // namespace
+
+Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
+                 std::shared_ptr<TopicCore> topic)
+    : group_(group), clock_(std::move(clock)) {
+  topic->carried_by(*this);
+  topics_.push_back(std::move(topic));
+  Channel::Handlers handlers{
+      .save = [this] { return members_may_have_changed(), only().save(); },
+      .load =
+          [this](std::span<const std::byte> state) {
+            members_may_have_changed();
+            only().load(state, TopicCore::StateFrom::member);
+          },
+      .replay = [this](const multicast::Logged& logged) { only().replay(logged); },
+      .load_logged =
+          [this](std::span<const std::byte> state) {
+            members_may_have_changed();
+            only().load(state, TopicCore::StateFrom::log);
+          }};
+  if (only().stays_in_log()) handlers.keep_from = [this] { return only().keep_log_from(); };
+  channel_ = std::make_unique<Channel>(group, only().name(), only().qos(), options,
+                                       only().type_name(), std::move(handlers));
+}
+
+Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const TopicQos& qos)
+    : group_(group), clock_(std::move(clock)), order_(qos.order), ring_bytes_(qos.ring_bytes) {
+  channel_ = std::make_unique<Channel>(
+      group, qos,
+      Channel::Handlers{.save = [this] { return save(); },
+                        .load = [this](std::span<const std::byte> state) { load(state); }});
+}
+
+Carrier::~Carrier() = default;
+
+std::shared_ptr<TopicCore> Carrier::find(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(
+      topics_, name, [](const auto& one) -> std::string_view { return one->name(); });
+  return found != topics_.end() ? *found : nullptr;
+}
+
+std::vector<TopicInfo> Carrier::topics_of_order() const {
+  std::vector<TopicInfo> all;
+  if (!channel_) return all;
+  std::vector<std::string> members;
+  for (const Rank rank : channel_->subgroup().members)
+    members.push_back(member_name_of(group_.fabric(), rank));
+  for (TopicCore* const topic : numbered_)
+    all.push_back({.name = topic->name(),
+                   .type_name = topic->type_name(),
+                   .qos = topic->qos(),
+                   .members = members});
+  return all;
+}
+
+std::size_t Carrier::poll() {
+  if (!channel_) return 0;
+  members_may_have_changed();
+  if (channel_->left() && why_left_.empty() && !leaving_) [[unlikely]]
+    on_left();
+  std::size_t done = is_order() ? declare_topics() : 0;
+  // Handlers may add topics: by place.
+  for (std::size_t i = 0; i < topics_.size(); ++i) done += topics_[i]->begin_poll();
+  done += drain();
+  bool waits = leaving_ || declaring_ > 0;
+  for (std::size_t i = 0; i < topics_.size(); ++i) waits = topics_[i]->end_poll() || waits;
+  fruitless_polls_ = done > 0 || waits ? 0 : fruitless_polls_ + (rests() ? 0U : 1U);
+  return done;
+}
+
+void Carrier::members_may_have_changed() {
+  if (!channel_->members_changed(members_seen_)) [[likely]]
+    return;
+  for (const auto& topic : topics_) topic->refresh_members();
+}
+
+/// This member is out of the subgroup, and did not ask for it.
+void Carrier::on_left() {
+  why_left_ =
+      channel_->why_left().empty() ? "this member is out of its subgroup" : channel_->why_left();
+  declaring_ = 0;
+  for (const auto& topic : topics_) {
+    if (!topic->why_refused.empty()) continue;
+    topic->refuse("topic '" + topic->name() + "': " + why_left_);
+  }
+}
+
+std::size_t Carrier::drain() {
+  std::size_t most = kMessagesAPoll;
+  std::size_t given = 0;
+  bool waits = false;
+  for (std::size_t i = 0; i < topics_.size(); ++i) {
+    given += topics_[i]->begin_drain(most);
+    waits = topics_[i]->waits() || waits;
+  }
+  std::size_t count = 0;
+  while (count < most && !waits) {
+    const auto delivery = channel_->next();
+    if (!delivery) break;
+    members_may_have_changed();
+    // Of the others, no reader becomes full by this message.
+    if (TopicCore* const topic = receiver_of(*delivery); topic != nullptr) [[likely]] {
+      topic->take(*delivery);
+      waits = topic->waits();
+    }
+    ++count;
+  }
+  for (std::size_t i = 0; i < topics_.size(); ++i) topics_[i]->end_drain(count);
+  return given + count;
+}
+
+/// Null if the message is none of a topic.
+TopicCore* Carrier::receiver_of(const multicast::Delivery& delivery) {
+  if (!is_order()) [[likely]]
+    return &only();
+  const auto header = read_header(delivery.message);
+  if (!header) return nullptr;
+  if (header->kind == Kind::declare_topic) {
+    declared(delivery);
+    return nullptr;
+  }
+  const bool known = header->topic > 0 && header->topic <= numbered_.size();
+  return known ? numbered_[header->topic - 1] : nullptr;
+}
+
+void Carrier::flush(std::exception_ptr& failure) {
+  for (std::size_t i = 0; i < topics_.size(); ++i) {
+    const auto topic = topics_[i];
+    topic->flush(failure);
+  }
+}
+
+std::uint64_t Carrier::due_ns() const noexcept {
+  std::uint64_t due_ns = kInfiniteNs;
+  for (const auto& topic : topics_) due_ns = std::min(due_ns, topic->due_ns());
+  return due_ns;
+}
+
+bool Carrier::unused() const noexcept {
+  return declaring_ == 0 && hold_.use_count() == 1 &&
+         std::ranges::all_of(
+             topics_, [](const auto& topic) { return topic.use_count() == 1 && topic->unused(); });
+}
+
+void Carrier::leave() {
+  leaving_ = true;
+  if (channel_) channel_->leave();
+}
+
+void Carrier::end() noexcept {
+  for (const auto& topic : topics_) topic->end();
+  channel_.reset();
+}
+
+}  // namespace dunlin::pubsub

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dunlin/pubsub/core.hpp>
+
+#include "pubsub/channel.hpp"
+#include "pubsub/poll_clock.hpp"
+#include "pubsub/wire.hpp"
+
+namespace dunlin::pubsub {
+
+class TopicCore;
+
+/// The multicast of one topic, or of all topics that share an order (TopicQos::order).
+///
+///  PUB-O1  The messages of an order's topics are messages of one subgroup. So all its members
+///          deliver them in one order, and count them alike.
+///  PUB-O2  A topic of an order has the number of its first declaration, which lies in the order:
+///  so
+///          all members agree on it, on its policies, and on which later declaration is refused.
+///  PUB-O3  A member of an order has each of its topics, with what it stores, also those of which
+///  it
+///          has no entity: so it can be given any of them later, without gap or duplicate (PUB-T2).
+class Carrier {
+ public:
+  /// Of this topic alone. Asks to be in its subgroup. Throws Error.
+  Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
+          std::shared_ptr<TopicCore> topic);
+  /// Of the topics that share the order of this one, which are added. Likewise.
+  Carrier(Group& group, std::shared_ptr<PollClock> clock, const TopicQos& qos);
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+  ~Carrier();
+
+  /// A topic of this order, whose name is none of topics(). It may send once it has its number.
+  /// Throws Error.
+  void add(std::shared_ptr<TopicCore> topic);
+  /// One that was refused: another one of its name can be added.
+  void remove(const std::shared_ptr<TopicCore>& topic);
+  [[nodiscard]] const OrderName& order() const noexcept { return order_; }
+  [[nodiscard]] std::size_t ring_bytes() const noexcept { return ring_bytes_; }
+  /// It is in use while there is a copy.
+  [[nodiscard]] std::shared_ptr<void> hold() const noexcept { return hold_; }
+  [[nodiscard]] bool joined() const noexcept { return channel_ && channel_->joined(); }
+  /// Why this member is out of it, and has not asked for that: a sentence.
+  [[nodiscard]] const std::string& why_left() const noexcept { return why_left_; }
+  [[nodiscard]] const std::vector<std::shared_ptr<TopicCore>>& topics() const noexcept {
+    return topics_;
+  }
+  /// Of an order: as others see them; else none.
+  [[nodiscard]] std::vector<TopicInfo> topics_of_order() const;
+  /// Null: there is none.
+  [[nodiscard]] std::shared_ptr<TopicCore> find(std::string_view name) const noexcept;
+
+  std::size_t poll();
+  /// It has had nothing to do for some polls, waits for no time, and nothing waits in it.
+  [[nodiscard]] bool rests() const noexcept { return fruitless_polls_ >= kFruitlessUntilRest; }
+  /// Tells handlers what has changed. The first exception of a handler.
+  void flush(std::exception_ptr& failure);
+  [[nodiscard]] std::uint64_t due_ns() const noexcept;
+  /// No entity of its topics is left here, and all that was sent here has come back.
+  [[nodiscard]] bool unused() const noexcept;
+  /// Asks to be out of the subgroup.
+  void leave();
+  [[nodiscard]] bool leaving() const noexcept { return leaving_; }
+  [[nodiscard]] bool left() const noexcept { return !channel_ || channel_->left(); }
+  /// Entities that are left say `ended`.
+  void end() noexcept;
+
+  // --- for its topics ----------------------------------------------------------------------------
+  /// Null once it has ended.
+  [[nodiscard]] Channel* channel() const noexcept { return channel_.get(); }
+  /// Counts the sample at hand.
+  [[nodiscard]] std::uint64_t next_position() noexcept { return is_order() ? ++position_ : 0; }
+
+ private:
+  [[nodiscard]] bool is_order() const noexcept { return !order_.empty(); }
+  [[nodiscard]] TopicCore& only() const noexcept { return *topics_.front(); }
+  void members_may_have_changed();
+  std::size_t drain();
+  [[nodiscard]] TopicCore* receiver_of(const multicast::Delivery& delivery);
+  void on_left();
+
+  // carrier_topics.cpp
+  std::size_t declare_topics();
+  void declared(const multicast::Delivery& delivery);
+  struct Declaration;
+  [[nodiscard]] std::optional<Declaration> read_declaration(Reader& reader) const;
+  void give_number(const Declaration& declaration);
+  [[nodiscard]] std::vector<std::byte> save();
+  void load(std::span<const std::byte> state);
+
+  Group& group_;
+  std::shared_ptr<PollClock> clock_;
+  OrderName order_;
+  std::size_t ring_bytes_ = 0;  // of an order
+  std::vector<std::shared_ptr<TopicCore>> topics_;
+  std::vector<TopicCore*> numbered_;  // by number, from 1 on; an order's
+  struct Waiting {
+    TopicCore* topic;
+    bool declared;
+  };
+  std::vector<Waiting> waiting_;  // for their numbers
+  std::uint32_t declaring_ = 0;   // declarations of this member that are on their way
+  std::uint64_t position_ = 0;    // of the order's last sample
+  std::uint64_t members_seen_ = 0;
+  static constexpr std::uint32_t kFruitlessUntilRest = 64;
+  std::uint32_t fruitless_polls_ = 0;
+  bool leaving_ = false;
+  std::string why_left_;
+  std::shared_ptr<void> hold_ = std::make_shared<bool>();
+  std::unique_ptr<Channel> channel_;  // last: its handlers use the others
+};
+
+}  // namespace dunlin::pubsub
