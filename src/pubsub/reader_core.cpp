@@ -412,7 +412,7 @@ void ReaderCore::mismatched(std::string why) {
 
 void ReaderCore::check_time(std::uint64_t now_ns) {
   if (now_ns < next_due_ns_) return;
-  if (is_injected(FaultInjection::deadline_is_late) && now_ns < next_due_ns_ + 1'000) return;
+  if (is_injected(FaultInjection::deadline_is_late) && now_ns < next_due_ns_ + 100'000) return;
   next_due_ns_ = kInfiniteNs;
   for (const auto& [key, instance] : instances_) {
     if (instance->deadline_ns <= now_ns) {
