@@ -47,6 +47,10 @@
 ///  STO-C3 Scans return a key from one of its homes.
 ///  STO-C4 The copies are made again. A key of which both homes die before that is `lost`, never
 ///         absent.
+namespace dunlin::store {
+class LocationCache;
+}
+
 namespace dunlin {
 
 /// Of the messages of a Store with eviction, unless told otherwise.
@@ -57,6 +61,9 @@ enum class Eviction : std::uint8_t {
   none,  // it ends with no_room
   lru    // the home erases keys that were not used for long, about in that order
 };
+
+/// For StoreOptions::shared_cache; 16 bytes hold the location of one key. Any threads.
+[[nodiscard]] std::shared_ptr<store::LocationCache> make_location_cache(std::size_t bytes);
 
 struct StoreOptions {
   std::string name = "store";  // the same at all members
@@ -81,6 +88,9 @@ struct StoreOptions {
   std::uint32_t copies = 1;
   /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;
+  /// In place of one of its own: a location cache that several stores of this process share, each
+  /// with its thread and its attachment to the same members. Null: none.
+  std::shared_ptr<store::LocationCache> shared_cache = nullptr;
   /// The same at all members. With eviction, keys vanish that no member has erased.
   Eviction eviction = Eviction::none;
   /// Of this member's memory that holds entries, in whole slabs of 64 KB; 0: all. limit_memory()

@@ -19,6 +19,7 @@ Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const Participa
                  std::shared_ptr<TopicCore> topic)
     : group_(group), clock_(std::move(clock)) {
   topic->carried_by(*this);
+  awake_.push_back(topic.get());
   topics_.push_back(std::move(topic));
   Channel::Handlers handlers{
       .save = [this] { return members_may_have_changed(), only().save(); },
@@ -56,7 +57,7 @@ std::shared_ptr<TopicCore> Carrier::find(std::string_view name) const noexcept {
 
 std::vector<TopicInfo> Carrier::topics_of_order() const {
   std::vector<TopicInfo> all;
-  if (!channel_) return all;
+  if (!channel_ || !why_left_.empty()) return all;
   std::vector<std::string> members;
   for (const Rank rank : channel_->subgroup().members)
     members.push_back(member_name_of(group_.fabric(), rank));
@@ -75,10 +76,10 @@ std::size_t Carrier::poll() {
     on_left();
   std::size_t done = is_order() ? declare_topics() : 0;
   // Handlers may add topics: by place.
-  for (std::size_t i = 0; i < topics_.size(); ++i) done += topics_[i]->begin_poll();
+  for (std::size_t i = 0; i < awake_.size(); ++i) done += awake_[i]->begin_poll();
   done += drain();
   bool waits = leaving_ || declaring_ > 0;
-  for (std::size_t i = 0; i < topics_.size(); ++i) waits = topics_[i]->end_poll() || waits;
+  for (std::size_t i = 0; i < awake_.size(); ++i) waits = awake_[i]->end_poll() || waits;
   fruitless_polls_ = done > 0 || waits ? 0 : fruitless_polls_ + (rests() ? 0U : 1U);
   return done;
 }
@@ -86,7 +87,16 @@ std::size_t Carrier::poll() {
 void Carrier::members_may_have_changed() {
   if (!channel_->members_changed(members_seen_)) [[likely]]
     return;
-  for (const auto& topic : topics_) topic->refresh_members();
+  // Writers that are gone are told to handlers, which may add topics: by place.
+  for (std::size_t i = 0; i < topics_.size(); ++i) {
+    const auto topic = topics_[i];
+    topic->refresh_members();
+    wake(*topic);
+  }
+}
+
+void Carrier::wake(TopicCore& topic) {
+  if (std::ranges::find(awake_, &topic) == awake_.end()) awake_.push_back(&topic);
 }
 
 /// This member is out of the subgroup, and did not ask for it.
@@ -104,9 +114,9 @@ std::size_t Carrier::drain() {
   std::size_t most = kMessagesAPoll;
   std::size_t given = 0;
   bool waits = false;
-  for (std::size_t i = 0; i < topics_.size(); ++i) {
-    given += topics_[i]->begin_drain(most);
-    waits = topics_[i]->waits() || waits;
+  for (std::size_t i = 0; i < awake_.size(); ++i) {
+    given += awake_[i]->begin_drain(most);
+    waits = awake_[i]->waits() || waits;
   }
   std::size_t count = 0;
   while (count < most && !waits) {
@@ -117,10 +127,11 @@ std::size_t Carrier::drain() {
     if (TopicCore* const topic = receiver_of(*delivery); topic != nullptr) [[likely]] {
       topic->take(*delivery);
       waits = topic->waits();
+      if (is_order() && !topic->is_idle()) wake(*topic);
     }
     ++count;
   }
-  for (std::size_t i = 0; i < topics_.size(); ++i) topics_[i]->end_drain(count);
+  for (std::size_t i = 0; i < awake_.size(); ++i) awake_[i]->end_drain(count);
   return given + count;
 }
 
@@ -139,22 +150,30 @@ TopicCore* Carrier::receiver_of(const multicast::Delivery& delivery) {
 }
 
 void Carrier::flush(std::exception_ptr& failure) {
-  for (std::size_t i = 0; i < topics_.size(); ++i) {
-    const auto topic = topics_[i];
-    topic->flush(failure);
-  }
+  for (std::size_t i = 0; i < awake_.size(); ++i) awake_[i]->flush(failure);
+  let_idle_go();
+}
+
+/// A topic alone is looked at in any case; most of an order's can be those of other members.
+void Carrier::let_idle_go() {
+  if (!is_order()) return;
+  std::erase_if(awake_, [](TopicCore* one) { return one->is_idle(); });
 }
 
 std::uint64_t Carrier::due_ns() const noexcept {
   std::uint64_t due_ns = kInfiniteNs;
-  for (const auto& topic : topics_) due_ns = std::min(due_ns, topic->due_ns());
+  for (const TopicCore* const topic : awake_) due_ns = std::min(due_ns, topic->due_ns());
   return due_ns;
 }
 
-bool Carrier::unused() const noexcept {
-  return declaring_ == 0 && hold_.use_count() == 1 &&
-         std::ranges::all_of(
-             topics_, [](const auto& topic) { return topic.use_count() == 1 && topic->unused(); });
+bool Carrier::unused() noexcept {
+  bool unused = declaring_ == 0 && hold_.use_count() == 1;
+  for (std::size_t i = 0; i < topics_.size() && (unused || is_order()); ++i) {
+    const bool is_free = topics_[i].use_count() == 1 && topics_[i]->unused();
+    if (is_free && topics_[i]->is_held()) topics_[i]->let_go();
+    unused = unused && is_free;
+  }
+  return unused;
 }
 
 void Carrier::leave() {

@@ -24,12 +24,11 @@ class TopicCore;
 ///
 ///  PUB-O1  The messages of an order's topics are messages of one subgroup. So all its members
 ///          deliver them in one order, and count them alike.
-///  PUB-O2  A topic of an order has the number of its first declaration, which lies in the order:
-///  so
-///          all members agree on it, on its policies, and on which later declaration is refused.
-///  PUB-O3  A member of an order has each of its topics, with what it stores, also those of which
-///  it
-///          has no entity: so it can be given any of them later, without gap or duplicate (PUB-T2).
+///  PUB-O2  A topic of an order has the number of its first declaration, which lies in the
+///          order: so all members agree on it, on its policies, and on which later one is refused.
+///  PUB-O3  A member of an order has each of its topics, with what it stores, also those of
+///          which it has no entity: so it can be given any of them later, without gap or
+///          duplicate (PUB-T2).
 class Carrier {
  public:
   /// Of this topic alone. Asks to be in its subgroup. Throws Error.
@@ -68,7 +67,7 @@ class Carrier {
   void flush(std::exception_ptr& failure);
   [[nodiscard]] std::uint64_t due_ns() const noexcept;
   /// No entity of its topics is left here, and all that was sent here has come back.
-  [[nodiscard]] bool unused() const noexcept;
+  [[nodiscard]] bool unused() noexcept;
   /// Asks to be out of the subgroup.
   void leave();
   [[nodiscard]] bool leaving() const noexcept { return leaving_; }
@@ -79,14 +78,18 @@ class Carrier {
   // --- for its topics ----------------------------------------------------------------------------
   /// Null once it has ended.
   [[nodiscard]] Channel* channel() const noexcept { return channel_.get(); }
-  /// Counts the sample at hand.
-  [[nodiscard]] std::uint64_t next_position() noexcept { return is_order() ? ++position_ : 0; }
+  /// The sample at hand, in an order.
+  void count_sample() noexcept { position_ += is_order() ? 1 : 0; }
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  /// The topic is looked at in each poll, until it is idle again.
+  void wake(TopicCore& topic);
 
  private:
   [[nodiscard]] bool is_order() const noexcept { return !order_.empty(); }
   [[nodiscard]] TopicCore& only() const noexcept { return *topics_.front(); }
   void members_may_have_changed();
   std::size_t drain();
+  void let_idle_go();
   [[nodiscard]] TopicCore* receiver_of(const multicast::Delivery& delivery);
   void on_left();
 
@@ -104,6 +107,7 @@ class Carrier {
   OrderName order_;
   std::size_t ring_bytes_ = 0;  // of an order
   std::vector<std::shared_ptr<TopicCore>> topics_;
+  std::vector<TopicCore*> awake_;     // those that are not idle
   std::vector<TopicCore*> numbered_;  // by number, from 1 on; an order's
   struct Waiting {
     TopicCore* topic;

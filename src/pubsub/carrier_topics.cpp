@@ -59,13 +59,15 @@ void Carrier::add(std::shared_ptr<TopicCore> topic) {
   topic->carried_by(*this);
   topic->refresh_members();
   waiting_.push_back({.topic = topic.get(), .declared = false});
+  wake(*topic);
   topics_.push_back(std::move(topic));
   fruitless_polls_ = 0;
 }
 
 void Carrier::remove(const std::shared_ptr<TopicCore>& topic) {
   std::erase_if(waiting_, [&](const Waiting& one) { return one.topic == topic.get(); });
-  std::erase(numbered_, topic.get());  // if this member is out of the order
+  if (!why_left_.empty()) std::erase(numbered_, topic.get());  // nothing comes any more
+  std::erase(awake_, topic.get());
   topic->end();
   std::erase(topics_, topic);
 }

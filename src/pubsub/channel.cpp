@@ -67,7 +67,13 @@ void check_order_name(std::string_view name) {
 
 std::optional<OrderInfo> order_of(const SubgroupInfo& subgroup) {
   if (!subgroup.name.starts_with(kOrderPrefix)) return std::nullopt;
-  return OrderInfo{.name = subgroup.name.substr(kOrderPrefix.size()), .members = subgroup.members};
+  // Behind what the multicast says of itself.
+  const std::size_t at = subgroup.options.rfind(kOrderRing);
+  if (at == std::string::npos) return std::nullopt;
+  const std::string_view ring = std::string_view(subgroup.options).substr(at + kOrderRing.size());
+  OrderInfo info{.name = subgroup.name.substr(kOrderPrefix.size()), .members = subgroup.members};
+  std::from_chars(ring.data(), ring.data() + ring.size(), info.ring_bytes);
+  return info;
 }
 
 std::string member_name_of(const Fabric& fabric, Rank rank) {

@@ -42,10 +42,14 @@ class Channel {
   }
 
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept {
+    ++prepared_;
     return multicast_->prepare(bytes);
   }
   void commit() noexcept { multicast_->commit(); }
+  /// Changes when what was prepared is taken back.
+  [[nodiscard]] std::uint64_t prepared() const noexcept { return prepared_; }
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message) {
+    ++prepared_;
     return multicast_->send(message);
   }
   [[nodiscard]] std::size_t largest_in_place() const noexcept {
@@ -64,6 +68,7 @@ class Channel {
   [[nodiscard]] const std::string& why_left() const noexcept { return multicast_->why_left(); }
 
  private:
+  std::uint64_t prepared_ = 0;
   std::unique_ptr<Multicast> multicast_;
 };
 

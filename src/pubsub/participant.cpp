@@ -48,28 +48,33 @@ class ParticipantCore {
     return done;
   }
 
-  /// The topic of that name, which is begun if it is not there.
+  /// The topic of that name in that order, which is begun if it is not there.
   std::shared_ptr<TopicCore> topic_of(const std::string& name, const TopicQos& qos,
                                       const TypeSupport& type) {
-    for (std::size_t i = 0; i < carriers.size(); ++i) {
+    check_is_elsewhere_unused(name, qos.order);
+    for (std::size_t i = 0; i < carriers.size();) {
       const std::shared_ptr<Carrier> carrier = carriers[i];
       const std::shared_ptr<TopicCore> found = carrier->find(name);
-      if (!found) continue;
-      if (!carrier->leaving() && found->why_refused.empty()) return found;
-      // It is all but gone: this one begins anew.
-      carrier->remove(found);
-      if (carrier->topics().empty()) {
-        carrier->end();
-        std::erase(carriers, carrier);
+      if (!found || carrier->order() != qos.order) {
+        ++i;
+        continue;
       }
-      break;
+      if (carrier->leaving()) {  // it is all but gone: this one begins anew
+        carrier->end();
+        carriers.erase(carriers.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      if (found->why_refused.empty()) return found;
+      carrier->remove(found);  // another one of its name may be there
+      if (!carrier->topics().empty() || carrier->joined()) continue;
+      carrier->end();
+      carriers.erase(carriers.begin() + static_cast<std::ptrdiff_t>(i));
     }
     auto topic = std::make_shared<TopicCore>(group, clock, name, qos, type.name);
-    if (qos.order.empty()) {
+    if (qos.order.empty())
       carriers.push_back(std::make_shared<Carrier>(group, clock, options, topic));
-      return topic;
-    }
-    carrier_of(qos)->add(topic);
+    else
+      carrier_of(qos)->add(topic);
     return topic;
   }
 
@@ -88,6 +93,19 @@ class ParticipantCore {
   Carriers carriers;
 
  private:
+  /// Two topics of one name are most probably meant to be one.
+  void check_is_elsewhere_unused(const std::string& name, const OrderName& order) const {
+    const auto place = [](const OrderName& of) {
+      return of.empty() ? std::string("without an order")
+                        : "in the order '" + std::string(of.view()) + "'";
+    };
+    for (const auto& carrier : carriers) {
+      const auto other = carrier->order() != order ? carrier->find(name) : nullptr;
+      if (!other || !other->is_held() || carrier->leaving()) continue;
+      throw Error("topic '" + name + "': this participant has it " + place(carrier->order()) +
+                  ", and it is asked for " + place(order) + "; these would be two topics");
+    }
+  }
   /// Those of whose topics no handle is left: out of their subgroups, then away.
   void remove_unused(const Carriers& polled) {
     for (const auto& carrier : polled) {
@@ -274,14 +292,22 @@ AnyReader::Loan AnyReader::read(const Selection& selection) { return lend(select
 bool AnyReader::available(const Selection& selection) const noexcept {
   return core_->available(selection, core_->topic->now_ns());
 }
+/// All that is cached anywhere lies before the place of a reader that is still to be announced; so
+/// only what is stored can come before it.
 AnyReader::NextInOrder AnyReader::next_in_order() const noexcept {
-  const bool over = core_->closed() || core_->dropped();
+  const bool over = core_->closed() || core_->dropped() || core_->topic->ended();
+  const bool wants_stored = core_->qos().durability.kind != Durability::Kind::volatile_ &&
+                            core_->topic->qos().level >= Level::volatile_storage;
   const auto next = core_->next_in_order(core_->topic->now_ns());
+  const bool is_coming = !over && wants_stored && !core_->active;
+  const bool ignored = is_injected(FaultInjection::access_does_not_wait);
   return {.has_sample = next.has_value(),
-          .waits = !is_injected(FaultInjection::access_does_not_wait) && !over && !next &&
-                   (!core_->active || core_->catches_up),
-          .position = next.value_or(0)};
+          .waits = !ignored && !next && (is_coming || (!over && core_->catches_up)),
+          .is_coming = is_coming,
+          .position = next ? next->position : 0,
+          .is_behind = next && next->is_behind};
 }
+void AnyReader::make_room() noexcept { core_->make_room(); }
 bool AnyReader::any(const Selection& selection, const Filter& query) const {
   return core_->any(selection, core_->topic->now_ns(), query);
 }

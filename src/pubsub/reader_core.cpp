@@ -18,7 +18,8 @@ ReaderCore::ReaderCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const Type
       qos_(qos),
       filter_(std::move(filter)),
       holds_(qos.reliability.kind == Reliability::Kind::reliable &&
-             qos.history.kind == History::Kind::keep_all) {
+             qos.history.kind == History::Kind::keep_all),
+      room_(qos.limits.max_samples) {
   if (!type_->plain) scratch_ = type_->make();
 }
 
@@ -99,7 +100,7 @@ void ReaderCore::reclaim_instance() {
 }
 
 void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
-  order_position_ = in.order_position;
+  order_ = {.position = in.order_position, .is_behind = in.header.kind == Kind::unregister};
   if (closed_ || dropped_) [[unlikely]]
     return;
   const void* const object = object_of(in);
@@ -217,7 +218,7 @@ void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
       .sequence = header.sequence,
       .source_ns = header.source_ns,
       .reception_ns = received_ns,
-      .order_position = order_position_,
+      .order_position = order_.position,
       .disposed_generation = instance.disposed_generation,
       .no_writers_generation = instance.no_writers_generation};
   if (on_sample) return on_sample(instance.key_holder, info);
@@ -255,7 +256,7 @@ ReaderSlot* ReaderCore::store(ReaderInstance& instance, const void* object,
   if (qos_.history.kind == History::Kind::keep_last) {
     if (instance.cached >= qos_.history.depth) unlink(*instance.oldest);
     if (cached_ >= qos_.limits.max_samples) unlink(*oldest_);
-  } else if (info.valid_data && cached_ >= qos_.limits.max_samples) {
+  } else if (info.valid_data && cached_ >= room_) {
     ++lost_status.total_count;
     changed(Status::sample_lost);
     return nullptr;
@@ -271,6 +272,7 @@ ReaderSlot* ReaderCore::store(ReaderInstance& instance, const void* object,
   slot->instance = &instance;
   slot->expires_ns = kInfiniteNs;
   slot->cached = true;
+  slot->is_behind = order_.is_behind;
   slot->before = newest_;
   slot->after = nullptr;
   (newest_ != nullptr ? newest_->after : oldest_) = slot;
@@ -297,7 +299,7 @@ void ReaderCore::unlink(ReaderSlot& slot) noexcept {
   slot.cached = false;
   slot.instance = nullptr;
   --instance.cached;
-  --cached_;
+  if (--cached_ <= qos_.limits.max_samples) room_ = qos_.limits.max_samples;
   if (slot.loans == 0) free_.push_back(&slot);
 }
 
@@ -329,9 +331,10 @@ bool ReaderCore::any(const Selection& selection, std::uint64_t now_ns,
   return false;
 }
 
-std::optional<std::uint64_t> ReaderCore::next_in_order(std::uint64_t now_ns) const noexcept {
+std::optional<InOrder> ReaderCore::next_in_order(std::uint64_t now_ns) const noexcept {
   for (const ReaderSlot* slot = oldest_; slot != nullptr; slot = slot->after)
-    if (slot->expires_ns > now_ns) return slot->info.order_position;
+    if (slot->expires_ns > now_ns)
+      return InOrder{.position = slot->info.order_position, .is_behind = slot->is_behind};
   return std::nullopt;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -43,6 +44,12 @@ struct ReaderInstance {
   std::uint32_t rank = 0;  // while samples are lent: so many of it lie behind
 };
 
+/// A place in the order of several topics.
+struct InOrder {
+  std::uint64_t position = 0;
+  bool is_behind = false;  // the sample at it: what happened before the next one
+};
+
 struct ReaderSlot {
   void* data = nullptr;
   SampleInfo info = {};
@@ -50,6 +57,7 @@ struct ReaderSlot {
   std::uint64_t expires_ns = kInfiniteNs;
   std::uint32_t loans = 0;
   bool cached = false;
+  bool is_behind = false;  // InOrder
   // By reception, of all; and of its instance.
   ReaderSlot* before = nullptr;
   ReaderSlot* after = nullptr;
@@ -67,6 +75,12 @@ class ReaderCore {
 
   // --- what arrives ------------------------------------------------------------------------------
   void receive(const Incoming& in, std::uint64_t now_ns);
+  /// The order of several topics has come so far; what follows happens there.
+  void comes_to(std::uint64_t order_position) noexcept {
+    if (catches_up) return;
+    order_.position = std::max(order_.position, order_position);
+    order_.is_behind = true;
+  }
   /// A writer is there for this reader, is silent, is heard again, or has gone for good.
   void matched(bool alive);
   void unmatched(RemoteWriter& writer, std::uint64_t now_ns);
@@ -80,7 +94,11 @@ class ReaderCore {
   [[nodiscard]] std::uint64_t next_due_ns() const noexcept { return next_due_ns_; }
   /// Whether the topic has to wait for this reader.
   [[nodiscard]] bool is_full() const noexcept {
-    return holds_ && cached_ >= qos_.limits.max_samples && !dropped_ && !closed_;
+    return holds_ && cached_ >= room_ && !dropped_ && !closed_;
+  }
+  /// A full one takes as many more, until it has no more than usual again.
+  void make_room() noexcept {
+    if (cached_ >= room_) room_ = cached_ + qos_.limits.max_samples;
   }
   /// PUB-S1: it is full for so long that it is given up.
   void drop() noexcept;
@@ -95,7 +113,7 @@ class ReaderCore {
   [[nodiscard]] InstanceHandle lookup(const void* key_holder) const;
   /// The place of the oldest cached sample in the order of several topics; none: there is no
   /// sample.
-  [[nodiscard]] std::optional<std::uint64_t> next_in_order(std::uint64_t now_ns) const noexcept;
+  [[nodiscard]] std::optional<InOrder> next_in_order(std::uint64_t now_ns) const noexcept;
 
   // --- statuses ----------------------------------------------------------------------------------
   [[nodiscard]] bool wants_flush() const noexcept { return pending_ != Status::none; }
@@ -164,12 +182,13 @@ class ReaderCore {
   void* scratch_ = nullptr;  // of types that are not plain: what was decoded last
   mutable std::vector<std::byte> key_;
 
-  std::uint64_t order_position_ = 0;  // of the newest sample that came
+  InOrder order_;  // of what comes now
   std::vector<std::unique_ptr<ReaderSlot>> slots_;
   std::vector<ReaderSlot*> free_;
   ReaderSlot* oldest_ = nullptr;
   ReaderSlot* newest_ = nullptr;
   std::uint32_t cached_ = 0;
+  std::uint32_t room_;  // samples that it may cache
 
   std::unordered_map<std::string_view, std::unique_ptr<ReaderInstance>> instances_;
   ReaderInstance* only_ = nullptr;  // of a topic without keys

@@ -182,14 +182,14 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
   if (header.kind != Kind::unregister) {
     ++position_;
     if (!is_injected(FaultInjection::order_counts_what_is_read) || !writer->readers.empty())
-      order_position_ = carrier_->next_position();
+      carrier_->count_sample();
   }
   const Incoming in{.header = header,
                     .payload = payload,
                     .writer = writer.get(),
                     .received_ns = now_ns_,
                     .position = position_,
-                    .order_position = order_position_};
+                    .order_position = carrier_->position()};
   for (ReaderCore* const reader : writer->readers) {
     if (reader->catches_up && !is_injected(FaultInjection::late_reader_is_given_both)) [[unlikely]]
       continue;  // it comes to this one on its way
@@ -258,6 +258,7 @@ std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSup
                                   .source_ns = now_ns()},
                                  &announcement));
   writers_.push_back(writer);
+  carrier_->wake(*this);
   return writer;
 }
 
@@ -284,6 +285,7 @@ std::shared_ptr<ReaderCore> TopicCore::make_reader(std::shared_ptr<const TypeSup
                                   .source_ns = now_ns()},
                                  &announcement));
   readers_.push_back(reader);
+  carrier_->wake(*this);
   return reader;
 }
 
@@ -322,6 +324,17 @@ void TopicCore::close_endpoints() {
         make_message({.kind = Kind::withdraw_reader, .endpoint = reader->number()}, nullptr));
     readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+void TopicCore::let_go() noexcept {
+  type.reset();
+  on_inconsistent = nullptr;
+  on_client = nullptr;
+}
+
+bool TopicCore::is_idle() const noexcept {
+  return writers_.empty() && readers_.empty() && outbox_.empty() && catching_up_.empty() &&
+         due_ns_ == kInfiniteNs && !failure_ && !inconsistent_changed_;
 }
 
 bool TopicCore::unused() const noexcept {
@@ -374,6 +387,7 @@ void TopicCore::check_time() {
       writer->silent = true;
       for (ReaderCore* const reader : writer->readers) {
         try {
+          reader->comes_to(order_position());
           reader->went_silent(*writer, now_ns_);
         } catch (...) {
           if (!failure_) failure_ = std::current_exception();

@@ -124,6 +124,16 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   [[nodiscard]] bool joined() const noexcept;
   [[nodiscard]] std::string why_waiting() const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  /// Of the newest sample of all topics of the order.
+  [[nodiscard]] std::uint64_t order_position() const noexcept {
+    return carrier_ != nullptr ? carrier_->position() : 0;
+  }
+  /// A handle of the topic or of an entity of it is held here.
+  [[nodiscard]] bool is_held() const noexcept { return type != nullptr; }
+  /// Nothing of it is held here: what its handles have set goes with them.
+  void let_go() noexcept;
+  /// It has nothing to do in a poll, before something happens to it.
+  [[nodiscard]] bool is_idle() const noexcept;
   [[nodiscard]] std::uint64_t beginning() const noexcept { return beginning_; }
   [[nodiscard]] std::size_t held_in_memory() const noexcept {
     if (log_history_) return log_history_->size();
@@ -232,8 +242,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::unique_ptr<LogHistory> log_history_;  // null: its samples do not stay in the log only
   std::uint64_t end_record_ = 0;             // behind the last delivered one, for late readers
   ClientNumbers clients_;
-  std::uint64_t position_ = 0;  // of the last sample
-  std::uint64_t order_position_ = 0;
+  std::uint64_t position_ = 0;   // of the last sample
   std::uint64_t beginning_ = 0;  // which one of the topic: of its first announcement
   std::vector<std::shared_ptr<WriterCore>> writers_;
   std::vector<std::shared_ptr<ReaderCore>> readers_;

@@ -193,6 +193,7 @@ void TopicCore::end_catching_up(CatchingUp& one) {
   ReaderCore& reader = *one.reader;
   one.has_all = true;
   reader.catches_up = false;
+  reader.comes_to(order_position());
   if (!reader.closed() && !reader.dropped())
     for (const auto& writer : one.writers)
       if (!writer->alive()) reader.forget(*writer, now_ns_);
@@ -255,6 +256,7 @@ void TopicCore::remove_writer(Member& member, std::uint16_t number) {
   writer->gone = true;
   for (ReaderCore* const reader : std::exchange(writer->readers, {})) {
     try {
+      reader->comes_to(order_position());
       reader->unmatched(*writer, now_ns_);
     } catch (...) {
       if (!failure_) failure_ = std::current_exception();

@@ -59,9 +59,10 @@ void check_topic_qos(const std::string& topic, const TopicQos& qos) {
 }
 
 std::string describe(const TopicQos& qos) {
+  const bool keeps_all = qos.history.kind == History::Kind::keep_all;
   std::string text = std::string(kLevel) + std::string(describe(qos.level)) + ", ring " +
                      std::to_string(qos.ring_bytes) + ", depth " +
-                     std::to_string(qos.history.depth) + ", samples " +
+                     std::to_string(keeps_all ? 0 : qos.history.depth) + ", samples " +
                      std::to_string(qos.max_samples);
   if (qos.max_bytes != 0) text += ", bytes " + std::to_string(qos.max_bytes);
   if (qos.max_age_ns != kInfiniteNs) text += ", age " + std::to_string(qos.max_age_ns);

@@ -95,11 +95,16 @@ void* WriterCore::loan() noexcept {
   if (!active || closed_ || topic->channel() == nullptr || !type_->plain) return nullptr;
   const auto room = topic->channel()->prepare(kHeaderBytes + type_->bytes);
   loaned_ = room.data();
+  loaned_as_ = topic->channel()->prepared();
   return loaned_ == nullptr ? nullptr : loaned_ + kHeaderBytes;
 }
 
 void WriterCore::publish() noexcept {
   if (loaned_ == nullptr || topic->channel() == nullptr) return;
+  if (topic->channel()->prepared() != loaned_as_) {  // it was taken back
+    loaned_ = nullptr;
+    return;
+  }
   const MessageHeader made = header(Kind::sample, loaned_ + kHeaderBytes);
   std::memcpy(loaned_, &made, kHeaderBytes);
   topic->channel()->commit();

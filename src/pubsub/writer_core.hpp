@@ -63,6 +63,7 @@ class WriterCore {
   bool closed_ = false;
   std::uint64_t sequence_ = 0;
   std::byte* loaned_ = nullptr;
+  std::uint64_t loaned_as_ = 0;  // Channel::prepared()
   std::vector<std::byte> key_;
   std::vector<std::byte> message_;  // of samples that are not built in place
   std::uint64_t asserted_ns_ = 0;   // when it last showed that it is alive

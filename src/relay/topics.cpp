@@ -159,8 +159,20 @@ void RelayTopic::remove(const ClientId& client, ClientEndpoint& endpoint) {
 
 // --- all of them ---------------------------------------------------------------------------------
 
+/// A client that gives no policies means the topic without an order, if there is one.
 std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why) {
-  if (const auto found = topics_.find(open.topic); found != topics_.end()) {
+  const auto infos = participant_.topics();
+  const auto find_in = [&](const auto& is_meant) {
+    return std::ranges::find_if(infos, [&](const pubsub::TopicInfo& one) {
+      return one.name == open.topic && is_meant(one.qos.order);
+    });
+  };
+  const pubsub::OrderName given = open.qos ? open.qos->order : pubsub::OrderName();
+  auto info = find_in([&](const pubsub::OrderName& order) { return order == given; });
+  if (info == infos.end() && !open.qos) info = find_in([](const auto&) { return true; });
+  const pubsub::OrderName order = info != infos.end() ? info->qos.order : given;
+  const std::string key = open.topic + " " + std::string(order.view());
+  if (const auto found = topics_.find(key); found != topics_.end()) {
     if (found->second->why_over().empty()) {
       if (!open.qos || *open.qos == found->second->topic().qos()) return found->second;
       why = "topic '" + open.topic + "' has " + describe_qos(found->second->topic().qos()) +
@@ -169,9 +181,6 @@ std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why
     }
     topics_.erase(found);
   }
-  const auto infos = participant_.topics();
-  const auto info =
-      std::ranges::find_if(infos, [&](const auto& one) { return one.name == open.topic; });
   if (info == infos.end() && !open.qos) return nullptr;
   if (info == infos.end() && open.qos->ring_bytes > kMaxClientRingBytes) {
     why = "topic '" + open.topic + "': a client asks for rings of " +
@@ -187,7 +196,7 @@ std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why
   try {
     auto topic = std::make_shared<RelayTopic>(participant_, open,
                                               info == infos.end() ? *open.qos : info->qos);
-    topics_[open.topic] = topic;
+    topics_[key] = topic;
     return topic;
   } catch (const Error& error) {
     why = error.what();

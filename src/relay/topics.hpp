@@ -103,7 +103,7 @@ class RelayTopics {
 
  private:
   pubsub::DomainParticipant& participant_;
-  std::map<std::string, std::shared_ptr<RelayTopic>> topics_;
+  std::map<std::string, std::shared_ptr<RelayTopic>> topics_;  // by name and order
 };
 
 }  // namespace dunlin::relay

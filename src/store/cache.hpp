@@ -1,7 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +14,11 @@ namespace dunlin::store {
 /// it may be stale (STO-6). A set is a cache line of four places: a key that is found moves to the
 /// first one, and a new key takes the second. So keys that are asked for once push each other out,
 /// and none that is asked for more often than they come.
+///
+/// Any threads. What one finds while another moves places may be the hash of one key with the word
+/// of another: a location that is wrong, which the entry tells as it tells a stale one. Found keys
+/// that are the first of their set already write nothing, so threads that ask for the same keys do
+/// not take the lines from each other.
 class LocationCache {
  public:
   explicit LocationCache(std::size_t bytes) : sets_(bytes / sizeof(Set)) {}
@@ -28,44 +33,63 @@ class LocationCache {
   [[nodiscard]] std::uint64_t find(std::uint64_t hash) noexcept {
     if (sets_.empty()) return 0;
     Set& set = sets_[place_of(hash)];
-    const auto found = std::ranges::find_if(
-        set, [&](const Place& place) { return place.hash == hash && place.word != 0; });
-    if (found == set.end()) return 0;
-    const Place place = *found;
-    std::move_backward(set.begin(), found, found + 1);
-    set.front() = place;
-    return place.word;
+    for (std::size_t i = 0; i < kWays; ++i) {
+      if (set[i].hash() != hash) continue;
+      const std::uint64_t word = set[i].word();
+      if (word == 0) continue;
+      if (i > 0) {
+        make_room(set, 0, i);
+        set[0].set(hash, word);
+      }
+      return word;
+    }
+    return 0;
   }
   void insert(std::uint64_t hash, std::uint64_t word) noexcept {
     if (sets_.empty()) return;
     Set& set = sets_[place_of(hash)];
-    const auto known = std::ranges::find_if(
-        set, [&](const Place& place) { return place.hash == hash && place.word != 0; });
-    if (known != set.end()) {
-      known->word = word;
-      return;
+    std::size_t to = kWays - 1;
+    for (std::size_t i = kWays; i-- > 0;) {
+      const std::uint64_t there = set[i].word();
+      if (there != 0 && set[i].hash() == hash) return set[i].set(hash, word);
+      if (there == 0) to = i;
     }
-    const auto vacant = std::ranges::find(set, 0U, &Place::word);
-    const auto to = vacant != set.end() ? vacant : set.end() - 1;
-    const auto first = to == set.begin() ? to : set.begin() + 1;
-    std::move_backward(first, to, to + 1);
-    *first = {.hash = hash, .word = word};
+    const std::size_t first = to == 0 ? 0 : 1;
+    make_room(set, first, to);
+    set[first].set(hash, word);
   }
   void erase(std::uint64_t hash) noexcept {
     if (sets_.empty()) return;
     for (Place& place : sets_[place_of(hash)])
-      if (place.hash == hash) place.word = 0;
+      if (place.hash() == hash) place.set(hash, 0);
   }
 
  private:
   static constexpr std::size_t kWays = 4;
-  struct Place {
-    std::uint64_t hash = 0;
-    std::uint64_t word = 0;
+  class Place {
+   public:
+    [[nodiscard]] std::uint64_t hash() const noexcept {
+      return hash_.load(std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t word() const noexcept {
+      return word_.load(std::memory_order_relaxed);
+    }
+    void set(std::uint64_t hash, std::uint64_t word) noexcept {
+      hash_.store(hash, std::memory_order_relaxed);
+      word_.store(word, std::memory_order_relaxed);
+    }
+
+   private:
+    std::atomic<std::uint64_t> hash_ = 0;
+    std::atomic<std::uint64_t> word_ = 0;
   };
   struct alignas(kCacheLineBytes) Set : std::array<Place, kWays> {};
   static_assert(sizeof(Set) == kCacheLineBytes);
 
+  /// Those from `first` on move one further, over the one at `to`.
+  static void make_room(Set& set, std::size_t first, std::size_t to) noexcept {
+    for (std::size_t i = to; i > first; --i) set[i].set(set[i - 1].hash(), set[i - 1].word());
+  }
   /// Of any number of sets. The upper bits of a hash choose the home, so all bits count here: a
   /// client of one home uses all sets.
   [[nodiscard]] std::size_t place_of(std::uint64_t hash) const noexcept {

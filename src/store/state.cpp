@@ -70,7 +70,9 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       places(moves_keys() ? its_progress.capacity() : members),
       is_home(fabric.rank() < members || (options.contributes && moves_keys())),
       homes(places),
-      cache(options.cache_bytes) {
+      held_cache(options.shared_cache ? options.shared_cache
+                                      : make_location_cache(options.cache_bytes)),
+      cache(*held_cache) {
   check(options);
   std::uint64_t main_headers = 0;
   std::size_t large_bytes = 0, index_bytes = kIndexHeaderBytes, small_bytes = 0;

@@ -394,7 +394,8 @@ struct State final : remote::Part {
     return options.copies == 1 && options.eviction == Eviction::none;
   }
   Subscription subscription;
-  LocationCache cache;
+  std::shared_ptr<LocationCache> held_cache;
+  LocationCache& cache;                       // of this store, or of several threads' stores
   std::array<std::uint64_t, kKinds> begun{};  // calls, by kind
   StoreStatistics seen;                       // but for what statistics() looks up
   std::uint64_t serial = 0;

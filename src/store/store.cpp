@@ -10,6 +10,10 @@ namespace dunlin {
 using remote::Status;
 using store::Kind;
 
+std::shared_ptr<store::LocationCache> make_location_cache(std::size_t bytes) {
+  return std::make_shared<store::LocationCache>(bytes);
+}
+
 Store::Store(Fabric& fabric, StoreOptions options) {
   auto own = std::make_unique<remote::Progress>(fabric);
   remote::Progress& progress = *own;

@@ -186,6 +186,11 @@ TEST(OrderTest, RefusesWhatDoesNotFitIt) {
   EXPECT_NE(differs.why_refused().find("level atomic"), std::string::npos) << differs.why_refused();
   EXPECT_NE(differs.why_refused().find("level volatile_storage"), std::string::npos);
   EXPECT_TRUE(plains.why_refused().empty());
+  // It can be opened again with those that fit, and not with others.
+  EXPECT_THROW(Topic<Plain>(all[1], "plains", kStoredFlight), Error);
+  const Topic<Plain> corrected(all[1], "plains", kFlight);
+  const DataWriter<Plain> writer{Publisher(all[1]), corrected};
+  ASSERT_TRUE(all.until([&] { return writer->ready(); }));
   // Other rings: the order itself refuses the member.
   const Topic<Plain> rings(all[1], "p", {.ring_bytes = 4096, .order = "flight2"});
   ASSERT_TRUE(all.until([&] { return rings.joined(); }));
@@ -229,6 +234,115 @@ TEST(OrderTest, EndsWithItsLastHandleAndBeginsAnew) {
     ASSERT_TRUE(all.until([&] { return !all[0].holds_topics() && !all[1].holds_topics(); }));
     EXPECT_TRUE(all[0].orders().empty());
   }
+}
+
+TEST(OrderTest, ATopicOfAnotherMembersIsNotInTheWayOfOneWithoutAnOrder) {
+  Participants all(2);
+  const Topic<Plain> theirs(all[0], "same", kFlight);
+  const Topic<Plain> other(all[1], "other", kFlight);
+  ASSERT_TRUE(all.until([&] { return theirs.joined() && other.joined(); }));
+  all.run_for(5'000'000);
+  ASSERT_EQ(all[1].topics().size(), 2U);
+  const Topic<Count> alone(all[1], "same");  // of another type, too
+  ASSERT_TRUE(all.until([&] { return alone.joined(); }));
+  EXPECT_THROW(Topic<Plain>(all[1], "same", kFlight), Error) << "which would be two topics here";
+}
+
+TEST(OrderTest, TakesTheSamePoliciesInEachSpelling) {
+  Participants all(1);
+  const TopicQos spelt{.history = {.kind = History::Kind::keep_all, .depth = 7}, .order = "o"};
+  const Topic<Plain> plains(all[0], "plains", spelt);
+  EXPECT_TRUE(all.until([&] { return plains.joined(); })) << plains.why_refused();
+}
+
+TEST(OrderTest, TakesALoanBackWhenAnotherTopicOfItIsWritten) {
+  Participants all(1);
+  Ends ends(all[0], kFlight, keeps_all());
+  ASSERT_TRUE(all.until([&] { return ends.ready(); }));
+  all.world.on(0, [&] {
+    Plain* const plain = ends.plain_writer.loan();
+    ASSERT_NE(plain, nullptr);
+    *plain = {.number = 1};
+    ASSERT_EQ(ends.count_writer.write({.number = 2}), WriteResult::written);
+    ends.plain_writer.publish();
+    ASSERT_EQ(ends.plain_writer.write({.number = 3}), WriteResult::written);
+  });
+  ASSERT_TRUE(all.until([&] { return ends.take() > 0 && ends.seen.size() >= 2; }));
+  EXPECT_EQ(ends.seen, (std::vector<Seen>{{false, 2, 1}, {true, 3, 2}}));
+}
+
+/// The announcement of the second reader lies behind what fills the first one.
+TEST(OrderTest, AReaderThatIsAddedLaterComesThroughAnOrderThatIsFull) {
+  Participants all(1);
+  DataReaderQos small = keeps_all(Durability::Kind::transient_local);
+  small << ResourceLimits{.max_samples = 4};
+  const Topic<Plain> one(all[0], "one", kStoredFlight);
+  const Topic<Plain> two(all[0], "two", kStoredFlight);
+  DataWriter<Plain> to_one{Publisher(all[0]), one};
+  DataWriter<Plain> to_two{Publisher(all[0]), two};
+  std::vector<std::uint64_t> places;
+  const auto note = [&](const Sample<Plain>& sample) {
+    places.push_back(sample.info().order_position);
+  };
+  OrderedAccess access;
+  access.add<Plain>({Subscriber(all[0]), one, small}, note);
+  ASSERT_TRUE(all.until([&] { return to_one->ready() && to_two->ready(); }));
+  all.world.on(0, [&] {
+    ASSERT_EQ(to_two.write({}), WriteResult::written);
+    for (int i = 0; i < 10; ++i) ASSERT_EQ(to_one.write({}), WriteResult::written);
+  });
+  all.run_for(5'000'000);
+  all.world.on(0, [&] { access.add<Plain>({Subscriber(all[0]), two, small}, note); });
+  all.nodes[0].work = [&] { return access.take(); };
+  ASSERT_TRUE(all.until([&] { return places.size() == 11; })) << places.size();
+  for (std::size_t i = 0; i < places.size(); ++i) EXPECT_EQ(places[i], i + 1);
+}
+
+/// What tells of a writer that is gone has its place, too.
+TEST(OrderTest, TellsOfTheEndOfAnInstanceWhereItHappened) {
+  Participants all(1);
+  const Topic<Count> counts(all[0], "counts", kFlight);
+  const Topic<Plain> plains(all[0], "plains", kFlight);
+  std::optional<DataWriter<Count>> goes(std::in_place, Publisher(all[0]), counts);
+  DataWriter<Plain> stays{Publisher(all[0]), plains};
+  std::vector<std::pair<std::uint64_t, bool>> places;
+  OrderedAccess access;
+  access.add<Count>({Subscriber(all[0]), counts, keeps_all()}, [&](const Sample<Count>& sample) {
+    places.emplace_back(sample.info().order_position, sample.info().valid());
+  });
+  access.add<Plain>({Subscriber(all[0]), plains, keeps_all()}, [&](const Sample<Plain>& sample) {
+    places.emplace_back(sample.info().order_position, sample.info().valid());
+  });
+  ASSERT_TRUE(all.until([&] { return (*goes)->ready() && stays->ready(); }));
+  all.world.on(0, [&] {
+    ASSERT_EQ(goes->write({.number = 1}), WriteResult::written);
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(stays.write({}), WriteResult::written);
+    goes.reset();
+  });
+  all.run_for(5'000'000);
+  access.take();
+  EXPECT_EQ(places, (std::vector<std::pair<std::uint64_t, bool>>{
+                        {1, true}, {2, true}, {3, true}, {4, true}, {4, false}}));
+}
+
+/// A handler that opens a topic of the order while writers of it go with their member.
+TEST(OrderTest, TakesATopicThatAHandlerOpens) {
+  Participants all(2);
+  const Topic<Count> here(all[0], "counts", kFlight);
+  std::vector<Topic<Plain>> opened;
+  DataReader<Count> reader{Subscriber(all[0]), here, keeps_all()};
+  reader.on_sample([&](const Count&, const SampleInfo& info) {
+    if (info.valid()) return;
+    for (const char* name : {"a", "b", "c", "d", "e"}) opened.emplace_back(all[0], name, kFlight);
+  });
+  const Topic<Count> there(all[1], "counts", kFlight);
+  DataWriter<Count> writer{Publisher(all[1]), there};
+  ASSERT_TRUE(all.until([&] { return reader->ready() && writer->ready(); }));
+  all.world.on(1, [&] { ASSERT_EQ(writer.write({.number = 1}), WriteResult::written); });
+  all.run_for(1'000'000);
+  all.crash(1);
+  ASSERT_TRUE(all.until([&] { return opened.size() == 5 && opened.back().joined(); }));
+  EXPECT_EQ(all.nodes[0].error, "");
 }
 
 /// A slow reader of one topic holds the order back, so the others' too.

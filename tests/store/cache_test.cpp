@@ -1,7 +1,9 @@
 #include "store/cache.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -47,6 +49,30 @@ TEST(LocationCache, KeepsOneThatIsAskedForBetweenOthers) {
     cache.insert(once + 10'000, once);
     cache.insert(once + 20'000, once);
   }
+}
+
+/// Threads that move the same places: a word that is found was inserted, if for another hash.
+TEST(LocationCacheOfThreads, FindsOnlyWhatWasInserted) {
+  constexpr std::uint64_t kKeys = 64;
+  constexpr std::uint64_t kAbove = 1'000;
+  LocationCache cache(4 * 64);
+  std::vector<std::thread> threads;
+  std::atomic<bool> foreign = false;
+  for (std::uint64_t number = 0; number < 4; ++number)
+    threads.emplace_back([&, number] {
+      std::mt19937_64 random(number);
+      for (int round = 0; round < 20'000; ++round) {
+        const std::uint64_t key = random() % kKeys;
+        const std::uint64_t word = cache.find(key);
+        if (word != 0 && (word < kAbove || word >= kAbove + kKeys)) foreign = true;
+        if (word == 0) cache.insert(key, kAbove + key);
+        if (random() % 8 == 0) cache.erase(random() % kKeys);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(foreign);
+  cache.insert(1, kAbove + 1);
+  EXPECT_EQ(cache.find(1), kAbove + 1) << "and what is there now is right";
 }
 
 /// As a client of one home among 256 does it: what is not found is inserted.

@@ -290,6 +290,21 @@ TEST_P(Stores, ACachedLocationSavesTheBucketAndIsNeverTrusted) {
   EXPECT_EQ(at(1).statistics().cache_stale, 2U);
 }
 
+TEST_P(Stores, ASharedCacheHasWhatAnyOfItsStoresHasFound) {
+  StoreOptions options = test::small_store();
+  options.shared_cache = make_location_cache(4096);
+  start(3, options);
+  put(0, "key", "one");
+  for (const Rank rank : {1U, 2U}) {
+    auto op = at(rank).get("key");
+    EXPECT_EQ(ended(op).text(), "one");
+    EXPECT_EQ(op.bucket_reads(), 0U) << "member 0 has put its location there";
+  }
+  erase(1, "key");
+  EXPECT_EQ(get(2, "key"), "-");
+  EXPECT_EQ(at(2).statistics().cache_stale, 0U) << "member 1 has taken it out";
+}
+
 TEST(Store, RefusesWhatItCannotHold) {
   sim::World world(sim::profile("ib100"), 1, 1);
   const auto with = [&](const StoreOptions& options) {

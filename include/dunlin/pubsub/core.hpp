@@ -185,9 +185,10 @@ class AnyWriter {
   [[nodiscard]] WriteResult write(const void* sample, const ClientStamp& from);
   [[nodiscard]] WriteResult dispose(const void* key_holder, const ClientStamp& from);
   /// Where to build a plain sample in place; null if there is no room now, and for other types. A
-  /// later call takes it back: publish() before the next poll().
+  /// later call of this or another writer of this member in the topic, or in any topic of its
+  /// order, takes it back: publish() before that, and before the next poll().
   [[nodiscard]] void* loan() noexcept;
-  /// The sample that was built is written.
+  /// The sample that was built is written; nothing is, if it was taken back.
   void publish() noexcept;
 
   [[nodiscard]] bool ready() const noexcept;
@@ -231,8 +232,10 @@ class AnyReader {
 
   struct NextInOrder {
     bool has_sample = false;
-    bool waits = false;          // an earlier one may come: it is not ready, or on its way to now
+    bool waits = false;          // an earlier one may come: it requests stored samples, and is not
+    bool is_coming = false;      // ready yet, or is on its way through them
     std::uint64_t position = 0;  // SampleInfo::order_position
+    bool is_behind = false;      // the sample at it: the end of an instance
   };
   /// Samples that a reader lends; they stay until it is given back, which its destructor does.
   class Loan {
@@ -258,6 +261,8 @@ class AnyReader {
   [[nodiscard]] bool available(const Selection& selection = {}) const noexcept;
   /// The place of the oldest sample of the cache in the order of several topics (OrderedAccess).
   [[nodiscard]] NextInOrder next_in_order() const noexcept;
+  /// A full cache takes as many more, until it has been emptied so far again.
+  void make_room() noexcept;
   /// Whether any of these is one for which `query` returns true.
   [[nodiscard]] bool any(const Selection& selection, const Filter& query) const;
   /// The instance of these key members; 0: there is none.

@@ -91,7 +91,8 @@ class DataWriter {
     return writer_.unregister(&key_holder);
   }
   /// Where to build a sample in the ring; null if there is no room now. All members must be
-  /// written: the memory is not cleared. publish() before the next poll().
+  /// written: the memory is not cleared. publish() before another call of a writer of the topic, or
+  /// of a topic of its order, and before the next poll().
   [[nodiscard]] T* loan() noexcept {
     static_assert(detail::is_plain<T>(),
                   "dunlin: only plain types are built in place; write() the others.");

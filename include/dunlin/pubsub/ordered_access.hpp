@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/core.hpp>
@@ -26,10 +26,10 @@ namespace dunlin::pubsub {
 ///       flight.take();
 ///     }
 ///
-/// PUB-O4  The samples that take() hands out have ascending SampleInfo::order_position, over all
-///         calls, and none that a reader had or could still get is passed over: so all members that
-///         take the same topics from the same place on, with readers that keep all, take the same
-///         sequence.
+/// PUB-O4  Of the readers that were added before the first take(), it hands out all samples by
+///         SampleInfo::order_position, which never descends, and none that a reader had or could
+///         still get is passed over: so members that take the same topics from the same place on,
+///         with readers that keep all, take the same sequence.
 class OrderedAccess {
  public:
   /// Throws Error, if the reader's topic has no order, or another one than those before.
@@ -55,9 +55,10 @@ class OrderedAccess {
   }
 
   /// Gives the samples that there are to the handlers, at most so many; returns how many. A reader
-  /// that is not ready, or on its way through what is stored, holds later samples of the others
-  /// back. A handler may write, and must not poll. If it throws, its sample counts as taken, and
-  /// the next take() goes on behind it. Throws Error, too, for a reader that is refused.
+  /// that requests stored samples holds later ones of the others back until it has come to its
+  /// place; until it is ready, their caches take more than their limits. A handler may write and
+  /// add readers, and must not poll or take(). If it throws, its sample counts as taken, and the
+  /// next take() goes on behind it. Throws Error, too, for a reader that is refused.
   std::size_t take(std::size_t most = std::numeric_limits<std::size_t>::max()) {
     std::size_t taken = 0;
     for (; taken < most; ++taken) {
@@ -77,22 +78,26 @@ class OrderedAccess {
   /// The part whose next sample comes first in the order; null: there is none, or it is not known.
   [[nodiscard]] Part* first() {
     Part* earliest = nullptr;
-    std::uint64_t position = 0;
+    std::pair<std::uint64_t, bool> place;
     for (Part& part : parts_) {
       const AnyReader::NextInOrder next = part.reader.next_in_order();
       if (next.waits) {
         if (const std::string why = part.reader.why_refused(); !why.empty())
           throw Error("ordered access: " + why);
+        // Its announcement lies behind what fills the others, in the same order.
+        if (next.is_coming)
+          for (Part& other : parts_) other.reader.make_room();
         return nullptr;
       }
-      if (!next.has_sample || (earliest != nullptr && next.position >= position)) continue;
+      const std::pair its_place(next.position, next.is_behind);
+      if (!next.has_sample || (earliest != nullptr && its_place >= place)) continue;
       earliest = &part;
-      position = next.position;
+      place = its_place;
     }
     return earliest;
   }
 
-  std::vector<Part> parts_;
+  std::deque<Part> parts_;  // which stay where they are while a handler adds one
 };
 
 }  // namespace dunlin::pubsub

@@ -38,7 +38,9 @@ struct History {
     return {.kind = Kind::keep_last, .depth = depth};
   }
   static constexpr History keep_all() noexcept { return {.kind = Kind::keep_all, .depth = 0}; }
-  friend bool operator==(const History&, const History&) = default;
+  friend constexpr bool operator==(const History& a, const History& b) noexcept {
+    return a.kind == b.kind && (a.kind == Kind::keep_all || a.depth == b.depth);
+  }
 };
 
 struct ResourceLimits {
