@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "bench/table/nodes.hpp"
@@ -13,7 +15,9 @@ using Topics = MeasuredTopics<Small>;
 
 constexpr std::size_t kSmallRing = std::size_t{64} << 10;
 
-std::vector<Result> measure_topics(const Effort& effort, std::uint32_t count) {
+/// `order`: of all of them together; empty: each has its own.
+std::vector<Result> measure_topics(const Effort& effort, std::uint32_t count,
+                                   const pubsub::OrderName& order) {
   const std::uint64_t samples = effort.scaled(200'000);
   pubsub::TopicQos qos = measured_qos(pubsub::Level::atomic);
   qos.ring_bytes = kSmallRing;
@@ -24,7 +28,9 @@ std::vector<Result> measure_topics(const Effort& effort, std::uint32_t count) {
     const Topics one = make_topics<Small>(lonely, "only", 1, qos, 1);
     TopicNode node(me, join(group + "-many", me.size(), me.rank()));
     const double start = now_ns();
-    const Topics many = make_topics<Small>(node, "t", count, qos, 1);
+    pubsub::TopicQos qos_of_many = qos;
+    qos_of_many.order = order;
+    const Topics many = make_topics<Small>(node, "t", count, qos_of_many, 1);
     if (me.rank() == 0)
       me.note("to create them took " + to_text(now_ns() - start, "ns") + " in all");
     alternate(me, effort.rounds,
@@ -37,6 +43,7 @@ std::vector<Result> measure_topics(const Effort& effort, std::uint32_t count) {
     Result result{.name = "topics",
                   .params = {{"topics", double(count)},
                              {"in use", series == 1 ? "one" : "all"},
+                             {"order", order.empty() ? "each its own" : "one of all"},
                              {"members", double(effort.members)}},
                   .unit = "1/s",
                   .better = Better::higher,
@@ -49,10 +56,11 @@ std::vector<Result> measure_topics(const Effort& effort, std::uint32_t count) {
 
 std::vector<Result> topics(const Effort& effort) {
   std::vector<Result> results;
-  for (const std::uint32_t count : {4U, 16U, 64U, 256U}) {
-    if (effort.quick && count > 16) break;
-    for (Result& result : measure_topics(effort, count)) results.push_back(std::move(result));
-  }
+  for (const pubsub::OrderName& order : {pubsub::OrderName(), pubsub::OrderName("bench")})
+    for (const std::uint32_t count : {4U, 16U, 64U, 256U}) {
+      if (effort.quick && count > (order.empty() ? 16 : 4)) break;
+      std::ranges::move(measure_topics(effort, count, order), std::back_inserter(results));
+    }
   return results;
 }
 

@@ -167,6 +167,8 @@ std::uint64_t Carrier::due_ns() const noexcept {
 }
 
 bool Carrier::unused() noexcept {
+  if (!awake_.empty() && awake_.front()->has_endpoints()) [[likely]]
+    return false;
   bool unused = declaring_ == 0 && hold_.use_count() == 1;
   for (std::size_t i = 0; i < topics_.size() && (unused || is_order()); ++i) {
     const bool is_free = topics_[i].use_count() == 1 && topics_[i]->unused();

@@ -30,17 +30,19 @@ class ParticipantCore {
   std::size_t poll() {
     clock->begin_poll();
     std::size_t done = group.poll();
-    // Handlers may make topics, put new ones in the place of old ones, and poll: by place, held.
-    Carriers polled = std::exchange(spare_, {});
+    // Handlers may make topics, put new ones in the place of old ones, and poll: by place, and
+    // carriers that end meanwhile stay until the outermost poll is over.
+    std::vector<Carrier*> polled = std::exchange(spare_, {});
+    const UnderWay under_way(*this);
     done += turns_.poll([&] { return carriers.size(); },
                         [&](std::size_t i) { return carriers[i]->rests(); },
                         [&](std::size_t i) {
-                          polled.push_back(carriers[i]);
+                          polled.push_back(carriers[i].get());
                           return polled.back()->poll();
                         });
     remove_unused(polled);
     std::exception_ptr failure;
-    for (const auto& carrier : polled) carrier->flush(failure);
+    for (Carrier* const carrier : polled) carrier->flush(failure);
     wake_in_time(polled);
     polled.clear();
     spare_ = std::move(polled);
@@ -53,22 +55,19 @@ class ParticipantCore {
                                       const TypeSupport& type) {
     check_is_elsewhere_unused(name, qos.order);
     for (std::size_t i = 0; i < carriers.size();) {
-      const std::shared_ptr<Carrier> carrier = carriers[i];
+      Carrier* const carrier = carriers[i].get();
       const std::shared_ptr<TopicCore> found = carrier->find(name);
       if (!found || carrier->order() != qos.order) {
         ++i;
         continue;
       }
       if (carrier->leaving()) {  // it is all but gone: this one begins anew
-        carrier->end();
-        carriers.erase(carriers.begin() + static_cast<std::ptrdiff_t>(i));
+        end(i);
         continue;
       }
       if (found->why_refused.empty()) return found;
       carrier->remove(found);  // another one of its name may be there
-      if (!carrier->topics().empty() || carrier->joined()) continue;
-      carrier->end();
-      carriers.erase(carriers.begin() + static_cast<std::ptrdiff_t>(i));
+      if (carrier->topics().empty() && !carrier->joined()) end(i);
     }
     auto topic = std::make_shared<TopicCore>(group, clock, name, qos, type.name);
     if (qos.order.empty())
@@ -107,23 +106,44 @@ class ParticipantCore {
     }
   }
   /// Those of whose topics no handle is left: out of their subgroups, then away.
-  void remove_unused(const Carriers& polled) {
-    for (const auto& carrier : polled) {
+  void remove_unused(const std::vector<Carrier*>& polled) {
+    for (Carrier* const carrier : polled) {
       if (!carrier->leaving() && carrier->unused()) carrier->leave();
       if (!carrier->leaving() || !carrier->left()) continue;
-      carrier->end();
-      std::erase(carriers, carrier);
+      const auto found = std::ranges::find(carriers, carrier, &std::shared_ptr<Carrier>::get);
+      if (found != carriers.end()) end(static_cast<std::size_t>(found - carriers.begin()));
     }
   }
+  void end(std::size_t place) {
+    carriers[place]->end();
+    if (polls_under_way_ > 0) ended_.push_back(std::move(carriers[place]));
+    carriers.erase(carriers.begin() + static_cast<std::ptrdiff_t>(place));
+  }
   /// Those that rest wait for no time.
-  void wake_in_time(const Carriers& polled) {
+  void wake_in_time(const std::vector<Carrier*>& polled) {
     std::uint64_t due_ns = kInfiniteNs;
-    for (const auto& carrier : polled) due_ns = std::min(due_ns, carrier->due_ns());
+    for (const Carrier* const carrier : polled) due_ns = std::min(due_ns, carrier->due_ns());
     if (due_ns != kInfiniteNs) group.fabric().wake_at(due_ns);
   }
 
+  /// A poll; polls of handlers lie in others.
+  class UnderWay {
+   public:
+    explicit UnderWay(ParticipantCore& of) noexcept : of_(of) { ++of_.polls_under_way_; }
+    ~UnderWay() {
+      if (--of_.polls_under_way_ == 0 && !of_.ended_.empty()) of_.ended_.clear();
+    }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    ParticipantCore& of_;
+  };
+
   Turns turns_;
-  Carriers spare_;  // room for those that are polled
+  std::vector<Carrier*> spare_;  // room for those that are polled
+  Carriers ended_;               // in a poll that is under way
+  std::uint32_t polls_under_way_ = 0;
 };
 
 DomainParticipant::DomainParticipant(Group& group, ParticipantOptions options)

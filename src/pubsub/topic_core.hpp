@@ -130,6 +130,9 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   }
   /// A handle of the topic or of an entity of it is held here.
   [[nodiscard]] bool is_held() const noexcept { return type != nullptr; }
+  [[nodiscard]] bool has_endpoints() const noexcept {
+    return !writers_.empty() || !readers_.empty();
+  }
   /// Nothing of it is held here: what its handles have set goes with them.
   void let_go() noexcept;
   /// It has nothing to do in a poll, before something happens to it.
