@@ -19,7 +19,7 @@ Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const Participa
                  std::shared_ptr<TopicCore> topic)
     : group_(group), clock_(std::move(clock)) {
   topic->carried_by(*this);
-  awake_.push_back(topic.get());
+  wake(*topic);
   topics_.push_back(std::move(topic));
   Channel::Handlers handlers{
       .save = [this] { return members_may_have_changed(), only().save(); },
@@ -96,7 +96,9 @@ void Carrier::members_may_have_changed() {
 }
 
 void Carrier::wake(TopicCore& topic) {
-  if (std::ranges::find(awake_, &topic) == awake_.end()) awake_.push_back(&topic);
+  if (std::exchange(topic.is_awake, true)) [[likely]]
+    return;
+  awake_.push_back(&topic);
 }
 
 /// This member is out of the subgroup, and did not ask for it.
@@ -157,7 +159,10 @@ void Carrier::flush(std::exception_ptr& failure) {
 /// A topic alone is looked at in any case; most of an order's can be those of other members.
 void Carrier::let_idle_go() {
   if (!is_order()) return;
-  std::erase_if(awake_, [](TopicCore* one) { return one->is_idle(); });
+  std::erase_if(awake_, [](TopicCore* one) {
+    one->is_awake = !one->is_idle();
+    return !one->is_awake;
+  });
 }
 
 std::uint64_t Carrier::due_ns() const noexcept {

@@ -250,13 +250,14 @@ ReaderSlot* ReaderCore::free_slot() {
   return slot;
 }
 
-/// Null if it is full, and keeps what it has.
+/// Null if it is full, and keeps what it has. One that holds the topic back takes the message at
+/// hand in any case: since the topic asked, the end of an instance may have filled it.
 ReaderSlot* ReaderCore::store(ReaderInstance& instance, const void* object,
                               const SampleInfo& info) {
   if (qos_.history.kind == History::Kind::keep_last) {
     if (instance.cached >= qos_.history.depth) unlink(*instance.oldest);
     if (cached_ >= qos_.limits.max_samples) unlink(*oldest_);
-  } else if (info.valid_data && cached_ >= room_) {
+  } else if (info.valid_data && !holds_ && cached_ >= room_) {
     ++lost_status.total_count;
     changed(Status::sample_lost);
     return nullptr;

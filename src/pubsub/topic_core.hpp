@@ -116,6 +116,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::function<void(const ClientStamp&)> on_client;
   TopicCounters counters;
   std::string why_refused;
+  bool is_awake = false;  // its carrier looks at it in each poll
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& type_name() const noexcept { return type_name_; }

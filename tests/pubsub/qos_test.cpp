@@ -4,6 +4,7 @@
 
 #include "pubsub/match.hpp"
 #include "pubsub/participants.hpp"
+#include "pubsub/reader_core.hpp"
 
 /// The policies, one by one, at the times of the simulator.
 namespace dunlin::test {
@@ -311,6 +312,37 @@ TEST(QosTest, HoldsTheTopicBackForAReaderThatIsFull) {
   };
   ASSERT_TRUE(pair.all.until([&] { return taken.size() == 500; }));
   for (std::uint64_t i = 0; i < 500; ++i) ASSERT_EQ(taken[i], i);
+}
+
+/// A view ends amid a poll: the ends of instances come between the question whether a reader is
+/// full and the message at hand.
+TEST(QosTest, AReaderThatHoldsTheTopicBackTakesTheMessageAtHand) {
+  DataReaderQos qos;
+  qos << Reliability::reliable() << History::keep_all() << ResourceLimits{.max_samples = 2};
+  ReaderCore reader(nullptr, type_support<Count>(), 0, qos, nullptr);
+  RemoteWriter goes{.member = "goes"};
+  RemoteWriter stays{.member = "stays"};
+  const auto receive = [&](RemoteWriter& writer, std::uint32_t instance) {
+    const Count count{.instance = instance};
+    reader.receive({.header = {.kind = Kind::sample},
+                    .payload = std::as_bytes(std::span(&count, 1)),
+                    .writer = &writer,
+                    .received_ns = 0,
+                    .position = 1},
+                   0);
+  };
+  reader.matched(true);
+  reader.matched(true);
+  receive(goes, 1);
+  ASSERT_FALSE(reader.is_full());
+  reader.unmatched(goes, 0);
+  ASSERT_TRUE(reader.is_full());
+  receive(stays, 2);
+  EXPECT_EQ(reader.lost_status.total_count, 0U);
+  std::vector<ReaderSlot*> slots;
+  std::vector<SampleInfo> infos;
+  EXPECT_EQ(reader.lend({}, true, slots, infos, 0), 3U);
+  reader.give_back(slots);
 }
 
 TEST(QosTest, DropsASlowReaderAfterTheStatedTime) {

@@ -121,7 +121,7 @@ class OrderName {
   // NOLINTNEXTLINE(google-explicit-constructor): TopicQos{.order = "flight"}
   constexpr OrderName(std::string_view name) noexcept
       : size_(static_cast<std::uint8_t>(std::min(name.size(), kMaxOrderNameBytes + 1))) {
-    std::copy_n(name.data(), size_, characters_.data());
+    std::ranges::copy(name.substr(0, size_), characters_.begin());
   }
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr OrderName(const char* name) noexcept : OrderName(std::string_view(name)) {}
