@@ -50,7 +50,7 @@ add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PR
 add_test(NAME docs.lines COMMAND Python3::Interpreter ${tools}/doc_lines.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.invariants
          COMMAND Python3::Interpreter ${tools}/check_invariants.py ${PROJECT_SOURCE_DIR})
-foreach(tool check_invariants costs doc_examples headers_alone must_not_compile outcome tidy unchanged)
+foreach(tool check_invariants costs doc_examples headers_alone must_not_compile outcome packing tidy unchanged)
   add_test(NAME tools.${tool} COMMAND Python3::Interpreter -m unittest ${tool}_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
 endforeach()
