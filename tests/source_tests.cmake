@@ -9,9 +9,9 @@ set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -Wall -Wextra -Wpedantic -Werror -p
 # Each public header compiles alone, and twice; and by clang, all of them together.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
   ${PROJECT_SOURCE_DIR}/include/*.hpp)
+add_test(NAME header.alone
+  COMMAND Python3::Interpreter ${tools}/headers_alone.py ${PROJECT_SOURCE_DIR}/include -- ${compile})
 foreach(header IN LISTS headers)
-  set(alone -fsyntax-only -include ${header} -include ${header} -x c++ /dev/null)
-  add_test(NAME "header.${header}" COMMAND ${compile} ${alone})
   list(APPEND together -include ${header})
 endforeach()
 if(CLANGXX)
@@ -24,11 +24,8 @@ endif()
 file(GLOB_RECURSE mistakes CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */compile_fail/*.cpp)
 function(refuse suffix) # COMPILER FLAG...
   set(check Python3::Interpreter ${tools}/must_not_compile.py)
-  foreach(mistake IN LISTS mistakes)
-    add_test(NAME "refused.${mistake}${suffix}"
-      COMMAND ${check} ${CMAKE_CURRENT_SOURCE_DIR}/${mistake} -- ${ARGN})
-  endforeach()
   list(TRANSFORM mistakes PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  add_test(NAME "refused.mistakes${suffix}" COMMAND ${check} ${mistakes} -- ${ARGN})
   add_test(NAME "refused.not_without_mistakes${suffix}"
     COMMAND ${check} --without-mistakes ${mistakes} -- ${ARGN})
 endfunction()
@@ -53,7 +50,7 @@ add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PR
 add_test(NAME docs.lines COMMAND Python3::Interpreter ${tools}/doc_lines.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.invariants
          COMMAND Python3::Interpreter ${tools}/check_invariants.py ${PROJECT_SOURCE_DIR})
-foreach(tool check_invariants costs doc_examples outcome tidy unchanged)
+foreach(tool check_invariants costs doc_examples headers_alone must_not_compile outcome packing tidy unchanged)
   add_test(NAME tools.${tool} COMMAND Python3::Interpreter -m unittest ${tool}_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
 endforeach()

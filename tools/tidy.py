@@ -7,10 +7,10 @@ What was found clean is remembered (tools/unchanged.py) by the content of the so
 the compiler's options, the .clang-tidy files that apply, and clang-tidy's version. A source with findings is
 analysed again each time.
 
-Where several sources with the same options and rules are to be analysed, they are one text, up to sixteen at a time:
-reading the same headers again is the longer part of the work. The text has all of them in its main file, where every
-check looks. If anything is found in it, or it is no valid text, each half of it is a text, and so on: what is found
-in one source alone counts.
+Where several sources with the same options and rules are to be analysed, they are one text, up to 24 at a time
+(tools/packing.py): reading the same headers again is the longer part of the work. The text has all of them in its
+main file, where every check looks. If anything is found in it, or it is no valid text, each half of it is a text, and
+so on: what is found in one source alone counts.
 
 --analyzer-nodes bounds how many states of a function clang's static analyzer looks at (its own bound is 225,000). A
 few functions of each source reach any bound, and take most of the time. What was found clean without the option, or
@@ -21,6 +21,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,12 +29,10 @@ import sys
 import tempfile
 import time
 
+import packing
 import unchanged
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
-import together  # noqa: E402
-
-MOST_TOGETHER = 16
+MOST_TOGETHER = 24
 FORMER_NODES = (20000, 75000)  # of --analyzer-nodes in ./run test
 
 
@@ -52,9 +51,16 @@ def commands(build_dir):
     for entry in entries:
         words = entry.get("arguments") or shlex.split(entry["command"])
         # One source may be compiled for several targets: all of them count.
-        result.setdefault(entry["file"], []).append(shlex.join(
-            word for word in words if not word.endswith((".o", ".cpp"))))
+        texts = result.setdefault(entry["file"], [])
+        text = shlex.join(word for word in words if not word.endswith((".o", ".cpp")))
+        if without_system_folders(text) not in map(without_system_folders, texts):
+            texts.append(text)
     return result
+
+
+def without_system_folders(command):
+    """More folders of system headers make no other text of what compiles without them."""
+    return re.sub(r" -isystem \S+", "", command)
 
 
 def rules(source, root):
@@ -90,12 +96,13 @@ def analyse_together(tidy, nodes, sources, flags, root):
         for file in files:
             shutil.copy(file, pathlib.Path(folder) / file.relative_to(root))
         text = place / "together.cpp"
-        text.write_text("\n".join(source.read_text(encoding="utf-8") for source in sources),
+        text.write_text(packing.one_text([source.read_text(encoding="utf-8") for source in sources]),
                         encoding="utf-8")
         beside = [f"-I{parent}" for parent in dict.fromkeys(source.parent for source in sources)]
         # The folders of the sources come last, or one's text.hpp would be taken for that of all. And what
-        # one source declares is hidden by another's variables, which is no fault of theirs.
-        output, read = run(tidy, nodes, text, "--", *flags, *beside, "-Wno-shadow")
+        # one source declares is hidden by another's variables, which is no fault of theirs. And the main() of a
+        # program that shares its text is a function like others.
+        output, read = run(tidy, nodes, text, "--", *flags, *beside, "-Wno-shadow", "-Wno-return-type")
     return output, [file for file in read if not file.startswith(folder)]
 
 
@@ -105,13 +112,15 @@ def options_of(command):
 
 def groups(stale, flags, root):
     """Lists of sources that can be one text: with the same options, under the same rules."""
-    alike = {}
+    alike, texts = {}, {source: source.read_text(encoding="utf-8") for source in stale}
     for source in sorted(stale):
-        alike.setdefault((tuple(rules(source, root)), tuple(flags.get(str(source), ()))), []).append(source)
+        kind = (tuple(rules(source, root)), tuple(flags.get(str(source), ())), packing.is_program(texts[source]))
+        alike.setdefault(kind, []).append(source)
     result = []
-    for (_, texts), sources in alike.items():
-        most = MOST_TOGETHER if len(texts) == 1 else 1  # each command of a source counts
-        result += [[sources[number] for number in unit] for unit in together.units(most, sources)]
+    for (_, commands_of, _), sources in alike.items():
+        most = MOST_TOGETHER if len(commands_of) == 1 else 1  # each command of a source counts
+        units = packing.units(most, [texts[source] for source in sources])
+        result += [[sources[number] for number in unit] for unit in units]
     return result
 
 

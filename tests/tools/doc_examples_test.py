@@ -50,6 +50,17 @@ class DocExamples(unittest.TestCase):
         text += page("snippet", "Row row{hidden};")
         self.assertEqual(check(text, "page.md", COMPILER), 2)
 
+    def test_snippets_do_not_see_later_headers(self):
+        text = page("header", "struct Row {};") + page("snippet", "Line line;") + page("header", "struct Line {};")
+        self.refused(text, "snippet: ", "page.md:13:")
+
+    def test_of_several_snippets_the_one_that_does_not_compile_is_named(self):
+        text = page("snippet", "int x = 1;") + page("snippet", "int y = nothing;") + page("snippet", "int x = 2;")
+        with self.assertRaises(PageError) as caught:
+            check(text, "page.md", COMPILER)
+        self.assertEqual(str(caught.exception).count(": snippet: "), 1)
+        self.assertIn("page.md:13:", str(caught.exception))
+
     def test_leaves_alone_what_gives_a_reason(self):
         self.assertEqual(check(page("none, a sketch", "not C++"), "page.md", COMPILER), 0)
         self.refused(page("none", "not C++"), "takes a reason")

@@ -1,4 +1,5 @@
 """Which sources clang-tidy is given as one text."""
+import json
 import pathlib
 import sys
 import tempfile
@@ -49,7 +50,16 @@ class Groups(unittest.TestCase):
 
     def test_a_text_has_a_bounded_number_of_sources(self):
         sources = {self.source(f"a/s{number}.cpp"): ["-O"] for number in range(2 * tidy.MOST_TOGETHER + 1)}
-        self.assertEqual([len(group) for group in self.groups(sources)], [tidy.MOST_TOGETHER, tidy.MOST_TOGETHER, 1])
+        sizes = [len(group) for group in self.groups(sources)]
+        self.assertEqual((len(sizes), sum(sizes)), (3, 2 * tidy.MOST_TOGETHER + 1))
+        self.assertLessEqual(max(sizes) - min(sizes), 1)
+
+    def test_more_folders_of_system_headers_are_no_other_options(self):
+        (self.root / "compile_commands.json").write_text(json.dumps([
+            {"file": "a.cpp", "command": f"c++ {folders} -O -o {number}.o -c a.cpp", "directory": "."}
+            for number, folders in enumerate(("-isystem /usr/include/x", "", "-DOTHER"))]))
+        self.assertEqual(tidy.commands(self.root),
+                         {"a.cpp": ["c++ -isystem /usr/include/x -O -o -c", "c++ -DOTHER -O -o -c"]})
 
 
 class Halves(unittest.TestCase):

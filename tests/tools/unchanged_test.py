@@ -88,7 +88,7 @@ class Passed(InFolder):
 class Tidy(InFolder):
     def setUp(self):
         super().setUp()
-        for tool in ("tools/tidy.py", "tools/unchanged.py", "cmake/together.py"):
+        for tool in ("tools/tidy.py", "tools/unchanged.py", "tools/packing.py"):
             self.write(tool, (TOOLS.parent / tool).read_text(encoding="utf-8"))
         self.write("bin/clang-tidy", TIDY).chmod(0o755)
         self.write(".clang-tidy", "Checks: all")
