@@ -75,8 +75,6 @@ enum class FaultInjection : std::uint8_t {
   absence_is_not_checked,
   home_opens_at_once,
   change_is_not_copied,
-  further_copy_is_left_out,
-  further_copies_are_not_awaited,
   moved_key_is_not_followed,
   departed_entry_stays_live,
   split_forgets_departure,

@@ -102,8 +102,8 @@ void add_serve(CLI::App& store) {
       "clients use them. Only with one copy, and without eviction");
   command->add_flag("--hand-over", options->hands_over,
                     "After a signal, give all keys to another member before leaving, if one that\n"
-                    "has given none can take them. After a further signal it leaves without. Not\n"
-                    "with --eviction lru");
+                    "has given none can take them. After a further signal it leaves without. Only "
+                    "with one copy, and without eviction");
   command
       ->add_option("--cache", options->cache_mb,
                    "Megabytes for the locations of keys; 16 bytes hold one")

@@ -62,15 +62,13 @@ bool may_be_joined(const cast::PlaceOptions& place) {
 
 void check_moves(const ServeOptions& options) {
   if (!options.takes_keys && !options.hands_over) return;
+  const char* const option = options.takes_keys ? "--take-keys" : "--hand-over";
   if (options.takes_keys && !options.place.join)
     throw BadInput("--take-keys: a founder has its keys from the start; it is for one with --join");
   if (options.place.join && !options.takes_keys)
     throw BadInput("--hand-over: one that joins without --take-keys holds no keys");
-  if (options.takes_keys && options.copies != 1)
-    throw BadInput("--take-keys: keys move to a new member only with one copy");
-  if (options.evicts)
-    throw BadInput(fmt::format("{}: keys move only without eviction",
-                               options.takes_keys ? "--take-keys" : "--hand-over"));
+  if (options.copies != 1 || options.evicts)
+    throw BadInput(fmt::format("{}: keys move only with one copy, and without eviction", option));
 }
 
 /// Prints lines that begin with the member's name.
@@ -120,36 +118,20 @@ const char* further_signal(SignalGuard& signals) {
   return signal == nullptr || std::string_view(signal) == "SIGHUP" ? nullptr : signal;
 }
 
-/// Whether another member has each key, too.
-bool have_others(const Store& store, std::uint32_t copies) {
-  const remote::Progress& progress = store.progress();
-  std::uint32_t holders = 0;
-  for (Rank rank = 0; rank < progress.size(); ++rank) holders += progress.contains(rank) ? 1 : 0;
-  return copies > 1 && holders > 1;
-}
-
-/// Until all keys have moved, or another signal comes. Why some have not; empty if all have, or if
-/// another member has them, too.
-std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, Printer& print) {
+/// Until all keys have moved, or another signal comes. Why some have not; empty if all have.
+std::string hand_over(Store& store, SignalGuard& signals, Printer& print) {
   print.try_to("hands its keys over; after a further signal it leaves without");
   StoreOperation leaving = store.leave();
-  std::string why;
-  while (why.empty() && leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
+  while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
     if (const char* const signal = further_signal(signals))
-      why = fmt::format("{} came before all had moved", signal);
+      return fmt::format("{} came before all had moved", signal);
   if (leaving.ok()) {
     print.try_to("has handed its keys over");
     return {};
   }
-  if (why.empty() && leaving.status() == remote::Status::not_allowed)
-    why = holds_keys(store) ? "there is no other member that has keys and has given none" : "";
-  else if (why.empty())
-    why = remote::describe(leaving.status());
-  if (why.empty() || !have_others(store, copies)) return why;
-  print.try_to(fmt::format(
-      "leaves keys that only one other member has: {}",
-      leaving.status() == remote::Status::not_allowed ? "no further one holds keys" : why));
-  return {};
+  if (leaving.status() != remote::Status::not_allowed)
+    return std::string(remote::describe(leaving.status()));
+  return holds_keys(store) ? "there is no other member that has keys and has given none" : "";
 }
 
 }  // namespace
@@ -193,8 +175,7 @@ void serve(ServeOptions options) {
   }
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
-  const std::string kept =
-      options.hands_over ? hand_over(store, options.copies, signals, print) : std::string();
+  const std::string kept = options.hands_over ? hand_over(store, signals, print) : std::string();
   cast::leave(*entered.group, name, signals);
   print(fmt::format("ends because of {}, after {} commands",
                     signal == nullptr ? "a signal" : signal, service.counters().commands));

@@ -41,8 +41,6 @@
 ///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
 ///  STO-10 An index that grows hides no key, and shows none twice.
 ///  STO-M1 A home that leaves, or gives keys away, loses no key, and calls on its keys go on.
-///  STO-M9 With copies: 2, a change that ends while a home leaves is at two homes that stay, before
-///         the leaving home lets its own copy go.
 ///  STO-C1 With copies: 2, a change that has ended is not lost when one home dies.
 ///  STO-C2 A get that begins after a change has ended never returns an older value from a home that
 ///         the members have removed.
@@ -73,7 +71,7 @@ struct StoreOptions {
   /// The same at all members.
   std::uint32_t homes = 0;
   /// Of a member that holds no keys at first: it contributes memory, too, so that take_keys(), or
-  /// the leave() of another, moves keys to it. May differ. Without effect with copies: 2, or with
+  /// the leave() of another, moves keys to it. May differ. Not with copies: 2, and not with
   /// eviction.
   bool contributes = false;
   /// Memory that this member contributes, if it holds keys; may differ. The part without the index
@@ -168,13 +166,12 @@ class Store {
   /// of an insert or erase may leave the count wrong by one.
   [[nodiscard]] StoreOperation count();
   /// Moves all keys of this member's part to the next home, while all members use them: this member
-  /// is a client then, and may leave its group. Goes on if the operation is given up. With
-  /// copies: 2, all keys have two copies at other homes before. `not_allowed`: the store evicts, or
-  /// fewer homes would be left than a key has copies.
+  /// is a client then, and may leave its group. Goes on if the operation is given up. Not with
+  /// copies: 2, and not with eviction (`not_allowed`).
   [[nodiscard]] StoreOperation leave();
   /// Moves half of one home's keys to this member, which contributes memory though keys are hashed
   /// to others, while all members use them. Goes on if the operation is given up. `not_allowed`:
-  /// this member contributes none, all homes have given keys, or the store has two copies.
+  /// this member contributes none, or all homes have given keys.
   [[nodiscard]] StoreOperation take_keys();
 
   // --- the same with an operation of the caller's, which is given up if it is under way ----------

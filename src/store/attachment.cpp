@@ -52,7 +52,7 @@ std::uint64_t State::learn_split(Rank rank, std::uint64_t position, std::uint64_
 Status State::know_index(Rank rank) noexcept {
   Home& home = homes[rank];
   if (home.is_client) return Status::refused;
-  if (home.shape.headers() != 0 && !home.has_grown && !knew_less(rank)) return Status::ok;
+  if (home.shape.headers() != 0 && !home.has_grown) return Status::ok;
   using Reading = IndexReading::Stage;
   IndexReading& reading = home.reading;
   const auto begin = [&](std::uint64_t at, std::size_t bytes, Reading stage) {
@@ -77,7 +77,7 @@ Status State::know_index(Rank rank) noexcept {
     if (all <= known) {
       home.shape.grow_to(reading.headers);
       home.has_grown = false;
-      return knew_less(rank) ? Status::busy : Status::ok;
+      return Status::ok;
     }
     now = begin(extent_word_at(home.shape.base(), known), (all - known) * kWordBytes,
                 Reading::directory);
@@ -99,9 +99,7 @@ bool State::take_header(Rank rank, const std::byte* header) noexcept {
   home.reading.headers = headers;
   home.ranks = word_in(header, kRanksAt);
   home.opened = word_in(header, kOpenedAt);
-  home.generation = word_in(header, kGenerationAt);
   const std::uint64_t leave = word_in(header, kLeaveAt);
-  home.leaves = home.leaves || (leave & leave_word::kLeaves) != 0;
   learn_move(rank, word_in(header, kMovedAt), leave_word::to(leave));
   if (word_in(header, kClockAt) != 0) sample_clock(rank, word_in(header, kClockAt));
   return true;

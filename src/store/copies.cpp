@@ -1,7 +1,6 @@
 #include "store/copies.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -9,6 +8,8 @@
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
+/// Second copies. A change takes the lock at the key's first home, makes the change at the second
+/// one, and then at the first one, where all gets look.
 namespace dunlin::store {
 
 using remote::Status;
@@ -21,6 +22,164 @@ constexpr std::uint64_t kTellAgainNs = 100'000;
 constexpr std::uint64_t kRestoreAgainNs = 1'000'000'000;
 
 }  // namespace
+
+// --- where a key is ------------------------------------------------------------------------------
+
+Rank State::first_from(Rank home) const noexcept {
+  for (std::uint32_t i = 0; i < members; ++i)
+    if (const Rank rank = (home + i) % members; progress.contains(rank)) return rank;
+  return home;
+}
+
+Rank State::first_home_of(std::uint64_t hash) const noexcept {
+  const Rank home = home_of(hash);
+  if (has_copies()) return first_from(home);
+  return has_changed_homes ? place_of(home, IndexShape::position_of(hash)) : home;
+}
+
+std::optional<Rank> State::second_home_of(std::uint64_t hash) const noexcept {
+  const Rank first = first_home_of(hash), second = first_from((first + 1) % members);
+  if (!has_copies() || second == first || !progress.contains(second)) return std::nullopt;
+  return second;
+}
+
+bool State::is_open(Rank rank) const noexcept {
+  const std::uint64_t opened =
+      rank == fabric.rank() && copies != nullptr ? copies->opened() : homes[rank].opened;
+  return opened >= progress.generation() || is_injected(FaultInjection::home_opens_at_once);
+}
+
+bool State::has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept {
+  if (is_lost(home, position)) return false;
+  if (!has_copies()) return place_of(home, position) != gone || !homes[gone].withdrawn;
+  if (homes[gone].withdrawn) return false;
+  return progress.contains(gone) || progress.contains(first_from(home));
+}
+
+bool State::is_lost(Rank home, std::uint64_t position) const noexcept {
+  if (!has_copies() && progress.contains(place_of(home, position))) return false;
+  return has_looked(home) && (!has_copies() || homes[home].covered == 0);
+}
+
+Status State::know_home(Rank home, Rank at) noexcept {
+  const bool takes_over = has_copies() && at != home;
+  if (takes_over && !is_open(at)) look_at_index_again(at);
+  const Status known = know_index(at);
+  if (known != Status::ok || !takes_over) return known;
+  if (!is_open(at)) return Status::busy;
+  Home& one = homes[home];
+  const std::uint64_t generation = progress.generation();
+  if (one.looked_in == generation) return one.covered != 0 ? Status::ok : Status::lost;
+  if (!one.is_looking) {
+    one.look.reset();
+    one.is_looking =
+        fabric
+            .post(read(at, redo.id(), covered_at(homes[at].ranks, home), &one.covered, kWordBytes)
+                      .notify(one.look))
+            .all();
+    one.looks_in = generation;
+    if (!one.is_looking) return Status::under_way;
+  }
+  if (!one.look.finished()) return Status::under_way;
+  one.is_looking = false;
+  if (one.look.failed() || one.looks_in != generation) return Status::busy;
+  one.looked_in = generation;
+  return one.covered != 0 ? Status::ok : Status::lost;
+}
+
+// --- a change at the second home -----------------------------------------------------------------
+
+/// The batch for the first home is ready, under the lock of the key's chain there.
+bool State::replicate(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (!has_copies() || is_copy(work.kind)) return commit(op);
+  work.stage = Stage::copy;
+  return true;
+}
+
+bool State::begin_copy(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (fault(work.home) != Status::ok) return end(op, fault(work.home));
+  const std::optional<Rank> second = second_home_of(work.hash);
+  if (!second || is_injected(FaultInjection::change_is_not_copied)) return commit(op);
+  if (idle_copies.empty()) {
+    copy_operations.push_back(std::make_unique<StoreOperation>(*store));
+    idle_copies.push_back(copy_operations.back().get());
+  }
+  work.copy = idle_copies.back();
+  idle_copies.pop_back();
+  const bool restores = work.kind == Kind::restore;
+  const bool erases = !restores && work.new_slot.word == 0;
+  const std::span<const std::byte> value =
+      restores ? op.value()
+               : std::span<const std::byte>(work.out.data() + kEntryHeadBytes + work.key_bytes,
+                                            erases ? 0 : work.value_bytes);
+  const std::uint64_t expiry = restores ? work.head.expiry_ns : head_of(work.out.data()).expiry_ns;
+  const std::uint64_t ttl =
+      erases || expiry == 0 ? kNoExpiry : std::max<std::uint64_t>(ttl_of(work.home, expiry), 1);
+  StoreOperation& copy = *work.copy;
+  prepare(copy, erases ? Kind::copy_erase : Kind::copy_put, work.key_span(), value, ttl,
+          restores ? work.head.version : work.next_version, nullptr);
+  copy.work_->home = work.second = *second;
+  copy.work_->first = work.home;
+  work.stage = Stage::copying;
+  copy.start();
+  return true;
+}
+
+bool State::copy_ended(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  if (!work.copy->finished()) return false;
+  const Status status = work.copy->status();
+  drop_copy(work);
+  switch (status) {
+    case Status::ok:
+      work.is_copied = true;
+      return commit(op);
+    case Status::lost:  // another member may become the second home
+      work.stage = Stage::copy;
+      if (!progress.contains(work.second)) return true;
+      begin_rest(work.rest);
+      return false;
+    case Status::conflict:  // the first home is gone
+      return end(op, Status::lost);
+    case Status::busy:  // gives the lock back, so that no changes wait for each other in a circle
+      work.steps = 0;
+      release_record(work);
+      op.found_ = op.changed_ = false;
+      op.version_ = 0;
+      work.has_moved = work.gives_way = true;
+      build_unlock(work, false);
+      return commit(op);
+    default:
+      work.steps = 0;
+      release_record(work);
+      return leave(op, status);
+  }
+}
+
+void State::drop_copy(Work& work) noexcept {
+  if (work.copy == nullptr) return;
+  work.copy->abandon();
+  idle_copies.push_back(std::exchange(work.copy, nullptr));
+}
+
+/// What the second home has is the key's value once the members agree that the first one is gone.
+bool State::fail_over(StoreOperation& op) noexcept {
+  Work& work = *op.work_;
+  const bool may_stay = has_copies() || first_home_of(work.hash) == work.home;
+  if (progress.contains(work.home) && may_stay) {
+    begin_rest(work.rest);
+    return false;
+  }
+  release_record(work);
+  cancel_blocks(work);
+  if (work.is_copied) return end(op, Status::ok);
+  rewind(op);
+  return true;
+}
+
+// --- after a death -------------------------------------------------------------------------------
 
 Copies::Copies(State& state) : state_(state) {
   members_changed();
@@ -43,63 +202,14 @@ void Copies::members_changed() {
   state_.fabric.abandon(done_);
   done_.reset();
   not_before_ns_ = 0;
+  number_ = 0;
+  told_ = 0;
   has_looked_at_locks_ = false;
   prepared_.clear();
-  is_complete_ = false;
-  only_further_ = false;
-  begin_restoring();
-}
-
-void Copies::begin_restoring() noexcept {
-  number_ = 0;
   held_.clear();
-  raises_ = false;
-  raise_at_ = 0;
-  raised_ = 0;
-  told_ = 0;
-  tells_of_departing_ = false;
-  has_failed_ = has_no_room_ = false;
-  for (Lane& lane : lanes_) {
-    lane.keys.clear();
-    lane.raise = {};
-    lane.is_stale = lane.under_way;
-  }
-}
-
-/// All members make changes at a further home, too, as this one leaves.
-void Copies::make_further(Rank leaves, std::uint64_t round) {
-  if (round_ == round && leaves_ == leaves) return;
-  leaves_ = leaves;
-  round_ = round;
-  publish_ready(0);
-  // A home that has got some of its keys meanwhile has perhaps made no copies of these.
-  only_further_ = std::exchange(is_complete_, false) && state_.homes[leaves].moved_below == 0;
-  begin_restoring();
-  not_before_ns_ = 0;
-  state_.look_again_soon();
-}
-
-/// This home may be the first one of its keys now. Those behind it have them, and are told.
-void Copies::look_at_departed(Rank home) {
-  if (state_.first_from(home, 0) != state_.fabric.rank()) return;
-  told_ = 0;
+  has_failed_ = false;
   is_complete_ = false;
-  not_before_ns_ = 0;
-  state_.look_again_soon();
-}
-
-/// Of this home: all others have made their copies, too.
-void Copies::tell_of_departing() {
-  publish_ready(0);
-  tells_of_departing_ = true;
-  told_ = 0;
-  is_complete_ = false;
-  not_before_ns_ = 0;
-  state_.look_again_soon();
-}
-
-void Copies::publish_ready(std::uint64_t word) noexcept {
-  memory::store(word_at(state_.index.memory().data() + kReadyAt), word);
+  for (Lane& lane : lanes_) lane.keys.clear();
 }
 
 std::size_t Copies::poll() {
@@ -162,17 +272,31 @@ bool Copies::waits_for_prepared() {
 }
 
 /// Of each key that this home holds first; a change that happens meanwhile makes its own. One key
-/// of a chain after the other, and some chains at once. Then the versions of all chains.
+/// of a chain after the other, and some chains at once.
 std::size_t Copies::restore() {
   std::size_t done = 0;
   bool all_idle = true;
   for (Lane& lane : lanes_) {
-    if (lane.under_way && lane.operation->finished()) {
-      end_of(lane);
+    if (lane.under_way) {
+      if (!lane.operation->finished()) {
+        all_idle = false;
+        continue;
+      }
+      lane.under_way = false;
       ++done;
+      if (lane.operation->status() == Status::ok)
+        ++state_.seen.copies_restored;
+      else
+        has_failed_ = true;
     }
-    if (!lane.under_way) begin_next(lane);
-    all_idle = all_idle && !lane.under_way;
+    while (lane.keys.empty() && collect_next(lane)) continue;
+    if (lane.keys.empty()) continue;
+    if (lane.operation == nullptr) lane.operation = std::make_unique<StoreOperation>(*state_.store);
+    lane.under_way = true;
+    all_idle = false;
+    state_.begin(*lane.operation, Kind::restore, std::span<const std::byte>(lane.keys.back()), {},
+                 kNoExpiry, 0, nullptr);
+    lane.keys.pop_back();
   }
   if (!all_idle) {
     state_.fabric.wake_at(state_.fabric.now_ns());
@@ -182,80 +306,16 @@ std::size_t Copies::restore() {
     try_later(kAskAgainNs);
     return done;
   }
-  if (!raises_ && !has_failed_) {
-    raises_ = true;
-    state_.fabric.wake_at(state_.fabric.now_ns());
-    return done + 1;
-  }
   if (!has_failed_) {
-    is_complete_ = tell_other_homes();
-    if (is_complete_ && round_ != 0)
-      publish_ready(ready_word::make(leaves_, round_, state_.progress.generation()));
+    is_complete_ = tell_second_homes();
     if (!is_complete_) try_later(kTellAgainNs);  // one that is not there yet must not keep us awake
     return done;
   }
-  if (has_no_room_) publish_ready(ready_word::kHasNoRoom | ready_word::make(leaves_, round_, 0));
-  begin_restoring();
+  has_failed_ = false;
+  number_ = 0;
+  told_ = 0;
   try_later(kRestoreAgainNs);
   return done;
-}
-
-void Copies::end_of(Lane& lane) noexcept {
-  lane.under_way = false;
-  if (std::exchange(lane.is_stale, false)) return;
-  const Status status = lane.operation->status();
-  if (status != Status::ok) {
-    if (lane.raises() && status == Status::busy) return;  // tries again
-    has_failed_ = true;
-    has_no_room_ = has_no_room_ || status == Status::no_room || status == Status::full;
-    lane.raise = {};
-    return;
-  }
-  if (lane.raises())
-    lane.raise.position = state_.raised_below(*lane.operation);
-  else
-    ++state_.seen.copies_restored;
-}
-
-void Copies::begin_next(Lane& lane) {
-  if (raises_) {
-    if (!lane.raises() && !raise_next(lane)) return;
-  } else {
-    while (lane.keys.empty() && collect_next(lane)) continue;
-    if (lane.keys.empty()) return;
-  }
-  if (lane.operation == nullptr) lane.operation = std::make_unique<StoreOperation>(*state_.store);
-  lane.under_way = true;
-  if (lane.raises())
-    return state_.begin_raise(*lane.operation, lane.raise.position, lane.raise.version,
-                              lane.raise.to);
-  state_.begin(*lane.operation, Kind::restore, std::span<const std::byte>(lane.keys.back()), {},
-               kNoExpiry, 0, nullptr);
-  lane.keys.pop_back();
-}
-
-/// STO-M3, for keys that were erased before another home got the chain's: one of the homes behind
-/// this one, for one chain after the other.
-bool Copies::raise_next(Lane& lane) noexcept {
-  const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
-  while (raise_at_ < kAllPositions) {
-    const CopyHomes to = state_.copies_behind(state_.fabric.rank(), raise_at_);
-    const std::uint64_t end = shape.end_of(raise_at_, shape.depth_of(raise_at_));
-    const std::uint64_t version =
-        memory::load(word_at(state_.own_main(shape.number_of(raise_at_)) + kVersionAt));
-    if (version != 0 && raised_ < to.many && makes_copies(to)) {
-      lane.raise = {raise_at_, end, version, to.ranks.at(raised_++)};
-      return true;
-    }
-    raise_at_ = end;
-    raised_ = 0;
-  }
-  return false;
-}
-
-/// If all keys had their second copies, only those that have three homes get further ones.
-bool Copies::makes_copies(const CopyHomes& to) const noexcept {
-  return to.many > (only_further_ ? 1U : 0U);
 }
 
 void Copies::try_later(std::uint64_t ns) noexcept {
@@ -263,35 +323,20 @@ void Copies::try_later(std::uint64_t ns) noexcept {
   state_.fabric.wake_at(not_before_ns_);
 }
 
-/// A further home has all keys only if they were copied when all members knew of the leave.
-CopyHomes Copies::homes_with_all(CopyHomes behind) const noexcept {
-  const bool all_know =
-      round_ != 0 && (leaves_ == state_.fabric.rank() || leaves_ == behind.ranks[0]);
-  if (!all_know) behind.many = std::min<std::size_t>(behind.many, 1);
-  return behind;
-}
-
-/// They have a copy of all keys of which this home is the first one: they may take over. If some of
-/// its keys have departed, and others not, the homes that have got some must have made theirs.
-bool Copies::tell_other_homes() {
-  constexpr std::uint64_t kLast = kAllPositions - 1;
-  const Rank own = state_.fabric.rank();
+/// They have a copy of all keys of which this home is the first one: they may take over.
+bool Copies::tell_second_homes() {
   covered_ = state_.progress.generation();
-  if (told_ == 0) has_skipped_ = false;
   for (; told_ < state_.members; ++told_) {
-    if (state_.first_from(told_, kLast) != own) continue;
-    if (state_.first_from(told_, 0) != own && !tells_of_departing_) {
-      has_skipped_ = true;
-      continue;
-    }
-    if (told_ != own && state_.own_covered(told_) == 0) continue;  // nor has this one
-    for (const Rank other : homes_with_all(state_.copies_behind(own, kLast))) {
-      if (state_.know_index(other) != Status::ok) return false;
-      const Operation tell =
-          write(other, state_.redo.id(), covered_at(state_.homes[other].ranks, told_), &covered_,
-                kWordBytes);
-      if (!state_.fabric.post(tell.notify(done_, Notify::remotely)).all()) return false;
-    }
+    if (state_.first_from(told_) != state_.fabric.rank()) continue;
+    if (told_ != state_.fabric.rank() && state_.own_covered(told_) == 0)
+      continue;  // nor has this one
+    const Rank second = state_.first_from((state_.fabric.rank() + 1) % state_.members);
+    if (second == state_.fabric.rank()) continue;
+    if (state_.know_index(second) != Status::ok) return false;
+    const Operation tell =
+        write(second, state_.redo.id(), covered_at(state_.homes[second].ranks, told_), &covered_,
+              kWordBytes);
+    if (!state_.fabric.post(tell.notify(done_, Notify::remotely)).all()) return false;
   }
   if (!done_.finished()) return false;
   const bool all_know = !done_.failed();
@@ -302,7 +347,7 @@ bool Copies::tell_other_homes() {
 
 bool Copies::serves(std::uint64_t hash) const noexcept {
   const Rank own = state_.fabric.rank(), home = state_.home_of(hash);
-  return state_.first_home_of(hash) == own && (home == own || state_.own_covered(home) != 0);
+  return state_.first_from(home) == own && (home == own || state_.own_covered(home) != 0);
 }
 
 /// STO-C4. What holds a chain now may have begun when the second home was another one. Returns
@@ -330,7 +375,7 @@ void Copies::collect(Lane& lane, std::uint64_t number) {
   for (const std::byte* const bucket : OwnChain(state_, main))
     state_.see_bucket(main, bucket, [&](const StoreEntry& entry) {
       const std::uint64_t hash = hash_of(entry.key);
-      if (serves(hash) && makes_copies(state_.copies_of(hash)))
+      if (state_.first_home_of(hash) == state_.fabric.rank() && state_.second_home_of(hash))
         lane.keys.emplace_back(entry.key.begin(), entry.key.end());
     });
 }

@@ -51,8 +51,6 @@ bool Departure::end(Status status) {
   is_under_way_ = false;
   state_.fabric.abandon(done_);
   done_.reset();
-  turn_.stop();
-  telling_.stop();
   copied_.clear();
   if (stage_ == Stage::locked) {  // it may get the lock yet
     const Rank own = state_.fabric.rank();
@@ -101,7 +99,7 @@ void Departure::look_at_ask() {
 
 /// STO-M5. What is at a home that has died is lost; the other keys stay here.
 void Departure::look_at_members() {
-  if (stage_ > Stage::ask && stage_ < Stage::ended && state_.is_gone(to_)) end(Status::lost);
+  if (stage_ > Stage::asked && stage_ < Stage::ended && state_.is_gone(to_)) end(Status::lost);
 }
 
 std::size_t Departure::poll() {
@@ -118,11 +116,13 @@ bool Departure::step() {
       publish(leave_word::kMoves);
       // STO-M4: its own word before it reads those of the others.
       std::atomic_thread_fence(std::memory_order_seq_cst);
-      turn_.begin();
+      asks_ = 0;
       stage_ = Stage::ask;
       return true;
     case Stage::ask:
       return ask();
+    case Stage::asked:
+      return asked();
     case Stage::lock:
       return lock();
     case Stage::locked:
@@ -143,6 +143,8 @@ bool Departure::step() {
       return tell();
     case Stage::told:
       return told();
+    case Stage::heard:
+      return heard();
     case Stage::ended:
       return false;
   }
@@ -151,18 +153,46 @@ bool Departure::step() {
 
 // --- one home leaves at a time, and chooses the next one -----------------------------------------
 
+bool Departure::read_word(Rank rank, std::uint64_t at, Stage next) {
+  done_.reset();
+  const bool all =
+      state_.fabric.post(read(rank, state_.index.id(), at, &word_, kWordBytes).notify(done_)).all();
+  if (!all) return rest(stage_);
+  stage_ = next;
+  return true;
+}
+
 bool Departure::ask() {
-  switch (turn_.step()) {
-    case Status::ok:
-      return choose();
-    case Status::busy:
-      return rest(Stage::ask);
-    case Status::conflict:
-      publish(0);
-      return rest(Stage::claim);
-    default:
-      return false;
+  const Rank own = state_.fabric.rank();
+  while (asks_ < state_.places && (asks_ == own || !state_.progress.contains(asks_) ||
+                                   !state_.fabric.connected(asks_, state_.index.id())))
+    ++asks_;
+  if (asks_ == state_.places) return choose();
+  done_.reset();
+  const bool all =
+      state_.fabric
+          .post(
+              read(asks_, state_.index.id(), kLeaveAt, words_.data(), sizeof words_).notify(done_))
+          .all();
+  if (!all) return rest(stage_);
+  stage_ = Stage::asked;
+  return true;
+}
+
+/// Of two that leave at once, the one with the lower rank is first.
+bool Departure::asked() {
+  if (!done_.finished()) return false;
+  if (done_.failed()) return rest(Stage::ask);
+  state_.learn_move(asks_, words_[2], leave_word::to(words_[0]));
+  const bool moves = (words_[0] & leave_word::kMoves) != 0;
+  if (moves && asks_ < state_.fabric.rank()) {
+    publish(0);
+    return rest(Stage::claim);
   }
+  if (moves) return rest(Stage::ask);
+  ++asks_;
+  stage_ = Stage::ask;
+  return true;
 }
 
 bool Departure::choose() {
@@ -188,6 +218,7 @@ bool Departure::choose() {
   position_ = home.moved_below;
   stage_ = position_ >= limit_ ? Stage::tell : Stage::lock;
   publish(leave_word::kMoves);  // and where to
+  asks_ = 0;
   return true;
 }
 
@@ -369,86 +400,95 @@ bool Departure::covered() {
   return true;
 }
 
+/// Under the lock, in own memory. The entries come first: a member that sees the chain's departure
+/// may change a key at the other home, and no call may find the key here then (STO-M2).
 void Departure::depart() {
+  const Rank own = state_.fabric.rank();
   std::byte* const at = main();
   const std::uint64_t version = memory::load(word_at(at + kVersionAt));
-  const Departed gone = depart_chain(state_, at, to_);
-  gone_.keys += gone.keys;
-  gone_.bytes += gone.bytes;
+  const std::uint64_t depth = memory::load(word_at(at + kDepthAt));
+  slots_.clear();
+  places_.clear();
+  for (std::byte* const bucket : OwnChain(state_, at))
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      std::byte* const slot = bucket + i * kSlotBytes;
+      const std::uint64_t word = memory::load(word_at(slot + kWordBytes));
+      if (slot_word::type_of(word) != SlotType::entry) continue;
+      const Location location = slot_word::location_of(word);
+      std::byte* const entry = state_.own_entry(location);
+      if (entry == nullptr) continue;
+      const std::uint64_t guard = memory::load(word_at(entry));
+      if (!is_injected(FaultInjection::departed_entry_stays_live))
+        memory::store(word_at(entry), guard_of(incarnation_of(guard), EntryState::moved));
+      ++keys_gone_;
+      const std::uint64_t lengths = memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
+      bytes_gone_ += lengths & UINT32_MAX;
+      slots_.push_back(slot);
+      places_.push_back(location);
+    }
+  memory::store(word_at(at + kDepthAt), departed_depth::make(to_, depth));
+  for (std::byte* const slot : slots_) {
+    memory::store(word_at(slot + kWordBytes), 0);
+    memory::store(word_at(slot), 0);
+  }
+  if (!is_injected(FaultInjection::departed_entry_stays_live))
+    for (const Location& location : places_) state_.free_later(location);
   state_.seen.keys_moved += keys_.size();
   unlock(version + 1);
-  state_.learn_move(state_.fabric.rank(), end_, to_);
+  state_.learn_move(own, end_, to_);
   memory::store(word_at(state_.index.memory().data() + kMovedAt), end_);
 }
 
 bool Departure::correct_counters() {
-  if (!take_from_counters(state_, gone_)) return rest(Stage::gone);
+  const Rank own = state_.fabric.rank();
+  for (auto& [at, gone] : {std::pair{kKeysAt, &keys_gone_}, {kValueBytesAt, &bytes_gone_}}) {
+    if (*gone == 0) continue;
+    if (!state_.fabric.post(fetch_add(own, state_.index.id(), at, 0 - *gone, nullptr)).all())
+      return rest(Stage::gone);
+    *gone = 0;
+  }
+  asks_ = 0;
   stage_ = position_ < limit_ ? Stage::lock : Stage::tell;
   return true;
 }
 
 // --- all members are told ------------------------------------------------------------------------
 
-/// STO-M6.
+/// STO-M6. One after the other, until each has published that it knows.
 bool Departure::tell() {
   const Rank own = state_.fabric.rank();
   const std::uint64_t below = state_.homes[own].moved_below;
   publish(leave_word::kMoves | (below == kAllPositions ? leave_word::kHasLeft : 0));
-  telling_.begin(told_word::make(own, below, to_), 0);
+  while (asks_ < state_.progress.capacity() && (asks_ == own || !state_.progress.contains(asks_) ||
+                                                !state_.fabric.connected(asks_, state_.index.id())))
+    ++asks_;
+  if (asks_ == state_.progress.capacity()) return end(Status::ok);
+  word_ = told_word::make(own, below, to_);
+  done_.reset();
+  if (!state_.fabric
+           .post(write(asks_, state_.index.id(), kToldAt, &word_, kWordBytes)
+                     .notify(done_, Notify::remotely))
+           .all())
+    return rest(Stage::tell);
   stage_ = Stage::told;
   return true;
 }
 
 bool Departure::told() {
-  const Status status = telling_.step();
-  if (status == Status::ok) return end(Status::ok);
-  return status == Status::busy && rest(Stage::told);
+  if (!done_.finished()) return false;
+  if (done_.failed()) return rest(Stage::tell);
+  return read_word(asks_, kToldAt, Stage::heard);
 }
 
-// --- a chain, for whoever moves its keys ---------------------------------------------------------
-
-/// The entries come first: a member that sees the chain's departure may change a key at the other
-/// home, and no call may find the key here then (STO-M2).
-Departed depart_chain(State& state, std::byte* main, Rank to) {
-  const std::uint64_t depth = memory::load(word_at(main + kDepthAt));
-  std::vector<std::byte*> slots;
-  std::vector<Location> places;
-  Departed gone;
-  for (std::byte* const bucket : OwnChain(state, main))
-    for (std::size_t i = 0; i < kSlots; ++i) {
-      std::byte* const slot = bucket + i * kSlotBytes;
-      const std::uint64_t word = memory::load(word_at(slot + kWordBytes));
-      if (slot_word::type_of(word) != SlotType::entry) continue;
-      const Location location = slot_word::location_of(word);
-      std::byte* const entry = state.own_entry(location);
-      if (entry == nullptr) continue;
-      const std::uint64_t guard = memory::load(word_at(entry));
-      if (!is_injected(FaultInjection::departed_entry_stays_live))
-        memory::store(word_at(entry), guard_of(incarnation_of(guard), EntryState::moved));
-      ++gone.keys;
-      const std::uint64_t lengths = memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
-      gone.bytes += lengths & UINT32_MAX;
-      slots.push_back(slot);
-      places.push_back(location);
-    }
-  memory::store(word_at(main + kDepthAt), departed_depth::make(to, depth));
-  for (std::byte* const slot : slots) {
-    memory::store(word_at(slot + kWordBytes), 0);
-    memory::store(word_at(slot), 0);
+bool Departure::heard() {
+  if (!done_.finished()) return false;
+  if (done_.failed()) return rest(Stage::tell);
+  if (word_ != 0) {
+    done_.reset();
+    return rest(Stage::told);
   }
-  if (!is_injected(FaultInjection::departed_entry_stays_live))
-    for (const Location& location : places) state.free_later(location);
-  return gone;
-}
-
-bool take_from_counters(State& state, Departed& gone) {
-  for (auto& [at, many] : {std::pair{kKeysAt, &gone.keys}, {kValueBytesAt, &gone.bytes}}) {
-    if (*many == 0) continue;
-    if (!state.fabric.post(fetch_add(state.fabric.rank(), state.index.id(), at, 0 - *many, nullptr))
-             .all())
-      return false;
-    *many = 0;
-  }
+  ++asks_;
+  stage_ = Stage::tell;
   return true;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,9 +10,7 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store/operation.hpp>
 
-#include "store/announcement.hpp"
 #include "store/format.hpp"
-#include "store/turn.hpp"
 #include "store/work.hpp"
 
 /// A home's leave, with one copy of each key: chain by chain in the order of positions, its keys
@@ -22,19 +21,9 @@ namespace dunlin::store {
 
 struct State;
 
-/// Keys that a chain had, with their values' bytes.
-struct Departed {
-  std::uint64_t keys = 0, bytes = 0;
-};
-/// Under the chain's lock, in own memory: its keys are at that home, and none is here any more.
-/// Requires its caller to unlock it with a higher version.
-[[nodiscard]] Departed depart_chain(State& state, std::byte* main, Rank to);
-/// Whether the counters in the header of the own index have lost them; else it must be tried again.
-[[nodiscard]] bool take_from_counters(State& state, Departed& gone);
-
 class Departure {
  public:
-  explicit Departure(State& state) : state_(state), turn_(state), telling_(state) {}
+  explicit Departure(State& state) : state_(state) {}
   ~Departure();
   Departure(const Departure&) = delete;
   Departure& operator=(const Departure&) = delete;
@@ -53,6 +42,7 @@ class Departure {
   enum class Stage : std::uint8_t {
     claim,   // publishes that this home leaves
     ask,     // whether another one does: one leaves at a time
+    asked,   //
     lock,    // takes the lock of the next chain
     locked,  //
     copy,    // copies one key after the other
@@ -61,8 +51,9 @@ class Departure {
     cover,   // publishes at the other home how far it has the keys
     covered,
     gone,  // corrects the counters
-    tell,  // tells all members
+    tell,  // tells one member after the other
     told,
+    heard,
     ended
   };
   struct Key {
@@ -77,6 +68,7 @@ class Departure {
   void answer(remote::Status status) noexcept;
   [[nodiscard]] bool step();
   [[nodiscard]] bool ask();
+  [[nodiscard]] bool asked();
   [[nodiscard]] bool choose();
   [[nodiscard]] std::optional<Rank> next_home(bool& must_wait);
   [[nodiscard]] bool lock();
@@ -92,6 +84,8 @@ class Departure {
   [[nodiscard]] bool correct_counters();
   [[nodiscard]] bool tell();
   [[nodiscard]] bool told();
+  [[nodiscard]] bool heard();
+  [[nodiscard]] bool read_word(Rank rank, std::uint64_t at, Stage next);
   bool rest(Stage next);
   void unlock(std::uint64_t version) noexcept;
   void publish(std::uint64_t state) noexcept;
@@ -106,8 +100,9 @@ class Departure {
   bool gives_ = false;                       // to a member that has asked: this home stays one
   bool leaves_next_ = false;                 // leave() was called meanwhile
   std::uint64_t limit_ = kAllPositions;      // the positions below move
-  Turn turn_;
-  Announcement telling_;
+  Rank asks_ = 0;
+  std::uint64_t word_ = 0;
+  std::array<std::uint64_t, 3> words_{};  // leave, told, moved
   Rest rest_;
   // the chain
   std::uint64_t position_ = 0;  // its first one
@@ -117,13 +112,15 @@ class Departure {
   bool has_lock_ = false;
   std::vector<Key> keys_;
   std::size_t next_ = 0;
+  std::vector<std::byte*> slots_;               // that become empty
+  std::vector<Location> places_;                // of their entries
   std::vector<std::vector<std::byte>> copied_;  // keys, at the other home
   std::uint64_t raised_below_ = 0;
   std::unique_ptr<StoreOperation> operation_;
   bool is_under_way_ = false;
   std::vector<std::uint64_t> covers_;
   std::size_t posted_ = 0;
-  Departed gone_;  // of which the counters do not know yet
+  std::uint64_t keys_gone_ = 0, bytes_gone_ = 0;
   Completion done_;
 };
 

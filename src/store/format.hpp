@@ -24,8 +24,6 @@ inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_ad
 inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
 /// What a member that takes keys asks of this home: an ask_word.
 inline constexpr std::uint64_t kAskAt = 80;
-/// With copies: 2, for whose leave this home has made further copies: a ready_word.
-inline constexpr std::uint64_t kReadyAt = 88;
 inline constexpr std::uint64_t kClockAt = 128;  // the home's clock, as it was a moment ago
 inline constexpr std::uint64_t kGenerationAt =
     136;  // of the members that the home has been told of
@@ -62,15 +60,10 @@ namespace ask_word {
 }
 }  // namespace ask_word
 
-static_assert(kGenerationAt / kCacheLineBytes == kLeaveAt / kCacheLineBytes,
-              "who reads a generation reads no older leave word (FAB-F2, STO-M11)");
-
-/// A home's own leave: bit 0 it moves keys, bit 1 all have moved, bit 2 changes of its keys are
-/// made at a further home, too; from bit 8 on, the home to which.
+/// A home's own leave: bit 0 it moves keys, bit 1 all have moved; from bit 8 on, the home to which.
 namespace leave_word {
 inline constexpr std::uint64_t kMoves = 1;
 inline constexpr std::uint64_t kHasLeft = 2;
-inline constexpr std::uint64_t kLeaves = 4;
 [[nodiscard]] constexpr std::uint64_t make(std::uint64_t state, Rank to) noexcept {
   return std::uint64_t{to} << 8 | state;
 }
@@ -92,33 +85,7 @@ namespace told_word {
   return static_cast<Rank>(word >> 16 & 0xffff);
 }
 static_assert(make(0, kGivenPositions, 3) == 0x7fffffff00030001, "docs/formats/store.md");
-/// With copies: 2, of a home that leaves. Round 0: changes of its keys are made at a further home,
-/// too; a later one: all members know that, and the homes make the copies that are missing.
-[[nodiscard]] constexpr std::uint64_t leaves(Rank home, std::uint64_t round) noexcept {
-  return make(home, round + 1, home);
-}
-[[nodiscard]] constexpr bool is_of_leave(std::uint64_t word) noexcept {
-  return left(word) == to(word);
-}
-[[nodiscard]] constexpr std::uint64_t round(std::uint64_t word) noexcept { return word >> 32; }
-static_assert(leaves(1, 2) == 0x0000000200010002, "docs/formats/store.md");
 }  // namespace told_word
-
-/// With copies: 2, what a home says to the one that leaves: for which one and in which round it has
-/// made further copies, and the generation of the members; or that another home has no room.
-namespace ready_word {
-inline constexpr std::uint64_t kHasNoRoom = std::uint64_t{1} << 63;
-[[nodiscard]] constexpr std::uint64_t make(Rank leaves, std::uint64_t round,
-                                           std::uint64_t generation) noexcept {
-  return (generation & INT32_MAX) << 32 | (round & 0xffff) << 16 | (std::uint64_t{leaves} + 1);
-}
-[[nodiscard]] constexpr bool is(std::uint64_t word, Rank leaves, std::uint64_t round,
-                                std::uint64_t generation) noexcept {
-  return (word & UINT32_MAX) == make(leaves, round, 0) &&
-         (word >> 32 & INT32_MAX) >= (generation & INT32_MAX);
-}
-static_assert(make(1, 2, 3) == 0x0000000300020002, "docs/formats/store.md");
-}  // namespace ready_word
 
 /// In place of its depth, a chain whose keys are at another home says which, and what its depth
 /// was.
@@ -334,8 +301,8 @@ inline constexpr std::size_t kMostInPlace = kRedoBytes - sizeof(RedoHead);
 
 enum class TransactionState : std::uint8_t { none, prepared, committed };
 
-/// With two copies, a key has two, and three while a home leaves.
-inline constexpr std::size_t kMaxTransactionHomes = 3 * kMaxTransactionWrites;
+/// With two copies, a key has two.
+inline constexpr std::size_t kMaxTransactionHomes = 2 * kMaxTransactionWrites;
 
 struct TransactionHead {
   std::uint64_t state = 0;     // serial << 2 | state; written after all the rest
@@ -344,6 +311,7 @@ struct TransactionHead {
   std::uint32_t items = 0;
   std::uint32_t homes = 0;
   std::array<std::uint16_t, kMaxTransactionHomes> ranks{};  // of the homes
+  std::array<std::uint64_t, 4> reserved{};
 };
 /// A slot, or a link, that is to change.
 struct TransactionItem {

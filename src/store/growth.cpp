@@ -51,7 +51,6 @@ std::size_t Growth::grow() {
   while (splits < kSplitsAtOnce) {
     if (stage_ == Stage::idle) {
       if (state_.departure != nullptr && state_.departure->keeps_shape()) return splits;
-      if (state_.drain != nullptr && state_.drain->keeps_shape()) return splits;
       if (keys() <= most_keys_) return splits;
       if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) break;
       not_before_ns_ = 0;

@@ -103,7 +103,6 @@ void State::rewind(StoreOperation& op) noexcept {
   op.value_bytes_ = 0;
   Work& work = *op.work_;
   work.locked = work.is_copied = false;
-  work.copied.clear();
   work.has_entry_block = work.has_bucket_block = false;
   work.waits_for_room = work.has_moved = work.gives_way = false;
   work.end_status = Status::ok;
@@ -229,10 +228,6 @@ bool State::attach(StoreOperation& op) noexcept {
   const bool may_move = is_at_first && (has_copies() || has_changed_homes);
   if (may_move && first_home_of(work.hash) != work.home) {
     if (is_hold(work.kind)) return end(op, Status::lost);
-    if (std::ranges::find(work.tainted, first_home_of(work.hash)) != work.tainted.end()) {
-      op.end(Status::lost);  // STO-M10: it may have happened
-      return false;
-    }
     release_record(work);
     cancel_blocks(work);  // of the former home
     rewind(op);
@@ -260,8 +255,7 @@ bool State::count(StoreOperation& op) noexcept {
   while (work.home < places && has_none(work.home)) ++work.home;
   if (work.home >= places) {
     std::uint32_t there = 0;
-    for (Rank rank = 0; rank < members; ++rank)
-      there += fault(rank) == Status::lost || has_given_all(rank) ? 0 : 1;
+    for (Rank rank = 0; rank < members; ++rank) there += fault(rank) == Status::lost ? 0 : 1;
     if (has_copies() && there > 1) op.keys_ /= 2;
     return end(op, Status::ok);
   }
@@ -287,9 +281,6 @@ void State::clean_up(StoreOperation& op) noexcept {
   const Stage stage = std::exchange(work.stage, Stage::done);
   const bool in_commit = stage == Stage::commit || stage == Stage::committed;
   drop_copy(work);
-  end_copying(work);
-  if (!work.tainted.empty()) --tainted_works;
-  work.tainted.clear();
   if (work.waits_for_room || work.has_moved) cancel_blocks(work);
   if (op.status() == Status::ok || (work.posted == 0 && stage == Stage::committed)) {
     release_record(work);

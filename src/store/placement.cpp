@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -116,7 +115,6 @@ void State::learn_move(Rank home, std::uint64_t below, Rank to) noexcept {
   homes[home].moved_below = below;
   homes[home].moved_to = to;
   has_changed_homes = true;
-  if (copies != nullptr && has_given_all(home)) copies->look_at_departed(home);
 }
 
 /// Chains move in the order of their positions. Whether a home can have written that depth.
@@ -154,25 +152,8 @@ std::size_t State::take_told() noexcept {
   const std::uint64_t word = memory::load(told);
   if (word == 0) return 0;
   const Rank left = told_word::left(word);
-  if (left < places && !told_word::is_of_leave(word))
-    learn_move(left, told_word::below(word), told_word::to(word));
-  else if (left < places && told_word::round(word) == 0)
-    return take_told_of_leave(word);
-  else if (left < places && copies != nullptr)
-    copies->make_further(left, told_word::round(word));
+  if (left < places) learn_move(left, told_word::below(word), told_word::to(word));
   memory::store(told, 0);
-  return 1;
-}
-
-/// STO-M10. Acknowledges it when no change is under way that was copied without this knowledge.
-std::size_t State::take_told_of_leave(std::uint64_t word) noexcept {
-  if (std::exchange(told_of_leave, word) != word) {
-    homes[told_word::left(word)].leaves = true;
-    ++copy_epoch;
-  }
-  if (has_old_copies()) return 0;
-  told_of_leave = 0;
-  memory::store(word_at(index.memory().data() + kToldAt), 0);
   return 1;
 }
 
@@ -180,7 +161,7 @@ std::uint64_t State::covered_below(Rank home, std::uint64_t position,
                                    std::uint64_t end) const noexcept {
   for (const Home& other : homes)
     if (other.moved_below > position) end = std::min(end, other.moved_below);
-  if (has_copies() || progress.contains(moved_place(home, position))) return end;
+  if (progress.contains(moved_place(home, position))) return end;
   if (is_home && own_covered(home) > position) end = std::min(end, own_covered(home));
   for (const Home::Cover& cover : homes[home].covers)
     if (cover.below > position) end = std::min(end, cover.below);
@@ -233,17 +214,8 @@ bool State::has_moved_keys(const TransactionWork& work) const noexcept {
                       }));
 }
 
-/// Of a transaction with two copies: a home leaves, or has left, or has died, since it was begun.
-bool State::has_other_homes(const TransactionWork& work) const noexcept {
-  return has_copies() && std::ranges::any_of(work.order, [&](const TransactionWrite* write) {
-           return write->first == nullptr && (first_home_of(write->hash) != write->home ||
-                                              copies_of(write->hash) != write->copies);
-         });
-}
-
 void State::begin_leave(StoreOperation& op) noexcept {
   if (departure != nullptr && !progress.stopped()) departure->begin();
-  if (drain != nullptr && !progress.stopped()) drain->begin();
   begin(op, Kind::leave, std::string_view(), {}, kNoExpiry, 0, nullptr);
 }
 
@@ -282,7 +254,6 @@ std::uint64_t State::raised_below(const StoreOperation& op) const noexcept {
 bool State::leaving(StoreOperation& op) noexcept {
   Status status = Status::not_allowed;
   if (op.work_->kind == Kind::leave && departure != nullptr) status = departure->status();
-  if (op.work_->kind == Kind::leave && drain != nullptr) status = drain->status();
   if (op.work_->kind == Kind::take_keys && arrival != nullptr) status = arrival->status();
   return status == Status::under_way ? false : end(op, status);
 }

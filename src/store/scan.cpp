@@ -143,12 +143,12 @@ bool State::scan_attach(StoreScan& scan) noexcept {
     if (found == Status::busy) begin_rest(work.rest);
     if (found == Status::busy || found == Status::under_way) return false;
   }
-  work.at = first_home_at(work.home, work.position);
+  work.at = has_copies() ? first_from(work.home) : place_of(work.home, work.position);
   if (const Status why = fault(work.at); why != Status::ok) return end(scan, why);
   const Status known = know_home(work.home, work.at);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
-  if (first_home_at(work.home, work.position) != work.at) return true;  // it has left
+  if (!has_copies() && place_of(work.home, work.position) != work.at) return true;  // it has left
   if (known != Status::ok) return end(scan, known);
   work.number = homes[work.at].shape.number_of(work.position);
   work.main = work.bucket = main_header(work.at, work.number);
@@ -261,7 +261,7 @@ bool State::scan_depth(StoreScan& scan) noexcept {
 
 /// The chain of a home to which keys have moved may end later than what has moved.
 std::uint64_t State::scanned_below(const ScanWork& work, std::uint64_t end) const noexcept {
-  if (!has_copies() && work.at == work.home) return end;
+  if (has_copies() || work.at == work.home) return end;
   return covered_below(work.home, work.position, end);
 }
 

@@ -128,7 +128,6 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     growth = std::make_unique<Growth>(*this);
     if (has_copies()) copies = std::make_unique<Copies>(*this);
     if (moves_keys()) departure = std::make_unique<Departure>(*this);
-    if (has_copies()) drain = std::make_unique<Drain>(*this);
     if (fabric.rank() >= members) arrival = std::make_unique<Arrival>(*this);
   }
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
@@ -165,7 +164,6 @@ State::~State() {
   reaper.reset();
   copies.reset();
   departure.reset();
-  drain.reset();
   arrival.reset();
   idle_copies.clear();
   copy_operations.clear();
@@ -349,7 +347,6 @@ std::size_t State::poll_part() {
 std::size_t State::do_duties() {
   const std::size_t done = inquire() + growth->poll() + (copies != nullptr ? copies->poll() : 0) +
                            (departure != nullptr ? departure->poll() : 0) +
-                           (drain != nullptr ? drain->poll() : 0) +
                            (arrival != nullptr ? arrival->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);

@@ -18,7 +18,6 @@
 #include "store/cache.hpp"
 #include "store/copies.hpp"
 #include "store/departure.hpp"
-#include "store/drain.hpp"
 #include "store/format.hpp"
 #include "store/growth.hpp"
 #include "store/index_shape.hpp"
@@ -99,26 +98,15 @@ struct State final : remote::Part {
   [[nodiscard]] bool commit(StoreOperation& op) noexcept;
   [[nodiscard]] bool committed(StoreOperation& op) noexcept;
 
-  // --- second copies: copy_homes.cpp
-  // -----------------------------------------------------------------
+  // --- second copies: copies.cpp -----------------------------------------------------------------
   [[nodiscard]] bool has_copies() const noexcept { return options.copies > 1; }
-  /// The first member from that home on that is there and has not given that position away.
-  [[nodiscard]] Rank first_from(Rank home, std::uint64_t position) const noexcept;
+  /// The first member from that home on that is there.
+  [[nodiscard]] Rank first_from(Rank home) const noexcept;
   [[nodiscard]] Rank first_home_of(std::uint64_t hash) const noexcept;
-  /// Where calls on a key of that home and position go.
-  [[nodiscard]] Rank first_home_at(Rank home, std::uint64_t position) const noexcept {
-    return has_copies() ? first_from(home, position) : place_of(home, position);
-  }
-  [[nodiscard]] CopyHomes copies_behind(Rank first, std::uint64_t position) const noexcept;
-  [[nodiscard]] CopyHomes copies_of(std::uint64_t hash) const noexcept;
+  [[nodiscard]] std::optional<Rank> second_home_of(std::uint64_t hash) const noexcept;
   /// Of a home that holds keys of another: whether all members know that.
   [[nodiscard]] bool is_open(Rank rank) const noexcept;
-  /// Whether a key has so many homes that one can leave, and this is not the one that has.
-  [[nodiscard]] bool may_leave() const noexcept;
   [[nodiscard]] bool begin_copy(StoreOperation& op) noexcept;
-  [[nodiscard]] std::optional<Rank> next_copy(const Work& work) const noexcept;
-  void taint(Work& work) noexcept;
-  void end_copying(Work& work) noexcept;
   [[nodiscard]] bool copy_ended(StoreOperation& op) noexcept;
   void drop_copy(Work& work) noexcept;
   /// Of a call that finds its home gone: whether its keys have, or will have, another one.
@@ -161,13 +149,8 @@ struct State final : remote::Part {
                                      std::uint64_t depth) noexcept;
   [[nodiscard]] bool follow(StoreOperation& op, std::uint64_t depth) noexcept;
   void look_at_homes() noexcept;
-  /// What a home that leaves, or has left, has written here.
+  /// What a home that has left has written here.
   std::size_t take_told() noexcept;
-  std::size_t take_told_of_leave(std::uint64_t word) noexcept;
-  /// Whether all positions are at other homes.
-  [[nodiscard]] bool has_given_all(Rank home) const noexcept {
-    return homes[home].moved_below == kAllPositions;
-  }
   void begin_leave(StoreOperation& op) noexcept;
   void begin_take(StoreOperation& op) noexcept;
   [[nodiscard]] bool leaving(StoreOperation& op) noexcept;
@@ -177,7 +160,6 @@ struct State final : remote::Part {
                    Rank to) noexcept;
   [[nodiscard]] std::uint64_t raised_below(const StoreOperation& op) const noexcept;
   [[nodiscard]] bool has_moved_keys(const TransactionWork& work) const noexcept;
-  [[nodiscard]] bool has_other_homes(const TransactionWork& work) const noexcept;
   /// As before the first step.
   void rewind(StoreOperation& op) noexcept;
 
@@ -206,7 +188,6 @@ struct State final : remote::Part {
   void clean_up(StoreTransaction& transaction) noexcept;
   [[nodiscard]] bool step(TransactionWork& work) noexcept;
   [[nodiscard]] bool gets_ended(TransactionWork& work) noexcept;
-  void add_copies(TransactionWork& work, TransactionWrite& write);
   static void add_to_order(TransactionWork& work, TransactionWrite& write);
   [[nodiscard]] TransactionWrite& copy_of(TransactionWork& work, TransactionWrite& write);
   [[nodiscard]] bool take_record(TransactionWork& work) noexcept;
@@ -261,10 +242,6 @@ struct State final : remote::Part {
   [[nodiscard]] Place main_header(Rank home, std::uint64_t number) const noexcept;
   // attachment.cpp
   [[nodiscard]] remote::Status know_index(Rank home) noexcept;
-  /// STO-M11. Its header may have been read before it knew of this member.
-  [[nodiscard]] bool knew_less(Rank home) const noexcept {
-    return has_copies() && home != fabric.rank() && homes[home].generation < first_generation;
-  }
   /// For what a home has changed there: know_index() reads it anew.
   void look_at_index_again(Rank home) noexcept {
     if (home != fabric.rank()) homes[home].has_grown = true;
@@ -363,10 +340,8 @@ struct State final : remote::Part {
     bool clock_known = false;
     std::int64_t clock_offset_ns = 0;  // the home's clock minus ours, at least
     std::uint64_t sampled_at_ns = 0;
-    std::uint32_t records = 0;     // redo records in use, a bit for each
-    std::uint64_t opened = 0;      // as it was read last
-    std::uint64_t generation = 0;  // likewise
-    bool leaves = false;           // with two copies: changes are made at a further home, too
+    std::uint32_t records = 0;  // redo records in use, a bit for each
+    std::uint64_t opened = 0;   // as it was read last
     // Once this home is gone: what others have of its keys. With copies, whether the one that has
     // taken over has all of them.
     std::uint64_t looked_in = UINT64_MAX;  // generation
@@ -409,19 +384,10 @@ struct State final : remote::Part {
   std::unique_ptr<Room> room;                                    // of a store with eviction
   std::unique_ptr<Growth> growth;                                // of a home
   std::unique_ptr<Copies> copies;                                // of a home
-  std::unique_ptr<Departure> departure;                          // of a home, with one copy
-  std::unique_ptr<Drain> drain;                                  // of a home, with two copies
+  std::unique_ptr<Departure> departure;                          // of a home
   std::unique_ptr<Arrival> arrival;                              // of a home that has joined later
   std::vector<std::unique_ptr<StoreOperation>> copy_operations;  // all of them
   std::vector<StoreOperation*> idle_copies;
-  // Changes that are being copied, of this epoch and of the one before; those that are tainted.
-  std::uint64_t copy_epoch = 0;
-  std::array<std::uint32_t, 2> copying{};
-  std::uint32_t tainted_works = 0;
-  std::uint64_t told_of_leave = 0;  // the word, that is not acknowledged yet
-  [[nodiscard]] bool has_old_copies() const noexcept {
-    return tainted_works > 0 || copying.at((copy_epoch + 1) % 2) > 0;
-  }
   std::vector<Home> homes;
   bool has_changed_homes = false;  // with one copy: keys have moved, or a home is gone
   [[nodiscard]] bool moves_keys() const noexcept {
@@ -432,7 +398,6 @@ struct State final : remote::Part {
   LocationCache& cache;                       // of this store, or of several threads' stores
   std::array<std::uint64_t, kKinds> begun{};  // calls, by kind
   StoreStatistics seen;                       // but for what statistics() looks up
-  std::uint64_t first_generation = progress.generation();  // that this store has known
   std::uint64_t serial = 0;
   std::uint64_t incarnations = 0;
   std::vector<std::unique_ptr<Work>> spare;

@@ -256,9 +256,13 @@ bool State::gets_ended(TransactionWork& work) noexcept {
   for (std::size_t i = 0; i < work.used_writes; ++i) {
     TransactionWrite& write = *work.writes[i];
     write.home = first_home_of(write.hash);
-    write.copies = copies_of(write.hash);
+    write.copy = nullptr;
     add_to_order(work, write);
-    if (!is_injected(FaultInjection::change_is_not_copied)) add_copies(work, write);
+    const std::optional<Rank> second = second_home_of(write.hash);
+    if (!second || is_injected(FaultInjection::change_is_not_copied)) continue;
+    write.copy = &copy_of(work, write);
+    write.copy->home = *second;
+    add_to_order(work, *write.copy);
   }
   // The order of (home, main header) at all members, so that no members wait in a circle.
   std::sort(work.order.begin(), work.order.end(), [](const auto* one, const auto* other) {
@@ -269,14 +273,6 @@ bool State::gets_ended(TransactionWork& work) noexcept {
   return true;
 }
 
-void State::add_copies(TransactionWork& work, TransactionWrite& write) {
-  for (const Rank home : write.copies) {
-    TransactionWrite& copy = copy_of(work, write);
-    copy.home = home;
-    add_to_order(work, copy);
-  }
-}
-
 void State::add_to_order(TransactionWork& work, TransactionWrite& write) {
   write.begun = write.has_block = write.is_linked = false;
   write.asked_for = SIZE_MAX;
@@ -284,7 +280,7 @@ void State::add_to_order(TransactionWork& work, TransactionWrite& write) {
   work.order.push_back(&write);
 }
 
-/// The same change, for another home of the key.
+/// The same change, for the key's second home.
 TransactionWrite& State::copy_of(TransactionWork& work, TransactionWrite& write) {
   if (work.used_copies == work.copies.size())
     work.copies.push_back(std::make_unique<TransactionWrite>());
@@ -343,15 +339,13 @@ bool State::hold(TransactionWork& work) noexcept {
     }
     // A chain of the key has been split: the locks are taken anew.
     if (op.status() == Status::conflict)
-      return has_moved_keys(work) || has_other_homes(work) ? fail(work, Status::conflict)
-                                                           : begin_anew(work);
+      return has_moved_keys(work) ? fail(work, Status::conflict) : begin_anew(work);
     if (op.status() != Status::ok) return fail(work, op.status());
     if (write.kind == Kind::insert && write.first == nullptr && op.found_)
       return fail(work, Status::name_taken);
     if (fabric.rank() >= homes[write.home].ranks) return fail(work, Status::not_allowed);
   }
   if (!all_ended) return false;
-  if (has_other_homes(work)) return fail(work, Status::conflict);  // STO-M10
   for (TransactionWrite* const write : work.order) {
     const Work& held = *write->hold->work_;
     if (work.chains.empty() || work.chains.back().home != write->home ||

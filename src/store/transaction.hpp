@@ -54,7 +54,7 @@ struct TransactionWrite {
   bool begun = false;  // hold
 
   TransactionWrite* first = nullptr;  // of a second copy: the write at the key's first home
-  CopyHomes copies;                   // of that one: the other homes
+  TransactionWrite* copy = nullptr;   // of that one: the write at the second home
   std::uint64_t expiry_ns = 0;        // by the home's clock
 
   std::size_t chain = 0;
@@ -143,7 +143,7 @@ struct TransactionWork {
   std::vector<std::unique_ptr<TransactionWrite>> writes;
   std::size_t used_reads = 0;
   std::size_t used_writes = 0;
-  std::vector<std::unique_ptr<TransactionWrite>> copies;  // at the other homes
+  std::vector<std::unique_ptr<TransactionWrite>> copies;  // at second homes
   std::size_t used_copies = 0;
   std::vector<TransactionWrite*> order;  // all of both, by home and chain
   std::vector<TransactionChain> chains;

@@ -90,20 +90,19 @@ bool State::awaits_death(TransactionWork& work) noexcept {
 /// Of one that a home has failed.
 Status State::status_without(const TransactionWork& work) const noexcept {
   const bool is_over =
-      std::ranges::any_of(
-          work.order,
-          [&](const TransactionWrite* write) {
-            const std::uint64_t position = IndexShape::position_of(write->hash);
-            return is_lost(home_of(write->hash), position) ||
-                   (homes[write->home].withdrawn && !has_moved(write->home, position));
-          }) ||
+      std::ranges::any_of(work.order,
+                          [&](const TransactionWrite* write) {
+                            return is_lost(home_of(write->hash),
+                                           IndexShape::position_of(write->hash)) ||
+                                   homes[write->home].withdrawn;
+                          }) ||
       std::any_of(work.reads.begin(),
                   work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),
                   [](const auto& one) { return one->operation->status() == Status::lost; });
   return is_over ? Status::lost : Status::conflict;
 }
 
-/// Whether all homes of a key have failed before they had all of it.
+/// Whether both homes of a key have failed before they had all of it.
 bool State::has_lost_a_key(const TransactionWork& work) noexcept {
   const auto is_lost_at = [&](Rank home) {
     return std::any_of(work.shares.begin(),
@@ -112,7 +111,7 @@ bool State::has_lost_a_key(const TransactionWork& work) noexcept {
   };
   return std::ranges::any_of(work.order, [&](const TransactionWrite* write) {
     return write->first == nullptr && is_lost_at(write->home) &&
-           std::ranges::all_of(write->copies, is_lost_at);
+           (write->copy == nullptr || is_lost_at(write->copy->home));
   });
 }
 

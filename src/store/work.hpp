@@ -7,7 +7,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include <dunlin/remote.hpp>
 #include <dunlin/store/operation.hpp>
@@ -139,16 +138,6 @@ struct Place {
   }
 };
 
-/// With copies: 2, the homes of a key behind the first one: the second, and a further one while one
-/// of these two leaves.
-struct CopyHomes {
-  std::array<Rank, 2> ranks{};
-  std::size_t many = 0;
-  friend bool operator==(const CopyHomes&, const CopyHomes&) = default;
-  [[nodiscard]] const Rank* begin() const noexcept { return ranks.data(); }
-  [[nodiscard]] const Rank* end() const noexcept { return ranks.data() + many; }
-};
-
 struct Work {
   static constexpr std::size_t kMostSteps = 14;
   static constexpr std::size_t kNoRecord = SIZE_MAX;
@@ -206,11 +195,7 @@ struct Work {
   bool is_copied = false;          // the change is at the second home
   StoreOperation* copy = nullptr;  // of this change, at the second home
   Rank second = 0;                 // where it is
-  std::vector<Rank> copied;        // the homes that have it
-  bool is_copying = false;
-  std::uint64_t copy_epoch = 0;  // in which that began
-  std::vector<Rank> tainted;     // homes that may have the change of an attempt that was given up
-  Rank first = 0;                // copy_put, copy_erase: the home whose change it is
+  Rank first = 0;                  // copy_put, copy_erase: the home whose change it is
   bool room_is_large = false;
   std::uint32_t room_class = 0;
   std::uint64_t room_since_ns = 0;

@@ -81,7 +81,7 @@ if(NOT DUNLIN_SANITIZE)
   file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp
        ${PROJECT_SOURCE_DIR}/src/remote/slab_*.cpp)
   add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp store/growth_test.cpp
-                 store/copies_test.cpp store/drain_test.cpp store/leave_test.cpp store/join_test.cpp
+                 store/copies_test.cpp store/leave_test.cpp store/join_test.cpp
                  store/transaction_death_test.cpp store/transaction_cut_test.cpp ${of_store})
   target_compile_definitions(stores_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(stores_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
@@ -119,11 +119,6 @@ if(NOT DUNLIN_SANITIZE)
     add_test(NAME fault_injection.store.${fault}
       COMMAND stores_with_fault ${fault} --gtest_filter=StoreCopies.*)
     set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-C[0-9]" TIMEOUT 300)
-  endforeach()
-  foreach(fault further_copy_is_left_out further_copies_are_not_awaited)
-    add_test(NAME fault_injection.store.${fault}
-      COMMAND stores_with_fault ${fault} --gtest_filter=StoreDrain.ADeathWhile*)
-    set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-M9" TIMEOUT 300)
   endforeach()
   foreach(fault transaction_is_not_validated transaction_record_is_left_out transaction_asks_nobody)
     add_test(NAME fault_injection.store.${fault} COMMAND stores_with_fault ${fault} --gtest_filter=StoreBank.*:StoreTransactionDeath.*)

@@ -72,7 +72,6 @@ class AuditedStore {
     if (stopping_) return;
     leave_ = std::make_unique<StoreOperation>(*store);
     leaves_group_ = also_the_group;
-    has_begun_to_leave_ = true;
     store->leave(*leave_);
   }
   [[nodiscard]] bool idle() const {
@@ -100,9 +99,6 @@ class AuditedStore {
         return true;
     return false;
   }
-  /// On purpose, when its keys had moved.
-  [[nodiscard]] bool has_left() const { return has_left_; }
-  [[nodiscard]] bool has_begun_to_leave() const { return has_begun_to_leave_; }
   [[nodiscard]] bool is_member() const { return members && members->why_stopped().empty(); }
   void close() {
     leave_.reset();
@@ -129,7 +125,7 @@ class AuditedStore {
   std::unique_ptr<GroupEntry> entry_;
   bool stopping_ = false;
   std::unique_ptr<StoreOperation> leave_, take_;
-  bool leaves_group_ = false, has_begun_to_leave_ = false, has_left_ = false;
+  bool leaves_group_ = false;
   std::array<AuditedCall, kCallsAtOnce> calls_;
   std::uint64_t next_at_ns_ = 0;
 };
@@ -153,7 +149,6 @@ struct StoreAuditor {
     if (eviction == Eviction::none && seed % kSeedsPerCopies == 2) {
       options.homes = founders;
       options.copies = 2;
-      if (founders > options.copies) leaves = below(founders - 1);
     }
     if (eviction == Eviction::none && seed % kSeedsPerLeave == 3) {
       options.homes = founders;
@@ -298,19 +293,8 @@ struct StoreAuditor {
   bool may_have_lost_keys(Rank rank) const {
     std::uint32_t homes = 0;
     for (Rank home = 0; home < founders; ++home)
-      homes += stores[rank]->members->contains(home) || stores[home]->has_left() ? 1 : 0;
+      homes += stores[rank]->members->contains(home) ? 1 : 0;
     return options.copies > 1 && homes + 1 < founders;
-  }
-
-  /// With copies: a change that gave its lock back then may not tell whether it has happened
-  /// (STO-M10).
-  bool has_lost_a_home_amid_a_leave(Rank rank) const {
-    bool is_one_gone = false, leaves_one = false;
-    for (Rank home = 0; home < founders; ++home) {
-      is_one_gone = is_one_gone || !stores[rank]->members->contains(home);
-      leaves_one = leaves_one || stores[home]->has_begun_to_leave();
-    }
-    return is_one_gone && leaves_one;
   }
 
   /// With one copy: a home has gone, and the next one may have got none of its keys.

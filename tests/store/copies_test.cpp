@@ -67,7 +67,6 @@ TEST(StoreCopies, NoKeyIsLostByOneDeathAndThenAnother) {
     for (int key = 0; key < kMany; key += 5)
       mortals.put(1, name_of(key), expected[name_of(key)] = "after " + std::to_string(dies));
     restore(mortals, dies, {0, 1, 2});
-    if (dies == 3) restore(mortals, dies, {4});
     auto count = mortals.at(0).count();
     EXPECT_EQ(mortals.end_of(count), Status::ok);
     EXPECT_EQ(count.keys(), expected.size());

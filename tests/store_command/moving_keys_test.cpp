@@ -70,29 +70,6 @@ TEST_F(StoreKeysThatMove, AreHandedOverByAFounder) {
   b.end();
 }
 
-TEST_F(StoreKeysThatMove, AreHandedOverByAFounderWithTwoCopies) {
-  const Words founders{"--members", "a,b,c", "--copies", "2", "--hand-over", "--name"};
-  const auto with_name = [&](const char* name) {
-    Words words = founders;
-    words.emplace_back(name);
-    return words;
-  };
-  ServerProcess a(group, with_name("a"));
-  ServerProcess b(group, with_name("b"));
-  ServerProcess c(group, with_name("c"));
-  put_all(b);
-  hand_over(a);
-  EXPECT_EQ(get_all(b), kAllValues);
-  b.signal(SIGTERM);
-  b.receive_line_of("leaves keys that only one other member has");
-  b.receive_line_of("ends because of SIGTERM");
-  EXPECT_EQ(b.exit_code(), 0);
-  EXPECT_EQ(get_all(c), kAllValues);
-  c.signal(SIGTERM);
-  c.receive_line_of("have gone with this member: there is no other member");
-  EXPECT_EQ(c.exit_code(), 3);
-}
-
 TEST_F(StoreKeysThatMove, AreNotMissedWhereThereAreNone) {
   ServerProcess alone(group, {"--hand-over"});
   alone.port();

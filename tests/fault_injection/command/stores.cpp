@@ -18,8 +18,6 @@ constexpr std::array kStoreFaults{
     NamedFault{"absence_is_not_checked", FaultInjection::absence_is_not_checked},
     NamedFault{"home_opens_at_once", FaultInjection::home_opens_at_once},
     NamedFault{"change_is_not_copied", FaultInjection::change_is_not_copied},
-    NamedFault{"further_copy_is_left_out", FaultInjection::further_copy_is_left_out},
-    NamedFault{"further_copies_are_not_awaited", FaultInjection::further_copies_are_not_awaited},
     NamedFault{"moved_key_is_not_followed", FaultInjection::moved_key_is_not_followed},
     NamedFault{"departed_entry_stays_live", FaultInjection::departed_entry_stays_live},
     NamedFault{"split_forgets_departure", FaultInjection::split_forgets_departure},
