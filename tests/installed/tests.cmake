@@ -40,11 +40,10 @@ if(PKG_CONFIG AND DUNLIN_APPS)
 endif()
 
 # As a subdirectory of another project it brings the library, and neither tests nor commands. With
-# the same flags and units as here, so that ccache has the library already; and beside this tree instead of in it, because ccache
+# the same flags as here, so that ccache has the library already; and beside this tree instead of in it, because ccache
 # names the folders of headers from the folder in which the compiler runs.
 cmake_path(GET PROJECT_BINARY_DIR PARENT_PATH beside)
-list(JOIN DUNLIN_TOGETHER "|" together)  # a list would fall apart on the way
-set(as_cached -DDUNLIN_WERROR=${DUNLIN_WERROR} "-DDUNLIN_TOGETHER=${together}"
+set(as_cached -DDUNLIN_WERROR=${DUNLIN_WERROR}
     -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
 add_test(NAME installed.subproject
   COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${here}/subproject ${beside}/subproject
