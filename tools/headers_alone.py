@@ -14,18 +14,22 @@ import re
 import subprocess
 import sys
 
+CONDITION = re.compile(r"\s*#\s*(if|endif)")
 INCLUDE = re.compile(r"\s*#\s*include [<\"](.+)[>\"]")
 BEFORE_INCLUDES = re.compile(r"\s*(//|#|$)")
 
 
 def includes_of(path):
-    """(what it includes, the line of an #include behind a declaration, or None)"""
-    found, declared = [], False
+    """(what it includes in any case, the line of an #include behind a declaration, or None)"""
+    found, declared, conditions = [], False, 0
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if include := INCLUDE.match(line):
             if declared:
                 return found, number
-            found.append(include[1])
+            if conditions == 0:
+                found.append(include[1])
+        if condition := CONDITION.match(line):
+            conditions += 1 if condition[1] == "if" else -1
         declared = declared or not BEFORE_INCLUDES.match(line)
     return found, None
 

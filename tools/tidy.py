@@ -102,7 +102,9 @@ def analyse_together(tidy, nodes, sources, flags, root):
         # The folders of the sources come last, or one's text.hpp would be taken for that of all. And what
         # one source declares is hidden by another's variables, which is no fault of theirs. And the main() of a
         # program that shares its text is a function like others.
-        output, read = run(tidy, nodes, text, "--", *flags, *beside, "-Wno-shadow", "-Wno-return-type")
+        programs = any(packing.is_program(source.read_text(encoding="utf-8")) for source in sources)
+        lenient = ["-Wno-shadow"] + (["-Wno-return-type"] if programs else [])
+        output, read = run(tidy, nodes, text, "--", *flags, *beside, *lenient)
     return output, [file for file in read if not file.startswith(folder)]
 
 

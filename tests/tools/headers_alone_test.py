@@ -55,6 +55,13 @@ class Headers(unittest.TestCase):
     def test_a_header_that_cannot_be_included_twice_is_found(self):
         self.assertEqual(self.run_on(one="struct One {};\n")[0], 1)
 
+    def test_an_include_under_a_condition_is_not_counted_on(self):
+        status, output = self.run_on(one="#pragma once\n#include <cstddef>\nusing Size = std::size_t;\n",
+                                     two="#pragma once\n#ifdef NEVER\n#include <one.hpp>\n#endif\n"
+                                         "inline Size zero() { return 0; }\n")
+        self.assertEqual(status, 1)
+        self.assertIn("two.hpp", output)
+
     def test_an_include_behind_a_declaration_is_found(self):
         self.assertEqual(self.run_on(one="#pragma once\nstruct One;\n#include <cstddef>\n"),
                          (1, "one.hpp:3: an #include behind a declaration\n"))
