@@ -33,10 +33,9 @@
 ///          stored before it first, then those behind it. So there is neither gap nor duplicate.
 ///  PUB-T3  A topic has the type of its first endpoint. An endpoint of another type is refused, by
 ///          the same decision at all members.
-///  PUB-T5  The topic goes on while late readers are on their way through what is stored, and a
-///  poll
-///          gives them a bounded part of it. It waits for them only when too many samples are
-///          overtaken: dropped by its policy, and before a reader on its way (storage.hpp).
+///  PUB-T5  The topic goes on while late readers are on their way through what is stored, and each
+///          poll gives them a bounded part of it. It waits for them only when too many samples
+///          are overtaken: dropped by its policy, and before a reader on its way (storage.hpp).
 ///  PUB-T4  The endpoints of a member that has left the subgroup go, after its last sample and
 ///          before the first one of the next view.
 namespace dunlin::pubsub {

@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 
 #include "pubsub/participants.hpp"
+#include "support/errors.hpp"
 
 /// One order over several topics, in the simulator.
 namespace dunlin::test {
@@ -212,6 +213,20 @@ TEST(OrderTest, TakesOnlyReadersOfOneOrder) {
   EXPECT_THROW(access.add<Plain>(of_alone, ignore), Error);
   access.add<Plain>(of_one, ignore);
   EXPECT_THROW(access.add<Plain>(of_two, ignore), Error);
+}
+
+TEST(OrderTest, TakingSaysWhyAReaderIsRefused) {
+  Participants all(2);
+  const Topic<Plain> plains(all[0], "topic", kFlight);
+  const DataWriter<Plain> writer{Publisher(all[0]), plains};
+  ASSERT_TRUE(all.until([&] { return writer->ready(); }));
+  const Topic<Count> counts(all[1], "topic", kFlight);
+  const DataReader<Count> reader{Subscriber(all[1]), counts};
+  OrderedAccess access;
+  access.add<Count>(reader, [](const Sample<Count>&) {});
+  EXPECT_EQ(access.take(), 0U);
+  ASSERT_TRUE(all.until([&] { return !reader->why_refused().empty(); }));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { access.take(); }), "another one"));
 }
 
 TEST(OrderTest, EndsWithItsLastHandleAndBeginsAnew) {

@@ -14,6 +14,8 @@
 #include <dunlin/pubsub.hpp>
 
 #include "log/simulated_disk.hpp"
+#include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 namespace dunlin::test {
 
@@ -144,5 +146,20 @@ class Participants {
   Disks* disks_;
   pubsub::ParticipantOptions logs_;
 };
+
+/// One Run for each seed: Run(seed, level).run(), which must have `samples` in the end.
+template <class Run>
+void audit_seeds(std::uint32_t usual, pubsub::Level level, std::uint64_t least_each) {
+  std::uint64_t samples = 0;
+  const Seeds seeds(rounds(usual));
+  for_each_seed(seeds, [&](std::uint64_t seed) {
+    Run run(seed, level);
+    run.run();
+    samples += run.samples;
+  });
+  if (seeds.are_usual) {
+    EXPECT_GT(samples, rounds(usual) * least_each) << "readers were given samples at all";
+  }
+}
 
 }  // namespace dunlin::test

@@ -58,7 +58,8 @@ class OrderedAccess {
   /// that requests stored samples holds later ones of the others back until it has come to its
   /// place; until it is ready, their caches take more than their limits. A handler may write and
   /// add readers, and must not poll or take(). If it throws, its sample counts as taken, and the
-  /// next take() goes on behind it. Throws Error, too, for a reader that is refused.
+  /// next take() goes on behind it. Throws Error, too, for a reader that is refused, once its
+  /// samples are taken.
   std::size_t take(std::size_t most = std::numeric_limits<std::size_t>::max()) {
     std::size_t taken = 0;
     for (; taken < most; ++taken) {
@@ -81,9 +82,10 @@ class OrderedAccess {
     std::pair<std::uint64_t, bool> place;
     for (Part& part : parts_) {
       const AnyReader::NextInOrder next = part.reader.next_in_order();
-      if (next.waits) {
+      if (!next.has_sample)
         if (const std::string why = part.reader.why_refused(); !why.empty())
           throw Error("ordered access: " + why);
+      if (next.waits) {
         // Its announcement lies behind what fills the others, in the same order.
         if (next.is_coming)
           for (Part& other : parts_) other.reader.make_room();

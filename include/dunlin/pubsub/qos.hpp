@@ -118,14 +118,12 @@ inline constexpr std::uint32_t kAllSamples = std::numeric_limits<std::uint32_t>:
 class OrderName {
  public:
   constexpr OrderName() noexcept = default;
-  // NOLINTNEXTLINE(google-explicit-constructor): TopicQos{.order = "flight"}
+  // Implicit, for TopicQos{.order = "flight"}.
   constexpr OrderName(std::string_view name) noexcept
       : size_(static_cast<std::uint8_t>(std::min(name.size(), kMaxOrderNameBytes + 1))) {
     std::ranges::copy(name.substr(0, size_), characters_.begin());
   }
-  // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr OrderName(const char* name) noexcept : OrderName(std::string_view(name)) {}
-  // NOLINTNEXTLINE(google-explicit-constructor)
   OrderName(const std::string& name) noexcept : OrderName(std::string_view(name)) {}
   [[nodiscard]] constexpr std::string_view view() const noexcept {
     return {characters_.data(), size_};
