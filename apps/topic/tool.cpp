@@ -266,6 +266,9 @@ void run(const Options& options) {
     throw BadInput("--group and --name are missing: give them, or --relay");
   check_bag_options(options);
   check_topic_logs(options);
+  if (!options.relays.empty() && !options.orders.empty())
+    throw BadInput(
+        "--order: a client of a relay comes into no order; leave --order or --relay out");
   if (!options.relays.empty()) return run_relayed(options);
   const cast::Place place(options.place);
   SignalGuard signals;

@@ -80,6 +80,11 @@ TEST(TopicInfo, ShowsTheTopicsOfAnOrderToItsMembers) {
   ASSERT_EQ(writer.write({.ship = 3, .number = 4}), WriteResult::written);
   EXPECT_EQ(home.await(echo), 0);
   EXPECT_TRUE(contains(home.hear(echo, ""), "number: 4\n"));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(
+      run_command({"topic", "echo", "position", "--relay", "127.0.0.1:1", "--order", "flight"}),
+      app::Status::bad_input);
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "--order: a client of a relay"));
 }
 
 }  // namespace
